@@ -1,0 +1,67 @@
+# Everything is set up inside this folder: .venv holds the packages, .cache what pip downloads.
+PYTHON ?= python3
+VENV := .venv
+ifeq ($(OS),Windows_NT)
+BIN := $(VENV)/Scripts
+else
+BIN := $(VENV)/bin
+endif
+export PIP_CACHE_DIR := $(CURDIR)/.cache/pip
+export PYRIGHT_PYTHON_CACHE_DIR := $(CURDIR)/.cache/pyright
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+PIP := $(BIN)/python -m pip install --quiet
+
+.PHONY: setup demo test test-all check bench lock clean
+
+setup: $(VENV)/core.done
+
+$(VENV)/core.done: requirements/core.lock requirements/build.lock pyproject.toml
+	@$(PYTHON) -c "import sys; sys.exit('steelyard needs Python 3.11 or later; this is ' + sys.version.split()[0] + '. Try: make PYTHON=python3.12 setup' if sys.version_info < (3, 11) else 0)"
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) -r requirements/core.lock -r requirements/build.lock
+	$(PIP) --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(VENV)/tools.done: $(VENV)/core.done requirements/tools.lock
+	$(PIP) -r requirements/tools.lock
+	@touch $@
+
+# An oracle without a wheel for this machine is left out; its tests then say why they are skipped.
+$(VENV)/oracles.done: $(VENV)/tools.done requirements/oracles.lock
+	@for oracle in $$(grep -v '^#' requirements/oracles.in); do \
+	  $(PIP) --only-binary :all: -c requirements/oracles.lock $$oracle \
+	    || echo "oracle $$oracle has no wheel here: its tests will be skipped"; \
+	done
+	@touch $@
+
+$(VENV)/large.done: $(VENV)/oracles.done requirements/large.lock
+	$(PIP) --only-binary :all: -r requirements/large.lock
+	@touch $@
+
+demo: setup
+	$(BIN)/steelyard demo --out demo
+
+test: $(VENV)/oracles.done
+	$(BIN)/python -m pytest -n auto -m "not large"
+
+test-all: $(VENV)/large.done
+	$(BIN)/python -m pytest -n auto
+
+check: $(VENV)/oracles.done
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/pyright
+
+bench: $(VENV)/oracles.done
+	$(BIN)/python -m benchmarks
+
+# Renews the locks of exact versions (needs uv).
+lock:
+	uv pip compile --universal --python-version 3.11 --no-emit-index-url --no-annotate --no-header -q pyproject.toml --all-extras -o requirements/core.lock
+	uv pip compile --universal --python-version 3.11 --no-emit-index-url --no-annotate --no-header -q requirements/build.in -o requirements/build.lock
+	uv pip compile --universal --python-version 3.11 --no-emit-index-url --no-annotate --no-header -q requirements/tools.in -c requirements/core.lock -o requirements/tools.lock
+	uv pip compile --universal --python-version 3.11 --no-emit-index-url --no-annotate --no-header -q requirements/oracles.in -c requirements/core.lock -c requirements/tools.lock -o requirements/oracles.lock
+	uv pip compile --universal --python-version 3.11 --no-emit-index-url --no-annotate --no-header -q requirements/large.in -c requirements/core.lock -c requirements/oracles.lock -o requirements/large.lock
+
+clean:
+	rm -rf $(VENV) .cache demo

@@ -1,0 +1,27 @@
+"""Run the benchmarks named on the command line, or all of them."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+
+NAMES = ("regressor", "compile_time", "scaling")
+
+
+def main() -> int:
+    """Run the chosen benchmarks in this process, linear algebra on one thread."""
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    chosen = sys.argv[1:] or NAMES
+    unknown = [name for name in chosen if name not in NAMES]
+    if unknown:
+        print(f"unknown benchmark '{unknown[0]}'; allowed: {', '.join(NAMES)}", file=sys.stderr)
+        return 1
+    for name in chosen:
+        print(f"== {name}")
+        importlib.import_module(f"benchmarks.{name}").run()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

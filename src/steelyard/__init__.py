@@ -1,0 +1,45 @@
+"""Steelyard weighs a robot arm by moving it: identification and calibration from recorded motion.
+
+Public names are loaded when first used, so that ``steelyard --help`` does not wait for them.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from .errors import SteelyardError as SteelyardError
+
+if TYPE_CHECKING:
+    from .kernel import compile_batch as compile_batch
+    from .kernel import compile_loop as compile_loop
+    from .model import base_parameters as base_parameters
+    from .model import build_model as build_model
+    from .model import data_rank as data_rank
+    from .model import identifiability as identifiability
+    from .model import random_motion as random_motion
+    from .model import summarise_model as summarise_model
+    from .robot import Robot as Robot
+    from .robot import catalogue_names as catalogue_names
+    from .robot import load_robot as load_robot
+    from .robot import read_table as read_table
+    from .robot import read_urdf as read_urdf
+
+__version__ = "0.1.0"
+
+_ROOM_OF = {
+    **dict.fromkeys(("compile_batch", "compile_loop"), "kernel"),
+    **dict.fromkeys(
+        ("base_parameters", "build_model", "data_rank", "identifiability", "random_motion", "summarise_model"), "model"
+    ),
+    **dict.fromkeys(("Robot", "catalogue_names", "load_robot", "read_table", "read_urdf"), "robot"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name from its room."""
+    if name not in _ROOM_OF:
+        raise AttributeError(f"module 'steelyard' has no attribute '{name}'; public names: {', '.join(_ROOM_OF)}")
+    return getattr(import_module(f".{_ROOM_OF[name]}", __name__), name)
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *_ROOM_OF]

@@ -1,0 +1,36 @@
+"""The one error tree of the product: every message says what, got, allowed and what to do next."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class SteelyardError(Exception):
+    """Something the user can mend; the message is one line that says how."""
+
+
+class RobotError(SteelyardError):
+    """A robot description that cannot be used."""
+
+
+class ModelError(SteelyardError):
+    """A choice of effects, torques or payload that the robot cannot carry."""
+
+
+class KernelError(SteelyardError):
+    """A symbolic function that cannot be compiled, or arrays that do not fit it."""
+
+
+class ConfigError(SteelyardError):
+    """A configuration file with an unknown key or a value of the wrong kind."""
+
+
+class RunError(SteelyardError):
+    """A result that cannot be written or read."""
+
+
+def nearest_match(got: str, allowed: Iterable[str]) -> str:
+    """Return ``"; did you mean 'x'?"`` for the closest allowed word, or an empty string."""
+    close = difflib.get_close_matches(got, list(allowed), n=1, cutoff=0.5)
+    return f"; did you mean '{close[0]}'?" if close else ""

@@ -1,0 +1,17 @@
+"""A symbolic function becomes a fast batch function, or a fast loop over time.
+
+CasADi's list of scalar instructions is lowered to LLVM code in which each instruction works on a vector of
+samples. The stages, each a module: :mod:`graph` reads the list, :mod:`steps` fuses operations, :mod:`chunks`
+cuts the list, :mod:`lower` writes LLVM text, :mod:`compile` makes machine code, :mod:`batch` and :mod:`loop`
+give it arrays.
+"""
+
+from .batch import BatchFunction as BatchFunction
+from .batch import BoundBatch as BoundBatch
+from .batch import compile_batch as compile_batch
+from .batch_arrays import OutputSparsity as OutputSparsity
+from .loop import TimeLoop as TimeLoop
+from .loop import compile_loop as compile_loop
+from .target import Target as Target
+from .target import baseline_target as baseline_target
+from .target import host_target as host_target

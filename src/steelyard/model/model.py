@@ -1,0 +1,141 @@
+"""A model: which effects are unknown and which torques are measured."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal, get_args
+
+import casadi as ca
+
+from ..errors import ModelError, nearest_match
+from ..physics import motion_symbols
+from ..robot import Robot
+from .parameter import Parameter
+from .terms import EFFECTS, MotionSymbols, Term, payload, payload_link
+
+Measured = Literal["motor", "joint", "both", "difference"]
+Payload = Literal["none", "loaded", "paired"]
+MEASURED: tuple[str, ...] = get_args(Measured)
+PAYLOADS: tuple[str, ...] = get_args(Payload)
+
+# Which sides of the gears each kind of row feels (P5's models A, B and D; C stacks A and B).
+_SIDES_FELT = {"motor": ("link", "motor"), "joint": ("link",), "difference": ("motor",)}
+
+
+@dataclass(frozen=True)
+class Model:
+    """The unknowns of an arm and the equations that show them.
+
+    Attributes:
+        robot: The arm.
+        effects: Names of the terms, as in ``EFFECTS``.
+        measured: ``motor`` (P5's A), ``joint`` (B), ``both`` stacked (C) or their ``difference`` (D).
+        payload: ``none``; ``loaded``: one data set, with payload; ``paired``: without and with.
+        sign_width: Width of the smooth sign in friction [rad/s or m/s]; 0 for the exact sign, sign(0) = 0.
+    """
+
+    robot: Robot
+    effects: tuple[str, ...]
+    measured: Measured = "motor"
+    payload: Payload = "none"
+    sign_width: float = 0.0
+
+    @property
+    def payload_link(self) -> str:
+        """The link the payload is fixed to; its ten parameters are in that link's frame."""
+        return payload_link(self.robot)
+
+    @cached_property
+    def _motion(self) -> MotionSymbols:
+        return MotionSymbols(*motion_symbols(self.robot), self.sign_width)
+
+    @cached_property
+    def _terms(self) -> tuple[Term, ...]:
+        terms = [EFFECTS[effect][0](self.robot, self._motion) for effect in self.effects]
+        if self.payload != "none":
+            terms.append(payload(self.robot, self._motion))
+        return tuple(terms)
+
+    @cached_property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """Every standard parameter, in column order; the payload's last."""
+        return tuple(parameter for term in self._terms for parameter in term.parameters)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the standard parameters, in column order."""
+        return tuple(parameter.name for parameter in self.parameters)
+
+    @property
+    def rows(self) -> tuple[tuple[str, str], ...]:
+        """Torque kind and joint of every row of the regressor; joint-major, motor rows before joint rows."""
+        kinds = ("motor", "joint") if self.measured == "both" else (self.measured,)
+        return tuple((kind, body.joint.name) for kind in kinds for body in self.robot.actuated)
+
+    @cached_property
+    def regressor(self) -> ca.Function:
+        """The function ``(q, qd, qdd) -> W`` (rows, parameters), with the payload's columns where there is one."""
+        return self._regressor_function(loaded=True)
+
+    @cached_property
+    def unloaded_regressor(self) -> ca.Function:
+        """The same function for rows recorded without payload: its columns are zero."""
+        return self._regressor_function(loaded=False)
+
+    def _regressor_function(self, *, loaded: bool) -> ca.Function:
+        kinds = ("motor", "joint") if self.measured == "both" else (self.measured,)
+        matrix = ca.sparsify(ca.vertcat(*(self._rows_of(kind, loaded) for kind in kinds)))
+        motion = self._motion
+        return ca.Function("regressor", [motion.q, motion.qd, motion.qdd], [ca.cse(matrix)], ["q", "qd", "qdd"], ["W"])
+
+    def _rows_of(self, kind: str, loaded: bool) -> ca.SX:
+        blocks = []
+        for term in self._terms:
+            first = term.parameters[0]
+            felt = first.side in _SIDES_FELT[kind] and (loaded or first.effect != "payload")
+            blocks.append(term.columns if felt else ca.SX(*term.columns.shape))
+        return ca.horzcat(*blocks)
+
+
+def build_model(
+    robot: Robot,
+    effects: Iterable[str] | None = None,
+    measured: str | None = None,
+    payload: str = "none",
+    sign_width: float = 0.0,
+) -> Model:
+    """Return a checked model of a robot; what is not given comes from the robot's own defaults."""
+    if not robot.bodies:
+        raise ModelError(f"robot '{robot.name}' has no moving joint: nothing to identify")
+    chosen = tuple(robot.defaults.effects if effects is None else effects)
+    _check_effects(chosen)
+    measured = robot.defaults.measured if measured is None else measured
+    _check_choice("torque", measured, MEASURED)
+    _check_choice("payload", payload, PAYLOADS)
+    if not (math.isfinite(sign_width) and sign_width >= 0):
+        raise ModelError(f"sign width {sign_width}: give 0 for the exact sign, or a positive velocity")
+    if payload != "none" and "inertia" not in chosen:
+        raise ModelError("a payload is an inertia: add 'inertia' to the effects, or choose payload 'none'")
+    in_order = tuple(effect for effect in EFFECTS if effect in chosen)
+    return Model(robot, in_order, measured, payload, float(sign_width))  # type: ignore[arg-type]  # checked above
+
+
+def _check_effects(effects: tuple[str, ...]) -> None:
+    if not effects:
+        raise ModelError(f"no effects given; choose from {', '.join(EFFECTS)}")
+    for effect in effects:
+        if effect not in EFFECTS:
+            raise ModelError(
+                f"unknown effect '{effect}'; allowed: {', '.join(EFFECTS)}{nearest_match(effect, EFFECTS)}"
+            )
+    repeated = sorted({effect for effect in effects if effects.count(effect) > 1})
+    if repeated:
+        raise ModelError(f"effect '{repeated[0]}' is given twice; name each effect once")
+
+
+def _check_choice(what: str, got: str, allowed: tuple[str, ...]) -> None:
+    if got not in allowed:
+        raise ModelError(f"unknown {what} '{got}'; allowed: {', '.join(allowed)}{nearest_match(got, allowed)}")

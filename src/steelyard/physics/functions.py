@@ -1,0 +1,108 @@
+"""Ready CasADi functions of an arm, with named inputs, to be evaluated, differentiated, compiled or exported."""
+
+from __future__ import annotations
+
+import casadi as ca
+
+from ..robot import Robot
+from .energy import kinetic_energy, potential_energy
+from .forward_dynamics import forward_dynamics
+from .geometry import Geometry
+from .inverse_dynamics import (
+    gravity_torques,
+    inertia_matrix,
+    inertial_regressor,
+    inverse_dynamics,
+    velocity_torques,
+)
+from .kinematics import frame_jacobian, frame_pose
+
+
+def motion_symbols(robot: Robot) -> tuple[ca.SX, ca.SX, ca.SX]:
+    """Return symbols q, qd, qdd (na,) of the actuated joints."""
+    size = len(robot.actuated)
+    return ca.SX.sym("q", size), ca.SX.sym("qd", size), ca.SX.sym("qdd", size)
+
+
+def inertia_symbols(robot: Robot) -> ca.SX:
+    """Return a symbol for the ten inertial parameters of every body (10 nb,)."""
+    return ca.SX.sym("inertias", 10 * len(robot.bodies))
+
+
+def _function(name: str, inputs: dict[str, ca.SX], output: ca.SX, label: str) -> ca.Function:
+    # Subexpressions are shared before anything is compiled: CasADi's derivatives repeat some.
+    return ca.Function(name, list(inputs.values()), [ca.cse(output)], list(inputs), [label])
+
+
+def inverse_dynamics_function(robot: Robot) -> ca.Function:
+    """Return ``(q, qd, qdd, inertias) -> tau``."""
+    q, qd, qdd = motion_symbols(robot)
+    chi = inertia_symbols(robot)
+    tau = inverse_dynamics(robot, q, qd, qdd, chi)
+    return _function("inverse_dynamics", {"q": q, "qd": qd, "qdd": qdd, "inertias": chi}, ca.densify(tau), "tau")
+
+
+def inertial_regressor_function(robot: Robot) -> ca.Function:
+    """Return ``(q, qd, qdd) -> D_st`` (na, 10 nb), sparse."""
+    q, qd, qdd = motion_symbols(robot)
+    return _function(
+        "inertial_regressor", {"q": q, "qd": qd, "qdd": qdd}, inertial_regressor(robot, q, qd, qdd), "regressor"
+    )
+
+
+def inertia_matrix_function(robot: Robot) -> ca.Function:
+    """Return ``(q, inertias) -> M`` (na, na)."""
+    q, _, _ = motion_symbols(robot)
+    chi = inertia_symbols(robot)
+    return _function("inertia_matrix", {"q": q, "inertias": chi}, inertia_matrix(robot, q, chi), "M")
+
+
+def gravity_function(robot: Robot) -> ca.Function:
+    """Return ``(q, inertias) -> G`` (na,)."""
+    q, _, _ = motion_symbols(robot)
+    chi = inertia_symbols(robot)
+    return _function("gravity", {"q": q, "inertias": chi}, gravity_torques(robot, q, chi), "G")
+
+
+def velocity_function(robot: Robot) -> ca.Function:
+    """Return ``(q, qd, inertias) -> C qd`` (na,)."""
+    q, qd, _ = motion_symbols(robot)
+    chi = inertia_symbols(robot)
+    return _function(
+        "velocity", {"q": q, "qd": qd, "inertias": chi}, velocity_torques(robot, q, qd, chi), "velocity_torques"
+    )
+
+
+def forward_dynamics_function(robot: Robot) -> ca.Function:
+    """Return ``(q, qd, tau, inertias, drive_inertia) -> qdd`` with the drive inertia as a vector (na,)."""
+    q, qd, _ = motion_symbols(robot)
+    tau, drive = ca.SX.sym("tau", q.shape[0]), ca.SX.sym("drive_inertia", q.shape[0])
+    chi = inertia_symbols(robot)
+    qdd = forward_dynamics(robot, q, qd, tau, chi, drive)
+    inputs = {"q": q, "qd": qd, "tau": tau, "inertias": chi, "drive_inertia": drive}
+    return _function("forward_dynamics", inputs, qdd, "qdd")
+
+
+def energy_function(robot: Robot) -> ca.Function:
+    """Return ``(q, qd, inertias) -> (kinetic, potential)`` as a vector (2,)."""
+    q, qd, _ = motion_symbols(robot)
+    chi = inertia_symbols(robot)
+    both = ca.vertcat(kinetic_energy(robot, q, qd, chi), potential_energy(robot, q, chi))
+    return _function("energy", {"q": q, "qd": qd, "inertias": chi}, ca.densify(both), "energy")
+
+
+def pose_function(robot: Robot, frame: str, geometry: Geometry | None = None) -> ca.Function:
+    """Return ``(q, geometry) -> [R p]`` (3, 4) of a frame in the base frame."""
+    q, _, _ = motion_symbols(robot)
+    pose = frame_pose(robot, frame, q, geometry)
+    symbols = geometry.symbols if geometry else ca.SX(0, 1)
+    matrix = ca.densify(ca.horzcat(pose.rotation, pose.translation))
+    return _function("pose", {"q": q, "geometry": symbols}, matrix, "pose")
+
+
+def jacobian_function(robot: Robot, frame: str, geometry: Geometry | None = None) -> ca.Function:
+    """Return ``(q, geometry) -> J`` (6, na) of a frame: linear, then angular velocity, in base axes."""
+    q, _, _ = motion_symbols(robot)
+    symbols = geometry.symbols if geometry else ca.SX(0, 1)
+    jacobian = ca.densify(frame_jacobian(robot, frame, q, geometry))
+    return _function("jacobian", {"q": q, "geometry": symbols}, jacobian, "jacobian")

@@ -1,0 +1,119 @@
+"""Torques from motion: Newton-Euler, linear in the ten inertial parameters of every body.
+
+Everything else that identification needs of rigid bodies is a derivative of this one expression: the regressor
+(by the parameters), the inertia matrix (by the accelerations), gravity and velocity terms (at zero motion).
+"""
+
+from __future__ import annotations
+
+import casadi as ca
+
+from ..robot import Robot
+from .geometry import Geometry
+from .kinematics import BodyMotion, JointPositions, body_motions, joint_positions
+
+
+def inverse_dynamics(
+    robot: Robot,
+    q: ca.SX,
+    qd: ca.SX,
+    qdd: ca.SX,
+    inertias: ca.SX,
+    geometry: Geometry | None = None,
+    gravity: ca.SX | None = None,
+) -> ca.SX:
+    """Return the torques (na,) that rigid bodies need: ``M(q) qdd + C(q, qd) qd + G(q)``.
+
+    Args:
+        robot: The arm.
+        q: Actuated joint positions (na,).
+        qd: Velocities (na,).
+        qdd: Accelerations (na,).
+        inertias: Ten parameters a body, body after body (10 nb,).
+        geometry: Exact (default) or symbolic geometry.
+        gravity: Acceleration of gravity in the base frame (3,); the robot's own by default.
+    """
+    positions = joint_positions(robot, q, geometry)
+    motions = body_motions(robot, positions, qd, qdd, gravity)
+    torques = _joint_torques(robot, positions, motions, inertias)
+    return ca.mtimes(ca.sparsify(ca.DM(robot.coupling()[0].T)), torques)
+
+
+def inertial_regressor(
+    robot: Robot, q: ca.SX, qd: ca.SX, qdd: ca.SX, geometry: Geometry | None = None, gravity: ca.SX | None = None
+) -> ca.SX:
+    """Return D_st (na, 10 nb) with ``inverse_dynamics = D_st chi``; structural zeros are dropped."""
+    inertias = ca.SX.sym("chi", 10 * len(robot.bodies))
+    torques = inverse_dynamics(robot, q, qd, qdd, inertias, geometry, gravity)
+    return ca.sparsify(ca.jacobian(torques, inertias))
+
+
+def inertia_matrix(robot: Robot, q: ca.SX, inertias: ca.SX, geometry: Geometry | None = None) -> ca.SX:
+    """Return M(q) (na, na): the derivative of the torques by the accelerations."""
+    size = len(robot.actuated)
+    qdd = ca.SX.sym("qdd", size)
+    weightless = ca.SX(3, 1)
+    torques = inverse_dynamics(robot, q, ca.SX(size, 1), qdd, inertias, geometry, weightless)
+    return ca.densify(ca.jacobian(torques, qdd))
+
+
+def gravity_torques(robot: Robot, q: ca.SX, inertias: ca.SX, geometry: Geometry | None = None) -> ca.SX:
+    """Return G(q) (na,): the torques that hold the arm still."""
+    still = ca.SX(len(robot.actuated), 1)
+    return ca.densify(inverse_dynamics(robot, q, still, still, inertias, geometry))
+
+
+def velocity_torques(robot: Robot, q: ca.SX, qd: ca.SX, inertias: ca.SX, geometry: Geometry | None = None) -> ca.SX:
+    """Return C(q, qd) qd (na,): centrifugal and Coriolis torques."""
+    still = ca.SX(len(robot.actuated), 1)
+    return ca.densify(inverse_dynamics(robot, q, qd, still, inertias, geometry, ca.SX(3, 1)))
+
+
+def _joint_torques(robot: Robot, positions: JointPositions, motions: tuple[BodyMotion, ...], inertias: ca.SX) -> ca.SX:
+    """Sum the wrenches of all bodies towards the base (the backward half of Newton-Euler)."""
+    forces = [ca.SX(3, 1)]
+    moments = [ca.SX(3, 1)]
+    for row, motion in enumerate(motions):
+        force, moment = body_wrench(motion, inertias[10 * row : 10 * row + 10])
+        forces.append(force)
+        moments.append(moment)
+    torques: list[ca.SX] = []
+    for body in reversed(robot.bodies):
+        step, axis = positions.steps[body.number - 1], positions.axes[body.number - 1]
+        force, moment = forces[body.number], moments[body.number]
+        torques.append(ca.dot(axis, force if body.joint.kind == "prismatic" else moment))
+        if body.parent:
+            outward = ca.mtimes(step.rotation, force)
+            forces[body.parent] += outward
+            moments[body.parent] += ca.mtimes(step.rotation, moment) + ca.cross(step.translation, outward)
+    return ca.vertcat(*reversed(torques))
+
+
+def body_wrench(motion: BodyMotion, parameters: ca.SX) -> tuple[ca.SX, ca.SX]:
+    """Return force and moment (about the frame's origin) that move a body as given.
+
+    ``f = M a + B ms``, ``n = A i + ms x a`` with B = skew(omega') + skew(omega)^2, i = (XX XY XZ YY YZ ZZ) and
+    ``A i = I omega' + omega x (I omega)``.
+    """
+    first_moment, mass = parameters[6:9], parameters[9]
+    a = motion.linear_acceleration
+    force = a * mass + ca.mtimes(motion.spin_matrix, first_moment)
+    moment = ca.mtimes(rotational_regressor(motion), parameters[:6]) + ca.cross(first_moment, a)
+    return force, moment
+
+
+def rotational_regressor(motion: BodyMotion) -> ca.SX:
+    """Return A (3, 6) with ``A (XX XY XZ YY YZ ZZ) = I omega' + omega x (I omega)``.
+
+    Its entries are entries of B and products that B already holds, so they cost next to nothing.
+    """
+    x, y, z = (motion.angular_velocity[k] for k in range(3))
+    ax, ay, az = (motion.angular_acceleration[k] for k in range(3))
+    xy, xz, yz, xx, yy, zz = x * y, x * z, y * z, x * x, y * y, z * z
+    return ca.sparsify(
+        ca.vertcat(
+            ca.horzcat(ax, ay - xz, az + xy, -yz, yy - zz, yz),
+            ca.horzcat(xz, ax + yz, zz - xx, ay, az - xy, -xz),
+            ca.horzcat(-xy, xx - yy, ax - yz, xy, ay + xz, az),
+        )
+    )

@@ -1,0 +1,30 @@
+"""What the arm is: an immutable tree of links and joints, read from a file or the catalogue."""
+
+from .catalogue import catalogue_names as catalogue_names
+from .catalogue import read_catalogue as read_catalogue
+from .inertia import INERTIAL_NAMES as INERTIAL_NAMES
+from .inertia import inertia_from_parameters as inertia_from_parameters
+from .inertia import is_consistent as is_consistent
+from .inertia import moved_parameters as moved_parameters
+from .inertia import parameters_from_centre as parameters_from_centre
+from .inertia import parameters_from_inertia as parameters_from_inertia
+from .inertia import pseudo_inertia as pseudo_inertia
+from .load import load_robot as load_robot
+from .placement import Motion as Motion
+from .placement import Placement as Placement
+from .placement import exact_sin_cos as exact_sin_cos
+from .placement import mdh_placement as mdh_placement
+from .placement import origin_placement as origin_placement
+from .placement import transform_from_placement as transform_from_placement
+from .table import read_table as read_table
+from .tree import Body as Body
+from .tree import Defaults as Defaults
+from .tree import Frame as Frame
+from .tree import GearCoupling as GearCoupling
+from .tree import Joint as Joint
+from .tree import Limits as Limits
+from .tree import Link as Link
+from .tree import Mimic as Mimic
+from .tree import Robot as Robot
+from .urdf import parse_urdf_document as parse_urdf_document
+from .urdf import read_urdf as read_urdf

@@ -1,0 +1,66 @@
+"""The ten inertial parameters of a body, about its frame's origin, and what moves and checks them.
+
+Order, everywhere: ``XX XY XZ YY YZ ZZ MX MY MZ M``: inertia matrix about the frame's origin [kg m^2],
+first moments [kg m], mass [kg]. In this (barycentric) form the torques are linear in the ten numbers.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+INERTIAL_NAMES = ("XX", "XY", "XZ", "YY", "YZ", "ZZ", "MX", "MY", "MZ", "M")
+
+# Eigenvalues of the pseudo-inertia below minus this, relative to the largest, count as negative:
+# files give four to six digits, so the last ones can tip a thin body over the edge.
+CONSISTENCY_ROUNDING = 1e-6
+
+
+def skew(v: np.ndarray) -> np.ndarray:
+    """Return the matrix whose product with w is the cross product of v and w."""
+    return np.array([[0.0, -v[2], v[1]], [v[2], 0.0, -v[0]], [-v[1], v[0], 0.0]])
+
+
+def parameters_from_inertia(inertia: np.ndarray, first_moment: np.ndarray, mass: float) -> np.ndarray:
+    """Return the ten parameters from the inertia (3, 3) about the origin, first moment (3,) and mass."""
+    return np.array([*inertia[np.triu_indices(3)], *first_moment, mass])
+
+
+def inertia_from_parameters(parameters: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
+    """Return inertia about the origin (3, 3), first moment (3,) and mass from the ten parameters."""
+    xx, xy, xz, yy, yz, zz = parameters[:6]
+    inertia = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+    return inertia, np.array(parameters[6:9]), float(parameters[9])
+
+
+def parameters_from_centre(mass: float, centre: np.ndarray, inertia_at_centre: np.ndarray) -> np.ndarray:
+    """Return the ten parameters from mass, centre of mass and inertia about the centre (Huygens-Steiner)."""
+    s = skew(centre)
+    return parameters_from_inertia(inertia_at_centre - mass * s @ s, mass * centre, mass)
+
+
+def moved_parameters(parameters: np.ndarray, rotation: np.ndarray, translation: np.ndarray) -> np.ndarray:
+    """Return the ten parameters in a parent frame, given the transform of the body's frame in the parent."""
+    inertia, first_moment, mass = inertia_from_parameters(parameters)
+    moment = rotation @ first_moment
+    s_moment, s_shift = skew(moment), skew(translation)
+    about_parent = rotation @ inertia @ rotation.T - s_shift @ s_moment - s_moment @ s_shift - mass * s_shift @ s_shift
+    return parameters_from_inertia(about_parent, moment + mass * translation, mass)
+
+
+def pseudo_inertia(parameters: np.ndarray) -> np.ndarray:
+    """Return the 4x4 pseudo-inertia, positive semi-definite exactly when a real body can have it."""
+    inertia, first_moment, mass = inertia_from_parameters(parameters)
+    second_moments = 0.5 * np.trace(inertia) * np.eye(3) - inertia
+    return np.block([[second_moments, first_moment[:, None]], [first_moment[None, :], np.array([[mass]])]])
+
+
+def is_consistent(parameters: np.ndarray) -> bool:
+    """Tell whether a body of positive density could have these ten parameters."""
+    pseudo = pseudo_inertia(parameters)
+    radius_squared, mass = np.trace(pseudo[:3, :3]), pseudo[3, 3]
+    if min(radius_squared, mass) > 1e-30:
+        # In units of the body's own mass and size, so that a heavy body's small inertia counts as much as its mass.
+        scale = 1 / np.sqrt(np.array([radius_squared, radius_squared, radius_squared, mass]))
+        pseudo = pseudo * np.outer(scale, scale)
+    eigenvalues = np.linalg.eigvalsh(pseudo)
+    return bool(eigenvalues[0] >= -CONSISTENCY_ROUNDING * max(abs(eigenvalues[-1]), 1e-12))

@@ -1,0 +1,58 @@
+"""One door for every robot: a catalogue name, a table or a URDF."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from ..errors import RobotError, nearest_match
+from .catalogue import catalogue_names, read_catalogue
+from .files import one_line
+from .table import read_table
+from .tree import Robot
+from .urdf import read_urdf
+
+# The XML reader also takes the endings of formats it does not know: it looks inside and says what to do.
+READERS: dict[str, Callable[[str], Robot]] = {
+    ".toml": read_table,
+    ".urdf": read_urdf,
+    ".xml": read_urdf,
+    ".xacro": read_urdf,
+    ".sdf": read_urdf,
+    ".mjcf": read_urdf,
+}
+
+
+def load_robot(name_or_path: str | os.PathLike[str]) -> Robot:
+    """Return a robot by its catalogue name, or from a file: a table (.toml) or a URDF (.urdf, .xml).
+
+    Args:
+        name_or_path: A name of ``catalogue_names()``, or the path of a file.
+    """
+    if not isinstance(name_or_path, str | os.PathLike):
+        raise RobotError(one_line(f"robot is {name_or_path!r}; a catalogue name or the path of a file is expected"))
+    path = os.fspath(name_or_path)
+    if isinstance(name_or_path, str) and path in catalogue_names():
+        return read_catalogue(path)
+    suffix = Path(path).suffix.lower()
+    if suffix in READERS:
+        return READERS[suffix](path)
+    names = catalogue_names()
+    if _exists(path):
+        raise RobotError(
+            one_line(f"{path}: kind of file '{suffix}' is not known; allowed: .toml (table), .urdf and .xml (URDF)")
+        )
+    raise RobotError(
+        one_line(
+            f"unknown robot '{path}': no such file, and the catalogue has {', '.join(names)}; "
+            f"give one of these or the path of a .toml or .urdf file{nearest_match(path, names)}"
+        )
+    )
+
+
+def _exists(path: str) -> bool:
+    try:
+        return os.path.lexists(path)
+    except ValueError:
+        return False

@@ -1,0 +1,48 @@
+"""Settings from a ``steelyard.toml``: every key is known, every value has the right type, or it is an error."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ..errors import ConfigError, nearest_match
+
+_TYPE_NAMES = {str: "a text", float: "a number", list: "a list", bool: "true or false", dict: "a table"}
+
+
+def read_config(path: Path, table: str, schema: Mapping[str, type]) -> dict[str, Any]:
+    """Return the settings of one table of a configuration file.
+
+    Args:
+        path: The TOML file.
+        table: Name of the command's table; tables of other commands are left alone.
+        schema: Allowed keys and their types.
+    """
+    try:
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"cannot read configuration '{path}': {error.strerror}; check the path") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"configuration '{path}' is not valid TOML: {error}") from error
+    settings = document.get(table, {})
+    if not isinstance(settings, dict):
+        raise ConfigError(f"configuration '{path}': '{table}' must be a table; write [{table}] on a line of its own")
+    for key, value in settings.items():
+        _check(path, table, key, value, schema)
+    return settings
+
+
+def _check(path: Path, table: str, key: str, value: Any, schema: Mapping[str, type]) -> None:
+    if key not in schema:
+        raise ConfigError(
+            f"configuration '{path}': unknown key '{key}' in [{table}]; "
+            f"allowed: {', '.join(schema)}{nearest_match(key, schema)}"
+        )
+    wanted = schema[key]
+    fits = (
+        isinstance(value, int | float) and not isinstance(value, bool) if wanted is float else isinstance(value, wanted)
+    )
+    if not fits:
+        raise ConfigError(f"configuration '{path}': '{key}' in [{table}] must be {_TYPE_NAMES[wanted]}, got {value!r}")

@@ -1,0 +1,135 @@
+"""The documentation cannot lie: its commands and code run, its links lead somewhere, JSON is described key by key."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from arms import SKEWED_CHAIN
+from steelyard.cli import main
+from steelyard.cli.app import app
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGE_IDS = [str(page.relative_to(ROOT)) for page in PAGES]
+COMMANDS = sorted(name for name in app if not name.startswith("-"))
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+
+
+@pytest.fixture
+def workplace(tmp_path, monkeypatch):
+    """A folder with the files the pages speak of."""
+    monkeypatch.chdir(tmp_path)
+    urdf = SKEWED_CHAIN.replace("shoulder", "joint_1").replace("elbow", "joint_2")
+    Path("my_arm.urdf").write_text(urdf)
+    tables = blocks(ROOT / "docs" / "tutorial.md", "toml")
+    Path("my_arm.toml").write_text(tables[0])
+    Path("steelyard.toml").write_text(blocks(ROOT / "docs" / "commands.md", "toml")[0])
+    return tmp_path
+
+
+def shown_commands() -> list[tuple[str, str]]:
+    found = []
+    for page, name in zip(PAGES, PAGE_IDS, strict=True):
+        lines = "\n".join(blocks(page, "console")).splitlines()
+        found += [(name, line[2:]) for line in lines if line.startswith("$ steelyard")]
+    return found
+
+
+@pytest.mark.parametrize(("page", "command"), shown_commands())
+def test_every_command_shown_runs(page, command, workplace, capsys):
+    assert main(shlex.split(command)[1:]) == 0, capsys.readouterr().err
+    out = capsys.readouterr().out
+    if "--json" in command:
+        json.loads(out)
+
+
+@pytest.mark.parametrize(
+    ("page", "code"), [(n, c) for p, n in zip(PAGES, PAGE_IDS, strict=True) for c in blocks(p, "python")]
+)
+def test_every_python_example_runs(page, code, workplace):
+    exec(compile(code, page, "exec"), {})
+
+
+@pytest.mark.parametrize("page", PAGES, ids=PAGE_IDS)
+def test_every_link_leads_somewhere(page):
+    for target in re.findall(r"\]\(([^)#]+)", page.read_text(encoding="utf-8")):
+        if not target.startswith("http"):
+            assert (page.parent / target).exists(), target
+
+
+@pytest.mark.parametrize("table", blocks(ROOT / "docs" / "robot-files.md", "toml"))
+def test_robot_tables_shown_can_be_read(table, tmp_path):
+    path = tmp_path / "shown.toml"
+    path.write_text(table)
+    assert main(["model", str(path), "--json"]) == 0
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help_and_is_documented(command):
+    assert app[command].help
+    assert f"## steelyard {command}" in (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
+    assert f"\n## {command}\n" in (ROOT / "docs" / "json.md").read_text(encoding="utf-8")
+
+
+def test_every_page_is_in_the_index():
+    index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    for page in (ROOT / "docs").rglob("*.md"):
+        if page.name != "index.md":
+            assert f"({page.relative_to(ROOT / 'docs')})" in index
+
+
+def described_keys(section: str) -> set[str]:
+    text = (ROOT / "docs" / "json.md").read_text(encoding="utf-8")
+    body = text.split(f"\n## {section}\n", 1)[1].split("\n## ", 1)[0]
+    return set(re.findall(r"^\| `([^`]+)` \|", body, re.MULTILINE))
+
+
+# Objects keyed by data (joint numbers, parameter names, package names): described as a whole.
+OPEN = {"names", "base[].regrouping", "provenance.settings", "provenance.inputs", "provenance.versions"}
+
+
+def keys_of(value, path: str = "") -> set[str]:
+    if path in OPEN:
+        return {path}
+    if isinstance(value, dict):
+        return {key for name, part in value.items() for key in keys_of(part, f"{path}.{name}" if path else name)}
+    if isinstance(value, list) and value and isinstance(value[0], dict):
+        return {key for part in value for key in keys_of(part, f"{path}[]")}
+    return {path}
+
+
+EXAMPLES = {"robots": ["robots"], "model": ["model", "kuka_lwr4", "--payload", "paired"], "demo": ["demo"]}
+
+
+def test_every_command_has_an_example_for_its_json():
+    assert sorted(EXAMPLES) == COMMANDS
+
+
+@pytest.mark.parametrize("command", EXAMPLES)
+def test_json_has_exactly_the_described_keys(command, workplace, capsys):
+    assert main([*EXAMPLES[command], "--json"]) == 0
+    common = {"schema", "command"}
+    section = "model" if command == "demo" else command
+    assert keys_of(json.loads(capsys.readouterr().out)) == common | described_keys(section)
+
+
+def test_result_json_and_errors_have_exactly_the_described_keys(workplace, capsys):
+    assert main(["model", "scara_2r", "--out", "run"]) == 0
+    every = described_keys("Every command")
+    saved = keys_of(json.loads(Path("run/result.json").read_text(encoding="utf-8")))
+    assert saved == described_keys("model") | {key for key in every if not key.startswith("error")}
+    capsys.readouterr()
+    assert main(["model", "scara_2", "--json"]) == 1
+    assert keys_of(json.loads(capsys.readouterr().out)) == {key for key in every if "provenance" not in key}
+
+
+def test_the_readme_is_at_most_a_screen_and_a_half():
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 75

@@ -1,0 +1,129 @@
+"""Base parameters hold what they promise on every arm."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from arms import ALL_ARMS, arm, motion_of
+from steelyard.model import (
+    base_parameters,
+    build_model,
+    data_rank,
+    identifiability,
+    stacked_regressor,
+    summarise_model,
+)
+from steelyard.robot import load_robot
+
+
+@pytest.mark.parametrize("name", ALL_ARMS)
+def test_base_parameters_give_the_torques_of_all_standard_parameters(name):
+    robot = arm(name)
+    model = build_model(robot)
+    base = base_parameters(model)
+    standard = np.random.default_rng(1).normal(size=len(model.parameters))
+    full = stacked_regressor(model.regressor, *motion_of(robot, 30, seed=5))
+    reduced = full[:, list(base.kept_columns)] @ (base.regrouping @ standard)
+    torques = full @ standard
+    np.testing.assert_allclose(reduced, torques, rtol=0, atol=1e-10 * np.abs(torques).max())
+
+
+@pytest.mark.parametrize("name", ALL_ARMS)
+def test_the_number_of_base_parameters_is_the_numerical_rank(name):
+    robot = arm(name)
+    model = build_model(robot)
+    rows = stacked_regressor(model.regressor, *motion_of(robot, 300, seed=9))
+    norms = np.linalg.norm(rows, axis=0)
+    # Rounding leaves columns of 1e-16 that scaling would turn into false parameters: zero in absolute terms first.
+    felt = norms > 1e-10 * norms.max()
+    rank = np.linalg.matrix_rank(rows[:, felt] / norms[felt], tol=1e-8)
+    assert len(base_parameters(model).base) == rank
+
+
+@pytest.mark.parametrize("name", ALL_ARMS)
+def test_kept_and_eliminated_columns_are_far_apart(name):
+    spanned, kept = base_parameters(build_model(arm(name))).gap
+    assert spanned < 1e-13
+    assert kept > 1e-4
+
+
+@pytest.mark.parametrize("name", ALL_ARMS)
+def test_the_result_does_not_depend_on_the_seed(name):
+    model = build_model(arm(name))
+    first, second = base_parameters(model, seed=0), base_parameters(model, seed=1)
+    assert first.names == second.names
+    np.testing.assert_allclose(first.regrouping, second.regrouping, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", ALL_ARMS)
+def test_every_standard_parameter_is_told_once_and_counts_add_up(name):
+    model = build_model(arm(name))
+    summary = summarise_model(model)
+    counts = summary["counts"]
+    assert counts["standard"] == counts["base"] + counts["regrouped"] + counts["without_effect"]
+    status = [parameter["status"] for parameter in summary["parameters"]]
+    assert len(status) == counts["standard"] == len(set(summary["standard"]))
+    assert status.count("without effect") == counts["without_effect"]
+    for parameter in summary["parameters"]:
+        assert bool(parameter["reason"]) == (parameter["status"] == "without effect")
+        assert bool(parameter["base"]) == (parameter["status"] != "without effect")
+
+
+@pytest.mark.parametrize("name", ALL_ARMS)
+def test_no_arm_leaves_a_reason_unsaid(name):
+    model = build_model(arm(name), effects=["inertia"])
+    for parameter in identifiability(model, base_parameters(model)):
+        assert "no torque of this model" not in parameter.reason, parameter.name
+
+
+def reasons(model) -> dict[str, str]:
+    return {entry.name: entry.reason for entry in identifiability(model, base_parameters(model))}
+
+
+def test_reasons_are_a_roboticist_s():
+    told = reasons(build_model(load_robot("kuka_lwr4"), measured="both"))
+    assert told["XX1"] == "link 1 turns only about its z axis: of its inertia only ZZ is felt"
+    assert told["M2"] == "the origin of the frame of link 2 never moves, so the base carries its mass"
+    assert "only gravity feels its first moments" in told["MZ2"]
+    assert told["ZZ1"] == ""
+
+
+def test_reasons_name_the_side_of_the_gears():
+    robot = load_robot("kuka_lwr4")
+    assert "joint torque sensor does not feel" in reasons(build_model(robot, measured="joint"))["Fvm3"]
+    assert "cancels in their difference" in reasons(build_model(robot, measured="difference"))["ZZ4"]
+
+
+def test_a_sliding_link_does_not_feel_how_its_mass_is_spread():
+    told = reasons(build_model(arm("sliding_tree"), effects=["inertia"]))
+    assert told["XX1"] == "link 1 never turns, it only slides: how its mass is spread is not felt"
+    assert told["MX1"] == "link 1 never turns, it only slides: where its centre of mass is does not matter"
+    assert told["M1"] == ""
+
+
+def test_a_still_joint_costs_data_rank_but_not_structural_rank():
+    robot = load_robot("kuka_lwr4")
+    model = build_model(robot, measured="joint")
+    base = base_parameters(model)
+    q, qd, qdd = motion_of(robot, 60)
+    rich = data_rank(base, stacked_regressor(model.regressor, q, qd, qdd))
+    assert (rich.rank, rich.structural, rich.unexcited) == (64, 64, ())
+    assert rich.condition < 1e4
+    q[2], qd[2], qdd[2] = 0.3, 0.0, 0.0
+    poor = data_rank(base, stacked_regressor(model.regressor, q, qd, qdd))
+    assert poor.rank < poor.structural == 64
+    assert {"Fvl3", "Fcl3"} <= set(poor.unexcited)
+    assert poor.condition == np.inf
+
+
+def test_a_payload_needs_both_data_sets_in_the_data_too():
+    robot = load_robot("kuka_lwr4")
+    model = build_model(robot, measured="both", payload="paired")
+    base = base_parameters(model)
+    loaded = stacked_regressor(model.regressor, *motion_of(robot, 60, seed=1))
+    unloaded = stacked_regressor(model.unloaded_regressor, *motion_of(robot, 60, seed=2))
+    assert data_rank(base, np.vstack([unloaded, loaded])).rank == 102
+    alone = data_rank(base, loaded)
+    assert alone.rank == 92
+    assert "ML" in alone.unexcited

@@ -1,0 +1,64 @@
+import numpy as np
+import pytest
+
+from steelyard.errors import RobotError
+from steelyard.robot import read_urdf
+
+
+def test_bodies_are_numbered_depth_first_in_file_order(branched: bytes) -> None:
+    robot = read_urdf(branched)
+    assert [body.joint.name for body in robot.bodies] == ["slide", "right_joint", "left_joint"]
+    assert [body.parent for body in robot.bodies] == [0, 1, 1]
+    assert robot.root == "world"
+
+
+def test_fixed_links_ride_on_the_body_that_carries_them(branched: bytes) -> None:
+    frames = read_urdf(branched).frames
+    assert {name: frame.body for name, frame in frames.items()} == {
+        "world": 0,
+        "rail": 0,
+        "carriage": 1,
+        "right": 2,
+        "left": 3,
+        "left_tool": 3,
+        "left_tip": 3,
+        "sensor": 1,
+    }
+
+
+def test_a_mimic_joint_enters_the_coupling_matrix_and_is_not_actuated(branched: bytes) -> None:
+    robot = read_urdf(branched)
+    matrix, offset = robot.coupling()
+    assert [body.joint.name for body in robot.actuated] == ["slide", "left_joint"]
+    np.testing.assert_array_equal(matrix, [[1, 0], [0, -2], [0, 1]])
+    np.testing.assert_array_equal(offset, [0, 0.2, 0])
+
+
+def test_a_locked_joint_is_merged_into_its_parent(branched: bytes, poses) -> None:
+    robot = read_urdf(branched)
+    locked = robot.with_locked({"left_joint": 0.4})
+    assert [body.joint.name for body in locked.bodies] == ["slide"]
+    expected = poses.of_link(robot, "left_tip", np.array([0.1, -2 * 0.4 + 0.2, 0.4]))
+    np.testing.assert_allclose(poses.of_link(locked, "left_tip", np.array([0.1])), expected, atol=1e-15)
+
+
+def test_a_joint_that_follows_a_locked_one_is_held_too(branched: bytes) -> None:
+    locked = read_urdf(branched).with_locked({"left_joint": 0.4})
+    assert locked.joint("right_joint").locked_at == pytest.approx(-0.6)
+    assert locked.coupling()[0].shape == (1, 1)
+
+
+def test_a_follower_can_be_locked_by_itself(branched: bytes) -> None:
+    locked = read_urdf(branched).with_locked({"right_joint": 0.1})
+    assert [body.joint.name for body in locked.bodies] == ["slide", "left_joint"]
+
+
+@pytest.mark.parametrize(("joint", "position"), [("mount", 0.0), ("slide", float("nan"))])
+def test_a_fixed_joint_or_no_position_cannot_be_locked(branched: bytes, joint: str, position: float) -> None:
+    with pytest.raises(RobotError, match="cannot lock"):
+        read_urdf(branched).with_locked({joint: position})
+
+
+def test_locking_an_unknown_joint_offers_the_nearest(branched: bytes) -> None:
+    with pytest.raises(RobotError, match="did you mean 'slide'"):
+        read_urdf(branched).with_locked({"slid": 0.0})
