@@ -15,7 +15,7 @@ from steelyard.physics import inertial_regressor_function
 from steelyard.robot import Robot, load_robot, transform_from_placement
 
 SAMPLES = 100_000
-IN_CACHE = 1024
+IN_CACHE = 256
 
 
 def pinocchio_model(robot: Robot) -> pin.Model:

@@ -79,10 +79,11 @@ def arm(name: str) -> Robot:
     """Return a test arm by name; links whose inertia is unknown or degenerate get a possible one."""
     robot = read_urdf(URDFS[name].encode()) if name in URDFS else load_robot(name)
     rng = np.random.default_rng(7)
-    return replace(robot, links=tuple(_with_possible_inertia(link, rng) for link in robot.links))
+    return replace(robot, links=tuple(with_possible_inertia(link, rng) for link in robot.links))
 
 
-def _with_possible_inertia(link: Link, rng: np.random.Generator) -> Link:
+def with_possible_inertia(link: Link, rng: np.random.Generator) -> Link:
+    """Return the link, with a seeded inertia of a real body where its own is unknown or degenerate."""
     if link.inertia is not None and np.linalg.eigvalsh(pseudo_inertia(np.array(link.inertia)))[0] > 1e-9:
         return link
     density = rng.normal(size=(4, 8))

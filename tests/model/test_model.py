@@ -132,6 +132,25 @@ def test_names_are_accepted_by_number_link_or_joint():
         resolve_name(robot, parameters, "ZZ[wrist_4_link]")
 
 
+def test_models_are_refused_in_motor_coordinates():
+    with pytest.raises(ModelError, match="'staubli_tx40' is told in motor coordinates; models are written"):
+        build_model(load_robot("staubli_tx40").in_motor_coordinates())
+
+
+@pytest.mark.parametrize(("name", "joint"), [("staubli_tx40", "joint_5"), ("kuka_ir361", "joint_2")])
+def test_couplings_and_springs_of_a_locked_joint_leave_with_it(name, joint):
+    robot = load_robot(name).with_locked({joint: 0.2})
+    assert not {"Iac6", "Ss2"} & set(build_model(robot).names)
+    with pytest.raises(ModelError, match="leave the effect out"):
+        _ = build_model(robot, ["coupling" if name == "staubli_tx40" else "spring"]).parameters
+
+
+def test_a_payload_on_a_link_that_never_moves_is_refused():
+    robot = replace(load_robot("kuka_lwr4"), payload_link="base")
+    with pytest.raises(ModelError, match=r"payload on link 'base', which never moves.*name a moving link"):
+        _ = build_model(robot, payload="loaded").parameters
+
+
 def test_a_locked_joint_leaves_the_model():
     robot = load_robot("kuka_lwr4").with_locked({"joint_3": 0.3})
     model = build_model(robot)

@@ -28,9 +28,10 @@ def assert_equal(got, wanted) -> None:
     np.testing.assert_allclose(got, wanted, rtol=0, atol=1e-10 * max(np.abs(wanted).max(initial=0.0), 1e-3))
 
 
-@pytest.fixture(params=ALL_ARMS)
+@pytest.fixture(params=[*ALL_ARMS, "staubli_tx40 by its motors"])
 def case(request):
-    robot = arm(request.param)
+    name, _, by_motors = request.param.partition(" ")
+    robot = arm(name).in_motor_coordinates() if by_motors else arm(name)
     model = pinocchio_model(robot)
     coupling, offset = robot.coupling()
     samples = zip(*(part.T for part in motion_of(robot, SAMPLES)), strict=True)

@@ -380,11 +380,16 @@ TABLE_CHANGES = {
         ["payload 'a'", "10 are expected"],
     ),
     "a payload link": (b"[robot]", b'[robot]\npayload_link = "for"', ["no link 'for'", "links: base", "'fore'?"]),
-    "a spring of no joint": (b"[robot]", b'[robot]\nsprings = ["elbo"]', ["no joint 'elbo'", "'elbow'?"]),
+    "a spring of no joint": (b"[robot]", b'[robot]\nsprings = ["elbo"]', ["springs is 'elbo'", "'elbow'?"]),
     "a coupling of no joint": (
         b"[robot]",
         b'[[gear_coupling]]\nmotor = "elbow"\nalso_turns_with = "x"\n[robot]',
-        ["no joint 'x'", "shoulder, elbow"],
+        ["also_turns_with is 'x'", "shoulder, elbow"],
+    ),
+    "a motor coupled to its own joint": (
+        b"[robot]",
+        b'[[gear_coupling]]\nmotor = "elbow"\nalso_turns_with = "elbow"\n[robot]',
+        ["'elbow' is coupled to its own joint", "name another"],
     ),
     "a joint that is a number": (None, b'joint = 3\n[robot]\nname = "x"', ["[[joint]]", "double brackets"]),
     "a robot that is a number": (None, b"robot = 3\njoint = [{}]", ["'robot' is 3", "[robot]"]),

@@ -69,7 +69,7 @@ k21 = 1e-6
 ball = [0.1, 0, 0, 0.1, 0, 0.1, 0, 0, 0.2, 1]
 
 [[gear_coupling]]
-motor = "joint_3"
+motor = "lift"
 also_turns_with = "turn"
 """
 
@@ -81,7 +81,7 @@ def test_every_key_of_a_table_lands_in_the_robot() -> None:
     assert (robot.defaults.torque, robot.defaults.measured) == ("motor_current", "motor")
     assert robot.defaults.effects == ("inertia", "Fvm")
     assert dict(robot.values) == {"Ia2": 0.3, "Fvm1": 1, "Fvm2": 2, "Fvm3": 3, "k21": 1e-6}
-    assert robot.gear_couplings == (GearCoupling("joint_3", "turn", 1.0),)
+    assert robot.gear_couplings == (GearCoupling("lift", "turn", 1.0),)
     assert robot.payloads["ball"][9] == 1
     assert [(body.joint.name, body.parent) for body in robot.bodies] == [("lift", 0), ("turn", 1), ("joint_3", 1)]
     assert robot.frame("tool").body == 3

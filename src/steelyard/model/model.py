@@ -110,7 +110,12 @@ def build_model(
     """Return a checked model of a robot; what is not given comes from the robot's own defaults."""
     if not robot.bodies:
         raise ModelError(f"robot '{robot.name}' has no moving joint: nothing to identify")
-    chosen = tuple(robot.defaults.effects if effects is None else effects)
+    if robot.coordinates != "joint":
+        raise ModelError(
+            f"robot '{robot.name}' is told in motor coordinates; models are written on the joint side, "
+            "give the robot itself (effect 'coupling' covers coupled motors)"
+        )
+    chosen = _default_effects(robot) if effects is None else tuple(effects)
     _check_effects(chosen)
     measured = robot.defaults.measured if measured is None else measured
     _check_choice("torque", measured, MEASURED)
@@ -121,6 +126,12 @@ def build_model(
         raise ModelError("a payload is an inertia: add 'inertia' to the effects, or choose payload 'none'")
     in_order = tuple(effect for effect in EFFECTS if effect in chosen)
     return Model(robot, in_order, measured, payload, float(sign_width))  # type: ignore[arg-type]  # checked above
+
+
+def _default_effects(robot: Robot) -> tuple[str, ...]:
+    """Return the robot's default effects, less those of couplings and springs that locked joints took away."""
+    present = {"coupling": bool(robot.gear_couplings), "spring": bool(robot.springs)}
+    return tuple(effect for effect in robot.defaults.effects if present.get(effect, True))
 
 
 def _check_effects(effects: tuple[str, ...]) -> None:

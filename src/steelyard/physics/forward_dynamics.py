@@ -71,7 +71,7 @@ def forward_dynamics(
     """
     size = len(robot.actuated)
     drive = ca.SX(size, 1) if drive_inertia is None else ca.SX(drive_inertia)
-    if len(robot.bodies) == size and drive.shape[1] == 1:
+    if drive.shape[1] == 1 and np.array_equal(robot.coupling()[0], np.eye(len(robot.bodies))):
         return _articulated_body(robot, q, qd, tau, inertias, drive, geometry)
     matrix = inertia_matrix(robot, q, inertias, geometry) + (ca.diag(drive) if drive.shape[1] == 1 else drive)
     bias = inverse_dynamics(robot, q, qd, ca.SX(size, 1), inertias, geometry)

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..errors import RobotError, nearest_match
 from .inertia import is_consistent, pseudo_inertia
-from .tree import JointKind, Limits, Link
+from .parts import JointKind, Limits, Link
 
 # Words for joint types in files, and what they mean here.
 JOINT_KINDS: dict[str, JointKind] = {

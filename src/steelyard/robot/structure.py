@@ -8,7 +8,8 @@ from typing import Any
 
 from ..errors import RobotError, nearest_match
 from .checks import inertia_notes
-from .tree import Joint, Link, Robot
+from .parts import Joint, Link
+from .tree import Robot
 
 # More joints than any arm has; beyond it the file is something else.
 MOST_JOINTS = 500

@@ -51,9 +51,10 @@ from typing import Any
 from ..errors import RobotError, nearest_match
 from .checks import checked_mass, checked_word, finite_number, finite_numbers, inertia_note
 from .files import PathOrBytes, content_of, located, place_of
+from .parts import Defaults, GearCoupling, Joint, Link
 from .structure import assembled_robot
 from .table_joint import check_keys, joint_from_row, text_in
-from .tree import STANDARD_GRAVITY, Defaults, GearCoupling, Joint, Link, Robot
+from .tree import STANDARD_GRAVITY, Robot
 
 LARGEST_TABLE = 1_000_000
 
@@ -190,11 +191,14 @@ def _check_references(robot: Robot) -> None:
     """Refuse springs, couplings and payload links that name nothing."""
     if robot.payload_link is not None:
         robot.frame(robot.payload_link)
+    actuated = [body.joint.name for body in robot.actuated]
     for coupling in robot.gear_couplings:
-        robot.joint(coupling.motor)
-        robot.joint(coupling.also_turns_with)
+        checked_word(coupling.motor, actuated, "[[gear_coupling]]: motor")
+        checked_word(coupling.also_turns_with, actuated, "[[gear_coupling]]: also_turns_with")
+        if coupling.motor == coupling.also_turns_with:
+            raise RobotError(f"[[gear_coupling]]: motor '{coupling.motor}' is coupled to its own joint; name another")
     for name in robot.springs:
-        robot.joint(name)
+        checked_word(name, actuated, "[robot]: springs")
 
 
 def _table(document: Mapping[str, Any], key: str) -> Mapping[str, Any]:

@@ -11,8 +11,8 @@ from ..errors import RobotError, nearest_match
 from .angles import RightAngles, radians_from_degrees
 from .checks import JOINT_KINDS, checked_limits, checked_mass, checked_word, finite_number, finite_numbers
 from .inertia import inertia_from_parameters, parameters_from_centre
+from .parts import Joint, Limits, Link, Mimic
 from .placement import Placement, Vector3, Z, mdh_placement, origin_placement
-from .tree import Joint, Limits, Link, Mimic
 
 ANGLES = ("alpha", "theta", "gamma")
 DH_COLUMNS = ("alpha", "d", "theta", "r", "gamma", "b")

@@ -1,4 +1,4 @@
-"""What an arm is: an immutable tree of links and joints, and the moving bodies it amounts to."""
+"""What an arm is: an immutable tree of links and joints under gravity, and what is known of it beforehand."""
 
 from __future__ import annotations
 
@@ -11,144 +11,12 @@ from typing import Literal
 import numpy as np
 
 from ..errors import RobotError, nearest_match
-from .inertia import moved_parameters
-from .placement import Motion, Placement, Vector3, Z, transform_from_placement
+from .bodies import bodies_and_frames, held_position, leaders
+from .parts import Body, Defaults, Frame, GearCoupling, Joint, Link
+from .placement import Vector3
 
-JointKind = Literal["revolute", "prismatic", "fixed"]
 STANDARD_GRAVITY: Vector3 = (0.0, 0.0, -9.81)
-
-
-@dataclass(frozen=True)
-class Limits:
-    """What a joint may do; infinite where the file says nothing. Units rad or m, s, N m or N."""
-
-    lower: float = -math.inf
-    upper: float = math.inf
-    velocity: float = math.inf
-    effort: float = math.inf
-    acceleration: float = math.inf
-    jerk: float = math.inf
-
-
-@dataclass(frozen=True)
-class Mimic:
-    """A joint that follows another: ``q = multiplier * q_leader + offset``."""
-
-    leader: str
-    multiplier: float = 1.0
-    offset: float = 0.0
-
-
-@dataclass(frozen=True)
-class Joint:
-    """A joint of the tree, between a parent link and a child link.
-
-    Attributes:
-        name: Name in the robot's file.
-        kind: ``revolute`` (continuous joints are revolute without position limits), ``prismatic``, ``fixed``.
-        parent: Name of the parent link.
-        child: Name of the child link; its frame is the joint's frame.
-        placement: Child frame in the parent frame at q = 0.
-        axis: Unit vector of the joint axis in the child frame.
-        limits: Limits of motion and effort.
-        mimic: The joint it follows, if any.
-        gear_ratio: Motor turns per joint turn (signed), if known.
-        rotor_inertia: Inertia of the rotor on the motor side [kg m^2], if known.
-        locked_at: Position at which the joint is held; None if it moves.
-    """
-
-    name: str
-    kind: JointKind
-    parent: str
-    child: str
-    placement: Placement
-    axis: Vector3 = Z
-    limits: Limits = Limits()
-    mimic: Mimic | None = None
-    gear_ratio: float | None = None
-    rotor_inertia: float | None = None
-    locked_at: float | None = None
-
-    @property
-    def moves(self) -> bool:
-        """True unless the joint is fixed or locked."""
-        return self.kind != "fixed" and self.locked_at is None
-
-    def motion(self, value: float) -> Motion:
-        """Return the motion of the joint at position ``value``."""
-        return Motion("translate" if self.kind == "prismatic" else "rotate", self.axis, value, "q")
-
-    @property
-    def rest_placement(self) -> Placement:
-        """The child frame in the parent frame at q = 0, or where the joint is locked."""
-        if self.locked_at is None:
-            return self.placement
-        return (*self.placement, self.motion(self.locked_at))
-
-
-@dataclass(frozen=True)
-class Link:
-    """A link and, where known, its ten inertial parameters about its own frame's origin."""
-
-    name: str
-    inertia: tuple[float, ...] | None = None
-
-
-@dataclass(frozen=True)
-class GearCoupling:
-    """Motor ``motor`` turns with its own joint and also with joint ``also_turns_with``.
-
-    On the joint side ``q_motor = q_own + ratio * q_other``: the TX40 wrist has motor 6, joint 5, ratio 1.
-    """
-
-    motor: str
-    also_turns_with: str
-    ratio: float = 1.0
-
-
-@dataclass(frozen=True)
-class Defaults:
-    """What a model of this arm contains unless the user says otherwise.
-
-    Attributes:
-        torque: Torque kind the arm measures: ``motor_current``, ``motor_torque``, ``joint_torque`` ...
-        measured: Which torques a model equates: ``motor``, ``joint``, ``both`` or ``difference``.
-        effects: Names of the model terms.
-    """
-
-    torque: str = "motor_torque"
-    measured: str = "motor"
-    effects: tuple[str, ...] = ("inertia", "Ia", "Fvm", "Fcm", "offm")
-
-
-@dataclass(frozen=True)
-class Body:
-    """A moving link with everything rigidly fixed to it.
-
-    Attributes:
-        number: 1, 2, ... in depth-first order of the file; the number in parameter names.
-        joint: The joint that moves it.
-        link: The moving link's name; its frame is the body's frame.
-        parent: Number of the parent body, 0 for the base.
-        placement: Body frame in the parent body's frame at q = 0 (fixed joints in between included).
-        inertia: Ten parameters of the body with its fixed links (10,), or None if any is unknown.
-    """
-
-    number: int
-    joint: Joint
-    link: str
-    parent: int
-    placement: Placement
-    inertia: tuple[float, ...] | None
-
-
-@dataclass(frozen=True)
-class Frame:
-    """A named frame: the body that carries it (0 = base) and where it sits in that body's frame."""
-
-    name: str
-    body: int
-    placement: Placement
+Coordinates = Literal["joint", "motor"]
 
 
 def _no_values() -> Mapping[str, float]:
@@ -170,6 +38,7 @@ class Robot:
         root: Name of the link that stands on the ground.
         gravity: Acceleration of gravity in the base frame [m/s^2].
         gear_couplings: Motors that turn with more than one joint.
+        coordinates: What q means in every equation: positions of the actuated joints, or of their motors.
         springs: Joints with a spring, ``tau += Ss sin(q) + Sc cos(q)``.
         values: Values known beforehand of parameters other than link inertias, by parameter name.
         payloads: Known payloads: ten parameters in the frame of the link that carries them.
@@ -185,18 +54,19 @@ class Robot:
     root: str
     gravity: Vector3 = STANDARD_GRAVITY
     gear_couplings: tuple[GearCoupling, ...] = ()
+    coordinates: Coordinates = "joint"
     springs: tuple[str, ...] = ()
     values: Mapping[str, float] = field(default_factory=_no_values)
     payloads: Mapping[str, tuple[float, ...]] = field(default_factory=_no_payloads)
     payload_link: str | None = None
-    defaults: Defaults = Defaults()
+    defaults: Defaults = field(default_factory=Defaults)
     source: str = ""
     notes: tuple[str, ...] = ()
     bodies: tuple[Body, ...] = field(init=False, repr=False, compare=False)
     frames: Mapping[str, Frame] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        bodies, frames = _bodies_and_frames(self)
+        bodies, frames = bodies_and_frames(self.root, self.joints, self.links)
         object.__setattr__(self, "bodies", bodies)
         object.__setattr__(self, "frames", MappingProxyType(frames))
 
@@ -207,14 +77,21 @@ class Robot:
     def with_locked(self, positions: Mapping[str, float]) -> Robot:
         """Return the same arm with joints held at given positions; they no longer count as moving.
 
-        Joints that follow a held one are held where it puts them.
+        Joints that follow a held one are held where it puts them; springs and couplings of held joints are gone.
         """
         for name, position in positions.items():
             if self.joint(name).kind == "fixed" or not math.isfinite(position):
                 raise RobotError(f"cannot lock joint '{name}' at {position}; name a moving joint and a finite position")
-        held = {joint.name: _held_position(self, joint, positions) for joint in self.joints}
-        joints = tuple(replace(joint, locked_at=held[joint.name]) for joint in self.joints)
-        return replace(self, joints=joints)
+        by_name = {joint.name: joint for joint in self.joints}
+        joints = tuple(replace(joint, locked_at=held_position(joint, by_name, positions)) for joint in self.joints)
+        moving = {joint.name for joint in joints if joint.moves}
+        couplings = tuple(c for c in self.gear_couplings if {c.motor, c.also_turns_with} <= moving)
+        springs = tuple(name for name in self.springs if name in moving)
+        return replace(self, joints=joints, gear_couplings=couplings, springs=springs)
+
+    def in_motor_coordinates(self) -> Robot:
+        """Return the same arm told in the positions of its motors, on the joint side: coupled motors move apart."""
+        return replace(self, coordinates="motor")
 
     def joint(self, name: str) -> Joint:
         """Return the joint of that name."""
@@ -254,88 +131,24 @@ class Robot:
         }
         return tuple(word for word, present in known.items() if present)
 
+    def motor_coupling(self) -> np.ndarray:
+        """Return C (na, na) with ``q_motor = C q`` on the joint side: the identity but for coupled motors."""
+        row_of = {body.joint.name: row for row, body in enumerate(self.actuated)}
+        matrix = np.eye(len(row_of))
+        for coupling in self.gear_couplings:
+            matrix[row_of[coupling.motor], row_of[coupling.also_turns_with]] = coupling.ratio
+        return matrix
+
     def coupling(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return G (n, na) and q0 (n,) with ``q = G qa + q0`` from actuated to all moving joints."""
+        """Return G (n, na) and q0 (n,) with ``q = G qa + q0`` from the coordinates to all moving joints.
+
+        The coordinates are the actuated joints' positions, or their motors' (``in_motor_coordinates``).
+        """
+        by_name = {joint.name: joint for joint in self.joints}
         actuated = [body.joint.name for body in self.actuated]
         matrix, offset = np.zeros((len(self.bodies), len(actuated))), np.zeros(len(self.bodies))
         for row, body in enumerate(self.bodies):
-            name, gain, shift = _follow_mimic(self, body.joint)
-            matrix[row, actuated.index(name)] = gain
+            leader, gain, shift = list(leaders(body.joint, by_name))[-1]
+            matrix[row, actuated.index(leader.name)] = gain
             offset[row] = shift
-        return matrix, offset
-
-
-def _follow_mimic(robot: Robot, joint: Joint) -> tuple[str, float, float]:
-    """Return the joint at the end of a chain of mimics, with the gain and offset that lead there."""
-    gain, shift, seen = 1.0, 0.0, set()
-    while joint.mimic is not None:
-        if joint.name in seen:
-            raise RobotError(f"joint '{joint.name}' mimics itself in a circle; break the circle in the robot file")
-        seen.add(joint.name)
-        shift += gain * joint.mimic.offset
-        gain *= joint.mimic.multiplier
-        joint = robot.joint(joint.mimic.leader)
-    return joint.name, gain, shift
-
-
-def _held_position(robot: Robot, joint: Joint, positions: Mapping[str, float]) -> float | None:
-    """Return where a joint is held, by itself or by the joint it follows; None if it moves."""
-    gain, shift, seen = 1.0, 0.0, set()
-    while joint.name not in seen:
-        held = positions.get(joint.name, joint.locked_at)
-        if held is not None:
-            return gain * float(held) + shift
-        if joint.mimic is None:
-            return None
-        seen.add(joint.name)
-        shift += gain * joint.mimic.offset
-        gain *= joint.mimic.multiplier
-        joint = robot.joint(joint.mimic.leader)
-    return None
-
-
-def _bodies_and_frames(robot: Robot) -> tuple[tuple[Body, ...], dict[str, Frame]]:
-    """Walk the tree depth first in file order; merge what is fixed into what moves."""
-    children: dict[str, list[Joint]] = {}
-    for joint in robot.joints:
-        children.setdefault(joint.parent, []).append(joint)
-    inertia_of = {link.name: link.inertia for link in robot.links}
-    frames = {robot.root: Frame(robot.root, 0, ())}
-    moving: list[tuple[Joint, int, Placement]] = []
-    stack = list(reversed(children.get(robot.root, [])))
-    while stack:
-        joint = stack.pop()
-        carrier = frames[joint.parent]
-        placement = carrier.placement + joint.rest_placement
-        if joint.moves:
-            moving.append((joint, carrier.body, placement))
-            frames[joint.child] = Frame(joint.child, len(moving), ())
-        else:
-            frames[joint.child] = Frame(joint.child, carrier.body, placement)
-        stack.extend(reversed(children.get(joint.child, [])))
-    bodies = tuple(
-        Body(number, joint, joint.child, parent, placement, _merged_inertia(number, frames, inertia_of))
-        for number, (joint, parent, placement) in enumerate(moving, start=1)
-    )
-    return bodies, frames
-
-
-def _merged_inertia(
-    number: int, frames: Mapping[str, Frame], inertia_of: Mapping[str, tuple[float, ...] | None]
-) -> tuple[float, ...] | None:
-    """Return the ten parameters of a body with its fixed links; None if the moving link's are unknown.
-
-    A fixed link without an inertial element is massless, as every reader of such files takes it.
-    """
-    total = np.zeros(10)
-    for frame in frames.values():
-        if frame.body != number:
-            continue
-        inertia = inertia_of[frame.name]
-        if inertia is None:
-            if not frame.placement:
-                return None
-            continue
-        rotation, translation = transform_from_placement(frame.placement)
-        total = total + moved_parameters(np.array(inertia), rotation, translation)
-    return tuple(float(value) for value in total)
+        return (matrix @ np.linalg.inv(self.motor_coupling()) if self.coordinates == "motor" else matrix), offset

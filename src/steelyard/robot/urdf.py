@@ -18,8 +18,9 @@ from ..errors import RobotError
 from .angles import RightAngles
 from .checks import finite_number
 from .files import PathOrBytes, content_of, located, place_of
+from .parts import Joint
 from .structure import assembled_robot
-from .tree import Joint, Robot
+from .tree import Robot
 from .urdf_elements import child, children, joint_from_element, link_from_element, number_from_text
 from .xml_safety import LARGEST_FILE, XACRO_ADVICE, parse_xml_safely
 

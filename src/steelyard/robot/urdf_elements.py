@@ -13,8 +13,8 @@ from ..errors import RobotError
 from .angles import RightAngles
 from .checks import JOINT_KINDS, LARGEST_NUMBER, checked_limits, checked_mass, checked_word, finite_number
 from .inertia import moved_parameters
+from .parts import Joint, JointKind, Limits, Link, Mimic
 from .placement import Placement, Vector3, Z, origin_placement, transform_from_placement
-from .tree import Joint, JointKind, Limits, Link, Mimic
 from .xml_safety import XACRO_ADVICE
 
 OUT_OF_SCOPE = ("floating", "planar")

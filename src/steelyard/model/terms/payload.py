@@ -5,6 +5,7 @@ from __future__ import annotations
 import casadi as ca
 import numpy as np
 
+from ...errors import ModelError
 from ...robot import INERTIAL_NAMES, Robot, moved_parameters, transform_from_placement
 from ..parameter import INERTIAL_UNITS, Parameter
 from .link_inertia import link_inertia
@@ -19,6 +20,10 @@ def payload_link(robot: Robot) -> str:
 def payload(robot: Robot, motion: MotionSymbols) -> Term:
     """Return the payload's columns: those of the body that carries it, moved to the payload's frame."""
     frame = robot.frame(payload_link(robot))
+    if frame.body == 0:
+        raise ModelError(
+            f"payload on link '{frame.name}', which never moves: no torque feels it; name a moving link as payload_link"
+        )
     first = 10 * (frame.body - 1)
     rotation, translation = transform_from_placement(frame.placement)
     carried = np.column_stack([moved_parameters(unit, rotation, translation) for unit in np.eye(10)])

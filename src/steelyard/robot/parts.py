@@ -1,0 +1,144 @@
+"""The parts of an arm: joints, links, and the moving bodies they amount to."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+from .placement import Motion, Placement, Vector3, Z
+
+JointKind = Literal["revolute", "prismatic", "fixed"]
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a joint may do; infinite where the file says nothing. Units rad or m, s, N m or N."""
+
+    lower: float = -math.inf
+    upper: float = math.inf
+    velocity: float = math.inf
+    effort: float = math.inf
+    acceleration: float = math.inf
+    jerk: float = math.inf
+
+
+@dataclass(frozen=True)
+class Mimic:
+    """A joint that follows another: ``q = multiplier * q_leader + offset``."""
+
+    leader: str
+    multiplier: float = 1.0
+    offset: float = 0.0
+
+
+@dataclass(frozen=True)
+class Joint:
+    """A joint of the tree, between a parent link and a child link.
+
+    Attributes:
+        name: Name in the robot's file.
+        kind: ``revolute`` (continuous joints are revolute without position limits), ``prismatic``, ``fixed``.
+        parent: Name of the parent link.
+        child: Name of the child link; its frame is the joint's frame.
+        placement: Child frame in the parent frame at q = 0.
+        axis: Unit vector of the joint axis in the child frame.
+        limits: Limits of motion and effort.
+        mimic: The joint it follows, if any.
+        gear_ratio: Motor turns per joint turn (signed), if known.
+        rotor_inertia: Inertia of the rotor on the motor side [kg m^2], if known.
+        locked_at: Position at which the joint is held; None if it moves.
+    """
+
+    name: str
+    kind: JointKind
+    parent: str
+    child: str
+    placement: Placement
+    axis: Vector3 = Z
+    limits: Limits = Limits()
+    mimic: Mimic | None = None
+    gear_ratio: float | None = None
+    rotor_inertia: float | None = None
+    locked_at: float | None = None
+
+    @property
+    def moves(self) -> bool:
+        """True unless the joint is fixed or locked."""
+        return self.kind != "fixed" and self.locked_at is None
+
+    def motion(self, value: float) -> Motion:
+        """Return the motion of the joint at position ``value``."""
+        return Motion("translate" if self.kind == "prismatic" else "rotate", self.axis, value, "q")
+
+    @property
+    def rest_placement(self) -> Placement:
+        """The child frame in the parent frame at q = 0, or where the joint is locked."""
+        if self.locked_at is None:
+            return self.placement
+        return (*self.placement, self.motion(self.locked_at))
+
+
+@dataclass(frozen=True)
+class Link:
+    """A link and, where known, its ten inertial parameters about its own frame's origin."""
+
+    name: str
+    inertia: tuple[float, ...] | None = None
+
+
+@dataclass(frozen=True)
+class GearCoupling:
+    """Motor ``motor`` turns with its own joint and also with joint ``also_turns_with``.
+
+    On the joint side ``q_motor = q_own + ratio * q_other``: the TX40 wrist has motor 6, joint 5, ratio 1.
+    """
+
+    motor: str
+    also_turns_with: str
+    ratio: float = 1.0
+
+
+@dataclass(frozen=True)
+class Defaults:
+    """What a model of this arm contains unless the user says otherwise.
+
+    Attributes:
+        torque: Torque kind the arm measures: ``motor_current``, ``motor_torque``, ``joint_torque`` ...
+        measured: Which torques a model equates: ``motor``, ``joint``, ``both`` or ``difference``.
+        effects: Names of the model terms.
+    """
+
+    torque: str = "motor_torque"
+    measured: str = "motor"
+    effects: tuple[str, ...] = ("inertia", "Ia", "Fvm", "Fcm", "offm")
+
+
+@dataclass(frozen=True)
+class Body:
+    """A moving link with everything rigidly fixed to it.
+
+    Attributes:
+        number: 1, 2, ... in depth-first order of the file; the number in parameter names.
+        joint: The joint that moves it.
+        link: The moving link's name; its frame is the body's frame.
+        parent: Number of the parent body, 0 for the base.
+        placement: Body frame in the parent body's frame at q = 0 (fixed joints in between included).
+        inertia: Ten parameters of the body with its fixed links (10,), or None if any is unknown.
+    """
+
+    number: int
+    joint: Joint
+    link: str
+    parent: int
+    placement: Placement
+    inertia: tuple[float, ...] | None
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A named frame: the body that carries it (0 = base) and where it sits in that body's frame."""
+
+    name: str
+    body: int
+    placement: Placement
