@@ -17,11 +17,22 @@ if TYPE_CHECKING:
     from .model import identifiability as identifiability
     from .model import random_motion as random_motion
     from .model import summarise_model as summarise_model
+    from .motion import fourier as fourier
+    from .motion import quintic as quintic
+    from .motion import read_trajectory as read_trajectory
+    from .motion import trapezoidal as trapezoidal
+    from .motion import write_trajectory as write_trajectory
+    from .recording import Recording as Recording
+    from .recording import read_recording as read_recording
+    from .recording import write_recording as write_recording
     from .robot import Robot as Robot
     from .robot import catalogue_names as catalogue_names
     from .robot import load_robot as load_robot
     from .robot import read_table as read_table
     from .robot import read_urdf as read_urdf
+    from .simulate import Experiment as Experiment
+    from .simulate import Noise as Noise
+    from .simulate import recording_of as recording_of
 
 __version__ = "0.1.0"
 
@@ -30,6 +41,9 @@ _ROOM_OF = {
     **dict.fromkeys(
         ("base_parameters", "build_model", "data_rank", "identifiability", "random_motion", "summarise_model"), "model"
     ),
+    **dict.fromkeys(("fourier", "quintic", "read_trajectory", "trapezoidal", "write_trajectory"), "motion"),
+    **dict.fromkeys(("Recording", "read_recording", "write_recording"), "recording"),
+    **dict.fromkeys(("Experiment", "Noise", "recording_of"), "simulate"),
     **dict.fromkeys(("Robot", "catalogue_names", "load_robot", "read_table", "read_urdf"), "robot"),
 }
 

@@ -22,12 +22,28 @@ class KernelError(SteelyardError):
     """A symbolic function that cannot be compiled, or arrays that do not fit it."""
 
 
+class MotionError(SteelyardError):
+    """A motion that cannot be built or evaluated."""
+
+
+class SignalError(SteelyardError):
+    """Samples or filter settings that make no sense together."""
+
+
+class RecordingError(SteelyardError):
+    """A log that cannot be read as declared."""
+
+
+class SimulationError(SteelyardError):
+    """A simulated experiment that cannot be run."""
+
+
 class ConfigError(SteelyardError):
     """A configuration file with an unknown key or a value of the wrong kind."""
 
 
-class RunError(SteelyardError):
-    """A result that cannot be written or read."""
+class FileError(SteelyardError):
+    """A file that cannot be written."""
 
 
 def nearest_match(got: str, allowed: Iterable[str]) -> str:

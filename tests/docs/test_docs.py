@@ -7,11 +7,13 @@ import re
 import shlex
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from arms import SKEWED_CHAIN
 from steelyard.cli import main
 from steelyard.cli.app import app
+from steelyard.recording import Recording, TorqueChannel, write_recording
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -31,8 +33,20 @@ def workplace(tmp_path, monkeypatch):
     Path("my_arm.urdf").write_text(urdf)
     tables = blocks(ROOT / "docs" / "tutorial.md", "toml")
     Path("my_arm.toml").write_text(tables[0])
+    rows = "[0, 0, 0, 0, 0, 0, 0], [0.4, 0.3, -0.3, 0.5, 0.4, -0.4, 0.3]"
+    names = ", ".join(f'"joint_{k}"' for k in range(1, 8))
+    Path("my_motion.toml").write_text(f'kind = "quintic"\njoints = [{names}]\ndurations = 0.5\npoints = [{rows}]\n')
+    _write_log(Path("my_log.csv"))
     Path("steelyard.toml").write_text(blocks(ROOT / "docs" / "commands.md", "toml")[0])
     return tmp_path
+
+
+def _write_log(path: Path) -> None:
+    """Write a short recording with self-describing columns, with a gap in it."""
+    time = np.delete(np.arange(0, 2, 0.01), [50, 51, 52])
+    q = 0.3 * np.sin(2 * np.arange(1, 8)[:, None] * time)
+    channel = TorqueChannel("joint_torque", 5 * np.cos(3 * np.arange(1, 8)[:, None] * time))
+    write_recording(Recording(tuple(f"joint_{k}" for k in range(1, 8)), time, q, torques=(channel,)), path)
 
 
 def shown_commands() -> list[tuple[str, str]]:
@@ -93,7 +107,14 @@ def described_keys(section: str) -> set[str]:
 
 
 # Objects keyed by data (joint numbers, parameter names, package names): described as a whole.
-OPEN = {"names", "base[].regrouping", "provenance.settings", "provenance.inputs", "provenance.versions"}
+OPEN = {
+    "recordings[].findings[].values",
+    "names",
+    "base[].regrouping",
+    "provenance.settings",
+    "provenance.inputs",
+    "provenance.versions",
+}
 
 
 def keys_of(value, path: str = "") -> set[str]:
@@ -106,7 +127,13 @@ def keys_of(value, path: str = "") -> set[str]:
     return {path}
 
 
-EXAMPLES = {"robots": ["robots"], "model": ["model", "kuka_lwr4", "--payload", "paired"], "demo": ["demo"]}
+EXAMPLES = {
+    "robots": ["robots"],
+    "model": ["model", "kuka_lwr4", "--payload", "paired"],
+    "demo": ["demo"],
+    "check": ["check", "kuka_lwr4", "my_log.csv"],
+    "simulate": ["simulate", "kuka_lwr4", "my_motion.toml", "--rate", "100"],
+}
 
 
 def test_every_command_has_an_example_for_its_json():

@@ -10,7 +10,7 @@ import pytest
 
 from arms import SKEWED_CHAIN
 from steelyard.cli import main
-from steelyard.errors import RunError
+from steelyard.errors import FileError
 from steelyard.run import json_text, write_result
 
 
@@ -53,7 +53,7 @@ def test_a_failed_write_leaves_the_old_result_and_no_litter(tmp_path, monkeypatc
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("os.fsync", full_disk)
-    with pytest.raises(RunError, match="No space left on device; choose another folder"):
+    with pytest.raises(FileError, match="No space left on device; choose another place"):
         write_result(tmp_path, "model", {}, [], {"value": 2})
     assert (tmp_path / "result.json").read_bytes() == before
     assert [path.name for path in tmp_path.iterdir()] == ["result.json"]
@@ -62,4 +62,4 @@ def test_a_failed_write_leaves_the_old_result_and_no_litter(tmp_path, monkeypatc
 def test_a_folder_that_is_a_file_is_told(tmp_path, capsys):
     (tmp_path / "taken").write_text("")
     assert main(["model", "scara_2r", "--out", str(tmp_path / "taken")]) == 1
-    assert "choose another folder with --out" in capsys.readouterr().err
+    assert "choose another place" in capsys.readouterr().err

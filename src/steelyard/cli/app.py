@@ -77,6 +77,56 @@ def model(
 
 
 @app.command
+def check(
+    robot: Robot,
+    /,
+    *logs: Annotated[Path, Parameter(help="Recordings; each says what its columns are, or --config does.")],
+    config: Annotated[
+        Path | None, Parameter(name="--config", help="TOML file that says which columns are what.")
+    ] = None,
+    table: Annotated[str, Parameter(help="Table of --config that describes the logs.")] = "recording",
+    root: Annotated[Path | None, Parameter(help="Folder where the paths of --config start; default: its own.")] = None,
+    out: Out = None,
+    json: Json = False,
+) -> int:
+    """Is this data any good? Stamps, gaps, units, jumps, constant channels, limits, before any fit."""
+    from . import check as command
+
+    return command.run(robot, logs, config, table, root, out, json)
+
+
+@app.command
+def simulate(
+    robot: Robot,
+    trajectory: Annotated[Path, Parameter(help="Trajectory file (TOML).")],
+    /,
+    *,
+    rate: Annotated[float | None, Parameter(help="Rate of the recording [Hz]; default: 1000.")] = None,
+    control: Annotated[
+        Literal["pd", "computed_torque"] | None, Parameter(help="Controller; default: computed_torque.")
+    ] = None,
+    payload: Annotated[str | None, Parameter(help="Name of a payload the robot knows.")] = None,
+    plant: Annotated[Literal["compiled", "mujoco"] | None, Parameter(help="Who integrates; default: compiled.")] = None,
+    seed: Annotated[int | None, Parameter(help="Seed of noise and disturbance; default: 0.")] = None,
+    runs: Annotated[int | None, Parameter(help="Number of runs, with seeds from the first on; default: 1.")] = None,
+    format: Annotated[Literal["npz", "csv"] | None, Parameter(help="Kind of recording; default: npz.")] = None,
+    config: Config = None,
+    out: Annotated[Path, Parameter(name="--out", group=_OUTPUT, help="Folder for recording and truth.")] = Path(
+        "simulation"
+    ),
+    json: Json = False,
+) -> None:
+    """Rehearse an experiment: a closed-loop arm follows a trajectory; recording and truth are saved."""
+    from . import simulate as command
+
+    flags = {
+        "record_rate": rate, "control": control, "payload": payload, "plant": plant, "seed": seed, "runs": runs,
+        "format": format,
+    }  # fmt: skip
+    command.run(robot, trajectory, flags, config, out, json)
+
+
+@app.command
 def demo(*, out: Out = Path("demo"), json: Json = False) -> None:
     """Show and save the model of the built-in KUKA LWR4+."""
     from . import model as command
@@ -85,11 +135,12 @@ def demo(*, out: Out = Path("demo"), json: Json = False) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; return 0 when done, 1 after an error told in one line."""
+    """Run a command; return 0 when done and good, 1 after an error told in one line, 2 for a poor verdict."""
     tokens = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        app(tokens, exit_on_error=False, print_error=False, result_action="return_value")
+        code = app(tokens, exit_on_error=False, print_error=False, result_action="return_value")
         sys.stdout.flush()
+        return code or 0
     except CycloptsError as error:
         return _fail(tokens, "usage", " ".join(str(error).split()).rstrip(".") + "; see 'steelyard --help'")
     except SteelyardError as error:

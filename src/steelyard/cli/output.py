@@ -1,9 +1,11 @@
-"""What every command prints alike: JSON, errors, tables."""
+"""What every command prints alike: errors and progress."""
 
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Sequence
+from typing import Any
 
 from ..run.folder import json_text
 
@@ -16,3 +18,31 @@ def fail(arguments: Sequence[str], kind: str, message: str) -> int:
         print(json_text(command, {"error": {"kind": kind, "message": line}}))
     print(f"steelyard: {line}", file=sys.stderr)
     return 1
+
+
+class ProgressBar:
+    """A bar on stderr that appears when the work takes more than a second; use it as a context."""
+
+    def __init__(self, label: str) -> None:
+        self._label = label
+        self._start = time.monotonic()
+        self._bar: Any = None
+
+    def __enter__(self) -> ProgressBar:
+        return self
+
+    def __call__(self, done: float, total: float) -> None:
+        """Show how much is done of how much in all."""
+        if self._bar is None and time.monotonic() - self._start > 1.0:
+            from rich.console import Console
+            from rich.progress import Progress
+
+            self._bar = Progress(console=Console(stderr=True), transient=True)
+            self._bar.start()
+            self._bar.add_task(self._label, total=total)
+        if self._bar is not None:
+            self._bar.update(self._bar.task_ids[0], completed=done, total=total)
+
+    def __exit__(self, *_: object) -> None:
+        if self._bar is not None:
+            self._bar.stop()

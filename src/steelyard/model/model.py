@@ -49,20 +49,22 @@ class Model:
         return payload_link(self.robot)
 
     @cached_property
-    def _motion(self) -> MotionSymbols:
+    def motion(self) -> MotionSymbols:
+        """The symbols q, qd, qdd in which the terms' columns are written."""
         return MotionSymbols(*motion_symbols(self.robot), self.sign_width)
 
     @cached_property
-    def _terms(self) -> tuple[Term, ...]:
-        terms = [EFFECTS[effect][0](self.robot, self._motion) for effect in self.effects]
+    def terms(self) -> tuple[Term, ...]:
+        """The effects with their parameters and columns, in order; the payload last."""
+        terms = [EFFECTS[effect][0](self.robot, self.motion) for effect in self.effects]
         if self.payload != "none":
-            terms.append(payload(self.robot, self._motion))
+            terms.append(payload(self.robot, self.motion))
         return tuple(terms)
 
     @cached_property
     def parameters(self) -> tuple[Parameter, ...]:
         """Every standard parameter, in column order; the payload's last."""
-        return tuple(parameter for term in self._terms for parameter in term.parameters)
+        return tuple(parameter for term in self.terms for parameter in term.parameters)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -88,12 +90,12 @@ class Model:
     def _regressor_function(self, *, loaded: bool) -> ca.Function:
         kinds = ("motor", "joint") if self.measured == "both" else (self.measured,)
         matrix = ca.sparsify(ca.vertcat(*(self._rows_of(kind, loaded) for kind in kinds)))
-        motion = self._motion
+        motion = self.motion
         return ca.Function("regressor", [motion.q, motion.qd, motion.qdd], [ca.cse(matrix)], ["q", "qd", "qdd"], ["W"])
 
     def _rows_of(self, kind: str, loaded: bool) -> ca.SX:
         blocks = []
-        for term in self._terms:
+        for term in self.terms:
             first = term.parameters[0]
             felt = first.side in _SIDES_FELT[kind] and (loaded or first.effect != "payload")
             blocks.append(term.columns if felt else ca.SX(*term.columns.shape))

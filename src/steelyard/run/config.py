@@ -9,16 +9,24 @@ from typing import Any
 
 from ..errors import ConfigError, nearest_match
 
-_TYPE_NAMES = {str: "a text", float: "a number", list: "a list", bool: "true or false", dict: "a table"}
+Kind = type | tuple[type, ...]
+_TYPE_NAMES = {
+    str: "a text",
+    int: "a whole number",
+    float: "a number",
+    list: "a list",
+    bool: "true or false",
+    dict: "a table",
+}
 
 
-def read_config(path: Path, table: str, schema: Mapping[str, type]) -> dict[str, Any]:
+def read_config(path: Path, table: str, schema: Mapping[str, Kind]) -> dict[str, Any]:
     """Return the settings of one table of a configuration file.
 
     Args:
         path: The TOML file.
         table: Name of the command's table; tables of other commands are left alone.
-        schema: Allowed keys and their types.
+        schema: Allowed keys and their types; ``float`` takes whole numbers too.
     """
     try:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -34,15 +42,20 @@ def read_config(path: Path, table: str, schema: Mapping[str, type]) -> dict[str,
     return settings
 
 
-def _check(path: Path, table: str, key: str, value: Any, schema: Mapping[str, type]) -> None:
+def _check(path: Path, table: str, key: str, value: Any, schema: Mapping[str, Kind]) -> None:
     if key not in schema:
         raise ConfigError(
             f"configuration '{path}': unknown key '{key}' in [{table}]; "
             f"allowed: {', '.join(schema)}{nearest_match(key, schema)}"
         )
-    wanted = schema[key]
-    fits = (
-        isinstance(value, int | float) and not isinstance(value, bool) if wanted is float else isinstance(value, wanted)
-    )
-    if not fits:
-        raise ConfigError(f"configuration '{path}': '{key}' in [{table}] must be {_TYPE_NAMES[wanted]}, got {value!r}")
+    kinds = schema[key]
+    wanted = kinds if isinstance(kinds, tuple) else (kinds,)
+    if not any(_fits(value, kind) for kind in wanted):
+        names = " or ".join(_TYPE_NAMES[kind] for kind in wanted)
+        raise ConfigError(f"configuration '{path}': '{key}' in [{table}] must be {names}, got {value!r}")
+
+
+def _fits(value: Any, kind: type) -> bool:
+    if kind in (float, int):
+        return isinstance(value, int if kind is int else int | float) and not isinstance(value, bool)
+    return isinstance(value, kind)

@@ -1,10 +1,9 @@
-"""A run's folder: ``result.json`` with its provenance, written so that a kill leaves the old or the new file."""
+"""A run's folder: ``result.json`` with its provenance."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-import os
 import platform
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
@@ -12,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import __version__
-from ..errors import RunError
+from ..files import write_aside
 
 SCHEMA_VERSION = 1
 
@@ -47,19 +46,3 @@ def write_result(
     path = folder / "result.json"
     write_aside(path, json_text(command, {**content, "provenance": provenance}) + "\n")
     return path
-
-
-def write_aside(path: Path, text: str) -> None:
-    """Write a file under another name and rename it: a reader sees the old content or the new, never a part."""
-    aside = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with aside.open("w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        aside.replace(path)
-    except OSError as error:
-        if aside.exists():
-            aside.unlink()
-        raise RunError(f"cannot write '{path}': {error.strerror}; choose another folder with --out") from error

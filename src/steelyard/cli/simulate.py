@@ -1,0 +1,110 @@
+"""``steelyard simulate``: a rehearsal that leaves a recording, and the truth beside it."""
+
+from __future__ import annotations
+
+import json as json_format
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..errors import SimulationError
+from ..files import write_aside
+from ..motion import limit_violations, read_trajectory
+from ..recording import write_recording
+from ..robot import load_robot
+from ..run import json_text, read_config, write_result
+from ..simulate import SimulatedRun, experiment_from_settings, recording_of, simulate
+from .output import ProgressBar
+
+SCHEMA = {
+    "control": str, "kp": list, "kd": list, "bandwidth": float, "velocity": str, "control_rate": float,
+    "plant_rate": float, "record_rate": float, "delay": float, "encoder_quantum": (float, list), "sign_width": float,
+    "motor_noise": dict, "joint_noise": dict, "disturbance": dict, "stiffness": list, "saturate": bool,
+    "payload": str, "plant": str, "seed": int, "runs": int, "format": str,
+}  # fmt: skip
+FORMATS = ("npz", "csv")
+
+
+def run(robot_name: str, trajectory: Path, flags: dict[str, Any], config: Path | None, out: Path, json: bool) -> None:
+    """Simulate, write recordings, truth and result, and print what happened."""
+    settings = read_config(config, "simulate", SCHEMA) if config else {}
+    settings.update({key: value for key, value in flags.items() if value is not None})
+    asked = dict(settings)
+    seed, runs, kind = settings.pop("seed", 0), settings.pop("runs", 1), settings.pop("format", "npz")
+    if runs < 1 or kind not in FORMATS:
+        raise SimulationError(f"runs {runs}, format '{kind}': at least one run, and one of {', '.join(FORMATS)}")
+    robot = load_robot(robot_name)
+    path = read_trajectory(trajectory, [body.joint.name for body in robot.actuated])
+    experiment = experiment_from_settings(settings)
+    with ProgressBar("simulating") as progress:
+        done = simulate(robot, path, experiment, range(seed, seed + runs), threads=2, progress=progress)
+    names = _write_recordings(done, out, kind)
+    content = {**_summary(done), "recordings": names, "violations": _violations(path, robot)}
+    inputs = [file for file in (Path(robot_name), trajectory, config) if file and file.is_file()]
+    write_result(out, "simulate", {"robot": robot_name, "trajectory": str(trajectory), **asked}, inputs, content)
+    print(json_text("simulate", content)) if json else _print(content, out)
+
+
+def _write_recordings(done: SimulatedRun, out: Path, kind: str) -> list[str]:
+    names = []
+    for index, seed in enumerate(done.seeds):
+        name = f"recording.{kind}" if len(done.seeds) == 1 else f"recording_{seed:04d}.{kind}"
+        out.mkdir(parents=True, exist_ok=True)
+        write_recording(recording_of(done, index), out / name)
+        names.append(name)
+    truth = {"robot": done.robot.name, "effects": list(done.effects), "parameters": dict(done.truth)}
+    write_aside(out / "truth.json", json_format.dumps(truth, indent=2, allow_nan=False) + "\n")
+    return names
+
+
+def _summary(done: SimulatedRun) -> dict[str, Any]:
+    error = np.sqrt(((done.q - done.reference) ** 2).mean(axis=(0, 2)))
+    joints = [body.joint.name for body in done.robot.actuated]
+    return {
+        "robot": done.robot.name,
+        "plant": done.experiment.plant,
+        "plant_rate": done.experiment.plant_rate,
+        "sign_width": done.experiment.sign_width,
+        "record_rate": done.experiment.record_rate,
+        "samples": int(done.time.size),
+        "seeds": list(done.seeds),
+        "joints": [
+            {
+                "joint": joint,
+                "tracking_rms": float(error[row]),
+                "velocity_max": float(np.abs(done.qd[:, row]).max()),
+                "torque_max": float(np.abs(done.motor_torque[:, row]).max()),
+            }
+            for row, joint in enumerate(joints)
+        ],
+    }
+
+
+def _violations(path: Any, robot: Any) -> list[str]:
+    return [
+        f"{v.joint}: {v.quantity} {v.value:.4g} beyond the limit {v.limit:.4g} at {v.time:.3f} s"
+        for v in limit_violations(path, robot)
+    ]
+
+
+def _print(content: dict[str, Any], out: Path) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console(highlight=False)
+    console.print(
+        f"[bold]{content['robot']}[/bold]: {content['samples']} samples at {content['record_rate']:g} Hz, "
+        f"{len(content['seeds'])} run(s), plant '{content['plant']}' at {content['plant_rate']:g} Hz"
+    )
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in ("joint", "tracking rms", "largest speed", "largest motor torque"):
+        table.add_column(heading, justify="left" if heading == "joint" else "right")
+    for row in content["joints"]:
+        table.add_row(
+            row["joint"], f"{row['tracking_rms']:.2e}", f"{row['velocity_max']:.3g}", f"{row['torque_max']:.4g}"
+        )
+    console.print(table)
+    for line in content["violations"]:
+        console.print(f"note: the trajectory breaks a limit: {line}", style="yellow")
+    console.print(f"saved: {out / content['recordings'][0]}, truth.json, result.json")

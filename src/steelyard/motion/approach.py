@@ -1,0 +1,112 @@
+"""From rest into a motion and back to rest."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .checks import checked_duration, row_values
+from .peaks import extrema_of_parts
+from .piecewise import PiecewisePolynomial
+from .quintic import quintic
+from .trajectory import Derivatives, MotionExtrema, Trajectory, freeze
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class ApproachedTrajectory(Trajectory):
+    """A motion with a way in from rest and a way out to rest. Make one with :func:`with_approach`.
+
+    Attributes:
+        joints: Names of the joints.
+        core: The motion proper, which runs during ``core_interval``.
+        start_posture: Where it begins at rest (n,) [rad or m].
+        end_posture: Where it ends at rest (n,) [rad or m].
+        way_in: From the start posture to the core's first state.
+        way_out: From the core's last state to the end posture.
+    """
+
+    core: Trajectory
+    start_posture: np.ndarray
+    end_posture: np.ndarray
+    way_in: PiecewisePolynomial
+    way_out: PiecewisePolynomial
+
+    def __post_init__(self) -> None:
+        freeze(self, "start_posture", "end_posture")
+
+    @property
+    def duration(self) -> float:
+        """How long way in, core and way out take together [s]."""
+        return self.core_interval[1] + self.way_out.duration
+
+    @property
+    def core_interval(self) -> tuple[float, float]:
+        """Start and stop of the motion proper [s], without approach and return."""
+        return self.way_in.duration, self.way_in.duration + self.core.duration
+
+    def derivatives(self, time: np.ndarray) -> Derivatives:
+        """Return position, velocity, acceleration and jerk (n, N) at times (N,) in the motion."""
+        result = np.empty((4, len(self.joints), len(time)))
+        part_of = np.searchsorted(self.core_interval, time, side="right")
+        for number, (begin, part) in enumerate(self._parts()):
+            columns = part_of == number
+            inside = np.clip(time[columns] - begin, 0.0, part.duration)
+            result[:, :, columns] = part.derivatives(inside)
+        return result[0], result[1], result[2], result[3]
+
+    def extrema(self) -> MotionExtrema:
+        """Return the exact extremes over way in, core and way out."""
+        return extrema_of_parts([(begin, part.extrema()) for begin, part in self._parts()])
+
+    def _parts(self) -> tuple[tuple[float, Trajectory], ...]:
+        start, stop = self.core_interval
+        return (0.0, self.way_in), (start, self.core), (stop, self.way_out)
+
+    def _with_rows(self, joints: tuple[str, ...], rows: list[int]) -> ApproachedTrajectory:
+        parts = (self.way_in.in_order(joints), self.way_out.in_order(joints))
+        return ApproachedTrajectory(
+            joints, self.core.in_order(joints), self.start_posture[rows], self.end_posture[rows], *parts
+        )
+
+
+def with_approach(
+    trajectory: Trajectory,
+    start_posture: ArrayLike,
+    duration_in: float,
+    duration_out: float,
+    end_posture: ArrayLike | None = None,
+) -> ApproachedTrajectory:
+    """Return the motion with a fifth-order polynomial from rest into it and one back to rest.
+
+    Position, velocity and acceleration are continuous where the parts meet; the jerk may jump.
+
+    Args:
+        trajectory: The motion proper; the result tells when it runs (``core_interval``).
+        start_posture: Posture at rest from which to start (n,) [rad or m].
+        duration_in: Duration of the way in [s]. A short way into a fast motion swings far out: check the result with
+            :func:`~steelyard.motion.limit_violations`.
+        duration_out: Duration of the way out [s].
+        end_posture: Posture at rest in which to end (n,); the start posture by default.
+
+    Raises:
+        MotionError: If shapes or numbers do not fit.
+    """
+    joints = trajectory.joints
+    start = row_values(start_posture, joints, "start_posture")
+    end = start if end_posture is None else row_values(end_posture, joints, "end_posture")
+    lengths = checked_duration(duration_in, "duration_in [s]"), checked_duration(duration_out, "duration_out [s]")
+    states = np.array(trajectory.derivatives(np.array([0.0, trajectory.duration]))[:3])
+    rest = np.zeros_like(start)
+    way_in = _way(np.array([start, rest, rest]), states[:, :, 0], lengths[0], joints)
+    way_out = _way(states[:, :, 1], np.array([end, rest, rest]), lengths[1], joints)
+    return ApproachedTrajectory(joints, trajectory, start, end, way_in, way_out)
+
+
+def _way(begin: np.ndarray, end: np.ndarray, duration: float, joints: tuple[str, ...]) -> PiecewisePolynomial:
+    """Return one fifth-order polynomial between two states (3, n): positions, velocities, accelerations."""
+    q, qd, qdd = np.stack([begin, end], axis=-1)
+    return quintic(q, duration, joints, velocities=qd, accelerations=qdd)

@@ -1,0 +1,158 @@
+"""What every motion checks at the door: names, numbers, shapes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..errors import MotionError, nearest_match
+
+# No position, rate or time of an arm is larger in SI units; powers of them stay finite.
+LARGEST_NUMBER = 1e9
+# No arm moves in less [s]; fifth powers of durations stay above zero.
+SHORTEST_DURATION = 1e-6
+# A move shorter than this part of the whole motion is lost in the rounding of time.
+SHORTEST_PART = 1e-9
+
+
+def checked_joints(joints: Iterable[str]) -> tuple[str, ...]:
+    """Return the joint names, each a text of its own."""
+    if isinstance(joints, str):
+        raise MotionError(f"joints is the text {joints!r}; allowed is a list of joint names")
+    names = tuple(joints)
+    if not names:
+        raise MotionError("joints is empty; name at least one joint")
+    for name in names:
+        if not isinstance(name, str) or not name:
+            raise MotionError(f"joint name {name!r} is not a text; give each joint its name")
+        if names.count(name) > 1:
+            raise MotionError(f"joint '{name}' is named more than once; give each joint its own row")
+    return names
+
+
+def row_order(have: Sequence[str], want: Sequence[str]) -> list[int]:
+    """Return for each wanted joint its row among those there are; both must be the same set of names."""
+    wanted = checked_joints(want)
+    for name in have:
+        if name not in wanted:
+            raise MotionError(
+                f"the motion moves joint '{name}', which is not among the joints asked for: "
+                f"{', '.join(wanted)}{nearest_match(name, wanted)}"
+            )
+    for name in wanted:
+        if name not in have:
+            raise MotionError(
+                f"the motion has no joint '{name}'; its joints: {', '.join(have)}{nearest_match(name, have)}"
+            )
+    return [have.index(name) for name in wanted]
+
+
+def number(value: float, what: str) -> float:
+    """Return a finite real number of a size that motions have."""
+    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
+        raise MotionError(f"{what} is {value!r}; a number is expected")
+    if not abs(value) <= LARGEST_NUMBER:
+        raise MotionError(f"{what} is not a finite number up to {LARGEST_NUMBER:g}; check its unit (SI)")
+    return float(value)
+
+
+def positive_number(value: float, what: str) -> float:
+    """Return a finite number above zero."""
+    if not number(value, what) > 0:
+        raise MotionError(f"{what} is {value:g}; allowed is above 0")
+    return float(value)
+
+
+def checked_duration(value: float, what: str) -> float:
+    """Return a time that a motion can take [s]."""
+    if positive_number(value, what) < SHORTEST_DURATION:
+        raise MotionError(f"{what} is {value:g}; allowed is from {SHORTEST_DURATION:g} s, check its unit (s)")
+    return float(value)
+
+
+def whole_number(value: int, what: str, smallest: int = 1) -> int:
+    """Return a whole number that is not below the smallest allowed."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < smallest:
+        raise MotionError(f"{what} is {value!r}; allowed is a whole number from {smallest}")
+    return int(value)
+
+
+def fraction(value: float, what: str) -> float:
+    """Return a number above 0 and at most 1."""
+    if positive_number(value, what) > 1:
+        raise MotionError(f"{what} is {value:g}; allowed is above 0 and at most 1")
+    return float(value)
+
+
+def numbers(values: ArrayLike, what: str, *, finite: bool = True) -> np.ndarray:
+    """Return an array of real numbers of its own memory, finite ones unless said otherwise."""
+    try:
+        array = np.array(values)
+    except ValueError as error:
+        raise MotionError(f"{what} has rows of unequal length; give every row as many numbers") from error
+    if array.dtype.kind not in "iuf":
+        raise MotionError(f"{what} holds {array.dtype.name} entries; real numbers are expected")
+    array = array.astype(float)
+    wrong = np.argwhere(~(np.abs(array) <= LARGEST_NUMBER) if finite else np.isnan(array))
+    if len(wrong):
+        place = f" at [{', '.join(str(k) for k in wrong[0])}]" if array.ndim else ""
+        raise MotionError(
+            f"{what} is {array[tuple(wrong[0])]:g}{place}; "
+            f"allowed are finite numbers up to {LARGEST_NUMBER:g} (SI units)"
+        )
+    return array
+
+
+def row_values(values: ArrayLike, joints: Sequence[str], what: str, *, finite: bool = True) -> np.ndarray:
+    """Return one number for each joint (n,)."""
+    array = numbers(values, what, finite=finite)
+    if array.shape != (len(joints),):
+        raise MotionError(
+            f"{what} has shape {array.shape}; allowed is ({len(joints)},), one number for each joint: "
+            f"{', '.join(joints)}"
+        )
+    return array
+
+
+def table_values(values: ArrayLike, joints: Sequence[str], what: str, columns: int | None = None) -> np.ndarray:
+    """Return one row of numbers for each joint (n, columns)."""
+    array = numbers(values, what)
+    wanted = "N" if columns is None else columns
+    if array.ndim != 2 or array.shape[0] != len(joints) or columns not in (None, array.shape[1]):
+        raise MotionError(
+            f"{what} has shape {array.shape}; allowed is ({len(joints)}, {wanted}), one row for each joint: "
+            f"{', '.join(joints)}"
+        )
+    return array
+
+
+def checked_points(points: ArrayLike, joints: Sequence[str]) -> np.ndarray:
+    """Return via points (n, K) with at least two columns."""
+    array = table_values(points, joints, "points")
+    if array.shape[1] < 2:
+        raise MotionError(f"points has {array.shape[1]} via point(s); a motion needs at least 2")
+    return array
+
+
+def checked_durations(durations: ArrayLike, moves: int) -> np.ndarray:
+    """Return the duration of each move (moves,) [s]; one number stands for all moves."""
+    array = numbers(durations, "durations")
+    if array.ndim == 0:
+        array = np.full(moves, float(array))
+    if array.shape != (moves,):
+        raise MotionError(f"durations has shape {array.shape}; allowed is one number or ({moves},), one for each move")
+    shortest = max(SHORTEST_DURATION, SHORTEST_PART * array.sum())
+    if not (array >= shortest).all():
+        move = int(np.argmin(array))
+        raise MotionError(f"durations is {array[move]:g} s for move {move + 1}; allowed is from {shortest:g} s")
+    return array
+
+
+def checked_times(time: ArrayLike) -> np.ndarray:
+    """Return times (N,) [s]; a single number counts as one time."""
+    array = np.atleast_1d(numbers(time, "time"))
+    if array.ndim != 1:
+        raise MotionError(f"time has shape {array.shape}; allowed is (N,)")
+    return array

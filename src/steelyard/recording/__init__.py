@@ -1,0 +1,21 @@
+"""Recordings: logs read as declared, brought to joints and SI units, and checked without a model."""
+
+from .read import check_recording as check_recording
+from .read import read_recording as read_recording
+from .read import read_recordings as read_recordings
+from .read import recording_from_arrays as recording_from_arrays
+from .read import recording_from_frame as recording_from_frame
+from .read import stream_recording as stream_recording
+from .record import TORQUE_KINDS as TORQUE_KINDS
+from .record import Finding as Finding
+from .record import Recording as Recording
+from .record import Source as Source
+from .record import TorqueChannel as TorqueChannel
+from .setup import ChannelSetup as ChannelSetup
+from .setup import PartSetup as PartSetup
+from .setup import RecordingSetup as RecordingSetup
+from .setup import TextOptions as TextOptions
+from .setup_file import read_setup as read_setup
+from .setup_file import setup_from_table as setup_from_table
+from .stream import RecordingStream as RecordingStream
+from .write import write_recording as write_recording

@@ -1,0 +1,197 @@
+"""Raw columns become samples: rows chosen, bad rows dropped and counted, units and sides brought to SI and joints."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from ..errors import RecordingError
+from .plan import Plan, PlannedChannel
+from .record import Finding
+from .samples import Samples
+from .tables import Block
+from .tables.table import FEW
+from .unwrap import Unwrapper
+
+LARGEST = 1e30
+"""Beyond this a number is no measurement; it is counted with the infinite ones."""
+
+
+def side_by_side(streams: Sequence[Iterator[Block]]) -> Iterator[list[Block]]:
+    """Yield blocks of files side by side, cut to equal numbers of rows; ends with the shortest file."""
+    pending: list[Block | None] = [None] * len(streams)
+    while True:
+        for k, stream in enumerate(streams):
+            pending[k] = pending[k] or next(stream, None)
+        if any(block is None for block in pending):
+            return
+        blocks = [block for block in pending if block is not None]
+        rows = min(block.rows for block in blocks)
+        yield [block.part(0, rows) for block in blocks]
+        pending = [block.part(rows, block.rows) if block.rows > rows else None for block in blocks]
+
+
+class Assembly:
+    """Turns blocks of raw columns into samples, one after the other, and keeps count of what was left out.
+
+    Attributes:
+        rows: Data rows seen so far.
+        kept: Samples passed on so far.
+        finished: True when no later row can be wanted.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        self.rows = 0
+        self.kept = 0
+        self.finished = False
+        self._plan = plan
+        self._first_row, self._last_row = plan.setup.rows or (1, 0)
+        self._unwrappers = {k: Unwrapper() for k, c in enumerate(plan.channels) if c.setup.unwrap}
+        self._unusable: dict[tuple[str, int, str], list[int]] = {}
+        self._first_stamp: float | None = None
+        self._latest = -np.inf
+        self._backwards: Counter[str] = Counter()
+        self._backwards_at: dict[str, list[float]] = {"duplicate_stamp": [], "backward_stamp": []}
+
+    def take(self, blocks: Sequence[Block]) -> Samples | None:
+        """Return the samples of the next rows of all files, None if none of them is to be used."""
+        start, self.rows = self.rows, self.rows + blocks[0].rows
+        first = max(0, self._first_row - 1 - start)
+        last = min(blocks[0].rows, self._last_row - start) if self._last_row else blocks[0].rows
+        self.finished = bool(self._last_row) and self.rows >= self._last_row
+        if first >= last:
+            return None
+        with np.errstate(all="ignore"):
+            samples = self._samples([block.part(first, last) for block in blocks], start + first)
+        self.kept += samples.count
+        return samples if samples.count else None
+
+    def _samples(self, blocks: Sequence[Block], start: int) -> Samples:
+        time = self._time(blocks, start)
+        usable = self._usable_rows(blocks, time, start)
+        columns = [block.columns for block in blocks]
+        if not usable.all():
+            columns = [tuple(column[usable] for column in part) for part in columns]
+            time = time[usable]
+        keep = self._later(time)
+        if not keep.all():
+            columns = [tuple(column[keep] for column in part) for part in columns]
+            time = time[keep]
+        channels = tuple(self._converted(k, c, columns[c.part]) for k, c in enumerate(self._plan.channels))
+        return self._within_seconds(Samples(time, channels))
+
+    def _time(self, blocks: Sequence[Block], start: int) -> np.ndarray:
+        if self._plan.time is None:
+            return np.arange(start, start + blocks[0].rows) / (self._plan.setup.rate or 1.0)
+        part, column, scale = self._plan.time
+        return blocks[part].columns[column] * scale
+
+    def _usable_rows(self, blocks: Sequence[Block], time: np.ndarray, start: int) -> np.ndarray:
+        """Return which rows have a finite number everywhere; count the others by channel and row."""
+        usable = np.ones(time.size, bool)
+        for block in blocks:
+            if block.bad is not None:
+                usable &= ~block.bad
+        whole = usable.copy()
+        rows = [("time", 0, time)]
+        for channel in self._plan.channels:
+            if channel.required:
+                columns = blocks[channel.part].columns
+                rows += [(channel.setup.label, row, columns[place]) for row, place in enumerate(channel.columns)]
+        for label, row, values in rows:
+            if values.size and not (values.max() < LARGEST and values.min() > -LARGEST):
+                self._count_unusable(label, row, values, whole, start)
+                usable &= np.abs(values) < LARGEST
+        return usable
+
+    def _count_unusable(self, label: str, row: int, values: np.ndarray, whole: np.ndarray, start: int) -> None:
+        for kind, mask in (("not_a_number", np.isnan(values)), ("infinite", np.abs(values) >= LARGEST)):
+            found = np.flatnonzero(mask & whole)
+            if found.size:
+                entry = self._unusable.setdefault((label, row, kind), [0])
+                entry[0] += found.size
+                entry += [int(place) + start + 1 for place in found[: max(0, FEW + 1 - len(entry))]]
+
+    def _later(self, time: np.ndarray) -> np.ndarray:
+        """Return which stamps are later than all before them; count the others."""
+        if not time.size:
+            return np.ones(0, bool)
+        if time[0] > self._latest and (time[1:] > time[:-1]).all():
+            self._latest = float(time[-1])
+            return np.ones(time.size, bool)
+        before = np.maximum.accumulate(np.concatenate([[self._latest], time]))[:-1]
+        keep = time > before
+        for kind, mask in (("duplicate_stamp", time == before), ("backward_stamp", time < before)):
+            self._backwards[kind] += int(mask.sum())
+            places = self._backwards_at[kind]
+            places += [float(stamp) for stamp in time[mask][: FEW - len(places)]]
+        self._latest = max(self._latest, float(time.max()))
+        return keep
+
+    def _converted(self, number: int, channel: PlannedChannel, columns: tuple[np.ndarray, ...]) -> np.ndarray:
+        values = np.empty((len(channel.columns), columns[0].size))
+        for row, place in enumerate(channel.columns):
+            np.multiply(columns[place], channel.scale[row], out=values[row])
+        if number in self._unwrappers:
+            values = self._unwrappers[number].take(values, channel.turn > 0)
+        if channel.to_joint is not None:
+            values = channel.to_joint @ values if channel.to_joint.ndim == 2 else channel.to_joint[:, None] * values
+        if channel.shift.any():
+            values += channel.shift[:, None]
+        return values
+
+    def _within_seconds(self, samples: Samples) -> Samples:
+        if not samples.count:
+            return samples
+        if self._first_stamp is None:
+            self._first_stamp = float(samples.time[0])
+        if self._plan.setup.seconds is None:
+            return samples
+        first, last = self._plan.setup.seconds
+        since = samples.time - self._first_stamp
+        self.finished = self.finished or bool(since[-1] > last)
+        return samples.chosen((since >= first) & (since <= last))
+
+    def findings(self) -> list[Finding]:
+        """Return what was dropped and what was undone; refuse a recording of which nothing useful is left."""
+        self._refuse_too_little()
+        found = [self._unusable_finding(*key, places) for key, places in self._unusable.items()]
+        words = {"duplicate_stamp": "repeat a stamp", "backward_stamp": "have a stamp before an earlier one"}
+        for kind, count in self._backwards.items():
+            if count:
+                text = f"{count} rows {words[kind]}; they are left out"
+                where = tuple(self._backwards_at[kind])
+                found.append(Finding(kind, "warning", text, "time", count=count, where=where, where_unit="s"))
+        for number, unwrapper in self._unwrappers.items():
+            label = self._plan.channels[number].setup.label
+            for joint, turns in zip(self._plan.joints, unwrapper.turns, strict=False):
+                if turns:
+                    text = f"{label} of {joint} wrapped round {turns} times; undone, as unwrap = true asks"
+                    found.append(Finding("unwrapped", "info", text, label, joint, int(turns)))
+        return found
+
+    def _unusable_finding(self, label: str, row: int, kind: str, places: list[int]) -> Finding:
+        joints = self._plan.joints
+        joint = "" if label == "time" or len(joints) <= row else joints[row]
+        words = "no number" if kind == "not_a_number" else "an infinite or absurd number"
+        text = f"{label}{' of ' + joint if joint else ''}: {words} in {places[0]} rows; these rows are left out"
+        return Finding(kind, "warning", text, label, joint, places[0], tuple(places[1:]), "row")
+
+    def _refuse_too_little(self) -> None:
+        path = self._plan.tables[0].path
+        backwards = sum(self._backwards.values())
+        if self.kept < 2 and self._unusable:
+            (label, row, _), places = max(self._unusable.items(), key=lambda item: item[1][0])
+            joint = self._plan.joints[row] if label != "time" and row < len(self._plan.joints) else ""
+            raise RecordingError(
+                f"{path}: {label}{' of ' + joint if joint else ''} has no finite number in {places[0]} of {self.rows} "
+                "rows, too few samples are left; check the columns, or leave this channel out"
+            )
+        if self.kept < 2 or backwards > self.kept:
+            reason = f"{backwards} stamps are not later than those before them" if backwards else "no more are usable"
+            raise RecordingError(
+                f"{path}: {self.kept} samples are left of {self.rows} rows ({reason}); at least 2 and most of the rows "
+                "are needed, check the rows to use and the time column"
+            )

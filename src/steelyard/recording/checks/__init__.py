@@ -1,0 +1,63 @@
+"""Checks that need no model: each keeps a little while samples pass and says at the end what it saw."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Protocol
+
+import numpy as np
+
+from ..record import Finding
+from ..samples import Reblocker, Samples
+from .jumps import Jumps
+from .quantisation import Quantisation
+from .subject import Subject as Subject
+from .subject import subject_of as subject_of
+from .time_steps import TimeSteps
+from .values import Ranges
+from .velocity import VelocityAgreement
+
+BLOCK = 16_384
+"""Steps a check sees at once, whatever the blocks of the reader: the answer cannot depend on them."""
+
+
+class Check(Protocol):
+    """What a check has: samples in, findings out."""
+
+    def take(self, block: Samples, fresh: int) -> None:
+        """Add a block; its samples before ``fresh`` were in the block before."""
+        ...
+
+    def findings(self) -> Iterator[Finding]:
+        """Yield what was seen."""
+        ...
+
+
+CHECKS: tuple[Callable[[Subject], Check], ...] = (TimeSteps, Ranges, Jumps, VelocityAgreement, Quantisation)
+
+
+class Checker:
+    """Runs all checks over the samples of a recording, in bounded memory."""
+
+    def __init__(self, subject: Subject) -> None:
+        self._checks = [check(subject) for check in CHECKS]
+        self._blocks = Reblocker(BLOCK + 1, overlap=1)
+        self._fresh = 0
+
+    def take(self, samples: Samples) -> None:
+        """Add samples."""
+        for block in self._blocks.take(samples):
+            self._see(block)
+
+    def _see(self, block: Samples) -> None:
+        with np.errstate(all="ignore"):
+            for check in self._checks:
+                check.take(block, self._fresh)
+        self._fresh = 1
+
+    def findings(self) -> list[Finding]:
+        """Return what the checks saw; no samples can be added after."""
+        for block in self._blocks.rest():
+            self._see(block)
+        with np.errstate(all="ignore"):
+            return [finding for check in self._checks for finding in check.findings()]

@@ -1,0 +1,127 @@
+"""Time stamps: how even they are, what is lost between them, and whether they are seconds at all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from ..record import Finding
+from ..samples import Samples
+from ..tables.table import FEW
+from .subject import Subject
+
+LONGEST_STEP = 0.5
+"""A log of an arm with fewer than two samples a second is hardly one [s]."""
+SHORTEST_STEP = 2e-6
+"""Nor is one with more than half a million samples a second [s]."""
+UNEVEN = 0.05
+"""Jitter, relative to the median step, from which on a grid must not be assumed."""
+GAP = 1.5
+"""Steps longer than this many medians have lost samples."""
+
+_OCTAVE_BITS = 10
+_SHIFT = 52 - _OCTAVE_BITS
+_OCTAVES = 96
+_FIRST = (1023 - _OCTAVES // 2) << _OCTAVE_BITS
+_BINS = _OCTAVES << _OCTAVE_BITS
+
+
+class TimeSteps:
+    """Keeps a histogram of the steps in bins of a thousandth, so that memory does not grow with the log."""
+
+    def __init__(self, subject: Subject) -> None:
+        self._counts = np.zeros(_BINS)
+        self._sums = np.zeros(_BINS)
+        self._squares = np.zeros(_BINS)
+        self._longest: list[tuple[float, float]] = []
+        self._typical = 0.0
+        self._shortest = np.inf
+        self._gaps = self._lost = 0
+        self._gap_seconds = 0.0
+
+    def take(self, block: Samples, fresh: int) -> None:
+        """Add the steps of a block."""
+        steps = np.diff(block.time)
+        if not steps.size:
+            return
+        # The leading bits of a positive float64 are its exponent and first mantissa bits: a logarithmic scale.
+        bins = np.clip((steps.view(np.int64) >> _SHIFT) - _FIRST, 0, _BINS - 1)
+        low = int(bins.min())
+        bins -= low
+        for total, weights in ((self._counts, None), (self._sums, steps), (self._squares, steps * steps)):
+            part = np.bincount(bins, weights)
+            total[low : low + part.size] += part
+        self._keep_longest(steps, block.time)
+        self._shortest = min(self._shortest, float(steps.min()))
+        self._typical = self._typical or float(np.median(steps))
+        late = steps > GAP * self._typical
+        if late.any():
+            self._gaps += int(late.sum())
+            self._lost += _lost_samples(steps, late, self._typical)
+            self._gap_seconds += float(steps[late].sum())
+
+    def _keep_longest(self, steps: np.ndarray, time: np.ndarray) -> None:
+        least = self._longest[-1][0] if len(self._longest) == FEW else 0.0
+        if steps.max() <= least:
+            return
+        places = np.argsort(-steps, kind="stable")[:FEW]
+        found = self._longest + [(float(steps[k]), float(time[k])) for k in places]
+        self._longest = sorted(found, key=lambda entry: (-entry[0], entry[1]))[:FEW]
+
+    def findings(self) -> Iterator[Finding]:
+        """Yield jitter, gaps, and stamps whose size says that they are no seconds."""
+        used = np.flatnonzero(self._counts)
+        counts, means = self._counts[used], self._sums[used] / self._counts[used]
+        middle = int(np.searchsorted(np.cumsum(counts), counts.sum() / 2))
+        median = float(means[middle])
+        yield self._jitter(used, means, median)
+        if self._lost:
+            yield self._gap_finding()
+        if median > LONGEST_STEP or median < SHORTEST_STEP:
+            yield _odd_unit(median)
+
+    def _jitter(self, used: np.ndarray, means: np.ndarray, median: float) -> Finding:
+        even = used[means <= GAP * median]
+        count, total, squares = self._counts[even].sum(), self._sums[even].sum(), self._squares[even].sum()
+        rms = float(np.sqrt(max(0.0, squares / count - 2 * median * total / count + median**2)))
+        values = {"median": median, "min": self._shortest, "max": self._longest[0][0], "rms": rms, "rate": 1 / median}
+        uneven = rms > UNEVEN * median
+        text = (
+            f"steps of {1e3 * median:.4g} ms (median; from {1e3 * values['min']:.3g} to {1e3 * values['max']:.3g} ms, "
+            f"{100 * rms / median:.2g} % rms jitter besides gaps)"
+        )
+        if uneven:
+            text += "; do not assume an even grid, resample"
+        return Finding("jitter", "warning" if uneven else "info", text, "time", values=values)
+
+    def _gap_finding(self) -> Finding:
+        longest = [entry for entry in self._longest if entry[0] > GAP * self._typical]
+        text = (
+            f"{self._gaps} gaps in the stamps, about {self._lost} samples lost; "
+            f"the longest is {1e3 * longest[0][0]:.4g} ms"
+        )
+        values = {"gaps": float(self._gaps), "seconds": self._gap_seconds, "longest": longest[0][0]}
+        where = tuple(time for _, time in longest)
+        return Finding("gap", "warning", text, "time", count=self._lost, where=where, where_unit="s", values=values)
+
+
+def _lost_samples(steps: np.ndarray, late: np.ndarray, typical: float) -> int:
+    """Return how many samples are missing: late stamps count with their neighbours, which may be early instead."""
+    near = late.copy()
+    near[1:] |= late[:-1]
+    near[:-1] |= late[1:]
+    edges = np.flatnonzero(np.diff(near.astype(np.int8), prepend=0, append=0)).reshape(-1, 2)
+    total = np.concatenate([[0.0], np.cumsum(steps)])
+    missing = np.round((total[edges[:, 1]] - total[edges[:, 0]]) / typical) - (edges[:, 1] - edges[:, 0])
+    return int(min(np.maximum(missing, 0).sum(), 1e18))
+
+
+def _odd_unit(median: float) -> Finding:
+    slow = median > LONGEST_STEP
+    guess = ("ns" if median > 5e4 else "us" if median > 50 else "ms") if slow else "s"
+    text = (
+        f"the median step is {median:.3g} s; an arm is not recorded so {'slowly' if slow else 'fast'}: are the stamps "
+        f"in {guess}? declare time_unit = '{guess}'"
+    )
+    return Finding("time_unit", "bad", text, "time", values={"median": median})

@@ -1,0 +1,161 @@
+"""Recorded velocities against the derivative of positions: same size, same sign, same time?
+
+Over windows of about 20 ms, ``v = dq / dt`` and ``y``, the mean of the recorded velocity, are compared by least
+squares, ``y = f (v - d a)`` with ``a = dv / dt``: f is the factor between them (57.3 for degrees) and d the delay of
+the recorded one. Windows make the comparison blind to encoder steps, which swamp the derivative from
+one sample to the next.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from ..record import Finding
+from ..samples import Samples
+from .subject import Subject
+
+WINDOW = 0.02
+"""Length of a window [s]."""
+FACTOR_TOLERANCE = 0.1
+LEAST_CORRELATION = 0.9
+LEAST_SPEED = 0.02
+"""Slower motion than this (rms) says nothing [rad/s or m/s]."""
+LEAST_WINDOWS = 20
+REACH = 2
+"""Accelerations are differences over so many windows either way: noise in them would make delays look smaller."""
+SEGMENT = 50
+"""Windows that are judged together: a second of motion."""
+LEAST_SEGMENTS = 5
+OUTLYING = 10.0
+"""Segments that fit this many times worse than the median (ends spoilt by a filter, a jump) are left out."""
+_KNOWN = (
+    (180 / math.pi, "velocities are in degrees per second"),
+    (math.pi / 180, "positions are in degrees"),
+    (30 / math.pi, "velocities are in revolutions per minute"),
+    (1e3, "the stamps are in milliseconds, or velocities in thousandths"),
+    (1e-3, "the stamps are in seconds but declared otherwise, or velocities in thousands"),
+    (1e6, "the stamps are in microseconds"),
+)
+
+
+class VelocityAgreement:
+    """Keeps the sums of the least-squares comparison."""
+
+    def __init__(self, subject: Subject) -> None:
+        self._subject = subject
+        self._step: float | None = None
+        self._sums = np.zeros((6, len(subject.joints)))
+        self._windows = np.zeros(len(subject.joints), int)
+
+    def take(self, block: Samples, fresh: int) -> None:
+        """Add the windows of a block."""
+        positions, velocities = self._subject.row("q"), self._subject.row("qd")
+        if positions is None or velocities is None or block.count < 4:
+            return
+        seconds = np.diff(block.time)
+        if self._step is None:
+            self._step = float(np.median(seconds))
+        size = max(1, min(round(WINDOW / self._step), seconds.size // 3)) if self._step > 0 else 1
+        count = seconds.size // size
+        edges = np.arange(count + 1) * size
+        lengths = np.diff(block.time[edges])
+        speed = np.diff(block.channels[positions][:, edges], axis=1) / lengths
+        recorded = block.channels[velocities]
+        areas = (recorded[:, 1:] + recorded[:, :-1])[:, : count * size] * (0.5 * seconds[: count * size])
+        mean = areas.reshape(len(areas), count, size).sum(axis=2) / lengths
+        self._add(speed, mean, lengths, block.time[edges], size)
+
+    def _add(self, speed: np.ndarray, mean: np.ndarray, lengths: np.ndarray, edges: np.ndarray, size: int) -> None:
+        count = speed.shape[1]
+        if count < 2 * REACH + 1:
+            return
+        middles = (edges[1:] + edges[:-1]) / 2
+        acceleration = (speed[:, 2 * REACH :] - speed[:, : -2 * REACH]) / (middles[2 * REACH :] - middles[: -2 * REACH])
+        # Windows across a gap or a jump are no measure of agreement, nor are their neighbours.
+        calm = (lengths <= 3 * size * (self._step or 0.0)) & (np.abs(speed) < self._subject.fastest[:, None])
+        use = np.lib.stride_tricks.sliding_window_view(calm, 2 * REACH + 1, axis=1).all(axis=2)
+        inner = slice(REACH, count - REACH)
+        self._sums += _consistent(_segment_sums(speed[:, inner] * use, acceleration * use, mean[:, inner] * use))
+        self._windows += use.sum(axis=1)
+
+    def findings(self) -> Iterator[Finding]:
+        """Yield joints whose recorded velocity is not the derivative of their position."""
+        for row, joint in enumerate(self._subject.joints):
+            vv, va, aa, vy, ay, yy = self._sums[:, row]
+            windows = int(self._windows[row])
+            if windows < LEAST_WINDOWS or math.sqrt(max(vv, yy) / windows) < LEAST_SPEED:
+                continue
+            if vv == 0 or yy == 0:
+                yield self._one_still(joint, yy == 0)
+                continue
+            solution = np.linalg.lstsq(np.array([[vv, va], [va, aa]]), np.array([vy, ay]), rcond=1e-12)[0]
+            factor = float(solution[0])
+            explained = float(solution @ [vy, ay])
+            correlation = math.sqrt(min(1.0, max(0.0, explained / yy)))
+            delay = -float(solution[1]) / factor if factor else 0.0
+            finding = self._judged(joint, factor, delay, correlation)
+            if finding:
+                yield finding
+
+    def _one_still(self, joint: str, recorded: bool) -> Finding:
+        what = "the recorded velocity is zero while the position moves" if recorded else "the position never moves"
+        text = f"qd of {joint} disagrees with its position: {what}; check the columns"
+        return Finding("velocity", "bad", text, "qd", joint)
+
+    def _judged(self, joint: str, factor: float, delay: float, correlation: float) -> Finding | None:
+        values = {"factor": factor, "delay": delay, "correlation": correlation}
+        if correlation < LEAST_CORRELATION:
+            text = f"qd of {joint} does not follow its position (correlation {correlation:.2f}); check the columns"
+            return Finding("velocity", "bad", text, "qd", joint, values=values)
+        if abs(factor - 1) > FACTOR_TOLERANCE:
+            row = self._subject.joints.index(joint)
+            text = f"qd of {joint} is {factor:.4g} times the derivative of its position: {self._reason(row, factor)}"
+            return Finding("velocity", "bad", text, "qd", joint, values=values)
+        step = self._step or 0.0
+        if abs(delay) > max(1.5 * step, 0.002):
+            words = "behind" if delay > 0 else "ahead of"
+            text = f"qd of {joint} is {1e3 * abs(delay):.3g} ms {words} its position's derivative: filtered, or shifted"
+            return Finding("velocity_delay", "warning", text, "qd", joint, values=values)
+        return None
+
+    def _reason(self, row: int, factor: float) -> str:
+        size = abs(factor)
+        words = [text for known, text in _KNOWN if abs(size / known - 1) < FACTOR_TOLERANCE]
+        gear = abs(self._subject.gears[row])
+        if gear > 1.5 and abs(size / gear - 1) < FACTOR_TOLERANCE:
+            words.append("velocities are on the motor side")
+        if factor < 0:
+            words.append("the sign is the opposite")
+        return "; ".join(words) or "check its unit"
+
+
+def _segment_sums(v: np.ndarray, a: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Return the sums of products of every segment (6, joints, segments); what is left over joins the last one."""
+    starts = np.arange(max(1, v.shape[1] // SEGMENT)) * SEGMENT
+    products = (v * v, v * a, a * a, v * y, a * y, y * y)
+    return np.array([np.add.reduceat(product, starts, axis=1) for product in products])
+
+
+def _consistent(sums: np.ndarray) -> np.ndarray:
+    """Return the sums (6, joints) over the segments that tell the same story as most."""
+    if sums.shape[2] < LEAST_SEGMENTS:
+        return sums.sum(axis=2)
+    vv, va, aa, vy, ay, yy = sums
+    determinant = vv * aa - va * va
+    factor = _median(np.where(determinant > 0, (vy * aa - ay * va) / determinant, np.nan))
+    shift = _median(np.where(determinant > 0, (ay * vv - vy * va) / determinant, np.nan))
+    error = yy - 2 * (factor * vy + shift * ay) + factor**2 * vv + 2 * factor * shift * va + shift**2 * aa
+    misfit = error / (yy + factor**2 * vv)
+    typical = _median(misfit)
+    keep = ~(misfit > OUTLYING * np.maximum(typical, 1e-9))
+    return (sums * keep).sum(axis=2)
+
+
+def _median(values: np.ndarray) -> np.ndarray:
+    """Return the median of the numbers in each row (rows, 1), 0 where there are none (a joint that stands still)."""
+    numbers = np.count_nonzero(~np.isnan(values), axis=1, keepdims=True)
+    middle = np.take_along_axis(np.sort(values, axis=1), np.maximum(numbers - 1, 0) // 2, axis=1)
+    return np.where(numbers > 0, middle, 0.0)

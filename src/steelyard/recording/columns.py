@@ -1,0 +1,108 @@
+"""Which columns a selector means: a name, a pattern, a number or a range of numbers, counted from 1."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from ..errors import RecordingError, nearest_match
+from .setup import Columns
+from .units import unit_in_name
+
+_RANGE = re.compile(r"^\s*(\d+)\s*:\s*(\d+)\s*$")
+_BRACES = re.compile(r"\{([^{}]*)\}")
+_STEPS = re.compile(r"^(\d+)\.\.(\d+)$")
+MOST_COLUMNS = 10_000
+LONGEST_LIST = 12
+"""Column names shown in a message."""
+
+
+def selected_columns(selector: Columns, names: Sequence[str], where: str) -> list[int]:
+    """Return the columns a selector means, from 0, in the order it names them.
+
+    Args:
+        selector: ``"q1"``, ``"q{1..7}"``, ``"actual_q_*"``, ``"2:8"``, ``3``, or several of these. A name also stands
+            for the group ``name[...]``. Units at the end of a column's name (``q1 [deg]``) may be left out.
+        names: The file's columns.
+        where: What messages call the channel.
+    """
+    selectors = selector if isinstance(selector, tuple) else (selector,)
+    found = [column for one in selectors for column in _selected(one, names, where)]
+    repeated = {column for column in found if found.count(column) > 1}
+    if repeated:
+        raise RecordingError(f"{where}: column '{names[min(repeated)]}' is selected twice; name each column once")
+    return found
+
+
+def names_text(names: Sequence[str]) -> str:
+    """Return a list of column names short enough for a message."""
+    shown = ", ".join(names[:LONGEST_LIST])
+    return f"{shown} and {len(names) - LONGEST_LIST} more" if len(names) > LONGEST_LIST else shown
+
+
+def _selected(selector: str | int, names: Sequence[str], where: str) -> list[int]:
+    if isinstance(selector, int):
+        return _numbered(selector, selector, len(names), where)
+    if selector in names:
+        return [names.index(selector)]
+    numbers = _RANGE.match(selector)
+    if numbers:
+        return _numbered(int(numbers[1]), int(numbers[2]), len(names), where)
+    bare = [unit_in_name(name)[0] for name in names]
+    return [column for word in _expanded(selector, where) for column in _matching(word, names, bare, where)]
+
+
+def _numbered(first: int, last: int, width: int, where: str) -> list[int]:
+    if not 1 <= first <= last <= width:
+        asked = f"column {first}" if first == last else f"columns {first} to {last}"
+        raise RecordingError(f"{where}: {asked} asked for, but the file has {width}; columns are counted from 1")
+    return list(range(first - 1, last))
+
+
+def _matching(word: str, names: Sequence[str], bare: Sequence[str], where: str) -> list[int]:
+    for candidates in (names, bare):
+        if word in candidates:
+            return [candidates.index(word)]
+    if "*" in word:
+        pattern = re.compile(".*".join(map(re.escape, word.split("*"))), re.DOTALL)
+        found = [k for k, (name, short) in enumerate(zip(names, bare, strict=True)) if _fits(pattern, name, short)]
+    else:
+        found = group_columns(word, names)
+    if not found:
+        raise RecordingError(
+            f"{where}: no column '{word}'; the file has {names_text(names)}{nearest_match(word, names)}"
+        )
+    return found
+
+
+def _fits(pattern: re.Pattern[str], name: str, bare: str) -> bool:
+    return bool(pattern.fullmatch(name) or pattern.fullmatch(bare))
+
+
+def group_columns(group: str, names: Sequence[str]) -> list[int]:
+    """Return the columns named ``group[...]``."""
+    return [k for k, name in enumerate(names) if name.startswith(group + "[") and name.endswith("]")]
+
+
+def _expanded(selector: str, where: str) -> list[str]:
+    """Return the names a selector with braces stands for: ``q{1..3}`` is q1, q2, q3; ``{x,y}`` is x, y."""
+    words = [""]
+    position = 0
+    for braces in _BRACES.finditer(selector):
+        steps = _STEPS.match(braces[1])
+        choices = _counted(steps[1], steps[2]) if steps else braces[1].split(",")
+        between = selector[position : braces.start()]
+        if len(words) * len(choices) > MOST_COLUMNS:
+            raise RecordingError(f"{where}: '{selector}' stands for more than {MOST_COLUMNS} columns; check its braces")
+        words = [word + between + choice.strip() for word in words for choice in choices]
+        position = braces.end()
+    return [word + selector[position:] for word in words]
+
+
+def _counted(first: str, last: str) -> list[str]:
+    start, stop = int(first), int(last)
+    step = 1 if stop >= start else -1
+    # One more than allowed is enough to be refused; a range of millions is never made.
+    stop = start + step * min(abs(stop - start), MOST_COLUMNS)
+    width = len(first) if first.startswith("0") and len(first) > 1 else 0
+    return [f"{number:0{width}d}" for number in range(start, stop + step, step)]

@@ -1,0 +1,202 @@
+"""A setup meets a robot and the files: which column becomes which row of which channel, and with what factor."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from ..errors import RecordingError
+from ..robot import Robot
+from .channel_units import channel_scale
+from .columns import names_text, selected_columns
+from .joint_order import columns_by_joint, joint_names
+from .joint_values import gear_matrix, joint_values
+from .record import POSE_ROWS, WRENCH_ROWS
+from .self_described import described_channels, time_column
+from .setup import ChannelSetup, PartSetup, RecordingSetup
+from .tables import Table
+from .units import si_scale, unit_in_name
+
+
+@dataclass(frozen=True)
+class PlannedChannel:
+    """A channel with its columns and factors: ``to_joint (scale * columns) + shift``.
+
+    Attributes:
+        setup: What was declared.
+        part: Which file it is in.
+        columns: Which of the columns read from that file, in row order.
+        scale: Signs and units (rows,).
+        to_joint: From motor to joint side: a factor each (rows,), a matrix (rows, rows) if coupled, None if not needed.
+        shift: Added last (rows,).
+        gain: Joint-side torque per current (n,), for currents.
+        turn: What a wrap of the encoder is on the joint side (rows,), for positions; 0 for sliding joints.
+    """
+
+    setup: ChannelSetup
+    part: int
+    columns: tuple[int, ...]
+    scale: np.ndarray
+    to_joint: np.ndarray | None
+    shift: np.ndarray
+    gain: np.ndarray | None
+    turn: np.ndarray
+
+    @property
+    def required(self) -> bool:
+        """Whether a sample without it is of no use."""
+        return self.setup.role in ("q", "qd", "torque")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All that is needed to read: tables with the columns wanted of each, channels, and where time comes from.
+
+    Attributes:
+        robot: The arm.
+        setup: What was declared.
+        tables: The files side by side.
+        wanted: Columns to read of each.
+        channels: Channels, positions first.
+        time: File, place among its wanted columns, and seconds per unit; None if time comes from the rate.
+        notes: What was assumed.
+    """
+
+    robot: Robot
+    setup: RecordingSetup
+    tables: tuple[Table, ...]
+    wanted: tuple[tuple[int, ...], ...]
+    channels: tuple[PlannedChannel, ...]
+    time: tuple[int, int, float] | None
+    notes: tuple[str, ...]
+
+    @property
+    def joints(self) -> tuple[str, ...]:
+        """Names of the rows."""
+        return joint_names(self.robot)
+
+
+def make_plan(robot: Robot, setup: RecordingSetup, tables: Sequence[Table]) -> Plan:
+    """Return how these tables are to be read for this robot.
+
+    Raises:
+        RecordingError: If columns are missing, do not fit the robot or contradict what is declared.
+    """
+    builder = _Builder(robot, setup, tables)
+    declared = any(part.channels for part in setup.parts)
+    channels = []
+    for number, (part, table) in enumerate(zip(setup.parts, tables, strict=True)):
+        for channel in part.channels if declared else described_channels(table):
+            channels.append(builder.channel(number, channel))
+    channels.sort(key=lambda channel: channel.setup.role != "q")
+    roles = [channel.setup.role for channel in channels]
+    if roles.count("q") != 1:
+        raise RecordingError(
+            f"{tables[0].path}: no positions are declared; say which columns they are with q = ... in [recording]; "
+            f"columns: {names_text(tables[0].names)}"
+        )
+    time = builder.time()
+    wanted = tuple(tuple(columns) for columns in builder.wanted)
+    return Plan(robot, setup, tuple(tables), wanted, tuple(channels), time, tuple(builder.notes))
+
+
+class _Builder:
+    """Collects the columns wanted of each table while channels are planned."""
+
+    def __init__(self, robot: Robot, setup: RecordingSetup, tables: Sequence[Table]) -> None:
+        self.robot = robot
+        self.setup = setup
+        self.tables = tables
+        self.wanted: list[list[int]] = [[] for _ in tables]
+        self.notes: list[str] = list(setup.notes)
+
+    def want(self, part: int, column: int) -> int:
+        if column not in self.wanted[part]:
+            self.wanted[part].append(column)
+        return self.wanted[part].index(column)
+
+    def channel(self, part: int, channel: ChannelSetup) -> PlannedChannel:
+        table = self.tables[part]
+        where = f"{table.path}: {channel.label}"
+        columns = selected_columns(channel.columns or channel.label, table.names, where)
+        columns = self._in_row_order(channel, table, columns, where)
+        names = [table.names[column] for column in columns] if table.named else None
+        scale, shift = channel_scale(self.robot, channel, names, len(columns), where)
+        to_joint, gain, turn = self._to_joint_side(channel, where)
+        if channel.role == "q":
+            shift = shift + joint_values(channel.offset, self.robot, f"{where} offset", default=0.0)
+        places = tuple(self.want(part, column) for column in columns)
+        return PlannedChannel(channel, part, places, scale, to_joint, shift, gain, turn)
+
+    def _in_row_order(self, channel: ChannelSetup, table: Table, columns: list[int], where: str) -> list[int]:
+        if channel.kind == "wrench" or channel.role == "pose":
+            allowed = (6,) if channel.kind == "wrench" else (3, 7)
+            if len(columns) not in allowed:
+                rows = WRENCH_ROWS if channel.kind == "wrench" else POSE_ROWS
+                raise RecordingError(
+                    f"{where}: {len(columns)} columns; {' or '.join(map(str, allowed))} are expected, {' '.join(rows)}"
+                )
+            return columns
+        names = [unit_in_name(table.names[column])[0] for column in columns] if table.named else None
+        names = [self._kept_name(table.names[c], n) for c, n in zip(columns, names, strict=True)] if names else None
+        declared = channel.joints or self.setup.joints
+        order, note = columns_by_joint(self.robot, names, declared, len(columns), where)
+        if note:
+            self.notes.append(f"{Path(table.path).name}: {channel.label}: {note}")
+        return [columns[place] for place in order]
+
+    def _kept_name(self, name: str, bare: str) -> str:
+        """Return the full name if what looks like a unit in it is a joint."""
+        return name if any(name.endswith(f"[{joint}]") for joint in joint_names(self.robot)) else bare
+
+    def _to_joint_side(
+        self, channel: ChannelSetup, where: str
+    ) -> tuple[np.ndarray | None, np.ndarray | None, np.ndarray]:
+        kinds = [body.joint.kind for body in self.robot.actuated]
+        turn = np.array([2 * np.pi if kind == "revolute" else 0.0 for kind in kinds])
+        gain = None if channel.gain is None else joint_values(channel.gain, self.robot, f"{where} gain")
+        if channel.side == "joint":
+            return None, gain, turn
+        gears = gear_matrix(self.robot, self.setup.gear_ratio, self.setup.coupling)
+        if channel.kind == "motor_current":
+            # Currents stay currents: the gears act on the torque they make.
+            own = np.diag(gears) if gain is not None else np.ones(len(kinds))
+            return None, None if gain is None else gain * own, turn
+        matrix = gears.T if channel.role == "torque" else np.linalg.inv(gears)
+        turn = turn / np.abs(np.diag(gears))
+        diagonal = np.count_nonzero(matrix - np.diag(np.diag(matrix))) == 0
+        return (np.diag(matrix).copy() if diagonal else matrix), gain, turn
+
+    def time(self) -> tuple[int, int, float] | None:
+        """Return where the stamps are: declared, or a column that says so; None if the rate is declared."""
+        declared = [(k, part) for k, part in enumerate(self.setup.parts) if part.time is not None]
+        if declared:
+            number, part = declared[0]
+            column = selected_columns(part.time or "", self.tables[number].names, f"{self.tables[number].path}: time")
+            if len(column) != 1:
+                raise RecordingError(f"{self.tables[number].path}: time means {len(column)} columns; one is expected")
+            return self._stamps(number, column[0], part)
+        if self.setup.rate is not None:
+            self.notes.append(f"time: no stamps, samples taken as even at {self.setup.rate:g} Hz")
+            return None
+        for number, table in enumerate(self.tables):
+            column = time_column(table)
+            if column is not None:
+                return self._stamps(number, column, self.setup.parts[number])
+        raise RecordingError(
+            f"{self.tables[0].path}: no time column and no rate; say which with time = ... or rate = ... in "
+            f"[recording]; columns: {names_text(self.tables[0].names)}"
+        )
+
+    def _stamps(self, number: int, column: int, part: PartSetup) -> tuple[int, int, float]:
+        table = self.tables[number]
+        named = unit_in_name(table.names[column])[1] if table.named else None
+        unit = part.time_unit or named or "s"
+        where = f"{table.path}: time"
+        scale = si_scale(unit, "time", where)
+        if named and si_scale(named, "time", where) != scale:
+            raise RecordingError(f"{where}: mixed units, declared in '{unit}' but its header says '{named}'; mend one")
+        return number, self.want(number, column), scale

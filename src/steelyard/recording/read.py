@@ -1,0 +1,167 @@
+"""Recordings from files and from memory, as a setup declares them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from ..errors import RecordingError
+from ..robot import Robot
+from .checks import Checker, subject_of
+from .plan import make_plan
+from .record import Finding, Recording
+from .samples import Samples, joined
+from .setup import RecordingSetup
+from .setup_file import read_setup
+from .stream import RecordingStream, recording_from_samples
+from .tables import Table, open_table, table_from_arrays, table_from_frame
+
+Path_ = str | os.PathLike[str]
+Files = Path_ | Sequence[Path_]
+SetupOrPath = RecordingSetup | Path_ | None
+
+
+def read_recording(
+    robot: Robot, setup_or_path: SetupOrPath, files: Files | None = None, *, root: Path_ | None = None
+) -> Recording:
+    """Return one recording, all of it in memory, checked.
+
+    Args:
+        robot: The arm it was made with.
+        setup_or_path: How to read it: a setup, or the path of a ``steelyard.toml``; or the path of a log whose
+            columns say what they are (``time``, ``q[joint_1]`` ...).
+        files: The log, where the setup does not name it; the parts in their order if it has several.
+        root: Folder where relative paths start; by default the setup file's, for ``files`` the current one.
+
+    Raises:
+        RecordingError: If there is nothing to use, or columns, units or joints do not fit.
+        ConfigError: If the setup makes no sense.
+    """
+    chosen = _recordings(setup_or_path, files, root)
+    if len(chosen) != 1:
+        names = ", ".join(str(paths[0].name) for _, paths in chosen[:8])
+        raise RecordingError(f"the setup names {len(chosen)} recordings; name one with files: {names}")
+    return _read(robot, *chosen[0])
+
+
+def read_recordings(
+    robot: Robot, setup_or_path: SetupOrPath, files: Files | None = None, *, root: Path_ | None = None
+) -> tuple[Recording, ...]:
+    """Return all recordings that a setup names, or those given; arguments as for :func:`read_recording`."""
+    return tuple(_read(robot, *chosen) for chosen in _recordings(setup_or_path, files, root))
+
+
+def stream_recording(
+    robot: Robot,
+    setup_or_path: SetupOrPath,
+    files: Files | None = None,
+    *,
+    root: Path_ | None = None,
+    block_rows: int | None = None,
+) -> RecordingStream:
+    """Return the blocks of a recording, read as they are asked for in memory that does not grow.
+
+    Args:
+        robot: The arm it was made with.
+        setup_or_path: As for :func:`read_recording`.
+        files: As for :func:`read_recording`.
+        root: As for :func:`read_recording`.
+        block_rows: Samples in a block (the last may have fewer); whatever suits the file by default.
+
+    Returns:
+        An iterable of recordings; its ``result`` holds findings and hashes when the last has been read.
+    """
+    if block_rows is not None and block_rows < 1:
+        raise RecordingError(f"block_rows is {block_rows}; a number above zero is expected")
+    chosen = _recordings(setup_or_path, files, root)
+    if len(chosen) != 1:
+        raise RecordingError(f"the setup names {len(chosen)} recordings; name one with files")
+    setup, paths = chosen[0]
+    return RecordingStream(make_plan(robot, setup, _tables(setup, paths)), block_rows)
+
+
+def recording_from_arrays(robot: Robot, arrays: Mapping[str, Any], setup: RecordingSetup | None = None) -> Recording:
+    """Return a recording from numpy arrays by name.
+
+    Args:
+        robot: The arm.
+        arrays: Arrays (N,), (N, k) or (k, N). Without a setup they are named ``time``, ``q``, ``qd``, ``joint_torque``
+            and so on, in SI units and the robot's joint order.
+        setup: What the arrays mean, where their names do not say it.
+    """
+    return _from_table(robot, table_from_arrays(arrays), setup)
+
+
+def recording_from_frame(robot: Robot, frame: Any, setup: RecordingSetup | None = None) -> Recording:
+    """Return a recording from a pandas or polars DataFrame with columns named as in a file."""
+    return _from_table(robot, table_from_frame(frame), setup)
+
+
+def check_recording(robot: Robot, recording: Recording) -> tuple[Finding, ...]:
+    """Return what the model-free checks see in a recording that was not read from a file."""
+    arrays = [recording.q]
+    channels: list[tuple[str, str, str | None]] = [("q", "q", None)]
+    if recording.qd is not None:
+        arrays.append(recording.qd)
+        channels.append(("qd", "qd", None))
+    arrays += [channel.values for channel in recording.torques]
+    channels += [("torque", channel.name, channel.kind) for channel in recording.torques]
+    checker = Checker(subject_of(robot, channels))
+    checker.take(Samples(recording.time, tuple(arrays)))
+    return tuple(checker.findings())
+
+
+def _from_table(robot: Robot, table: Table, setup: RecordingSetup | None) -> Recording:
+    setup = setup or RecordingSetup()
+    if len(setup.parts) != 1:
+        raise RecordingError(f"the setup has {len(setup.parts)} parts; data in memory are one")
+    return _whole(RecordingStream(make_plan(robot, setup, [table]), None))
+
+
+def _read(robot: Robot, setup: RecordingSetup, paths: Sequence[Path]) -> Recording:
+    return _whole(RecordingStream(make_plan(robot, setup, _tables(setup, paths)), None))
+
+
+def _whole(stream: RecordingStream) -> Recording:
+    parts = list(stream.samples())
+    return recording_from_samples(stream.plan, joined(parts), stream.result)
+
+
+def _tables(setup: RecordingSetup, paths: Sequence[Path]) -> list[Table]:
+    return [open_table(path, part.text) for path, part in zip(paths, setup.parts, strict=True)]
+
+
+def _recordings(
+    setup_or_path: SetupOrPath, files: Files | None, root: Path_ | None
+) -> list[tuple[RecordingSetup, list[Path]]]:
+    """Return the setup and the files of every recording meant."""
+    given = [files] if isinstance(files, str | os.PathLike) else list(files or [])
+    setup, given = _setup_of(setup_or_path, given)
+    folder = Path(root) if root is not None else (Path() if given else setup.folder)
+    if setup.parts[0].path:
+        names = given or [part.path for part in setup.parts]
+        if len(names) != len(setup.parts):
+            raise RecordingError(f"the setup has {len(setup.parts)} parts, but {len(names)} files are given; one each")
+        return [(setup, [folder / name for name in names])]
+    names = given or list(setup.files)
+    if not names:
+        raise RecordingError("no file is named; give files, or list them in the setup with files = [...]")
+    return [(setup.for_file(os.fspath(name)), [folder / name]) for name in names]
+
+
+def _setup_of(setup_or_path: SetupOrPath, files: list[Path_]) -> tuple[RecordingSetup, list[Path_]]:
+    """Return the setup and the files; a path that is no setup file is a log of its own."""
+    if setup_or_path is None:
+        return RecordingSetup(), files
+    if isinstance(setup_or_path, RecordingSetup):
+        return setup_or_path, files
+    if Path(setup_or_path).suffix.lower() == ".toml":
+        return read_setup(setup_or_path), files
+    if files:
+        raise RecordingError(
+            f"'{setup_or_path}' is no setup (.toml), and files are given too; give one log, or a setup"
+        )
+    return replace(RecordingSetup()), [setup_or_path]

@@ -1,0 +1,184 @@
+"""A recording: what an arm did and felt, on the joint side, in SI units, joints in the robot's order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Literal
+
+import numpy as np
+
+from ..errors import RecordingError, nearest_match
+
+TorqueKind = Literal["motor_current", "motor_torque", "joint_torque", "motor_pwm", "wrench"]
+TORQUE_KINDS: tuple[TorqueKind, ...] = ("motor_current", "motor_torque", "joint_torque", "motor_pwm", "wrench")
+WRENCH_ROWS = ("fx", "fy", "fz", "tx", "ty", "tz")
+POSE_ROWS = ("x", "y", "z", "qw", "qx", "qy", "qz")
+
+Severity = Literal["info", "warning", "bad"]
+Place = Literal["", "s", "line", "row"]
+
+
+def _no_values() -> Mapping[str, float]:
+    return MappingProxyType({})
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What a check saw in a recording.
+
+    Attributes:
+        kind: Name of the check's result: ``gap``, ``jitter``, ``wrap`` ...
+        severity: ``info`` (good to know), ``warning`` (look at it), ``bad`` (do not trust results before it is mended).
+        text: One sentence: what, how much, what to do.
+        channel: The channel it concerns: ``time``, ``q``, ``qd`` or a torque channel's name.
+        joint: Name of the joint it concerns, empty for all.
+        count: How many samples, lines or steps.
+        where: The first or worst few places.
+        where_unit: What ``where`` counts: seconds of the recording's clock, lines or data rows (both from 1).
+        values: The numbers behind the sentence, by name, SI units.
+    """
+
+    kind: str
+    severity: Severity
+    text: str
+    channel: str = ""
+    joint: str = ""
+    count: int = 0
+    where: tuple[float, ...] = ()
+    where_unit: Place = ""
+    values: Mapping[str, float] = field(default_factory=_no_values)
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a recording came from: a file's path and the SHA-256 of its bytes (empty while it is still being read)."""
+
+    path: str
+    sha256: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class TorqueChannel:
+    """One measured torque, current, duty cycle or wrench.
+
+    Attributes:
+        kind: ``motor_current`` [A], ``motor_torque`` and ``joint_torque`` [N m or N, joint side], ``motor_pwm``
+            [fraction of full scale] or ``wrench`` [N, N m].
+        values: (n, N), a row for each joint; (6, N) for a wrench: fx fy fz tx ty tz.
+        name: Name of the channel; its kind unless two of a kind are recorded.
+        gain: For currents, joint-side torque per current (n,) [N m/A or N/A], if known. Rows of a current are
+            motors: with coupled motors the joint torques are ``C^T (gain * values)``, ``C = robot.motor_coupling()``.
+    """
+
+    kind: TorqueKind
+    values: np.ndarray
+    name: str = ""
+    gain: np.ndarray | None = None
+
+    def __post_init__(self) -> None:
+        if self.kind not in TORQUE_KINDS:
+            raise RecordingError(
+                f"torque kind '{self.kind}' is not known; allowed: {', '.join(TORQUE_KINDS)}"
+                f"{nearest_match(str(self.kind), TORQUE_KINDS)}"
+            )
+        if self.gain is not None and self.kind != "motor_current":
+            raise RecordingError(f"torque channel '{self.kind}' has a gain; only motor_current takes one")
+        object.__setattr__(self, "name", self.name or self.kind)
+        object.__setattr__(self, "values", frozen_array(self.values, 2, f"torque channel '{self.name}'"))
+        if self.gain is not None:
+            object.__setattr__(self, "gain", frozen_array(self.gain, 1, f"gain of '{self.name}'"))
+
+
+@dataclass(frozen=True, eq=False)
+class Recording:
+    """A log made usable: joint side, SI units, rows in the robot's joint order, checked.
+
+    Attributes:
+        joints: Names of the actuated joints, the rows of every (n, N) array.
+        time: Stamps (N,) [s], strictly increasing, not necessarily even.
+        q: Joint positions (n, N) [rad or m].
+        qd: Joint velocities (n, N) [rad/s or m/s] as recorded, if they were.
+        torques: Torque channels, in the order declared.
+        temperature: Temperatures (n, N) [deg C], NaN where not recorded.
+        pose: Measured pose (3, N) [m] or (7, N) with a quaternion w x y z, NaN where not recorded.
+        payload: Name of the payload the arm carried, None if none.
+        sources: The files it was read from.
+        notes: What was assumed in reading it.
+        findings: What the checks saw.
+    """
+
+    joints: tuple[str, ...]
+    time: np.ndarray
+    q: np.ndarray
+    qd: np.ndarray | None = None
+    torques: tuple[TorqueChannel, ...] = ()
+    temperature: np.ndarray | None = None
+    pose: np.ndarray | None = None
+    payload: str | None = None
+    sources: tuple[Source, ...] = ()
+    notes: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "time", frozen_array(self.time, 1, "time"))
+        for name in ("q", "qd", "temperature", "pose"):
+            values = getattr(self, name)
+            if values is not None:
+                object.__setattr__(self, name, frozen_array(values, 2, name))
+        _check_shapes(self)
+
+    @property
+    def samples(self) -> int:
+        """Number of samples N."""
+        return self.time.size
+
+    @property
+    def duration(self) -> float:
+        """Time from the first to the last sample [s]."""
+        return float(self.time[-1] - self.time[0]) if self.time.size else 0.0
+
+    def torque(self, name: str | None = None) -> TorqueChannel:
+        """Return the torque channel of that name or kind; the only one if no name is given."""
+        names = [channel.name for channel in self.torques]
+        if name is None and len(names) == 1:
+            return self.torques[0]
+        for channel in self.torques:
+            if name is not None and name in (channel.name, channel.kind):
+                return channel
+        wanted = "more than one torque channel" if name is None else f"no torque channel '{name}'"
+        if not names:
+            raise RecordingError("the recording has no torque channel; declare one with [[recording.torque]]")
+        raise RecordingError(
+            f"the recording has {wanted}; name one of: {', '.join(names)}{nearest_match(name or '', names)}"
+        )
+
+
+def frozen_array(values: np.ndarray, dimensions: int, what: str) -> np.ndarray:
+    """Return the values as float64, contiguous and not writeable, refusing another number of dimensions."""
+    array = np.ascontiguousarray(values, dtype=np.float64)
+    if array.ndim != dimensions:
+        raise RecordingError(f"{what} has shape {array.shape}; {dimensions} dimension(s) expected")
+    if array.flags.writeable:
+        array = array.view()
+        array.setflags(write=False)
+    return array
+
+
+def _check_shapes(recording: Recording) -> None:
+    count, samples = len(recording.joints), recording.time.size
+    wanted: list[tuple[str, np.ndarray | None, tuple[int, ...]]] = [
+        ("q", recording.q, (count,)),
+        ("qd", recording.qd, (count,)),
+        ("temperature", recording.temperature, (count,)),
+        ("pose", recording.pose, (3, 7)),
+    ]
+    wanted += [(c.name, c.values, (6,) if c.kind == "wrench" else (count,)) for c in recording.torques]
+    for name, values, rows in wanted:
+        if values is not None and (values.shape[0] not in rows or values.shape[1] != samples):
+            expected = " or ".join(str((row, samples)) for row in rows)
+            raise RecordingError(f"{name} has shape {values.shape}; expected {expected} for {count} joints")
+    names = [channel.name for channel in recording.torques]
+    if len(set(names)) != len(names):
+        raise RecordingError(f"two torque channels share a name ({', '.join(names)}); give each its own with name = ")

@@ -1,0 +1,186 @@
+"""A recording read in blocks: columns to samples to checks, in memory that does not grow with the log."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from ..errors import RecordingError
+from .assembly import Assembly, side_by_side
+from .checks import Checker, subject_of
+from .plan import Plan
+from .record import Finding, Recording, Source, TorqueChannel
+from .samples import Samples, reblocked
+from .self_described import described_notes, described_payload
+from .tables import Block, ReadLog, Table
+from .units import normal_unit
+
+SHORTER = 0.01
+"""Files side by side may differ in length by this part; more means that their rows do not belong together."""
+
+
+@dataclass(frozen=True)
+class StreamResult:
+    """What is known when all of a recording has been read: its findings and its sources with their hashes."""
+
+    findings: tuple[Finding, ...]
+    sources: tuple[Source, ...]
+
+
+class RecordingStream:
+    """The blocks of a recording, read as they are asked for. Make one with :func:`stream_recording`.
+
+    Attributes:
+        result: Findings and sources; None until the last block has been read.
+        bytes_total: Size of the files.
+        plan: How it is read.
+    """
+
+    def __init__(self, plan: Plan, block_rows: int | None) -> None:
+        self.result: StreamResult | None = None
+        self.bytes_total = sum(os.stat(table.path).st_size for table in plan.tables if table.on_disk)
+        self.plan = plan
+        self._block_rows = block_rows
+        self._logs = [ReadLog() for _ in plan.tables]
+
+    @property
+    def bytes_done(self) -> int:
+        """How much of the text files has been read."""
+        return sum(log.bytes_done for log in self._logs)
+
+    def __iter__(self) -> Iterator[Recording]:
+        """Yield the blocks; each is a recording of its own without findings."""
+        for samples in self.samples():
+            yield recording_from_samples(self.plan, samples)
+
+    def samples(self) -> Iterator[Samples]:
+        """Yield the blocks as bare samples."""
+        checked = self._checked_samples()
+        return checked if self._block_rows is None else reblocked(checked, self._block_rows)
+
+    def _checked_samples(self) -> Iterator[Samples]:
+        plan = self.plan
+        self._logs = [ReadLog() for _ in plan.tables]
+        counters = [_Counted(t.read(w, log)) for t, w, log in zip(plan.tables, plan.wanted, self._logs, strict=True)]
+        assembly, checker = Assembly(plan), _checker(plan)
+        with ThreadPoolExecutor(1, "hash") as pool:
+            hashes = [pool.submit(_file_hash, table.path) if table.on_disk else None for table in plan.tables]
+            for blocks in _one_ahead(side_by_side([iter(counter) for counter in counters])):
+                samples = assembly.take(blocks)
+                if samples is not None:
+                    checker.take(samples)
+                    yield samples
+                if assembly.finished:
+                    break
+            lengths = [] if assembly.finished or len(counters) == 1 else [counter.total() for counter in counters]
+            findings = self._line_findings() + _length_findings(plan, lengths)
+            if not assembly.rows:
+                raise RecordingError(self._no_rows())
+            findings += assembly.findings() + checker.findings()
+            self.result = StreamResult(tuple(findings), _sources(plan.tables, hashes))
+
+    def _no_rows(self) -> str:
+        path, log = self.plan.tables[0].path, self._logs[0]
+        if log.garbage + log.truncated:
+            return f"{path}: none of its {log.garbage + log.truncated} lines is a row of numbers; check the separator"
+        return f"{path}: there is a header but no row of numbers below it"
+
+    def _line_findings(self) -> list[Finding]:
+        found = []
+        for table, log in zip(self.plan.tables, self._logs, strict=True):
+            for kind, count, lines, words in (
+                ("garbage_lines", log.garbage, log.garbage_lines, "do not parse as numbers"),
+                ("truncated_lines", log.truncated, log.truncated_lines, "have too few values"),
+            ):
+                if count:
+                    text = f"{table.path}: {count} lines {words}; they are left out"
+                    where = tuple(float(line) for line in lines)
+                    found.append(Finding(kind, "warning", text, count=count, where=where, where_unit="line"))
+            found += [Finding("text", "info", f"{table.path}: {remark}") for remark in log.remarks]
+        return found
+
+
+def _one_ahead(stream: Iterator[list[Block]]) -> Iterator[list[Block]]:
+    """Yield the same blocks, the next one being parsed while the last is checked."""
+    with ThreadPoolExecutor(1, "parse") as pool:
+        pending = pool.submit(next, stream, None)
+        while (blocks := pending.result()) is not None:
+            pending = pool.submit(next, stream, None)
+            yield blocks
+
+
+class _Counted:
+    """A stream of blocks that counts its rows."""
+
+    def __init__(self, stream: Iterator[Block]) -> None:
+        self._stream = stream
+        self._rows = 0
+
+    def __iter__(self) -> Iterator[Block]:
+        for block in self._stream:
+            self._rows += block.rows
+            yield block
+
+    def total(self) -> int:
+        """Return the rows of all of it, reading on to its end."""
+        return self._rows + sum(block.rows for block in self._stream)
+
+
+def _checker(plan: Plan) -> Checker:
+    channels = [(c.setup.role, c.setup.label, c.setup.kind) for c in plan.channels]
+    unit = plan.channels[0].setup.unit
+    declared = normal_unit(unit) if isinstance(unit, str) else "rad" if unit is None else "mixed"
+    return Checker(subject_of(plan.robot, channels, plan.channels[0].turn, declared))
+
+
+def _length_findings(plan: Plan, lengths: list[int]) -> list[Finding]:
+    """Return a finding if files side by side differ a little in length; refuse those that differ much."""
+    if not lengths or min(lengths) == max(lengths):
+        return []
+    names = ", ".join(f"{Path(t.path).name} {n}" for t, n in zip(plan.tables, lengths, strict=True))
+    if max(lengths) - min(lengths) > max(1, SHORTER * max(lengths)):
+        raise RecordingError(
+            f"files side by side have different numbers of rows ({names}); they do not belong together"
+        )
+    text = (
+        f"files side by side have different numbers of rows ({names}); the shortest counts, check that they start alike"
+    )
+    return [Finding("rows_differ", "bad", text, count=max(lengths) - min(lengths))]
+
+
+def _file_hash(path: str) -> str:
+    with Path(path).open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _sources(tables: tuple[Table, ...], hashes: list[Future[str] | None]) -> tuple[Source, ...]:
+    return tuple(Source(t.path, h.result() if h else "") for t, h in zip(tables, hashes, strict=True))
+
+
+def recording_from_samples(plan: Plan, samples: Samples, result: StreamResult | None = None) -> Recording:
+    """Return samples of a plan as a recording."""
+    arrays: dict[str, np.ndarray] = {}
+    torques = []
+    for channel, values in zip(plan.channels, samples.channels, strict=True):
+        if channel.setup.kind is not None:
+            torques.append(TorqueChannel(channel.setup.kind, values, channel.setup.name, channel.gain))
+        else:
+            arrays[channel.setup.role] = values
+    described = [note for table in plan.tables for note in described_notes(table)]
+    payloads = [plan.setup.payload, *(described_payload(table) for table in plan.tables)]
+    return Recording(
+        joints=plan.joints,
+        time=samples.time,
+        torques=tuple(torques),
+        payload=next((payload for payload in payloads if payload), None),
+        sources=result.sources if result else tuple(Source(table.path) for table in plan.tables),
+        notes=tuple(dict.fromkeys([*described, *plan.notes])),
+        findings=result.findings if result else (),
+        **arrays,
+    )

@@ -1,0 +1,227 @@
+"""How a text file is laid out: separator, decimal sign, header, width; found in its first lines."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...errors import RecordingError
+from ..setup import TextOptions
+
+HEAD_BYTES = 1 << 18
+SAMPLE_LINES = 200
+WHITESPACE = b" "
+"""As a separator it stands for any run of blanks."""
+MISSING = (
+    "",
+    "nan",
+    "na",
+    "n/a",
+    "null",
+    "none",
+    "-",
+    "-nan",
+    "+nan",
+    "nan(ind)",
+    "-nan(ind)",
+    "1.#qnan",
+    "-1.#ind",
+    "1.#ind",
+)
+"""Words that mean 'no number here', in small letters."""
+DESCRIPTION = "steelyard "
+"""A comment that starts so says what is in a file of ours."""
+_NAMES = {"tab": b"\t", "\t": b"\t", "whitespace": WHITESPACE, "space": WHITESPACE, " ": WHITESPACE}
+
+
+@dataclass(frozen=True)
+class TextLayout:
+    """How to cut a text file into numbers.
+
+    Attributes:
+        separator: One byte; a blank stands for any run of blanks.
+        decimal_comma: Whether numbers are written 1,5.
+        width: Number of columns.
+        names: Names of the columns, None if the file has no header.
+        skipped: Lines at the top that are no data: header, comments, what was asked to be left out.
+        garbage: Numbers of lines among them that are neither.
+        padded: Whether blanks stand beside the separators.
+        open_end: Whether the last column may be empty.
+        comments: What comment lines start with.
+        described: What the file says of itself.
+    """
+
+    separator: bytes
+    decimal_comma: bool
+    width: int
+    names: tuple[str, ...] | None
+    skipped: int
+    garbage: tuple[int, ...]
+    padded: bool
+    open_end: bool
+    comments: tuple[bytes, ...]
+    described: Mapping[str, Any] = field(default_factory=dict)
+
+
+def is_number(word: bytes, decimal_comma: bool = False) -> bool:
+    """Return whether a field is a number or a word for a missing one."""
+    try:
+        float(word.replace(b",", b".") if decimal_comma else word)
+    except ValueError:
+        return word.strip().lower().decode("ascii", "replace") in MISSING
+    return b"_" not in word
+
+
+def fields_of(line: bytes, separator: bytes) -> list[bytes]:
+    """Return the fields of a line, without quotes and blanks around them."""
+    parts = line.split() if separator == WHITESPACE else line.split(separator)
+    return [part.strip().strip(b'"').strip() for part in parts]
+
+
+def text_layout(head: bytes, options: TextOptions, path: str) -> TextLayout:
+    """Return the layout of a file from its first lines.
+
+    Args:
+        head: The first whole lines of the file.
+        options: What was declared of it.
+        path: What messages call it.
+    """
+    comments = tuple(word.encode() for word in options.comment)
+    lines = head.split(b"\n")
+    data = [k for k, line in enumerate(lines) if k >= options.skip_lines and _is_data(line, comments)]
+    if not data:
+        raise RecordingError(f"{path}: there is no data in it, only empty lines or comments")
+    sample = [lines[k] for k in data[:SAMPLE_LINES]]
+    separator, comma = _separator(sample, options)
+    widths = [len(fields_of(line, separator)) for line in sample]
+    width = Counter(widths[1:] or widths).most_common(1)[0][0]
+    first = _first_data_line(sample, widths, width, comma, separator, options)
+    header = _header_line(sample, widths, width, first, options)
+    if header is None and first and separator != WHITESPACE and widths[first - 1] > 1:
+        raise RecordingError(
+            f"{path}: the header names {widths[first - 1]} columns but the lines have {width}; mend the header, or "
+            f"leave it out with skip_lines = {data[first - 1] + 1}"
+        )
+    skipped = data[first] if first < len(sample) else len(lines)
+    # A header may also stand in the last comment above the data, as numpy.savetxt writes it.
+    above = [line for line in lines[options.skip_lines : skipped] if line.strip().startswith(comments)]
+    names = _names(sample[header], separator) if header is not None else _commented_names(above, separator, width)
+    rows = [
+        fields_of(line, separator) for line, count in zip(sample[first:], widths[first:], strict=True) if count == width
+    ]
+    return TextLayout(
+        separator=separator,
+        decimal_comma=comma,
+        width=width,
+        names=names,
+        skipped=skipped,
+        garbage=tuple(data[k] + 1 for k in range(first) if k != header),
+        padded=separator != WHITESPACE
+        and any(b" " in line.strip() or b"\t" in line.strip(b"\t") for line in sample[first:]),
+        open_end=any(not row[-1] for row in rows),
+        comments=comments,
+        described=_description(above, comments),
+    )
+
+
+def _is_data(line: bytes, comments: tuple[bytes, ...]) -> bool:
+    bare = line.strip()
+    return bool(bare) and not bare.startswith(comments)
+
+
+def _separator(sample: Sequence[bytes], options: TextOptions) -> tuple[bytes, bool]:
+    """Return the separator that cuts most lines into equally many numbers, and whether decimals are commas."""
+    given = options.separator
+    candidates = [_NAMES.get(given, given.encode())] if given else [b"\t", b";", b",", WHITESPACE]
+    if len(candidates[0]) != 1:
+        raise RecordingError(f"separator '{given}' has {len(candidates[0])} bytes; allowed: one, or 'whitespace'")
+    commas = [options.decimal == ","] if options.decimal else [False, True]
+    best, found = -1.0, (candidates[0], commas[0])
+    for separator in candidates:
+        for comma in commas:
+            if comma and separator == b",":
+                continue
+            score = _score(sample, separator, comma)
+            if score > best:
+                best, found = score, (separator, comma)
+    return found
+
+
+def _score(sample: Sequence[bytes], separator: bytes, comma: bool) -> float:
+    rows = [fields_of(line, separator) for line in sample]
+    width, share = Counter(map(len, rows)).most_common(1)[0]
+    fitting = [word for row in rows if len(row) == width for word in row]
+    numeric = sum(is_number(word, comma) for word in fitting) / len(fitting)
+    # One column fits any separator; it counts only if nothing cuts the lines into numbers, or at least into words.
+    return (numeric + 0.01) * share / len(rows) * (1.0 if width > 1 else 0.5)
+
+
+def _first_data_line(
+    sample: Sequence[bytes], widths: Sequence[int], width: int, comma: bool, separator: bytes, options: TextOptions
+) -> int:
+    if options.header is not None:
+        return 1 if options.header else 0
+    for k, line in enumerate(sample):
+        words = fields_of(line, separator)
+        numeric = sum(is_number(word, comma) for word in words)
+        if widths[k] == width and numeric * 2 > len(words):
+            return k
+    return 0 if all(count != width for count in widths) else min(1, len(sample))
+
+
+def _header_line(
+    sample: Sequence[bytes], widths: Sequence[int], width: int, first: int, options: TextOptions
+) -> int | None:
+    """Return which line names the columns: the last one above the data that is as wide."""
+    if options.header is not None:
+        return 0 if options.header else None
+    return next((k for k in reversed(range(first)) if widths[k] == width), None)
+
+
+def _names(line: bytes, separator: bytes) -> tuple[str, ...]:
+    text = line.decode("utf-8", "replace").strip("\ufeff")
+    if separator == WHITESPACE:
+        words = text.split()
+    elif '"' in text and "\n" not in text:
+        words = next(csv.reader([text], delimiter=separator.decode("latin-1")), [])
+    else:
+        words = text.split(separator.decode("latin-1"))
+    return _unique([word.strip().strip('"').strip() for word in words])
+
+
+def _unique(words: Sequence[str]) -> tuple[str, ...]:
+    """Return the names, with a number behind those that are empty or come again."""
+    seen: Counter[str] = Counter()
+    names = []
+    for number, word in enumerate(words, 1):
+        name = word or f"column_{number}"
+        seen[name] += 1
+        names.append(name if seen[name] == 1 else f"{name}.{seen[name]}")
+    return tuple(names)
+
+
+def _commented_names(above: Sequence[bytes], separator: bytes, width: int) -> tuple[str, ...] | None:
+    if not above:
+        return None
+    line = above[-1].strip().lstrip(b"#%/ ")
+    words = fields_of(line, separator)
+    if len(words) != width or width < 2 or any(is_number(word) for word in words):
+        return None
+    return _names(line, separator)
+
+
+def _description(above: Sequence[bytes], comments: tuple[bytes, ...]) -> Mapping[str, Any]:
+    """Return what a file of ours says of itself in a comment; nothing if the text is not ours."""
+    for line in above:
+        words = line.strip().lstrip(b"#").strip().decode("utf-8", "replace")
+        if words.startswith(DESCRIPTION):
+            try:
+                content = json.loads(words.removeprefix(DESCRIPTION))
+            except (ValueError, RecursionError):
+                return {}
+            return content if isinstance(content, dict) else {}
+    return {}

@@ -1,0 +1,93 @@
+"""Recordings written so that they can be read again without a setup: the file says what its columns are."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+import polars as pl
+
+from ..errors import RecordingError, nearest_match
+from .record import POSE_ROWS, WRENCH_ROWS, Recording
+
+VERSION = 1
+
+
+def write_recording(recording: Recording, path: str | os.PathLike[str]) -> Path:
+    """Write a recording as ``.npz`` or ``.csv`` and return the path.
+
+    Columns (``.csv``) are named ``time``, ``q[joint]``, ``qd[joint]``, ``motor_torque[joint]`` ..., arrays (``.npz``)
+    ``time`` (N,), ``q`` (n, N) ...; SI units, joint side. Payload, notes, gains and channel kinds stand in a
+    comment or a text beside them. Numbers come back exactly. The file is written aside and renamed, so it is never
+    seen half written.
+
+    Raises:
+        RecordingError: If the ending is not known or the file cannot be written.
+    """
+    target = Path(path)
+    writer = WRITERS.get(target.suffix.lower())
+    if writer is None:
+        raise RecordingError(
+            f"{target}: cannot write '{target.suffix}'; allowed: {', '.join(WRITERS)}"
+            f"{nearest_match(target.suffix, WRITERS)}"
+        )
+    aside = target.with_name(f".{target.name}.{os.getpid()}.part")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with aside.open("wb") as file:
+            writer(recording, file)
+            file.flush()
+            os.fsync(file.fileno())
+        aside.replace(target)
+    except OSError as error:
+        with suppress(OSError):
+            aside.unlink()
+        raise RecordingError(f"cannot write '{target}': {error.strerror}; choose another folder") from error
+    return target
+
+
+def _arrays(recording: Recording) -> dict[str, np.ndarray]:
+    arrays = {"time": recording.time, "q": recording.q}
+    for name in ("qd", "temperature", "pose"):
+        values = getattr(recording, name)
+        if values is not None:
+            arrays[name] = values
+    arrays.update({channel.name: channel.values for channel in recording.torques})
+    return arrays
+
+
+def _description(recording: Recording) -> str:
+    content = {
+        "recording": VERSION,
+        "joints": list(recording.joints),
+        "payload": recording.payload,
+        "torques": {channel.name: channel.kind for channel in recording.torques},
+        "gain": {channel.name: channel.gain.tolist() for channel in recording.torques if channel.gain is not None},
+        "notes": list(recording.notes),
+    }
+    return json.dumps(content, ensure_ascii=True, allow_nan=False)
+
+
+def _write_npz(recording: Recording, file: IO[bytes]) -> None:
+    np.savez(file, **_arrays(recording), steelyard=np.array(_description(recording)))  # type: ignore[arg-type]
+
+
+def _write_csv(recording: Recording, file: IO[bytes]) -> None:
+    columns: dict[str, np.ndarray] = {}
+    for name, values in _arrays(recording).items():
+        if values.ndim == 1:
+            columns[name] = values
+            continue
+        wrench = any(channel.name == name and channel.kind == "wrench" for channel in recording.torques)
+        rows = POSE_ROWS if name == "pose" else WRENCH_ROWS if wrench else recording.joints
+        columns.update({f"{name}[{row}]": row_values for row, row_values in zip(rows, values, strict=False)})
+    file.write(f"# steelyard {_description(recording)}\n".encode())
+    file.write(pl.DataFrame(columns).write_csv().encode())
+
+
+WRITERS: dict[str, Callable[[Recording, IO[bytes]], None]] = {".npz": _write_npz, ".csv": _write_csv}

@@ -1,0 +1,147 @@
+"""Central differences: derivatives without delay, with known frequency responses (P1.5).
+
+| kind | formula | response at angular frequency w, step T |
+|---|---|---|
+| ``first`` | (x[k+1] - x[k-1]) / 2T | i sin(w T) / T |
+| ``second`` | (x[k+1] - 2 x[k] + x[k-1]) / T^2 | -4 sin^2(w T / 2) / T^2 |
+| ``twice_first`` | (x[k+2] - 2 x[k] + x[k-2]) / 4T^2 | -sin^2(w T) / T^2 |
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from ..errors import SignalError, nearest_match
+from .checks import RowMemory, as_rows, check_finite, check_positive, frozen
+from .lowpass import LowPass, apply_low_pass, trim_ends
+
+Difference = Literal["first", "second", "twice_first"]
+DIFFERENCES = ("first", "second", "twice_first")
+MARGIN = {"first": 1, "second": 1, "twice_first": 2}
+"""Samples lost at each end."""
+
+
+def central_difference(values: np.ndarray, rate: float, kind: Difference = "first") -> np.ndarray:
+    """Differentiate signals (rows, N) sampled at ``rate`` [Hz].
+
+    Returns:
+        The derivative (rows, N - 2 margin); its first sample belongs to input sample ``margin`` (see ``MARGIN``).
+
+    Raises:
+        SignalError: If the signal is too short or not finite, or the kind is unknown.
+    """
+    _check_kind(kind)
+    rows = as_rows(values, least=2 * MARGIN[kind] + 1)
+    return _difference(rows, check_positive(rate, "sampling rate"), kind)
+
+
+def _check_kind(kind: str) -> None:
+    if kind not in DIFFERENCES:
+        allowed = ", ".join(DIFFERENCES)
+        raise SignalError(f"difference: got '{kind}', allowed are {allowed}{nearest_match(kind, DIFFERENCES)}")
+
+
+def _difference(rows: np.ndarray, rate: float, kind: str) -> np.ndarray:
+    margin = MARGIN[kind]
+    before, after = rows[:, : -2 * margin], rows[:, 2 * margin :]
+    if kind == "first":
+        return (after - before) * (rate / 2)
+    return (after - 2 * rows[:, margin:-margin] + before) * (rate / margin) ** 2
+
+
+def difference_response(frequency: np.ndarray, rate: float, kind: Difference = "first") -> np.ndarray:
+    """Return the complex response of a difference at frequencies [Hz]; the ideal is (2 pi i f) or its square."""
+    _check_kind(kind)
+    angle = 2 * np.pi * np.asarray(frequency, dtype=float) / rate
+    if kind == "first":
+        return 1j * np.sin(angle) * rate
+    margin = MARGIN[kind]
+    return -4 * np.sin(margin * angle / 2) ** 2 * (rate / margin) ** 2 + 0j
+
+
+class DifferenceStream:
+    """Differentiates signals that come in blocks; equal to :func:`central_difference` of the whole.
+
+    Args:
+        rate: Sampling rate [Hz].
+        kind: ``first``, ``second`` or ``twice_first``.
+    """
+
+    def __init__(self, rate: float, kind: Difference = "first") -> None:
+        _check_kind(kind)
+        self._rate, self._kind = check_positive(rate, "sampling rate"), kind
+        self._restart()
+
+    def _restart(self) -> None:
+        self._rows = RowMemory("block")
+        self._tail: np.ndarray | None = None
+        self._taken = 0
+
+    def push(self, block: np.ndarray) -> np.ndarray:
+        """Take a block (rows, m) and return the derivatives (rows, k) that it completes."""
+        samples = self._rows.check(block)
+        check_finite(samples, f"block beginning at sample {self._taken}")
+        self._taken += samples.shape[1]
+        joined = samples if self._tail is None else np.concatenate([self._tail, samples], axis=1)
+        reach = 2 * MARGIN[self._kind]
+        self._tail = joined[:, -reach:].copy()
+        return _difference(joined, self._rate, self._kind) if joined.shape[1] > reach else self._rows.none()
+
+    def flush(self) -> np.ndarray:
+        """End the signal; nothing is left to return."""
+        nothing = self._rows.none()
+        self._restart()
+        return nothing
+
+
+@dataclass(frozen=True)
+class Derivatives:
+    """Positions with their derivatives, filtered and trimmed alike.
+
+    Attributes:
+        q: Filtered positions (n, K).
+        qd: First derivatives (n, K).
+        qdd: Second derivatives (n, K).
+        rate: Sampling rate [Hz].
+        first: Number of the input sample to which the first column belongs.
+        filter: The low-pass filter applied to the positions before.
+        second: How the second derivative was formed.
+    """
+
+    q: np.ndarray
+    qd: np.ndarray
+    qdd: np.ndarray
+    rate: float
+    first: int
+    filter: LowPass
+    second: Difference
+
+
+def differentiate(
+    positions: np.ndarray, filter_: LowPass, second: Difference = "second", tolerance: float = 1e-4
+) -> Derivatives:
+    """Filter positions (n, N), differentiate them twice and trim the ends by the filter's memory (P1.5).
+
+    Args:
+        positions: Positions [rad or m].
+        filter_: Low-pass filter, with the sampling rate in it.
+        second: ``second`` for the second central difference, ``twice_first`` for the first one twice.
+        tolerance: What may be left of the filter's transients at the ends.
+
+    Raises:
+        SignalError: If the signal is too short or not finite.
+    """
+    if second not in ("second", "twice_first"):
+        raise SignalError(f"second derivative: got '{second}', allowed are second, twice_first")
+    smooth = trim_ends(filter_, apply_low_pass(filter_, positions), tolerance)
+    margin = MARGIN[second]
+    qdd = central_difference(smooth, filter_.rate, second)
+    inner = margin - MARGIN["first"]
+    qd = central_difference(smooth, filter_.rate, "first")[:, inner : inner + qdd.shape[1]]
+    q = smooth[:, margin:-margin]
+    first = filter_.ends(tolerance)[0] + margin
+    q, qd, qdd = (frozen(np.ascontiguousarray(part)) for part in (q, qd, qdd))
+    return Derivatives(q, qd, qdd, filter_.rate, first, filter_, second)

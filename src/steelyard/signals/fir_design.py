@@ -1,0 +1,135 @@
+"""Design of the FIR stages of a decimator: early stages short and wide, the last one sharp."""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+
+import numpy as np
+from scipy import optimize, signal
+
+from .checks import frozen
+from .fir import FirStage
+
+# Early stages may change amplitudes in the pass band by this fraction (0.001 dB).
+EARLY_RIPPLE = 1e-4
+_LONGEST_EARLY_STAGE = 12
+_GRID = 96
+
+
+def amplitude(taps: np.ndarray, frequency: np.ndarray) -> np.ndarray:
+    """Return the zero-phase (real) response of centred symmetric taps; frequency in cycles a sample."""
+    half = len(taps) // 2
+    angles = 2 * np.pi * np.multiply.outer(np.asarray(frequency, dtype=float), np.arange(1, half + 1))
+    return taps[half] + 2 * np.cos(angles) @ taps[half + 1 :]
+
+
+def stage_factors(factor: int) -> tuple[int, ...]:
+    """Split a decimation factor: its smallest prime last, the others multiplied up to at most twelve."""
+    primes = _primes(factor)
+    if len(primes) < 2:
+        return (factor,)
+    last, rest = primes[0], sorted(primes[1:], reverse=True)
+    stages: list[int] = []
+    for prime in rest:
+        fitting = [k for k, size in enumerate(stages) if size * prime <= _LONGEST_EARLY_STAGE]
+        if fitting:
+            stages[fitting[0]] *= prime
+        else:
+            stages.append(prime)
+    return (*sorted(stages, reverse=True), last)
+
+
+def _primes(number: int) -> list[int]:
+    found = []
+    divisor = 2
+    while number > 1:
+        if divisor * divisor > number:
+            return [*found, number]
+        while number % divisor == 0:
+            found.append(divisor)
+            number //= divisor
+        divisor += 1
+    return found
+
+
+@lru_cache(maxsize=64)
+def decimation_stages(factor: int, cutoff: float, stop: float, attenuation: float) -> tuple[FirStage, ...]:
+    """Return the stages of a decimator.
+
+    Args:
+        factor: Total decimation factor.
+        cutoff: Frequency of -3 dB of all stages together [cycles an input sample].
+        stop: From here on everything is attenuated [cycles an input sample].
+        attenuation: By this much [dB].
+    """
+    stages: list[FirStage] = []
+    done = 1
+    # What folds to between the edge and the stop band meets the slope of the last stage: together that is enough.
+    edge = cutoff + 0.5 * (stop - cutoff)
+    *early, last = stage_factors(factor)
+    for size in early:
+        stages.append(_early_stage(size, edge * done, attenuation))
+        done *= size
+    droop = math.prod(float(amplitude(s.taps, np.array(cutoff * d))) for s, d in _with_rates(stages))
+    stages.append(_last_stage(last, cutoff * done, stop * done, attenuation, droop))
+    return tuple(stages)
+
+
+def _with_rates(stages: list[FirStage]) -> list[tuple[FirStage, int]]:
+    done, pairs = 1, []
+    for stage in stages:
+        pairs.append((stage, done))
+        done *= stage.factor
+    return pairs
+
+
+def _early_stage(factor: int, edge: float, attenuation: float) -> FirStage:
+    """Return the shortest least-squares filter that is flat to ``edge`` and blocks what would fold onto it."""
+    images = [(k / factor - edge, min(k / factor + edge, 0.5)) for k in range(1, factor // 2 + 1)]
+    bands = [0.0, edge, *(limit for image in images for limit in image)]
+    wanted = [1.0, 1.0] + [0.0] * (2 * len(images))
+    limit = 10 ** (-attenuation / 20)
+    weight = [(limit / EARLY_RIPPLE) ** 2] + [1.0] * len(images)
+    stop_grid = np.concatenate([np.linspace(*image, _GRID) for image in images])
+    pass_grid = np.linspace(0, edge, _GRID)
+    length = (2 * factor - 1) | 1
+    while True:
+        taps = signal.firls(length, bands, wanted, weight=weight, fs=1.0)
+        ripple = np.abs(amplitude(taps, pass_grid) - 1).max()
+        if ripple <= EARLY_RIPPLE and np.abs(amplitude(taps, stop_grid)).max() <= limit:
+            return FirStage(frozen(taps / taps.sum()), factor)
+        length += 2
+
+
+def _last_stage(factor: int, cutoff: float, stop: float, attenuation: float, droop: float) -> FirStage:
+    """Return a short Kaiser-window filter with the -3 dB point at ``cutoff`` and its stop band from ``stop``."""
+    # The middle of the transition (-6 dB) lies a little above the cut-off (-3 dB).
+    length = int(signal.kaiserord(attenuation, 2 * 1.8 * (stop - cutoff))[0]) | 1
+    grid = np.concatenate([np.linspace(stop, min(0.5, 3 * stop), 8 * _GRID), np.linspace(stop, 0.5, 4 * _GRID)])
+    limit = 10 ** (-attenuation / 20)
+    while True:
+        taps = _kaiser_taps(length, cutoff, stop, attenuation, droop)
+        if np.abs(amplitude(taps, grid)).max() <= limit:
+            return FirStage(frozen(taps), factor)
+        length += 2 * max(1, length // 200)
+
+
+def _kaiser_taps(length: int, cutoff: float, stop: float, attenuation: float, droop: float) -> np.ndarray:
+    """Return Kaiser-window taps whose middle (-6 dB) is placed such that ``cutoff`` is at -3 dB with the droop."""
+    # Half a decibel of reserve: the first side lobe of a Kaiser window is a little above the formula.
+    window = np.kaiser(length, signal.kaiser_beta(attenuation + 0.5))
+    places = np.arange(length) - length // 2
+
+    def taps_at(middle: float) -> np.ndarray:
+        taps = window * np.sinc(2 * middle * places)
+        return taps / taps.sum()
+
+    def excess(middle: float) -> float:
+        return float(amplitude(taps_at(middle), np.array(cutoff))) * droop - math.sqrt(0.5)
+
+    # A filter far too short for the transition never gets there; the caller then finds its stop band too weak.
+    if excess(cutoff) * excess(stop) > 0:
+        return taps_at(cutoff)
+    middle = optimize.root_scalar(excess, bracket=(cutoff, stop), xtol=1e-14 * cutoff).root
+    return taps_at(middle)

@@ -1,0 +1,177 @@
+"""Low-pass Butterworth filters: what was asked for is what is built.
+
+Forward and backward filtering squares the amplitude: a Butterworth filter designed for a cut-off is down by 6 dB there,
+not by 3. The corrected design shifts the cut-off of each pass such that both together are down by 3 dB at the frequency
+asked for: with ``w = tan(pi f / rate)`` and order n in each pass the total amplitude is ``1 / (1 + (w / w_d)^(2n))``,
+hence ``w_d = w_c (sqrt(2) - 1)^(-1 / 2n)``, exactly.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal
+
+import numpy as np
+from scipy import signal
+
+from ..errors import SignalError, nearest_match
+from .checks import as_rows, check_cutoff, check_order, check_positive, frozen, shaped_rows
+
+Mode = Literal["zero_phase", "forward", "none"]
+Design = Literal["corrected", "per_pass"]
+MODES = ("zero_phase", "forward", "none")
+DESIGNS = ("corrected", "per_pass")
+
+STREAM_TOLERANCE = 1e-13
+"""What is left of a disturbance where blocks are joined."""
+
+END_TOLERANCE = 1e-4
+"""What is left of the unknown samples beyond an end where the trimmed signal begins."""
+
+
+@dataclass(frozen=True)
+class LowPass:
+    """A low-pass filter as built. Make one with :func:`low_pass`.
+
+    Attributes:
+        rate: Sampling rate [Hz].
+        cutoff: Cut-off asked for [Hz]; None if nothing is filtered.
+        order: Order of each pass: ``scipy.signal.butter(order, ...)``. Two passes fall off like order 2n.
+        mode: ``zero_phase`` (forward and backward), ``forward`` or ``none`` (P1's three cases).
+        design: ``corrected``: -3 dB at the cut-off. ``per_pass``: -3 dB at the cut-off in each pass, -6 dB in both.
+        design_cutoff: Cut-off of each pass [Hz].
+        sections: Second-order sections of one pass (k, 6).
+    """
+
+    rate: float
+    cutoff: float | None
+    order: int
+    mode: Mode
+    design: Design
+    design_cutoff: float | None
+    sections: np.ndarray
+
+    @property
+    def pad(self) -> int:
+        """Samples by which the signal is continued at its ends before filtering (as scipy does)."""
+        taps = 2 * len(self.sections) + 1
+        taps -= min(int((self.sections[:, 2] == 0).sum()), int((self.sections[:, 5] == 0).sum()))
+        return 3 * taps if self.mode == "zero_phase" else 0
+
+    def response(self, frequency: np.ndarray) -> np.ndarray:
+        """Return the complex response at frequencies [Hz]."""
+        frequency = np.asarray(frequency, dtype=float)
+        if self.mode == "none":
+            return np.ones(frequency.shape, dtype=complex)
+        grid = np.atleast_1d(frequency)
+        one_pass = np.asarray(signal.sosfreqz(self.sections, worN=grid, fs=self.rate)[1]).reshape(frequency.shape)
+        return one_pass if self.mode == "forward" else np.abs(one_pass) ** 2 + 0j
+
+    def memory(self, tolerance: float = STREAM_TOLERANCE) -> int:
+        """Return after how many samples the impulse response of one pass stays below ``tolerance`` of its peak."""
+        if self.mode == "none":
+            return 0
+        return _memory(self.sections.tobytes(), len(self.sections), float(tolerance))
+
+    def ends(self, tolerance: float = END_TOLERANCE) -> tuple[int, int]:
+        """Return how many samples at the start and at the end are touched by what lies beyond the data."""
+        memory = self.memory(tolerance)
+        return (memory, memory if self.mode == "zero_phase" else 0)
+
+
+@lru_cache(maxsize=64)
+def _memory(sections: bytes, count: int, tolerance: float) -> int:
+    sos = np.frombuffer(sections).reshape(count, 6).copy()  # scipy wants it writeable
+    radius = max(float(np.abs(np.roots(section[3:])).max()) for section in sos)
+    # Several poles of nearly the same size decay later than one; twice the time of the slowest is ample.
+    horizon = int(2 * math.log(tolerance) / math.log(max(radius, 1e-3))) + 50
+    impulse = np.zeros(horizon)
+    impulse[0] = 1.0
+    size = np.abs(signal.sosfilt(sos, impulse))
+    return int(np.flatnonzero(size > tolerance * size.max())[-1]) + 1
+
+
+def low_pass(
+    rate: float,
+    cutoff: float | None,
+    order: int = 4,
+    mode: Mode = "zero_phase",
+    design: Design = "corrected",
+) -> LowPass:
+    """Design a low-pass Butterworth filter.
+
+    Args:
+        rate: Sampling rate [Hz].
+        cutoff: Cut-off [Hz]; may be None only with mode ``none``.
+        order: Order of each pass, 1 to 16.
+        mode: ``zero_phase``, ``forward`` or ``none``.
+        design: ``corrected`` puts the -3 dB point of the whole filter at the cut-off. ``per_pass`` is the usual
+            ``butter`` and ``sosfiltfilt``: -6 dB at the cut-off with zero phase. They differ with zero phase only.
+
+    Raises:
+        SignalError: If the cut-off is not below the Nyquist frequency, or a word is unknown.
+    """
+    for word, got, allowed in (("mode", mode, MODES), ("design", design, DESIGNS)):
+        if got not in allowed:
+            raise SignalError(
+                f"filter {word}: got '{got}', allowed are {', '.join(allowed)}{nearest_match(got, allowed)}"
+            )
+    rate = check_positive(rate, "sampling rate")
+    order = check_order(order)
+    if mode == "none":
+        return LowPass(rate, None, order, mode, design, None, frozen(np.empty((0, 6))))
+    if cutoff is None:
+        raise SignalError(f"filter: got no cut-off, needed is one in Hz with mode '{mode}'; mode 'none' needs none")
+    cutoff = check_cutoff(cutoff, rate)
+    built = _corrected(cutoff, rate, order) if (mode, design) == ("zero_phase", "corrected") else cutoff
+    sections = np.ascontiguousarray(signal.butter(order, built, fs=rate, output="sos"))
+    return LowPass(rate, cutoff, order, mode, design, built, frozen(sections))
+
+
+def evaluation_filter(rate: float, cutoff: float) -> LowPass:
+    """Return the filter under which relative torque errors are compared: order 4, zero phase, designed per pass."""
+    return low_pass(rate, cutoff, 4, "zero_phase", "per_pass")
+
+
+def _corrected(cutoff: float, rate: float, order: int) -> float:
+    warped = math.tan(math.pi * cutoff / rate) * (math.sqrt(2) - 1) ** (-0.5 / order)
+    return rate / math.pi * math.atan(warped)
+
+
+def apply_low_pass(filter_: LowPass, values: np.ndarray) -> np.ndarray:
+    """Filter whole signals (rows, N) to the same shape.
+
+    Zero phase: ``scipy.signal.sosfiltfilt`` (odd continuation at the ends). Forward: started at rest on the first
+    sample. The samples named by :meth:`LowPass.ends` are influenced by the ends; :func:`trim_ends` cuts them.
+
+    Raises:
+        SignalError: If the signal is not finite, or too short to leave a single sample after trimming.
+    """
+    if filter_.mode == "none":
+        return as_rows(values).copy()
+    rows = as_rows(values)
+    check_length(filter_, rows.shape[1])
+    if filter_.mode == "zero_phase":
+        return signal.sosfiltfilt(filter_.sections.copy(), rows, axis=1, padlen=filter_.pad)
+    state = signal.sosfilt_zi(filter_.sections)[:, None, :] * rows[None, :, :1]
+    return np.asarray(signal.sosfilt(filter_.sections.copy(), rows, axis=1, zi=state)[0])
+
+
+def trim_ends(filter_: LowPass, values: np.ndarray, tolerance: float = END_TOLERANCE) -> np.ndarray:
+    """Return signals (rows, N) without the samples that the ends influence by more than ``tolerance``."""
+    rows = shaped_rows(values)
+    start, end = filter_.ends(tolerance)
+    check_length(filter_, rows.shape[1], tolerance)
+    return rows[:, start : rows.shape[1] - end]
+
+
+def check_length(filter_: LowPass, samples: int, tolerance: float = END_TOLERANCE) -> None:
+    """Raise a SignalError if nothing of a signal of this length is free of the filter's ends."""
+    needed = max(sum(filter_.ends(tolerance)), filter_.pad) + 1
+    if samples < needed:
+        raise SignalError(
+            f"signal: got {samples} samples, needed are at least {needed} ({needed / filter_.rate:.3g} s) for a "
+            f"low-pass of order {filter_.order} at {filter_.cutoff:g} Hz; record longer or raise the cut-off"
+        )

@@ -1,0 +1,130 @@
+"""Cut-offs proposed from the data: where motion ends and noise begins."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import signal, stats
+
+from ..errors import SignalError
+from .checks import as_rows, check_order, check_positive, frozen
+from .quantum import find_quantum
+
+ABOVE_NOISE = 10.0
+"""Power over the noise floor that counts as excitation (10 dB)."""
+
+_DISTORTION = 0.01
+_HIGHEST = 0.8
+# What the window leaks of the strongest line, in power.
+_LEAKAGE = 1e-9
+
+
+@dataclass(frozen=True)
+class CutoffProposal:
+    """A cut-off with the evidence for it.
+
+    Attributes:
+        cutoff: Proposed cut-off for all rows together [Hz].
+        row_cutoff: Proposal for each row by itself (rows,) [Hz].
+        excitation_band: Highest frequency at which each row stands 10 dB above its noise (rows,) [Hz]; 0 for none.
+        noise_floor: Power density of the noise (rows,) [unit^2/Hz]: median of the upper half of the spectrum,
+            and at least that of the quantisation.
+        noise_std: Standard deviation of white noise with that density (rows,).
+        quantum: Quantisation step of each row (rows,); 0 where none was found.
+        quantum_floor: Power density that this step alone would give (rows,) [unit^2/Hz].
+        frequency: Frequencies of the spectrum (F,) [Hz].
+        spectrum: Power densities (rows, F) [unit^2/Hz].
+        reason: One line that says how the cut-off came about.
+    """
+
+    cutoff: float
+    row_cutoff: np.ndarray
+    excitation_band: np.ndarray
+    noise_floor: np.ndarray
+    noise_std: np.ndarray
+    quantum: np.ndarray
+    quantum_floor: np.ndarray
+    frequency: np.ndarray
+    spectrum: np.ndarray
+    reason: str
+
+
+def propose_cutoff(values: np.ndarray, rate: float, order: int = 4) -> CutoffProposal:
+    """Propose the cut-off of a zero-phase low-pass for signals (rows, N), positions or torques.
+
+    The cut-off is the lowest that changes the excitation band by less than 1 %: with order n in each pass,
+    ``fc = f_band (0.414 / 0.0101)^(1 / 2n)`` (1.6 f_band for order 4), at most 0.8 of the Nyquist frequency.
+
+    Args:
+        values: Signals.
+        rate: Sampling rate [Hz].
+        order: Order of the filter in each pass.
+
+    Raises:
+        SignalError: If no row stands above its noise, or there are too few samples for a spectrum.
+    """
+    rate = check_positive(rate, "sampling rate")
+    rows = as_rows(values, least=64)
+    frequency, spectrum, dof = _spectrum(rows, rate)
+    upper = spectrum[:, frequency >= rate / 4]
+    # The median of a chi-square density is below its mean; the spectrum's own degrees of freedom say by how much.
+    floor = np.median(upper, axis=1) * dof / stats.chi2.ppf(0.5, dof)
+    quantum = find_quantum(rows)
+    quantum_floor = quantum**2 / 12 * 2 / rate
+    # Exact repetition gathers quantisation noise in lines, with next to nothing between them.
+    floor = np.maximum(floor, quantum_floor)
+    band = np.array([_band(frequency, row, level) for row, level in zip(spectrum, floor, strict=True)])
+    band[np.ptp(rows, axis=1) <= 1e-12 * np.abs(rows).max(axis=1)] = 0.0  # constant but for rounding
+    if not (band > 0).any():
+        raise SignalError(
+            "cut-off: got no row that stands 10 dB above its noise, needed is motion; give the cut-off yourself"
+        )
+    ratio = ((np.sqrt(2) - 1) * (1 - _DISTORTION) / _DISTORTION) ** (0.5 / check_order(order))
+    row_cutoff = np.minimum(band * ratio, _HIGHEST * rate / 2)
+    leader = int(np.argmax(band))
+    return CutoffProposal(
+        cutoff=float(row_cutoff[leader]),
+        row_cutoff=frozen(row_cutoff),
+        excitation_band=frozen(band),
+        noise_floor=frozen(floor),
+        noise_std=frozen(np.sqrt(floor * rate / 2)),
+        quantum=frozen(quantum),
+        quantum_floor=frozen(quantum_floor),
+        frequency=frozen(frequency),
+        spectrum=frozen(spectrum),
+        reason=_reason(row_cutoff[leader], band[leader], ratio, leader, quantum[leader], floor[leader], rate),
+    )
+
+
+def _spectrum(rows: np.ndarray, rate: float) -> tuple[np.ndarray, np.ndarray, float]:
+    """Return frequencies, Welch power densities and their degrees of freedom.
+
+    The Blackman-Harris window keeps strong slow motion from leaking over the noise (92 dB).
+    """
+    length = min(rows.shape[1], max(64, min(8192, rows.shape[1] // 4)))
+    frequency, density = signal.welch(
+        rows, rate, window="blackmanharris", nperseg=length, noverlap=length // 2, detrend="linear", axis=1
+    )
+    segments = max(1, (rows.shape[1] - length) // (length - length // 2) + 1)
+    return np.asarray(frequency), np.asarray(density), 2.0 * max(1.0, 0.9 * segments)
+
+
+def _band(frequency: np.ndarray, density: np.ndarray, floor: float) -> float:
+    """Return the frequency where the spectrum last stands above the floor for three neighbouring lines."""
+    above = density > ABOVE_NOISE * max(floor, _LEAKAGE * float(density.max(initial=0.0)))
+    # The window smears a line over three to each side; a lone line above the floor is chance.
+    firm = above[:-2] & above[1:-1] & above[2:]
+    return float(frequency[np.flatnonzero(firm)[-1] + 1]) if firm.any() else 0.0
+
+
+def _reason(cutoff: float, band: float, ratio: float, row: int, quantum: float, floor: float, rate: float) -> str:
+    words = f"row {row} stands 10 dB above its noise up to {band:.3g} Hz; "
+    if cutoff < 0.999 * band * ratio:
+        words += f"{cutoff:.3g} Hz is the highest allowed, {_HIGHEST:g} of the Nyquist frequency"
+    else:
+        words += f"{cutoff:.3g} Hz, {ratio:.2f} times that, changes this band by less than 1 %"
+    if quantum > 0:
+        share = min(1.0, quantum**2 / 6 / rate / max(floor, 1e-300))
+        words += f"; steps of {quantum:.3g} explain {100 * share:.0f} % of the noise"
+    return words

@@ -1,0 +1,148 @@
+"""Uneven stamps to a uniform grid, with the method stated; gaps split the signal instead of being bridged."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from scipy import interpolate
+
+from ..errors import SignalError, nearest_match
+from .checks import as_rows, check_positive, frozen
+from .sampling import Gap, Sampling, check_time, describe_sampling, uniform_rate
+
+Method = Literal["linear", "cubic", "monotone", "none"]
+METHODS = ("linear", "cubic", "monotone", "none")
+
+# A grid point this close (in steps) outside a segment belongs to it: it is there by rounding alone.
+_ROUNDING = 1e-6
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A stretch without gaps on the uniform grid.
+
+    Attributes:
+        first: Number of its first grid point; grid point k lies at ``start + k / rate``.
+        values: Signals (rows, K).
+    """
+
+    first: int
+    values: np.ndarray
+
+
+@dataclass(frozen=True)
+class Resampled:
+    """Signals on a uniform grid.
+
+    Attributes:
+        segments: Stretches between gaps, in order.
+        start: Time of grid point 0 [s].
+        rate: Grid points a second [Hz].
+        method: ``linear``, ``cubic`` (not-a-knot spline), ``monotone`` (PCHIP) or ``none`` (stamps were even).
+        gaps: Gaps that were not bridged.
+        lone_samples: Samples lost because they stand alone between two gaps.
+        sampling: What the stamps looked like.
+    """
+
+    segments: tuple[Segment, ...]
+    start: float
+    rate: float
+    method: Method
+    gaps: tuple[Gap, ...]
+    lone_samples: int
+    sampling: Sampling
+
+    @property
+    def values(self) -> np.ndarray:
+        """The signals (rows, K) if there is one segment; a SignalError that names the gaps if there are more."""
+        if len(self.segments) != 1:
+            where = ", ".join(f"{gap.duration:.3g} s at {gap.start:.6g} s" for gap in self.gaps[:3])
+            raise SignalError(
+                f"resampled signal: got {len(self.segments)} segments, allowed is one here; gaps: {where}"
+                f"{' ...' if len(self.gaps) > 3 else ''}; use the segments one by one, or allow a longer gap"
+            )
+        return self.segments[0].values
+
+    def time(self, segment: int = 0) -> np.ndarray:
+        """Return the times (K,) of a segment [s]."""
+        part = self.segments[segment]
+        return self.start + (part.first + np.arange(part.values.shape[1])) / self.rate
+
+
+def check_method(method: str) -> None:
+    """Raise a SignalError unless the method is known."""
+    if method not in METHODS:
+        allowed = ", ".join(METHODS)
+        raise SignalError(f"resampling method: got '{method}', allowed are {allowed}{nearest_match(method, METHODS)}")
+
+
+def interpolant(method: str, time: np.ndarray, rows: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+    """Return a function of times (K,) that gives signals (rows, K) between the stamps."""
+    if method == "linear":
+        return lambda at: np.stack([np.interp(at, time, row) for row in rows]) if len(rows) else np.empty((0, len(at)))
+    kind = interpolate.CubicSpline if method == "cubic" else interpolate.PchipInterpolator
+    return kind(time, rows, axis=1)
+
+
+def grid_range(first: float, last: float, start: float, rate: float) -> tuple[int, int]:
+    """Return the first grid point in [first, last] and the one after the last."""
+    begin = int(np.ceil((first - start) * rate - _ROUNDING))
+    return begin, max(begin, int(np.floor((last - start) * rate + _ROUNDING)) + 1)
+
+
+def resample(
+    time: np.ndarray,
+    values: np.ndarray,
+    rate: float | None = None,
+    method: Method = "linear",
+    max_gap: float | None = None,
+    tolerance: float = 0.01,
+) -> Resampled:
+    """Put signals on a uniform grid that starts at the first stamp.
+
+    Args:
+        time: Stamps (N,) [s].
+        values: Signals (rows, N).
+        rate: Grid points a second [Hz]; one over the median interval by default.
+        method: ``linear``, ``cubic``, ``monotone``, or ``none``: the samples as they are, for even stamps only.
+        max_gap: Intervals longer than this are not bridged [s]; three median intervals by default.
+        tolerance: Jitter allowed for method ``none``, as a fraction of the interval.
+
+    Raises:
+        SignalError: If stamps do not increase, do not fit the signals, or are uneven with method ``none``.
+    """
+    check_method(method)
+    stamps, rows = check_time(time), as_rows(values)
+    if len(stamps) != rows.shape[1]:
+        raise SignalError(
+            f"resample: got {len(stamps)} time stamps for {rows.shape[1]} samples, allowed are equally many"
+        )
+    sampling = describe_sampling(stamps, max_gap)
+    if method == "none":
+        return _as_it_is(stamps, rows, rate, sampling, tolerance)
+    rate = sampling.rate if rate is None else check_positive(rate, "sampling rate")
+    bounds = [0, *(gap.index + 1 for gap in sampling.gaps), len(stamps)]
+    segments, lone = [], 0
+    for begin, end in itertools.pairwise(bounds):
+        if end - begin < 2:
+            lone += 1
+            continue
+        part = slice(begin, end)
+        first, stop = grid_range(stamps[begin], stamps[end - 1], stamps[0], rate)
+        at = np.clip(stamps[0] + np.arange(first, stop) / rate, stamps[begin], stamps[end - 1])
+        segments.append(Segment(first, frozen(interpolant(method, stamps[part], rows[:, part])(at))))
+    return Resampled(tuple(segments), float(stamps[0]), rate, method, sampling.gaps, lone, sampling)
+
+
+def _as_it_is(
+    stamps: np.ndarray, rows: np.ndarray, rate: float | None, sampling: Sampling, tolerance: float
+) -> Resampled:
+    found = uniform_rate(stamps, tolerance)
+    if rate is not None and abs(rate - found) > tolerance * found:
+        raise SignalError(f"resample: got rate {rate:g} Hz with method 'none', the stamps have {found:g} Hz")
+    segment = Segment(0, frozen(rows.copy()))
+    return Resampled((segment,), float(stamps[0]), found, "none", (), 0, sampling)

@@ -1,0 +1,8 @@
+"""A closed-loop arm with honest noise: to rehearse an experiment, and to test ourselves."""
+
+from .experiment import Experiment as Experiment
+from .experiment import Noise as Noise
+from .measure import recording_of as recording_of
+from .settings import experiment_from_settings as experiment_from_settings
+from .simulate import SimulatedRun as SimulatedRun
+from .simulate import simulate as simulate

@@ -1,0 +1,123 @@
+"""The numbers a closed loop needs: gains where none are given, and an integrator fast enough for the friction."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import casadi as ca
+import numpy as np
+
+from ..errors import SimulationError
+from ..model import Model
+from ..robot import Robot
+from .experiment import Experiment
+from .plant import PlantEquations, plant_equations
+from .truth import plant_model, true_values
+
+# Runge-Kutta of order four is stable up to 2.78 on the real axis; at 1 its error is still small.
+_LARGEST_DECAY = 1.0
+_STABILITY_LIMIT = 2.5
+_FASTEST_PLANT = 200_000.0
+_NARROWEST_SIGN = 1e-3
+# Effort where a joint has no limit; finite, so that no product with zero can become NaN.
+_UNLIMITED = 1e300
+
+
+@dataclass(frozen=True)
+class LoopSettings:
+    """Gains, effort limits and encoder quanta of every joint (n,), and the rate of the integrator [Hz]."""
+
+    kp: np.ndarray
+    kd: np.ndarray
+    effort: np.ndarray
+    quantum: np.ndarray
+    plant_rate: float
+
+
+def loop_settings(
+    model: Model, truth: Mapping[str, float], experiment: Experiment, reference: np.ndarray, plant_rate: float
+) -> LoopSettings:
+    """Return the settings of the closed loop for a motion (3 n, K) of q, qd, qdd."""
+    size = len(model.robot.actuated)
+    values = np.array([truth[name] for name in model.names])
+    inertia = total_inertia(plant_equations(model), reference[:size].mean(axis=1), values)
+    kp, kd = controller_gains(experiment, inertia)
+    limits = np.array([body.joint.limits.effort for body in model.robot.actuated])
+    quantum = np.asarray(experiment.encoder_quantum, dtype=float)
+    if quantum.shape not in ((), (size,)) or not (np.isfinite(quantum) & (quantum >= 0)).all():
+        raise SimulationError(
+            f"encoder_quantum {experiment.encoder_quantum}: one number, or {size} of them, 0 or more are needed"
+        )
+    return LoopSettings(
+        kp=kp,
+        kd=kd,
+        effort=np.where(np.isfinite(limits) & experiment.saturate, limits, _UNLIMITED),
+        quantum=np.broadcast_to(quantum, (size,)),
+        plant_rate=plant_rate,
+    )
+
+
+def total_inertia(equations: PlantEquations, q: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Return the inertia matrix with drives (n, n) at a posture."""
+    size = len(q)
+    symbols = [ca.SX.sym(word, size) for word in ("q", "qd", "qdd")]
+    chi = ca.SX.sym("values", len(values))
+    slope = ca.jacobian(equations.motor_torque(*symbols, chi), symbols[2])
+    still = np.zeros(size)
+    return np.array(ca.Function("inertia", [*symbols, chi], [ca.densify(slope)])(q, still, still, values))
+
+
+def controller_gains(experiment: Experiment, inertia: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return kp and kd (n,): those given, or those of a critically damped loop of the wanted bandwidth."""
+    size = len(inertia)
+    if experiment.kp is not None and experiment.kd is not None:
+        for what, gains in (("kp", experiment.kp), ("kd", experiment.kd)):
+            if len(gains) != size or not all(math.isfinite(gain) for gain in gains):
+                raise SimulationError(f"{what} {list(gains)}: {size} finite numbers are needed, one a joint")
+        return np.array(experiment.kp), np.array(experiment.kd)
+    omega = 2 * math.pi * experiment.bandwidth
+    # The inertia a joint feels when the others are free: with more, coupled joints would drive each other unstable.
+    load = 1 / np.diag(np.linalg.inv(inertia)) if experiment.control == "pd" else np.ones(size)
+    return load * omega**2, 2 * load * omega
+
+
+def settled_friction(experiment: Experiment, robot: Robot, reference: np.ndarray) -> tuple[float, float]:
+    """Return the integrator's rate [Hz] and the width of the smooth sign: those asked for, or stable ones.
+
+    Friction slows a joint with the rate (Fv + Fc / width) over its free inertia; the integrator must follow.
+    """
+    viscous, dry = _decays(experiment, robot, reference)
+    rate = experiment.plant_rate or 10 * experiment.control_rate
+    if experiment.sign_width is None:
+        room = np.maximum(_LARGEST_DECAY * rate - viscous, 0.1 * rate)
+        return rate, max(_NARROWEST_SIGN, float((dry / room).max()))
+    width = experiment.sign_width
+    decay = viscous + dry / width
+    joint = robot.actuated[int(np.argmax(decay))].joint.name
+    if experiment.plant_rate is None:
+        rate = experiment.control_rate * math.ceil(max(rate, decay.max() / _LARGEST_DECAY) / experiment.control_rate)
+    if decay.max() / rate > _STABILITY_LIMIT or rate > max(_FASTEST_PLANT, 10 * experiment.control_rate):
+        raise SimulationError(
+            f"friction of {joint} with sign_width {width:g} needs a plant_rate of {decay.max() / _STABILITY_LIMIT:.0f} "
+            f"Hz or more, got {experiment.plant_rate or rate:g} Hz; raise it, or give a wider sign"
+        )
+    return rate, width
+
+
+def _decays(experiment: Experiment, robot: Robot, reference: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return viscous friction [1/s] and Coulomb friction [rad/s^2] over the free inertia of each joint (n,)."""
+    model = plant_model(robot, sign_width=1.0)
+    truth = true_values(model, experiment.payload)
+    values = np.array([truth[name] for name in model.names])
+    posture = reference[: len(robot.actuated)].mean(axis=1)
+    free = np.diag(np.linalg.inv(total_inertia(plant_equations(model), posture, values)))
+    rows = {body.number: row for row, body in enumerate(robot.actuated)}
+    viscous, dry = np.zeros(len(rows)), np.zeros(len(rows))
+    for parameter in model.parameters:
+        if parameter.symbol.startswith("Fv"):
+            viscous[rows[parameter.number]] += abs(truth[parameter.name])
+        elif parameter.symbol.startswith("Fc"):
+            dry[rows[parameter.number]] += abs(truth[parameter.name])
+    return viscous * free, dry * free

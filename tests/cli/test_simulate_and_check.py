@@ -1,0 +1,113 @@
+"""From a trajectory file to a recording that is read and checked again."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from steelyard.cli import main
+from steelyard.motion import quintic, write_trajectory
+from steelyard.recording import Recording, TorqueChannel, read_recording, write_recording
+from steelyard.robot import load_robot
+
+JOINTS = ["joint_1", "joint_2"]
+
+
+@pytest.fixture
+def workplace(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_trajectory(quintic([[0, 0.4, -0.3, 0], [0, 1.0, -1.5, 0]], 0.5, JOINTS), "motion.toml")
+    return tmp_path
+
+
+@pytest.mark.parametrize("kind", ["npz", "csv"])
+def test_a_simulation_leaves_a_recording_and_the_truth(kind, workplace, capsys):
+    assert main(["simulate", "scara_2r", "motion.toml", "--rate", "100", "--format", kind, "--out", "run"]) == 0
+    assert "tracking rms" in capsys.readouterr().out
+    assert {path.name for path in Path("run").iterdir()} == {f"recording.{kind}", "truth.json", "result.json"}
+    recording = read_recording(load_robot("scara_2r"), f"run/recording.{kind}")
+    assert recording.q.shape == (2, 150)
+    assert recording.torque().kind == "motor_torque"
+    truth = json.loads(Path("run/truth.json").read_text(encoding="utf-8"))
+    assert truth["parameters"]["ZZ2"] == 0.064
+    assert truth["effects"] == ["inertia", "Fvm", "Fcm"]
+
+
+def test_the_same_seed_gives_the_same_bytes_and_runs_differ(workplace):
+    for folder in ("one", "two"):
+        arguments = ["--rate", "100", "--runs", "2", "--seed", "3", "--config", "settings.toml", "--out", folder]
+        noise = 'motor_noise = { kind = "white", std = [0.1, 0.1] }'
+        Path("settings.toml").write_text(f"[simulate]\n{noise}\n")
+        assert main(["simulate", "scara_2r", "motion.toml", *arguments]) == 0
+    names = {path.name for path in Path("one").iterdir()}
+    assert names == {"recording_0003.npz", "recording_0004.npz", "truth.json", "result.json"}
+    for name in names - {"result.json"}:
+        assert Path("one", name).read_bytes() == Path("two", name).read_bytes()
+    robot = load_robot("scara_2r")
+    first, second = (read_recording(robot, f"one/recording_000{k}.npz").torque().values for k in (3, 4))
+    assert 0.05 < np.std(first - second) < 0.3
+
+
+def test_a_trajectory_beyond_the_limits_is_simulated_but_told(workplace, capsys):
+    write_trajectory(quintic([[0, 2.0], [0, 2.0]], 0.2, JOINTS), "fast.toml")
+    assert main(["simulate", "scara_2r", "fast.toml", "--rate", "100", "--json"]) == 0
+    violations = json.loads(capsys.readouterr().out)["violations"]
+    assert any("joint_1: velocity" in line for line in violations)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["scara_2r", "none.toml"], ["none.toml"]),
+        (["kuka_lwr4", "motion.toml"], ["joint_3"]),
+        (["scara_2r", "motion.toml", "--runs", "0"], ["at least one run"]),
+        (["scara_2r", "motion.toml", "--rate", "300"], ["whole multiple"]),
+        (["scara_2r", "motion.toml", "--payload", "brick"], ["knows no payload 'brick'"]),
+        (["scara_2r", "motion.toml", "--config", "settings.toml"], ["unknown key 'noise'", "motor_noise"]),
+    ],
+)
+def test_a_bad_simulation_gets_one_clear_line_and_writes_nothing(arguments, words, workplace, capsys):
+    Path("settings.toml").write_text("[simulate]\nnoise = 3\n")
+    assert main(["simulate", *arguments, "--out", "run"]) == 1
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    for word in words:
+        assert word in error, error
+    assert not Path("run").exists()
+
+
+def written_log(path: str, q: np.ndarray, time: np.ndarray) -> None:
+    channel = TorqueChannel("motor_torque", np.cos(3 * q))
+    write_recording(Recording(tuple(JOINTS), time, q, torques=(channel,)), Path(path))
+
+
+def test_a_good_log_is_told_to_be_good(workplace, capsys):
+    time = np.arange(0, 5, 0.01)
+    written_log("log.csv", np.array([[0.4], [1.0]]) * np.sin(2 * time), time)
+    assert main(["check", "scara_2r", "log.csv"]) == 0
+    assert "500 samples, 4.99 s, about 100 Hz; 2 joints, motor_torque" in capsys.readouterr().out
+
+
+def test_degrees_taken_for_radians_are_a_poor_verdict(workplace, capsys):
+    time = np.arange(0, 5, 0.01)
+    written_log("log.csv", np.array([[40.0], [90.0]]) * np.sin(2 * time), time)
+    assert main(["check", "scara_2r", "log.csv", "--json"]) == 2
+    (told,) = json.loads(capsys.readouterr().out)["recordings"]
+    assert any("degrees" in finding["text"] for finding in told["findings"] if finding["severity"] == "bad")
+
+
+def test_a_log_of_another_robot_is_refused(workplace, capsys):
+    time = np.arange(0, 1, 0.01)
+    written_log("log.csv", np.array([[0.4], [1.0]]) * np.sin(2 * time), time)
+    assert main(["check", "kuka_lwr4", "log.csv"]) == 1
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert "log.csv" in error
+
+
+def test_no_log_at_all_is_told(capsys):
+    assert main(["check", "scara_2r"]) == 1
+    assert "no log given; name one" in capsys.readouterr().err

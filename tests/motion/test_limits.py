@@ -1,0 +1,108 @@
+"""Where a motion asks for more than its joints may do."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from arms import arm
+from steelyard.errors import MotionError
+from steelyard.motion import (
+    fourier,
+    limit_violations,
+    limits_of,
+    motion_limits,
+    move_durations,
+    quintic,
+    quintic_profile,
+)
+from steelyard.robot import load_robot
+
+
+def test_the_limits_are_those_of_the_description():
+    limits = limits_of(load_robot("kuka_lwr4"))
+    assert limits.joints == tuple(f"joint_{k}" for k in range(1, 8))
+    np.testing.assert_allclose(np.rad2deg(limits.upper), [170, 120, 170, 120, 170, 120, 170])
+    np.testing.assert_allclose(limits.lower, -limits.upper)
+    np.testing.assert_allclose(np.rad2deg(limits.velocity), [110, 110, 128, 128, 180, 180, 180])
+    assert (limits.acceleration == np.inf).all()
+    assert not limits.velocity.flags.writeable
+
+
+def test_a_motion_within_limits_breaks_none():
+    robot = load_robot("scara_2r")
+    assert limit_violations(quintic([[0, 0.4, 0], [0, 2.5, 0]], 1.0, ["joint_1", "joint_2"]), robot) == ()
+
+
+def test_each_broken_limit_is_told_with_its_size_and_time():
+    robot = load_robot("scara_2r")  # 150 deg; 6 and 12 rad/s
+    motion = quintic([[0, -3.0, 0], [0, 1.0, 0]], [1.0, 0.5], ["joint_1", "joint_2"])
+    lower, velocity = limit_violations(motion, robot)
+    assert (lower.joint, lower.quantity, lower.time) == ("joint_1", "lower", pytest.approx(1.0))
+    assert (lower.value, lower.limit) == (-3.0, pytest.approx(-np.deg2rad(150)))
+    assert velocity == ("joint_1", "velocity", pytest.approx(15 / 8 * 3 / 0.5), 6.0, pytest.approx(1.25))
+
+
+def test_a_peak_between_samples_is_found():
+    robot = load_robot("scara_2r")
+    limit = robot.joint("joint_1").limits.velocity
+    w = 2 * np.pi
+    motion = fourier([0, 0], [[limit * (1 + 1e-6) / w], [0]], [[0], [0]], 1.0, ["joint_1", "joint_2"])
+    assert (np.abs(motion.at([0.2, 0.4, 0.6]).qd[0]) < limit).all()
+    (found,) = limit_violations(motion, robot)
+    assert found.quantity == "velocity"
+    assert found.value == pytest.approx(limit * (1 + 1e-6), rel=1e-12)
+
+
+def test_a_motion_that_just_reaches_its_limit_is_allowed():
+    robot = load_robot("scara_2r")
+    limits = limits_of(robot)
+    for seed in range(50):
+        points = np.random.default_rng(seed).uniform(-1, 1, (2, 4))
+        motion = quintic(points, move_durations(points, limits, quintic_profile()), limits.joints)
+        assert limit_violations(motion, robot) == ()
+
+
+def test_rows_are_matched_by_name_not_by_place():
+    robot = load_robot("scara_2r")
+    points = np.array([[0, 0.1, 0], [0, 3.0, 0]])
+    straight = limit_violations(quintic(points, 1.0, ["joint_1", "joint_2"]), robot)
+    assert straight == limit_violations(quintic(points[::-1], 1.0, ["joint_2", "joint_1"]), robot)
+    assert {violation.joint for violation in straight} == {"joint_2"}
+
+
+def test_a_motion_of_other_joints_is_refused():
+    robot = load_robot("scara_2r")
+    with pytest.raises(MotionError, match=r"moves joint 'joint_3'.*did you mean 'joint_"):
+        limit_violations(quintic([[0, 1], [0, 1], [0, 1]], 1.0, ["joint_1", "joint_2", "joint_3"]), robot)
+    with pytest.raises(MotionError, match="has no joint 'joint_2'"):
+        limit_violations(quintic([[0, 1]], 1.0, ["joint_1"]), robot)
+
+
+def test_joints_without_limits_break_none():
+    robot = arm("sliding_tree")
+    names = limits_of(robot).joints
+    motion = quintic(np.tile([0.0, 1e-3], (len(names), 1)), 100.0, names)
+    assert limit_violations(motion, robot) == ()
+
+
+def test_motor_positions_are_not_held_against_joint_limits():
+    robot = load_robot("staubli_tx40").in_motor_coordinates()
+    motion = quintic(np.zeros((6, 2)), 1.0, limits_of(robot).joints)
+    with pytest.raises(MotionError, match="told in motor positions"):
+        limit_violations(motion, robot)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"lower": 1.0, "upper": 0.5}, "joint 'a': lower limit 1 is above upper limit 0.5"),
+        ({"velocity": [1.0, 0.0]}, "joint 'b': velocity limit is 0; allowed is above 0"),
+        ({"jerk": -1.0}, "jerk limit is -1"),
+        ({"acceleration": [1.0]}, r"acceleration has shape \(1,\)"),
+        ({"velocity": np.nan}, "velocity is nan"),
+    ],
+)
+def test_limits_that_make_no_sense_are_refused(given, message):
+    with pytest.raises(MotionError, match=message):
+        motion_limits(["a", "b"], **given)

@@ -1,0 +1,235 @@
+"""The model-free checks find what was put in, say how much of it, and nothing else."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from recording.logs import Motion, kinds, one
+from steelyard.recording import check_recording, recording_from_arrays, setup_from_table
+from steelyard.recording import checks as checks_module
+from steelyard.recording.samples import Samples
+from steelyard.robot import read_urdf
+
+
+def findings_of(robot, arrays, **table):
+    return recording_from_arrays(robot, arrays, setup_from_table(table)).findings
+
+
+def test_a_clean_recording_has_nothing_to_look_at(robot, motion):
+    findings = findings_of(robot, motion.arrays())
+    assert kinds(findings, "warning", "bad") == set()
+    values = one(findings, "jitter").values
+    assert values["median"] == pytest.approx(0.005, rel=1e-12)
+    assert values["rms"] < 1e-9
+
+
+def test_jitter_is_measured(robot, motion):
+    arrays = motion.arrays()
+    noise = np.random.default_rng(1).uniform(-1e-3, 1e-3, motion.time.size)
+    arrays["time"] = motion.time + noise
+    finding = one(findings_of(robot, arrays), "jitter")
+    steps = np.diff(arrays["time"])
+    assert finding.severity == "warning"
+    assert finding.values["median"] == pytest.approx(np.median(steps), rel=2e-3)
+    assert (finding.values["min"], finding.values["max"]) == (steps.min(), steps.max())
+    near = steps[steps <= 1.5 * np.median(steps)]
+    assert finding.values["rms"] == pytest.approx(np.sqrt(np.mean((near - 0.005) ** 2)), rel=0.02)
+
+
+def test_lost_samples_are_counted(robot, motion):
+    lost = np.concatenate([[400], np.arange(900, 907), [1500, 1502]])
+    arrays = {name: np.delete(values, lost, axis=-1) for name, values in motion.arrays().items()}
+    finding = one(findings_of(robot, arrays), "gap")
+    assert finding.count == 10
+    assert finding.where[0] == motion.time[899]
+    assert finding.values["longest"] == pytest.approx(0.04)
+    assert finding.values["gaps"] == 4
+
+
+def test_a_late_stamp_is_not_a_lost_sample(robot, motion):
+    arrays = motion.arrays()
+    arrays["time"] = motion.time.copy()
+    arrays["time"][500] += 0.003
+    assert "gap" not in kinds(findings_of(robot, arrays))
+
+
+def test_repeated_and_backward_stamps_are_left_out_and_counted(robot, motion):
+    arrays = motion.arrays()
+    arrays["time"] = motion.time.copy()
+    arrays["time"][100] = arrays["time"][99]
+    arrays["time"][200] = arrays["time"][190]
+    recording = recording_from_arrays(robot, arrays)
+    assert one(recording.findings, "duplicate_stamp").count == 1
+    assert one(recording.findings, "backward_stamp").where == (motion.time[190],)
+    assert recording.samples == motion.time.size - 2
+    assert (np.diff(recording.time) > 0).all()
+
+
+@pytest.mark.parametrize(("factor", "unit"), [(1e3, "ms"), (1e6, "us"), (1e9, "ns"), (1e-6, "s")])
+def test_stamps_in_another_unit_are_found_by_their_size(robot, motion, factor, unit):
+    finding = one(findings_of(robot, {"time": motion.time * factor, "q": motion.q}), "time_unit")
+    assert finding.severity == "bad"
+    assert f"declare time_unit = '{unit}'" in finding.text
+
+
+def test_rows_without_a_number_are_left_out_and_counted_by_joint(robot, motion):
+    arrays = {name: values.copy() for name, values in motion.arrays().items()}
+    arrays["q"][1, [3, 5]] = np.nan
+    arrays["joint_torque"][0, 7] = np.inf
+    arrays["time"][9] = np.nan
+    recording = recording_from_arrays(robot, arrays)
+    assert recording.samples == motion.time.size - 4
+    missing = one(recording.findings, "not_a_number", "elbow")
+    assert (missing.count, missing.where, missing.where_unit) == (2, (4.0, 6.0), "row")
+    infinite = one(recording.findings, "infinite")
+    assert (infinite.joint, infinite.channel, infinite.count) == ("shoulder", "joint_torque", 1)
+    assert one([f for f in recording.findings if f.channel == "time"], "not_a_number").where == (10.0,)
+
+
+def test_a_jump_is_found_where_it_is(robot, motion):
+    arrays = motion.arrays()
+    arrays["q"] = motion.q.copy()
+    arrays["q"][0, 700:] += 0.4
+    finding = one(findings_of(robot, arrays), "jump")
+    assert (finding.joint, finding.count, finding.where) == ("shoulder", 1, (motion.time[700],))
+
+
+def test_an_encoder_that_wraps_is_found_and_undone_when_asked(robot, motion):
+    arrays = {"time": motion.time, "q": motion.q + 3.0}
+    wrapped = {**arrays, "q": (arrays["q"] + np.pi) % (2 * np.pi) - np.pi}
+    expected = np.count_nonzero(np.abs(np.diff(wrapped["q"])) > 3, axis=1)
+    findings = findings_of(robot, wrapped)
+    assert [one(findings, "wrap", joint).count for joint in ("shoulder", "elbow")] == expected.tolist()
+    recording = recording_from_arrays(robot, wrapped, setup_from_table({"q": {"columns": "q", "unwrap": True}}))
+    np.testing.assert_allclose(recording.q, np.unwrap(wrapped["q"], axis=1), atol=1e-12)
+    assert one(recording.findings, "unwrapped", "elbow").count == expected[1]
+    assert "wrap" not in kinds(recording.findings)
+
+
+def test_constant_channels_are_named(robot, motion):
+    arrays = {**motion.arrays(), "joint_torque": motion.tau * [[1], [0]]}
+    finding = one(findings_of(robot, arrays), "constant")
+    assert (finding.channel, finding.joint, finding.severity) == ("joint_torque", "elbow", "warning")
+
+
+def test_positions_outside_the_limits_are_counted(robot, motion):
+    findings = findings_of(robot, {"time": motion.time, "q": motion.q + np.array([[0], [1.2]])})
+    finding = one(findings, "outside_limits")
+    assert finding.joint == "elbow"
+    assert finding.count == np.count_nonzero(motion.q[1] + 1.2 > 2.0 + 0.005)
+
+
+def test_degrees_taken_for_radians_are_found_by_their_size(robot, motion):
+    degrees = {"time": motion.time, "q": np.degrees(motion.q)}
+    findings = findings_of(robot, degrees)
+    assert one(findings, "degrees").severity == "bad"
+    assert "outside_limits" not in kinds(findings)
+    assert "degrees" not in kinds(findings_of(robot, degrees, q={"columns": "q", "unit": "deg"}))
+
+
+@pytest.mark.parametrize(
+    ("change", "factor", "words"),
+    [
+        (lambda qd: np.degrees(qd), 57.3, "degrees per second"),
+        (lambda qd: -qd, -1, "the sign is the opposite"),
+        (lambda qd: qd * 30 / np.pi, 9.55, "revolutions per minute"),
+        (lambda qd: qd * 1e-3, 1e-3, ""),
+        (lambda qd: qd * 1.5, 1.5, "check its unit"),
+    ],
+)
+def test_velocities_of_another_size_are_found_with_their_factor(robot, motion, change, factor, words):
+    findings = findings_of(robot, {**motion.arrays(), "qd": change(motion.qd)})
+    for joint in ("shoulder", "elbow"):
+        finding = one(findings, "velocity", joint)
+        assert finding.values["factor"] == pytest.approx(factor, rel=0.02)
+        assert finding.values["correlation"] > 0.99
+        assert words in finding.text
+
+
+def test_velocities_of_other_joints_are_found(robot, motion):
+    findings = findings_of(robot, {**motion.arrays(), "qd": motion.qd[::-1]})
+    assert one(findings, "velocity", "elbow").severity == "bad"
+
+
+def test_stamps_in_milliseconds_show_in_the_velocities_too(robot, motion):
+    finding = one(findings_of(robot, {**motion.arrays(), "time": motion.time * 1e3}), "velocity", "elbow")
+    assert "milliseconds" in finding.text
+
+
+def test_delayed_velocities_are_found_with_their_delay(robot, motion):
+    late = np.roll(motion.qd, 4, axis=1)
+    late[:, :4] = motion.qd[:, :1]
+    finding = one(findings_of(robot, {**motion.arrays(), "qd": late}), "velocity_delay", "elbow")
+    assert finding.values["delay"] == pytest.approx(0.02, rel=0.05)
+
+
+def test_an_arm_that_stands_still_is_not_judged_by_its_velocity(robot, motion):
+    q = np.round(np.random.default_rng(0).normal(0.3, 1e-4, (2, 2000)), 4)
+    for qd in (np.zeros((2, 2000)), np.random.default_rng(1).normal(0, 1e-3, (2, 2000))):
+        findings = findings_of(robot, {"time": motion.time, "q": q, "qd": qd})
+        assert kinds(findings, "warning", "bad") == set()
+
+
+def test_spoilt_ends_do_not_look_like_a_delay(robot, motion):
+    """A filter that holds the last position while the velocity goes on, as some post-processing does."""
+    q = motion.q.copy()
+    q[:, -25:] = q[:, -25:-24]
+    assert kinds(findings_of(robot, {**motion.arrays(), "q": q}), "warning", "bad") == set()
+
+
+def test_quantised_positions_do_not_look_like_wrong_velocities(robot):
+    motion = Motion(samples=20000, rate=5000.0)
+    step = 2 * np.pi / 4096
+    arrays = {**motion.arrays(), "q": np.round(motion.q / step) * step}
+    findings = findings_of(robot, arrays)
+    assert kinds(findings, "warning", "bad") == set()
+    assert one(findings, "quantisation", "elbow").values["step"] == pytest.approx(step, rel=1e-6)
+
+
+def test_a_smooth_signal_has_no_quantisation(robot):
+    rng = np.random.default_rng(3)
+    q = np.cumsum(rng.normal(size=(2, 3000)), axis=1) * 1e-3
+    assert "quantisation" not in kinds(findings_of(robot, {"time": np.arange(3000) * 0.005, "q": q}))
+
+
+def test_findings_do_not_depend_on_blocks(robot, monkeypatch):
+    """A log with every fault, in blocks of any size: the same findings to the last bit."""
+    motion = Motion(samples=5000)
+    rng = np.random.default_rng(5)
+    time = motion.time + rng.uniform(0, 2e-3, motion.time.size)
+    q = np.round(motion.q, 4)
+    q[0, 2500:] += 2 * np.pi
+    q[1, [100, 3000]] += 0.7
+    qd = motion.qd * 1.3
+    lost = rng.choice(5000, 40, replace=False)
+    monkeypatch.setattr(checks_module, "BLOCK", 256)
+    recording = recording_from_arrays(
+        robot, {name: np.delete(v, lost, axis=-1) for name, v in (("time", time), ("q", q), ("qd", qd))}
+    )
+    assert kinds(recording.findings, "warning", "bad") == {
+        "jitter",
+        "gap",
+        "wrap",
+        "jump",
+        "outside_limits",
+        "velocity",
+    }
+    assert recording.qd is not None
+    for size in (1, 100, 257, 5000):
+        checker = checks_module.Checker(checks_module.subject_of(robot, [("q", "q", None), ("qd", "qd", None)]))
+        for first in range(0, recording.samples, size):
+            part = slice(first, first + size)
+            checker.take(Samples(recording.time[part], (recording.q[:, part], recording.qd[:, part])))
+        assert tuple(checker.findings()) == recording.findings
+    assert check_recording(robot, recording) == recording.findings
+
+
+def test_joints_without_limits_are_checked_by_what_no_arm_does(motion):
+    urdf = """<robot name="free"><link name="a"/><link name="b"/><joint name="turn" type="continuous">
+    <parent link="a"/><child link="b"/><axis xyz="0 0 1"/></joint></robot>"""
+    robot = read_urdf(urdf.encode())
+    arrays = {"time": motion.time, "q": motion.q[:1] + 40 * motion.time}
+    assert kinds(recording_from_arrays(robot, arrays).findings, "warning", "bad") == set()
+    wrapped = {**arrays, "q": arrays["q"] % (2 * np.pi)}
+    assert one(recording_from_arrays(robot, wrapped).findings, "wrap").count == pytest.approx(63, abs=1)
