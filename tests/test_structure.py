@@ -12,7 +12,8 @@ import steelyard
 SOURCE = Path(steelyard.__file__).parent
 # In the order data flows: a room knows the rooms before it, never those after.
 ROOMS = (
-    "errors", "progress", "files", "robot", "physics", "kernel", "model", "motion", "signals", "recording", "simulate", "run", "cli",
+    "errors", "progress", "files", "robot", "physics", "kernel", "model", "motion", "signals", "recording",
+    "simulate", "run", "cli",
 )  # fmt: skip
 MODULES = sorted(SOURCE.rglob("*.py"))
 

@@ -36,17 +36,18 @@ def workplace(tmp_path, monkeypatch):
     rows = "[0, 0, 0, 0, 0, 0, 0], [0.4, 0.3, -0.3, 0.5, 0.4, -0.4, 0.3]"
     names = ", ".join(f'"joint_{k}"' for k in range(1, 8))
     Path("my_motion.toml").write_text(f'kind = "quintic"\njoints = [{names}]\ndurations = 0.5\npoints = [{rows}]\n')
-    _write_log(Path("my_log.csv"))
+    _write_log(Path("my_log.csv"), [f"joint_{k}" for k in range(1, 8)])
+    _write_log(Path("my_arm_log.csv"), ["joint_1", "joint_2", "wrist"])
     Path("steelyard.toml").write_text(blocks(ROOT / "docs" / "commands.md", "toml")[0])
     return tmp_path
 
 
-def _write_log(path: Path) -> None:
+def _write_log(path: Path, joints: list[str]) -> None:
     """Write a short recording with self-describing columns, with a gap in it."""
     time = np.delete(np.arange(0, 2, 0.01), [50, 51, 52])
-    q = 0.3 * np.sin(2 * np.arange(1, 8)[:, None] * time)
-    channel = TorqueChannel("joint_torque", 5 * np.cos(3 * np.arange(1, 8)[:, None] * time))
-    write_recording(Recording(tuple(f"joint_{k}" for k in range(1, 8)), time, q, torques=(channel,)), path)
+    pace = np.arange(1, len(joints) + 1)[:, None]
+    channel = TorqueChannel("joint_torque", 5 * np.cos(3 * pace * time))
+    write_recording(Recording(tuple(joints), time, 0.3 * np.sin(2 * pace * time), torques=(channel,)), path)
 
 
 def shown_commands() -> list[tuple[str, str]]:

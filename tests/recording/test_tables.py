@@ -18,6 +18,7 @@ from steelyard.recording import (
 )
 from steelyard.recording.tables import npz as npz_module
 from steelyard.recording.tables import parquet as parquet_module
+from steelyard.recording.tables import text as text_module
 
 
 def assert_same(recording, motion):
@@ -98,6 +99,38 @@ def test_arrays_and_frames_in_memory_give_the_same_recording(robot, motion):
     names = HEADER.split(",")
     assert_same(recording_from_frame(robot, pd.DataFrame(motion.table(), columns=names)), motion)
     assert_same(recording_from_frame(robot, pl.DataFrame(motion.table(), schema=names)), motion)
+
+
+def test_dates_are_seconds(robot, motion, tmp_path):
+    stamps = np.datetime64("2026-01-01T12:00:00", "us") + np.round(motion.time * 1e6).astype("timedelta64[us]")
+    frame = pl.DataFrame({"time": stamps, "q[shoulder]": motion.q[0], "q[elbow]": motion.q[1]})
+    frame.write_parquet(tmp_path / "log.parquet")
+    for recording in (
+        read_recording(robot, tmp_path / "log.parquet"),
+        recording_from_frame(robot, frame),
+        recording_from_frame(robot, pd.DataFrame({name: frame[name].to_numpy() for name in frame.columns})),
+    ):
+        np.testing.assert_allclose(recording.time - recording.time[0], motion.time, atol=5e-7)
+        assert recording.time[0] == 1767268800.0
+
+
+@pytest.mark.parametrize("ending", ["npz", "parquet", "csv"])
+def test_a_stream_tells_how_far_it_is(robot, motion, tmp_path, monkeypatch, ending):
+    monkeypatch.setattr(npz_module, "BLOCK_ROWS", 300)
+    monkeypatch.setattr(parquet_module, "BLOCK_ROWS", 300)
+    monkeypatch.setattr(text_module, "PIECE_BYTES", 30_000)
+    frame = pl.DataFrame(motion.table(), schema=HEADER.split(","))
+    write = {
+        "npz": lambda path: np.savez(path, **motion.arrays()),
+        "parquet": frame.write_parquet,
+        "csv": frame.write_csv,
+    }
+    write[ending](tmp_path / f"log.{ending}")
+    stream = stream_recording(robot, tmp_path / f"log.{ending}")
+    told = [stream.bytes_done for _ in stream]
+    assert 0 < told[0] < stream.bytes_total
+    assert told == sorted(told)
+    assert told[-1] == stream.bytes_done == stream.bytes_total == (tmp_path / f"log.{ending}").stat().st_size
 
 
 def test_a_recording_does_not_change_with_the_arrays_it_came_from(robot, motion):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from recording.logs import HEADER, kinds, one, write_csv
@@ -40,6 +41,15 @@ def test_numpy_savetxt_is_read_with_its_commented_header(robot, motion, tmp_path
     path = tmp_path / "log.txt"
     np.savetxt(path, motion.table(), header=HEADER.replace(",", " "), fmt="%25.17e")
     assert_same(read_recording(robot, path), motion)
+
+
+@pytest.mark.parametrize("index", [True, False])
+def test_columns_that_are_only_counted_are_no_row(robot, motion, tmp_path, index):
+    pd.DataFrame(motion.table()).to_csv(tmp_path / "log.csv", index=index)
+    shift = int(index)
+    torque = {"kind": "joint_torque", "columns": f"{6 + shift}:{7 + shift}"}
+    table = {"time": 1 + shift, "q": f"{2 + shift}:{3 + shift}", "qd": f"{4 + shift}:{5 + shift}", "torque": torque}
+    assert_same(read_recording(robot, setup_from_table(table), files=tmp_path / "log.csv"), motion)
 
 
 def test_decimal_commas_are_read(robot, motion, tmp_path):

@@ -10,7 +10,7 @@ from ..errors import RecordingError
 from ..robot import Robot
 from .joint_order import joint_names
 from .joint_values import joint_values
-from .setup import ChannelSetup
+from .setup import ChannelSetup, PerJoint
 from .units import KELVIN_AT_ZERO_CELSIUS, QUANTITIES, normal_unit, si_scale, unit_in_name
 
 _QUANTITY = {
@@ -59,10 +59,10 @@ def channel_scale(
     return scale, shift
 
 
-def _optional(robot: Robot, value: object, where: str, rows: int) -> list[float | None]:
+def _optional(robot: Robot, value: PerJoint | None, where: str, rows: int) -> list[float | None]:
     if value is None:
         return [None] * rows
-    return [float(entry) for entry in joint_values(value, robot, where)]  # type: ignore[arg-type]
+    return [float(entry) for entry in joint_values(value, robot, where)]
 
 
 def _units(

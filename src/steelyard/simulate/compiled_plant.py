@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 
 from ..errors import SimulationError
 from ..kernel import compile_loop
-from ..model import Model
 from ..progress import Progress
-from .experiment import Experiment
 from .noise import noise_of_seed
 from .plant import step_function
-from .tuning import LoopSettings
+from .tuning import ClosedLoop
 
 # Seeds that run together, and control periods whose inputs are laid out at once: some tens of megabytes.
 _SEEDS_TOGETHER = 144
@@ -21,35 +17,19 @@ _PERIODS_TOGETHER = 1000
 
 
 class CompiledPlant:
-    """An arm in closed loop, compiled once for any number of seeds.
+    """An arm in closed loop, compiled once for any number of seeds."""
 
-    Args:
-        model: The plant's equations.
-        truth: Its parameters by name.
-        experiment: Controller, rates, disturbance.
-        settings: Gains and rates, settled.
-        reference: q, qd, qdd at the control instants (3 n, K).
-    """
-
-    def __init__(
-        self,
-        model: Model,
-        truth: Mapping[str, float],
-        experiment: Experiment,
-        settings: LoopSettings,
-        reference: np.ndarray,
-    ) -> None:
-        step, layout = step_function(model, experiment, settings.plant_rate)
-        values = np.array([truth[name] for name in model.names])
+    def __init__(self, loop: ClosedLoop) -> None:
+        step, layout = step_function(loop.model, loop.experiment, loop.settings.plant_rate)
+        settings, n = loop.settings, layout.joints
         self._loop = compile_loop(step)
-        self._parameters = np.concatenate([values, settings.kp, settings.kd, settings.effort, settings.quantum])
-        self._experiment = experiment
-        self._reference = reference
-        self._substeps = round(settings.plant_rate / experiment.control_rate)
-        n = layout.joints
+        self._parameters = np.concatenate([loop.values, settings.kp, settings.kd, settings.effort, settings.quantum])
+        self._experiment = loop.experiment
+        self._reference = loop.reference
+        self._substeps = loop.substeps
         self._start = np.zeros((layout.states, 1))
-        self._start[: 2 * n, 0] = reference[: 2 * n, 0]
-        self._start[3 * n : 5 * n, 0] = reference[: 2 * n, 0]
+        self._start[: 2 * n, 0] = loop.reference[: 2 * n, 0]
+        self._start[3 * n : 5 * n, 0] = loop.reference[: 2 * n, 0]
 
     def run(self, seeds: tuple[int, ...], threads: int, progress: Progress) -> np.ndarray:
         """Return q, qd, qdd, motor torque, joint torque of every seed (S, 5 n, N)."""

@@ -19,7 +19,7 @@ from ..robot import INERTIAL_NAMES, Robot, inertia_from_parameters, transform_fr
 from .experiment import Experiment
 from .noise import noise_of_seed
 from .plant import plant_equations
-from .tuning import LoopSettings
+from .tuning import ClosedLoop
 
 
 def import_mujoco() -> Any:
@@ -97,32 +97,18 @@ def check_mujoco_can(model: Model, truth: Mapping[str, float], experiment: Exper
 
 
 class MujocoPlant:
-    """The arm in closed loop on MuJoCo; the controller runs in Python, one seed after the other.
+    """The arm in closed loop on MuJoCo; the controller runs in Python, one seed after the other."""
 
-    Args:
-        model: Our equations, for the controller.
-        truth: Parameters by name.
-        experiment: Controller, rates, disturbance.
-        settings: Gains and rates, settled.
-        reference: q, qd, qdd at the control instants (3 n, K).
-    """
-
-    def __init__(
-        self,
-        model: Model,
-        truth: Mapping[str, float],
-        experiment: Experiment,
-        settings: LoopSettings,
-        reference: np.ndarray,
-    ) -> None:
-        self._mujoco = import_mujoco()
-        check_mujoco_can(model, truth, experiment)
-        self._experiment, self._settings, self._reference = experiment, settings, reference
-        self._substeps = round(settings.plant_rate / experiment.control_rate)
-        self._model = self._mujoco.MjModel.from_xml_string(mujoco_xml(model.robot, truth, 1 / settings.plant_rate))
-        self._values = np.array([truth[name] for name in model.names])
-        self._motor_torque = plant_equations(model).motor_torque
-        numbers = range(1, len(settings.kp) + 1)
+    def __init__(self, loop: ClosedLoop) -> None:
+        self._mujoco, truth = import_mujoco(), loop.truth
+        check_mujoco_can(loop.model, truth, loop.experiment)
+        self._experiment, self._settings, self._reference = loop.experiment, loop.settings, loop.reference
+        self._substeps = loop.substeps
+        xml = mujoco_xml(loop.model.robot, truth, 1 / loop.settings.plant_rate)
+        self._model = self._mujoco.MjModel.from_xml_string(xml)
+        self._values = loop.values
+        self._motor_torque = plant_equations(loop.model).motor_torque
+        numbers = range(1, len(loop.settings.kp) + 1)
         self._motor_viscous = np.array([truth.get(f"Fvm{k}", 0.0) for k in numbers])
         self._offset = np.array([_both_sides(truth, "off", k) for k in numbers])
         self._motor_offset = np.array([truth.get(f"offm{k}", 0.0) for k in numbers])

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from ..errors import SimulationError
-from ..model import Model
 from ..motion import Trajectory
 from ..progress import Progress, silent
 from ..robot import Robot
 from .compiled_plant import CompiledPlant
 from .experiment import Experiment
 from .mujoco_plant import MujocoPlant
-from .truth import plant_model, true_values
-from .tuning import loop_settings, settled_friction
+from .tuning import ClosedLoop, closed_loop
 
 
 @dataclass(frozen=True)
@@ -72,18 +70,13 @@ def simulate(
     """
     experiment = experiment or Experiment()
     _check_joints(robot, trajectory)
-    reference = _reference(trajectory, experiment)
-    plant_rate, sign_width = settled_friction(experiment, robot, reference)
-    experiment = replace(experiment, plant_rate=plant_rate, sign_width=sign_width)
-    model = plant_model(robot, sign_width)
-    truth = true_values(model, experiment.payload)
-    settings = loop_settings(model, truth, experiment, reference, plant_rate)
+    loop = closed_loop(robot, experiment, _reference(trajectory, experiment))
     chosen = tuple(int(seed) for seed in seeds)
     if experiment.plant == "mujoco":
-        outputs = MujocoPlant(model, truth, experiment, settings, reference).run(chosen, progress)
+        outputs = MujocoPlant(loop).run(chosen, progress)
     else:
-        outputs = CompiledPlant(model, truth, experiment, settings, reference).run(chosen, threads, progress)
-    return _collected(truth, model, experiment, reference, chosen, outputs)
+        outputs = CompiledPlant(loop).run(chosen, threads, progress)
+    return _collected(loop, chosen, outputs)
 
 
 def _check_joints(robot: Robot, trajectory: Trajectory) -> None:
@@ -105,20 +98,13 @@ def _reference(trajectory: Trajectory, experiment: Experiment) -> np.ndarray:
     return np.vstack([samples.q, samples.qd, samples.qdd])[:, :whole]
 
 
-def _collected(
-    truth: Mapping[str, float],
-    model: Model,
-    experiment: Experiment,
-    reference: np.ndarray,
-    seeds: tuple[int, ...],
-    outputs: np.ndarray,
-) -> SimulatedRun:
+def _collected(loop: ClosedLoop, seeds: tuple[int, ...], outputs: np.ndarray) -> SimulatedRun:
     """Return the run from its outputs (S, 5 n, N): q, qd, qdd, motor torque, joint torque."""
-    size = reference.shape[0] // 3
-    time = np.arange(outputs.shape[2]) / experiment.record_rate
-    commanded = reference[:size, :: experiment.record_every]
-    outputs.setflags(write=False)
+    size = loop.reference.shape[0] // 3
+    time = np.arange(outputs.shape[2]) / loop.experiment.record_rate
+    commanded = loop.reference[:size, :: loop.experiment.record_every]
     parts = [outputs[:, k * size : (k + 1) * size] for k in range(5)]
     for array in (time, commanded, *parts):
         array.setflags(write=False)
-    return SimulatedRun(model.robot, experiment, truth, model.effects, seeds, time, commanded, *parts)
+    model = loop.model
+    return SimulatedRun(model.robot, loop.experiment, loop.truth, model.effects, seeds, time, commanded, *parts)

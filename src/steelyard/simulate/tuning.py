@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import casadi as ca
 import numpy as np
@@ -36,27 +36,58 @@ class LoopSettings:
     plant_rate: float
 
 
-def loop_settings(
-    model: Model, truth: Mapping[str, float], experiment: Experiment, reference: np.ndarray, plant_rate: float
-) -> LoopSettings:
-    """Return the settings of the closed loop for a motion (3 n, K) of q, qd, qdd."""
-    size = len(model.robot.actuated)
+@dataclass(frozen=True)
+class ClosedLoop:
+    """An arm under control, every number settled: what a plant needs to run.
+
+    Attributes:
+        model: The plant's equations.
+        truth: Its parameters by name.
+        experiment: Controller, rates, disturbance.
+        settings: Gains, limits, quanta and the integrator's rate.
+        reference: q, qd, qdd at the control instants (3 n, K).
+    """
+
+    model: Model
+    truth: Mapping[str, float]
+    experiment: Experiment
+    settings: LoopSettings
+    reference: np.ndarray
+
+    @property
+    def values(self) -> np.ndarray:
+        """The plant's parameters in the model's order (p,)."""
+        return np.array([self.truth[name] for name in self.model.names])
+
+    @property
+    def substeps(self) -> int:
+        """Steps of the integrator in a control period."""
+        return round(self.settings.plant_rate / self.experiment.control_rate)
+
+
+def closed_loop(robot: Robot, experiment: Experiment, reference: np.ndarray) -> ClosedLoop:
+    """Settle a closed loop for a motion (3 n, K) of q, qd, qdd."""
+    plant_rate, sign_width = _settled_friction(experiment, robot, reference)
+    experiment = replace(experiment, plant_rate=plant_rate, sign_width=sign_width)
+    model = plant_model(robot, sign_width)
+    truth = true_values(model, experiment.payload)
+    size = len(robot.actuated)
     values = np.array([truth[name] for name in model.names])
     inertia = total_inertia(plant_equations(model), reference[:size].mean(axis=1), values)
     kp, kd = controller_gains(experiment, inertia)
-    limits = np.array([body.joint.limits.effort for body in model.robot.actuated])
+    limits = np.array([body.joint.limits.effort for body in robot.actuated])
+    effort = np.where(np.isfinite(limits) & experiment.saturate, limits, _UNLIMITED)
+    settings = LoopSettings(kp, kd, effort, _encoder_quanta(experiment, size), plant_rate)
+    return ClosedLoop(model, truth, experiment, settings, reference)
+
+
+def _encoder_quanta(experiment: Experiment, size: int) -> np.ndarray:
     quantum = np.asarray(experiment.encoder_quantum, dtype=float)
     if quantum.shape not in ((), (size,)) or not (np.isfinite(quantum) & (quantum >= 0)).all():
         raise SimulationError(
             f"encoder_quantum {experiment.encoder_quantum}: one number, or {size} of them, 0 or more are needed"
         )
-    return LoopSettings(
-        kp=kp,
-        kd=kd,
-        effort=np.where(np.isfinite(limits) & experiment.saturate, limits, _UNLIMITED),
-        quantum=np.broadcast_to(quantum, (size,)),
-        plant_rate=plant_rate,
-    )
+    return np.broadcast_to(quantum, (size,))
 
 
 def total_inertia(equations: PlantEquations, q: np.ndarray, values: np.ndarray) -> np.ndarray:
@@ -83,7 +114,7 @@ def controller_gains(experiment: Experiment, inertia: np.ndarray) -> tuple[np.nd
     return load * omega**2, 2 * load * omega
 
 
-def settled_friction(experiment: Experiment, robot: Robot, reference: np.ndarray) -> tuple[float, float]:
+def _settled_friction(experiment: Experiment, robot: Robot, reference: np.ndarray) -> tuple[float, float]:
     """Return the integrator's rate [Hz] and the width of the smooth sign: those asked for, or stable ones.
 
     Friction slows a joint with the rate (Fv + Fc / width) over its free inertia; the integrator must follow.

@@ -63,9 +63,7 @@ class VelocityAgreement:
         edges = np.arange(count + 1) * size
         lengths = np.diff(block.time[edges])
         speed = np.diff(block.channels[positions][:, edges], axis=1) / lengths
-        recorded = block.channels[velocities]
-        areas = (recorded[:, 1:] + recorded[:, :-1])[:, : count * size] * (0.5 * seconds[: count * size])
-        mean = areas.reshape(len(areas), count, size).sum(axis=2) / lengths
+        mean = _integrals(block.channels[velocities], seconds, edges, size) / lengths
         self._add(speed, mean, lengths, block.time[edges], size)
 
     def _add(self, speed: np.ndarray, mean: np.ndarray, lengths: np.ndarray, edges: np.ndarray, size: int) -> None:
@@ -130,6 +128,18 @@ class VelocityAgreement:
         if factor < 0:
             words.append("the sign is the opposite")
         return "; ".join(words) or "check its unit"
+
+
+def _integrals(values: np.ndarray, seconds: np.ndarray, edges: np.ndarray, size: int) -> np.ndarray:
+    """Return the integral of the values over every window (rows, windows), trapezoidal, in one pass."""
+    count = edges.size - 1
+    weights = 0.5 * seconds[: count * size]
+    weights[1:] += 0.5 * seconds[: count * size - 1]
+    weights[edges[1:-1]] = 0.5 * seconds[edges[1:-1]]
+    shape, strides = (len(values), count, size), (values.strides[0], size * values.strides[1], values.strides[1])
+    windows = np.lib.stride_tricks.as_strided(values, shape, strides, writeable=False)
+    inside = np.einsum("ijk,jk->ij", windows, weights.reshape(count, size))
+    return inside + 0.5 * seconds[edges[1:] - 1] * values[:, edges[1:]]
 
 
 def _segment_sums(v: np.ndarray, a: np.ndarray, y: np.ndarray) -> np.ndarray:

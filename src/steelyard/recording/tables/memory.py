@@ -83,6 +83,8 @@ def check_lengths(lengths: Mapping[str, int], path: str) -> None:
 
 def _numbers(name: Any, values: Any, path: str, flat: bool = False) -> np.ndarray:
     try:
+        if np.asarray(values).dtype.kind == "M":
+            values = np.asarray(values).astype("datetime64[ns]").astype(np.int64) * 1e-9
         array = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise RecordingError(f"{path}: '{name}' is not numbers; give numbers or leave it out") from error

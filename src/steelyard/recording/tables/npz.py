@@ -57,8 +57,12 @@ def open_npz(path: Path, options: TextOptions) -> Table:
 
     def read(wanted: Sequence[int], log: ReadLog) -> Iterator[Block]:
         check_lengths({places[k][0].key.removesuffix(".npy"): places[k][0].samples for k in wanted}, str(path))
+        size, done, total = path.stat().st_size, 0, places[wanted[0]][0].samples
         try:
-            yield from _blocks(path, [places[k] for k in wanted])
+            for block in _blocks(path, [places[k] for k in wanted]):
+                done += block.rows
+                log.bytes_done = size * done // total
+                yield block
         except (zipfile.BadZipFile, EOFError, OSError, zlib.error, ValueError) as error:
             raise RecordingError(f"{path}: the archive is damaged ({error}); copy it again") from error
 

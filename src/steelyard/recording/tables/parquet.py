@@ -23,6 +23,7 @@ def open_parquet(path: Path, options: TextOptions) -> Table:
         frame = pl.scan_parquet(path, glob=False)
         schema = frame.collect_schema()
         first = frame.head(1).collect()
+        total = frame.select(pl.len()).collect().item()
     except _BROKEN as error:
         raise RecordingError(f"{path}: is no readable Parquet file ({_first_line(error)})") from error
     names: list[str] = []
@@ -37,9 +38,9 @@ def open_parquet(path: Path, options: TextOptions) -> Table:
             places.append((name, None))
 
     def read(wanted: Sequence[int], log: ReadLog) -> Iterator[Block]:
-        chosen = [_expression(*places[k], f"{position}") for position, k in enumerate(wanted)]
+        chosen = [_expression(*places[k], schema, f"{position}") for position, k in enumerate(wanted)]
         lazy = frame.select(chosen)
-        rows, first_row = BLOCK_ROWS, 0
+        rows, first_row, size = BLOCK_ROWS, 0, path.stat().st_size
         while rows == BLOCK_ROWS:
             try:
                 block = lazy.slice(first_row, BLOCK_ROWS).collect()
@@ -47,14 +48,17 @@ def open_parquet(path: Path, options: TextOptions) -> Table:
                 raise RecordingError(f"{path}: cannot be read as numbers ({_first_line(error)})") from error
             rows = block.height
             first_row += rows
+            log.bytes_done = size * first_row // max(total, 1)
             if rows:
                 yield Block(tuple(np.ascontiguousarray(series.to_numpy()) for series in block.iter_columns()))
 
     return Table(str(path), tuple(names), True, read)
 
 
-def _expression(name: str, place: int | None, alias: str) -> pl.Expr:
+def _expression(name: str, place: int | None, schema: pl.Schema, alias: str) -> pl.Expr:
     column = pl.col(name)
+    if schema[name].base_type() is pl.Datetime:
+        column = column.dt.epoch("us") * 1e-6
     if place is not None:
         column = column.cast(pl.List(pl.Float64)).list.get(place, null_on_oob=True)
     return column.cast(pl.Float64).fill_null(float("nan")).alias(alias)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
+from io import FileIO
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +17,7 @@ from .text_careful import parsed_carefully
 from .text_layout import HEAD_BYTES, WHITESPACE, TextLayout, text_layout
 
 PIECE_BYTES = 1 << 24
+_LOOK_BACK = 1 << 14
 _BYTE_ORDER_MARKS = ((b"\xff\xfe", "UTF-16"), (b"\xfe\xff", "UTF-16"))
 _UTF8_MARK = b"\xef\xbb\xbf"
 
@@ -54,25 +57,34 @@ def _head(path: Path) -> tuple[bytes, bytes]:
 
 
 def _pieces(path: Path, line_end: bytes, log: ReadLog) -> Iterator[bytes]:
-    """Yield the file in pieces of whole lines. One buffer is used again and again: memory stays the same."""
-    buffer = bytearray(PIECE_BYTES)
-    view = memoryview(buffer)
-    kept = 0
+    """Yield the file in pieces of whole lines. Where to cut is looked up first, so that no byte is copied twice."""
     with path.open("rb", buffering=0) as file:
-        if file.read(len(_UTF8_MARK)) != _UTF8_MARK:
-            file.seek(0)
-        while got := file.readinto(view[kept:]):
-            log.bytes_done += got
-            end = kept + got
-            cut = buffer.rfind(line_end, 0, end) + 1
-            if not cut and end == PIECE_BYTES:
+        first = len(_UTF8_MARK) if file.read(len(_UTF8_MARK)) == _UTF8_MARK else 0
+        size = os.fstat(file.fileno()).st_size
+        while first < size:
+            last = _cut(file, first, min(first + PIECE_BYTES, size), size, line_end)
+            if last is None:
                 raise RecordingError(f"{path}: a line is longer than {PIECE_BYTES >> 20} MB; is this a text log?")
-            if cut:
-                yield _unified(bytes(view[:cut]), line_end)
-            kept = end - cut
-            buffer[:kept] = buffer[cut:end]
-        if kept:
-            yield _unified(bytes(view[:kept]), line_end)
+            file.seek(first)
+            piece = file.read(last - first)
+            log.bytes_done, first = last, last
+            yield _unified(piece, line_end)
+
+
+def _cut(file: FileIO, first: int, last: int, size: int, line_end: bytes) -> int | None:
+    """Return where the last whole line before ``last`` ends, None if none ends after ``first``."""
+    if last == size:
+        return size
+    reach = _LOOK_BACK
+    while True:
+        start = max(first, last - reach)
+        file.seek(start)
+        place = file.read(last - start).rfind(line_end)
+        if place >= 0:
+            return start + place + 1
+        if start == first:
+            return None
+        reach *= 4
 
 
 def _unified(piece: bytes, line_end: bytes) -> bytes:
@@ -82,32 +94,38 @@ def _unified(piece: bytes, line_end: bytes) -> bytes:
 def _blocks(path: Path, layout: TextLayout, line_end: bytes, wanted: Sequence[int], log: ReadLog) -> Iterator[Block]:
     log.garbage += len(layout.garbage)
     log.garbage_lines += layout.garbage[:FEW]
-    line = 1
+    line, above = 1, layout.skipped
     for piece in _pieces(path, line_end, log):
-        count = piece.count(b"\n") + (not piece.endswith(b"\n"))
-        skip = max(0, min(count, layout.skipped - line + 1))
-        body = _without_lines(piece, skip)
-        if body:
-            columns = _parsed(body, count - skip, layout, wanted)
-            block = Block(columns) if columns is not None else parsed_carefully(body, line + skip, layout, wanted, log)
+        body, skipped = _without_lines(piece, above)
+        line, above = line + skipped, above - skipped
+        if not body:
+            continue
+        columns = _parsed(body, layout, wanted)
+        if columns is not None:
+            yield Block(columns)
+            line += columns[0].size
+        else:
+            block = parsed_carefully(body, line, layout, wanted, log)
             if block.rows:
                 yield block
-        line += count
+            line += body.count(b"\n") + (not body.endswith(b"\n"))
         if not piece.endswith(b"\n"):
             log.remarks.append(f"line {line - 1} is the last and has no line end: its last number may be cut")
 
 
-def _without_lines(piece: bytes, count: int) -> bytes:
+def _without_lines(piece: bytes, count: int) -> tuple[bytes, int]:
+    """Return the piece without its first lines, and how many of them there were."""
     position = 0
-    for _ in range(count):
-        position = piece.find(b"\n", position) + 1
-        if not position:
-            return b""
-    return piece[position:] if position else piece
+    for done in range(count):
+        place = piece.find(b"\n", position)
+        if place < 0:
+            return b"", done + (position < len(piece))
+        position = place + 1
+    return (piece[position:] if position else piece), count
 
 
-def _parsed(body: bytes, lines: int, layout: TextLayout, wanted: Sequence[int]) -> tuple[np.ndarray, ...] | None:
-    """Return the columns, or None if any line is not as it should be."""
+def _parsed(body: bytes, layout: TextLayout, wanted: Sequence[int]) -> tuple[np.ndarray, ...] | None:
+    """Return the columns, a row for every line, or None if any line is not as it should be (empty ones too)."""
     body = _plain(body, layout)
     # The last column tells whether a line is whole, so it is looked at even if nobody asked for it.
     guard = [] if layout.open_end or layout.width - 1 in wanted else [layout.width - 1]
@@ -124,7 +142,7 @@ def _parsed(body: bytes, lines: int, layout: TextLayout, wanted: Sequence[int]) 
         )
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException):
         return None
-    if frame.height != lines or any(series.null_count() for series in frame.iter_columns()):
+    if not frame.height or any(series.null_count() for series in frame.iter_columns()):
         return None
     return tuple(np.ascontiguousarray(frame[f"{k}"].to_numpy()) for k in wanted)
 
@@ -133,12 +151,11 @@ def _plain(body: bytes, layout: TextLayout) -> bytes:
     """Return the text with one separator between numbers and a point as decimal sign."""
     if layout.decimal_comma:
         body = body.replace(b",", b".")
-    if layout.padded:
-        return body.translate(None, b" \t" if layout.separator != b"\t" else b" ")
-    if layout.separator != WHITESPACE:
+    if not layout.padded:
         return body
-    if b"\t" in body:
-        body = body.replace(b"\t", b" ")
+    if layout.separator != WHITESPACE:
+        return body.translate(None, b" \t" if layout.separator != b"\t" else b" ")
+    body = body.replace(b"\t", b" ")
     while b"  " in body:
         body = body.replace(b"  ", b" ")
     return body.replace(b"\n ", b"\n").replace(b" \n", b"\n").replace(b" \r\n", b"\n").strip(b" ")

@@ -49,7 +49,7 @@ class TextLayout:
         names: Names of the columns, None if the file has no header.
         skipped: Lines at the top that are no data: header, comments, what was asked to be left out.
         garbage: Numbers of lines among them that are neither.
-        padded: Whether blanks stand beside the separators.
+        padded: Whether blanks stand beside the separators, or at the ends of lines.
         open_end: Whether the last column may be empty.
         comments: What comment lines start with.
         described: What the file says of itself.
@@ -120,8 +120,7 @@ def text_layout(head: bytes, options: TextOptions, path: str) -> TextLayout:
         names=names,
         skipped=skipped,
         garbage=tuple(data[k] + 1 for k in range(first) if k != header),
-        padded=separator != WHITESPACE
-        and any(b" " in line.strip() or b"\t" in line.strip(b"\t") for line in sample[first:]),
+        padded=any(_is_padded(line, separator) for line in sample[first:]),
         open_end=any(not row[-1] for row in rows),
         comments=comments,
         described=_description(above, comments),
@@ -131,6 +130,13 @@ def text_layout(head: bytes, options: TextOptions, path: str) -> TextLayout:
 def _is_data(line: bytes, comments: tuple[bytes, ...]) -> bool:
     bare = line.strip()
     return bool(bare) and not bare.startswith(comments)
+
+
+def _is_padded(line: bytes, separator: bytes) -> bool:
+    inside = line.rstrip(b"\r")
+    if separator == WHITESPACE:
+        return inside != inside.strip() or b"  " in inside or b"\t" in inside
+    return b" " in inside or (b"\t" in inside and separator != b"\t")
 
 
 def _separator(sample: Sequence[bytes], options: TextOptions) -> tuple[bytes, bool]:
@@ -168,9 +174,19 @@ def _first_data_line(
     for k, line in enumerate(sample):
         words = fields_of(line, separator)
         numeric = sum(is_number(word, comma) for word in words)
+        if k == 0 and _are_places(words):
+            continue
         if widths[k] == width and numeric * 2 > len(words):
             return k
     return 0 if all(count != width for count in widths) else min(1, len(sample))
+
+
+def _are_places(words: Sequence[bytes]) -> bool:
+    """Return whether a line only counts its columns, as pandas does for columns without names: 0,1,2 or ,0,1,2."""
+    counted = words[1:] if words and not words[0] else words
+    return len(counted) > 2 and [word.decode("ascii", "replace") for word in counted] == [
+        str(place) for place in range(len(counted))
+    ]
 
 
 def _header_line(
