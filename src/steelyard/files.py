@@ -3,22 +3,33 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 from .errors import FileError
 
 
-def write_aside(path: Path, content: str | bytes) -> None:
-    """Write a file under another name in the same folder, then rename it; make the folder if it is not there."""
+@contextmanager
+def opened_aside(path: Path) -> Iterator[IO[bytes]]:
+    """Open a file under another name in the same folder, renamed when all went well; make the folder if needed."""
     aside = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with aside.open("wb") as file:
-            file.write(content.encode("utf-8") if isinstance(content, str) else content)
+            yield file
             file.flush()
             os.fsync(file.fileno())
         aside.replace(path)
     except OSError as error:
+        raise FileError(f"cannot write '{path}': {error.strerror}; choose another place") from error
+    finally:
         if aside.exists():
             aside.unlink()
-        raise FileError(f"cannot write '{path}': {error.strerror}; choose another place") from error
+
+
+def write_aside(path: Path, content: str) -> None:
+    """Write a text file aside and rename it."""
+    with opened_aside(path) as file:
+        file.write(content.encode("utf-8"))

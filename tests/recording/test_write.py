@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from steelyard.errors import RecordingError
+from steelyard.errors import FileError, RecordingError
 from steelyard.recording import Recording, TorqueChannel, read_recording, write_recording
 from steelyard.robot import load_robot
 
@@ -75,7 +75,7 @@ def test_what_cannot_be_written_is_told(robot, motion, tmp_path):
     with pytest.raises(RecordingError, match=r"cannot write '.cvs'; allowed: .npz, .csv; did you mean '.csv'"):
         write_recording(recording, tmp_path / "run.cvs")
     (tmp_path / "file").write_text("")
-    with pytest.raises(RecordingError, match="cannot write"):
+    with pytest.raises(FileError, match="cannot write"):
         write_recording(recording, tmp_path / "file" / "run.csv")
 
 
@@ -88,7 +88,7 @@ def test_a_failed_write_leaves_the_old_file(robot, motion, tmp_path, monkeypatch
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(np, "savez", no_room)
-    with pytest.raises(RecordingError, match="No space left"):
+    with pytest.raises(FileError, match="No space left"):
         write_recording(recording, path)
     assert path.read_bytes() == before
     assert [entry.name for entry in tmp_path.iterdir()] == ["run.npz"]

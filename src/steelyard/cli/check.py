@@ -1,17 +1,18 @@
-"""``steelyard check``: is this data any good, before any fit."""
+"""``steelyard check``: is this data any good, before any fit. Read in blocks: memory does not grow with the log."""
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ..errors import RecordingError
-from ..recording import Recording, read_recording, read_recordings, read_setup
-from ..robot import load_robot
+from ..recording import Recording, RecordingStream, read_setup, stream_recordings
+from ..robot import Robot, load_robot
 from ..run import json_text, write_result
+from .output import ProgressBar
 
 _STYLE = {"info": "dim", "warning": "yellow", "bad": "red"}
 GOOD, POOR = 0, 2
@@ -27,14 +28,9 @@ def run(
     json: bool,
 ) -> int:
     """Read the logs, print what was found, and return 2 if any of it is bad."""
-    if not logs and config is None:
-        raise RecordingError("no log given; name one, or a configuration file that names some with --config")
     robot = load_robot(robot_name)
-    if config is not None:
-        recordings = read_recordings(robot, read_setup(config, table), list(logs) or None, root=root or config.parent)
-    else:
-        recordings = tuple(read_recording(robot, log) for log in logs)
-    content = {"robot": robot.name, "recordings": [_summary(recording) for recording in recordings]}
+    told = [_summary(stream) for stream in _streams(robot, logs, config, table, root)]
+    content = {"robot": robot.name, "recordings": told}
     if out is not None:
         inputs = [path for path in (Path(robot_name), config, *logs) if path and path.is_file()]
         write_result(out, "check", {"robot": robot_name, "logs": [str(log) for log in logs]}, inputs, content)
@@ -42,17 +38,45 @@ def run(
         print(json_text("check", content))
     else:
         _print(content)
-    bad = any(finding.severity == "bad" for recording in recordings for finding in recording.findings)
-    return POOR if bad else GOOD
+    severities = {finding["severity"] for recording in told for finding in recording["findings"]}
+    return POOR if "bad" in severities else GOOD
 
 
-def _summary(recording: Recording) -> dict[str, Any]:
-    steps = np.diff(recording.time)
+def _streams(
+    robot: Robot, logs: tuple[Path, ...], config: Path | None, table: str, root: Path | None
+) -> list[RecordingStream]:
+    if config is not None:
+        setup = read_setup(config, table)
+        folder = root if root or logs else config.parent
+        return list(stream_recordings(robot, setup, list(logs) or None, root=folder))
+    if not logs:
+        raise RecordingError("no log given; name one, or a configuration file that names some with --config")
+    return [stream for log in logs for stream in stream_recordings(robot, log)]
+
+
+def _summary(stream: RecordingStream) -> dict[str, Any]:
+    """Read a log to its end; keep what is told of it, not its samples."""
+    samples, first, last, block = 0, 0.0, 0.0, None
+    steps: list[float] = []
+    with ProgressBar("reading") as progress:
+        for block in stream:
+            first = float(block.time[0]) if samples == 0 else first
+            last = float(block.time[-1])
+            samples += block.samples
+            steps.append(float(np.median(np.diff(block.time))) if block.samples > 1 else np.nan)
+            progress(stream.bytes_done, stream.bytes_total)
+    if block is None or stream.result is None:
+        raise RecordingError("the log has no samples; check the file")
+    whole = replace(block, findings=stream.result.findings, sources=stream.result.sources)
+    return _told(whole, samples, last - first, 1 / float(np.nanmedian(steps)))
+
+
+def _told(recording: Recording, samples: int, duration: float, rate: float) -> dict[str, Any]:
     return {
         "files": [source.path for source in recording.sources],
-        "samples": recording.samples,
-        "duration": recording.duration,
-        "rate": float(1 / np.median(steps)),
+        "samples": samples,
+        "duration": duration,
+        "rate": rate,
         "joints": list(recording.joints),
         "velocity": recording.qd is not None,
         "torques": [{"name": channel.name, "kind": channel.kind} for channel in recording.torques],

@@ -6,6 +6,7 @@ from .read import read_recordings as read_recordings
 from .read import recording_from_arrays as recording_from_arrays
 from .read import recording_from_frame as recording_from_frame
 from .read import stream_recording as stream_recording
+from .read import stream_recordings as stream_recordings
 from .record import TORQUE_KINDS as TORQUE_KINDS
 from .record import Finding as Finding
 from .record import Recording as Recording

@@ -74,13 +74,27 @@ def stream_recording(
     Returns:
         An iterable of recordings; its ``result`` holds findings and hashes when the last has been read.
     """
+    streams = stream_recordings(robot, setup_or_path, files, root=root, block_rows=block_rows)
+    if len(streams) != 1:
+        raise RecordingError(f"the setup names {len(streams)} recordings; name one with files")
+    return streams[0]
+
+
+def stream_recordings(
+    robot: Robot,
+    setup_or_path: SetupOrPath,
+    files: Files | None = None,
+    *,
+    root: Path_ | None = None,
+    block_rows: int | None = None,
+) -> tuple[RecordingStream, ...]:
+    """Return the streams of all recordings that a setup names; arguments as for :func:`stream_recording`."""
     if block_rows is not None and block_rows < 1:
         raise RecordingError(f"block_rows is {block_rows}; a number above zero is expected")
-    chosen = _recordings(setup_or_path, files, root)
-    if len(chosen) != 1:
-        raise RecordingError(f"the setup names {len(chosen)} recordings; name one with files")
-    setup, paths = chosen[0]
-    return RecordingStream(make_plan(robot, setup, _tables(setup, paths)), block_rows)
+    return tuple(
+        RecordingStream(make_plan(robot, setup, _tables(setup, paths)), block_rows)
+        for setup, paths in _recordings(setup_or_path, files, root)
+    )
 
 
 def recording_from_arrays(robot: Robot, arrays: Mapping[str, Any], setup: RecordingSetup | None = None) -> Recording:

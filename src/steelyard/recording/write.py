@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
@@ -13,6 +12,7 @@ import numpy as np
 import polars as pl
 
 from ..errors import RecordingError, nearest_match
+from ..files import opened_aside
 from .record import POSE_ROWS, WRENCH_ROWS, Recording
 
 VERSION = 1
@@ -27,7 +27,8 @@ def write_recording(recording: Recording, path: str | os.PathLike[str]) -> Path:
     seen half written.
 
     Raises:
-        RecordingError: If the ending is not known or the file cannot be written.
+        RecordingError: If the ending is not known.
+        FileError: If the file cannot be written.
     """
     target = Path(path)
     writer = WRITERS.get(target.suffix.lower())
@@ -36,18 +37,8 @@ def write_recording(recording: Recording, path: str | os.PathLike[str]) -> Path:
             f"{target}: cannot write '{target.suffix}'; allowed: {', '.join(WRITERS)}"
             f"{nearest_match(target.suffix, WRITERS)}"
         )
-    aside = target.with_name(f".{target.name}.{os.getpid()}.part")
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with aside.open("wb") as file:
-            writer(recording, file)
-            file.flush()
-            os.fsync(file.fileno())
-        aside.replace(target)
-    except OSError as error:
-        with suppress(OSError):
-            aside.unlink()
-        raise RecordingError(f"cannot write '{target}': {error.strerror}; choose another folder") from error
+    with opened_aside(target) as file:
+        writer(recording, file)
     return target
 
 
