@@ -99,6 +99,25 @@ def test_degrees_taken_for_radians_are_a_poor_verdict(workplace, capsys):
     assert any("degrees" in finding["text"] for finding in told["findings"] if finding["severity"] == "bad")
 
 
+def test_garbage_gaps_and_nan_are_counted_and_told(workplace, capsys):
+    time = np.delete(np.arange(0, 5, 0.01), range(100, 110))
+    q = np.array([[0.4], [1.0]]) * np.sin(2 * time)
+    written_log("log.csv", q, time)
+    lines = Path("log.csv").read_text().splitlines()
+    lines[50] = "crash dump 0x3f"
+    lines[60] = lines[60].replace(lines[60].split(",")[1], "nan")
+    lines[70] = ",".join(lines[70].split(",")[:2])
+    Path("log.csv").write_text("\n".join(lines) + "\n")
+    assert main(["check", "scara_2r", "log.csv", "--json"]) in (0, 2)
+    (told,) = json.loads(capsys.readouterr().out)["recordings"]
+    kinds = {finding["kind"]: finding for finding in told["findings"]}
+    assert told["samples"] == len(time) - 3
+    assert any("gap" in kind for kind in kinds)
+    assert sum(finding["count"] for kind, finding in kinds.items() if "line" in finding["text"]) == 2
+    assert main(["check", "scara_2r", "log.csv"]) in (0, 2)
+    assert "gap" in capsys.readouterr().out
+
+
 def test_a_log_of_another_robot_is_refused(workplace, capsys):
     time = np.arange(0, 1, 0.01)
     written_log("log.csv", np.array([[0.4], [1.0]]) * np.sin(2 * time), time)

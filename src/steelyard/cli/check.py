@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ..errors import RecordingError
-from ..recording import Recording, RecordingStream, read_setup, stream_recordings
+from ..recording import Finding, Recording, RecordingStream, read_setup, stream_recordings
 from ..robot import Robot, load_robot
 from ..run import json_text, write_result
 from .output import ProgressBar
@@ -81,9 +81,14 @@ def _told(recording: Recording, samples: int, duration: float, rate: float) -> d
         "velocity": recording.qd is not None,
         "torques": [{"name": channel.name, "kind": channel.kind} for channel in recording.torques],
         "payload": recording.payload,
-        "findings": [asdict(finding) for finding in recording.findings],
+        "findings": [_told_finding(finding) for finding in recording.findings],
         "notes": list(recording.notes),
     }
+
+
+def _told_finding(finding: Finding) -> dict[str, Any]:
+    told = {field.name: getattr(finding, field.name) for field in fields(finding)}
+    return {**told, "values": dict(finding.values)}
 
 
 def _print(content: dict[str, Any]) -> None:
