@@ -137,6 +137,18 @@ def test_a_payload_adds_its_weight():
     np.testing.assert_allclose(held[1] - held[0], columns @ robot.payloads["P5"], atol=1e-6)
 
 
+def test_the_truth_of_a_loaded_run_keeps_arm_and_payload_apart():
+    """The same truth explains rows without and with payload through a paired model."""
+    robot = load_robot("kuka_lwr4")
+    run = simulate(robot, motion_for(robot, moves=1), Experiment(record_rate=100, payload="P5"))
+    assert run.truth["ML"] == 4.6136
+    assert run.truth["M7"] == 0.285154574
+    model = build_model(robot, run.effects, "both", payload="paired", sign_width=run.experiment.sign_width or 0.0)
+    rows = stacked_regressor(model.regressor, run.q[0], run.qd[0], run.qdd[0])
+    predicted = (rows @ [run.truth[name] for name in model.names]).reshape(2, 7, -1)
+    np.testing.assert_allclose(predicted[0], run.motor_torque[0], rtol=0, atol=1e-8)
+
+
 def test_computed_torque_follows_the_reference_on_a_known_plant():
     robot = load_robot("kuka_lwr4")
     run = simulate(robot, motion_for(robot, moves=2), Experiment(record_rate=100))

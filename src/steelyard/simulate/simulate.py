@@ -14,6 +14,7 @@ from ..robot import Robot
 from .compiled_plant import CompiledPlant
 from .experiment import Experiment
 from .mujoco_plant import MujocoPlant
+from .truth import told_truth
 from .tuning import ClosedLoop, closed_loop
 
 
@@ -24,7 +25,7 @@ class SimulatedRun:
     Attributes:
         robot: The arm.
         experiment: The experiment, with the integrator's rate and the sign's width settled.
-        truth: True standard parameters by name, the payload included in the link that carries it.
+        truth: True standard parameters by name, those of the payload as ``XXL ... ML``.
         effects: Effects the plant has, of those a model may contain.
         seeds: The seeds, S of them.
         time: (N,) [s].
@@ -107,4 +108,5 @@ def _collected(loop: ClosedLoop, seeds: tuple[int, ...], outputs: np.ndarray) ->
     for array in (time, commanded, *parts):
         array.setflags(write=False)
     model = loop.model
-    return SimulatedRun(model.robot, loop.experiment, loop.truth, model.effects, seeds, time, commanded, *parts)
+    truth = told_truth(model, loop.experiment.payload)
+    return SimulatedRun(model.robot, loop.experiment, truth, model.effects, seeds, time, commanded, *parts)

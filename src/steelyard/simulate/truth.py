@@ -38,6 +38,15 @@ def true_values(model: Model, payload: str | None = None) -> Mapping[str, float]
     return MappingProxyType(values)
 
 
+def told_truth(model: Model, payload: str | None) -> Mapping[str, float]:
+    """Return the truth as an identification names it: the arm alone, and the payload as ``XXL ... ML``."""
+    told = dict(true_values(model))
+    if payload is not None:
+        ten = model.robot.payloads[payload]
+        told.update({f"{symbol}L": value for symbol, value in zip(INERTIAL_NAMES, ten, strict=True)})
+    return MappingProxyType(told)
+
+
 def _payload_on(robot: Robot, number: int, payload: str | None) -> np.ndarray:
     """Return the payload's ten parameters in the frame of a body, zero if it is carried by another."""
     if payload is None:
