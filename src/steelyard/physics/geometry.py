@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import casadi as ca
 import numpy as np
 
-from ..robot import Motion, Placement, Robot, exact_sin_cos
+from ..robot import Motion, Placement, Robot, transform_from_placement
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Geometry:
     nominal: tuple[float, ...]
 
 
-def rotation_about(axis: tuple[float, float, float], sine: ca.SX | float, cosine: ca.SX | float) -> ca.SX:
+def rotation_about(axis: tuple[float, float, float], sine: ca.SX, cosine: ca.SX) -> ca.SX:
     """Return the 3x3 rotation about a unit axis; structural zeros of a principal axis are dropped."""
     u = np.array(axis)
     outer = np.outer(u, u)
@@ -57,26 +57,29 @@ def rotation_about(axis: tuple[float, float, float], sine: ca.SX | float, cosine
     return ca.sparsify(ca.SX(np.eye(3) - outer) * cosine + ca.SX(skew) * sine + ca.SX(outer))
 
 
-def _fold(placement: Placement, value_of: Callable[[int, Motion], ca.SX | float]) -> Transform:
-    """Multiply the elementary motions of a placement."""
+def _fold(placement: Placement, symbol_of: Callable[[Motion], ca.SX]) -> Transform:
+    """Multiply the elementary motions of a placement, each with a symbol as its value."""
     result = IDENTITY
-    for index, motion in enumerate(placement):
-        value = value_of(index, motion)
+    for motion in placement:
+        value = symbol_of(motion)
         if motion.kind == "translate":
             step = Transform(IDENTITY.rotation, ca.sparsify(ca.SX(ca.DM(motion.axis)) * value))
-        elif isinstance(value, float):
-            step = Transform(rotation_about(motion.axis, *exact_sin_cos(value)), IDENTITY.translation)
         else:
             step = Transform(rotation_about(motion.axis, ca.sin(value), ca.cos(value)), IDENTITY.translation)
         result = result.then(step)
     return Transform(ca.sparsify(result.rotation), ca.sparsify(result.translation))
 
 
+def _numbers(placement: Placement) -> Transform:
+    rotation, translation = transform_from_placement(placement)
+    return Transform(ca.SX(ca.sparsify(ca.DM(rotation))), ca.SX(ca.sparsify(ca.DM(translation))))
+
+
 def exact_geometry(robot: Robot) -> Geometry:
     """Return the geometry of the robot's file as numbers: right angles give exact zeros and ones."""
     return Geometry(
-        bodies=tuple(_fold(body.placement, lambda _, motion: motion.value) for body in robot.bodies),
-        frames={name: _fold(frame.placement, lambda _, motion: motion.value) for name, frame in robot.frames.items()},
+        bodies=tuple(_numbers(body.placement) for body in robot.bodies),
+        frames={name: _numbers(frame.placement) for name, frame in robot.frames.items()},
         symbols=ca.SX(0, 1),
         names=(),
         nominal=(),
@@ -89,8 +92,8 @@ def symbolic_geometry(robot: Robot) -> Geometry:
     nominal: list[float] = []
     symbols: list[ca.SX] = []
 
-    def symbol_namer(owner: str) -> Callable[[int, Motion], ca.SX]:
-        def symbol_for(_: int, motion: Motion) -> ca.SX:
+    def symbol_namer(owner: str) -> Callable[[Motion], ca.SX]:
+        def symbol_for(motion: Motion) -> ca.SX:
             name = f"{motion.name}{owner}"
             repeats = sum(1 for other in names if other.split("'")[0] == name)
             names.append(name + "'" * repeats)
