@@ -39,14 +39,27 @@ def test_the_motion_is_the_paper_s(run):
     assert (np.abs(run.q - run.reference).max(axis=(0, 2)) < [0.06, 0.2]).all()
 
 
-def test_filtered_velocities_are_as_good_as_in_the_prototype(run):
-    """At most 0.005 and 0.015 rad/s rms with a cut-off of 10 Hz, 20 samples cut at each end."""
+def velocity_errors(run, cutoff: float, quantised: bool = True) -> np.ndarray:
+    """Return the rms error of filtered velocities (2,), 20 samples cut at each end, mean over the seeds."""
     errors = []
     for index in range(len(run.seeds)):
-        filtered = apply_low_pass(low_pass(100.0, 10.0, 4), recording_of(run, index).q)
+        q = recording_of(run, index).q if quantised else run.q[index]
+        filtered = apply_low_pass(low_pass(100.0, cutoff, 4), q)
         error = central_difference(filtered, 100.0)[:, 19:-19] - run.qd[index][:, 20:-20]
         errors.append(np.sqrt((error**2).mean(axis=1)))
-    assert (np.mean(errors, axis=0) < [0.005, 0.015]).all()
+    return np.mean(errors, axis=0)
+
+
+def test_velocities_filtered_at_10_hz_err_by_at_most_0_005_and_0_015(run):
+    assert (velocity_errors(run, 10.0) < [0.005, 0.015]).all()
+
+
+def test_at_the_paper_s_20_hz_the_encoder_alone_costs_joint_1_more_than_0_005(run):
+    """The bound above does not hold at 20 Hz: encoder steps, not the plant or the filter, stand in the way."""
+    with_steps, without = velocity_errors(run, 20.0), velocity_errors(run, 20.0, quantised=False)
+    assert 0.005 < with_steps[0] < 0.009
+    assert without[0] < 0.003
+    assert with_steps[1] < 0.015
 
 
 def test_a_disturbance_is_felt_in_the_motion_and_not_in_the_command(run):
