@@ -5,6 +5,9 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+# A message longer than this is cut in its middle: a hostile file can hold a name of megabytes.
+LONGEST_MESSAGE = 900
+
 
 class SteelyardError(Exception):
     """Something the user can mend; the message is one line that says how."""
@@ -50,3 +53,12 @@ def nearest_match(got: str, allowed: Iterable[str]) -> str:
     """Return ``"; did you mean 'x'?"`` for the closest allowed word, or an empty string."""
     close = difflib.get_close_matches(got, list(allowed), n=1, cutoff=0.5)
     return f"; did you mean '{close[0]}'?" if close else ""
+
+
+def one_line(text: str) -> str:
+    """Return the text as one printable line of bounded length."""
+    line = " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
+    if len(line) <= LONGEST_MESSAGE:
+        return line
+    half = LONGEST_MESSAGE // 2
+    return f"{line[:half]} ... {line[-half:]}"

@@ -17,7 +17,7 @@ from steelyard.run import json_text, write_result
 def test_the_same_input_gives_the_same_bytes(tmp_path):
     results = []
     for name in ("one", "two"):
-        path = write_result(tmp_path / name, "model", {"robot": "x"}, [], {"value": 1.5})
+        path = write_result(tmp_path / name, "model", {"robot": "x"}, {}, {"value": 1.5})
         results.append(path.read_bytes())
     assert results[0] == results[1]
 
@@ -46,7 +46,7 @@ def test_nan_never_reaches_a_result(tmp_path):
 
 
 def test_a_failed_write_leaves_the_old_result_and_no_litter(tmp_path, monkeypatch):
-    write_result(tmp_path, "model", {}, [], {"value": 1})
+    write_result(tmp_path, "model", {}, {}, {"value": 1})
     before = (tmp_path / "result.json").read_bytes()
 
     def full_disk(_: int) -> None:
@@ -54,7 +54,7 @@ def test_a_failed_write_leaves_the_old_result_and_no_litter(tmp_path, monkeypatc
 
     monkeypatch.setattr("os.fsync", full_disk)
     with pytest.raises(FileError, match="No space left on device; choose another place"):
-        write_result(tmp_path, "model", {}, [], {"value": 2})
+        write_result(tmp_path, "model", {}, {}, {"value": 2})
     assert (tmp_path / "result.json").read_bytes() == before
     assert [path.name for path in tmp_path.iterdir()] == ["result.json"]
 

@@ -146,7 +146,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except SteelyardError as error:
         return _fail(tokens, type(error).__name__, str(error))
     except KeyboardInterrupt:
-        return _fail(tokens, "interrupted", "interrupted; nothing was saved")
+        return _fail(tokens, "interrupted", "interrupted; files that were written before are whole")
     except BrokenPipeError:
         # The reader of our output (such as head) has seen enough; keep Python from complaining at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -11,7 +11,7 @@ import numpy as np
 from ..errors import RecordingError
 from ..recording import Finding, Recording, RecordingStream, read_setup, stream_recordings
 from ..robot import Robot, load_robot
-from ..run import json_text, write_result
+from ..run import hashes_of, json_text, write_result
 from .output import ProgressBar
 
 _STYLE = {"info": "dim", "warning": "yellow", "bad": "red"}
@@ -29,10 +29,10 @@ def run(
 ) -> int:
     """Read the logs, print what was found, and return 2 if any of it is bad."""
     robot = load_robot(robot_name)
-    told = [_summary(stream) for stream in _streams(robot, logs, config, table, root)]
+    inputs = hashes_of(Path(robot_name), config)
+    told = [_summary(stream, inputs) for stream in _streams(robot, logs, config, table, root)]
     content = {"robot": robot.name, "recordings": told}
     if out is not None:
-        inputs = [path for path in (Path(robot_name), config, *logs) if path and path.is_file()]
         write_result(out, "check", {"robot": robot_name, "logs": [str(log) for log in logs]}, inputs, content)
     if json:
         print(json_text("check", content))
@@ -54,8 +54,8 @@ def _streams(
     return [stream for log in logs for stream in stream_recordings(robot, log)]
 
 
-def _summary(stream: RecordingStream) -> dict[str, Any]:
-    """Read a log to its end; keep what is told of it, not its samples."""
+def _summary(stream: RecordingStream, inputs: dict[str, str]) -> dict[str, Any]:
+    """Read a log to its end; keep what is told of it, not its samples, and add its hashes to the inputs."""
     samples, first, last, block = 0, 0.0, 0.0, None
     steps: list[float] = []
     with ProgressBar("reading") as progress:
@@ -67,6 +67,7 @@ def _summary(stream: RecordingStream) -> dict[str, Any]:
             progress(stream.bytes_done, stream.bytes_total)
     if block is None or stream.result is None:
         raise RecordingError("the log has no samples; check the file")
+    inputs.update({source.path: source.sha256 for source in stream.result.sources})
     whole = replace(block, findings=stream.result.findings, sources=stream.result.sources)
     return _told(whole, samples, last - first, 1 / float(np.nanmedian(steps)))
 

@@ -8,7 +8,7 @@ from typing import Any
 from ..errors import ModelError
 from ..model import build_model, summarise_model
 from ..robot import Robot, load_robot
-from ..run import json_text, read_config, write_result
+from ..run import hashes_of, json_text, read_config, write_result
 from .model_table import print_model
 
 SCHEMA = {
@@ -31,7 +31,7 @@ def run(
         sign_width=settings.get("sign_width", 0.0),
     )
     summary = summarise_model(model)
-    inputs = [path for path in (Path(name), config) if path and path.is_file()]
+    inputs = hashes_of(Path(name), config)
     path = write_result(out, command, {"robot": name, **settings}, inputs, summary) if out else None
     if json:
         print(json_text(command, summary))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json as json_format
+import os
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from ..files import write_aside
 from ..motion import limit_violations, read_trajectory
 from ..recording import write_recording
 from ..robot import load_robot
-from ..run import json_text, read_config, write_result
+from ..run import hashes_of, json_text, read_config, write_result
 from ..simulate import SimulatedRun, experiment_from_settings, recording_of, simulate
 from .output import ProgressBar
 
@@ -38,10 +39,12 @@ def run(robot_name: str, trajectory: Path, flags: dict[str, Any], config: Path |
     path = read_trajectory(trajectory, [body.joint.name for body in robot.actuated])
     experiment = experiment_from_settings(settings)
     with ProgressBar("simulating") as progress:
-        done = simulate(robot, path, experiment, range(seed, seed + runs), threads=2, progress=progress)
+        done = simulate(
+            robot, path, experiment, range(seed, seed + runs), threads=os.cpu_count() or 1, progress=progress
+        )
     names = _write_recordings(done, out, kind)
     content = {**_summary(done), "recordings": names, "violations": _violations(path, robot)}
-    inputs = [file for file in (Path(robot_name), trajectory, config) if file and file.is_file()]
+    inputs = hashes_of(Path(robot_name), trajectory, config)
     write_result(out, "simulate", {"robot": robot_name, "trajectory": str(trajectory), **asked}, inputs, content)
     print(json_text("simulate", content)) if json else _print(content, out)
 

@@ -44,9 +44,8 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import MotionError
+from ..errors import MotionError, one_line
 from ..files import write_aside
-from ..robot.files import one_line
 from .document import table_from_trajectory, trajectory_from_table
 from .trajectory import Trajectory
 

@@ -8,21 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from ..errors import RobotError
+from ..errors import RobotError, one_line
 
 PathOrBytes = str | os.PathLike[str] | bytes
-
-# A message longer than this is cut in its middle: a hostile file can hold a name of megabytes.
-LONGEST_MESSAGE = 900
-
-
-def one_line(text: str) -> str:
-    """Return the text as one printable line of bounded length."""
-    line = " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
-    if len(line) <= LONGEST_MESSAGE:
-        return line
-    half = LONGEST_MESSAGE // 2
-    return f"{line[:half]} ... {line[-half:]}"
 
 
 @contextmanager

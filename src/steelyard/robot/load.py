@@ -6,9 +6,8 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from ..errors import RobotError, nearest_match
+from ..errors import RobotError, nearest_match, one_line
 from .catalogue import catalogue_names, read_catalogue
-from .files import one_line
 from .table import read_table
 from .tree import Robot
 from .urdf import read_urdf

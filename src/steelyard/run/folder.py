@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -22,8 +22,18 @@ def json_text(command: str, content: Mapping[str, Any]) -> str:
     return json.dumps(document, indent=2, allow_nan=False, ensure_ascii=False)
 
 
+def hashes_of(*paths: Path | None) -> dict[str, str]:
+    """Return the SHA-256 of those paths that are files, read in blocks; catalogue names and None are left out."""
+    hashes = {}
+    for path in paths:
+        if path is not None and path.is_file():
+            with path.open("rb") as file:
+                hashes[str(path)] = hashlib.file_digest(file, "sha256").hexdigest()
+    return hashes
+
+
 def write_result(
-    folder: Path, command: str, settings: Mapping[str, Any], inputs: Sequence[Path], content: Mapping[str, Any]
+    folder: Path, command: str, settings: Mapping[str, Any], inputs: Mapping[str, str], content: Mapping[str, Any]
 ) -> Path:
     """Write ``result.json`` into a run folder and return its path.
 
@@ -31,12 +41,12 @@ def write_result(
         folder: The run folder; made if it is not there.
         command: The command that ran.
         settings: Its settings after flags and configuration file were merged.
-        inputs: Files it read; their hashes are kept.
+        inputs: SHA-256 of every file it read, by path (see ``hashes_of``).
         content: The result itself.
     """
     provenance = {
         "settings": dict(settings),
-        "inputs": {str(path): hashlib.sha256(path.read_bytes()).hexdigest() for path in inputs},
+        "inputs": dict(inputs),
         "versions": {
             "steelyard": __version__,
             "python": platform.python_version(),

@@ -7,6 +7,7 @@ step the state is integrated by the classical Runge-Kutta method of order four.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import casadi as ca
@@ -129,8 +130,7 @@ def _measured(
     rounded = ca.if_else(quantum > 0, step * ca.floor(q / step + 0.5), q)
     if experiment.velocity == "tachometer":
         return rounded, qd
-    # A first-order low-pass at a tenth of the control rate: pole exp(-2 pi / 10).
-    pole = 0.5334882
+    pole = math.exp(-2 * math.pi / 10)  # a first-order low-pass at a tenth of the control rate
     return rounded, pole * speed + (1 - pole) * (rounded - seen) * experiment.control_rate
 
 
