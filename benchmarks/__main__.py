@@ -6,7 +6,7 @@ import importlib
 import os
 import sys
 
-NAMES = ("regressor", "compile_time", "scaling", "simulation", "decimation", "text_log")
+NAMES = ("regressor", "compile_time", "scaling", "simulation", "decimation", "text_log", "reduction")
 
 
 def main() -> int:

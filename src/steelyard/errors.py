@@ -41,6 +41,14 @@ class SimulationError(SteelyardError):
     """A simulated experiment that cannot be run."""
 
 
+class ObservationError(SteelyardError):
+    """Recordings, factors or settings from which no rows of equations can be made."""
+
+
+class EstimateError(SteelyardError):
+    """Rows that cannot give the parameters asked for."""
+
+
 class ConfigError(SteelyardError):
     """A configuration file with an unknown key or a value of the wrong kind."""
 

@@ -27,6 +27,18 @@ Json = Annotated[
 ]
 Out = Annotated[Path | None, Parameter(name="--out", group=_OUTPUT, help="Folder for result.json.")]
 Config = Annotated[Path | None, Parameter(name="--config", help="TOML file with settings; flags win over it.")]
+Root = Annotated[Path | None, Parameter(help="Folder where the paths of --config start; default: its own.")]
+Torque = Annotated[
+    Literal["motor", "joint", "both", "difference"] | None,
+    Parameter(help="Torques that are measured; default: the robot's own."),
+]
+Payload = Annotated[
+    Literal["none", "loaded", "paired"] | None,
+    Parameter(help="none; loaded: one data set with payload; paired: without and with. Default: as recorded, or none."),
+]
+Effects = Annotated[
+    str | None, Parameter(help="Effects, separated by commas (inertia,Ia,Fvm,Fcm,...); default: the robot's own.")
+]
 
 
 @app.command
@@ -42,17 +54,9 @@ def model(
     robot: Robot,
     /,
     *,
-    torque: Annotated[
-        Literal["motor", "joint", "both", "difference"] | None,
-        Parameter(help="Torques that are measured; default: the robot's own."),
-    ] = None,
-    payload: Annotated[
-        Literal["none", "loaded", "paired"] | None,
-        Parameter(help="none; loaded: one data set with payload; paired: without and with. Default: none."),
-    ] = None,
-    effects: Annotated[
-        str | None, Parameter(help="Effects, separated by commas (inertia,Ia,Fvm,Fcm,...); default: the robot's own.")
-    ] = None,
+    torque: Torque = None,
+    payload: Payload = None,
+    effects: Effects = None,
     gravity: Annotated[
         str | None, Parameter(help="Gravity x,y,z in the base frame [m/s^2].", allow_leading_hyphen=True)
     ] = None,
@@ -85,7 +89,7 @@ def check(
         Path | None, Parameter(name="--config", help="TOML file that says which columns are what.")
     ] = None,
     table: Annotated[str, Parameter(help="Table of --config that describes the logs.")] = "recording",
-    root: Annotated[Path | None, Parameter(help="Folder where the paths of --config start; default: its own.")] = None,
+    root: Root = None,
     out: Out = None,
     json: Json = False,
 ) -> int:
@@ -127,15 +131,134 @@ def simulate(
 
 
 @app.command
-def demo(*, out: Out = Path("demo"), json: Json = False) -> None:
-    """Show and save the model of the built-in KUKA LWR4+."""
-    from . import model as command
+def identify(
+    robot: Robot,
+    /,
+    *logs: Annotated[Path, Parameter(help="Recordings to fit; each says what its columns are, or --config does.")],
+    validate: Annotated[
+        tuple[Path, ...],
+        Parameter(
+            negative="", help="Recording to judge by, not fitted; may be repeated. Default: the last part of each."
+        ),
+    ] = (),
+    torque: Torque = None,
+    payload: Payload = None,
+    effects: Effects = None,
+    method: Annotated[
+        Literal["gls", "wls", "iterated", "ols"] | None,
+        Parameter(help="gls (noise's own correlation; default), wls (P1), iterated, ols."),
+    ] = None,
+    covariance: Annotated[
+        Literal["model", "classical", "sandwich", "block", "hac"] | None,
+        Parameter(help="Whose sigmas; default: model with gls, else classical."),
+    ] = None,
+    reduction: Annotated[
+        Literal["f", "rsd", "bic", "none"] | None, Parameter(help="Rule for essential parameters; default: f.")
+    ] = None,
+    protect: Annotated[
+        tuple[str, ...], Parameter(negative="", help="Parameter that the reduction must keep; may be repeated.")
+    ] = (),
+    cutoff: Annotated[float | None, Parameter(help="Low-pass of the positions [Hz]; default: from the data.")] = None,
+    decimation: Annotated[int | None, Parameter(help="Samples for one row; default: from the cut-off.")] = None,
+    velocity: Annotated[
+        Literal["differentiated", "recorded"] | None, Parameter(help="Where velocities come from.")
+    ] = None,
+    standstill: Annotated[
+        float | None, Parameter(help="Speed below which a joint's own rows are left out; default: from its noise.")
+    ] = None,
+    evaluation_cutoff: Annotated[
+        float | None, Parameter(help="Low-pass under which torques are compared [Hz]; default: the cut-off.")
+    ] = None,
+    hold_out: Annotated[float | None, Parameter(help="Part held out without --validate; default: 0.25.")] = None,
+    keep_bad: Annotated[bool, Parameter(negative="", help="Use recordings although a check found them bad.")] = False,
+    config: Config = None,
+    table: Annotated[
+        tuple[str, ...], Parameter(negative="", help="Table of --config that describes the logs; may be repeated.")
+    ] = ("recording",),
+    validate_table: Annotated[
+        tuple[str, ...], Parameter(negative="", help="Table of --config that describes the recordings to judge by.")
+    ] = (),
+    root: Root = None,
+    threads: Annotated[int | None, Parameter(help="Threads; the result is the same. Default: all cores.")] = None,
+    out: Out = None,
+    json: Json = False,
+) -> int:
+    """Identify an arm: parameters with sigmas, errors on unseen motion, and a verdict in plain words."""
+    from . import identify as command
 
-    command.run("kuka_lwr4", {"payload": "paired"}, None, out, json, command="demo")
+    flags = {
+        "torque": torque, "payload": payload, "effects": _words(effects), "method": method,
+        "covariance": covariance, "reduction": reduction, "protected": list(protect) or None, "cutoff": cutoff,
+        "decimation": decimation, "velocity": velocity, "standstill": standstill,
+        "evaluation_cutoff": evaluation_cutoff, "hold_out": hold_out, "threads": threads or os.cpu_count() or 1,
+    }  # fmt: skip
+    return command.run(robot, logs, validate, flags, config, (table, validate_table), root, keep_bad, out, json)
+
+
+@app.command
+def payload(
+    run: Annotated[Path, Parameter(help="Folder of the identify run that knows the arm.")],
+    /,
+    *logs: Annotated[Path, Parameter(help="Recordings with the payload.")],
+    robot: Annotated[str | None, Parameter(help="The run's robot file, if it has moved.")] = None,
+    config: Config = None,
+    table: Annotated[str, Parameter(help="Table of --config that describes the logs.")] = "recording",
+    root: Root = None,
+    out: Out = None,
+    json: Json = False,
+) -> int:
+    """What is it holding: mass, centre and inertia of a payload, when the arm is known from a run."""
+    from . import payload as command
+
+    return command.run(run, logs, config, table, root, robot, out, json)
+
+
+@app.command
+def compare(
+    *runs: Annotated[str, Parameter(help="Run folders, or names of published tables.")],
+    essential: Annotated[bool, Parameter(negative="", help="Compare essential parameters only.")] = False,
+    csv: Annotated[Path | None, Parameter(help="Also write the table as CSV.")] = None,
+    latex: Annotated[Path | None, Parameter(help="Also write the table as LaTeX.")] = None,
+    out: Out = None,
+    json: Json = False,
+) -> None:
+    """Compare the parameters of runs: differences in per cent and in sigmas."""
+    from . import compare as command
+
+    command.run(runs, essential, csv, latex, out, json)
+
+
+@app.command
+def papers(
+    paper: Annotated[str, Parameter(help="P1, P2 or P5.")],
+    /,
+    *,
+    seeds: Annotated[int | None, Parameter(help="Simulated experiments; default: as many as the paper needs.")] = None,
+    out: Out = None,
+    json: Json = False,
+) -> int:
+    """Reproduce a paper's figures, beside those printed."""
+    from . import papers as command
+
+    return command.run(paper, seeds, out, json)
+
+
+@app.command
+def demo(*, out: Out = Path("demo"), json: Json = False) -> int:
+    """The whole chain on the built-in KUKA LWR4+: motion, recordings, identification, verdict."""
+    from . import demo as command
+
+    return command.run(out or Path("demo"), json)
+
+
+def _words(text: str | None) -> list[str] | None:
+    return None if text is None else [word.strip() for word in text.split(",")]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; return 0 when done and good, 1 after an error told in one line, 2 for a poor verdict."""
+    # Work is shared by threads of our own; those of BLAS would make the last digits depend on the number of cores.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     tokens = list(sys.argv[1:] if arguments is None else arguments)
     try:
         code = app(tokens, exit_on_error=False, print_error=False, result_action="return_value")

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from ..errors import RecordingError
-from ..recording import Finding, Recording, RecordingStream, read_setup, stream_recordings
-from ..robot import Robot, load_robot
+from ..recording import Finding, Recording, RecordingStream
+from ..robot import load_robot
 from ..run import hashes_of, json_text, write_result
+from .logs import streams_of
 from .output import ProgressBar
 
 _STYLE = {"info": "dim", "warning": "yellow", "bad": "red"}
@@ -30,7 +31,7 @@ def run(
     """Read the logs, print what was found, and return 2 if any of it is bad."""
     robot = load_robot(robot_name)
     inputs = hashes_of(Path(robot_name), config)
-    told = [_summary(stream, inputs) for stream in _streams(robot, logs, config, table, root)]
+    told = [_summary(stream, inputs) for stream in streams_of(robot, logs, config, (table,), root)]
     content = {"robot": robot.name, "recordings": told}
     if out is not None:
         write_result(out, "check", {"robot": robot_name, "logs": [str(log) for log in logs]}, inputs, content)
@@ -40,18 +41,6 @@ def run(
         _print(content)
     severities = {finding["severity"] for recording in told for finding in recording["findings"]}
     return POOR if "bad" in severities else GOOD
-
-
-def _streams(
-    robot: Robot, logs: tuple[Path, ...], config: Path | None, table: str, root: Path | None
-) -> list[RecordingStream]:
-    if config is not None:
-        setup = read_setup(config, table)
-        folder = root if root or logs else config.parent
-        return list(stream_recordings(robot, setup, list(logs) or None, root=folder))
-    if not logs:
-        raise RecordingError("no log given; name one, or a configuration file that names some with --config")
-    return [stream for log in logs for stream in stream_recordings(robot, log)]
 
 
 def _summary(stream: RecordingStream, inputs: dict[str, str]) -> dict[str, Any]:

@@ -13,10 +13,10 @@ from ..robot import Robot
 from .checks import Checker, subject_of
 from .plan import make_plan
 from .record import Finding, Recording
-from .samples import Samples, joined
+from .samples import Samples
 from .setup import RecordingSetup
 from .setup_file import read_setup
-from .stream import RecordingStream, recording_from_samples
+from .stream import RecordingStream
 from .tables import Table, open_table, table_from_arrays, table_from_frame
 
 Path_ = str | os.PathLike[str]
@@ -132,16 +132,11 @@ def _from_table(robot: Robot, table: Table, setup: RecordingSetup | None) -> Rec
     setup = setup or RecordingSetup()
     if len(setup.parts) != 1:
         raise RecordingError(f"the setup has {len(setup.parts)} parts; data in memory are one")
-    return _whole(RecordingStream(make_plan(robot, setup, [table]), None))
+    return RecordingStream(make_plan(robot, setup, [table]), None).whole()
 
 
 def _read(robot: Robot, setup: RecordingSetup, paths: Sequence[Path]) -> Recording:
-    return _whole(RecordingStream(make_plan(robot, setup, _tables(setup, paths)), None))
-
-
-def _whole(stream: RecordingStream) -> Recording:
-    parts = list(stream.samples())
-    return recording_from_samples(stream.plan, joined(parts), stream.result)
+    return RecordingStream(make_plan(robot, setup, _tables(setup, paths)), None).whole()
 
 
 def _tables(setup: RecordingSetup, paths: Sequence[Path]) -> list[Table]:

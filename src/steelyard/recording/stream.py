@@ -16,7 +16,7 @@ from .assembly import Assembly, side_by_side
 from .checks import Checker, subject_of
 from .plan import Plan
 from .record import Finding, Recording, Source, TorqueChannel
-from .samples import Samples, reblocked
+from .samples import Samples, joined, reblocked
 from .self_described import described_notes, described_payload
 from .tables import Block, ReadLog, Table
 from .units import normal_unit
@@ -58,6 +58,11 @@ class RecordingStream:
         """Yield the blocks; each is a recording of its own without findings."""
         for samples in self.samples():
             yield recording_from_samples(self.plan, samples)
+
+    def whole(self) -> Recording:
+        """Read all of it and return it as one recording, with findings and hashes."""
+        parts = list(self.samples())
+        return recording_from_samples(self.plan, joined(parts), self.result)
 
     def samples(self) -> Iterator[Samples]:
         """Yield the blocks as bare samples."""

@@ -18,6 +18,7 @@ from .fir import FirStage as FirStage
 from .fir import FirStream as FirStream
 from .fourier import FourierFit as FourierFit
 from .fourier import fit_fourier as fit_fourier
+from .levinson import LevinsonWhitener as LevinsonWhitener
 from .lowpass import DESIGNS as DESIGNS
 from .lowpass import MODES as MODES
 from .lowpass import LowPass as LowPass

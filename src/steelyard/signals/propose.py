@@ -28,6 +28,8 @@ class CutoffProposal:
         cutoff: Proposed cut-off for all rows together [Hz].
         row_cutoff: Proposal for each row by itself (rows,) [Hz].
         excitation_band: Highest frequency at which each row stands 10 dB above its noise (rows,) [Hz]; 0 for none.
+        velocity_band: Frequency below which 95 % of the power of each row's derivative lies, of what stands above its
+            noise (rows,) [Hz]; 0 for none.
         noise_floor: Power density of the noise (rows,) [unit^2/Hz]: median of the upper half of the spectrum,
             and at least that of the quantisation.
         noise_std: Standard deviation of white noise with that density (rows,).
@@ -41,6 +43,7 @@ class CutoffProposal:
     cutoff: float
     row_cutoff: np.ndarray
     excitation_band: np.ndarray
+    velocity_band: np.ndarray
     noise_floor: np.ndarray
     noise_std: np.ndarray
     quantum: np.ndarray
@@ -87,6 +90,7 @@ def propose_cutoff(values: np.ndarray, rate: float, order: int = 4) -> CutoffPro
         cutoff=float(row_cutoff[leader]),
         row_cutoff=frozen(row_cutoff),
         excitation_band=frozen(band),
+        velocity_band=frozen(np.where(band > 0, _velocity_band(frequency, spectrum, floor), 0.0)),
         noise_floor=frozen(floor),
         noise_std=frozen(np.sqrt(floor * rate / 2)),
         quantum=frozen(quantum),
@@ -116,6 +120,13 @@ def _band(frequency: np.ndarray, density: np.ndarray, floor: float) -> float:
     # The window smears a line over three to each side; a lone line above the floor is chance.
     firm = above[:-2] & above[1:-1] & above[2:]
     return float(frequency[np.flatnonzero(firm)[-1] + 1]) if firm.any() else 0.0
+
+
+def _velocity_band(frequency: np.ndarray, density: np.ndarray, floor: np.ndarray) -> np.ndarray:
+    """Return the frequency (rows,) below which 95 % of the derivative's power above the noise lies."""
+    power = np.where(density > ABOVE_NOISE * floor[:, None], density, 0.0) * frequency**2
+    total = np.cumsum(power, axis=1)
+    return frequency[np.argmax(total >= 0.95 * total[:, -1:], axis=1)]
 
 
 def _reason(cutoff: float, band: float, ratio: float, row: int, quantum: float, floor: float, rate: float) -> str:

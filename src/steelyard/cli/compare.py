@@ -1,0 +1,130 @@
+"""``steelyard compare``: parameters of two or more runs side by side (P2.9)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from ..errors import EstimateError
+from ..files import write_aside
+from ..identify import plain, read_result
+from ..judge import (
+    ComparedRun,
+    ComparedSummary,
+    ComparedValue,
+    Comparison,
+    compare_parameters,
+    published_names,
+    published_run,
+    to_csv,
+    to_latex,
+)
+from ..run import hashes_of, json_text, write_result
+
+
+def run(
+    names: Sequence[str], essential: bool, csv: Path | None, latex: Path | None, out: Path | None, json: bool
+) -> None:
+    """Compare runs, print the table and write it where asked."""
+    if len(names) < 2:
+        raise EstimateError(
+            f"compare needs two runs or more, got {len(names)}; name run folders or published tables: "
+            f"{', '.join(published_names())}"
+        )
+    runs = [_run(name, essential) for name in names]
+    comparison = compare_parameters(runs)
+    for path, text in ((csv, to_csv), (latex, to_latex)):
+        if path is not None:
+            write_aside(path, text(comparison))
+    content = _content(comparison)
+    if out is not None:
+        inputs = hashes_of(*(Path(name) / "result.json" for name in names))
+        write_result(out, "compare", {"runs": list(names), "essential": essential}, inputs, content)
+    if json:
+        print(json_text("compare", content))
+    else:
+        _print(comparison)
+
+
+def _run(name: str, essential: bool) -> ComparedRun:
+    """Return a published table or a run folder as parameters by name."""
+    if name in published_names() and not Path(name).exists():
+        return published_run(name)
+    content = read_result(Path(name))
+    value, sigma = ("essential_value", "essential_sigma") if essential else ("value", "sigma")
+    parameters = {
+        row["name"]: ComparedValue(row[value], row[sigma], row["unit"], row["regrouping"])
+        for row in content["parameters"]
+        if row[value] is not None
+    }
+    return ComparedRun(name, parameters)
+
+
+def _content(comparison: Comparison) -> dict[str, Any]:
+    return plain(
+        {
+            "runs": list(comparison.runs),
+            "parameters": [
+                {
+                    "name": row.name,
+                    "unit": row.unit,
+                    "values": [None if value is None else value.value for value in row.values],
+                    "sigmas": [None if value is None else value.sigma for value in row.values],
+                    "differences": [None if d is None else d.absolute for d in row.differences],
+                    "differences_percent": [None if d is None else d.percent for d in row.differences],
+                    "differences_in_sigmas": [None if d is None else d.sigmas for d in row.differences],
+                }
+                for row in comparison.rows
+            ],
+            "summaries": [
+                {
+                    "run": one.name,
+                    "compared": one.compared,
+                    "with_sigma": one.with_sigma,
+                    "within_two_sigmas": one.within,
+                    "largest_in_sigmas": one.largest_sigmas,
+                    "largest_in_percent": one.largest_percent,
+                }
+                for one in comparison.summaries
+            ],
+        }
+    )
+
+
+def _print(comparison: Comparison) -> None:
+    console = Console(highlight=False)
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("parameter", no_wrap=True)
+    table.add_column("unit", no_wrap=True)
+    for name in comparison.runs:
+        table.add_column(Path(name).name or name, justify="right")
+    for name in comparison.runs[1:]:
+        table.add_column(f"{Path(name).name or name} %", justify="right")
+        table.add_column("sigmas", justify="right")
+    for row in comparison.rows:
+        cells = ["" if value is None else f"{value.value:.4g}" for value in row.values]
+        for difference in row.differences:
+            cells += [_number(difference and difference.percent), _number(difference and difference.sigmas)]
+        table.add_row(row.name, row.unit, *cells)
+    console.print(table)
+    for one in comparison.summaries:
+        console.print(_sentence(one, comparison.runs[0]))
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:+.1f}"
+
+
+def _sentence(one: ComparedSummary, reference: str) -> str:
+    words = f"{one.name} against {reference}: {one.compared} parameters compared"
+    if one.largest_sigmas:
+        name, size = one.largest_sigmas
+        words += f", {one.within} of {one.with_sigma} within two sigmas, most: {name} {size:+.1f} sigmas"
+    if one.largest_percent:
+        name, size = one.largest_percent
+        words += f"; largest in per cent: {name} {size:+.0f} %"
+    return words

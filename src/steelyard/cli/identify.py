@@ -1,0 +1,123 @@
+"""``steelyard identify``: recordings to parameters, errors on unseen motion and a verdict."""
+
+from __future__ import annotations
+
+import json as json_format
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ..files import write_aside
+from ..identify import SCHEMA, identify, settings_from_table, told, write_run
+from ..observe import AnyRecording
+from ..progress import Progress
+from ..recording import Recording
+from ..robot import load_robot
+from ..run import hashes_of, json_text, read_config
+from .identify_table import print_identification
+from .logs import read_streams, sound, streams_of
+from .output import ProgressBar
+
+CODE = {"good": 0, "fair": 0, "poor": 2}
+
+
+def run(
+    robot_name: str,
+    logs: Sequence[Path],
+    validate: Sequence[Path],
+    flags: dict[str, Any],
+    config: Path | None,
+    tables: tuple[Sequence[str], Sequence[str]],
+    root: Path | None,
+    keep_bad: bool,
+    out: Path | None,
+    json: bool,
+) -> int:
+    """Identify, print and save; return 2 for a poor verdict."""
+    table = read_config(config, "identify", SCHEMA) if config else {}
+    table.update({key: value for key, value in flags.items() if value is not None})
+    settings = settings_from_table(table)
+    robot = load_robot(robot_name)
+    training, unseen = _recordings(
+        robot, logs, validate or [Path(v) for v in table.get("validate", ())], config, tables, root
+    )
+    kept, left_out = sound(training, keep_bad)
+    timing = Timing()
+    found = identify(robot, kept, unseen, settings, payload=table.get("payload"), stage=timing.stage)
+    timing.finish()
+    inputs = {**hashes_of(Path(robot_name), config), **_hashes([*kept, *unseen])}
+    extra = {"left_out": left_out}
+    if out is None:
+        content = {**told(found), **extra}
+    else:
+        asked = {"robot": robot_name, "logs": [str(log) for log in logs], **_told_settings(table)}
+        content = write_run(out, "identify", asked, inputs, found, extra)
+        write_aside(out / "timing.json", json_format.dumps(timing.seconds, indent=2) + "\n")
+    if json:
+        print(json_text("identify", content))
+    else:
+        print_identification(found, left_out, out)
+    return CODE[found.verdict.grade]
+
+
+def _recordings(
+    robot: Any,
+    logs: Sequence[Path],
+    validate: Sequence[Path],
+    config: Path | None,
+    tables: tuple[Sequence[str], Sequence[str]],
+    root: Path | None,
+) -> tuple[list[AnyRecording], list[AnyRecording]]:
+    """Read what is to be fitted and what is to be judged by; files named for validation are not fitted too."""
+    training_tables, unseen_tables = tables
+    unseen = []
+    if validate or unseen_tables:
+        unseen = read_streams(streams_of(robot, validate, config, unseen_tables or training_tables, root))
+    streams = streams_of(robot, logs, config, training_tables, root)
+    if not logs and validate:
+        names = {path.name for path in validate}
+        streams = [s for s in streams if not {Path(table.path).name for table in s.plan.tables} & names]
+    return read_streams(streams), unseen
+
+
+def _hashes(recordings: Sequence[AnyRecording]) -> dict[str, str]:
+    found = {}
+    for recording in recordings:
+        sources = recording.sources if isinstance(recording, Recording) else (
+            recording.result.sources if recording.result else ()
+        )  # fmt: skip
+        found.update({source.path: source.sha256 for source in sources})
+    return found
+
+
+def _told_settings(table: dict[str, Any]) -> dict[str, Any]:
+    """Return settings that decide the result; the number of threads does not."""
+    told = {key: list(value) if isinstance(value, tuple) else value for key, value in table.items()}
+    told.pop("threads", None)
+    return told
+
+
+class Timing:
+    """A bar for each stage on stderr, and the seconds each took."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self._bar: ProgressBar | None = None
+        self._name, self._start = "", time.perf_counter()
+
+    def stage(self, name: str) -> Progress:
+        """End the stage before and begin one."""
+        self.finish()
+        self._name, self._start = name, time.perf_counter()
+        self._bar = ProgressBar(name)
+        return self._bar
+
+    def finish(self) -> None:
+        """End the stage at hand."""
+        if self._bar is not None:
+            self._bar.__exit__()
+            self._bar = None
+        if self._name:
+            self.seconds[self._name] = round(time.perf_counter() - self._start, 3)
+            self._name = ""

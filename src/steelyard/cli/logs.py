@@ -1,0 +1,85 @@
+"""Logs named on the command line: with a setup file or describing themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from ..errors import RecordingError
+from ..observe import AnyRecording
+from ..recording import Recording, RecordingStream, read_setup, stream_recordings
+from ..robot import Robot
+from .output import ProgressBar
+
+IN_MEMORY = 1_000_000_000
+"""Logs larger than this [bytes] are read in blocks, as often as they are needed."""
+
+
+def streams_of(
+    robot: Robot, logs: Sequence[Path], config: Path | None, tables: Sequence[str], root: Path | None
+) -> list[RecordingStream]:
+    """Return the recordings that logs and a setup file mean; the setup's own files if no log is named.
+
+    Raises:
+        RecordingError: If neither logs nor a setup are given.
+    """
+    if config is not None and _has_setup(config, tables):
+        folder = root if root or logs else config.parent
+        return [
+            stream
+            for table in tables
+            for stream in stream_recordings(robot, read_setup(config, table), list(logs) or None, root=folder)
+        ]
+    if not logs:
+        raise RecordingError("no log given; name one, or a configuration file that names some with --config")
+    return [stream for log in logs for stream in stream_recordings(robot, log if root is None else root / log)]
+
+
+def _has_setup(config: Path, tables: Sequence[str]) -> bool:
+    """Return whether a configuration file says what logs mean; one that only has settings does not."""
+    import tomllib
+
+    try:
+        document = tomllib.loads(config.read_text(encoding="utf-8"))
+    except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError):
+        return True  # whoever reads the setup says what is wrong with the file
+    return any(table in document for table in tables) or tuple(tables) != ("recording",)
+
+
+def read_streams(streams: Sequence[RecordingStream]) -> list[AnyRecording]:
+    """Read recordings into memory, those too large for it excepted."""
+    found: list[AnyRecording] = []
+    with ProgressBar("reading") as progress:
+        for done, stream in enumerate(streams):
+            progress(done, len(streams))
+            found.append(stream if stream.bytes_total > IN_MEMORY else stream.whole())
+    return found
+
+
+def sound(recordings: Sequence[AnyRecording], keep_bad: bool) -> tuple[list[AnyRecording], list[str]]:
+    """Return the recordings without bad findings, and a sentence for each that is left out.
+
+    Raises:
+        RecordingError: If none is left.
+    """
+    kept, left_out = [], []
+    for recording in recordings:
+        bad = [] if keep_bad or not isinstance(recording, Recording) else _bad(recording)
+        if bad:
+            name = (
+                recording.sources[0].path if isinstance(recording, Recording) and recording.sources else "a recording"
+            )
+            left_out.append(f"{name} is left out: {bad[0]}")
+        else:
+            kept.append(recording)
+    if recordings and not kept:
+        raise RecordingError(
+            f"no recording is left after the checks: {left_out[0]}; mend the log (steelyard check tells all), or "
+            "keep it "
+            "with --keep-bad"
+        )
+    return kept, left_out
+
+
+def _bad(recording: Recording) -> list[str]:
+    return [finding.text for finding in recording.findings if finding.severity == "bad"]

@@ -1,0 +1,49 @@
+"""``steelyard papers``: a paper's figures beside ours."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from ..papers import PaperResult, content, reproduce
+from ..run import json_text, write_result
+from .identify import Timing
+
+
+def run(paper: str, seeds: int | None, out: Path | None, json: bool) -> int:
+    """Reproduce a paper, print its claims and save them; return 2 if one does not hold."""
+    timing = Timing()
+    found = reproduce(paper, seeds=seeds, threads=os.cpu_count() or 1, stage=timing.stage)
+    timing.finish()
+    told = content(found)
+    if out is not None:
+        write_result(out, "papers", {"paper": found.paper, "seeds": seeds}, {}, told)
+    if json:
+        print(json_text("papers", told))
+    else:
+        _print(found, out)
+    return 0 if all(claim.holds for claim in found.claims) else 2
+
+
+def _print(found: PaperResult, out: Path | None) -> None:
+    console = Console(highlight=False)
+    console.print(f"[bold]{found.paper}[/bold]: {found.title}\n")
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in ("claim", "paper", "ours", "expected", ""):
+        table.add_column(heading, overflow="fold")
+    for claim in found.claims:
+        holds = "[green]holds[/green]" if claim.holds else "[red]does not hold[/red]"
+        table.add_row(claim.name, _cell(claim.paper), _cell(claim.ours), _cell(claim.expected), holds)
+    console.print(table)
+    remarks = dict.fromkeys(claim.remark for claim in found.claims if claim.remark)
+    for remark in (*remarks, *found.notes):
+        console.print(f"- {remark}")
+    if out is not None:
+        console.print(f"saved: {out / 'result.json'}, with {len(found.tables)} tables")
+
+
+def _cell(value: object) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else "" if value is None else str(value)

@@ -1,0 +1,60 @@
+"""Autoregressive noise: coefficients, stationarity, autocorrelation."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import signal
+
+LARGEST_REFLECTION = 0.995
+"""Noise more persistent than this cannot be told from a drift; it is held there."""
+
+
+def stationary(coefficients: np.ndarray) -> np.ndarray:
+    """Return the nearest coefficients (p,) of ``v[t] = sum_k a_k v[t-k] + e[t]`` with reflections of at most 0.995.
+
+    Down the Levinson recursion to the reflection coefficients, and up again from those held within bounds.
+    """
+    reflections = _reflections(np.asarray(coefficients, dtype=float))
+    held = np.clip(reflections, -LARGEST_REFLECTION, LARGEST_REFLECTION)
+    if np.array_equal(held, reflections):
+        return np.asarray(coefficients, dtype=float)
+    built = np.zeros(0)
+    for reflection in held:
+        built = np.concatenate([built - reflection * built[::-1], [reflection]])
+    return built
+
+
+def _reflections(coefficients: np.ndarray) -> np.ndarray:
+    found = np.zeros(len(coefficients))
+    current = coefficients.copy()
+    for order in range(len(coefficients), 0, -1):
+        last = current[-1]
+        found[order - 1] = last
+        # Beyond 1 the recursion has no meaning; what is below is judged as if at the bound.
+        bounded = np.clip(last, -LARGEST_REFLECTION, LARGEST_REFLECTION)
+        current = (current[:-1] + bounded * current[-2::-1]) / (1 - bounded**2) if order > 1 else current[:0]
+    return found
+
+
+def autocorrelation(coefficients: np.ndarray, lags: int) -> np.ndarray:
+    """Return the autocorrelation (lags + 1,) of the noise, from the Yule-Walker equations."""
+    order = len(coefficients)
+    if order == 0:
+        return np.eye(1, lags + 1)[0]
+    # Unknown r(0..p): r(k) - sum_j a_j r(|k-j|) = variance of e at k = 0, 0 elsewhere.
+    system = np.zeros((order + 1, order + 1))
+    full = np.concatenate([[1.0], -coefficients])
+    for k in range(order + 1):
+        for j in range(order + 1):
+            system[k, abs(k - j)] += full[j]
+    start = np.linalg.solve(system, np.eye(order + 1)[0])
+    if lags <= order:
+        return start[: lags + 1] / start[0]
+    state = signal.lfiltic([1.0], full, start[order:0:-1])
+    further = signal.lfilter([1.0], full, np.zeros(lags - order), zi=state)[0]
+    return np.concatenate([start, further]) / start[0]
+
+
+def innovation_share(coefficients: np.ndarray) -> float:
+    """Return the variance of e over that of v: what the past leaves unexplained."""
+    return float(np.prod(1 - _reflections(np.asarray(coefficients, dtype=float)) ** 2))

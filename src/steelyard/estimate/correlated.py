@@ -1,0 +1,118 @@
+"""Weighted least squares whose covariance knows that the noise is correlated.
+
+Generalised least squares trusts the noise model with the estimate itself. Where the residuals are not noise but what a
+model lacks (friction with memory, a spring, a wrong gain), that is too much trust: persistent residuals make it look at
+quick changes alone and give up what gravity says. Then the weighted estimate stands and only its covariance is that
+of the
+noise model: ``C = A^-1 (W^T S W) A^-1``, ``A = W^T W`` of the weighted rows, S the correlation of the noise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy import signal
+
+from ..observe import RowSource
+from .autoregression import autocorrelation
+from .gls import decimator_correlation
+from .lag_products import lag_products
+from .noise import NoiseModel, noise_model
+from .record import Estimate
+from .restricted_likelihood import fit_noise_around
+
+TRUSTED = 1.1
+"""Generalised least squares may fit worse than weighted by this factor; more is no noise but what the model lacks."""
+
+_LONGEST = 2000
+_DIED_OUT = 1e-3
+
+
+@dataclass(frozen=True, eq=False)
+class CorrelatedFit:
+    """A weighted estimate with the covariance of a noise model.
+
+    Attributes:
+        estimate: The same values, with sigmas for correlated noise.
+        noise: The noise model of its residuals.
+    """
+
+    estimate: Estimate
+    noise: NoiseModel
+
+
+def misfit(plain: Estimate, other: Estimate) -> float:
+    """Return how much larger the weighted residuals of another estimate are than those of the weighted one."""
+    return float(np.sqrt(plain.system.squares_at(other.full_values(plain.columns)) / plain.system.squares))
+
+
+def with_correlated_noise(sources: Sequence[RowSource], plain: Estimate) -> CorrelatedFit:
+    """Return a weighted estimate with the covariance that the correlation of its residuals gives it.
+
+    Args:
+        sources: The rows of all recordings.
+        plain: The weighted estimate.
+    """
+    scale = plain.system.scale
+    correlation = decimator_correlation(sources[0])
+    cells = lag_products(sources, plain.columns, correlation, scale)
+    fit = fit_noise_around(cells, plain.values * scale, plain.system.inverse * scale[:, None] * scale)
+    noise = noise_model(fit, correlation)
+    meat, effective = np.zeros_like(plain.covariance), 0.0
+    for source in sources:
+        part, rows = _meat(source, plain, noise)
+        meat += part
+        effective += rows
+    bread = plain.system.inverse
+    covariance = bread @ meat @ bread
+    freedom = np.full(len(plain.columns), max(effective - len(plain.columns), 3.0))
+    return CorrelatedFit(replace(plain, covariance=covariance, covariance_kind="model", freedom=freedom), noise)
+
+
+def _meat(source: RowSource, plain: Estimate, noise: NoiseModel) -> tuple[np.ndarray, float]:
+    """Return ``W^T S W`` (c, c) of one recording's weighted rows, and how many independent rows they are worth."""
+    place = {name: k for k, name in enumerate(plain.columns)}
+    meat, effective = np.zeros_like(plain.covariance), 0.0
+    kernels = [_kernel(noise, equation) for equation in source.equations.kinds_joints]
+    states: list[np.ndarray | None] = [None] * len(kernels)
+    ends = [(-1, -1)] * len(kernels)
+    cells = [(source.label, *equation) for equation in source.equations.kinds_joints]
+    known = [e for e, cell in enumerate(cells) if cell in noise.deviations]
+    for block in source:
+        for e in known:
+            names, cell = source.equations.columns[e], cells[e]
+            kept = [k for k, name in enumerate(names) if name in place]
+            index = [place[names[k]] for k in kept]
+            size = noise.deviations[cell] / plain.deviations[cell] ** 2
+            for first, rows in block.runs(e):
+                at = (block.segment, block.first + first)
+                if at != ends[e]:
+                    states[e] = np.zeros((len(kernels[e]) - 1, len(kept)))
+                ends[e] = (at[0], at[1] + len(rows))
+                weighted = rows[:, kept] * size
+                smooth, states[e] = signal.lfilter(kernels[e], [1.0], weighted, axis=0, zi=states[e])
+                half = weighted.T @ smooth
+                meat[np.ix_(index, index)] += half + half.T
+                effective += len(rows) * min(1.0, float(kernels[e][0] / kernels[e].sum()))
+    return meat, effective
+
+
+def _kernel(noise: NoiseModel, equation: tuple[str, str]) -> np.ndarray:
+    """Return the covariance of a row's noise with later ones, that of v being 1, until it has died out; half at lag 0.
+
+    The spectrum is that of the autoregression times that of the decimator, so their covariances are convolved.
+    """
+    if equation not in noise.coefficients:
+        return np.array([0.5, 0.0])
+    persistent = autocorrelation(noise.coefficients[equation], _LONGEST)
+    both = np.concatenate([noise.correlation[:0:-1], noise.correlation])
+    mirrored = np.concatenate([persistent[:0:-1], persistent])
+    total = signal.fftconvolve(mirrored, both)
+    middle = len(total) // 2
+    lags = total[middle : middle + _LONGEST + 1]
+    alive = np.flatnonzero(np.abs(lags) > _DIED_OUT * lags[0])
+    kernel = lags[: max(int(alive[-1]) + 1, 2)].copy()
+    kernel[0] /= 2
+    return kernel

@@ -1,0 +1,192 @@
+"""The noise of every equation: the decimator's own correlation, an autoregression, and a size for each recording.
+
+Rows are first freed of the decimator's correlation, which is known. What is left of the noise is taken as
+``v[t] = sum_k a_k v[t-k] + e[t]``, with coefficients of each equation (torque kind and joint) and a variance of e for
+each recording. Both are fitted by restricted likelihood: the likelihood of what the parameters cannot explain, so that
+fitting many parameters does not make the noise look small. With the parameters x as missing data (flat prior), the EM
+steps are closed:
+
+* expectation: x given the noise model has mean ``x`` and covariance ``A^-1``, ``A = sum_e W_e^T W_e / s_e^2`` of the
+  whitened rows; ``E_e[k, l] = sum_t E(r[t-k] r[t-l])`` follows from the lag products of the rows;
+* maximisation: ``a`` solves the normal equations of ``sum E_e / s_e^2``, ``s_e^2 = a^T E_e a / n_e``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..errors import EstimateError
+from .autoregression import stationary
+from .lag_products import HIGHEST_ORDER, CellProducts, Equation
+from .system import Cell
+
+ROWS_PER_ORDER = 15
+"""At least so many rows for each order tried."""
+
+_MOST_STEPS = 200
+_SETTLED = 1e-6
+_TINY = 1e-300
+
+
+@dataclass
+class NoiseFit:
+    """A fit, while it is iterated and when it has settled.
+
+    Attributes:
+        cells: Lag products of every cell, columns scaled.
+        orders: Order of every equation's autoregression.
+        filters: ``(1, -a_1, ... -a_p, 0 ...)`` (L + 1,) of every equation.
+        variances: Variance of e of every cell.
+        mean: Parameters given this noise (size,), for scaled columns.
+        covariance: Their covariance (size, size), for scaled columns.
+        expected: ``E[k, l]`` (L + 1, L + 1) of every cell.
+        steps: Steps taken.
+    """
+
+    cells: tuple[CellProducts, ...]
+    orders: Mapping[Equation, int]
+    filters: dict[Equation, np.ndarray]
+    variances: dict[Cell, float]
+    mean: np.ndarray
+    covariance: np.ndarray
+    expected: dict[Cell, np.ndarray]
+    steps: int = 0
+
+    def cells_of(self, equation: Equation) -> list[CellProducts]:
+        """Return the cells of an equation, one for each recording."""
+        return [cell for cell in self.cells if cell.equation == equation]
+
+    def normal_matrix(self, equation: Equation) -> np.ndarray:
+        """Return ``sum E / variance`` (L + 1, L + 1) over the recordings: its inner part is the information on a."""
+        return np.sum(
+            [self.expected[cell.cell] / self.variances[cell.cell] for cell in self.cells_of(equation)], axis=0
+        )
+
+    def effective_rows(self, equation: Equation) -> float:
+        """Return the rows of an equation less what the parameters take of them, ``n - tr(A^-1 W^T W / s^2)``."""
+        taken = 0.0
+        for cell in self.cells_of(equation):
+            filter_ = self.filters[equation]
+            information = cell.gram(np.outer(filter_, filter_))[:-1, :-1] / self.variances[cell.cell]
+            taken += cell.count - float(np.sum(self.covariance[cell.place] * information))
+        return max(taken, 1.0)
+
+
+def fit_noise(cells: Sequence[CellProducts], size: int) -> NoiseFit:
+    """Fit the noise by restricted likelihood; the order of every equation is chosen by BIC.
+
+    Args:
+        cells: Lag products of all cells.
+        size: Number of unknowns.
+
+    Raises:
+        EstimateError: If there are no rows, or they do not excite all unknowns.
+    """
+    used = _used(cells)
+    highest = _highest_orders(used)
+    fit = _start(used, size, highest)
+    _iterate(fit)
+    orders = {equation: _best_order(fit, equation) for equation in highest}
+    if orders != highest:
+        fit.orders = orders
+        fit.filters = _white(fit)
+        _iterate(fit)
+    return fit
+
+
+def fit_noise_around(cells: Sequence[CellProducts], mean: np.ndarray, covariance: np.ndarray) -> NoiseFit:
+    """Fit the noise with the parameters held: for an estimate that the noise model must not move.
+
+    Args:
+        cells: Lag products of all cells.
+        mean: The parameters (size,), for scaled columns.
+        covariance: Their covariance (size, size), for scaled columns, which keeps the noise from looking small.
+    """
+    fit = NoiseFit(_used(cells), {}, {}, {}, mean, covariance, {})
+    fit.expected = {cell.cell: cell.expected(mean, covariance) for cell in fit.cells}
+    fit.variances = {cell.cell: max(float(fit.expected[cell.cell][0, 0]) / cell.count, _TINY) for cell in fit.cells}
+    fit.orders = _highest_orders(fit.cells)
+    fit.filters = _white(fit)
+    fit.orders = {equation: _best_order(fit, equation) for equation in fit.orders}
+    for fit.steps in range(1, 4):  # variances and coefficients depend on each other where recordings differ
+        _maximise(fit)
+    return fit
+
+
+def _used(cells: Sequence[CellProducts]) -> tuple[CellProducts, ...]:
+    used = tuple(cell for cell in cells if cell.count > 0)
+    if not used:
+        raise EstimateError("no run of rows is long enough to tell the noise; record longer or decimate less")
+    return used
+
+
+def _highest_orders(cells: Sequence[CellProducts]) -> dict[Equation, int]:
+    equations = dict.fromkeys(cell.equation for cell in cells)
+    rows = {equation: sum(c.count for c in cells if c.equation == equation) for equation in equations}
+    return {equation: min(HIGHEST_ORDER, rows[equation] // ROWS_PER_ORDER) for equation in equations}
+
+
+def _start(cells: tuple[CellProducts, ...], size: int, orders: Mapping[Equation, int]) -> NoiseFit:
+    variances = {cell.cell: max(float(cell.products[0, -1]) / cell.count, _TINY) for cell in cells}
+    fit = NoiseFit(cells, orders, {}, variances, np.zeros(size), np.zeros((size, size)), {})
+    fit.filters = _white(fit)
+    _expect(fit)
+    return fit
+
+
+def _white(fit: NoiseFit) -> dict[Equation, np.ndarray]:
+    return {equation: np.eye(1, fit.cells[0].lags)[0] for equation in fit.orders}
+
+
+def _iterate(fit: NoiseFit) -> None:
+    """Repeat both steps until nothing moves; the expectation is at hand before and after."""
+    before = np.array([])
+    for fit.steps in range(1, _MOST_STEPS + 1):
+        _maximise(fit)
+        _expect(fit)
+        now = np.concatenate([*fit.filters.values(), np.log(list(fit.variances.values()))])
+        if len(before) and np.abs(now - before).max() < _SETTLED:
+            break
+        before = now
+
+
+def _expect(fit: NoiseFit) -> None:
+    information, moment = np.zeros_like(fit.covariance), np.zeros_like(fit.mean)
+    for cell in fit.cells:
+        gram = cell.gram(np.outer(*[fit.filters[cell.equation]] * 2)) / fit.variances[cell.cell]
+        information[cell.place] += gram[:-1, :-1]
+        moment[cell.index] += gram[:-1, -1]
+    try:
+        fit.covariance = np.linalg.inv(information)
+    except np.linalg.LinAlgError:
+        raise EstimateError("the equations are singular: these recordings do not excite all parameters") from None
+    fit.mean = fit.covariance @ moment
+    fit.expected = {cell.cell: cell.expected(fit.mean, fit.covariance) for cell in fit.cells}
+
+
+def _maximise(fit: NoiseFit) -> None:
+    for equation, order in fit.orders.items():
+        if order:
+            normal = fit.normal_matrix(equation)
+            found = stationary(np.linalg.solve(normal[1 : order + 1, 1 : order + 1], normal[1 : order + 1, 0]))
+            fit.filters[equation][1 : order + 1] = -found
+        filter_ = fit.filters[equation]
+        for cell in fit.cells_of(equation):
+            fit.variances[cell.cell] = max(float(filter_ @ fit.expected[cell.cell] @ filter_) / cell.count, _TINY)
+
+
+def _best_order(fit: NoiseFit, equation: Equation) -> int:
+    """Return the order with the smallest ``n log(variance of e) + order log n`` (BIC).
+
+    n counts what the parameters leave of the rows: the rest of the expected moments is what the model itself expects.
+    """
+    normal, rows = fit.normal_matrix(equation), fit.effective_rows(equation)
+    criteria = []
+    for order in range(min(fit.orders[equation], int(rows / ROWS_PER_ORDER)) + 1):
+        inner, outer = normal[1 : order + 1, 1 : order + 1], normal[1 : order + 1, 0]
+        left = normal[0, 0] - (outer @ np.linalg.solve(inner, outer) if order else 0.0)
+        criteria.append(rows * np.log(left) + order * np.log(rows))
+    return int(np.argmin(criteria))

@@ -1,0 +1,22 @@
+"""The product's main job: recordings to parameters, with a verdict."""
+
+from .fitting import Fit as Fit
+from .identification import Condition as Condition
+from .identification import Identification as Identification
+from .identification import Trained as Trained
+from .payload import PayloadFound as PayloadFound
+from .payload import identify_payload as identify_payload
+from .payload_body import PayloadBody as PayloadBody
+from .payload_body import payload_body as payload_body
+from .pipeline import identify as identify
+from .run_files import SavedRun as SavedRun
+from .run_files import read_result as read_result
+from .run_files import read_run as read_run
+from .run_files import write_run as write_run
+from .settings import METHODS as METHODS
+from .settings import SCHEMA as SCHEMA
+from .settings import Settings as Settings
+from .settings import settings_from_table as settings_from_table
+from .told import plain as plain
+from .told import told as told
+from .told import told_payload as told_payload

@@ -1,0 +1,116 @@
+"""What an identification has found, all of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..estimate import Estimate
+from ..judge import Bias, Evaluation, JointTests, Reduction, Repeatability, Verdict
+from ..model import BaseParameter
+from ..observe import Equations, SettledPreparation
+from .fitting import Fit
+from .payload_body import PayloadBody
+from .settings import Settings
+
+
+@dataclass(frozen=True)
+class Condition:
+    """Condition numbers of W: as it is, with columns at unit length, with rows weighted by their noise (P1.4)."""
+
+    raw: float
+    normalised: float
+    weighted: float
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A recording that was fitted.
+
+    Attributes:
+        label: Its label.
+        files: Its files and their SHA-256.
+        payload: Name of the payload it carries, None if none.
+        samples: Samples used.
+        masked: Part of the samples left out near standstill, of the joint where most were.
+        notes: What was done to it.
+    """
+
+    label: str
+    files: tuple[tuple[str, str], ...]
+    payload: str | None
+    samples: int
+    masked: float
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Identification:
+    """An identified arm.
+
+    Attributes:
+        settings: What was chosen.
+        equations: Model, base parameters and rows.
+        settled: Filters and decimation, with their reasons.
+        fit: Estimate of all base parameters, its factors and noise model.
+        reduction: Essential parameters.
+        condition: Condition numbers.
+        training: The recordings that were fitted.
+        held_out: Part of each recording that was held out, 0 if unseen recordings were given.
+        fit_error: Errors on the recordings fitted, with the essential parameters.
+        unseen_error: Errors on unseen recordings, with the essential parameters.
+        unseen_error_of_all: The same with all base parameters.
+        tests: Residual tests of every equation.
+        repeatability: Recordings fitted alone against all of them; None for a single one.
+        bias: Bias by position errors and filter; None if it was not asked for.
+        payload: The payload's body, if one was carried and can be told.
+        verdict: May you believe it.
+        notes: What a reader should know besides.
+    """
+
+    settings: Settings
+    equations: Equations
+    settled: SettledPreparation
+    fit: Fit
+    reduction: Reduction
+    condition: Condition
+    training: tuple[Trained, ...]
+    held_out: float
+    fit_error: Evaluation
+    unseen_error: Evaluation
+    unseen_error_of_all: Evaluation
+    tests: tuple[JointTests, ...]
+    repeatability: Repeatability | None
+    bias: Bias | None
+    payload: PayloadBody | None
+    verdict: Verdict
+    notes: tuple[str, ...]
+
+    @property
+    def estimate(self) -> Estimate:
+        """All base parameters that the data excite."""
+        return self.fit.estimate
+
+    @property
+    def essential(self) -> Estimate:
+        """The essential parameters, refitted; their intervals are after selection."""
+        return self.reduction.estimate
+
+    def base_parameter(self, column: str) -> BaseParameter:
+        """Return the base parameter of a column."""
+        return next(base for base in self.equations.base.base if base.kept == column)
+
+    def values(self) -> dict[str, float]:
+        """Return the value of every base parameter by its base name, from the estimate of all of them."""
+        return {
+            self.base_parameter(name).name: float(value)
+            for name, value in zip(self.estimate.columns, self.estimate.values, strict=True)
+        }
+
+    def sigmas(self) -> dict[str, float]:
+        """Return the standard deviation of every base parameter by its base name."""
+        return {
+            self.base_parameter(name).name: float(value)
+            for name, value in zip(self.estimate.columns, np.asarray(self.estimate.sigma), strict=True)
+        }

@@ -1,0 +1,148 @@
+"""Which recordings train and which are unseen, under which labels; what cannot be used is refused here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..errors import EstimateError
+from ..model import Model, build_model
+from ..observe import AnyRecording, hashes_of, part_of, template_of
+from ..recording import Recording
+from ..robot import Robot
+from ..run import hashes_of as file_hashes
+from .settings import Settings
+
+
+@dataclass(frozen=True, eq=False)
+class Inputs:
+    """Recordings by their role.
+
+    Attributes:
+        training: Recordings to fit, with their labels.
+        unseen: Recordings to judge by, with their labels.
+        held_out: Part of every recording that was held out because no validation was given; 0 if one was.
+    """
+
+    training: tuple[tuple[str, AnyRecording], ...]
+    unseen: tuple[tuple[str, AnyRecording], ...]
+    held_out: float = 0.0
+
+
+def inputs_of(recordings: Sequence[AnyRecording], validation: Sequence[AnyRecording], settings: Settings) -> Inputs:
+    """Return training and unseen recordings; without validation the last part of each recording is held out.
+
+    Raises:
+        EstimateError: If there is no recording, or a validation recording is one of those trained on.
+    """
+    if not recordings:
+        raise EstimateError("no recording is left to identify from; give at least one log that passed its checks")
+    labels = labels_of([*recordings, *validation])
+    training = tuple(zip(labels, recordings, strict=False))
+    unseen = tuple(zip(labels[len(recordings) :], validation, strict=True))
+    if unseen:
+        _check_unseen(training, unseen)
+        return Inputs(training, unseen)
+    return _held_out(training, settings.hold_out)
+
+
+def _held_out(given: tuple[tuple[str, AnyRecording], ...], part: float) -> Inputs:
+    training, unseen = [], []
+    for label, recording in given:
+        if not isinstance(recording, Recording):
+            raise EstimateError(
+                f"recording '{label}' is read as a stream, of which no part can be held out; give one to validate with"
+            )
+        last = round(recording.samples * (1 - part))
+        training.append((label, part_of(recording, 0, last)))
+        unseen.append((f"{label} (held out)", part_of(recording, last, recording.samples)))
+    return Inputs(tuple(training), tuple(unseen), part)
+
+
+def labels_of(recordings: Sequence[AnyRecording]) -> list[str]:
+    """Return a label for each recording: its file's name, numbered where two share one."""
+    names = []
+    for number, recording in enumerate(recordings, 1):
+        sources = template_of(recording).sources
+        names.append(Path(sources[0].path).stem if sources and sources[0].path else f"recording {number}")
+    repeated = {name for name in names if names.count(name) > 1}
+    return [f"{name} ({number})" if name in repeated else name for number, name in enumerate(names, 1)]
+
+
+def _check_unseen(training: tuple[tuple[str, AnyRecording], ...], unseen: tuple[tuple[str, AnyRecording], ...]) -> None:
+    known = {digest: label for label, recording in training for digest in _digests(recording)}
+    for label, recording in unseen:
+        for digest in _digests(recording):
+            if digest in known:
+                raise EstimateError(
+                    f"validation recording '{label}' is the same data as '{known[digest]}' (SHA-256 {digest[:12]}...): "
+                    "errors on it would say nothing; give a recording that was not used to fit"
+                )
+
+
+def _digests(recording: AnyRecording) -> tuple[str, ...]:
+    """Return the SHA-256 of a recording's files, of those of a stream before it is read too."""
+    if isinstance(recording, Recording):
+        return hashes_of(recording)
+    return tuple(file_hashes(*(Path(table.path) for table in recording.plan.tables if table.on_disk)).values())
+
+
+def model_of(robot: Robot, inputs: Inputs, settings: Settings, payload: str | None = None) -> Model:
+    """Return the model: payload columns as the recordings carry one, torques as far as they are recorded.
+
+    Args:
+        robot: The arm.
+        inputs: The recordings.
+        settings: The choices.
+        payload: ``none``, ``loaded`` or ``paired``; None: as the recordings say.
+
+    Raises:
+        EstimateError: If a payload is asked for that no recording carries, or two different ones are carried.
+    """
+    templates = [template_of(recording) for _, recording in inputs.training]
+    carried = [template.payload for template in templates]
+    names = sorted({name for name in carried if name is not None})
+    if len(names) > 1:
+        raise EstimateError(f"recordings carry different payloads ({', '.join(names)}); identify one payload at a time")
+    found = "none" if not names else "loaded" if all(carried) else "paired"
+    if payload not in (None, "none") and not names:
+        raise EstimateError(
+            f"payload '{payload}' is asked for, but no recording says that it carries one; declare it in the log's "
+            "setup "
+            'with payload = "name", or leave --payload away'
+        )
+    _check_payload_of_unseen(inputs, names)
+    measured = settings.measured or _measured(robot, templates)
+    return build_model(robot, settings.effects, measured, payload or _payload_of(found, measured), settings.sign_width)
+
+
+def _check_payload_of_unseen(inputs: Inputs, known: list[str]) -> None:
+    for label, recording in inputs.unseen:
+        payload = template_of(recording).payload
+        if payload is not None and payload not in known:
+            carried = f"'{known[0]}'" if known else "none"
+            raise EstimateError(
+                f"validation recording '{label}' carries payload '{payload}', the recordings to fit carry {carried}: "
+                "its "
+                "torques could not be predicted; validate with the same payload, or none"
+            )
+
+
+def _payload_of(found: str, measured: str) -> str:
+    """Return the payload of the model: the difference of motor and joint torques does not feel one."""
+    return "none" if measured == "difference" else found
+
+
+def _measured(robot: Robot, templates: Sequence[Recording]) -> str:
+    """Return the robot's measured torques, less those that the recordings lack."""
+    kinds = [{channel.kind for channel in template.torques} for template in templates]
+    motor = all(there & {"motor_torque", "motor_current"} for there in kinds)
+    joint = all("joint_torque" in there for there in kinds)
+    if robot.defaults.measured == "both" and motor != joint:
+        return "motor" if motor else "joint"
+    if robot.defaults.measured == "motor" and joint and not motor:
+        return "joint"
+    if robot.defaults.measured == "joint" and motor and not joint:
+        return "motor"
+    return robot.defaults.measured

@@ -1,0 +1,172 @@
+"""From recordings to verdict: the product's main job, on one screen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from ..errors import EstimateError
+from ..estimate import Estimate
+from ..judge import (
+    Bias,
+    Evaluation,
+    JointTests,
+    combined,
+    estimate_bias,
+    evaluate,
+    joint_tests,
+    reduce_parameters,
+    repeatability,
+    residual_runs,
+)
+from ..observe import AnyRecording, Equations, RowSource, SettledPreparation, equations_of, row_source, settle
+from ..progress import Progress, silent
+from ..recording import Recording
+from ..robot import Robot
+from .fitting import Fit, column_name, fit_sources
+from .identification import Condition, Identification, Trained
+from .inputs import Inputs, inputs_of, model_of
+from .payload_body import payload_body
+from .reasons import cautions_of, judged, notes_of
+from .settings import Settings
+
+Stage = Callable[[str], Progress]
+"""Called with the name of what begins; returns where to tell how far it is."""
+
+
+def quietly(stage: str) -> Progress:
+    """Tell nobody which stage begins."""
+    del stage
+    return silent
+
+
+def identify(
+    robot: Robot,
+    recordings: Sequence[AnyRecording],
+    validation: Sequence[AnyRecording] = (),
+    settings: Settings | None = None,
+    *,
+    payload: str | None = None,
+    stage: Stage = quietly,
+) -> Identification:
+    """Identify an arm from recordings, and say how far the result can be trusted.
+
+    Args:
+        robot: The arm.
+        recordings: Recordings to fit; those with a payload say so.
+        validation: Recordings to judge by; without any, the last part of each recording is held out.
+        settings: Choices; the defaults if not given.
+        payload: ``none``, ``loaded`` or ``paired``; None: as the recordings say.
+        stage: Told which stage begins; gives where to tell how far it is.
+
+    Raises:
+        SteelyardError: If something in the way can be mended; the message says how.
+    """
+    settings = settings or Settings()
+    inputs = inputs_of(recordings, validation, settings)
+    model = model_of(robot, inputs, settings, payload)
+    equations = equations_of(model)
+    settled = settle(settings.preparation, [recording for _, recording in inputs.training])
+    sources = _sources(inputs.training, equations, settled)
+    unseen = _sources(inputs.unseen, equations, settled)
+    fit = fit_sources(sources, equations, settings, stage("reducing"))
+    protected = [column_name(equations, name) for name in settings.protected]
+    reduction = reduce_parameters(fit.estimate, settings.reduction, protected)
+    fitted = _error(sources, reduction.estimate, fit, settings, stage("judging the fit"))
+    unseen_error = _error(unseen, reduction.estimate, fit, settings, stage("judging unseen motion"))
+    of_all = _error(unseen, fit.estimate, fit, settings, silent)
+    tests = _tests(sources, reduction.estimate, fit)
+    weights = {cell: 1 / deviation for cell, deviation in fit.estimate.deviations.items()}
+    repeated = repeatability(fit.used, fit.estimate, weights)
+    bias = _bias(inputs, sources, fit, settings, stage("looking for bias"))
+    condition = _condition(fit)
+    body = payload_body(fit.estimate)
+    verdict = judged(
+        settings.thresholds, equations, fitted, unseen_error, condition, reduction, tests, repeated,
+        cautions_of(inputs, equations, fit, reduction, fitted, unseen_error, bias, body),
+    )  # fmt: skip
+    return Identification(
+        settings, equations, settled, fit, reduction, condition, _trained(inputs, sources), inputs.held_out, fitted,
+        unseen_error, of_all, tests, repeated, bias, body, verdict, notes_of(settled, sources),
+    )  # fmt: skip
+
+
+def _sources(
+    recordings: Sequence[tuple[str, AnyRecording]], equations: Equations, settled: SettledPreparation
+) -> list[RowSource]:
+    return [row_source(recording, equations, settled, label) for label, recording in recordings]
+
+
+def _error(
+    sources: Sequence[RowSource], estimate: Estimate, fit: Fit, settings: Settings, progress: Progress
+) -> Evaluation:
+    found = []
+    for done, source in enumerate(sources, 1):
+        found.append(evaluate(source, estimate, fit.noise, settings.evaluation_cutoff))
+        progress(done, len(sources))
+    return combined(found)
+
+
+def _tests(sources: Sequence[RowSource], estimate: Estimate, fit: Fit) -> tuple[JointTests, ...]:
+    """Test the residuals of every equation over all recordings, the noise of each taken at its own size."""
+    equations = sources[0].equations
+    per_source = [residual_runs(source, estimate) for source in sources]
+    found = []
+    for e, (kind, joint) in enumerate(equations.kinds_joints):
+        residuals, whitened, signals = [], [], {}
+        for source, of_source in zip(sources, per_source, strict=True):
+            deviation = fit.noise.deviations.get((source.label, kind, joint))
+            if deviation is None:
+                continue
+            residuals += of_source[e].residual
+            whitened += _whitened(fit, source, e, of_source[e].residual, deviation)
+            for name, runs in of_source[e].signals.items():
+                signals.setdefault(name, []).extend(runs)
+        if not residuals:
+            raise EstimateError(f"joint '{joint}' ({kind} torque) has no usable rows; does it move at all?")
+        size = float(np.sqrt(np.mean(np.concatenate(residuals) ** 2)))
+        prismatic = equations.model.robot.joint(joint).kind == "prismatic"
+        complete = {name: runs for name, runs in signals.items() if len(runs) == len(residuals)}
+        found.append(joint_tests((kind, joint), residuals, whitened, complete, fit.noise, size, prismatic=prismatic))
+    return tuple(found)
+
+
+def _whitened(
+    fit: Fit, source: RowSource, e: int, residuals: Sequence[np.ndarray], deviation: float
+) -> list[np.ndarray]:
+    whitener = fit.noise.whitening(source, e)
+    found = []
+    for run in residuals:
+        whitener.restart()
+        found.append(whitener.push(run[:, None])[:, 0] / deviation)
+    return found
+
+
+def _bias(
+    inputs: Inputs, sources: Sequence[RowSource], fit: Fit, settings: Settings, progress: Progress
+) -> Bias | None:
+    recordings = [recording for _, recording in inputs.training if isinstance(recording, Recording)]
+    if settings.bias_repeats < 1 or len(recordings) < len(inputs.training):
+        return None
+    return estimate_bias(
+        recordings, sources, fit.estimate, fit.whitening, settings.bias_repeats, settings.seed, progress
+    )
+
+
+def _condition(fit: Fit) -> Condition:
+    return Condition(fit.raw.condition, fit.raw.normalised_condition, fit.estimate.system.condition)
+
+
+def _trained(inputs: Inputs, sources: Sequence[RowSource]) -> tuple[Trained, ...]:
+    return tuple(
+        Trained(
+            label=label,
+            files=tuple((file.path, file.sha256) for file in getattr(recording, "sources", ())),
+            payload=source.payload,
+            samples=source.samples,
+            masked=float(source.masked.max(initial=0.0)),
+            notes=source.notes,
+        )
+        for (label, recording), source in zip(inputs.training, sources, strict=True)
+    )

@@ -1,0 +1,236 @@
+"""What the verdict is told: the figures of its rows, and cautions in plain words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ..judge import (
+    Bias,
+    Evaluation,
+    Evidence,
+    JointError,
+    JointTests,
+    Reason,
+    Reduction,
+    Repeatability,
+    Thresholds,
+    Verdict,
+    faster_joints,
+    judge,
+)
+from ..observe import Equations, RowSource, SettledPreparation
+from .fitting import Fit
+from .identification import Condition
+from .inputs import Inputs
+from .payload_body import COLUMNS, PayloadBody
+
+_MOST_PATTERNS = 3
+
+
+def judged(
+    thresholds: Thresholds,
+    equations: Equations,
+    fitted: Evaluation,
+    unseen: Evaluation,
+    condition: Condition,
+    reduction: Reduction,
+    tests: Sequence[JointTests],
+    repeated: Repeatability | None,
+    cautions: Sequence[Reason],
+) -> Verdict:
+    """Return the verdict; patterns in the residuals follow its reasons."""
+    names = {base.kept: base.name for base in equations.base.base}
+    essential = reduction.estimate
+    relative = {names[c]: float(r) for c, r in zip(essential.columns, essential.relative_sigma, strict=True)}
+    evidence = Evidence(
+        fit_percent=fitted.relative_percent,
+        unseen_percent=unseen.relative_percent,
+        condition=condition.normalised,
+        relative_sigmas=relative,
+        correlation=[test.correlation for test in tests],
+        spread=None if repeated is None else repeated.spread,
+        noise_ratio=unseen.noise_ratio,
+        unseen_joints={_called(error): error.relative_percent for error in unseen.joints},
+        spread_names=("", "") if repeated is None else (names[repeated.worst_column], repeated.worst_recording),
+    )
+    return judge(evidence, thresholds, [*_pattern_reasons(tests), *cautions])
+
+
+def _called(error: JointError) -> str:
+    return f"{error.joint} ({error.kind})"
+
+
+def _pattern_reasons(tests: Sequence[JointTests]) -> list[Reason]:
+    patterns = [pattern for test in tests for pattern in test.patterns]
+    strongest = sorted(patterns, key=lambda pattern: -pattern.share_explained)[:_MOST_PATTERNS]
+    return [Reason(pattern.text, pattern.remedy, "residuals") for pattern in strongest]
+
+
+def cautions_of(
+    inputs: Inputs,
+    equations: Equations,
+    fit: Fit,
+    reduction: Reduction,
+    fitted: Evaluation,
+    unseen: Evaluation,
+    bias: Bias | None,
+    body: PayloadBody | None,
+) -> list[Reason]:
+    """Return what a reader must know that no row of the verdict says."""
+    found = [
+        *_held_out(inputs),
+        *_distrusted(fit),
+        *_dropped(fit),
+        *_payload(equations, fit, body),
+        *_biased(equations, bias),
+    ]
+    faster = faster_joints(fitted, unseen)
+    if faster:
+        found.append(
+            Reason(
+                f"the unseen motion is faster than the training on {', '.join(faster)}: friction is extrapolated there",
+                "train on motion as fast as the motion you want to predict",
+                "validation",
+            )
+        )
+    if reduction.steps:
+        found.append(
+            Reason(
+                f"{len(reduction.steps)} parameters were left out because these data do not need them: intervals of "
+                "the "
+                "essential ones are after selection and somewhat too narrow",
+                "use the intervals of all base parameters where coverage matters",
+                "selection",
+            )
+        )
+    return found
+
+
+def _held_out(inputs: Inputs) -> list[Reason]:
+    if not inputs.held_out:
+        return []
+    return [
+        Reason(
+            f"no validation recording was given: the last {100 * inputs.held_out:.0f} % of each recording were held "
+            "out, "
+            "of the same day and the same kind of motion",
+            "record another motion and give it with --validate",
+            "validation",
+        )
+    ]
+
+
+def _distrusted(fit: Fit) -> list[Reason]:
+    if not fit.distrust:
+        return []
+    return [
+        Reason(
+            f"the residuals are not noise alone: generalised least squares fits {fit.distrust:.2g} times worse than "
+            "weighted, which was used instead, with the covariance of correlated noise",
+            "add the effects that the residuals ask for; sigmas hold for noise, not for what a model lacks",
+            "method",
+        )
+    ]
+
+
+def _dropped(fit: Fit) -> list[Reason]:
+    names = fit.raw.dropped
+    if not names:
+        return []
+    return [
+        Reason(
+            f"these recordings cannot tell {', '.join(names)} from other parameters: their columns depend on the "
+            "others; "
+            "they were left out",
+            "move all joints, together and at several speeds and postures",
+            "condition",
+        )
+    ]
+
+
+def _payload(equations: Equations, fit: Fit, body: PayloadBody | None) -> list[Reason]:
+    if equations.model.payload == "loaded":
+        return [
+            Reason(
+                "all recordings carry the payload: its mass and moments cannot be told from those of the last "
+                "links, and "
+                "are contained in them",
+                "record the same arm without the payload too; two data sets separate it",
+                "payload",
+            )
+        ]
+    if equations.model.payload != "paired":
+        return []
+    missing = [name for name in COLUMNS if name in equations.names and name not in fit.estimate.columns]
+    if body is None or missing:
+        return [
+            Reason(
+                f"the payload cannot be told in full: {', '.join(missing)} have no effect of their own in these "
+                "recordings",
+                "move the payload's joints about all axes in the loaded recording",
+                "payload",
+            )
+        ]
+    mass, sigma = body.mass
+    if abs(mass) < 3 * sigma:
+        return [
+            Reason(
+                f"a payload is declared, but its mass comes out as {mass:.3g} +- {sigma:.2g} kg: none is seen",
+                "check that the right recordings are declared as loaded",
+                "payload",
+            )
+        ]
+    return []
+
+
+def _biased(equations: Equations, bias: Bias | None) -> list[Reason]:
+    if bias is None:
+        return []
+    found = _late(bias)
+    if bias.named:
+        names = {base.kept: base.name for base in equations.base.base}
+        ratio = dict(zip(bias.columns, bias.over_sigma, strict=True))
+        told = ", ".join(f"{names[name]} ({ratio[name]:+.1f} sigma)" for name in bias.named[:6])
+        more = f" and {len(bias.named) - 6} more" if len(bias.named) > 6 else ""
+        found.append(
+            Reason(
+                f"bias by position errors, wrong signs near reversals, filter or delay is estimated for {told}{more}",
+                "read positions more finely, move faster, change the low-pass cut-off, or mend the delay",
+                "bias",
+            )
+        )
+    return found
+
+
+def _late(bias: Bias) -> list[Reason]:
+    delays = bias.delays
+    if not delays.significant:
+        return []
+    worst = max(delays.significant, key=lambda e: abs(delays.delay[e]))
+    kind, joint = delays.equations[worst]
+    late = "late" if delays.delay[worst] > 0 else "early"
+    return [
+        Reason(
+            f"torques seem {late} against positions, by {1e3 * abs(delays.delay[worst]):.2g} +- "
+            f"{1e3 * delays.sigma[worst]:.1g} ms on {joint} ({kind}): inertia then looks like viscous friction",
+            "check how the log is stamped; a command that is held counts from the middle of its period",
+            "delay",
+        )
+    ]
+
+
+def notes_of(settled: SettledPreparation, sources: Sequence[RowSource]) -> tuple[str, ...]:
+    """Return how the rows came about: settings found, samples left out."""
+    notes = list(settled.reasons)
+    masked = np.max([source.masked for source in sources], axis=0)
+    if masked.max(initial=0.0) > 0:
+        worst = int(np.argmax(masked))
+        _, joint = sources[0].equations.kinds_joints[worst]
+        notes.append(
+            f"samples slower than standstill are left out of a joint's own rows: at most {100 * masked[worst]:.2g} % "
+            f"({joint})"
+        )
+    notes += [f"{source.label}: {note}" for source in sources for note in source.notes]
+    return tuple(notes)

@@ -1,0 +1,119 @@
+"""What may be chosen when an arm is identified."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from types import MappingProxyType
+from typing import Any
+
+from ..errors import EstimateError, nearest_match
+from ..judge import COVARIANCES, RULES, Thresholds
+from ..observe import Preparation
+
+METHODS = ("gls", "wls", "iterated", "ols")
+
+
+def _no_prior() -> Mapping[str, tuple[float, float]]:
+    return MappingProxyType({})
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Choices of an identification; the defaults are meant to be right.
+
+    Attributes:
+        measured: ``motor``, ``joint``, ``both`` or ``difference``; None: the robot's, as far as the recordings go.
+        effects: Effects of the model; None: the robot's own.
+        sign_width: Width of the smooth sign in friction [rad/s or m/s]; 0 for the exact sign.
+        preparation: Filters and decimation.
+        method: ``gls``; ``wls`` (P1); ``iterated``; ``ols``.
+        covariance: ``model``, ``classical``, ``sandwich``, ``block`` or ``hac``; None: ``model`` for ``gls``, else
+            ``classical``.
+        reduction: Rule for essential parameters: ``f``, ``rsd``, ``bic`` or ``none``.
+        protected: Parameters that the reduction may not take away.
+        prior: Value and standard deviation of parameters towards which the estimate is drawn.
+        hold_out: Last part of every recording that is held out if no validation is given.
+        evaluation_cutoff: Low-pass under which torques are compared [Hz]; None: that of the positions.
+        thresholds: Of the verdict.
+        bias_repeats: Refits with noisier positions that estimate the bias; 0 for none.
+        seed: Of the noise in them.
+        threads: Threads that share the work; the result is the same.
+    """
+
+    measured: str | None = None
+    effects: tuple[str, ...] | None = None
+    sign_width: float = 0.0
+    preparation: Preparation = field(default_factory=Preparation)
+    method: str = "gls"
+    covariance: str | None = None
+    reduction: str = "f"
+    protected: tuple[str, ...] = ()
+    prior: Mapping[str, tuple[float, float]] = field(default_factory=_no_prior)
+    hold_out: float = 0.25
+    evaluation_cutoff: float | None = None
+    thresholds: Thresholds = field(default_factory=Thresholds)
+    bias_repeats: int = 4
+    seed: int = 0
+    threads: int = 1
+
+    def __post_init__(self) -> None:
+        for what, got, allowed in (("method", self.method, METHODS), ("reduction", self.reduction, RULES)):
+            _check_word(what, got, allowed)
+        if self.covariance is not None:
+            _check_word("covariance", self.covariance, COVARIANCES)
+        if not 0 < self.hold_out < 1:
+            raise EstimateError(f"hold_out: got {self.hold_out}, allowed is a part between 0 and 1, such as 0.25")
+
+
+def _check_word(what: str, got: str, allowed: tuple[str, ...]) -> None:
+    if got not in allowed:
+        raise EstimateError(f"{what}: got '{got}', allowed are {', '.join(allowed)}{nearest_match(got, allowed)}")
+
+
+SCHEMA: dict[str, type | tuple[type, ...]] = {
+    "torque": str, "effects": list, "payload": str, "sign_width": float, "method": str, "covariance": str,
+    "reduction": str, "protected": list, "prior": dict, "hold_out": float, "evaluation_cutoff": float,
+    "thresholds": dict, "bias_repeats": int, "seed": int, "threads": int, "validate": list,
+    "cutoff": float, "order": int, "mode": str, "design": str, "second": str, "velocity": str, "trim": int,
+    "decimation": int, "decimation_cutoff": float, "attenuation": float, "ends": str, "standstill": (float, list),
+    "stiffness": list, "rate": float, "resampling": str, "max_gap": float,
+}  # fmt: skip
+"""Keys of an ``[identify]`` table: those of :class:`Settings` and of its preparation, side by side."""
+
+_OUTSIDE = ("payload", "validate")
+
+
+def settings_from_table(table: Mapping[str, Any]) -> Settings:
+    """Return settings from a flat table, as a configuration file or the command line gives them.
+
+    Args:
+        table: Keys of ``SCHEMA``; ``payload`` and ``validate`` are no settings and are left alone.
+    """
+    plain = {key: _frozen(value) for key, value in table.items() if key not in _OUTSIDE}
+    if "torque" in plain:
+        plain["measured"] = plain.pop("torque")
+    if "prior" in plain:
+        plain["prior"] = MappingProxyType({name: _prior(name, pair) for name, pair in table["prior"].items()})
+    if "thresholds" in plain:
+        plain["thresholds"] = _thresholds(table["thresholds"])
+    names = {one.name for one in fields(Preparation)}
+    preparation = Preparation(**{key: value for key, value in plain.items() if key in names})
+    return Settings(preparation=preparation, **{key: value for key, value in plain.items() if key not in names})
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _prior(name: str, pair: Any) -> tuple[float, float]:
+    if not (isinstance(pair, list | tuple) and len(pair) == 2 and all(isinstance(x, int | float) for x in pair)):
+        raise EstimateError(f"prior for '{name}': got {pair!r}, needed is [value, standard deviation]")
+    return float(pair[0]), float(pair[1])
+
+
+def _thresholds(table: Mapping[str, Any]) -> Thresholds:
+    allowed = [one.name for one in fields(Thresholds)]
+    for key in table:
+        _check_word("threshold", key, tuple(allowed))
+    return Thresholds(**{key: _frozen(value) for key, value in table.items()})

@@ -1,0 +1,215 @@
+"""An identification as plain data: the content of ``result.json`` and of ``--json``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from ..estimate import Estimate
+from ..judge import Evaluation, JointTests, Verdict
+from .identification import Identification
+from .payload_body import PayloadBody
+
+
+def told(found: Identification) -> dict[str, Any]:
+    """Return everything as numbers, texts, lists and tables; null for what is not there or not finite."""
+    model = found.equations.model
+    return plain(
+        {
+            "robot": model.robot.name,
+            "torque": model.measured,
+            "payload_model": model.payload,
+            "effects": list(model.effects),
+            "method": found.estimate.method,
+            "covariance": found.estimate.covariance_kind,
+            "verdict": told_verdict(found.verdict),
+            "parameters": _parameters(found),
+            "fit": told_evaluation(found.fit_error),
+            "validation": {
+                **told_evaluation(found.unseen_error),
+                "held_out": found.held_out or None,
+                "relative_error_percent_of_all_parameters": found.unseen_error_of_all.relative_percent,
+            },
+            "condition_number": asdict(found.condition),
+            "payload": None if found.payload is None else told_payload(found.payload),
+            "preparation": _preparation(found),
+            "noise": _noise(found),
+            "tests": [_tests(test) for test in found.tests],
+            "reduction": _reduction(found),
+            "repeatability": _repeatability(found),
+            "bias": _bias(found),
+            "recordings": [asdict(one) for one in found.training],
+            "notes": list(found.notes),
+        }
+    )
+
+
+def plain(value: Any) -> Any:
+    """Return a value as JSON can hold it: arrays as lists, numbers that are not finite as None."""
+    if isinstance(value, Mapping):
+        return {key: plain(item) for key, item in value.items()}
+    if isinstance(value, str) or value is None or isinstance(value, bool | int):
+        return value
+    if isinstance(value, float | np.floating):
+        return float(value) if np.isfinite(value) else None
+    if isinstance(value, np.integer):
+        return int(value)
+    if isinstance(value, np.bool_):
+        return bool(value)
+    return [plain(item) for item in value]
+
+
+def told_verdict(verdict: Verdict) -> dict[str, Any]:
+    """Return grade, rows with their thresholds, and reasons."""
+    return {
+        "grade": verdict.grade,
+        "criteria": [
+            {
+                "name": row.name, "value": row.value, "text": row.text_value, "good": row.good, "fair": row.fair,
+                "grade": row.grade,
+            }
+            for row in verdict.criteria
+        ],
+        "reasons": [
+            {"text": reason.text, "remedy": reason.remedy, "about": reason.criterion} for reason in verdict.reasons
+        ],
+    }  # fmt: skip
+
+
+def told_evaluation(error: Evaluation) -> dict[str, Any]:
+    """Return the errors of every joint and of all together."""
+    return {
+        "relative_error_percent": error.relative_percent,
+        "evaluation_cutoff": error.cutoff,
+        "joints": [
+            {
+                "name": joint.joint, "kind": joint.kind, "unit": joint.unit, "rms": joint.rms,
+                "relative_error_percent": joint.relative_percent, "maximum": joint.maximum,
+                "durbin_watson": joint.durbin_watson, "expected_durbin_watson": joint.expected_durbin_watson,
+                "noise_ratio": joint.noise_ratio, "standstill_rms": joint.standstill_rms,
+            }
+            for joint in error.joints
+        ],
+    }  # fmt: skip
+
+
+def told_payload(body: PayloadBody) -> dict[str, Any]:
+    """Return mass, centre and inertia with their sigmas."""
+    return {
+        "mass": body.mass[0],
+        "mass_sigma": body.mass[1],
+        "centre": body.centre,
+        "centre_sigma": body.centre_sigma,
+        "inertia": body.inertia,
+        "inertia_sigma": body.inertia_sigma,
+        "inertia_at_centre": body.inertia_at_centre,
+        "inertia_at_centre_sigma": body.inertia_at_centre_sigma,
+    }
+
+
+def _parameters(found: Identification) -> list[dict[str, Any]]:
+    estimate, essential = found.estimate, found.essential
+    known, left = _by_name(estimate), _by_name(essential)
+    half = dict(zip(estimate.columns, estimate.half_width(), strict=True))
+    rows = []
+    for base in found.equations.base.base:
+        value, sigma, relative = known.get(base.kept, (None, None, None))
+        kept = left.get(base.kept, (None, None, None))
+        rows.append(
+            {
+                "name": base.name, "value": value, "sigma": sigma, "relative_sigma_percent": relative,
+                "interval_95": None if value is None else [value - half[base.kept], value + half[base.kept]],
+                "unit": base.unit, "essential": base.kept in left, "essential_value": kept[0],
+                "essential_sigma": kept[1], "regrouping": base.text, "excited": value is not None,
+            }
+        )  # fmt: skip
+    return rows
+
+
+def _by_name(estimate: Estimate) -> dict[str, tuple[float, float, float]]:
+    columns = zip(estimate.columns, estimate.values, estimate.sigma, estimate.relative_sigma, strict=True)
+    return {name: (float(value), float(sigma), float(relative)) for name, value, sigma, relative in columns}
+
+
+def _preparation(found: Identification) -> dict[str, Any]:
+    settled = found.settled
+    return {
+        "rate": settled.rate,
+        "cutoff": settled.cutoff,
+        "decimation": settled.decimation,
+        "decimated_rate": settled.rate / settled.decimation,
+        "velocity": settled.chosen.velocity,
+        "standstill": dict(zip(settled.joints, settled.standstill, strict=True)),
+        "filter": settled.filter_text,
+        "reasons": list(settled.reasons),
+    }
+
+
+def _noise(found: Identification) -> list[dict[str, Any]]:
+    noise = found.fit.noise
+    return [
+        {
+            "kind": kind,
+            "joint": joint,
+            "coefficients": noise.coefficients[kind, joint],
+            "lag_one": noise.lag_one((kind, joint)),
+            "deviations": {cell[0]: size for cell, size in noise.deviations.items() if cell[1:] == (kind, joint)},
+        }
+        for kind, joint in noise.coefficients
+    ]
+
+
+def _tests(test: JointTests) -> dict[str, Any]:
+    patterns = [asdict(pattern) for pattern in test.patterns]
+    return {**{key: value for key, value in asdict(test).items() if key != "patterns"}, "patterns": patterns}
+
+
+def _reduction(found: Identification) -> dict[str, Any]:
+    reduction = found.reduction
+    return {
+        "rule": reduction.rule,
+        "threshold": reduction.threshold,
+        "essential": len(reduction.estimate.columns),
+        "protected": [found.base_parameter(name).name for name in reduction.protected],
+        "steps": [{**asdict(step), "name": found.base_parameter(step.name).name} for step in reduction.steps],
+        "after_selection": bool(reduction.steps),
+    }
+
+
+def _repeatability(found: Identification) -> dict[str, Any] | None:
+    agreed = found.repeatability
+    if agreed is None:
+        return None
+    return {
+        "spread": agreed.spread,
+        "recordings": dict(agreed.recordings),
+        "compared": dict(agreed.compared),
+        "worst": {
+            "parameter": found.base_parameter(agreed.worst_column).name,
+            "recording": agreed.worst_recording,
+            "in_sigmas": agreed.worst_z,
+        },
+    }
+
+
+def _bias(found: Identification) -> dict[str, Any] | None:
+    bias = found.bias
+    if bias is None:
+        return None
+    names = [found.base_parameter(column).name for column in bias.columns]
+    return {
+        "named": [found.base_parameter(column).name for column in bias.named],
+        "over_sigma": dict(zip(names, bias.over_sigma, strict=True)),
+        "by_position_errors": dict(zip(names, bias.noise, strict=True)),
+        "by_filter": dict(zip(names, bias.filter, strict=True)),
+        "by_delay": dict(zip(names, bias.delays.bias, strict=True)),
+        "delays": [
+            {"kind": kind, "joint": joint, "delay": delay, "sigma": sigma}
+            for (kind, joint), delay, sigma in zip(
+                bias.delays.equations, bias.delays.delay, bias.delays.sigma, strict=True
+            )
+        ],
+    }

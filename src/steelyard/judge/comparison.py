@@ -1,0 +1,192 @@
+"""Parameters of several runs side by side: differences from the first, in per cent and in sigmas (P2.9)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import hypot, isfinite
+
+from ..errors import EstimateError
+
+WITHIN = 2.0
+"""Values that differ by no more sigmas than this agree."""
+
+
+@dataclass(frozen=True)
+class ComparedValue:
+    """A parameter of one run.
+
+    Attributes:
+        value: Its value.
+        sigma: Its standard deviation; None if not known.
+        unit: SI unit.
+        regrouping: What it is made of, ``ZZ2R = ZZ2 + YY3 + ...``; empty if not said.
+    """
+
+    value: float
+    sigma: float | None
+    unit: str
+    regrouping: str = ""
+
+    @property
+    def ingredients(self) -> str:
+        """Right-hand side of the regrouping."""
+        return self.regrouping.partition("=")[2].strip() or self.regrouping.strip()
+
+
+@dataclass(frozen=True)
+class ComparedRun:
+    """A run to compare.
+
+    Attributes:
+        name: Its name.
+        parameters: Its parameters by name.
+        source: Where they come from, if that is not a run folder.
+    """
+
+    name: str
+    parameters: Mapping[str, ComparedValue]
+    source: str = ""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A parameter of a run against that of the first.
+
+    Attributes:
+        absolute: ``x - x_ref``.
+        percent: ``100 (x - x_ref) / |x_ref|``; None for a reference of zero.
+        sigmas: ``(x - x_ref) / sqrt(sigma^2 + sigma_ref^2)``; None if no sigma is known.
+    """
+
+    absolute: float
+    percent: float | None
+    sigmas: float | None
+
+
+@dataclass(frozen=True)
+class ComparedRow:
+    """One parameter over all runs.
+
+    Attributes:
+        name: Its name in the first run that has it.
+        unit: SI unit.
+        values: Its value in every run; None where it is absent.
+        differences: Against the first run, for every run after it; None where either is absent, or both regroup other
+            parameters and so are different quantities of one name.
+    """
+
+    name: str
+    unit: str
+    values: tuple[ComparedValue | None, ...]
+    differences: tuple[Difference | None, ...]
+
+
+@dataclass(frozen=True)
+class ComparedSummary:
+    """A run against the first, in a line.
+
+    Attributes:
+        name: Name of the run.
+        compared: Parameters that both have.
+        with_sigma: How many of them have a sigma.
+        within: How many of those differ by at most two sigmas.
+        largest_sigmas: Name and difference of the one that differs by most sigmas; None if no sigma is known.
+        largest_percent: Name and difference of the one that differs by most per cent; None if nothing is compared.
+    """
+
+    name: str
+    compared: int
+    with_sigma: int
+    within: int
+    largest_sigmas: tuple[str, float] | None
+    largest_percent: tuple[str, float] | None
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Runs side by side.
+
+    Attributes:
+        runs: Names of the runs; the first is the reference.
+        rows: Every parameter of any run, in the order of the first run that has it.
+        summaries: Every run after the first against it.
+    """
+
+    runs: tuple[str, ...]
+    rows: tuple[ComparedRow, ...]
+    summaries: tuple[ComparedSummary, ...]
+
+
+def compare_parameters(runs: Sequence[ComparedRun]) -> Comparison:
+    """Put the parameters of runs side by side; the first is the reference.
+
+    Parameters meet by the name of what they keep: ``Fvm1R`` of one run and ``Fvm1`` of another share a row. They are
+    subtracted unless both say what they regroup and it is not the same.
+
+    Raises:
+        EstimateError: If there are fewer than two runs, two have one name, units differ, or a value is not finite.
+    """
+    if len(runs) < 2:
+        raise EstimateError(f"comparison: got {len(runs)} runs, needed are at least two")
+    names = [run.name for run in runs]
+    for name in names:
+        if names.count(name) > 1:
+            raise EstimateError(f"comparison: two runs are called '{name}'; give each its own name")
+    tables = [_by_kept_name(run) for run in runs]
+    kept = dict.fromkeys(name for table in tables for name in table)
+    rows = tuple(_row([table.get(name) for table in tables], names) for name in kept)
+    summaries = tuple(_summary(name, rows, k) for k, name in enumerate(names[1:]))
+    return Comparison(tuple(names), rows, summaries)
+
+
+_Named = tuple[str, ComparedValue]
+
+
+def _by_kept_name(run: ComparedRun) -> dict[str, _Named]:
+    table: dict[str, _Named] = {}
+    for name, value in run.parameters.items():
+        if not isfinite(value.value) or (value.sigma is not None and not (isfinite(value.sigma) and value.sigma >= 0)):
+            raise EstimateError(
+                f"run '{run.name}': parameter '{name}' is {value.value} +- {value.sigma}; allowed are finite numbers"
+            )
+        kept = re.sub(r"(?<=[0-9\]L])R$", "", name)
+        if kept in table:
+            raise EstimateError(f"run '{run.name}': parameter '{kept}' comes twice, as '{table[kept][0]}' and '{name}'")
+        table[kept] = (name, value)
+    return table
+
+
+def _row(found: Sequence[_Named | None], runs: Sequence[str]) -> ComparedRow:
+    name, first = next(named for named in found if named is not None)
+    for run, named in zip(runs, found, strict=True):
+        if named is not None and named[1].unit != first.unit:
+            raise EstimateError(f"parameter '{name}': unit is '{first.unit}', in run '{run}' it is '{named[1].unit}'")
+    values = tuple(None if named is None else named[1] for named in found)
+    differences = tuple(_difference(values[0], value) for value in values[1:])
+    return ComparedRow(name, first.unit, values, differences)
+
+
+def _difference(reference: ComparedValue | None, value: ComparedValue | None) -> Difference | None:
+    if reference is None or value is None:
+        return None
+    if reference.ingredients and value.ingredients and reference.ingredients != value.ingredients:
+        return None
+    absolute = value.value - reference.value
+    percent = 100 * absolute / abs(reference.value) if reference.value else None
+    known = [sigma for sigma in (reference.sigma, value.sigma) if sigma is not None]
+    deviation = hypot(*known) if known else 0.0
+    return Difference(absolute, percent, absolute / deviation if deviation > 0 else None)
+
+
+def _summary(name: str, rows: Sequence[ComparedRow], place: int) -> ComparedSummary:
+    found = [(row.name, difference) for row in rows if (difference := row.differences[place]) is not None]
+    sigmas = [(parameter, d.sigmas) for parameter, d in found if d.sigmas is not None]
+    percents = [(parameter, d.percent) for parameter, d in found if d.percent is not None]
+    within = sum(abs(size) <= WITHIN for _, size in sigmas)
+    return ComparedSummary(name, len(found), len(sigmas), within, _largest(sigmas), _largest(percents))
+
+
+def _largest(named: Sequence[tuple[str, float]]) -> tuple[str, float] | None:
+    return max(named, key=lambda pair: abs(pair[1]), default=None)

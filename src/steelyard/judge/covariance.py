@@ -1,0 +1,203 @@
+"""Covariances of a weighted least-squares estimate, by name, from rows.
+
+X (r, p) and the residual e (r,) are already weighted; ``B = (X^T X)^-1`` is the bread. Only ``classical`` needs equal
+and uncorrelated noise; ``sandwich`` allows unequal, ``block_sandwich`` and ``hac`` correlated noise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+from scipy import linalg, signal
+
+from ..errors import EstimateError, nearest_match
+
+SandwichKind = Literal["HC0", "HC1", "HC2", "HC3"]
+SANDWICHES: tuple[SandwichKind, ...] = ("HC0", "HC1", "HC2", "HC3")
+# Below this the smallest pivot of the scaled columns is rounding.
+_DEPENDENT = 1e-11
+
+
+def classical(X: np.ndarray, e: np.ndarray) -> np.ndarray:
+    """Return ``s^2 (X^T X)^-1`` (p, p) with ``s^2 = e^T e / (r - p)``: white noise of one size."""
+    rows, residual = _checked(X, e)
+    _, inverse = _factor(rows)
+    return float(residual @ residual) / (rows.shape[0] - rows.shape[1]) * (inverse @ inverse.T)
+
+
+def sandwich(X: np.ndarray, e: np.ndarray, kind: SandwichKind = "HC3") -> np.ndarray:
+    """Return ``B X^T diag(u^2) X B`` (p, p): noise of unequal size, uncorrelated (P3, eq. 8).
+
+    With the leverage ``h = diag(X B X^T)``: HC0 ``u = e``; HC1 ``u = e sqrt(r / (r - p))``; HC2
+    ``u = e / sqrt(1 - h)``; HC3 ``u = e / (1 - h)``, nearly a jackknife.
+
+    Raises:
+        EstimateError: If the kind is unknown, shapes do not fit, or columns are dependent.
+    """
+    if kind not in SANDWICHES:
+        allowed = ", ".join(SANDWICHES)
+        raise EstimateError(f"sandwich: got '{kind}', allowed are {allowed}{nearest_match(str(kind), SANDWICHES)}")
+    rows, residual = _checked(X, e)
+    triangle, inverse = _factor(rows)
+    basis = rows @ inverse
+    free = 1 - np.einsum("ij,ij->i", basis, basis)
+    if kind in ("HC2", "HC3") and free.min() < 1e-12:
+        raise EstimateError(
+            f"sandwich: row {int(free.argmin())} alone fixes a parameter (leverage 1), so {kind} is undefined; take HC1"
+        )
+    scale = {"HC0": 1.0, "HC1": np.sqrt(len(rows) / (len(rows) - len(triangle))), "HC2": free**-0.5, "HC3": 1 / free}
+    half = inverse @ (basis * (residual * scale[kind])[:, None]).T
+    return half @ half.T
+
+
+def block_sandwich(
+    scores: np.ndarray, bread: np.ndarray, rows: int | None = None, *, correction: bool = True
+) -> np.ndarray:
+    """Return ``c B (sum_b s_b s_b^T) B`` (p, p) from the score ``s_b = X_b^T e_b`` of each time block (cluster-robust).
+
+    Rows may be correlated within a block in any way, not between blocks. With ``correction``
+    ``c = G / (G - 1) (r - 1) / (r - p)`` for G blocks and r rows, otherwise 1.
+
+    Args:
+        scores: X_b^T e_b (G, p).
+        bread: (X^T X)^-1 (p, p).
+        rows: Number of rows r; needed for the correction.
+        correction: Small-sample factor c.
+
+    Raises:
+        EstimateError: If shapes do not fit, or there are fewer than two blocks.
+    """
+    blocks, inverse = np.asarray(scores, dtype=np.float64), np.asarray(bread, dtype=np.float64)
+    if blocks.ndim != 2 or inverse.shape != (blocks.shape[1], blocks.shape[1]):
+        raise EstimateError(
+            f"block covariance: got scores {blocks.shape} and bread {inverse.shape}, allowed are (blocks, p) and (p, p)"
+        )
+    if not (np.isfinite(blocks).all() and np.isfinite(inverse).all()):
+        raise EstimateError("block covariance: got scores or bread that are not finite")
+    count, columns = blocks.shape
+    if count < 2:
+        raise EstimateError(f"block covariance: got {count} block, needed are at least 2; take shorter blocks")
+    factor = 1.0
+    if correction:
+        if rows is None or rows <= columns:
+            raise EstimateError(f"block covariance: got {rows} rows, needed are more than the {columns} parameters")
+        factor = count / (count - 1) * (rows - 1) / (rows - columns)
+    half = inverse @ blocks.T
+    return factor * half @ half.T
+
+
+def default_lags(rows: int) -> int:
+    """Return Newey and West's lag length ``floor(4 (r / 100)^(2/9))``."""
+    return int(np.floor(4 * (rows / 100) ** (2 / 9)))
+
+
+class HacMeat:
+    """Newey-West meat with Bartlett's kernel, from rows that come in blocks; memory does not grow.
+
+    With ``s[t] = X[t] e[t]`` and ``w(l) = 1 - l / (L + 1)``:
+    ``S = sum_t s[t] s[t]^T + sum_l w(l) sum_t (s[t] s[t-l]^T + s[t-l] s[t]^T)``; no product crosses a break.
+
+    Attributes:
+        lags: L.
+        meat: S so far (p, p).
+        rows: Rows so far.
+    """
+
+    def __init__(self, lags: int) -> None:
+        if int(lags) != lags or lags < 0:
+            raise EstimateError(f"HAC lags: got {lags}, allowed are whole numbers of 0 and above")
+        self.lags = int(lags)
+        self.rows = 0
+        self.meat = np.zeros((0, 0))
+        # Half of the product at lag 0, so that adding the transpose completes it.
+        self._kernel = np.concatenate([[0.5], 1 - np.arange(1, self.lags + 1) / (self.lags + 1)])
+        self._state: np.ndarray | None = None
+
+    def restart(self) -> None:
+        """Begin after a break: the next row has no neighbours before it."""
+        self._state = None
+
+    def push(self, X: np.ndarray, e: np.ndarray) -> None:
+        """Add rows X (k, p) with their residuals e (k,), the neighbours of those before unless restarted."""
+        rows, residual = _shaped(X, e)
+        scores = rows * residual[:, None]
+        if not self.meat.size:
+            self.meat = np.zeros((scores.shape[1], scores.shape[1]))
+        if scores.shape[1] != len(self.meat):
+            raise EstimateError(f"HAC: got {scores.shape[1]} columns, the rows before had {len(self.meat)}")
+        if self._state is None:
+            self._state = np.zeros((self.lags, scores.shape[1]))
+        smooth, self._state = signal.lfilter(self._kernel, [1.0], scores, axis=0, zi=self._state)
+        half = scores.T @ smooth
+        self.meat = self.meat + half + half.T
+        self.rows += len(scores)
+
+
+def hac(
+    runs: Sequence[tuple[np.ndarray, np.ndarray]], lags: int | None = None, *, correction: bool = False
+) -> np.ndarray:
+    """Return Newey and West's covariance ``c B S B`` (p, p) for noise correlated over a few lags.
+
+    Args:
+        runs: (X, e) of each contiguous stretch; no product crosses a break.
+        lags: L; ``floor(4 (r / 100)^(2/9))`` by default.
+        correction: ``c = r / (r - p)`` instead of 1.
+
+    Raises:
+        EstimateError: If there are no runs, shapes do not fit, or columns are dependent.
+    """
+    pairs = [_shaped(X, e) for X, e in runs]
+    if not pairs:
+        raise EstimateError("HAC: got no runs, needed is at least one pair of rows and residuals")
+    total = sum(len(e) for _, e in pairs)
+    meat = HacMeat(default_lags(total) if lags is None else lags)
+    for X, e in pairs:
+        meat.restart()
+        meat.push(X, e)
+    columns = len(meat.meat)
+    _check_more_rows(total, columns)
+    triangle = np.zeros((0, columns))
+    for X, _ in pairs:
+        triangle = np.linalg.qr(np.vstack([triangle, X]), mode="r")
+    _, inverse = _factor(np.asarray(triangle))
+    bread = inverse @ inverse.T
+    return (total / (total - columns) if correction else 1.0) * bread @ meat.meat @ bread
+
+
+def _shaped(X: np.ndarray, e: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    rows, residual = np.asarray(X, dtype=np.float64), np.asarray(e, dtype=np.float64)
+    if rows.ndim != 2 or residual.shape != (len(rows),) or rows.shape[1] == 0:
+        raise EstimateError(
+            f"covariance: got rows of shape {rows.shape} and residuals {residual.shape}, allowed are (r, p) and (r,)"
+        )
+    if not (np.isfinite(rows).all() and np.isfinite(residual).all()):
+        raise EstimateError("covariance: got rows or residuals that are not finite; leave these rows out")
+    return rows, residual
+
+
+def _checked(X: np.ndarray, e: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    rows, residual = _shaped(X, e)
+    _check_more_rows(*rows.shape)
+    return rows, residual
+
+
+def _check_more_rows(rows: int, columns: int) -> None:
+    if rows <= columns:
+        raise EstimateError(f"covariance: got {rows} rows, needed are more than the {columns} parameters")
+
+
+def _factor(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return R of ``X = Q R`` and its inverse, columns scaled inside so that units do not matter."""
+    scale = np.linalg.norm(rows, axis=0)
+    if scale.min() == 0:
+        raise EstimateError(f"covariance: column {int(scale.argmin())} is zero; leave this parameter out")
+    triangle = np.asarray(np.linalg.qr(rows / scale, mode="r"))
+    pivots = np.abs(np.diag(triangle))
+    if pivots.min() < _DEPENDENT:
+        raise EstimateError(
+            f"covariance: column {int(pivots.argmin())} depends on those before it; reduce to base parameters first"
+        )
+    inverse = linalg.solve_triangular(triangle, np.eye(len(triangle)))
+    return triangle * scale, inverse / scale[:, None]

@@ -1,0 +1,211 @@
+"""How far predicted torques are from measured ones: sums of squares that add up over recordings, and what they say."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from math import nan, sqrt
+
+import numpy as np
+
+from ..errors import EstimateError
+
+FASTER = 1.2
+"""Unseen motion faster than that of the fit by more than this is extrapolation."""
+
+
+@dataclass(frozen=True)
+class ErrorSums:
+    """Sums over the samples of one equation; those of several recordings add up.
+
+    Attributes:
+        samples: Filtered samples in which the joint moves.
+        error: Sum of ``(tau - tau_hat)^2`` over them.
+        torque: Sum of ``tau^2`` over them.
+        maximum: Largest ``|tau - tau_hat|`` among them.
+        still_samples: Filtered samples near standstill.
+        still_error: Sum of ``(tau - tau_hat)^2`` over those.
+        rows: Decimated rows.
+        residual: Sum of their squared residuals.
+        differences: Sum of squared differences of neighbouring residuals.
+        expected: What ``differences`` is for white noise before the decimator, for residuals of mean square 1.
+        white_rows: Decimated rows that were whitened.
+        white: Sum of squared whitened residuals over the noise's variance.
+    """
+
+    samples: int = 0
+    error: float = 0.0
+    torque: float = 0.0
+    maximum: float = 0.0
+    still_samples: int = 0
+    still_error: float = 0.0
+    rows: int = 0
+    residual: float = 0.0
+    differences: float = 0.0
+    expected: float = 0.0
+    white_rows: int = 0
+    white: float = 0.0
+
+    def __add__(self, other: ErrorSums) -> ErrorSums:
+        both = {field.name: getattr(self, field.name) + getattr(other, field.name) for field in fields(self)}
+        return ErrorSums(**{**both, "maximum": max(self.maximum, other.maximum)})
+
+
+@dataclass(frozen=True)
+class JointError:
+    """Errors of one equation; a figure with no sample behind it is NaN.
+
+    Attributes:
+        kind: Torque kind.
+        joint: Name of the joint.
+        unit: ``N m`` or ``N``.
+        speed_max: Highest speed of the joint [rad/s or m/s].
+        sums: The sums from which all figures follow.
+    """
+
+    kind: str
+    joint: str
+    unit: str
+    speed_max: float
+    sums: ErrorSums
+
+    @property
+    def samples(self) -> int:
+        """Samples judged: those in which the joint moves."""
+        return self.sums.samples
+
+    @property
+    def rms(self) -> float:
+        """Root mean square of ``tau - tau_hat`` [N m or N]."""
+        return _root(self.sums.error, self.sums.samples)
+
+    @property
+    def torque_rms(self) -> float:
+        """Root mean square of the measured torque [N m or N]."""
+        return _root(self.sums.torque, self.sums.samples)
+
+    @property
+    def relative_percent(self) -> float:
+        """Relative error ``100 ||tau - tau_hat|| / ||tau||`` [%], nothing subtracted from either."""
+        return 100 * _root(self.sums.error, self.sums.torque)
+
+    @property
+    def maximum(self) -> float:
+        """Largest ``|tau - tau_hat|`` [N m or N]."""
+        return self.sums.maximum if self.sums.samples else nan
+
+    @property
+    def standstill_samples(self) -> int:
+        """Samples near standstill, which count in none of the figures above: stiction is undetermined there."""
+        return self.sums.still_samples
+
+    @property
+    def standstill_rms(self) -> float:
+        """Root mean square of ``tau - tau_hat`` near standstill [N m or N]."""
+        return _root(self.sums.still_error, self.sums.still_samples)
+
+    @property
+    def durbin_watson(self) -> float:
+        """Durbin-Watson statistic of the decimated residuals."""
+        return self.sums.differences / self.sums.residual if self.sums.residual > 0 else nan
+
+    @property
+    def expected_durbin_watson(self) -> float:
+        """Its value for white noise before the decimator."""
+        return self.sums.expected / self.sums.rows if self.sums.rows else nan
+
+    @property
+    def noise_ratio(self) -> float:
+        """Root mean square of the whitened residuals over the noise's deviation: 1 is what the noise allows."""
+        return _root(self.sums.white, self.sums.white_rows)
+
+
+def _root(numerator: float, denominator: float) -> float:
+    return sqrt(numerator / denominator) if denominator > 0 else nan
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """An estimate tried on recordings.
+
+    Attributes:
+        label: Name of the recording or recordings.
+        cutoff: Cut-off of the evaluation filter [Hz]; a figure without it means nothing.
+        joints: Errors of every equation.
+        joint_names: Names of the joints, n of them.
+        speed_max: Highest speed of each joint (n,) [rad/s or m/s].
+        skipped_segments: Segments too short for the evaluation filter.
+    """
+
+    label: str
+    cutoff: float
+    joints: tuple[JointError, ...]
+    joint_names: tuple[str, ...]
+    speed_max: np.ndarray
+    skipped_segments: int = 0
+
+    @property
+    def relative_by_unit(self) -> Mapping[str, float]:
+        """Relative error of all equations of one unit together [%]: never N with N m."""
+        units = dict.fromkeys(joint.unit for joint in self.joints)
+        return {unit: self._of_unit(unit) for unit in units}
+
+    def _of_unit(self, unit: str) -> float:
+        alike = [joint.sums for joint in self.joints if joint.unit == unit]
+        return 100 * _root(sum(sums.error for sums in alike), sum(sums.torque for sums in alike))
+
+    @property
+    def relative_percent(self) -> float:
+        """Relative error over all joints [%]; that of the worse unit where some slide and others turn."""
+        known = [value for value in self.relative_by_unit.values() if value == value]
+        return max(known, default=nan)
+
+    @property
+    def noise_ratio(self) -> float:
+        """Root mean square of all whitened residuals over the noise's deviation; NaN if no noise model was given."""
+        sums = [joint.sums for joint in self.joints]
+        return _root(sum(part.white for part in sums), sum(part.white_rows for part in sums))
+
+
+def combined(evaluations: Sequence[Evaluation]) -> Evaluation:
+    """Return one evaluation of several recordings, from the sums of all their samples.
+
+    Raises:
+        EstimateError: If there is none, or equations or cut-offs differ.
+    """
+    if not evaluations:
+        raise EstimateError("no evaluation is given to combine; at least one is needed")
+    first = evaluations[0]
+    for other in evaluations[1:]:
+        if _meaning(other) != _meaning(first):
+            raise EstimateError(
+                f"evaluations of '{first.label}' ({first.cutoff:g} Hz) and '{other.label}' ({other.cutoff:g} Hz) "
+                "differ in equations or cut-off and do not add up; evaluate them alike"
+            )
+    joints = tuple(_combined_joint(parts) for parts in zip(*(part.joints for part in evaluations), strict=True))
+    speeds = np.max([part.speed_max for part in evaluations], axis=0)
+    speeds.setflags(write=False)
+    label = ", ".join(part.label for part in evaluations)
+    skipped = sum(part.skipped_segments for part in evaluations)
+    return Evaluation(label, first.cutoff, joints, first.joint_names, speeds, skipped)
+
+
+def _meaning(evaluation: Evaluation) -> tuple[object, ...]:
+    equations = tuple((joint.kind, joint.joint, joint.unit) for joint in evaluation.joints)
+    return evaluation.cutoff, evaluation.joint_names, equations
+
+
+def _combined_joint(parts: tuple[JointError, ...]) -> JointError:
+    first = parts[0]
+    sums = sum((part.sums for part in parts), ErrorSums())
+    return JointError(first.kind, first.joint, first.unit, max(part.speed_max for part in parts), sums)
+
+
+def faster_joints(train: Evaluation, unseen: Evaluation, factor: float = FASTER) -> tuple[str, ...]:
+    """Return the joints whose top speed in unseen motion is more than ``factor`` times that of the fit.
+
+    Friction there is an extrapolation: errors may be larger, or small by luck.
+    """
+    known = dict(zip(train.joint_names, train.speed_max, strict=True))
+    speeds = zip(unseen.joint_names, unseen.speed_max, strict=True)
+    return tuple(joint for joint, speed in speeds if speed > factor * known.get(joint, np.inf))

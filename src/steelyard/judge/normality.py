@@ -1,0 +1,112 @@
+"""Are residuals normally distributed? Kolmogorov and Smirnov (P5.6), Jarque and Bera."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import interpolate, stats
+
+from ..errors import EstimateError
+from .series import checked_residuals
+
+# Quantiles of D (sqrt(n) - 0.01 + 0.85 / sqrt(n)) for normal samples with their own mean and deviation, by simulation
+# (1,000,000 samples of 10 to 30,000 samples of 8000): the standard error of a 5 % point is below 0.003.
+_PROBABILITIES = (0.99, 0.9, 0.7, 0.5, 0.3, 0.2, 0.1, 0.05, 0.02, 0.01, 0.001)
+_QUANTILES = {
+    10: (0.3588, 0.4470, 0.5330, 0.6046, 0.6873, 0.7423, 0.8243, 0.8962, 0.9801, 1.0385, 1.2048),
+    30: (0.3587, 0.4473, 0.5314, 0.6018, 0.6836, 0.7383, 0.8204, 0.8932, 0.9805, 1.0422, 1.2162),
+    100: (0.3646, 0.4511, 0.5353, 0.6057, 0.6866, 0.7413, 0.8229, 0.8958, 0.9829, 1.0438, 1.2240),
+    1000: (0.3722, 0.4593, 0.5432, 0.6137, 0.6943, 0.7489, 0.8305, 0.9045, 0.9951, 1.0578, 1.2458),
+}
+
+
+@dataclass(frozen=True)
+class KolmogorovSmirnov:
+    """Largest distance between the residuals' distribution and the normal one.
+
+    Attributes:
+        statistic: D, between 0 and 1.
+        p: Probability of a larger D for normal residuals, with their own mean and deviation taken (Lilliefors).
+    """
+
+    statistic: float
+    p: float
+
+
+@dataclass(frozen=True)
+class JarqueBera:
+    """Skewness and kurtosis against those of a normal distribution.
+
+    Attributes:
+        statistic: ``n / 6 (S^2 + (K - 3)^2 / 4)``.
+        p: Probability of a larger one for normal residuals, chi-square with two degrees of freedom.
+        skewness: S; 0 if symmetric.
+        kurtosis: K; 3 for a normal distribution, more with heavy tails.
+    """
+
+    statistic: float
+    p: float
+    skewness: float
+    kurtosis: float
+
+
+def kolmogorov_smirnov(residuals: np.ndarray, effective_samples: float | None = None) -> KolmogorovSmirnov:
+    """Compare residuals (r,) with the normal distribution of their own mean and standard deviation.
+
+    ``D = max |F_r(e) - Phi((e - mean) / s)|``. As mean and s come from the same residuals, D is smaller than
+    Kolmogorov's table expects: that table would almost never object. The probability is Lilliefors's, from simulated
+    quantiles of ``D (sqrt(n) - 0.01 + 0.85 / sqrt(n))`` (Stephens), between which log p is interpolated; below 0.001 it
+    is extrapolated.
+
+    Args:
+        residuals: Residuals of one equation. Correlated ones make the test too eager: whiten them first, or
+        effective_samples: say how many independent ones they are worth, ``r / (1 + 2 sum_k r(k))``; this is cautious.
+
+    Raises:
+        EstimateError: If there are fewer than five residuals, they are all alike or not finite.
+    """
+    values = checked_residuals(residuals, least=5)
+    count = _effective(effective_samples, len(values))
+    standard = (values - values.mean()) / values.std(ddof=1)
+    distance = float(stats.kstest(standard, "norm").statistic)
+    return KolmogorovSmirnov(distance, _lilliefors_p(distance, count))
+
+
+def jarque_bera(residuals: np.ndarray, effective_samples: float | None = None) -> JarqueBera:
+    """Compare skewness and kurtosis of residuals (r,) with those of a normal distribution.
+
+    Args:
+        residuals: Residuals of one equation. Correlated ones make the test too eager: whiten them first, or
+        effective_samples: say how many independent ones they are worth, in place of n.
+
+    Raises:
+        EstimateError: If there are fewer than five residuals, they are all alike or not finite.
+    """
+    values = checked_residuals(residuals, least=5)
+    count = _effective(effective_samples, len(values))
+    skewness, kurtosis = float(stats.skew(values)), float(stats.kurtosis(values, fisher=False))
+    statistic = count / 6 * (skewness**2 + (kurtosis - 3) ** 2 / 4)
+    return JarqueBera(statistic, float(stats.chi2.sf(statistic, 2)), skewness, kurtosis)
+
+
+def _effective(given: float | None, samples: int) -> float:
+    if given is None:
+        return float(samples)
+    if not 1 < given < np.inf:
+        raise EstimateError(f"effective samples: got {given}, allowed are numbers above 1; residuals are {samples}")
+    return float(given)
+
+
+def _lilliefors_p(distance: float, samples: float) -> float:
+    scaled = distance * (np.sqrt(samples) - 0.01 + 0.85 / np.sqrt(samples))
+    table = np.array(list(_QUANTILES.values()))
+    sizes = np.log(list(_QUANTILES))
+    at_size = np.array([np.interp(np.log(samples), sizes, column) for column in table.T])
+    logs = np.log(_PROBABILITIES)
+    # A Gaussian process's maximum: log p falls with the square of the distance.
+    if scaled >= at_size[-1]:
+        slope = (logs[-1] - logs[-2]) / (at_size[-1] ** 2 - at_size[-2] ** 2)
+        return float(np.exp(logs[-1] + slope * (scaled**2 - at_size[-1] ** 2)))
+    curve = interpolate.PchipInterpolator(np.concatenate([[0.0], at_size]), np.concatenate([[0.0], logs]))
+    return float(np.exp(curve(scaled)))

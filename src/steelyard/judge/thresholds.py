@@ -1,0 +1,71 @@
+"""Where good ends and where poor begins: every number of the verdict, each of which may be set."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from math import isfinite
+from typing import Literal, get_args
+
+from ..errors import EstimateError
+
+Grade = Literal["good", "fair", "poor"]
+GRADES: tuple[Grade, ...] = get_args(Grade)
+"""From best to worst."""
+
+
+def worst_grade(*grades: Grade) -> Grade:
+    """Return the worst of some grades; good if there is none."""
+    return GRADES[max((GRADES.index(grade) for grade in grades), default=0)]
+
+
+@dataclass(frozen=True)
+class Thresholds:
+    """Limits of the verdict's rows. Where small is good, good is up to ``_good``, fair up to ``_fair``, then poor.
+
+    Attributes:
+        ratio_good: Unseen relative error over that of the fit.
+        ratio_fair: The same.
+        error_good: Unseen relative error over all joints [%].
+        error_fair: The same.
+        condition_good: Condition number, columns normalised.
+        condition_fair: The same.
+        known_good: Essential parameters that are well known [%]; good from here on.
+        known_fair: The same, fair from here on.
+        relative_sigma: A parameter is well known up to this relative sigma [%].
+        lag_one: Correlation of neighbouring residuals beyond the decimator's that is strong, though modelled.
+        leftover: Correlation of whitened residuals that may be left at any lag.
+        leftover_p: Or its Ljung-Box probability, above which it may be chance.
+        spread_good: Spread of recordings fitted alone, over their sigmas.
+        spread_fair: The same.
+    """
+
+    ratio_good: float = 1.3
+    ratio_fair: float = 2.0
+    error_good: float = 5.0
+    error_fair: float = 15.0
+    condition_good: float = 30.0
+    condition_fair: float = 100.0
+    known_good: float = 80.0
+    known_fair: float = 50.0
+    relative_sigma: float = 20.0
+    lag_one: float = 0.5
+    leftover: float = 0.2
+    leftover_p: float = 0.001
+    spread_good: float = 2.0
+    spread_fair: float = 4.0
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if not (isinstance(value, int | float) and isfinite(value) and value >= 0):
+                raise EstimateError(f"threshold {field.name}: got {value}, allowed are finite numbers of 0 and above")
+        for name in ("ratio", "error", "condition", "spread"):
+            self._check_order(f"{name}_good", f"{name}_fair")
+        self._check_order("known_fair", "known_good")
+
+    def _check_order(self, smaller: str, larger: str) -> None:
+        if getattr(self, smaller) > getattr(self, larger):
+            raise EstimateError(
+                f"threshold {smaller}: got {getattr(self, smaller):g}, allowed is at most {larger}, "
+                f"{getattr(self, larger):g}"
+            )

@@ -1,0 +1,190 @@
+"""An estimate tried on a recording: predicted against measured torque, both through the evaluation filter.
+
+The relative error is ``100 ||tau - tau_hat|| / ||tau||`` of torques on the joint side at the full rate, nothing
+subtracted, both through the same zero-phase Butterworth filter of order 4 and before any decimation, whatever filter
+the estimator itself used. Samples in which a joint stands nearly still are judged apart, as stiction is undetermined
+there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from ..errors import EstimateError
+from ..estimate import Estimate, NoiseModel, decimator_correlation
+from ..observe import PreparedBlock, RowSource, prepared_blocks
+from ..observe.motion_stream import Fifo
+from ..signals import LowPass, LowPassStream, evaluation_filter
+from .evaluation import ErrorSums, Evaluation, JointError
+from .prediction import predictor
+from .residuals import ResidualWhitener, RunPiece, run_pieces, unit_of
+
+DEFAULT_CUTOFF = 10.0
+"""Cut-off of the evaluation filter where positions were not filtered [Hz]."""
+
+
+def evaluate(
+    source: RowSource, estimate: Estimate, noise: NoiseModel | None = None, cutoff: float | None = None
+) -> Evaluation:
+    """Try an estimate on a recording.
+
+    Args:
+        source: Rows of the recording, of the equations that were estimated.
+        estimate: The parameters; columns that it lacks count as zero.
+        noise: A noise model to compare the residuals with. For a recording that it was not fitted to, the deviation of
+            an equation is the root mean square of those it was.
+        cutoff: Cut-off of the evaluation filter [Hz]; that of the positions if not given, or 10 Hz if they had none.
+
+    Raises:
+        EstimateError: If no segment is long enough for the filter.
+    """
+    if cutoff is None:
+        cutoff = source.settled.cutoff or DEFAULT_CUTOFF
+    low = evaluation_filter(source.settled.rate, cutoff)
+    torque = _TorqueSums(source, estimate, low)
+    for block in prepared_blocks(source):
+        torque.add(block)
+    torque.end_segment()
+    if not torque.samples:
+        raise EstimateError(
+            f"recording '{source.label}': none of its {torque.segments} segments is long enough for an evaluation "
+            f"filter of {cutoff:g} Hz; raise its cut-off, or judge by a longer recording"
+        )
+    residual = _ResidualSums(source, noise)
+    for piece in run_pieces(source, estimate):
+        residual.add(piece)
+    index = source.equations.joint_index
+    torque.fastest.setflags(write=False)
+    joints = tuple(
+        JointError(kind, joint, unit_of(source.equations, joint), float(torque.fastest[index[e]]), part)
+        for e, ((kind, joint), part) in enumerate(
+            zip(source.equations.kinds_joints, _both(torque, residual), strict=True)
+        )
+    )
+    return Evaluation(source.label, cutoff, joints, source.equations.joints, torque.fastest, torque.skipped)
+
+
+def _both(torque: _TorqueSums, residual: _ResidualSums) -> Iterator[ErrorSums]:
+    return (early + late for early, late in zip(torque.sums(), residual.sums(), strict=True))
+
+
+class _FilteredSegment:
+    """Signals of one segment through the evaluation filter, its ends trimmed, with company that is not filtered."""
+
+    def __init__(self, low: LowPass) -> None:
+        self._stream, self._waiting, self._ready = LowPassStream(low), Fifo(), Fifo()
+        self._to_drop, self._held_back = low.ends()
+        self._needed = max(sum(low.ends()), low.pad) + 1
+        self._taken = 0
+
+    def push(self, signals: np.ndarray, company: np.ndarray) -> np.ndarray | None:
+        """Take signals (m, k) and company (c, k); return columns ``[filtered; company]`` that are ready, if any."""
+        self._taken += signals.shape[1]
+        self._waiting.put(company)
+        return self._released(self._stream.push(signals))
+
+    def flush(self) -> np.ndarray | None:
+        """End the segment; None too if it was too short for the filter."""
+        return None if self._taken < self._needed else self._released(self._stream.flush())
+
+    def _released(self, smooth: np.ndarray) -> np.ndarray | None:
+        if smooth.shape[1]:
+            self._ready.put(np.concatenate([smooth, self._waiting.take(smooth.shape[1])]))
+        count = self._ready.count - self._held_back
+        drop = min(self._to_drop, max(0, count))
+        if drop:
+            self._ready.take(drop)
+            self._to_drop -= drop
+        return self._ready.take(count - drop) if count > drop else None
+
+
+class _TorqueSums:
+    """Sums over samples at the full rate."""
+
+    def __init__(self, source: RowSource, estimate: Estimate, low: LowPass) -> None:
+        equations = source.equations
+        self._predict = predictor(equations, source.loaded)
+        self._values = estimate.full_values(equations.names)
+        self._index, self._low = equations.joint_index, low
+        self._segment: _FilteredSegment | None = None
+        count = len(equations.kinds_joints)
+        self._error, self._torque, self._maximum = np.zeros(count), np.zeros(count), np.zeros(count)
+        self._still_error = np.zeros(count)
+        self._moving, self._still = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
+        self.fastest = np.zeros(len(equations.joints))
+        self.segments = self.skipped = self.samples = 0
+        self._before = 0
+
+    def add(self, block: PreparedBlock) -> None:
+        """Take the next block."""
+        if block.starts or self._segment is None:
+            self.end_segment()
+            self._segment = _FilteredSegment(self._low)
+            self.segments, self._before = self.segments + 1, self.samples
+        np.maximum(self.fastest, np.abs(block.qd).max(axis=1), out=self.fastest)
+        motion = (np.ascontiguousarray(signal) for signal in (block.q, block.qd, block.qdd))
+        (torque,) = self._predict(*motion, self._values)
+        moving = block.moving[self._index].astype(float)
+        self._sum(self._segment.push(np.concatenate([block.y, torque]), moving))
+
+    def end_segment(self) -> None:
+        """End the segment at hand, if there is one."""
+        if self._segment is None:
+            return
+        self._sum(self._segment.flush())
+        self.skipped += self.samples == self._before
+        self._segment = None
+
+    def _sum(self, columns: np.ndarray | None) -> None:
+        if columns is None:
+            return
+        measured, predicted, moving = np.split(columns, 3)
+        error, moves = np.abs(measured - predicted), moving > 0
+        square = error**2
+        self._error += np.sum(square, axis=1, where=moves)
+        self._still_error += np.sum(square, axis=1, where=~moves)
+        self._torque += np.sum(measured**2, axis=1, where=moves)
+        np.maximum(self._maximum, np.max(error, axis=1, where=moves, initial=0.0), out=self._maximum)
+        self._moving += np.count_nonzero(moves, axis=1)
+        self._still += np.count_nonzero(~moves, axis=1)
+        self.samples += columns.shape[1]
+
+    def sums(self) -> Iterator[ErrorSums]:
+        """Yield the sums of every equation."""
+        counts = (self._moving, self._still)
+        for e, (moving, still) in enumerate(zip(*counts, strict=True)):
+            sizes = (self._error, self._torque, self._maximum)
+            error, torque, maximum = (float(values[e]) for values in sizes)
+            yield ErrorSums(int(moving), error, torque, maximum, int(still), float(self._still_error[e]))
+
+
+class _ResidualSums:
+    """Sums over decimated rows: Durbin-Watson's, and those of whitened residuals."""
+
+    def __init__(self, source: RowSource, noise: NoiseModel | None) -> None:
+        self._sums = [ErrorSums() for _ in source.equations.kinds_joints]
+        self._last = [0.0] * len(self._sums)
+        # What a pair of neighbours adds for noise of variance 1 that is white before the decimator.
+        self._pair = 2 * (1 - float(decimator_correlation(source)[1]))
+        self._whitener = None if noise is None else ResidualWhitener(source, noise)
+
+    def add(self, piece: RunPiece) -> None:
+        """Take the next residuals of an equation."""
+        e, residual = piece.equation, piece.residual
+        joined = residual if piece.starts else np.concatenate([[self._last[e]], residual])
+        self._last[e] = float(residual[-1])
+        white = None if self._whitener is None else self._whitener.push(piece)
+        self._sums[e] += ErrorSums(
+            rows=len(residual),
+            residual=float(residual @ residual),
+            differences=float(np.sum(np.diff(joined) ** 2)),
+            expected=self._pair * (len(joined) - 1),
+            white_rows=0 if white is None else len(white),
+            white=0.0 if white is None else float(white @ white),
+        )
+
+    def sums(self) -> list[ErrorSums]:
+        """Return the sums of every equation."""
+        return self._sums

@@ -1,0 +1,30 @@
+"""Signals and model become rows, decimated alike, then small triangular factors."""
+
+from .equations import Equations as Equations
+from .equations import equations_of as equations_of
+from .factor import Factor as Factor
+from .factor import merged_triangle as merged_triangle
+from .fingerprint import Fingerprint as Fingerprint
+from .fingerprint import fingerprint_of as fingerprint_of
+from .observations import Observations as Observations
+from .observations import RecordingInfo as RecordingInfo
+from .observations import merge_observations as merge_observations
+from .observations import reduce_rows as reduce_rows
+from .preparation import Preparation as Preparation
+from .preparation import SettledPreparation as SettledPreparation
+from .prepared import PreparedBlock as PreparedBlock
+from .prepared import prepared_blocks as prepared_blocks
+from .reading import AnyRecording as AnyRecording
+from .reading import hashes_of as hashes_of
+from .reading import part_of as part_of
+from .reading import template_of as template_of
+from .reduction import RowTransform as RowTransform
+from .reduction import Whitening as Whitening
+from .rows import MIN_SHARE as MIN_SHARE
+from .rows import RowBlock as RowBlock
+from .rows import RowSource as RowSource
+from .rows import row_source as row_source
+from .settle import settle as settle
+from .storage import load_observations as load_observations
+from .storage import save_observations as save_observations
+from .triangle import RowStack as RowStack

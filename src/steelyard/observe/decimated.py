@@ -1,0 +1,177 @@
+"""Motion to the regressor's non-zeros, near standstill left out, decimated all alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ..signals import Decimator, FirStage
+from .equations import CompiledRows
+from .in_cache import decimator_of, in_place_decimator
+from .motion_stream import Fifo
+from .preparation import SettledPreparation
+
+_IN_CACHE = 110_000
+"""Numbers in the buffer between regressor and filter: they stay in the second-level cache."""
+
+_ROWS = 1024
+"""Decimated columns returned at once, at most about."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where quantities stand in the arrays on the way.
+
+    Attributes:
+        joints: Number of joints n.
+        equations: For each equation, the rows of ``[W_e; y_e]``, one equation after the other; then q, qd, qdd.
+        joint_index: Joint of each equation (E,).
+        temperatures: Number of temperatures, n or 0.
+    """
+
+    joints: int
+    equations: tuple[slice, ...]
+    joint_index: np.ndarray
+    temperatures: int
+
+    @property
+    def motion(self) -> slice:
+        """Rows of q, qd, qdd after the equations."""
+        first = self.equations[-1].stop
+        return slice(first, first + 3 * self.joints)
+
+    @property
+    def share(self) -> slice:
+        """Rows of each joint's share after the motion, once decimated."""
+        return slice(self.motion.stop, self.motion.stop + self.joints)
+
+    @property
+    def temperature(self) -> slice:
+        """Rows of the temperatures after the shares; the times come last."""
+        return slice(self.share.stop, self.share.stop + self.temperatures)
+
+
+def layout_of(compiled: CompiledRows, joint_index: np.ndarray, joints: int, temperatures: int) -> Layout:
+    """Return the layout of rows of a compiled regressor."""
+    ends = np.cumsum([len(columns) + 1 for columns in compiled.columns])
+    parts = tuple(slice(int(end) - len(c) - 1, int(end)) for end, c in zip(ends, compiled.columns, strict=True))
+    return Layout(joints, parts, joint_index, temperatures)
+
+
+class DecimatedSegment:
+    """Decimated rows of one segment, block by block.
+
+    Columns that come in are ``[q; qd; qdd; y (E); temperature; time]``; near standstill the own equations of a joint
+    are multiplied by 0 before decimation, W and y alike, so that the equation stays exact.
+
+    Args:
+        settled: The preparation.
+        compiled: The compiled regressor.
+        layout: Where things stand.
+
+    Attributes:
+        samples: Samples that came in.
+        masked: How many of them were near standstill (n,).
+        fastest: Highest speed of each joint (n,).
+    """
+
+    def __init__(self, settled: SettledPreparation, compiled: CompiledRows, layout: Layout) -> None:
+        self._settled, self._layout = settled, layout
+        filter_ = settled.decimation_filter
+        self._width = max(64, min(4096, _IN_CACHE // layout.motion.stop // 8 * 8))
+        self._decimator = in_place_decimator(settled, layout.motion.stop, self._width)
+        self._window = _window_decimator(settled) if settled.decimates and settled.standstill.any() else None
+        rows = self._decimator.inputs
+        outputs = [rows[part.start : part.stop - 1] for part in layout.equations]
+        self._regressor = compiled.function.bind(np.split(rows[layout.motion], 3), outputs)
+        self._measured = [part.stop - 1 for part in layout.equations]
+        self._to_skip = filter_.kept(0).start // filter_.factor if settled.chosen.ends == "drop" else 0
+        self._picked = Fifo()
+        self.samples = 0
+        self.masked = np.zeros(layout.joints, dtype=np.int64)
+        self.fastest = np.zeros(layout.joints)
+
+    def push(self, columns: np.ndarray) -> Iterator[np.ndarray]:
+        """Take columns (rows, m) and yield the decimated arrays that are ready; see :meth:`_completed`."""
+        together = _ROWS * self._settled.decimation
+        for first in range(0, columns.shape[1], together):
+            yield from self._push_some(columns[:, first : first + together])
+
+    def flush(self) -> Iterator[np.ndarray]:
+        """End the segment and yield its last outputs; none if it was too short for the decimator."""
+        if self._settled.decimates and self.samples >= _least(self._settled):
+            values = self._decimator.flush()
+            outputs = np.empty((self._layout.temperature.stop + 1, values.shape[1]))
+            outputs[: len(values)] = values
+            yield from self._completed(outputs, self._window.flush() if self._window else None)
+
+    def _push_some(self, columns: np.ndarray) -> Iterator[np.ndarray]:
+        size, equations = self._layout.joints, len(self._layout.equations)
+        motion, measured, others = np.split(columns, [3 * size, 3 * size + equations])
+        moving = self._moving(motion[size : 2 * size])
+        filter_, count = self._settled.decimation_filter, 0
+        # Outputs may have waited for as many samples as the filter is long.
+        outputs = np.empty(
+            (self._layout.temperature.stop + 1, (columns.shape[1] + 2 * filter_.half) // filter_.factor + 2)
+        )
+        for first in range(0, columns.shape[1], self._width):
+            part = slice(first, first + self._width)
+            few = self._prepare(motion[:, part], measured[:, part], moving[:, part])
+            count += self._decimator.advance(few, outputs[: self._layout.motion.stop, count:])
+        self._pick(others)
+        self.samples += columns.shape[1]
+        share = self._window.push(moving.astype(float)) if self._window else None
+        yield from self._completed(outputs[:, :count], share if self._settled.decimates else moving)
+
+    def _prepare(self, motion: np.ndarray, measured: np.ndarray, moving: np.ndarray) -> int:
+        """Write the rows of a few samples where the decimator reads them; return how many samples they are."""
+        count = motion.shape[1]
+        rows = self._decimator.inputs[:, :count]
+        rows[self._layout.motion] = motion
+        self._regressor(0, count)
+        rows[self._measured] = measured
+        for joint in np.flatnonzero(~moving.all(axis=1)):
+            for e in np.flatnonzero(self._layout.joint_index == joint):
+                rows[self._layout.equations[e]] *= moving[joint]
+        return count
+
+    def _moving(self, qd: np.ndarray) -> np.ndarray:
+        """Return which joints move (n, m)."""
+        speed = np.abs(qd)
+        np.maximum(self.fastest, speed.max(axis=1), out=self.fastest)
+        moving = speed >= self._settled.standstill[:, None]
+        self.masked += (~moving).sum(axis=1)
+        return moving
+
+    def _pick(self, others: np.ndarray) -> None:
+        """Keep temperatures and times of the samples at which outputs lie."""
+        factor = self._settled.decimation
+        picked = others[:, -self.samples % factor :: factor]
+        skipped = min(self._to_skip, picked.shape[1])
+        self._to_skip -= skipped
+        self._picked.put(picked[:, skipped:].copy())
+
+    def _completed(self, outputs: np.ndarray, share: np.ndarray | None) -> Iterator[np.ndarray]:
+        """Yield decimated columns ``[equations; q; qd; qdd; share (n); temperature; time]``, if there are any."""
+        count = outputs.shape[1]
+        if count:
+            outputs[self._layout.share] = 1.0 if share is None else share
+            outputs[self._layout.temperature.start :] = self._picked.take(count)
+            yield outputs
+
+
+def _window_decimator(settled: SettledPreparation) -> Decimator:
+    """Return a decimator whose weights are the squares of the filter's: white noise counts by them."""
+    decimator = decimator_of(settled)
+    weights = settled.decimation_filter.impulse_response() ** 2
+    decimator.filter = replace(decimator.filter, stages=(FirStage(weights / weights.sum(), settled.decimation),))
+    return decimator
+
+
+def _least(settled: SettledPreparation) -> int:
+    """Return how many samples the decimator needs for one output."""
+    filter_ = settled.decimation_filter
+    whole_steps = filter_.kept(0).start
+    return whole_steps + (1 if settled.chosen.ends == "mirror" else filter_.half + 1)

@@ -1,0 +1,167 @@
+"""What is done to the signals before they become rows: what the user may choose, and what it was settled to."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from ..errors import ObservationError, nearest_match
+from ..signals import DESIGNS, MARGIN, METHODS, MODES, DecimationFilter, LowPass
+
+_WORDS: dict[str, tuple[str, ...]] = {
+    "mode": MODES,
+    "design": DESIGNS,
+    "second": ("second", "twice_first"),
+    "velocity": ("differentiated", "recorded"),
+    "ends": ("drop", "mirror"),
+    "resampling": tuple(method for method in METHODS if method != "none"),
+}
+_POSITIVE = ("cutoff", "decimation_cutoff", "attenuation", "rate", "max_gap")
+_COUNTS = {"order": 1, "trim": 0, "decimation": 1}
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """What the user may choose; None is found from the data by :func:`settle`.
+
+    Attributes:
+        cutoff: Low-pass of the positions [Hz].
+        order: Order of each pass of the low-pass.
+        mode: ``zero_phase``, ``forward`` or ``none``.
+        design: ``corrected`` or ``per_pass``; see :func:`steelyard.signals.low_pass`.
+        second: Second derivative: ``second`` central difference or the first one twice, ``twice_first``.
+        velocity: ``differentiated`` from the positions, or ``recorded``: that of the log, low-passed alike, and
+            accelerations from its central difference.
+        trim: Samples cut at each end of every segment after filtering; None: those that the filter's ends influence.
+        decimation: Samples for one row.
+        decimation_cutoff: Cut-off of the decimator [Hz]; None: 0.8 of the new Nyquist frequency.
+        attenuation: Stop band of the decimator [dB].
+        ends: ``drop`` or ``mirror``: where the decimator reaches beyond the data.
+        standstill: Speed [rad/s or m/s], one or one a joint, below which a joint's own equations count as
+            undetermined; 0 keeps all.
+        stiffness: Of every joint [N m/rad or N/m]: positions become ``q - tau_l / k`` (P5.8); needs joint torques.
+        rate: Uniform rate [Hz]; None: that of the stamps, the median over recordings.
+        resampling: ``linear``, ``cubic`` or ``monotone``, where stamps are uneven.
+        max_gap: Intervals longer than this are not bridged [s]; None: three intervals of the slowest recording.
+    """
+
+    cutoff: float | None = None
+    order: int = 4
+    mode: Literal["zero_phase", "forward", "none"] = "zero_phase"
+    design: Literal["corrected", "per_pass"] = "corrected"
+    second: Literal["second", "twice_first"] = "second"
+    velocity: Literal["differentiated", "recorded"] = "differentiated"
+    trim: int | None = None
+    decimation: int | None = None
+    decimation_cutoff: float | None = None
+    attenuation: float = 80.0
+    ends: Literal["drop", "mirror"] = "drop"
+    standstill: float | tuple[float, ...] | None = None
+    stiffness: tuple[float, ...] | None = None
+    rate: float | None = None
+    resampling: Literal["linear", "cubic", "monotone"] = "cubic"
+    max_gap: float | None = None
+
+    def __post_init__(self) -> None:
+        for field, allowed in _WORDS.items():
+            _check_word(field, getattr(self, field), allowed)
+        for field in _POSITIVE:
+            _check_positive(field, getattr(self, field))
+        for field, least in _COUNTS.items():
+            _check_count(field, getattr(self, field), least)
+        if self.standstill is not None:
+            speeds = np.atleast_1d(np.asarray(self.standstill, dtype=float))
+            if not (np.isfinite(speeds).all() and (speeds >= 0).all()):
+                raise ObservationError(f"standstill: got {self.standstill}, allowed are speeds of 0 and above")
+
+
+def _check_word(field: str, got: Any, allowed: tuple[str, ...]) -> None:
+    if got not in allowed:
+        raise ObservationError(
+            f"preparation {field}: got '{got}', allowed are {', '.join(allowed)}{nearest_match(str(got), allowed)}"
+        )
+
+
+def _check_positive(field: str, value: float | None) -> None:
+    if value is not None and not (math.isfinite(value) and value > 0):
+        raise ObservationError(f"preparation {field}: got {value}, allowed are finite numbers above 0")
+
+
+def _check_count(field: str, value: int | None, least: int) -> None:
+    if value is not None and (int(value) != value or value < least):
+        raise ObservationError(f"preparation {field}: got {value}, allowed are whole numbers from {least} on")
+
+
+@dataclass(frozen=True, eq=False)
+class SettledPreparation:
+    """A preparation with nothing left to find. Make one with :func:`settle`.
+
+    Attributes:
+        chosen: What the user had chosen.
+        joints: Names of the joints, in the order of every (n,) array here.
+        rate: Uniform rate of the samples [Hz].
+        max_gap: Longest interval that is bridged [s].
+        low_pass: Low-pass of the positions; ``cutoff`` is its cut-off [Hz], None with mode ``none``.
+        trim: Samples cut at the start and at the end of every segment after filtering.
+        decimation_filter: What y and every column of W go through; no stages where nothing is decimated.
+        standstill: Speed of each joint below which its equations are left out (n,) [rad/s or m/s].
+        velocity_noise: Standard deviation of the velocity error of each joint (n,) [rad/s or m/s].
+        signal_noise: Standard deviation of the noise on each recorded position (n,) [rad or m], followed by those on
+            the velocities (2n,) where recorded ones are used.
+        reasons: Why this cut-off, this factor, this standstill speed: a sentence each.
+    """
+
+    chosen: Preparation
+    joints: tuple[str, ...]
+    rate: float
+    max_gap: float
+    low_pass: LowPass
+    trim: tuple[int, int]
+    decimation_filter: DecimationFilter
+    standstill: np.ndarray
+    velocity_noise: np.ndarray
+    signal_noise: np.ndarray
+    reasons: tuple[str, ...]
+
+    @property
+    def cutoff(self) -> float | None:
+        """Cut-off of the low-pass [Hz]; None if nothing is filtered."""
+        return self.low_pass.cutoff
+
+    @property
+    def decimation(self) -> int:
+        """Samples for one row."""
+        return self.decimation_filter.factor
+
+    @property
+    def decimates(self) -> bool:
+        """Whether there is a decimation filter at all."""
+        return bool(self.decimation_filter.stages)
+
+    @property
+    def margin(self) -> int:
+        """Samples that the differences take from each end of a segment."""
+        return MARGIN["first" if self.chosen.velocity == "recorded" else self.chosen.second]
+
+    @property
+    def filter_text(self) -> str:
+        """All that decides what a row means as a mixture of samples; rows of another text do not belong together."""
+        low, small, chosen = self.low_pass, self.decimation_filter, self.chosen
+        words = [f"rate {self.rate:.6g} Hz"]
+        if low.cutoff is None:
+            words.append("no low-pass")
+        else:
+            words.append(f"low-pass {low.cutoff:.6g} Hz order {low.order} {low.mode} {low.design}")
+        words.append("recorded velocity" if chosen.velocity == "recorded" else f"differences {chosen.second}")
+        if self.decimates:
+            words.append(
+                f"decimation {small.factor} at {small.cutoff:.6g} Hz, {small.attenuation:g} dB, ends {chosen.ends}"
+            )
+        else:
+            words.append("no decimation")
+        if chosen.stiffness is not None:
+            words.append(f"stiffness {', '.join(f'{value:g}' for value in chosen.stiffness)}")
+        return "; ".join(words)

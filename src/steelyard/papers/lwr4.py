@@ -1,0 +1,118 @@
+"""The experiment behind P2 and P5: an LWR4+ through random points without and with a payload, currents and sensors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ..model import build_model
+from ..motion import Trajectory, limits_of, random_points, trapezoidal, trapezoidal_profile
+from ..observe import Equations, equations_of
+from ..progress import Progress, silent
+from ..recording import Recording
+from ..robot import Robot, load_robot
+from ..simulate import Experiment, Noise, SimulatedRun, recording_of, simulate
+
+POINTS, MOVE = 44, 2.0
+"""Random points between start and stop, and the duration of each move [s]: 45 moves, 90 s."""
+
+MODELS = {"A": "motor", "B": "joint", "C": "both", "D": "difference"}
+"""P5's models by the torques they use; P2's models 1, 2 and 3 are B, C and D."""
+
+STIFFNESS = (10_000.0,) * 5 + (7_500.0,) * 2
+"""Of the joints [N m/rad] (P5, appendix 2)."""
+
+EXPERIMENT = Experiment(
+    encoder_quantum=1e-5,
+    motor_noise=Noise("band_limited", (18.6, 30.2, 13.9, 16.2, 9.28, 6.96, 6.96), 50.0),
+    joint_noise=Noise("band_limited", (5.7, 11.4, 4.56, 5.7, 1.71, 1.71, 0.684), 50.0),
+    saturate=False,
+)
+# Runs of one seed must not share their noise.
+_SEEDS_APART = 10_000
+
+
+@dataclass(frozen=True)
+class Motion:
+    """A motion to simulate: its label, the payload carried, and the seed of its points."""
+
+    label: str
+    payload: str | None
+    points: int
+
+
+WITHOUT = Motion("without payload", None, 10)
+
+
+def with_payload(payload: str) -> Motion:
+    """Return the motion with a payload of the catalogue."""
+    return Motion("with payload", payload, 11)
+
+
+@dataclass(frozen=True, eq=False)
+class Prototype:
+    """An arm and what it did: one simulated run for each motion; seeds differ in noise alone.
+
+    Attributes:
+        robot: The arm.
+        motions: The motions.
+        runs: What happened in each of them.
+    """
+
+    robot: Robot
+    motions: tuple[Motion, ...]
+    runs: tuple[SimulatedRun, ...]
+
+    @property
+    def truth(self) -> dict[str, float]:
+        """True standard parameters by name, those of the payload included."""
+        return {name: value for run in self.runs for name, value in run.truth.items()}
+
+    def recordings(self, seed: int, stiffness: tuple[float, ...] | None = None) -> dict[str, Recording]:
+        """Return the recordings of one seed by label; with a stiffness, positions are those of the motors."""
+        found = {}
+        for place, (motion, run) in enumerate(zip(self.motions, self.runs, strict=True)):
+            experiment = replace(run.experiment, stiffness=stiffness)
+            noisy = replace(run, experiment=experiment, seeds=(seed + _SEEDS_APART * place,))
+            found[motion.label] = recording_of(noisy)
+        return found
+
+
+def prototype(
+    motions: Sequence[Motion], *, plant_rate: float | None = None, threads: int = 1, progress: Progress = silent
+) -> Prototype:
+    """Simulate the motions, each once: torques are noisy in the recording only, so that all seeds move alike.
+
+    Args:
+        motions: What to simulate.
+        plant_rate: Rate of the integrator [Hz]; None for ten times the controller's.
+        threads: Motions simulated at once.
+        progress: Told how far it is.
+    """
+    robot = load_robot("kuka_lwr4")
+    parts = [0.0] * len(motions)
+
+    def one(place: int) -> SimulatedRun:
+        def tell(done: float, total: float) -> None:
+            parts[place] = done / total
+            progress(sum(parts), len(parts))
+
+        experiment = replace(EXPERIMENT, payload=motions[place].payload, plant_rate=plant_rate)
+        return simulate(robot, _trajectory(robot, motions[place]), experiment, progress=tell)
+
+    with ThreadPoolExecutor(threads, "steelyard-papers") as pool:
+        return Prototype(robot, tuple(motions), tuple(pool.map(one, range(len(motions)))))
+
+
+def _trajectory(robot: Robot, motion: Motion) -> Trajectory:
+    rng = np.random.default_rng(motion.points)
+    points = random_points(limits_of(robot), POINTS, MOVE, trapezoidal_profile(), rng)
+    return trapezoidal(points, MOVE, [body.joint.name for body in robot.actuated])
+
+
+def lwr4_equations(robot: Robot, model: str, payload: str = "paired") -> Equations:
+    """Return the equations of model A, B, C or D; the difference of torques does not feel a payload."""
+    return equations_of(build_model(robot, measured=MODELS[model], payload="none" if model == "D" else payload))

@@ -1,0 +1,36 @@
+"""Papers by name."""
+
+from __future__ import annotations
+
+from ..errors import EstimateError, nearest_match
+from ..identify.pipeline import Stage, quietly
+from .p1 import p1
+from .p2 import p2
+from .p5 import p5
+from .result import PaperResult
+
+_PAPERS = {"P1": p1, "P2": p2, "P5": p5}
+PAPERS = tuple(_PAPERS)
+"""Papers that can be reproduced."""
+
+
+def reproduce(paper: str, *, seeds: int | None = None, threads: int = 1, stage: Stage = quietly) -> PaperResult:
+    """Reproduce a paper in simulation: its claims and tables with ours beside them.
+
+    Args:
+        paper: ``P1``, ``P2`` or ``P5``.
+        seeds: Simulated experiments over which figures are means; None: the paper's own number.
+        threads: Threads that share the work; the result is the same.
+        stage: Told which stage begins; gives where to tell how far it is.
+
+    Raises:
+        EstimateError: If the paper is not known, or the number of seeds or threads is below 1.
+    """
+    if paper not in _PAPERS:
+        close = nearest_match(paper.upper(), PAPERS)
+        raise EstimateError(f"paper: got '{paper}', allowed are {', '.join(PAPERS)}{close}")
+    for what, number in (("seeds", seeds), ("threads", threads)):
+        if number is not None and (int(number) != number or number < 1):
+            raise EstimateError(f"{what}: got {number}, allowed are whole numbers from 1 on")
+    run = _PAPERS[paper]
+    return run(threads=threads, stage=stage) if seeds is None else run(seeds, threads, stage)

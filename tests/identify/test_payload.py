@@ -1,0 +1,124 @@
+"""What is it holding, when the arm is known from a run; and what a run keeps."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from rehearsals import lwr4
+from steelyard.errors import EstimateError, SteelyardError
+from steelyard.identify import Settings, identify, identify_payload, payload_body, read_result, read_run, write_run
+from steelyard.observe import load_observations
+from steelyard.robot import load_robot
+
+LWR4 = load_robot("kuka_lwr4")
+TRUE = np.array(LWR4.payloads["P5"])
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("run")
+    found = identify(LWR4, [lwr4(1), lwr4(5)], settings=Settings(bias_repeats=0))
+    write_run(folder, "identify", {"robot": "kuka_lwr4"}, {}, found)
+    return read_run(folder)
+
+
+def test_the_payload_is_found_with_the_arm_s_uncertainty_in_it(run):
+    found = identify_payload(LWR4, run, [lwr4(2, "P5")])
+    mass, sigma = found.body.mass
+    assert abs(mass - TRUE[9]) < 4 * sigma
+    assert found.enough
+    assert 0.3 < found.agreement < 2.0
+    assert np.all(np.abs(found.body.inertia - TRUE[:6]) < 4.5 * found.body.inertia_sigma)
+
+
+def test_it_agrees_with_identifying_arm_and_payload_together(run):
+    alone = identify_payload(LWR4, run, [lwr4(2, "P5")]).body
+    together = identify(LWR4, [lwr4(1), lwr4(5), lwr4(2, "P5")], [lwr4(3, "P5")], Settings(bias_repeats=0)).payload
+    assert together is not None
+    assert abs(alone.mass[0] - together.mass[0]) < 2 * together.mass[1]
+    assert alone.mass[1] == pytest.approx(together.mass[1], rel=0.35)
+
+
+def test_an_empty_gripper_is_said_to_be_empty(run):
+    found = identify_payload(LWR4, run, [lwr4(6)])
+    assert any("no payload is seen" in reason.text for reason in found.reasons)
+
+
+def test_an_arm_that_has_changed_is_said_to_have_changed(run):
+    recording = lwr4(2, "P5")
+    speed = np.gradient(recording.q, recording.time, axis=1)
+    stiffer = tuple(replace(c, values=c.values + 3.0 * np.sign(speed) + 5.0 * speed) for c in recording.torques)
+    found = identify_payload(LWR4, run, [replace(recording, torques=stiffer)])
+    assert any("behaves otherwise" in reason.text for reason in found.reasons)
+
+
+def test_no_recording_or_a_loaded_run_is_refused(run):
+    with pytest.raises(EstimateError, match="no recording is given"):
+        identify_payload(LWR4, run, [])
+    with pytest.raises(EstimateError, match="loaded recordings alone"):
+        identify_payload(LWR4, replace(run, content={**run.content, "payload_model": "loaded"}), [lwr4(2, "P5")])
+
+
+def test_the_inertia_about_the_centre_is_steiner_s():
+    estimate = identify(LWR4, [lwr4(1), lwr4(2, "P5")], [lwr4(3, "P5")], Settings(bias_repeats=0)).estimate
+    body = payload_body(estimate)
+    values = dict(zip(estimate.columns, estimate.values, strict=True))
+    moment = np.array([values[f"M{axis}L"] for axis in "XYZ"])
+    shift = (moment @ moment * np.eye(3) - np.outer(moment, moment)) / values["ML"]
+    assert body is not None
+    assert body.inertia_at_centre[0] == pytest.approx(values["XXL"] - shift[0, 0])
+    assert body.inertia_at_centre[4] == pytest.approx(values["YZL"] - shift[1, 2])
+    # The delta method against drawing from the covariance.
+    draws = np.random.default_rng(0).multivariate_normal(estimate.values, estimate.covariance, 20_000)
+    place = [estimate.columns.index(name) for name in ("MXL", "ML")]
+    assert (draws[:, place[0]] / draws[:, place[1]]).std() == pytest.approx(body.centre_sigma[0], rel=0.05)
+
+
+def test_a_run_keeps_its_factors_and_estimate(run):
+    names = run.content["files"]
+    assert sorted(path.name for path in run.folder.iterdir()) == sorted([*names.values(), "result.json"])
+    observations = load_observations(run.folder / names["observations"])
+    assert {info.label for info in observations.recordings} == {"recording 1", "recording 2"}
+    told = {row["name"]: row["value"] for row in run.content["parameters"]}
+    assert told["Ia1"] == run.estimate.values[run.estimate.columns.index("Ia1")]
+
+
+def test_writing_again_replaces_the_run_as_a_whole(run, tmp_path):
+    first = identify(LWR4, [lwr4(1)], settings=Settings(bias_repeats=0))
+    second = identify(LWR4, [lwr4(5)], settings=Settings(bias_repeats=0))
+    write_run(tmp_path, "identify", {"robot": "kuka_lwr4"}, {}, first)
+    write_run(tmp_path, "identify", {"robot": "kuka_lwr4"}, {}, second)
+    assert len(list(tmp_path.glob("estimate.*.npz"))) == 1
+    np.testing.assert_array_equal(read_run(tmp_path).estimate.values, second.estimate.values)
+
+
+def test_a_run_killed_before_its_result_leaves_the_old_one(run, tmp_path, monkeypatch):
+    first = identify(LWR4, [lwr4(1)], settings=Settings(bias_repeats=0))
+    second = identify(LWR4, [lwr4(5)], settings=Settings(bias_repeats=0))
+    write_run(tmp_path, "identify", {"robot": "kuka_lwr4"}, {}, first)
+
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("steelyard.identify.run_files.write_result", killed)
+    with pytest.raises(KeyboardInterrupt):
+        write_run(tmp_path, "identify", {"robot": "kuka_lwr4"}, {}, second)
+    np.testing.assert_array_equal(read_run(tmp_path).estimate.values, first.estimate.values)
+
+
+def test_what_is_no_run_is_refused_in_one_line(run, tmp_path):
+    with pytest.raises(SteelyardError, match="no run in"):
+        read_result(tmp_path / "nowhere")
+    (tmp_path / "result.json").write_text("{")
+    with pytest.raises(SteelyardError, match="not JSON"):
+        read_result(tmp_path)
+    (tmp_path / "result.json").write_text(json.dumps({"command": "model"}))
+    with pytest.raises(SteelyardError, match="no identified parameters"):
+        read_result(tmp_path)
+    (tmp_path / "result.json").write_text(json.dumps(dict(run.content)))
+    with pytest.raises(SteelyardError, match="cannot be read"):
+        read_run(tmp_path)

@@ -1,0 +1,167 @@
+"""Grades at the edges of every threshold, and reasons with remedies."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import inf, nan
+
+import pytest
+
+from steelyard.errors import EstimateError
+from steelyard.judge import Evidence, Reason, ResidualCorrelation, Thresholds, judge
+
+WHITE = ResidualCorrelation("motor", "joint_1", 0.1, 0.05, 0.5)
+GOOD = Evidence(
+    fit_percent=2.0,
+    unseen_percent=2.2,
+    condition=12.0,
+    relative_sigmas={"ZZ1R": 1.0, "Fvm1": 5.0, "Fcm1": 4.0, "MX2": 8.0, "MY2": 12.0},
+    correlation=(WHITE,),
+    spread=1.1,
+    unseen_joints={"joint_1": 2.0, "joint_2": 3.0, "joint_3": nan},
+)
+RATIO, ERROR, CONDITION, KNOWN, CORRELATION, SPREAD = range(6)
+
+
+def sigmas(good, bad):
+    return {**{f"G{k}": 20.0 for k in range(good)}, **{f"B{k}": 21.0 + k for k in range(bad)}}
+
+
+def left(largest, p, lag_one=0.1):
+    return {"correlation": (WHITE, ResidualCorrelation("joint", "joint_4", lag_one, largest, p))}
+
+
+EDGES = [
+    (RATIO, {"fit_percent": 1.0, "unseen_percent": 1.3}, "good"),
+    (RATIO, {"fit_percent": 1.0, "unseen_percent": 1.3001}, "fair"),
+    (RATIO, {"fit_percent": 1.0, "unseen_percent": 2.0}, "fair"),
+    (RATIO, {"fit_percent": 1.0, "unseen_percent": 2.0001}, "poor"),
+    (RATIO, {"fit_percent": 1e-12, "unseen_percent": 9e-12}, "good"),
+    (ERROR, {"fit_percent": 5.0, "unseen_percent": 5.0}, "good"),
+    (ERROR, {"fit_percent": 5.0, "unseen_percent": 5.001}, "fair"),
+    (ERROR, {"fit_percent": 15.0, "unseen_percent": 15.0}, "fair"),
+    (ERROR, {"fit_percent": 15.0, "unseen_percent": 15.001}, "poor"),
+    (CONDITION, {"condition": 30.0}, "good"),
+    (CONDITION, {"condition": 30.1}, "fair"),
+    (CONDITION, {"condition": 100.0}, "fair"),
+    (CONDITION, {"condition": 100.1}, "poor"),
+    (CONDITION, {"condition": inf}, "poor"),
+    (KNOWN, {"relative_sigmas": sigmas(8, 2)}, "good"),
+    (KNOWN, {"relative_sigmas": sigmas(79, 21)}, "fair"),
+    (KNOWN, {"relative_sigmas": sigmas(5, 5)}, "fair"),
+    (KNOWN, {"relative_sigmas": sigmas(49, 51)}, "poor"),
+    (KNOWN, {"relative_sigmas": {}}, "poor"),
+    (KNOWN, {"relative_sigmas": {"ZZ1R": inf}}, "poor"),
+    (CORRELATION, left(0.19, 0.0), "good"),
+    (CORRELATION, left(0.3, 0.0011), "good"),
+    (CORRELATION, left(0.2, 0.001), "poor"),
+    (CORRELATION, left(0.1, 0.5, lag_one=0.5), "good"),
+    (CORRELATION, left(0.1, 0.5, lag_one=0.51), "fair"),
+    (CORRELATION, left(0.1, 0.5, lag_one=-0.51), "fair"),
+    (SPREAD, {"spread": 2.0}, "good"),
+    (SPREAD, {"spread": 2.01}, "fair"),
+    (SPREAD, {"spread": 4.0}, "fair"),
+    (SPREAD, {"spread": 4.01}, "poor"),
+]
+
+
+@pytest.mark.parametrize(("row", "change", "grade"), EDGES)
+def test_each_row_is_graded_at_its_edges_and_the_worst_decides(row, change, grade):
+    verdict = judge(replace(GOOD, **change))
+    assert verdict.criteria[row].grade == grade
+    assert verdict.grade == grade
+    named = [reason.criterion for reason in verdict.reasons]
+    assert named == ([] if grade == "good" else [verdict.criteria[row].name])
+    assert all(reason.text and reason.remedy for reason in verdict.reasons)
+
+
+def test_every_row_is_shown_with_its_thresholds():
+    verdict = judge(GOOD)
+    assert verdict.grade == "good"
+    assert [(row.good, row.fair) for row in verdict.criteria] == [
+        ("<= 1.3", "<= 2"),
+        ("<= 5 %", "<= 15 %"),
+        ("<= 30", "<= 100"),
+        (">= 80 %", ">= 50 %"),
+        ("modelled (lag-one <= 0.5, whitened < 0.2 or p > 0.001)", "modelled, strong"),
+        ("<= 2", "<= 4"),
+    ]
+    assert all(row.sentence and not row.remedy for row in verdict.criteria)
+
+
+def test_one_recording_is_said_and_does_not_count():
+    verdict = judge(replace(GOOD, spread=None))
+    row = verdict.criteria[SPREAD]
+    assert (row.text_value, row.grade, row.value) == ("one recording: not judged", None, None)
+    assert verdict.grade == "good"
+    assert verdict.reasons == ()
+
+
+def test_sentences_name_the_worst_joints_and_the_weak_parameters():
+    bad = replace(
+        GOOD,
+        unseen_percent=18.0,
+        unseen_joints={"joint_1": 4.0, "joint_2": 31.0, "joint_3": nan},
+        relative_sigmas=sigmas(1, 5),
+        spread=5.0,
+        spread_names=("Fvm1", "warm"),
+    )
+    verdict = judge(bad)
+    texts = {reason.criterion: reason for reason in verdict.reasons}
+    error = texts["unseen relative error, all joints"]
+    assert "18 %; worst: joint_2 31 %, joint_1 4 %" in error.text
+    assert error.remedy.startswith("look at joint_2 first")
+    known = texts["essential parameters with relative sigma <= 20 %"]
+    assert "1 of 6" in known.text
+    assert "weak: B4 25 %, B3 24 %, B2 23 % and 2 more" in known.text
+    assert "Fvm1 in 'warm' disagrees most" in texts["recordings agree (spread over sigma)"].text
+
+
+def test_an_error_that_is_all_noise_has_another_remedy():
+    noisy = judge(replace(GOOD, fit_percent=20.0, unseen_percent=20.0, noise_ratio=1.05))
+    assert "1.05 times what the noise" in noisy.reasons[0].text
+    assert "less noise" in noisy.reasons[0].remedy
+    wrong = judge(replace(GOOD, fit_percent=20.0, unseen_percent=20.0, noise_ratio=3.0))
+    assert "joint_2" in wrong.reasons[0].remedy
+
+
+def test_correlation_that_is_not_explained_names_the_equation():
+    verdict = judge(replace(GOOD, **left(0.4, 1e-9)))
+    assert verdict.criteria[CORRELATION].text_value == "not explained"
+    assert "joint_4 (joint)" in verdict.reasons[0].text
+
+
+def test_cautions_follow_the_reasons_and_change_the_grade_only_if_they_say_so():
+    caution = Reason("unseen motion is faster", "record faster motion")
+    verdict = judge(replace(GOOD, condition=50.0), cautions=[caution])
+    assert verdict.grade == "fair"
+    assert verdict.reasons[-1] == caution
+    assert len(verdict.reasons) == 2
+    assert judge(GOOD, cautions=[caution]).grade == "good"
+    assert judge(GOOD, cautions=[replace(caution, grade="poor")]).grade == "poor"
+
+
+def test_thresholds_can_be_set():
+    strict = Thresholds(condition_good=5.0, condition_fair=10.0)
+    assert judge(GOOD, strict).grade == "poor"
+    assert judge(GOOD, Thresholds(relative_sigma=3.0)).grade == "poor"
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"error_good": nan}, "error_good: got nan"),
+        ({"spread_fair": -1.0}, "spread_fair: got -1"),
+        ({"ratio_good": 3.0}, "ratio_good: got 3, allowed is at most ratio_fair, 2"),
+        ({"known_fair": 90.0}, "known_fair: got 90"),
+    ],
+)
+def test_thresholds_that_make_no_sense_are_refused(change, message):
+    with pytest.raises(EstimateError, match=message):
+        Thresholds(**change)
+
+
+@pytest.mark.parametrize("field", ["fit_percent", "unseen_percent", "condition", "spread"])
+def test_a_missing_number_is_refused(field):
+    with pytest.raises(EstimateError, match="verdict: got nan"):
+        judge(replace(GOOD, **{field: nan}))

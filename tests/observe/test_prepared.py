@@ -1,0 +1,76 @@
+"""Samples at the full rate, as they enter the regressor."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from observe.cases import RATE, equations_for, model_of, recording_for
+from steelyard.observe import Preparation, row_source, settle
+from steelyard.observe.prepared import prepared_blocks
+from steelyard.recording import Recording
+from steelyard.signals import differentiate
+
+
+def recording_of(source):
+    assert isinstance(source.recording, Recording)
+    return source.recording
+
+
+def source_of(preparation=None, **fields):
+    model = model_of("scara_2r")
+    recording = recording_for(model, **fields)
+    settled = settle(preparation or Preparation(cutoff=10.0, decimation=10), [recording])
+    return row_source(recording, equations_for(model), settled, "log")
+
+
+def joined(blocks, name):
+    return np.concatenate([getattr(block, name) for block in blocks], axis=-1)
+
+
+def test_samples_are_those_of_the_whole_array_differentiated_at_once():
+    source = source_of(samples=40_000)
+    blocks = list(prepared_blocks(source))
+    recording = recording_of(source)
+    motion = differentiate(recording.q, source.settled.low_pass, "second")
+    assert len(blocks) > 2
+    assert [block.starts for block in blocks] == [True] + [False] * (len(blocks) - 1)
+    for name in ("q", "qd", "qdd"):
+        whole = getattr(motion, name)
+        np.testing.assert_allclose(joined(blocks, name), whole, atol=1e-10 * np.abs(whole).max())
+    samples = slice(motion.first, motion.first + motion.q.shape[1])
+    torque = next(channel for channel in recording.torques if channel.kind == "motor_torque")
+    np.testing.assert_array_equal(joined(blocks, "y"), torque.values[:, samples])
+    np.testing.assert_array_equal(joined(blocks, "time"), recording.time[samples])
+
+
+def test_as_many_samples_come_as_the_rows_are_made_of():
+    source = source_of()
+    for _ in source:
+        pass
+    assert sum(len(block.time) for block in prepared_blocks(source)) == source.samples
+
+
+def test_a_joint_moves_where_its_speed_reaches_that_of_standstill():
+    source = source_of(Preparation(cutoff=10.0, decimation=10, standstill=(0.5, 2.0)))
+    blocks = list(prepared_blocks(source))
+    moving, qd = joined(blocks, "moving"), joined(blocks, "qd")
+    np.testing.assert_array_equal(moving, np.abs(qd) >= np.array([[0.5], [2.0]]))
+    assert 0 < moving.mean() < 1
+
+
+def test_a_gap_begins_a_new_segment_with_the_number_of_its_rows():
+    time = np.arange(6000) / RATE
+    time[3000:] += 1.0
+    source = source_of(time=time)
+    blocks = list(prepared_blocks(source))
+    assert [block.segment for block in blocks if block.starts] == [0, 1]
+    assert {block.segment for block in source} == {0, 1}
+    assert all(not block.q.flags.writeable for block in blocks)
+
+
+def test_a_segment_too_short_for_the_filter_is_counted_but_gives_no_samples():
+    time = np.arange(6000) / RATE
+    time[3000:] += 1.0
+    time[3040:] += 1.0
+    blocks = list(prepared_blocks(source_of(time=time)))
+    assert [block.segment for block in blocks if block.starts] == [0, 2]

@@ -1,0 +1,42 @@
+"""Papers by name; what cannot be reproduced is refused in a line."""
+
+from __future__ import annotations
+
+import pytest
+
+from steelyard.errors import EstimateError
+from steelyard.papers import PAPERS, reproduce
+
+
+def test_the_papers_with_least_squares_are_known():
+    assert PAPERS == ("P1", "P2", "P5")
+
+
+@pytest.mark.parametrize("name", ["P9", "", "p1"])
+def test_an_unknown_paper_is_refused_with_those_known(name):
+    with pytest.raises(EstimateError, match="allowed are P1, P2, P5"):
+        reproduce(name)
+
+
+def test_a_small_letter_is_met_with_the_right_name():
+    with pytest.raises(EstimateError, match="did you mean 'P5'"):
+        reproduce("p5")
+
+
+@pytest.mark.parametrize("settings", [{"seeds": 0}, {"seeds": -1}, {"threads": 0}])
+def test_fewer_than_one_seed_or_thread_is_refused(settings):
+    with pytest.raises(EstimateError, match="allowed are whole numbers from 1 on"):
+        reproduce("P1", **settings)
+
+
+def test_seeds_and_stages_reach_the_paper():
+    stages = []
+
+    def stage(name):
+        stages.append(name)
+        return lambda done, total: None
+
+    result = reproduce("P1", seeds=1, stage=stage)
+    assert result.paper == "P1"
+    assert result.notes[0].startswith("1 simulated experiments")
+    assert stages == ["simulating the SCARA", "fitting"]

@@ -1,0 +1,43 @@
+"""Short simulated recordings of catalogue arms, made once in a test run: for commands, documentation and pipelines."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+
+from steelyard.motion import limits_of, quintic, quintic_profile, random_points, trapezoidal, trapezoidal_profile
+from steelyard.recording import Recording
+from steelyard.robot import load_robot
+from steelyard.simulate import Experiment, Noise, recording_of, simulate
+
+
+@lru_cache(maxsize=8)
+def scara(seed: int, seconds: int = 20) -> Recording:
+    """Return P1's arm on random moves, 100 Hz, with noise on the motor torques."""
+    robot = load_robot("scara_2r")
+    rng = np.random.default_rng(seed)
+    points = np.zeros((2, seconds + 1))
+    points[:, 1:-1] = rng.uniform(-1, 1, (2, seconds - 1)) * [[0.45], [2.6]]
+    experiment = Experiment(
+        control="pd", kp=(400, 12), kd=(70, 1.6), record_rate=100, encoder_quantum=1e-5,
+        motor_noise=Noise("white", (0.5, 0.02)),
+    )  # fmt: skip
+    return recording_of(simulate(robot, quintic(points, 1.0, ["joint_1", "joint_2"]), experiment, [seed]))
+
+
+@lru_cache(maxsize=8)
+def lwr4(seed: int, payload: str | None = None, moves: int = 10, shape: str = "trapezoidal") -> Recording:
+    """Return a KUKA LWR4+ on a few moves, 200 Hz, both torques with little noise."""
+    robot = load_robot("kuka_lwr4")
+    joints = [body.joint.name for body in robot.actuated]
+    profile, path = (
+        (trapezoidal_profile(), trapezoidal) if shape == "trapezoidal" else (quintic_profile(), quintic)
+    )
+    points = random_points(limits_of(robot), moves - 1, 2.0, profile, np.random.default_rng(seed))
+    experiment = Experiment(
+        payload=payload, record_rate=200, encoder_quantum=1e-5,
+        motor_noise=Noise("white", (0.8, 1.2, 0.6, 0.7, 0.4, 0.3, 0.3)),
+        joint_noise=Noise("white", (0.3, 0.5, 0.2, 0.3, 0.08, 0.08, 0.03)),
+    )  # fmt: skip
+    return recording_of(simulate(robot, path(points, 2.0, joints), experiment, [seed]))
