@@ -5,12 +5,15 @@ from __future__ import annotations
 import io
 import re
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 from rich.console import Console
+from rich.text import Text
 
-from steelyard import build_model, load_robot, summarise_model
-from steelyard.cli.model_table import print_model
+from steelyard.cli.demo import rehearsed_identification
+from steelyard.cli.identify import Timing
+from steelyard.cli.identify_table import print_identification
 from steelyard.robot import mdh_placement, transform_from_placement
 
 HERE = Path(__file__).parent
@@ -36,13 +39,17 @@ TERMINAL = """<svg viewBox="0 0 {width} {height}" xmlns="http://www.w3.org/2000/
 """
 
 
-def draw_model() -> None:
-    """Draw what ``steelyard model kuka_lwr4 --payload paired`` prints."""
-    robot = load_robot("kuka_lwr4")
+def draw_identification(lines: int = 50) -> None:
+    """Draw the head of what ``steelyard demo`` prints."""
+    printed = Console(width=100, file=io.StringIO(), highlight=False, force_terminal=True)
+    with TemporaryDirectory() as folder:
+        found, _ = rehearsed_identification(Path(folder), Timing())
+    print_identification(found, [], None, printed)
+    text = printed.file.getvalue() if isinstance(printed.file, io.StringIO) else ""
     console = Console(record=True, width=100, file=io.StringIO(), highlight=False, force_terminal=True)
-    console.print("[green]$[/green] steelyard model kuka_lwr4 --payload paired")
-    print_model(robot, summarise_model(build_model(robot, payload="paired")), console)
-    (HERE / "model.svg").write_text(console.export_svg(code_format=TERMINAL, unique_id="model"), encoding="utf-8")
+    console.print("[green]$[/green] steelyard demo")
+    console.print(Text.from_ansi("\n".join([*text.splitlines()[:lines], "..."])))
+    (HERE / "identify.svg").write_text(console.export_svg(code_format=TERMINAL, unique_id="identify"), encoding="utf-8")
 
 
 def project(point: np.ndarray) -> tuple[float, float]:
@@ -130,5 +137,5 @@ BODY
 """
 
 if __name__ == "__main__":
-    draw_model()
+    draw_identification()
     draw_frames()

@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Any
 from .errors import SteelyardError as SteelyardError
 
 if TYPE_CHECKING:
+    from .identify import Settings as Settings
+    from .identify import identify_arm as identify_arm
+    from .identify import identify_payload as identify_payload
     from .kernel import compile_batch as compile_batch
     from .kernel import compile_loop as compile_loop
     from .model import base_parameters as base_parameters
@@ -22,6 +25,7 @@ if TYPE_CHECKING:
     from .motion import read_trajectory as read_trajectory
     from .motion import trapezoidal as trapezoidal
     from .motion import write_trajectory as write_trajectory
+    from .observe import Preparation as Preparation
     from .recording import Recording as Recording
     from .recording import read_recording as read_recording
     from .recording import write_recording as write_recording
@@ -37,6 +41,8 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _ROOM_OF = {
+    **dict.fromkeys(("Settings", "identify_arm", "identify_payload"), "identify"),
+    **dict.fromkeys(("Preparation",), "observe"),
     **dict.fromkeys(("compile_batch", "compile_loop"), "kernel"),
     **dict.fromkeys(
         ("base_parameters", "build_model", "data_rank", "identifiability", "random_motion", "summarise_model"), "model"

@@ -10,7 +10,15 @@ import pytest
 
 from rehearsals import lwr4
 from steelyard.errors import EstimateError, SteelyardError
-from steelyard.identify import Settings, identify, identify_payload, payload_body, read_result, read_run, write_run
+from steelyard.identify import (
+    Settings,
+    identify_arm,
+    identify_payload,
+    payload_body,
+    read_result,
+    read_run,
+    write_run,
+)
 from steelyard.observe import load_observations
 from steelyard.robot import load_robot
 
@@ -21,7 +29,7 @@ TRUE = np.array(LWR4.payloads["P5"])
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     folder = tmp_path_factory.mktemp("run")
-    found = identify(LWR4, [lwr4(1), lwr4(5)], settings=Settings(bias_repeats=0))
+    found = identify_arm(LWR4, [lwr4(1), lwr4(5)], settings=Settings(bias_repeats=0))
     write_run(folder, "identify", {"robot": "kuka_lwr4"}, {}, found)
     return read_run(folder)
 
@@ -37,7 +45,7 @@ def test_the_payload_is_found_with_the_arm_s_uncertainty_in_it(run):
 
 def test_it_agrees_with_identifying_arm_and_payload_together(run):
     alone = identify_payload(LWR4, run, [lwr4(2, "P5")]).body
-    together = identify(LWR4, [lwr4(1), lwr4(5), lwr4(2, "P5")], [lwr4(3, "P5")], Settings(bias_repeats=0)).payload
+    together = identify_arm(LWR4, [lwr4(1), lwr4(5), lwr4(2, "P5")], [lwr4(3, "P5")], Settings(bias_repeats=0)).payload
     assert together is not None
     assert abs(alone.mass[0] - together.mass[0]) < 2 * together.mass[1]
     assert alone.mass[1] == pytest.approx(together.mass[1], rel=0.35)
@@ -64,7 +72,7 @@ def test_no_recording_or_a_loaded_run_is_refused(run):
 
 
 def test_the_inertia_about_the_centre_is_steiner_s():
-    estimate = identify(LWR4, [lwr4(1), lwr4(2, "P5")], [lwr4(3, "P5")], Settings(bias_repeats=0)).estimate
+    estimate = identify_arm(LWR4, [lwr4(1), lwr4(2, "P5")], [lwr4(3, "P5")], Settings(bias_repeats=0)).estimate
     body = payload_body(estimate)
     values = dict(zip(estimate.columns, estimate.values, strict=True))
     moment = np.array([values[f"M{axis}L"] for axis in "XYZ"])
@@ -88,8 +96,8 @@ def test_a_run_keeps_its_factors_and_estimate(run):
 
 
 def test_writing_again_replaces_the_run_as_a_whole(run, tmp_path):
-    first = identify(LWR4, [lwr4(1)], settings=Settings(bias_repeats=0))
-    second = identify(LWR4, [lwr4(5)], settings=Settings(bias_repeats=0))
+    first = identify_arm(LWR4, [lwr4(1)], settings=Settings(bias_repeats=0))
+    second = identify_arm(LWR4, [lwr4(5)], settings=Settings(bias_repeats=0))
     write_run(tmp_path, "identify", {"robot": "kuka_lwr4"}, {}, first)
     write_run(tmp_path, "identify", {"robot": "kuka_lwr4"}, {}, second)
     assert len(list(tmp_path.glob("estimate.*.npz"))) == 1
@@ -97,8 +105,8 @@ def test_writing_again_replaces_the_run_as_a_whole(run, tmp_path):
 
 
 def test_a_run_killed_before_its_result_leaves_the_old_one(run, tmp_path, monkeypatch):
-    first = identify(LWR4, [lwr4(1)], settings=Settings(bias_repeats=0))
-    second = identify(LWR4, [lwr4(5)], settings=Settings(bias_repeats=0))
+    first = identify_arm(LWR4, [lwr4(1)], settings=Settings(bias_repeats=0))
+    second = identify_arm(LWR4, [lwr4(5)], settings=Settings(bias_repeats=0))
     write_run(tmp_path, "identify", {"robot": "kuka_lwr4"}, {}, first)
 
     def killed(*_: object) -> None:

@@ -18,6 +18,7 @@ app = App(
     help="Identify and calibrate robot arms: from a robot description and recorded motion to parameters you can trust.",
     version=__version__,
     help_format="plaintext",
+    suppress_keyboard_interrupt=False,  # told in one line below
 )
 _OUTPUT = Group("Output", sort_key=1)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json as json_format
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,7 +11,8 @@ from typing import Any
 import numpy as np
 from rich.console import Console
 
-from ..identify import Identification, Settings, identify, write_run
+from ..files import write_aside
+from ..identify import Identification, Settings, identify_arm, write_run
 from ..motion import limits_of, random_points, trapezoidal, trapezoidal_profile, write_trajectory
 from ..observe import Preparation
 from ..recording import Recording, check_recording, write_recording
@@ -22,6 +24,7 @@ from .identify_table import print_identification
 
 ROBOT, PAYLOAD = "kuka_lwr4", "P5"
 MOVES, SECONDS = 22, 2.0
+CUTOFF, DECIMATION = 10.0, 100
 # A tenth of the noise behind the reproduction of P5: a quiet arm.
 MOTOR_NOISE = Noise("band_limited", (1.86, 3.02, 1.39, 1.62, 0.928, 0.696, 0.696), 50.0)
 JOINT_NOISE = Noise("band_limited", (0.57, 1.14, 0.456, 0.57, 0.171, 0.171, 0.0684), 50.0)
@@ -30,31 +33,39 @@ RUNS = (("without", None, 1), ("with", PAYLOAD, 2), ("unseen", PAYLOAD, 3))
 
 def run(out: Path, json: bool) -> int:
     """Rehearse three recordings, identify from two, judge by the third, print and save."""
-    console = Console(highlight=False, stderr=json)
     timing = Timing()
+    found, extra = rehearsed_identification(out, timing)
+    asked = {"robot": ROBOT, "torque": "both", "cutoff": CUTOFF, "decimation": DECIMATION}
+    content = write_run(out, "demo", asked, {}, found, {"left_out": [], **extra})
+    write_aside(out / "timing.json", json_format.dumps(timing.seconds, indent=2) + "\n")
+    if json:
+        print(json_text("demo", content))
+    else:
+        _print(found, extra["truth"], out)
+    return CODE[found.verdict.grade]
+
+
+def rehearsed_identification(out: Path, timing: Timing) -> tuple[Identification, dict[str, Any]]:
+    """Return an identification from rehearsed recordings, with the truth behind them and what the checks found."""
     robot = load_robot(ROBOT)
     recordings, true = _rehearse(robot, out, timing)
     findings = [finding.text for recording in recordings for finding in check_recording(robot, recording)]
     settings = Settings(
-        measured="both", preparation=Preparation(cutoff=10.0, decimation=100), threads=os.cpu_count() or 1
+        measured="both", preparation=Preparation(cutoff=CUTOFF, decimation=DECIMATION), threads=os.cpu_count() or 1
     )
-    found = identify(robot, recordings[:2], recordings[2:], settings, stage=timing.stage)
+    found = identify_arm(robot, recordings[:2], recordings[2:], settings, stage=timing.stage)
     timing.finish()
-    truth = _against_truth(true, found)
-    asked = {"robot": ROBOT, "torque": "both", "cutoff": 10.0, "decimation": 100}
-    extra = {"left_out": [], "truth": truth, "findings": findings}
-    content = write_run(out, "demo", asked, {}, found, extra)
-    if json:
-        print(json_text("demo", content))
-        return CODE[found.verdict.grade]
+    return found, {"truth": _against_truth(true, found), "findings": findings}
+
+
+def _print(found: Identification, truth: dict[str, Any], out: Path) -> None:
+    console = Console(highlight=False)
     print_identification(found, [], out, console)
     console.print(
-        f"against the simulated truth: {truth['within_95']} of {truth['parameters']} intervals of 95 % hold it; "
-        "payload "
-        f"mass {truth['payload_mass']:.4f} kg\nmotions and recordings are beside it in {out}; try: steelyard identify "
-        f"{ROBOT} {out / 'without.npz'} {out / 'with.npz'} --validate {out / 'unseen.npz'}"
+        f"against the simulated truth: {truth['within_95']} of {truth['parameters']} intervals of 95 % hold it; the "
+        f"payload weighs {truth['payload_mass']:.4f} kg\nmotions and recordings are beside it in {out}; try: steelyard "
+        f"identify {ROBOT} {out / 'without.npz'} {out / 'with.npz'} --validate {out / 'unseen.npz'}"
     )
-    return CODE[found.verdict.grade]
 
 
 def _rehearse(robot: Robot, out: Path, timing: Timing) -> tuple[list[Recording], Mapping[str, float]]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..files import write_aside
-from ..identify import SCHEMA, identify, settings_from_table, told, write_run
+from ..identify import SCHEMA, identify_arm, settings_from_table, told, write_run
 from ..observe import AnyRecording
 from ..progress import Progress
 from ..recording import Recording
@@ -44,7 +44,7 @@ def run(
     )
     kept, left_out = sound(training, keep_bad)
     timing = Timing()
-    found = identify(robot, kept, unseen, settings, payload=table.get("payload"), stage=timing.stage)
+    found = identify_arm(robot, kept, unseen, settings, payload=table.get("payload"), stage=timing.stage)
     timing.finish()
     inputs = {**hashes_of(Path(robot_name), config), **_hashes([*kept, *unseen])}
     extra = {"left_out": left_out}

@@ -66,31 +66,22 @@ def _errors(found: Identification) -> Table:
     where = "held out" if found.held_out else "unseen"
     table = Table(
         box=None, pad_edge=False, header_style="bold", title_justify="left",
-        title=f"torque errors below {found.unseen_error.cutoff:g} Hz",
+        title=f"torque errors below {found.unseen_error.cutoff:.3g} Hz: rms and per cent of the torque; "
+        "over the noise; Durbin-Watson, and that of white noise",
     )  # fmt: skip
-    for heading in (
-        "joint",
-        "torque",
-        "fit rms",
-        "fit %",
-        f"{where} rms",
-        f"{where} %",
-        "largest",
-        "over noise",
-        "dw",
-        "white",
-    ):
-        table.add_column(heading, justify="left" if heading in ("joint", "torque") else "right")
+    headings = ("joint", "torque", "unit", "fit", "%", where, "%", "max", "/noise", "dw", "white")
+    for heading in headings:
+        table.add_column(heading, justify="left" if heading in ("joint", "torque", "unit") else "right", no_wrap=True)
     for fit in found.fit_error.joints:
         other = unseen[fit.kind, fit.joint]
         noise = f"{other.noise_ratio:.2f}" if np.isfinite(other.noise_ratio) else ""
         table.add_row(
-            fit.joint, fit.kind, f"{fit.rms:.3g} {fit.unit}", f"{fit.relative_percent:.2f}",
-            f"{other.rms:.3g} {fit.unit}", f"{other.relative_percent:.2f}", f"{other.maximum:.3g}", noise,
-            f"{fit.durbin_watson:.2f}", f"{fit.expected_durbin_watson:.2f}",
+            fit.joint, fit.kind, fit.unit, f"{fit.rms:.3g}", f"{fit.relative_percent:.2f}", f"{other.rms:.3g}",
+            f"{other.relative_percent:.2f}", f"{other.maximum:.3g}", noise, f"{fit.durbin_watson:.2f}",
+            f"{fit.expected_durbin_watson:.2f}",
         )  # fmt: skip
     table.add_row(
-        "all", "", "", f"{found.fit_error.relative_percent:.2f}", "", f"{found.unseen_error.relative_percent:.2f}",
+        "all", "", "", "", f"{found.fit_error.relative_percent:.2f}", "", f"{found.unseen_error.relative_percent:.2f}",
         style="bold",
     )  # fmt: skip
     return table

@@ -85,12 +85,11 @@ def fit_noise(cells: Sequence[CellProducts], size: int) -> NoiseFit:
     Raises:
         EstimateError: If there are no rows, or they do not excite all unknowns.
     """
-    used = _used(cells)
-    highest = _highest_orders(used)
-    fit = _start(used, size, highest)
+    used = _used(cells, size)
+    fit = _start(used, size, _highest_orders(used))
     _iterate(fit)
-    orders = {equation: _best_order(fit, equation) for equation in highest}
-    if orders != highest:
+    # What the parameters hide of the noise is expected to be as the model says, so a high order confirms itself: again.
+    while (orders := {equation: _best_order(fit, equation) for equation in fit.orders}) != fit.orders:
         fit.orders = orders
         fit.filters = _white(fit)
         _iterate(fit)
@@ -105,7 +104,7 @@ def fit_noise_around(cells: Sequence[CellProducts], mean: np.ndarray, covariance
         mean: The parameters (size,), for scaled columns.
         covariance: Their covariance (size, size), for scaled columns, which keeps the noise from looking small.
     """
-    fit = NoiseFit(_used(cells), {}, {}, {}, mean, covariance, {})
+    fit = NoiseFit(_used(cells, len(mean)), {}, {}, {}, mean, covariance, {})
     fit.expected = {cell.cell: cell.expected(mean, covariance) for cell in fit.cells}
     fit.variances = {cell.cell: max(float(fit.expected[cell.cell][0, 0]) / cell.count, _TINY) for cell in fit.cells}
     fit.orders = _highest_orders(fit.cells)
@@ -116,10 +115,15 @@ def fit_noise_around(cells: Sequence[CellProducts], mean: np.ndarray, covariance
     return fit
 
 
-def _used(cells: Sequence[CellProducts]) -> tuple[CellProducts, ...]:
+def _used(cells: Sequence[CellProducts], size: int) -> tuple[CellProducts, ...]:
     used = tuple(cell for cell in cells if cell.count > 0)
-    if not used:
-        raise EstimateError("no run of rows is long enough to tell the noise; record longer or decimate less")
+    rows = sum(cell.count for cell in used)
+    if rows <= size:
+        raise EstimateError(
+            f"{rows} rows with enough rows before them to tell the noise, for {size} parameters: more are needed; "
+            "record "
+            "longer or decimate less"
+        )
     return used
 
 

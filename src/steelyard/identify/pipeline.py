@@ -41,7 +41,7 @@ def quietly(stage: str) -> Progress:
     return silent
 
 
-def identify(
+def identify_arm(
     robot: Robot,
     recordings: Sequence[AnyRecording],
     validation: Sequence[AnyRecording] = (),

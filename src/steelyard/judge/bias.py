@@ -5,7 +5,8 @@ accelerations and give velocities near a reversal the wrong sign; the low-pass f
 Neither shows in the residuals. But each can be done a second time: noise of the same size added to the recorded
 positions moves the estimate by about as much as the first time did (simulation extrapolation, first order). So does a
 filter with a lower cut-off f: what a motion with steps of jerk has beyond f falls with the third power of f, so 0.8 f
-takes twice as much as f. Filtering twice at f would find little, as what a sharp filter took is gone. Torques that come late are a third cause; see :mod:`steelyard.judge.delay`.
+takes twice as much as f. Filtering twice at f would find little, as what a sharp filter took is gone. Torques that come
+late are a third cause; see :mod:`steelyard.judge.delay`.
 """
 
 from __future__ import annotations

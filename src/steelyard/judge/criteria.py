@@ -132,7 +132,7 @@ def correlation_criterion(equations: Sequence[ResidualCorrelation], limits: Thre
     largest = max((abs(e.lag_one) for e in equations), default=0.0)
     grade: Grade = "poor" if left else "fair" if strong else "good"
     text = {"good": "modelled", "fair": "modelled, strong", "poor": "not explained"}[grade]
-    good = f"modelled (lag-one <= {limits.lag_one:g}, whitened < {limits.leftover:g} or p > {limits.leftover_p:g})"
+    good = f"modelled, <= {limits.lag_one:g}"
     return _row(
         "residual correlation beyond the decimator's",
         largest,

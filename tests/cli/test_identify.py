@@ -1,0 +1,196 @@
+"""``identify``, ``payload``, ``compare`` and ``papers`` as a user meets them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rehearsals import lwr4, scara
+from steelyard.cli import main
+from steelyard.recording import write_recording
+
+LOGS = ["calm.npz", "lively.npz"]
+
+
+@pytest.fixture
+def workplace(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name, seed in (("calm", 1), ("lively", 2), ("unseen", 3)):
+        write_recording(scara(seed), Path(f"{name}.npz"))
+    return tmp_path
+
+
+def identify(*arguments: str) -> int:
+    return main(["identify", "scara_2r", *arguments])
+
+
+def test_the_screen_shows_the_verdict_first_then_errors_and_parameters(workplace, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "150")
+    assert identify(*LOGS, "--validate", "unseen.npz") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[2] == "verdict: good"
+    text = "\n".join(lines)
+    assert text.index("verdict") < text.index("torque errors") < text.index("parameter ") < text.index("not essential")
+    assert "unseen relative error, all joints" in text
+    assert "ZZ1R" in text
+
+
+def test_a_run_folder_is_whole_and_the_same_for_the_same_input(workplace, capsys):
+    for folder in ("one", "two"):
+        assert identify(*LOGS, "--validate", "unseen.npz", "--out", folder) == 0
+    assert Path("one/result.json").read_bytes() == Path("two/result.json").read_bytes()
+    content = json.loads(Path("one/result.json").read_text())
+    names = {path.name for path in Path("one").iterdir()}
+    assert names == {"result.json", "timing.json", *content["files"].values()}
+    assert set(content["provenance"]["inputs"]) == {*LOGS, "unseen.npz"}
+    assert content["provenance"]["settings"]["logs"] == LOGS
+
+
+def test_one_core_or_two_give_the_same_bytes(workplace):
+    command = [sys.executable, "-m", "steelyard", "identify", "scara_2r", *LOGS, "--validate", "unseen.npz"]
+    results = []
+    for threads in ("1", "2"):
+        folder = f"threads_{threads}"
+        done = subprocess.run([*command, "--threads", threads, "--out", folder], capture_output=True, check=False)
+        assert done.returncode == 0, done.stderr
+        results.append(Path(folder, "result.json").read_bytes())
+    if hasattr(os, "sched_setaffinity"):
+        core = min(os.sched_getaffinity(0))
+        pinned = (
+            f"import os, sys; os.sched_setaffinity(0, {{{core}}}); from steelyard.cli import main; sys.exit(main())"
+        )
+        done = subprocess.run(
+            [sys.executable, "-c", pinned, *command[3:], "--out", "pinned"], capture_output=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        results.append(Path("pinned/result.json").read_bytes())
+    assert len(set(results)) == 1
+
+
+def test_settings_come_from_the_file_and_flags_win(workplace, capsys):
+    Path("setup.toml").write_text(
+        '[identify]\nmethod = "wls"\nreduction = "rsd"\ncutoff = 15.0\nvalidate = ["unseen.npz"]\n'
+        "thresholds = { error_good = 1.0, error_fair = 2.0 }\n"
+    )
+    assert identify(*LOGS, "--config", "setup.toml", "--cutoff", "18", "--json") == 2
+    result = json.loads(capsys.readouterr().out)
+    assert result["method"] == "wls"
+    assert result["reduction"]["rule"] == "rsd"
+    assert result["preparation"]["cutoff"] == 18.0
+    assert result["validation"]["held_out"] is None
+    assert result["verdict"]["grade"] == "poor"
+    assert result["verdict"]["criteria"][1]["fair"] == "<= 2 %"
+
+
+def test_a_bad_recording_is_left_out_unless_it_is_kept(workplace, capsys):
+    time = np.arange(0, 20, 0.01)
+    lines = [f"{t},{0.3 * np.sin(t)},nan,1,1" for t in time]
+    Path("broken.csv").write_text("time,q1,q2,tau1,tau2\n" + "\n".join(lines))
+    Path("setup.toml").write_text(
+        '[recording]\ntime = "time"\nq = "q{1..2}"\ntorque = { kind = "motor_torque", columns = "tau{1..2}" }\n'
+    )
+    assert identify("broken.csv", "--config", "setup.toml") == 1
+    error = capsys.readouterr().err
+    assert error.startswith("steelyard: ")
+    assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([], "no log given"),
+        (["nowhere.npz"], "nowhere.npz"),
+        ([*LOGS, "--validate", "calm.npz"], "is the same data as"),
+        (["calm.npz", "calm.npz"], "are the same data"),
+        ([*LOGS, "--payload", "paired"], "no recording says that it carries one"),
+        ([*LOGS, "--effects", "inertia,Fwm"], "unknown effect 'Fwm'"),
+        ([*LOGS, "--protect", "Fvm9"], "unknown parameter 'Fvm9'"),
+        ([*LOGS, "--torque", "joint"], "no joint_torque channel"),
+        ([*LOGS, "--hold-out", "2"], "hold_out"),
+        ([*LOGS, "--decimation", "500"], "gives no row"),
+        (["calm.npz", "--decimation", "37"], "rows"),
+        (["empty.npz"], "empty.npz"),
+        ([*LOGS, "--method", "best"], "best"),
+    ],
+)
+def test_bad_input_is_one_line_and_leaves_nothing(arguments, words, workplace, capsys):
+    Path("empty.npz").write_bytes(b"")
+    assert identify(*arguments, "--out", "run") == 1
+    captured = capsys.readouterr()
+    assert words in captured.err
+    assert captured.err.count("\n") == 1
+    assert not Path("run").exists()
+
+
+def test_recordings_of_another_robot_are_refused(workplace, capsys):
+    write_recording(lwr4(1), Path("other.npz"))
+    assert identify("calm.npz", "other.npz") == 1
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+@pytest.mark.parametrize("where", ["reduce_rows", "generalised", "reduce_parameters", "write_result"])
+def test_an_interrupt_at_any_moment_leaves_no_half_written_run(where, workplace, capsys, monkeypatch):
+    assert identify(*LOGS, "--out", "run") in (0, 2)
+    before = {path.name: path.read_bytes() for path in Path("run").iterdir() if path.name != "timing.json"}
+    place = {
+        "reduce_rows": "steelyard.identify.fitting.reduce_rows",
+        "generalised": "steelyard.identify.fitting.generalised",
+        "reduce_parameters": "steelyard.identify.pipeline.reduce_parameters",
+        "write_result": "steelyard.identify.run_files.write_result",
+    }[where]
+
+    def interrupt(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(place, interrupt)
+    assert identify("unseen.npz", "--out", "run") == 1
+    assert "interrupted" in capsys.readouterr().err
+    after = {path.name: path.read_bytes() for path in Path("run").iterdir()}
+    assert before.items() <= after.items()
+    assert not [name for name in after if name.endswith(".part")]
+
+
+def test_a_payload_is_found_from_a_run(workplace, capsys):
+    write_recording(lwr4(1), Path("empty.npz"))
+    write_recording(lwr4(2, "P5"), Path("loaded.npz"))
+    assert main(["identify", "kuka_lwr4", "empty.npz", "--out", "arm"]) == 0
+    capsys.readouterr()
+    assert main(["payload", "arm", "loaded.npz", "--out", "held", "--json"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert result["payload"]["mass"] == pytest.approx(4.6136, abs=5 * result["payload"]["mass_sigma"])
+    assert result["motion_was_enough"]
+    saved = json.loads(Path("held/result.json").read_text())
+    assert set(saved["provenance"]["inputs"]) == {"arm/result.json", "loaded.npz"}
+    assert main(["payload", "arm", "loaded.npz"]) == 0
+    assert "kg (one sigma)" in capsys.readouterr().out
+    assert main(["payload", "nowhere", "loaded.npz"]) == 1
+    assert "no run in" in capsys.readouterr().err
+
+
+def test_runs_are_compared(workplace, capsys):
+    for seed, name in enumerate(LOGS):
+        identify(name, "--out", f"run_{seed}")
+    capsys.readouterr()
+    assert main(["compare", "run_0", "run_1", "--csv", "t.csv", "--latex", "t.tex", "--json"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert result["runs"] == ["run_0", "run_1"]
+    first = result["parameters"][0]
+    assert first["name"] == "ZZ1R"
+    assert first["differences"][0] == pytest.approx(first["values"][1] - first["values"][0])
+    assert "ZZ1R" in Path("t.csv").read_text()
+    assert r"\toprule" in Path("t.tex").read_text()
+    assert main(["compare", "run_0"]) == 1
+    assert "two runs" in capsys.readouterr().err
+    assert main(["compare", "run_0", "p9_lwr4"]) == 1
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_an_unknown_paper_is_one_line(capsys):
+    assert main(["papers", "P9"]) == 1
+    assert "P1" in capsys.readouterr().err
