@@ -9,6 +9,7 @@ import pytest
 
 from arms import motion_of
 from steelyard.model import base_parameters, build_model, stacked_regressor
+from steelyard.papers.regroupings import TABLE_III
 from steelyard.robot import load_robot
 
 TILTED = (9.81 * math.sin(math.radians(30)), 0.0, -9.81 * math.cos(math.radians(30)))
@@ -50,30 +51,6 @@ def test_the_panda_has_43_inertial_base_parameters():
     assert len(base_parameters(build_model(load_robot("franka_panda"), effects=["inertia"])).base) == 43
 
 
-def outer(coefficient: float, first: int) -> dict[str, float]:
-    return {f"M{k}": coefficient for k in range(first, 8)}
-
-
-R3, R5 = 0.4, 0.39
-TABLE_III = {
-    "ZZ1": {"YY2": 1},
-    "XX2": {"YY2": -1, "YY3": 1, "MZ3": 2 * R3, **outer(R3**2, 3)},
-    "ZZ2": {"YY3": 1, "MZ3": 2 * R3, **outer(R3**2, 3)},
-    "MY2": {"MZ3": 1, **outer(R3, 3)},
-    "XX3": {"YY3": -1, "YY4": 1},
-    "ZZ3": {"YY4": 1},
-    "MY3": {"MZ4": 1},
-    "XX4": {"YY4": -1, "YY5": 1, "MZ5": 2 * R5, **outer(R5**2, 5)},
-    "ZZ4": {"YY5": 1, "MZ5": 2 * R5, **outer(R5**2, 5)},
-    "MY4": {"MZ5": -1, **outer(-R5, 5)},
-    "XX5": {"YY5": -1, "YY6": 1},
-    "ZZ5": {"YY6": 1},
-    "MY5": {"MZ6": -1},
-    "XX6": {"YY6": -1, "YY7": 1},
-    "ZZ6": {"YY7": 1},
-    "MY6": {"MZ7": 1},
-    "XX7": {"YY7": -1},
-}
 # Table III prints FcmjR = Fcmj + Fvlj and leaves the offsets out; the corrected rows:
 FRICTION = {f"{symbol}m{j}": {f"{symbol}l{j}": 1} for symbol in ("Fv", "Fc", "off") for j in range(1, 8)}
 MODEL_A = {**TABLE_III, **FRICTION}

@@ -59,7 +59,7 @@ def _deviation(factors: tuple[Factor, ...]) -> tuple[float, int]:
     felt = (
         name
         for factor in factors
-        for name, is_felt in zip(factor.columns, factor.triangle[:, :-1].any(axis=0), strict=True)
+        for name, is_felt in zip(factor.columns, np.any(factor.triangle[:, :-1], axis=0).tolist(), strict=True)
         if is_felt
     )
     columns = tuple(dict.fromkeys(felt))

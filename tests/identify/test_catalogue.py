@@ -1,0 +1,54 @@
+"""Every arm of the catalogue that can be rehearsed is identified from the torques it measures."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+import pytest
+
+from steelyard.identify import Settings, identify_arm
+from steelyard.motion import limits_of, quintic, quintic_profile, random_points
+from steelyard.robot import catalogue_names, load_robot, read_catalogue
+from steelyard.simulate import Experiment, Noise, SimulatedRun, recording_of, simulate
+
+ARMS = [name for name in catalogue_names() if "inertias" in read_catalogue(name).carries]
+
+
+@lru_cache(maxsize=1)
+def rehearsed(name: str) -> tuple[SimulatedRun, SimulatedRun]:
+    """Return two short runs on different moves; noise is a hundredth of the torques."""
+    robot = load_robot(name)
+    joints = [body.joint.name for body in robot.actuated]
+    runs = []
+    for seed in (1, 2):
+        points = random_points(limits_of(robot), 11, 2.0, quintic_profile(), np.random.default_rng(seed))
+        clean = simulate(robot, quintic(points, 2.0, joints), Experiment(record_rate=200, saturate=False), [seed])
+        size = {
+            "motor_noise": 0.01 * np.sqrt((clean.motor_torque[0] ** 2).mean(axis=1)),
+            "joint_noise": 0.01 * np.sqrt((clean.joint_torque[0] ** 2).mean(axis=1)),
+        }
+        noise = {key: Noise("white", tuple(float(x) for x in std)) for key, std in size.items()}
+        experiment = Experiment(record_rate=200, saturate=False, encoder_quantum=1e-6, **noise)  # pyright: ignore
+        runs.append(simulate(robot, quintic(points, 2.0, joints), experiment, [seed]))
+    return runs[0], runs[1]
+
+
+@pytest.mark.parametrize("name", ARMS)
+def test_the_arm_is_found_from_its_own_torques(name):
+    first, second = rehearsed(name)
+    robot = load_robot(name)
+    # The plant may have more than the defaults look for: the spring and offsets of kuka_ir361.
+    settings = Settings(effects=first.effects, bias_repeats=0)
+    result = identify_arm(robot, [recording_of(first)], [recording_of(second)], settings)
+    assert result.unseen_error.relative_percent < 3.0
+    model, base, estimate = result.equations.model, result.equations.base, result.estimate
+    assert model.measured == robot.defaults.measured
+    true = base.regrouping @ np.array([first.truth[parameter] for parameter in model.names])
+    by_column = dict(zip((one.kept for one in base.base), true, strict=True))
+    error = np.abs(estimate.values - [by_column[column] for column in estimate.columns])
+    # In units of torque: what each parameter's error does to the fit, against the torques themselves.
+    influence = error * result.fit.raw.scale / np.linalg.norm(result.fit.raw.triangle[:, -1])
+    assert influence.max() < 0.03
+    # A command that is held for a millisecond biases the viscous friction of the direct-driven SCARA.
+    assert np.mean(error <= 3 * estimate.half_width()) > 0.85
