@@ -1,0 +1,86 @@
+"""Weighted estimates with sigmas that know the noise is correlated: the full sandwich, written out."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import linalg
+
+from estimate.synthetic import SyntheticRows, autoregression, names_of, settled_for, smooth_columns, sources_of
+from steelyard.estimate import TRUSTED, generalised, misfit, weighted, with_correlated_noise
+from steelyard.estimate.whitening import noise_autocovariance
+from steelyard.observe import reduce_rows
+
+
+def problem(seed, coefficients, rows=300, **choices):
+    rng = np.random.default_rng(seed)
+    W = [smooth_columns(rng, rows, 2) for _ in range(2)]
+    y = [
+        part @ [1.0, 2.0] + autoregression(rng, rows, coefficients, size) for part, size in zip(W, (1, 3), strict=True)
+    ]
+    pairs = [np.column_stack(pair) for pair in zip(W, y, strict=True)]
+    given = sources_of(SyntheticRows("a", pairs, (("p0", "p1"), ("p1", "p2")), **choices))
+    return W, given, weighted(reduce_rows(given), names_of(3))
+
+
+@pytest.mark.parametrize("factor", [1, 10])
+@pytest.mark.parametrize("cuts", [(), (17, 18, 200)])
+def test_the_covariance_is_the_sandwich_of_the_noise_model(factor, cuts):
+    W, given, plain = problem(0, [0.7], factor=factor, cuts=cuts)
+    fit = with_correlated_noise(given, plain)
+    np.testing.assert_array_equal(fit.estimate.values, plain.values)
+    assert fit.estimate.covariance_kind == "model"
+    meat, place = np.zeros((3, 3)), ([0, 1], [1, 2])
+    for e, joint in enumerate(("joint_1", "joint_2")):
+        cell = ("a", "motor", joint)
+        lags = noise_autocovariance(fit.noise.correlation, fit.noise.coefficients[cell[1:]], 299)
+        X = W[e] / plain.deviations[cell] ** 2 * fit.noise.deviations[cell]
+        meat[np.ix_(place[e], place[e])] += X.T @ linalg.toeplitz(lags) @ X
+    bread = plain.system.inverse
+    np.testing.assert_allclose(fit.estimate.covariance, bread @ meat @ bread, rtol=2e-2)
+
+
+def test_the_decimator_s_correlation_is_convolved_with_the_autoregression():
+    correlation = settled_for(10).decimation_filter.noise_correlation(160)
+    lags = noise_autocovariance(correlation, np.array([0.9]), 5)
+    spread = np.arange(-160, 161)
+    expected = [np.sum(correlation[np.abs(spread)] * 0.9 ** np.abs(k - spread)) for k in range(6)]
+    np.testing.assert_allclose(lags, expected, rtol=1e-10)
+
+
+def test_slow_noise_widens_the_intervals():
+    _, given, plain = problem(1, [0.9])
+    assert (with_correlated_noise(given, plain).estimate.sigma > 1.3 * plain.sigma).all()
+
+
+def test_its_intervals_cover_about_as_often_as_they_say():
+    rng = np.random.default_rng(2)
+    hits = []
+    for seed in rng.integers(0, 2**31, 120):
+        _, given, plain = problem(int(seed), [0.8])
+        fit = with_correlated_noise(given, plain).estimate
+        hits.append(np.abs(fit.values - [1.0, np.nan, 2.0]) <= fit.half_width())
+    covered = np.mean(np.array(hits)[:, [0, 2]])
+    assert 0.90 < covered < 0.985
+
+
+def test_generalised_least_squares_fits_hardly_worse_where_the_noise_is_noise():
+    rng = np.random.default_rng(3)
+    W = smooth_columns(rng, 400, 3)
+    y = W @ [1.0, 2.0, 3.0] + autoregression(rng, 400, [0.7])
+    given = sources_of(SyntheticRows("a", [np.column_stack([W, y])], [names_of(3)]))
+    plain = weighted(reduce_rows(given), names_of(3))
+    assert 1 <= misfit(plain, generalised(given, plain).estimate) < TRUSTED
+    assert misfit(plain, plain) == pytest.approx(1)
+
+
+def test_errors_in_the_columns_can_make_the_noise_model_take_the_signal_for_noise():
+    """A smooth torque is better predicted by its own past than by a noisy column; the misfit tells."""
+    rng = np.random.default_rng(4)
+    true = smooth_columns(rng, 400, 1, pole=0.97)
+    W = true + 3.0 * rng.standard_normal(true.shape)
+    given = sources_of(SyntheticRows("a", [np.column_stack([W, true[:, 0]])], [("p0",)]))
+    plain = weighted(reduce_rows(given), ("p0",))
+    strayed = generalised(given, plain).estimate
+    assert strayed.values[0] < 0.5 * plain.values[0]
+    assert misfit(plain, strayed) > TRUSTED

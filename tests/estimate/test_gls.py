@@ -1,0 +1,146 @@
+"""Generalised least squares: statsmodels given the noise model, t intervals that cover what they say."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import linalg, stats
+
+from estimate.synthetic import SyntheticRows, autoregression, names_of, settled_for, smooth_columns, sources_of
+from steelyard.estimate import decimator_correlation, generalised, weighted
+from steelyard.estimate.autoregression import autocorrelation
+from steelyard.estimate.lag_products import lag_products
+from steelyard.estimate.restricted_likelihood import fit_noise
+from steelyard.estimate.small_sample import corrected_covariance
+from steelyard.observe import reduce_rows
+
+sm = pytest.importorskip("statsmodels.api")
+
+
+def fitted(*sources):
+    given = sources_of(*sources)
+    names = sources[0].equations.names
+    return generalised(given, weighted(reduce_rows(given), names))
+
+
+def one_equation(seed, coefficients, rows=200, columns=6, **choices):
+    rng = np.random.default_rng(seed)
+    W = smooth_columns(rng, rows, columns) * np.logspace(-2, 2, columns)
+    y = W @ np.arange(1.0, columns + 1) + autoregression(rng, rows, coefficients)
+    return W, y, SyntheticRows("a", [np.column_stack([W, y])], [names_of(columns)], **choices)
+
+
+def noise_covariance(noise, rows, cell=("a", "motor", "joint_1")):
+    lags = autocorrelation(noise.coefficients[cell[1:]], rows - 1)
+    return noise.deviations[cell] ** 2 * linalg.toeplitz(lags)
+
+
+@pytest.mark.parametrize("coefficients", [[], [0.7], [1.1, -0.4]], ids=str)
+@pytest.mark.parametrize("cuts", [(), (3, 50, 51)])
+def test_given_the_noise_it_is_that_of_statsmodels(coefficients, cuts):
+    W, y, source = one_equation(0, coefficients, cuts=cuts)
+    fit = fitted(source)
+    assert len(fit.noise.coefficients["motor", "joint_1"]) == len(coefficients)
+    theirs = sm.GLS(y, W, sigma=noise_covariance(fit.noise, len(y))).fit(cov_type="fixed scale")
+    np.testing.assert_allclose(fit.estimate.values, theirs.params, rtol=1e-8)
+    np.testing.assert_allclose(fit.estimate.system.inverse, theirs.normalized_cov_params, rtol=1e-8)
+    assert (fit.estimate.sigma >= theirs.bse * (1 - 1e-8)).all()
+    assert (fit.estimate.sigma <= 1.1 * theirs.bse).all()
+
+
+def test_a_break_in_the_rows_is_a_break_in_the_noise():
+    W, y, source = one_equation(1, [0.8], gaps=(70, 71))
+    fit = fitted(source)
+    kept = np.r_[0:70, 72:200]
+    parts = [noise_covariance(fit.noise, length) for length in (70, 128)]
+    theirs = sm.GLS(y[kept], W[kept], sigma=linalg.block_diag(*parts)).fit()
+    np.testing.assert_allclose(fit.estimate.values, theirs.params, rtol=1e-8)
+    np.testing.assert_allclose(fit.estimate.system.inverse, theirs.normalized_cov_params, rtol=1e-8)
+
+
+def test_two_recordings_and_two_joints_stack_with_their_own_noise():
+    rng = np.random.default_rng(2)
+    names, sources, W_all, y_all = (("p0", "p1"), ("p1", "p2")), [], [], []
+    for label, size in (("a", 0.5), ("b", 2.0)):
+        rows = []
+        for e, coefficients in enumerate(([0.7], [])):
+            W = smooth_columns(rng, 150, 2)
+            y = W @ [1.0, 2.0] + autoregression(rng, 150, coefficients, size)
+            rows.append(np.column_stack([W, y]))
+            W_all.append(np.insert(W, 2 if e == 0 else 0, 0.0, axis=1))
+            y_all.append(y)
+        sources.append(SyntheticRows(label, rows, names))
+    fit = fitted(*sources)
+    cells = [(label, "motor", joint) for label in "ab" for joint in ("joint_1", "joint_2")]
+    sigma = linalg.block_diag(*(noise_covariance(fit.noise, 150, cell) for cell in cells))
+    theirs = sm.GLS(np.concatenate(y_all), np.vstack(W_all), sigma=sigma).fit()
+    np.testing.assert_allclose(fit.estimate.values, theirs.params, rtol=1e-8)
+    np.testing.assert_allclose(fit.estimate.system.inverse, theirs.normalized_cov_params, rtol=1e-8)
+
+
+def test_with_white_noise_of_one_size_the_intervals_are_those_of_a_textbook():
+    """One cell, order 0: no correction, ``r - c`` degrees of freedom (r without the first rows of the run)."""
+    W, y, source = one_equation(3, [])
+    given = sources_of(source)
+    plain = weighted(reduce_rows(given), names_of(6))
+    fit = fit_noise(lag_products(given, plain.columns, np.eye(1, 5)[0], plain.system.scale), 6)
+    covariance, freedom = corrected_covariance(fit)
+    theirs = sm.OLS(y[4:], W[4:]).fit()
+    scale = plain.system.scale
+    np.testing.assert_allclose(freedom, 196 - 6, rtol=1e-6)
+    np.testing.assert_allclose(np.sqrt(np.diag(covariance)) / scale, theirs.bse, rtol=1e-5)
+
+
+def test_two_sizes_of_noise_give_satterthwaite_s_degrees_of_freedom():
+    """A mean seen in two recordings: with shares w of the information, ``1 / nu = sum w_i^2 / nu_i``."""
+    rng = np.random.default_rng(4)
+    sources = [
+        SyntheticRows(label, [np.column_stack([np.ones(count), size * rng.standard_normal(count)])], [("p",)])
+        for label, count, size in (("a", 25, 1.0), ("b", 40, 1.2))
+    ]
+    given = sources_of(*sources)
+    fit = fit_noise(lag_products(given, ("p",), np.eye(1, 5)[0], np.ones(1)), 1)
+    assert set(fit.orders.values()) == {0}
+    information = np.array([cell.count / fit.variances[cell.cell] for cell in fit.cells])
+    shares = information / information.sum()
+    own = np.array([21, 36]) - shares
+    _, freedom = corrected_covariance(fit)
+    np.testing.assert_allclose(freedom, 1 / np.sum(shares**2 / own), rtol=1e-9)
+
+
+def test_the_correlation_is_that_of_the_source_s_decimator():
+    source = one_equation(5, [], factor=10)[2]
+    found = decimator_correlation(sources_of(source)[0])
+    np.testing.assert_array_equal(found, settled_for(10).decimation_filter.noise_correlation(len(found) - 1))
+
+
+@pytest.mark.parametrize("coefficients", [[], [0.7]], ids=["white", "correlated"])
+def test_95_per_cent_intervals_cover_the_truth_about_as_often(coefficients):
+    """Two joints, 12 parameters, 100 rows each, 120 runs: the mean lies within what chance allows."""
+    rng = np.random.default_rng(6)
+    columns = (names_of(8), tuple(f"p{k}" for k in range(4, 12)))
+    W = [smooth_columns(rng, 100, 8, pole=0.8) for _ in columns]
+    hits, plain_hits = [], []
+    for _ in range(120):
+        noise = [autoregression(rng, 100, coefficients, size) for size in (1.0, 3.0)]
+        given = sources_of(SyntheticRows("a", [np.column_stack(pair) for pair in zip(W, noise, strict=True)], columns))
+        plain = weighted(reduce_rows(given), names_of(12))
+        estimate = generalised(given, plain).estimate
+        hits.append(np.abs(estimate.values) <= estimate.half_width())
+        plain_hits.append(np.abs(plain.values) <= plain.half_width())
+    # The parameters of a run are not independent: allowed is the spread of the runs' own means.
+    means = np.mean(hits, axis=1)
+    error = means.std(ddof=1) / np.sqrt(len(means))
+    assert 0.95 - 3 * error - 0.01 < means.mean() < 0.95 + 3 * error + 0.01
+    lowest = stats.binom.ppf(1e-5, 120, 0.93) / 120
+    assert np.mean(hits, axis=0).min() > lowest
+    if coefficients:
+        assert np.mean(plain_hits) < 0.88
+
+
+def test_whitened_factors_give_the_same_estimate_and_unit_noise():
+    *_, source = one_equation(7, [0.7], rows=800)
+    fit = fitted(source)
+    again = weighted(fit.whitened, names_of(6), dict(fit.noise.deviations))
+    np.testing.assert_allclose(again.values, fit.estimate.values, rtol=1e-10)
+    assert abs(fit.estimate.system.squares / fit.estimate.system.freedom - 1) < 0.05

@@ -1,0 +1,177 @@
+"""Reduction to essential parameters: against statsmodels' F tests, with the list of what went and why."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from estimate.synthetic import SyntheticRows, factor_of, names_of, observations_of, smooth_columns, sources_of
+from steelyard.errors import EstimateError
+from steelyard.estimate import generalised, ordinary, weighted
+from steelyard.judge.reduction import reduce_parameters
+from steelyard.observe import reduce_rows
+
+sm = pytest.importorskip("statsmodels.api")
+
+CELL = ("a", "motor", "joint_1")
+TRUE = np.array([5.0, 0.0, 3.0, 0.02, 0.0, -4.0])
+
+
+@pytest.fixture(scope="module")
+def rows():
+    rng = np.random.default_rng(5)
+    W = rng.standard_normal((200, 6))
+    W[:, 4] += W[:, 0]
+    return np.column_stack([W, W @ TRUE + rng.standard_normal(200)])
+
+
+@pytest.fixture(scope="module")
+def observations(rows):
+    return observations_of(factor_of(rows, names_of(6), CELL))
+
+
+@pytest.fixture(scope="module")
+def full(observations):
+    return ordinary(observations, names_of(6))
+
+
+def fit(rows, names):
+    index = [int(name[1:]) for name in names]
+    return sm.OLS(rows[:, -1], rows[:, index]).fit()
+
+
+def walk(rows, reduction):
+    """Yield every step with statsmodels' fits before and after it, and the names before."""
+    names = list(names_of(6))
+    for step in reduction.steps:
+        before = fit(rows, names)
+        yield step, before, fit(rows, [name for name in names if name != step.name]), tuple(names)
+        names.remove(step.name)
+
+
+def test_every_step_takes_the_weakest_with_the_f_statistic_of_statsmodels(rows, full):
+    reduction = reduce_parameters(full, "rsd", relative_sigma=0.0)
+    assert len(reduction.steps) == 5
+    whole = fit(rows, names_of(6))
+    for step, before, after, names in walk(rows, reduction):
+        t = np.abs(before.tvalues)
+        assert step.name == names[int(np.argmin(t))]
+        np.testing.assert_allclose(step.relative_sigma, 100 / t.min(), rtol=1e-8)
+        f, *_ = before.compare_f_test(after)
+        np.testing.assert_allclose(step.total_f, whole.compare_f_test(after)[0], rtol=1e-8)
+        np.testing.assert_allclose(step.f, f, rtol=1e-8)
+        # F of one parameter is the square of its t value.
+        np.testing.assert_allclose(step.f, t.min() ** 2, rtol=1e-8)
+
+
+def test_with_weights_sigmas_keep_the_deviations_of_the_full_model_and_f_does_not(rows, observations):
+    reduction = reduce_parameters(weighted(observations, names_of(6)), "rsd", relative_sigma=0.0)
+    for step, before, after, _ in walk(rows, reduction):
+        told = np.sqrt(fit(rows, names_of(6)).scale / before.scale) / np.abs(before.tvalues).min()
+        np.testing.assert_allclose(step.relative_sigma, 100 * told, rtol=1e-8)
+        np.testing.assert_allclose(step.f, before.compare_f_test(after)[0], rtol=1e-8)
+
+
+def test_elimination_by_f_ends_before_the_first_parameter_that_matters(rows, full):
+    reduction = reduce_parameters(full, "f")
+    np.testing.assert_allclose(reduction.threshold, stats.f.isf(0.05, 1, 194), rtol=1e-12)
+    assert {step.name for step in reduction.steps} == {"p1", "p3", "p4"}
+    assert all(step.f < reduction.threshold for step in reduction.steps)
+    assert reduction.estimate.columns == ("p0", "p2", "p5")
+    theirs = fit(rows, ("p0", "p2", "p5"))
+    np.testing.assert_allclose(reduction.estimate.values, theirs.params, rtol=1e-9)
+    np.testing.assert_allclose(reduction.estimate.sigma, theirs.bse, rtol=1e-8)
+    assert (np.abs(theirs.tvalues) ** 2 > reduction.threshold).all()
+
+
+def test_the_threshold_tends_to_3_85_for_many_rows(full):
+    assert abs(stats.f.isf(0.05, 1, 10_000) - 3.85) < 0.01
+    assert reduce_parameters(full, "f", level=0.01).threshold > reduce_parameters(full, "f").threshold
+
+
+def test_what_is_left_is_marked_as_after_selection(full):
+    assert reduce_parameters(full, "f").estimate.after_selection
+    kept = reduce_parameters(full, "none")
+    assert kept.estimate is full
+    assert kept.steps == ()
+    assert not kept.estimate.after_selection
+
+
+def test_a_protected_parameter_stays(full):
+    reduction = reduce_parameters(full, "f", protected=["p1"])
+    assert "p1" in reduction.estimate.columns
+    assert {step.name for step in reduction.steps} == {"p3", "p4"}
+    assert reduction.protected == ("p1",)
+    everything = reduce_parameters(full, "f", protected=names_of(6))
+    assert everything.steps == ()
+
+
+def test_a_protected_parameter_does_not_stop_the_others_from_going(full):
+    """Also where the protected one is the weakest of all."""
+    weakest = reduce_parameters(full, "f").steps[0].name
+    others = {step.name for step in reduce_parameters(full, "f", protected=[weakest]).steps}
+    assert others == {"p1", "p3", "p4"} - {weakest}
+
+
+def test_rsd_goes_on_until_every_relative_sigma_is_below_the_threshold(full):
+    reduction = reduce_parameters(full, "rsd", relative_sigma=20.0)
+    assert all(step.relative_sigma > 20 for step in reduction.steps)
+    assert (reduction.estimate.relative_sigma <= 20).all()
+    assert reduction.threshold == 20.0
+
+
+def test_bic_ends_at_its_smallest_along_the_way(rows, full):
+    way = reduce_parameters(full, "rsd", relative_sigma=0.0)
+    reduction = reduce_parameters(full, "bic")
+    criteria = [_bic(rows, names_of(6))]
+    left = list(names_of(6))
+    for step in way.steps:
+        left.remove(step.name)
+        criteria.append(_bic(rows, left))
+        np.testing.assert_allclose(step.bic, criteria[-1], rtol=1e-9)
+    best = int(np.argmin(criteria))
+    assert [step.name for step in reduction.steps] == [step.name for step in way.steps[:best]]
+    np.testing.assert_allclose(reduction.threshold, criteria[best], rtol=1e-9)
+    assert 0 < best < 5
+
+
+def _bic(rows, names):
+    """Return statsmodels' BIC less the terms that all models share."""
+    constant = len(rows) * (np.log(2 * np.pi) + 1)
+    return fit(rows, names).bic - constant
+
+
+def test_order_follows_the_sigmas_of_the_noise_model():
+    """Slow noise makes an offset look certain to plain least squares; the noise model lets it go."""
+    rng = np.random.default_rng(3)
+    W = np.column_stack([np.ones(400), smooth_columns(rng, 400, 2, pole=0.0)])
+    noise = np.zeros(400)
+    for t in range(1, 400):
+        noise[t] = 0.97 * noise[t - 1] + rng.standard_normal()
+    y = W @ [0.0, 2.0, 1.0] + noise - noise.mean() + 1.0
+    given = sources_of(SyntheticRows("a", [np.column_stack([W, y])], [("off", "p1", "p2")]))
+    plain = weighted(reduce_rows(given), ("off", "p1", "p2"))
+    careful = generalised(given, plain).estimate
+    assert "off" in reduce_parameters(plain, "f").estimate.columns
+    reduction = reduce_parameters(careful, "f")
+    assert [step.name for step in reduction.steps] == ["off"]
+    assert reduction.estimate.covariance_kind == "model"
+    # Sigmas keep the correction of the full estimate.
+    ratio = reduction.estimate.sigma / np.sqrt(np.diag(reduction.estimate.system.inverse))
+    whole = careful.sigma / np.sqrt(np.diag(careful.system.inverse))
+    np.testing.assert_allclose(ratio, whole[1:], rtol=1e-10)
+
+
+def test_one_parameter_is_never_taken_away():
+    rng = np.random.default_rng(4)
+    rows = np.column_stack([rng.standard_normal(50), rng.standard_normal(50)])
+    estimate = ordinary(observations_of(factor_of(rows, ("p0",), CELL)), ("p0",))
+    assert reduce_parameters(estimate, "f").estimate.columns == ("p0",)
+
+
+def test_unknown_rules_and_names_are_refused(full):
+    with pytest.raises(EstimateError, match="reduction: got 'rds', allowed are f, rsd, bic, none; did you mean 'rsd'"):
+        reduce_parameters(full, "rds")
+    with pytest.raises(EstimateError, match="protected parameter 'p9' is not among those estimated; did you mean 'p"):
+        reduce_parameters(full, "f", protected=["p9"])
