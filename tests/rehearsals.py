@@ -31,9 +31,7 @@ def lwr4(seed: int, payload: str | None = None, moves: int = 10, shape: str = "t
     """Return a KUKA LWR4+ on a few moves, 200 Hz, both torques with little noise."""
     robot = load_robot("kuka_lwr4")
     joints = [body.joint.name for body in robot.actuated]
-    profile, path = (
-        (trapezoidal_profile(), trapezoidal) if shape == "trapezoidal" else (quintic_profile(), quintic)
-    )
+    profile, path = (trapezoidal_profile(), trapezoidal) if shape == "trapezoidal" else (quintic_profile(), quintic)
     points = random_points(limits_of(robot), moves - 1, 2.0, profile, np.random.default_rng(seed))
     experiment = Experiment(
         payload=payload, record_rate=200, encoder_quantum=1e-5,

@@ -78,6 +78,8 @@ def test_the_inertia_about_the_centre_is_steiner_s():
     moment = np.array([values[f"M{axis}L"] for axis in "XYZ"])
     shift = (moment @ moment * np.eye(3) - np.outer(moment, moment)) / values["ML"]
     assert body is not None
+    assert body.inertia_at_centre is not None
+    assert body.centre_sigma is not None
     assert body.inertia_at_centre[0] == pytest.approx(values["XXL"] - shift[0, 0])
     assert body.inertia_at_centre[4] == pytest.approx(values["YZL"] - shift[1, 2])
     # The delta method against drawing from the covariance.

@@ -26,7 +26,7 @@ def found():
 
 def test_an_arm_and_its_payload_are_found_within_their_intervals(found):
     estimate, model, base = found.estimate, found.equations.model, found.equations.base
-    known = {f"{s}{b.number}": x for b in LWR4.bodies for s, x in zip(_SYMBOLS, b.inertia, strict=True)}
+    known = {f"{s}{b.number}": x for b in LWR4.bodies for s, x in zip(_SYMBOLS, b.inertia or (), strict=True)}
     known |= dict(LWR4.values) | {f"{s}L": x for s, x in zip(_SYMBOLS, LWR4.payloads["P5"], strict=True)}
     true = base.regrouping @ np.array([known.get(name, 0.0) for name in model.names])
     by_column = dict(zip((one.kept for one in base.base), true, strict=True))

@@ -78,7 +78,8 @@ def whole_rows(
     result = []
     for e, columns in enumerate(equations.columns):
         felt = [equations.names.index(name) for name in columns]
-        signals = np.vstack([W[e].T[felt], y[e, samples]]) * moving[equations.joint_index[e]]
+        mask = moving[equations.joint_index[e]].astype(float)
+        signals = np.vstack([W[e].T[felt], y[e, samples], np.ones_like(mask)]) * mask
         small = decimate(signals, RATE, settled.decimation, settled.chosen.decimation_cutoff, ends=settled.chosen.ends)
-        result.append(small.values.T)
+        result.append((small.values[:-1] / np.maximum(small.values[-1], 0.1)).T)
     return result

@@ -210,6 +210,18 @@ def test_near_standstill_the_own_equations_of_a_joint_are_left_out():
     assert 0 < usable < len(share)
 
 
+def test_a_row_next_to_standstill_is_the_mean_over_the_moving_samples():
+    """Noise that persists passes through as it is: a constant torque stays that constant."""
+    model = model_of("scara_2r")
+    recording = recording_for(model)
+    held = tuple(replace(channel, values=np.full_like(channel.values, 3.0)) for channel in recording.torques)
+    source = source_of(replace(recording, torques=held), model, replace(GIVEN, standstill=(0.8, 0.0)))
+    torque = np.concatenate([rows[:, -1] for block in source for _, rows in block.runs(0)])
+    shares = np.concatenate([block.share[0] for block in source])
+    assert (shares[shares >= MIN_SHARE] < 0.9).any()
+    np.testing.assert_allclose(torque, 3.0, atol=1e-9)
+
+
 def test_runs_are_the_unbroken_stretches_of_usable_rows():
     model = model_of("scara_2r")
     block = next(iter(source_of(recording_for(model), model)))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..signals import Decimator, FirStage
+from ..signals import FirStage
 from .equations import CompiledRows
 from .in_cache import decimator_of, in_place_decimator
 from .motion_stream import Fifo
@@ -15,6 +15,8 @@ from .preparation import SettledPreparation
 
 _IN_CACHE = 110_000
 """Numbers in the buffer between regressor and filter: they stay in the second-level cache."""
+
+_LEAST_WEIGHT = 0.1
 
 _ROWS = 1024
 """Decimated columns returned at once, at most about."""
@@ -64,7 +66,9 @@ class DecimatedSegment:
     """Decimated rows of one segment, block by block.
 
     Columns that come in are ``[q; qd; qdd; y (E); temperature; time]``; near standstill the own equations of a joint
-    are multiplied by 0 before decimation, W and y alike, so that the equation stays exact.
+    are multiplied by 0 before decimation, W and y alike, and the decimated row is divided by what is left of the
+    filter's weight: a mean over the samples in which the joint moves. The equation stays exact, and noise that
+    persists passes through as it is.
 
     Args:
         settled: The preparation.
@@ -82,7 +86,7 @@ class DecimatedSegment:
         filter_ = settled.decimation_filter
         self._width = max(64, min(4096, _IN_CACHE // layout.motion.stop // 8 * 8))
         self._decimator = in_place_decimator(settled, layout.motion.stop, self._width)
-        self._window = _window_decimator(settled) if settled.decimates and settled.standstill.any() else None
+        self._window = _MaskWindow(settled) if settled.decimates and settled.standstill.any() else None
         rows = self._decimator.inputs
         outputs = [rows[part.start : part.stop - 1] for part in layout.equations]
         self._regressor = compiled.function.bind(np.split(rows[layout.motion], 3), outputs)
@@ -153,21 +157,40 @@ class DecimatedSegment:
         self._to_skip -= skipped
         self._picked.put(picked[:, skipped:].copy())
 
-    def _completed(self, outputs: np.ndarray, share: np.ndarray | None) -> Iterator[np.ndarray]:
+    def _completed(self, outputs: np.ndarray, window: np.ndarray | None) -> Iterator[np.ndarray]:
         """Yield decimated columns ``[equations; q; qd; qdd; share (n); temperature; time]``, if there are any."""
         count = outputs.shape[1]
         if count:
+            share, weight = (None, None) if window is None else np.split(window, [self._layout.joints])
             outputs[self._layout.share] = 1.0 if share is None else share
+            if weight is not None and len(weight):
+                # Rows with next to no weight left are not used at all.
+                scale = 1 / np.maximum(weight, _LEAST_WEIGHT)
+                for part, joint in zip(self._layout.equations, self._layout.joint_index, strict=True):
+                    outputs[part] *= scale[joint]
             outputs[self._layout.temperature.start :] = self._picked.take(count)
             yield outputs
 
 
-def _window_decimator(settled: SettledPreparation) -> Decimator:
-    """Return a decimator whose weights are the squares of the filter's: white noise counts by them."""
-    decimator = decimator_of(settled)
-    weights = settled.decimation_filter.impulse_response() ** 2
-    decimator.filter = replace(decimator.filter, stages=(FirStage(weights / weights.sum(), settled.decimation),))
-    return decimator
+class _MaskWindow:
+    """What the decimation window has left of a mask: by squared weights (white noise counts so), then by weights."""
+
+    def __init__(self, settled: SettledPreparation) -> None:
+        self._decimators = []
+        taps = settled.decimation_filter.impulse_response()
+        for weights in (taps**2, taps):
+            decimator = decimator_of(settled)
+            stage = FirStage(weights / weights.sum(), settled.decimation)
+            decimator.filter = replace(decimator.filter, stages=(stage,))
+            self._decimators.append(decimator)
+
+    def push(self, mask: np.ndarray) -> np.ndarray:
+        """Take a mask (n, m) and return both (2 n, k) where they are complete."""
+        return np.concatenate([decimator.push(mask) for decimator in self._decimators])
+
+    def flush(self) -> np.ndarray:
+        """End the segment and return the last of both (2 n, k)."""
+        return np.concatenate([decimator.flush() for decimator in self._decimators])
 
 
 def _least(settled: SettledPreparation) -> int:
