@@ -2,45 +2,42 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from steelyard.identify import Settings, identify_arm
 from steelyard.motion import limits_of, quintic, quintic_profile, random_points
+from steelyard.recording import Recording
 from steelyard.robot import catalogue_names, load_robot, read_catalogue
-from steelyard.simulate import Experiment, Noise, SimulatedRun, recording_of, simulate
+from steelyard.simulate import Experiment, SimulatedRun, recording_of, simulate
 
 ARMS = [name for name in catalogue_names() if "inertias" in read_catalogue(name).carries]
 
 
-@lru_cache(maxsize=1)
-def rehearsed(name: str) -> tuple[SimulatedRun, SimulatedRun]:
-    """Return two short runs on different moves; noise is a hundredth of the torques."""
+def rehearsed(name: str, seed: int) -> tuple[SimulatedRun, Recording]:
+    """Return a short run and its recording; noise on the torques is a hundredth of them."""
     robot = load_robot(name)
     joints = [body.joint.name for body in robot.actuated]
-    runs = []
-    for seed in (1, 2):
-        points = random_points(limits_of(robot), 11, 2.0, quintic_profile(), np.random.default_rng(seed))
-        clean = simulate(robot, quintic(points, 2.0, joints), Experiment(record_rate=200, saturate=False), [seed])
-        size = {
-            "motor_noise": 0.01 * np.sqrt((clean.motor_torque[0] ** 2).mean(axis=1)),
-            "joint_noise": 0.01 * np.sqrt((clean.joint_torque[0] ** 2).mean(axis=1)),
-        }
-        noise = {key: Noise("white", tuple(float(x) for x in std)) for key, std in size.items()}
-        experiment = Experiment(record_rate=200, saturate=False, encoder_quantum=1e-6, **noise)  # pyright: ignore
-        runs.append(simulate(robot, quintic(points, 2.0, joints), experiment, [seed]))
-    return runs[0], runs[1]
+    points = random_points(limits_of(robot), 8, 2.0, quintic_profile(), np.random.default_rng(seed))
+    experiment = Experiment(record_rate=200, saturate=False, encoder_quantum=1e-6)
+    run = simulate(robot, quintic(points, 2.0, joints), experiment, [seed])
+    clean, rng = recording_of(run), np.random.default_rng(seed)
+    noisy = []
+    for channel in clean.torques:
+        size = 0.01 * np.sqrt((channel.values**2).mean(axis=1, keepdims=True))
+        noisy.append(replace(channel, values=channel.values + size * rng.standard_normal(channel.values.shape)))
+    return run, replace(clean, torques=tuple(noisy))
 
 
 @pytest.mark.parametrize("name", ARMS)
 def test_the_arm_is_found_from_its_own_torques(name):
-    first, second = rehearsed(name)
+    (first, training), (_, unseen) = rehearsed(name, 1), rehearsed(name, 2)
     robot = load_robot(name)
     # The plant may have more than the defaults look for: the spring and offsets of kuka_ir361.
     settings = Settings(effects=first.effects, bias_repeats=0)
-    result = identify_arm(robot, [recording_of(first)], [recording_of(second)], settings)
+    result = identify_arm(robot, [training], [unseen], settings)
     assert result.unseen_error.relative_percent < 3.0
     model, base, estimate = result.equations.model, result.equations.base, result.estimate
     assert model.measured == robot.defaults.measured

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from rehearsals import lwr4
-from steelyard.errors import EstimateError, SteelyardError
+from steelyard.errors import EstimateError, ObservationError, SteelyardError
 from steelyard.identify import (
     Settings,
     identify_arm,
@@ -19,7 +19,7 @@ from steelyard.identify import (
     read_run,
     write_run,
 )
-from steelyard.observe import load_observations
+from steelyard.observe import Preparation, load_observations
 from steelyard.robot import load_robot
 
 LWR4 = load_robot("kuka_lwr4")
@@ -132,3 +132,23 @@ def test_what_is_no_run_is_refused_in_one_line(run, tmp_path):
     (tmp_path / "result.json").write_text(json.dumps(dict(run.content)))
     with pytest.raises(SteelyardError, match="cannot be read"):
         read_run(tmp_path)
+
+
+def test_an_earlier_run_counts_as_if_its_recordings_had_been_given(run):
+    settings = Settings(bias_repeats=0, hold_out=0.25, preparation=Preparation(cutoff=8.0, decimation=20))
+    first = identify_arm(LWR4, [lwr4(1)], [lwr4(6)], settings)
+    both = identify_arm(LWR4, [lwr4(1), lwr4(5)], [lwr4(6)], settings)
+    folder = run.folder.parent / "earlier"
+    write_run(folder, "identify", {"robot": "kuka_lwr4"}, {}, first)
+    added = identify_arm(LWR4, [lwr4(5)], [lwr4(6)], settings, earlier=[read_run(folder)])
+    off = np.abs(added.estimate.values - both.estimate.values) / both.estimate.sigma
+    assert np.sqrt(np.mean(off**2)) < 0.35
+    np.testing.assert_allclose(added.estimate.sigma, both.estimate.sigma, rtol=0.3)
+    with pytest.raises(ObservationError, match="are the same data"):
+        identify_arm(LWR4, [lwr4(1)], [lwr4(6)], settings, earlier=[read_run(folder)])
+    other = replace(settings, preparation=Preparation(cutoff=9.0, decimation=20))
+    with pytest.raises(ObservationError, match="different filter"):
+        identify_arm(LWR4, [lwr4(5)], [lwr4(6)], other, earlier=[read_run(folder)])
+    tilted = LWR4.with_gravity((4.905, 0.0, -8.4957))
+    with pytest.raises(ObservationError, match="different geometry"):
+        identify_arm(tilted, [lwr4(5)], [lwr4(6)], settings, earlier=[read_run(folder)])

@@ -172,6 +172,10 @@ def identify(
     ] = None,
     hold_out: Annotated[float | None, Parameter(help="Part held out without --validate; default: 0.25.")] = None,
     keep_bad: Annotated[bool, Parameter(negative="", help="Use recordings although a check found them bad.")] = False,
+    add: Annotated[
+        tuple[Path, ...],
+        Parameter(negative="", help="Run folder whose recordings count too, without being read; may be repeated."),
+    ] = (),
     config: Config = None,
     table: Annotated[
         tuple[str, ...], Parameter(negative="", help="Table of --config that describes the logs; may be repeated.")
@@ -193,7 +197,7 @@ def identify(
         "decimation": decimation, "velocity": velocity, "standstill": standstill,
         "evaluation_cutoff": evaluation_cutoff, "hold_out": hold_out, "threads": threads or os.cpu_count() or 1,
     }  # fmt: skip
-    return command.run(robot, logs, validate, flags, config, (table, validate_table), root, keep_bad, out, json)
+    return command.run(robot, logs, validate, flags, config, (table, validate_table), root, keep_bad, add, out, json)
 
 
 @app.command

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..files import write_aside
-from ..identify import SCHEMA, identify_arm, settings_from_table, told, write_run
+from ..identify import SCHEMA, identify_arm, read_run, settings_from_table, told, write_run
 from ..observe import AnyRecording
 from ..progress import Progress
 from ..recording import Recording
@@ -31,6 +31,7 @@ def run(
     tables: tuple[Sequence[str], Sequence[str]],
     root: Path | None,
     keep_bad: bool,
+    add: Sequence[Path],
     out: Path | None,
     json: bool,
 ) -> int:
@@ -44,14 +45,24 @@ def run(
     )
     kept, left_out = sound(training, keep_bad)
     timing = Timing()
-    found = identify_arm(robot, kept, unseen, settings, payload=table.get("payload"), stage=timing.stage)
+    found = identify_arm(
+        robot,
+        kept,
+        unseen,
+        settings,
+        payload=table.get("payload"),
+        earlier=[read_run(run) for run in add],
+        stage=timing.stage,
+    )
     timing.finish()
-    inputs = {**hashes_of(Path(robot_name), config), **_hashes([*kept, *unseen])}
+    results = [run / "result.json" for run in add]
+    inputs = {**hashes_of(Path(robot_name), config, *results), **_hashes([*kept, *unseen])}
     extra = {"left_out": left_out}
     if out is None:
         content = {**told(found), **extra}
     else:
         asked = {"robot": robot_name, "logs": [str(log) for log in logs], **_told_settings(table)}
+        asked |= {"add": [str(run) for run in add]} if add else {}
         content = write_run(out, "identify", asked, inputs, found, extra)
         write_aside(out / "timing.json", json_format.dumps(timing.seconds, indent=2) + "\n")
     if json:

@@ -14,21 +14,15 @@ import numpy as np
 from scipy import stats
 
 from ..errors import EstimateError
-from ..estimate import Estimate, GlsFit, NoiseModel, System, cell_of, generalised, independent, weighted
+from ..estimate import Estimate, NoiseModel
 from ..judge import Reason
 from ..model import build_model
-from ..observe import (
-    Equations,
-    RowSource,
-    equations_of,
-    merged_triangle,
-    reduce_rows,
-    row_source,
-    settle,
-)
+from ..observe import RowSource, equations_of, row_source, settle
 from ..recording import Recording
 from ..robot import Robot
+from .fitting import fit_sources
 from .inputs import labels_of
+from .joining import joined, run_rows
 from .payload_body import COLUMNS, PayloadBody, payload_body
 from .run_files import SavedRun
 from .settings import Settings, settings_from_table
@@ -60,7 +54,7 @@ class PayloadFound:
 
 def settings_of_run(run: SavedRun) -> Settings:
     """Return the settings a run was made with."""
-    kept = {key: value for key, value in run.settings.items() if key not in ("robot", "logs", "recordings")}
+    kept = {key: value for key, value in run.settings.items() if key not in ("robot", "logs", "add")}
     return settings_from_table(kept)
 
 
@@ -83,11 +77,9 @@ def identify_payload(robot: Robot, run: SavedRun, recordings: Sequence[Recording
         )
     sources = _sources(robot, run, recordings)
     equations = sources[0].equations
-    observations = reduce_rows(sources, threads=threads)
-    arm = _arm_rows(run.estimate, equations.names)
-    plain = weighted(observations, equations.names)
-    fit = generalised(sources, plain, threads=threads)
-    estimate = _joined(fit, arm, equations)
+    settings = replace(settings_of_run(run), covariance=None, prior={}, threads=threads)
+    fit = fit_sources(sources, equations, settings)
+    estimate = joined(fit, run_rows(run, equations.names), equations)
     body = payload_body(estimate)
     if body is None:
         raise EstimateError(
@@ -116,52 +108,6 @@ def _sources(robot: Robot, run: SavedRun, recordings: Sequence[Recording]) -> li
 def _as_loaded(recording: Recording) -> Recording:
     """Return the recording as one with a payload, whether its log says so or not: the command says so."""
     return recording if recording.payload is not None else replace(recording, payload="payload")
-
-
-def _arm_rows(arm: Estimate, names: Sequence[str]) -> np.ndarray:
-    """Return the run's triangle as equations in the columns of arm and payload; the run's own payload is projected out.
-
-    Rows that hold nothing but the run's payload go; what its arm columns say remains.
-    """
-    own = [name for name in arm.columns if name in COLUMNS]
-    others = [name for name in arm.columns if name not in COLUMNS]
-    missing = [name for name in others if name not in names]
-    if missing:
-        raise EstimateError(
-            f"the run knows {', '.join(missing[:4])}, which this robot's model has not; is it another arm?"
-        )
-    order = [arm.columns.index(name) for name in [*own, *others]]
-    # Sigmas that were widened for a small sample or another covariance count in full.
-    scale = _widening(arm)[order]
-    triangle = np.asarray(np.linalg.qr(arm.system.triangle[:, [*order, -1]], mode="r"))
-    part = triangle[len(own) : len(own) + len(others), len(own) :]
-    rows = np.zeros((len(part), len(names) + 1))
-    factors = 1 / scale[len(own) :]
-    rows[:, [list(names).index(name) for name in others]] = part[:, :-1] * factors
-    rows[:, -1] = part[:, -1] - part[:, :-1] @ _values(arm, others) + part[:, :-1] * factors @ _values(arm, others)
-    return rows
-
-
-def _widening(arm: Estimate) -> np.ndarray:
-    return np.maximum(arm.sigma / np.sqrt(np.diag(arm.system.inverse)), 1.0)
-
-
-def _values(arm: Estimate, names: Sequence[str]) -> np.ndarray:
-    return arm.full_values(tuple(names))
-
-
-def _joined(fit: GlsFit, arm_rows: np.ndarray, equations: Equations) -> Estimate:
-    """Return arm and payload from the new rows and the run's; alone, loaded rows could not tell one from the other."""
-    names, new = equations.names, fit.estimate
-    weights = {cell: 1 / deviation for cell, deviation in new.deviations.items()}
-    factors = [factor for factor in fit.whitened.factors if cell_of(factor) in weights]
-    # What estimating the noise of the new rows costs, the median over their parameters.
-    gain = float(np.median(np.maximum(new.sigma / np.sqrt(np.diag(new.system.inverse)), 1.0)))
-    triangle, rows = merged_triangle(factors, names, lambda factor: weights[cell_of(factor)] / gain)
-    stacked = np.asarray(np.linalg.qr(np.vstack([triangle, arm_rows]), mode="r"))
-    system = independent(System(names, stacked, rows))
-    freedom = np.full(len(system.columns), float(np.median(new.freedom)))
-    return Estimate("gls", system, system.values, system.inverse, "model", freedom, new.deviations)
 
 
 def _agreement(before: Estimate, after: Estimate) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -27,8 +28,10 @@ from ..robot import Robot
 from .fitting import Fit, column_name, fit_sources
 from .identification import Condition, Identification, Trained
 from .inputs import Inputs, inputs_of, model_of
+from .joining import with_earlier_runs
 from .payload_body import payload_body
 from .reasons import cautions_of, judged, notes_of
+from .run_files import SavedRun
 from .settings import Settings
 
 Stage = Callable[[str], Progress]
@@ -48,6 +51,7 @@ def identify_arm(
     settings: Settings | None = None,
     *,
     payload: str | None = None,
+    earlier: Sequence[SavedRun] = (),
     stage: Stage = quietly,
 ) -> Identification:
     """Identify an arm from recordings, and say how far the result can be trusted.
@@ -58,6 +62,7 @@ def identify_arm(
         validation: Recordings to judge by; without any, the last part of each recording is held out.
         settings: Choices; the defaults if not given.
         payload: ``none``, ``loaded`` or ``paired``; None: as the recordings say.
+        earlier: Runs of the same arm and filter whose factors count too; their recordings are not read again.
         stage: Told which stage begins; gives where to tell how far it is.
 
     Raises:
@@ -71,6 +76,8 @@ def identify_arm(
     sources = _sources(inputs.training, equations, settled)
     unseen = _sources(inputs.unseen, equations, settled)
     fit = fit_sources(sources, equations, settings, stage("reducing"))
+    if earlier:
+        fit = replace(fit, estimate=with_earlier_runs(fit, equations, earlier))
     protected = [column_name(equations, name) for name in settings.protected]
     reduction = reduce_parameters(fit.estimate, settings.reduction, protected)
     fitted = _error(sources, reduction.estimate, fit, settings, stage("judging the fit"))
