@@ -206,15 +206,19 @@ def _biased(equations: Equations, bias: Bias | None) -> list[Reason]:
 
 def _late(bias: Bias) -> list[Reason]:
     delays = bias.delays
-    if not delays.significant:
+    if delays.has_common:
+        (delay, sigma), where = delays.common, "all joints together"
+    elif delays.significant:
+        worst = max(delays.significant, key=lambda e: abs(delays.delay[e]))
+        delay, sigma = float(delays.delay[worst]), float(delays.sigma[worst])
+        where = "{1} ({0})".format(*delays.equations[worst])
+    else:
         return []
-    worst = max(delays.significant, key=lambda e: abs(delays.delay[e]))
-    kind, joint = delays.equations[worst]
-    late = "late" if delays.delay[worst] > 0 else "early"
+    late = "late" if delay > 0 else "early"
     return [
         Reason(
-            f"torques seem {late} against positions, by {1e3 * abs(delays.delay[worst]):.2g} +- "
-            f"{1e3 * delays.sigma[worst]:.1g} ms on {joint} ({kind}): inertia then looks like viscous friction",
+            f"torques seem {late} against positions, by {1e3 * abs(delay):.2g} +- {1e3 * sigma:.1g} ms on {where}: "
+            "inertia then looks like viscous friction",
             "check how the log is stamped; a command that is held counts from the middle of its period",
             "delay",
         )

@@ -206,6 +206,8 @@ def _bias(found: Identification) -> dict[str, Any] | None:
         "by_position_errors": dict(zip(names, bias.noise, strict=True)),
         "by_filter": dict(zip(names, bias.filter, strict=True)),
         "by_delay": dict(zip(names, bias.delays.bias, strict=True)),
+        "common_delay": bias.delays.common[0],
+        "common_delay_sigma": bias.delays.common[1],
         "delays": [
             {"kind": kind, "joint": joint, "delay": delay, "sigma": sigma}
             for (kind, joint), delay, sigma in zip(

@@ -9,7 +9,7 @@ control period.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -29,22 +29,29 @@ class Delays:
         equations: Torque kind and joint of every equation.
         delay: By how much its torque is late against the positions (E,) [s]; negative if early.
         sigma: Standard deviations (E,); infinite where it cannot be told.
-        bias: By how much the delays that are more than chance bias the parameters (c,).
+        common: The delay of all torques together and its sigma [s]: one clock is better known than each joint alone.
+        bias: By how much delays that are more than chance bias the parameters (c,).
     """
 
     equations: tuple[tuple[str, str], ...]
     delay: np.ndarray
     sigma: np.ndarray
+    common: tuple[float, float]
     bias: np.ndarray
 
     @property
     def significant(self) -> tuple[int, ...]:
-        """Numbers of the equations whose delay is more than chance."""
+        """Numbers of the equations whose own delay is more than chance."""
         return tuple(int(e) for e in np.flatnonzero(np.abs(self.delay) > SIGNIFICANT * self.sigma))
+
+    @property
+    def has_common(self) -> bool:
+        """Whether the common delay is more than chance."""
+        return abs(self.common[0]) > SIGNIFICANT * self.common[1]
 
 
 def estimate_delays(sources: Sequence[RowSource], estimate: Estimate, whitening: Whitening | None) -> Delays:
-    """Estimate the delay of every equation's torque, all parameters free.
+    """Estimate the delay of the torques, all parameters free: of each equation, and one for all.
 
     Args:
         sources: The rows behind the estimate.
@@ -53,20 +60,49 @@ def estimate_delays(sources: Sequence[RowSource], estimate: Estimate, whitening:
     """
     equations = sources[0].equations.kinds_joints
     names = tuple(f"delay {kind} {joint}" for kind, joint in equations)
-    system = _with_delays(sources, estimate, whitening, names)
-    known = dict(zip(system.columns, zip(system.values, np.sqrt(np.diag(system.inverse)), strict=True), strict=True))
+    each = _with_delays(sources, estimate, whitening, names)
+    together = independent(_one_delay(each, names))
     # Sigmas as told, with what correlated noise and small samples add to them.
     gain = float(np.median(estimate.sigma / np.sqrt(np.diag(estimate.system.inverse))))
-    delay = np.array([known[name][0] if name in known else 0.0 for name in names])
-    sigma = np.array([gain * known[name][1] if name in known else np.inf for name in names])
-    found = Delays(equations, delay, sigma, np.zeros(len(estimate.columns)))
-    firm = [names[e] for e in found.significant]
-    if not firm:
-        return found
-    corrected = system.restricted([name for name in system.columns if name not in names or name in firm])
-    values = dict(zip(corrected.columns, corrected.values, strict=True))
-    shift = np.array([values.get(name, np.nan) for name in estimate.columns]) - estimate.values
-    return Delays(equations, delay, sigma, -np.nan_to_num(shift))
+    each = independent(each)
+    told = [_told(each, name, gain) for name in names]
+    delay, sigma = np.array(told).T
+    found = Delays(equations, delay, sigma, _told(together, _COMMON, gain), np.zeros(len(estimate.columns)))
+    firm = {names[e] for e in found.significant}
+    if found.has_common:
+        return replace(found, bias=_bias(together, estimate))
+    if firm:
+        kept = [name for name in each.columns if name not in names or name in firm]
+        return replace(found, bias=_bias(each.restricted(kept), estimate))
+    return found
+
+
+_COMMON = "delay of all"
+
+
+def _one_delay(system: System, names: tuple[str, ...]) -> System:
+    """Return the system with one delay for all equations."""
+    count = len(system.columns) - len(names)
+    triangle = system.triangle
+    columns = [triangle[:, :count], triangle[:, count:-1].sum(axis=1, keepdims=True), triangle[:, -1:]]
+    reduced = np.asarray(np.linalg.qr(np.hstack(columns), mode="r"))
+    return System((*system.columns[:count], _COMMON), reduced, system.rows)
+
+
+def _told(system: System, name: str, gain: float) -> tuple[float, float]:
+    """Return a delay and its sigma; 0 and infinity where it cannot be told."""
+    if name not in system.columns:
+        return 0.0, float("inf")
+    place = system.columns.index(name)
+    return float(system.values[place]), gain * float(np.sqrt(system.inverse[place, place]))
+
+
+def _bias(system: System, estimate: Estimate) -> np.ndarray:
+    """Return by how much leaving the delays out moves the parameters (c,)."""
+    values = dict(zip(system.columns, system.values, strict=True))
+    return np.array(
+        [value - values.get(name, value) for name, value in zip(estimate.columns, estimate.values, strict=True)]
+    )
 
 
 def _with_delays(
@@ -83,7 +119,7 @@ def _with_delays(
             spread[:, [*(place[name] for name in felt), place[names[e]], -1]] = rows
             stack.push(spread)
             count += len(rows)
-    return independent(System(columns, stack.triangle(), count))
+    return System(columns, stack.triangle(), count)
 
 
 def _late_rows(source: RowSource, estimate: Estimate, whitening: Whitening | None) -> Iterator[tuple[int, np.ndarray]]:

@@ -1,0 +1,58 @@
+"""Late torques are found, with the bias that they bring; torques in time are left alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from rehearsals import lwr4, scara
+from steelyard.estimate import weighted
+from steelyard.judge import estimate_delays
+from steelyard.model import build_model
+from steelyard.observe import Preparation, equations_of, reduce_rows, row_source, settle
+from steelyard.recording import Recording
+from steelyard.robot import load_robot
+
+
+def late(recording: Recording, delay: float) -> Recording:
+    """Return the recording with torques that come later by ``delay`` [s]."""
+    torques = tuple(
+        replace(c, values=np.array([np.interp(recording.time - delay, recording.time, row) for row in c.values]))
+        for c in recording.torques
+    )
+    return replace(recording, torques=torques)
+
+
+def delays_of(robot: str, recordings: list[Recording], **preparation):
+    equations = equations_of(build_model(load_robot(robot)))
+    settled = settle(Preparation(**preparation), recordings)
+    sources = [row_source(r, equations, settled, f"{k}") for k, r in enumerate(recordings)]
+    estimate = weighted(reduce_rows(sources), equations.names)
+    return estimate, estimate_delays(sources, estimate, None)
+
+
+@pytest.mark.parametrize("delay", [-0.02, 0.01])
+def test_a_delay_is_found_with_its_sign_and_size(delay):
+    _, found = delays_of("scara_2r", [late(scara(1), delay), late(scara(2), delay)], cutoff=20.0, decimation=4)
+    assert found.has_common
+    assert found.common[0] == pytest.approx(delay, rel=0.15)
+    assert found.common[1] < min(found.sigma) * 1.01
+
+
+def test_the_bias_it_brings_is_that_of_the_estimate():
+    in_time, _ = delays_of("scara_2r", [scara(1), scara(2)], cutoff=20.0, decimation=4)
+    delayed, found = delays_of("scara_2r", [late(scara(1), 0.01), late(scara(2), 0.01)], cutoff=20.0, decimation=4)
+    shift = delayed.values - in_time.values
+    for name in ("Fvm1", "Fvm2"):
+        place = delayed.columns.index(name)
+        assert abs(shift[place]) > 5 * delayed.sigma[place]
+        assert found.bias[place] == pytest.approx(shift[place], rel=0.35)
+
+
+def test_torques_in_time_are_left_alone():
+    _, found = delays_of("kuka_lwr4", [lwr4(1), lwr4(5)], cutoff=8.0, decimation=20)
+    assert not found.has_common
+    assert len(found.significant) <= 1
+    assert len(found.equations) == len(found.delay) == 14
