@@ -78,8 +78,21 @@ def whole_rows(
     result = []
     for e, columns in enumerate(equations.columns):
         felt = [equations.names.index(name) for name in columns]
-        mask = moving[equations.joint_index[e]].astype(float)
-        signals = np.vstack([W[e].T[felt], y[e, samples], np.ones_like(mask)]) * mask
+        signals = bridged(
+            np.vstack([W[e].T[felt], y[e, samples]]), moving[equations.joint_index[e]], settled.decimation
+        )
         small = decimate(signals, RATE, settled.decimation, settled.chosen.decimation_cutoff, ends=settled.chosen.ends)
-        result.append((small.values[:-1] / np.maximum(small.values[-1], 0.1)).T)
+        result.append(small.values.T)
+    return result
+
+
+def bridged(signals: np.ndarray, moving: np.ndarray, longest: int) -> np.ndarray:
+    """Return signals with the mean of the samples just before in every place that does not move, sample by sample."""
+    result, fill = signals.copy(), np.zeros(len(signals))
+    for k in range(signals.shape[1]):
+        if moving[k]:
+            continue
+        if k and moving[k - 1]:
+            fill = result[:, max(0, k - longest) : k].mean(axis=1)
+        result[:, k] = fill
     return result

@@ -23,8 +23,9 @@ from .noise import NoiseModel, noise_model
 from .record import Estimate
 from .restricted_likelihood import fit_noise_around
 
-TRUSTED = 1.1
-"""Generalised least squares may fit worse than weighted by this factor; more is no noise but what the model lacks."""
+TRUSTED = 1.05
+"""Generalised least squares may fit worse than weighted by this factor (noise alone, lag-one 0.8: 1.02 at most); more
+is no noise but what the model lacks."""
 
 _LONGEST = 2000
 _DIED_OUT = 1e-3

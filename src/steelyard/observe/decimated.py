@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..signals import FirStage
+from ..signals import Decimator, FirStage
 from .equations import CompiledRows
 from .in_cache import decimator_of, in_place_decimator
 from .motion_stream import Fifo
@@ -15,8 +15,6 @@ from .preparation import SettledPreparation
 
 _IN_CACHE = 110_000
 """Numbers in the buffer between regressor and filter: they stay in the second-level cache."""
-
-_LEAST_WEIGHT = 0.1
 
 _ROWS = 1024
 """Decimated columns returned at once, at most about."""
@@ -65,10 +63,9 @@ def layout_of(compiled: CompiledRows, joint_index: np.ndarray, joints: int, temp
 class DecimatedSegment:
     """Decimated rows of one segment, block by block.
 
-    Columns that come in are ``[q; qd; qdd; y (E); temperature; time]``; near standstill the own equations of a joint
-    are multiplied by 0 before decimation, W and y alike, and the decimated row is divided by what is left of the
-    filter's weight: a mean over the samples in which the joint moves. The equation stays exact, and noise that
-    persists passes through as it is.
+    Columns that come in are ``[q; qd; qdd; y (E); temperature; time]``. Near standstill the own equations of a joint
+    are bridged before decimation, W and y alike: samples there become the mean of those just before. The equation
+    stays exact, nothing of standstill enters it, and noise that persists passes through as it is.
 
     Args:
         settled: The preparation.
@@ -86,13 +83,14 @@ class DecimatedSegment:
         filter_ = settled.decimation_filter
         self._width = max(64, min(4096, _IN_CACHE // layout.motion.stop // 8 * 8))
         self._decimator = in_place_decimator(settled, layout.motion.stop, self._width)
-        self._window = _MaskWindow(settled) if settled.decimates and settled.standstill.any() else None
+        self._window = _window_decimator(settled) if settled.decimates and settled.standstill.any() else None
         rows = self._decimator.inputs
         outputs = [rows[part.start : part.stop - 1] for part in layout.equations]
         self._regressor = compiled.function.bind(np.split(rows[layout.motion], 3), outputs)
         self._measured = [part.stop - 1 for part in layout.equations]
         self._to_skip = filter_.kept(0).start // filter_.factor if settled.chosen.ends == "drop" else 0
         self._picked = Fifo()
+        self._before = [np.zeros((part.stop - part.start, 1)) for part in layout.equations]
         self.samples = 0
         self.masked = np.zeros(layout.joints, dtype=np.int64)
         self.fastest = np.zeros(layout.joints)
@@ -136,10 +134,21 @@ class DecimatedSegment:
         rows[self._layout.motion] = motion
         self._regressor(0, count)
         rows[self._measured] = measured
-        for joint in np.flatnonzero(~moving.all(axis=1)):
-            for e in np.flatnonzero(self._layout.joint_index == joint):
-                rows[self._layout.equations[e]] *= moving[joint]
+        for e, joint in enumerate(self._layout.joint_index):
+            self._bridge(e, rows[self._layout.equations[e]], moving[joint])
         return count
+
+    def _bridge(self, e: int, rows: np.ndarray, moving: np.ndarray) -> None:
+        """Put the mean of the moving samples just before in the place of those near standstill."""
+        longest = self._settled.decimation
+        if not moving.all():
+            for first, last in _gaps(moving):
+                start = max(0, first - longest)
+                if first > start:
+                    self._before[e] = rows[:, start:first].mean(axis=1, keepdims=True)
+                rows[:, first:last] = self._before[e]
+        if self._window is not None:
+            self._before[e] = rows[:, -longest:].mean(axis=1, keepdims=True)
 
     def _moving(self, qd: np.ndarray) -> np.ndarray:
         """Return which joints move (n, m)."""
@@ -157,40 +166,27 @@ class DecimatedSegment:
         self._to_skip -= skipped
         self._picked.put(picked[:, skipped:].copy())
 
-    def _completed(self, outputs: np.ndarray, window: np.ndarray | None) -> Iterator[np.ndarray]:
+    def _completed(self, outputs: np.ndarray, share: np.ndarray | None) -> Iterator[np.ndarray]:
         """Yield decimated columns ``[equations; q; qd; qdd; share (n); temperature; time]``, if there are any."""
         count = outputs.shape[1]
         if count:
-            share, weight = (None, None) if window is None else np.split(window, [self._layout.joints])
             outputs[self._layout.share] = 1.0 if share is None else share
-            if weight is not None and len(weight):
-                # Rows with next to no weight left are not used at all.
-                scale = 1 / np.maximum(weight, _LEAST_WEIGHT)
-                for part, joint in zip(self._layout.equations, self._layout.joint_index, strict=True):
-                    outputs[part] *= scale[joint]
             outputs[self._layout.temperature.start :] = self._picked.take(count)
             yield outputs
 
 
-class _MaskWindow:
-    """What the decimation window has left of a mask: by squared weights (white noise counts so), then by weights."""
+def _gaps(moving: np.ndarray) -> list[tuple[int, int]]:
+    """Return first and last (not included) of every stretch that does not move."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[True], moving, [True]]).astype(np.int8)))
+    return [(int(first), int(last)) for first, last in zip(edges[::2], edges[1::2], strict=True)]
 
-    def __init__(self, settled: SettledPreparation) -> None:
-        self._decimators = []
-        taps = settled.decimation_filter.impulse_response()
-        for weights in (taps**2, taps):
-            decimator = decimator_of(settled)
-            stage = FirStage(weights / weights.sum(), settled.decimation)
-            decimator.filter = replace(decimator.filter, stages=(stage,))
-            self._decimators.append(decimator)
 
-    def push(self, mask: np.ndarray) -> np.ndarray:
-        """Take a mask (n, m) and return both (2 n, k) where they are complete."""
-        return np.concatenate([decimator.push(mask) for decimator in self._decimators])
-
-    def flush(self) -> np.ndarray:
-        """End the segment and return the last of both (2 n, k)."""
-        return np.concatenate([decimator.flush() for decimator in self._decimators])
+def _window_decimator(settled: SettledPreparation) -> Decimator:
+    """Return a decimator whose weights are the squares of the filter's: white noise counts by them."""
+    decimator = decimator_of(settled)
+    weights = settled.decimation_filter.impulse_response() ** 2
+    decimator.filter = replace(decimator.filter, stages=(FirStage(weights / weights.sum(), settled.decimation),))
+    return decimator
 
 
 def _least(settled: SettledPreparation) -> int:
