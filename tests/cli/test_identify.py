@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -89,16 +90,20 @@ def test_settings_come_from_the_file_and_flags_win(workplace, capsys):
 
 
 def test_a_bad_recording_is_left_out_unless_it_is_kept(workplace, capsys):
-    time = np.arange(0, 20, 0.01)
-    lines = [f"{t},{0.3 * np.sin(t)},nan,1,1" for t in time]
-    Path("broken.csv").write_text("time,q1,q2,tau1,tau2\n" + "\n".join(lines))
-    Path("setup.toml").write_text(
-        '[recording]\ntime = "time"\nq = "q{1..2}"\ntorque = { kind = "motor_torque", columns = "tau{1..2}" }\n'
-    )
-    assert identify("broken.csv", "--config", "setup.toml") == 1
+    wrong = replace(scara(4), qd=-3.0 * np.gradient(scara(4).q, scara(4).time, axis=1))
+    write_recording(wrong, Path("wrong.npz"))
+    assert identify("wrong.npz") == 1
     error = capsys.readouterr().err
-    assert error.startswith("steelyard: ")
+    assert "no recording is left after the checks" in error
     assert error.count("\n") == 1
+    identify("calm.npz", "wrong.npz", "--validate", "unseen.npz", "--json")
+    result = json.loads(capsys.readouterr().out)
+    assert [one["label"] for one in result["recordings"]] == ["calm"]
+    assert result["left_out"][0].startswith("wrong.npz is left out: ")
+    identify("calm.npz", "wrong.npz", "--validate", "unseen.npz", "--keep-bad", "--json")
+    result = json.loads(capsys.readouterr().out)
+    assert [one["label"] for one in result["recordings"]] == ["calm", "wrong"]
+    assert result["left_out"] == []
 
 
 @pytest.mark.parametrize(

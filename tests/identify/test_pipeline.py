@@ -78,6 +78,8 @@ def test_every_method_with_every_covariance_finds_the_scara(method, covariance):
     assert values["ZZ2"] == pytest.approx(0.064, rel=0.03)
     assert values["Fcm2"] == pytest.approx(0.156, rel=0.15)
     assert all(sigma > 0 for sigma in result.sigmas().values())
+    assert result.repeatability is not None
+    assert 0.3 < result.repeatability.spread < 3.0
 
 
 def test_a_prior_draws_the_estimate():

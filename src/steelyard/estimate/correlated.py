@@ -59,7 +59,7 @@ def with_correlated_noise(sources: Sequence[RowSource], plain: Estimate) -> Corr
     scale = plain.system.scale
     correlation = decimator_correlation(sources[0])
     cells = lag_products(sources, plain.columns, correlation, scale)
-    fit = fit_noise_around(cells, plain.values * scale, plain.system.inverse * scale[:, None] * scale)
+    fit = fit_noise_around(cells, plain.values * scale, plain.unit**2 * plain.system.inverse * scale[:, None] * scale)
     noise = noise_model(fit, correlation)
     meat, effective = np.zeros_like(plain.covariance), 0.0
     for source in sources:
@@ -74,7 +74,7 @@ def with_correlated_noise(sources: Sequence[RowSource], plain: Estimate) -> Corr
 
 def _meat(source: RowSource, plain: Estimate, noise: NoiseModel) -> tuple[np.ndarray, float]:
     """Return ``W^T S W`` (c, c) of one recording's weighted rows, and how many independent rows they are worth."""
-    place = {name: k for k, name in enumerate(plain.columns)}
+    place, weights = {name: k for k, name in enumerate(plain.columns)}, plain.weights
     meat, effective = np.zeros_like(plain.covariance), 0.0
     kernels = [_kernel(noise, equation) for equation in source.equations.kinds_joints]
     states: list[np.ndarray | None] = [None] * len(kernels)
@@ -86,7 +86,7 @@ def _meat(source: RowSource, plain: Estimate, noise: NoiseModel) -> tuple[np.nda
             names, cell = source.equations.columns[e], cells[e]
             kept = [k for k, name in enumerate(names) if name in place]
             index = [place[names[k]] for k in kept]
-            size = noise.deviations[cell] / plain.deviations[cell] ** 2
+            size = noise.deviations[cell] * weights[cell] ** 2
             for first, rows in block.runs(e):
                 at = (block.segment, block.first + first)
                 if at != ends[e]:

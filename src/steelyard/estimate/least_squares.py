@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -21,7 +22,7 @@ def ordinary(observations: Observations, columns: Sequence[str]) -> Estimate:
     system = stacked_system(observations, columns)
     variance = system.squares / system.freedom
     deviations = dict.fromkeys(cell_factors(observations), float(np.sqrt(variance)))
-    return _estimate("ols", system, variance, deviations)
+    return replace(_estimate("ols", system, variance, deviations), unweighted=True)
 
 
 def weighted(
@@ -78,14 +79,9 @@ def towards_prior(estimate: Estimate, prior: Mapping[str, tuple[float, float]]) 
         if not (np.isfinite(value) and np.isfinite(deviation) and deviation > 0):
             raise EstimateError(f"prior for '{name}': got {value} +- {deviation}, needed is a deviation above 0")
         row[columns.index(name)], row[-1] = 1 / deviation, value / deviation
-    scale = _scale_of(estimate)
-    system = estimate.system.with_rows(rows * np.sqrt(scale))
-    return _estimate("ridge", system, scale, estimate.deviations, estimate.freedom)
-
-
-def _scale_of(estimate: Estimate) -> float:
-    """Return the variance of a weighted equation: 1, or the residual variance of ordinary least squares."""
-    return estimate.system.squares / estimate.system.freedom if estimate.method == "ols" else 1.0
+    system = estimate.system.with_rows(rows * estimate.unit)
+    drawn = _estimate("ridge", system, estimate.unit**2, estimate.deviations, estimate.freedom)
+    return replace(drawn, unweighted=estimate.unweighted)
 
 
 def _estimate(

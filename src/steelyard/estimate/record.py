@@ -24,6 +24,7 @@ class Estimate:
             ``hac``.
         freedom: Degrees of freedom of each value's t interval (c,).
         deviations: Standard deviation of every cell's noise, as used in the weights.
+        unweighted: Whether rows count alike in the system (``ols``) instead of by one over their deviation.
         after_selection: Whether columns were left out because these data said so: intervals are then too narrow.
     """
 
@@ -34,12 +35,28 @@ class Estimate:
     covariance_kind: str
     freedom: np.ndarray
     deviations: Mapping[Cell, float]
+    unweighted: bool = False
     after_selection: bool = False
 
     @property
     def columns(self) -> tuple[str, ...]:
         """Names of the values: standard names of the kept columns."""
         return self.system.columns
+
+    @property
+    def weights(self) -> dict[Cell, float]:
+        """By what the rows of every cell were multiplied; rows of other cells are not in the system."""
+        return {cell: 1.0 if self.unweighted else 1 / deviation for cell, deviation in self.deviations.items()}
+
+    @property
+    def unit(self) -> float:
+        """Standard deviation of a row of the system as its deviations say: 1 unless it is unweighted."""
+        return next(iter(self.deviations.values())) if self.unweighted else 1.0
+
+    @property
+    def widening(self) -> np.ndarray:
+        """By how much each sigma exceeds that of white noise of these deviations (c,), at least 1."""
+        return np.maximum(self.sigma / (self.unit * np.sqrt(np.diag(self.system.inverse))), 1.0)
 
     @property
     def sigma(self) -> np.ndarray:

@@ -35,16 +35,11 @@ def run_rows(run: SavedRun, names: Sequence[str], *, keep_payload: bool = False)
     triangle = np.asarray(np.linalg.qr(known.system.triangle[:, [*order, -1]], mode="r"))
     part = triangle[len(gone) : len(gone) + len(others), len(gone) : -1]
     # Sigmas that were widened, for a small sample or correlated noise, count in full; values stay.
-    widened = part / _widening(known)[order][len(gone) :]
+    widened = part / known.widening[order][len(gone) :]
     rows = np.zeros((len(part), len(names) + 1))
     rows[:, [list(names).index(name) for name in others]] = widened
     rows[:, -1] = widened @ known.full_values(tuple(others))
     return rows
-
-
-def _widening(estimate: Estimate) -> np.ndarray:
-    """Return by how much each sigma that is told exceeds that of the bare system, at least 1."""
-    return np.maximum(estimate.sigma / np.sqrt(np.diag(estimate.system.inverse)), 1.0)
 
 
 def joined(fit: Fit, rows: np.ndarray, equations: Equations) -> Estimate:
@@ -53,10 +48,10 @@ def joined(fit: Fit, rows: np.ndarray, equations: Equations) -> Estimate:
     Columns that the fit's recordings alone could not tell apart are tried again with the further rows.
     """
     names, new = equations.names, fit.estimate
-    weights = {cell: 1.0 if new.method == "ols" else 1 / value for cell, value in new.deviations.items()}
+    weights = {cell: 1 / deviation for cell, deviation in new.deviations.items()}
     factors = [factor for factor in fit.used.factors if cell_of(factor) in weights]
     # What correlated noise, or estimating it, costs: the median over the parameters.
-    gain = float(np.median(_widening(new)))
+    gain = float(np.median(new.widening))
     triangle, count = merged_triangle(factors, names, lambda factor: weights[cell_of(factor)] / gain)
     stacked = np.asarray(np.linalg.qr(np.vstack([triangle, rows]), mode="r"))
     system = independent(System(names, stacked, count))

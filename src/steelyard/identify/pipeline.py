@@ -84,8 +84,7 @@ def identify_arm(
     unseen_error = _error(unseen, reduction.estimate, fit, settings, stage("judging unseen motion"))
     of_all = _error(unseen, fit.estimate, fit, settings, silent)
     tests = _tests(sources, reduction.estimate, fit)
-    weights = {cell: 1 / deviation for cell, deviation in fit.estimate.deviations.items()}
-    repeated = repeatability(fit.used, fit.estimate, weights)
+    repeated = repeatability(fit.used, fit.estimate, fit.estimate.weights)
     bias = _bias(inputs, sources, fit, settings, stage("looking for bias"))
     condition = _condition(fit)
     body = payload_body(fit.estimate)

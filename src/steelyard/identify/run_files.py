@@ -63,7 +63,7 @@ def _write_estimate(folder: Path, found: Identification) -> str:
         "values": estimate.values,
         "covariance": estimate.covariance,
         "freedom": estimate.freedom,
-        "triangle": estimate.system.triangle,
+        "triangle": estimate.system.triangle / estimate.unit,  # rows in units of their noise, whatever the method
         "rows": np.array(estimate.system.rows),
         "essential_columns": np.array(essential.columns),
         "essential_values": essential.values,

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..estimate import Estimate, stacked_system
+from ..estimate import Estimate, cell_of, stacked_system
 from ..observe import RowSource, Whitening, reduce_rows, row_source
 from ..progress import Progress, silent
 from ..recording import Recording
@@ -104,11 +104,8 @@ def _shift(
         for recording, source in zip(recordings, sources, strict=True)
     ]
     observations = reduce_rows(changed, whitening, blocks=1)
-    deviations = estimate.deviations
-    weights = {cell: 1.0 if estimate.method == "ols" else 1 / value for cell, value in deviations.items()}
-    system = stacked_system(
-        observations, estimate.columns, weights, lambda f: (f.recording, f.kind, f.joint) in weights
-    )
+    weights = estimate.weights
+    system = stacked_system(observations, estimate.columns, weights, lambda factor: cell_of(factor) in weights)
     known = dict(zip(system.columns, system.values, strict=True))
     return np.array([known.get(name, np.nan) for name in estimate.columns]) - estimate.values
 

@@ -15,7 +15,6 @@ import numpy as np
 
 from ..estimate import Estimate, System, independent
 from ..observe import RowSource, RowStack, Whitening
-from .weights import row_weight
 
 SIGNIFICANT = 3.0
 """A delay of fewer sigmas is chance."""
@@ -125,12 +124,12 @@ def _with_delays(
 def _late_rows(source: RowSource, estimate: Estimate, whitening: Whitening | None) -> Iterator[tuple[int, np.ndarray]]:
     """Yield equation and weighted rows ``[W, -dtau/dt, y]``, run by run."""
     equations, rate = source.equations, source.settled.rate / source.settled.decimation
-    known = set(estimate.columns)
+    known, weights = set(estimate.columns), estimate.weights
     values = [estimate.full_values(names) for names in equations.columns]
     transforms = [None if whitening is None else whitening(source, e) for e in range(len(values))]
     for block in source:
         for e, names in enumerate(equations.columns):
-            weight = row_weight(estimate, (source.label, *equations.kinds_joints[e]))
+            weight = weights.get((source.label, *equations.kinds_joints[e]), 0.0)
             kept = [k for k, name in enumerate(names) if name in known]
             for _, rows in block.runs(e):
                 if weight == 0.0 or len(rows) < 3:

@@ -15,7 +15,7 @@ The first is P5.6. For one parameter F is the square of its t value, so ``f`` ke
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 import numpy as np
@@ -170,7 +170,7 @@ def _restricted(estimate: Estimate, left: Sequence[str]) -> Estimate:
     index = [estimate.columns.index(name) for name in left]
     gain = np.array([_gain(estimate)[name] for name in left])
     covariance = _scale(estimate.method, system) * system.inverse * gain[:, None] * gain
-    return Estimate(
-        estimate.method, system, system.values, covariance, estimate.covariance_kind, estimate.freedom[index],
-        estimate.deviations, after_selection=True,
+    return replace(
+        estimate, system=system, values=system.values, covariance=covariance, freedom=estimate.freedom[index],
+        after_selection=True,
     )  # fmt: skip

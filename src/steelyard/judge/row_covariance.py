@@ -11,7 +11,6 @@ from ..errors import EstimateError, nearest_match
 from ..estimate import Estimate, cell_of
 from ..observe import Observations, RowSource, RowTransform, Whitening
 from .covariance import HacMeat, block_sandwich, default_lags
-from .weights import row_weight
 
 COVARIANCES = ("model", "classical", "sandwich", "block", "hac")
 
@@ -72,7 +71,7 @@ def with_covariance(
 
 def _classical(estimate: Estimate, *_: object) -> np.ndarray:
     system = estimate.system
-    return system.inverse * (system.squares / system.freedom if estimate.method == "ols" else 1.0)
+    return system.inverse * estimate.unit**2
 
 
 def _block(estimate: Estimate, observations: Observations, *_: object) -> np.ndarray:
@@ -82,7 +81,7 @@ def _block(estimate: Estimate, observations: Observations, *_: object) -> np.nda
     for factor in observations.factors:
         known = [k for k, name in enumerate(factor.columns) if name in place]
         index = [place[factor.columns[k]] for k in known]
-        weight = row_weight(estimate, cell_of(factor))
+        weight = estimate.weights.get(cell_of(factor), 0.0)
         part = factor.triangle[:, known] * weight
         residual = factor.triangle[:, -1] * weight - part @ estimate.values[index]
         score = scores.setdefault((factor.recording, factor.block), np.zeros(len(place)))
@@ -123,7 +122,7 @@ def weighted_runs(
     estimate: Estimate, sources: Sequence[RowSource], whitening: Whitening | None = None
 ) -> Iterator[EquationRun]:
     """Yield the weighted (and whitened) rows of all equations with their residuals, block by block."""
-    place = {name: k for k, name in enumerate(estimate.columns)}
+    place, weights = {name: k for k, name in enumerate(estimate.columns)}, estimate.weights
     for source in sources:
         equations = source.equations
         transforms: list[RowTransform | None] = [
@@ -134,7 +133,7 @@ def weighted_runs(
             for e, names in enumerate(equations.columns):
                 kept = [k for k, name in enumerate(names) if name in place]
                 index = [place[names[k]] for k in kept]
-                weight = row_weight(estimate, (source.label, *equations.kinds_joints[e]))
+                weight = weights.get((source.label, *equations.kinds_joints[e]), 0.0)
                 for first, rows in block.runs(e):
                     at = (block.segment, block.first + first)
                     begins, ends[e] = at != ends[e], (at[0], at[1] + len(rows))
