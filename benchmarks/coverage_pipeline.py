@@ -65,6 +65,7 @@ class PipelineOutcome:
         covered: Whether the 95 % interval holds the truth (c,), 1 or 0; NaN where there is none.
         seconds: Time from recordings to the estimate.
         named: Parameters of which the tool itself says that they are biased; None if it was not asked.
+        exposed: Parameters of which it says that a delay too small to be seen would bias them.
     """
 
     seed: int
@@ -75,6 +76,7 @@ class PipelineOutcome:
     covered: np.ndarray
     seconds: float
     named: tuple[str, ...] | None
+    exposed: tuple[str, ...] = ()
 
 
 class PipelineExperiment:
@@ -126,16 +128,17 @@ class PipelineExperiment:
         ]
         fit = generalised(sources, weighted(reduce_rows(sources), self.columns))
         seconds = time.perf_counter() - start
-        named = None
+        named, exposed = None, ()
         if seed % BIAS_EVERY == 0:
-            named = estimate_bias(recordings, sources, fit.estimate, fit.noise.whitening).named
+            bias = estimate_bias(recordings, sources, fit.estimate, fit.noise.whitening)
+            named, exposed = bias.named, bias.exposed
         values, sigma, half = (
             self._aligned(fit.estimate.columns, part)
             for part in (fit.estimate.values, fit.estimate.sigma, fit.estimate.half_width())
         )
         error = values - self._true
         covered = np.where(np.isnan(error), np.nan, np.abs(error) <= half)
-        return PipelineOutcome(seed, noise, self.columns, error, sigma, covered, seconds, named)
+        return PipelineOutcome(seed, noise, self.columns, error, sigma, covered, seconds, named, exposed)
 
     def _aligned(self, columns: Sequence[str], values: np.ndarray) -> np.ndarray:
         known = dict(zip(columns, values, strict=True))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -63,16 +63,23 @@ def print_pipeline(title: str, outcomes: Sequence[PipelineOutcome]) -> None:
 
 
 def _print_named(outcomes: Sequence[PipelineOutcome], columns: Sequence[str], bias: np.ndarray) -> None:
-    asked = [outcome.named for outcome in outcomes if outcome.named is not None]
+    asked = [outcome for outcome in outcomes if outcome.named is not None]
     if not asked:
         return
-    counts = Counter(name for named in asked for name in named)
-    told = {name for name in columns if 2 * counts[name] >= len(asked)}
+    biased = _in_half(asked, lambda outcome: outcome.named or ())
+    exposed = _in_half(asked, lambda outcome: outcome.exposed)
     really = {name for name, size in zip(columns, bias, strict=True) if abs(size) > BIASED}
     print(
         f"    biased by more than {BIASED:g} sd; the tool was asked {len(asked)} times; said: in half of them or more"
     )
     for word, names in (
-        ("said and true", told & really), ("not said", really - told), ("said, not true", told - really),
+        ("said and true", biased & really), ("said that an unseen delay would do it, and true", exposed & really),
+        ("not said", really - biased - exposed), ("said, not true", biased - really),
+        ("said that an unseen delay would do it, and there is none", exposed - really),
     ):  # fmt: skip
         print(f"      {word}: {', '.join(name for name in columns if name in names) or 'none'}")
+
+
+def _in_half(asked: Sequence[PipelineOutcome], said: Callable[[PipelineOutcome], Sequence[str]]) -> set[str]:
+    counts = Counter(name for outcome in asked for name in said(outcome))
+    return {name for name, count in counts.items() if 2 * count >= len(asked)}

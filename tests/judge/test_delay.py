@@ -56,3 +56,13 @@ def test_torques_in_time_are_left_alone():
     assert not found.has_common
     assert len(found.significant) <= 1
     assert len(found.equations) == len(found.delay) == 14
+
+
+def test_an_unseen_delay_of_one_sigma_moves_parameters_by_their_exposure():
+    estimate, found = delays_of("scara_2r", [scara(1), scara(2)], cutoff=20.0, decimation=4)
+    assert not found.has_common
+    delay = found.common[1]
+    moved, _ = delays_of("scara_2r", [late(scara(1), delay), late(scara(2), delay)], cutoff=20.0, decimation=4)
+    shift = np.abs(moved.values - estimate.values) / estimate.sigma
+    assert np.argmax(shift) == np.argmax(found.exposure)
+    assert found.exposure == pytest.approx(shift, rel=0.2, abs=0.05)

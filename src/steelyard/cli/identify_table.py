@@ -93,7 +93,7 @@ def _parameters(found: Identification) -> Table:
     rows = dict(
         zip(estimate.columns, zip(estimate.values, estimate.sigma, estimate.relative_sigma, strict=True), strict=True)
     )
-    biased = set(found.bias.named) if found.bias else set()
+    marks = _bias_marks(found)
     table = Table(box=None, pad_edge=False, header_style="bold")
     for heading in ("parameter", "value", "+- 95 %", "sigma %", "unit", ""):
         table.add_column(heading, justify="left" if heading in ("parameter", "unit", "") else "right", no_wrap=True)
@@ -103,9 +103,17 @@ def _parameters(found: Identification) -> Table:
         value, _, relative = rows[base.kept]
         table.add_row(
             base.name, f"{value:.4g}", f"{half[base.kept]:.2g}", f"{relative:.1f}", base.unit,
-            "biased" if base.kept in biased else "",
+            marks.get(base.kept, ""),
         )  # fmt: skip
     return table
+
+
+def _bias_marks(found: Identification) -> dict[str, str]:
+    """Return the word beside each parameter that is biased, or would be by a delay that cannot be seen."""
+    if found.bias is None:
+        return {}
+    exposed = () if found.bias.delays.has_common else found.bias.exposed
+    return {**dict.fromkeys(exposed, "if in time"), **dict.fromkeys(found.bias.named, "biased")}
 
 
 def _print_left_out(console: Console, found: Identification) -> None:

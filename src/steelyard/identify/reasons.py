@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -188,9 +188,9 @@ def _payload(equations: Equations, fit: Fit, body: PayloadBody | None) -> list[R
 def _biased(equations: Equations, bias: Bias | None) -> list[Reason]:
     if bias is None:
         return []
-    found = _late(bias)
+    names = {base.kept: base.name for base in equations.base.base}
+    found = [*_late(bias), *_exposed(bias, names)]
     if bias.named:
-        names = {base.kept: base.name for base in equations.base.base}
         ratio = dict(zip(bias.columns, bias.over_sigma, strict=True))
         told = ", ".join(f"{names[name]} ({ratio[name]:+.1f} sigma)" for name in bias.named[:6])
         more = f" and {len(bias.named) - 6} more" if len(bias.named) > 6 else ""
@@ -220,6 +220,22 @@ def _late(bias: Bias) -> list[Reason]:
             f"torques seem {late} against positions, by {1e3 * abs(delay):.2g} +- {1e3 * sigma:.1g} ms on {where}: "
             "inertia then looks like viscous friction",
             "check how the log is stamped; a command that is held counts from the middle of its period",
+            "delay",
+        )
+    ]
+
+
+def _exposed(bias: Bias, names: Mapping[str, str]) -> list[Reason]:
+    """Return what a delay that was not found could still do."""
+    if bias.delays.has_common or not bias.exposed:
+        return []
+    exposure = dict(zip(bias.columns, bias.delays.exposure, strict=True))
+    told = ", ".join(f"{names[name]} ({exposure[name]:.1f} sigma)" for name in bias.exposed[:6])
+    return [
+        Reason(
+            f"these recordings cannot see a common delay of {1e3 * bias.delays.common[1]:.2g} ms between torques and "
+            f"positions, which would bias {told}",
+            "trust them only if you know that torques and positions are in time; more varied accelerations help",
             "delay",
         )
     ]

@@ -202,6 +202,7 @@ def _bias(found: Identification) -> dict[str, Any] | None:
     names = [found.base_parameter(column).name for column in bias.columns]
     return {
         "named": [found.base_parameter(column).name for column in bias.named],
+        "exposed_to_delay": [found.base_parameter(column).name for column in bias.exposed],
         "over_sigma": dict(zip(names, bias.over_sigma, strict=True)),
         "by_position_errors": dict(zip(names, bias.noise, strict=True)),
         "by_filter": dict(zip(names, bias.filter, strict=True)),

@@ -42,6 +42,7 @@ class Bias:
         delays: Torques that are late against the positions, and the bias that this brings.
         over_sigma: Total bias over the parameter's sigma (c,).
         named: Parameters whose bias is worth naming, the worst first.
+        exposed: Parameters that a delay too small to be seen would bias as much, the worst first.
     """
 
     columns: tuple[str, ...]
@@ -51,6 +52,7 @@ class Bias:
     delays: Delays
     over_sigma: np.ndarray
     named: tuple[str, ...]
+    exposed: tuple[str, ...]
 
 
 def estimate_bias(
@@ -87,8 +89,14 @@ def estimate_bias(
     delays = estimate_delays(sources, estimate, whitening)
     firm = np.where(np.abs(noise) > 2 * error, noise, 0.0) + filtered + delays.bias
     ratio = firm / estimate.sigma
-    worst = sorted(np.flatnonzero(np.abs(ratio) > WORTH_NAMING), key=lambda k: -abs(ratio[k]))
-    return Bias(estimate.columns, noise, error, filtered, delays, ratio, tuple(estimate.columns[k] for k in worst))
+    named, exposed = _above(ratio, estimate.columns), _above(delays.exposure, estimate.columns)
+    return Bias(estimate.columns, noise, error, filtered, delays, ratio, named, exposed)
+
+
+def _above(ratio: np.ndarray, columns: Sequence[str]) -> tuple[str, ...]:
+    """Return the columns whose ratio is worth naming, the largest first."""
+    worst = sorted((int(k) for k in np.flatnonzero(np.abs(ratio) > WORTH_NAMING)), key=lambda k: -abs(ratio[k]))
+    return tuple(columns[k] for k in worst)
 
 
 def _shift(

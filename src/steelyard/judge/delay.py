@@ -30,6 +30,8 @@ class Delays:
         sigma: Standard deviations (E,); infinite where it cannot be told.
         common: The delay of all torques together and its sigma [s]: one clock is better known than each joint alone.
         bias: By how much delays that are more than chance bias the parameters (c,).
+        exposure: How far a common delay of one of its sigmas, too small to be seen, moves each parameter, over that
+            parameter's sigma (c,).
     """
 
     equations: tuple[tuple[str, str], ...]
@@ -37,6 +39,7 @@ class Delays:
     sigma: np.ndarray
     common: tuple[float, float]
     bias: np.ndarray
+    exposure: np.ndarray
 
     @property
     def significant(self) -> tuple[int, ...]:
@@ -66,7 +69,8 @@ def estimate_delays(sources: Sequence[RowSource], estimate: Estimate, whitening:
     each = independent(each)
     told = [_told(each, name, gain) for name in names]
     delay, sigma = np.array(told).T
-    found = Delays(equations, delay, sigma, _told(together, _COMMON, gain), np.zeros(len(estimate.columns)))
+    nothing, exposure = np.zeros(len(estimate.columns)), _exposure(together, estimate)
+    found = Delays(equations, delay, sigma, _told(together, _COMMON, gain), nothing, exposure)
     firm = {names[e] for e in found.significant}
     if found.has_common:
         return replace(found, bias=_bias(together, estimate))
@@ -102,6 +106,16 @@ def _bias(system: System, estimate: Estimate) -> np.ndarray:
     return np.array(
         [value - values.get(name, value) for name, value in zip(estimate.columns, estimate.values, strict=True)]
     )
+
+
+def _exposure(system: System, estimate: Estimate) -> np.ndarray:
+    """Return by how many sigmas a common delay of one sigma moves each parameter (c,); 0 where it cannot be told."""
+    if _COMMON not in system.columns:
+        return np.zeros(len(estimate.columns))
+    inverse, place = system.inverse, system.columns.index(_COMMON)
+    moved = dict(zip(system.columns, np.abs(inverse[place]) / np.sqrt(inverse[place, place]), strict=True))
+    alone = np.sqrt(np.diag(estimate.system.inverse))
+    return np.array([moved.get(name, 0.0) for name in estimate.columns]) / alone
 
 
 def _with_delays(
