@@ -11,7 +11,7 @@ export PYRIGHT_PYTHON_CACHE_DIR := $(CURDIR)/.cache/pyright
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 PIP := $(BIN)/python -m pip install --quiet
 
-.PHONY: setup demo test test-all check bench lock clean
+.PHONY: setup demo test test-all check bench bench-peers lock clean
 
 setup: $(VENV)/core.done
 
@@ -38,6 +38,11 @@ $(VENV)/large.done: $(VENV)/oracles.done requirements/large.lock
 	$(PIP) --only-binary :all: -r requirements/large.lock
 	@touch $@
 
+# Other people's libraries that the benchmarks race against, beyond the oracles.
+$(VENV)/peers.done: $(VENV)/oracles.done requirements/peers.lock
+	$(PIP) --only-binary :all: -r requirements/peers.lock
+	@touch $@
+
 demo: setup
 	$(BIN)/steelyard demo --out demo
 
@@ -55,6 +60,9 @@ check: $(VENV)/oracles.done
 bench: $(VENV)/oracles.done
 	$(BIN)/python -m benchmarks
 
+bench-peers: $(VENV)/peers.done
+	$(BIN)/python -m benchmarks.peers
+
 # Renews the locks of exact versions (needs uv).
 lock:
 	uv pip compile --universal --python-version 3.11 --no-emit-index-url --no-annotate --no-header -q pyproject.toml --all-extras -o requirements/core.lock
@@ -62,6 +70,7 @@ lock:
 	uv pip compile --universal --python-version 3.11 --no-emit-index-url --no-annotate --no-header -q requirements/tools.in -c requirements/core.lock -o requirements/tools.lock
 	uv pip compile --universal --python-version 3.11 --no-emit-index-url --no-annotate --no-header -q requirements/oracles.in -c requirements/core.lock -c requirements/tools.lock -o requirements/oracles.lock
 	uv pip compile --universal --python-version 3.11 --no-emit-index-url --no-annotate --no-header -q requirements/large.in -c requirements/core.lock -c requirements/oracles.lock -o requirements/large.lock
+	uv pip compile --universal --python-version 3.11 --no-emit-index-url --no-annotate --no-header -q requirements/peers.in -c requirements/core.lock -c requirements/oracles.lock -o requirements/peers.lock
 
 clean:
 	rm -rf $(VENV) .cache demo

@@ -49,6 +49,10 @@ class EstimateError(SteelyardError):
     """Rows that cannot give the parameters asked for."""
 
 
+class DesignError(SteelyardError):
+    """Limits, criteria or motions from which no experiment can be designed."""
+
+
 class ConfigError(SteelyardError):
     """A configuration file with an unknown key or a value of the wrong kind."""
 

@@ -43,6 +43,12 @@ class ProgressBar:
         if self._bar is not None:
             self._bar.update(self._bar.task_ids[0], completed=done, total=total)
 
+    def relabel(self, label: str) -> None:
+        """Say something else beside the bar."""
+        self._label = label
+        if self._bar is not None:
+            self._bar.update(self._bar.task_ids[0], description=label)
+
     def __exit__(self, *_: object) -> None:
         if self._bar is not None:
             self._bar.stop()

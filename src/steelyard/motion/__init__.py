@@ -2,6 +2,11 @@
 
 from .approach import ApproachedTrajectory as ApproachedTrajectory
 from .approach import with_approach as with_approach
+from .export_format import ExportedMotion as ExportedMotion
+from .export_format import ExportFormat as ExportFormat
+from .exports import EXPORT_FORMATS as EXPORT_FORMATS
+from .exports import export_set as export_set
+from .exports import export_trajectory as export_trajectory
 from .files import read_trajectory as read_trajectory
 from .files import write_trajectory as write_trajectory
 from .fourier import FourierSeries as FourierSeries
@@ -20,6 +25,7 @@ from .profile import Profile as Profile
 from .profile import quintic_profile as quintic_profile
 from .profile import trapezoidal_profile as trapezoidal_profile
 from .quintic import quintic as quintic
+from .slower import at_speed as at_speed
 from .trajectory import MotionExtrema as MotionExtrema
 from .trajectory import MotionSamples as MotionSamples
 from .trajectory import Peak as Peak

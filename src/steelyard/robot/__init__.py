@@ -10,6 +10,7 @@ from .inertia import parameters_from_centre as parameters_from_centre
 from .inertia import parameters_from_inertia as parameters_from_inertia
 from .inertia import pseudo_inertia as pseudo_inertia
 from .load import load_robot as load_robot
+from .meshes import read_vertices as read_vertices
 from .parts import Body as Body
 from .parts import Defaults as Defaults
 from .parts import Frame as Frame
@@ -24,6 +25,12 @@ from .placement import exact_sin_cos as exact_sin_cos
 from .placement import mdh_placement as mdh_placement
 from .placement import origin_placement as origin_placement
 from .placement import transform_from_placement as transform_from_placement
+from .shapes import BoxShape as BoxShape
+from .shapes import CapsuleShape as CapsuleShape
+from .shapes import CylinderShape as CylinderShape
+from .shapes import MeshShape as MeshShape
+from .shapes import Shape as Shape
+from .shapes import SphereShape as SphereShape
 from .table import read_table as read_table
 from .tree import Robot as Robot
 from .urdf import parse_urdf_document as parse_urdf_document

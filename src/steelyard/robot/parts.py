@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from .placement import Motion, Placement, Vector3, Z
+from .shapes import Shape
 
 JointKind = Literal["revolute", "prismatic", "fixed"]
 
@@ -81,10 +82,11 @@ class Joint:
 
 @dataclass(frozen=True)
 class Link:
-    """A link and, where known, its ten inertial parameters about its own frame's origin."""
+    """A link and, where known, its ten inertial parameters about its own frame's origin and its collision shapes."""
 
     name: str
     inertia: tuple[float, ...] | None = None
+    shapes: tuple[Shape, ...] = ()
 
 
 @dataclass(frozen=True)

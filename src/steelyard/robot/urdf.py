@@ -22,6 +22,7 @@ from .parts import Joint
 from .structure import assembled_robot
 from .tree import Robot
 from .urdf_elements import child, children, joint_from_element, link_from_element, number_from_text
+from .urdf_shapes import shapes_from_link
 from .xml_safety import LARGEST_FILE, XACRO_ADVICE, parse_xml_safely
 
 OTHER_FORMATS = {
@@ -46,8 +47,12 @@ def read_urdf(path_or_bytes: PathOrBytes, *, right_angle_tolerance: float = 1e-5
     with located(place_of(path_or_bytes)):
         angles = RightAngles(right_angle_tolerance)
         root = _document(path_or_bytes).getroot()
-        links = [link_from_element(element, angles) for element in children(root, "link")]
         notes: list[str] = []
+        folder = None if isinstance(path_or_bytes, bytes) else Path(path_or_bytes).absolute().parent
+        links = [
+            replace(link_from_element(element, angles), shapes=shapes_from_link(element, folder, notes))
+            for element in children(root, "link")
+        ]
         reductions = _gear_ratios(root)
         joints = [
             _with_gear_ratio(joint_from_element(element, angles, notes), reductions)

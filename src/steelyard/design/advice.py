@@ -1,0 +1,70 @@
+"""Which parameters a motion leaves weak, and what would help."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..motion import Trajectory, at_speed
+from .figures import Figures, Forecast
+
+WEAK = 0.2
+"""Relative sigma from which a parameter counts as weak: the threshold of identification's verdict."""
+
+MOST_REPEATS = 25
+"""A recording that would have to be longer than so many times is not worth while."""
+
+SLOWER = 0.8
+"""The same motion at this pace stands for the slower one, and the ratio of sigmas for what speed is worth."""
+
+
+@dataclass(frozen=True)
+class Weak:
+    """A parameter that stays weak.
+
+    Attributes:
+        name: Its name.
+        sigma: Predicted standard deviation.
+        relative: Over its size.
+        longer: Factor on sigma if the motion is repeated once more.
+        faster: Factor on sigma if the motion ran 1.25 times as fast, told from the same motion slowed down.
+        others: Factor on sigma if all other parameters were known: near 1 it is not seen, far below it is mistaken
+            for others.
+    """
+
+    name: str
+    sigma: float
+    relative: float
+    longer: float
+    faster: float
+    others: float
+
+    @property
+    def remedy(self) -> str:
+        """What would help most, in words."""
+        if self.others < 0.3:
+            return "it is mistaken for other parameters: more harmonics, or other postures"
+        if self.faster < self.longer:
+            return f"move faster: 1.25 times the speed makes its sigma {self.faster:.2g} times as large"
+        repeats = (self.relative / WEAK) ** 2
+        if repeats > MOST_REPEATS:
+            return "it is too small beside the noise to be worth finding; finer torques would help, no motion does"
+        return f"record longer: about {np.ceil(repeats):.0f} times as long would do"
+
+
+def weak_parameters(trajectory: Trajectory, forecast: Forecast, figures: Figures) -> tuple[Weak, ...]:
+    """Return the parameters whose predicted relative sigma exceeds 20 %, the weakest first."""
+    plain, weighted = forecast.matrices(trajectory)
+    earlier = forecast.unknowns.earlier
+    twice = forecast.of_matrices(plain, 2 * weighted).sigma / figures.sigma
+    slowed = forecast.of_matrices(*(SLOWER * matrix for matrix in forecast.matrices(at_speed(trajectory, SLOWER))))
+    alone = 1 / np.sqrt(np.diag(weighted if earlier is None else weighted + earlier))
+    order = np.argsort(-np.nan_to_num(figures.relative_sigma))
+    return tuple(
+        Weak(
+            figures.names[k], float(figures.sigma[k]), float(figures.relative_sigma[k]), float(twice[k]),
+            float(figures.sigma[k] / slowed.sigma[k]), float(alone[k] / figures.sigma[k]),
+        )
+        for k in order if figures.relative_sigma[k] > WEAK
+    )  # fmt: skip

@@ -1,0 +1,43 @@
+"""Random motions under the same limits: what a design has to beat."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .certifier import Certifier
+from .descent import repaired, state_of
+from .figures import Figures, Forecast, middle_figures
+from .problem import Problem
+from .search import REPAIR_STEPS, random_start
+from .settling import resting, shrunk
+
+RANDOM_MOTIONS = 5
+_GROWTHS = 20
+_SEEDS_APART = 1_000_000
+"""Seeds of the random motions are none of those that a search starts from."""
+
+
+def random_baseline(problem: Problem, certifier: Certifier, forecast: Forecast, seed: int) -> Figures | None:
+    """Return the medians of figures of random motions of the same kind and duration, as large as the limits allow.
+
+    None if no random motion could be made to keep the limits.
+    """
+    found = []
+    for number in range(RANDOM_MOTIONS):
+        z = random_start(problem, np.random.default_rng([_SEEDS_APART + seed, number]))
+        kept = repaired(problem, state_of(problem, z), REPAIR_STEPS, lambda: False)
+        proven = shrunk(problem, certifier, grown(problem, kept.z))
+        if proven is not None:
+            found.append(forecast(problem.trajectory(proven.z)))
+    return middle_figures(found) if found else None
+
+
+def grown(problem: Problem, z: np.ndarray) -> np.ndarray:
+    """Return the motion made larger about a posture of rest until it reaches a limit on the grid."""
+    rest = resting(problem, z)
+    low, high = 1.0, 16.0
+    for _ in range(_GROWTHS):
+        part = float(np.sqrt(low * high))
+        worst = max(float(values.max()) for values in problem.constraints(rest + part * (z - rest)))
+        low, high = (part, high) if worst <= 0 else (low, part)
+    return rest + low * (z - rest)

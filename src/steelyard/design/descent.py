@@ -1,0 +1,103 @@
+"""From one motion to a better one: an augmented Lagrangian, made small by L-BFGS, its criterion sharpened on the way.
+
+An augmented Lagrangian needs only the sum of the constraints' gradients, weighted by their multipliers: one reverse
+pass, however many constraints there are. The penalty starts small, as a large one would hold the motion where it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.optimize import minimize
+
+from .problem import Multipliers, Problem
+
+FIRST_PENALTY, LARGEST_PENALTY, GROWTH = 10.0, 100.0, 3.0
+ENOUGH_DROP = 0.3
+"""If a round leaves more than this part of the violation, the penalty grows."""
+
+ANNEALING = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 64.0)
+"""Sharpness of each round."""
+
+POLISHING = (64.0, 128.0, 256.0)
+MEMORY = 30
+"""Steps that L-BFGS remembers."""
+
+Stop = Callable[[], bool]
+"""Says whether the search shall end with what it has."""
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """A motion on the way.
+
+    Attributes:
+        z: Its variables.
+        multipliers: Those of the augmented Lagrangian.
+        violation: Its largest constraint on the grid, margins included; at most 0 where all are kept.
+        value: The objective as it is told, on the grid.
+    """
+
+    z: np.ndarray
+    multipliers: Multipliers
+    violation: float
+    value: float
+
+
+def state_of(problem: Problem, z: np.ndarray, margins: Sequence[np.ndarray] | None = None) -> State:
+    """Return a state without multipliers."""
+    multipliers = problem.no_multipliers(FIRST_PENALTY, margins)
+    return State(z, multipliers, _violation(problem.constraints(z), multipliers), problem.exact(z))
+
+
+def repaired(problem: Problem, state: State, steps: int, stop: Stop) -> State:
+    """Return a motion that keeps the constraints on the grid, or comes as close as it can: they alone count."""
+    strict = replace(state.multipliers, penalty=10 * FIRST_PENALTY)
+    z = _descended(problem, state.z, strict, 1.0, 0.0, steps, stop)
+    return state_of(problem, z, state.multipliers.margins)
+
+
+def descended(problem: Problem, state: State, sharpnesses: Sequence[float], steps: int, stop: Stop) -> State:
+    """Return a better motion after a round for each sharpness."""
+    for sharpness in sharpnesses:
+        if stop():
+            break
+        z = _descended(problem, state.z, state.multipliers, sharpness, 1.0, steps, stop)
+        constraints = problem.constraints(z)
+        violation = _violation(constraints, state.multipliers)
+        multipliers = _updated(state.multipliers, constraints, is_slow=violation > ENOUGH_DROP * state.violation)
+        state = State(z, multipliers, violation, problem.exact(z))
+    return state
+
+
+def _descended(
+    problem: Problem, z: np.ndarray, multipliers: Multipliers, sharpness: float, weight: float, steps: int, stop: Stop
+) -> np.ndarray:
+    def heed(intermediate_result: object) -> None:
+        if stop():
+            raise StopIteration
+
+    result = minimize(
+        lambda point: problem.lagrangian(point, multipliers, sharpness, weight),
+        z, jac=True, method="L-BFGS-B", bounds=problem.bounds(), callback=heed,
+        options={"maxiter": steps, "maxfun": 2 * steps, "maxcor": MEMORY},
+    )  # fmt: skip
+    return result.x
+
+
+def _updated(given: Multipliers, constraints: Sequence[np.ndarray], is_slow: bool) -> Multipliers:
+    values = tuple(
+        np.maximum(0.0, value + given.penalty * (constraint + margin[:, None]))
+        for value, constraint, margin in zip(given.values, constraints, given.margins, strict=True)
+    )
+    penalty = min(given.penalty * (GROWTH if is_slow else 1.0), LARGEST_PENALTY)
+    return Multipliers(values, penalty, given.margins)
+
+
+def _violation(constraints: Sequence[np.ndarray], multipliers: Multipliers) -> float:
+    return max(
+        float((constraint + margin[:, None]).max())
+        for constraint, margin in zip(constraints, multipliers.margins, strict=True)
+    )

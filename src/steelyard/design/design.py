@@ -1,0 +1,207 @@
+"""The whole of a design: from a robot and its limits to a proven motion and the sigmas it promises."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..errors import DesignError
+from ..model import Model
+from ..motion import Trajectory, with_approach
+from .advice import Weak, weak_parameters
+from .assembly import Known, assembled
+from .baseline import random_baseline
+from .certificate import Certificate
+from .certifier import Certifier
+from .constraints import TorqueBlock
+from .criteria import Weighting
+from .figures import Figures, Forecast
+from .limits import DesignLimits
+from .objective import GoalAttainment, Objective
+from .search import Start, Tell, search, silent_news
+from .settings import DesignSettings
+
+LONGEST_APPROACH = 60.0
+"""No way into a motion takes longer than this [s]."""
+
+LEAST_USE = 2e-3
+"""A motion that uses less than this part of every joint's range is no experiment."""
+
+
+@dataclass(frozen=True, eq=False)
+class Design:
+    """A designed experiment.
+
+    Attributes:
+        model: What it is for.
+        settings: What was asked.
+        limits: What was to be kept.
+        trajectory: The motion to record, with its way in and out if a start posture was given.
+        objective: What was made small: a criterion's name, or ``goals``.
+        value: Its value at the recording's samples; gamma for goals.
+        goals: Each goal's name, what was wanted and what was reached.
+        figures: What the experiment will give.
+        baseline: The same of random motions; None if none could be made.
+        certificate: The proof that limits are kept at every instant.
+        certifier: What gave it, for other paces of the same motion.
+        weak: Parameters that stay weak, and what would help.
+        starts: What became of each start.
+        is_interrupted: Whether the search was ended before its time.
+        notes: What a reader should know.
+    """
+
+    model: Model
+    settings: DesignSettings
+    limits: DesignLimits
+    trajectory: Trajectory
+    objective: str
+    value: float
+    goals: tuple[tuple[str, float, float], ...]
+    figures: Figures
+    baseline: Figures | None
+    certificate: Certificate
+    certifier: Certifier
+    weak: tuple[Weak, ...]
+    starts: tuple[Start, ...]
+    is_interrupted: bool
+    notes: tuple[str, ...]
+
+    def check(self, trajectory: Trajectory) -> None:
+        """Refuse a motion that does not keep the limits of the design at every instant.
+
+        Raises:
+            DesignError: If it does not: the limit is named.
+        """
+        worst = self.certifier(trajectory, decide=True).worst_violation
+        if worst is not None:
+            raise DesignError(
+                f"the motion of {trajectory.duration:.3g} s does not keep '{worst.name}': {worst.worst:.4g}, the limit "
+                f"is {worst.limit:.4g}; it was not written"
+            )
+
+
+def design_motion(
+    model: Model,
+    limits: DesignLimits,
+    settings: DesignSettings,
+    known: Known,
+    *,
+    start: Sequence[float] | None = None,
+    tell: Tell = silent_news,
+    notes: Sequence[str] = (),
+) -> Design:
+    """Design the motion that makes a model's parameters most certain.
+
+    Args:
+        model: What is unknown and which torques are measured.
+        limits: What must be kept, at every instant.
+        settings: What is asked.
+        known: What is known of the arm beforehand.
+        start: Posture (n,) from which the arm starts at rest and to which it returns; where the motion begins if
+            not given.
+        tell: Told how far the search is.
+        notes: What a reader should know of what is known.
+
+    Raises:
+        DesignError: If what is asked does not fit together, or no motion keeps the limits.
+    """
+    posture = None if start is None else _checked_start(start, limits)
+    ready = assembled(model, limits, settings, known)
+    problem, certifier = ready.problem, ready.certifier
+    found = search(problem, certifier, starts=settings.starts, seed=settings.seed, threads=settings.threads, tell=tell)
+    core = found.problem.trajectory(found.best.z)
+    _check_use(core, limits, settings)
+    forecast = ready.forecast()
+    figures = forecast(core)
+    view = RecordedView(forecast, core, problem.torques)
+    objective = problem.objective
+    trajectory, certificate = core, found.best.certificate
+    said = [*limits.notes, *notes, *ready.notes]
+    if posture is not None:
+        trajectory, certificate = approached(core, posture, certifier, certificate, said)
+    return Design(
+        model, settings, limits, trajectory, "goals" if settings.goals else settings.criterion, objective.exact(view),
+        _attained(objective, view), figures, random_baseline(problem, certifier, forecast, settings.seed),
+        certificate, certifier, weak_parameters(core, forecast, figures), found.starts,
+        found.is_interrupted, tuple(said),
+    )  # fmt: skip
+
+
+class RecordedView:
+    """What a motion gives at the recording's own samples: an objective's exact value is told from it."""
+
+    def __init__(self, forecast: Forecast, trajectory: Trajectory, torques: TorqueBlock | None) -> None:
+        self._plain, self._weighted = forecast.matrices(trajectory)
+        self._earlier = forecast.unknowns.earlier
+        self._trajectory, self._torques = trajectory, torques
+        self._rate = forecast.unknowns.rate
+
+    def information(self, weighting: Weighting) -> np.ndarray:
+        """Return the information matrix (c, c), with that of earlier recordings."""
+        matrix = self._weighted if weighting == "noise" else self._plain
+        return matrix if self._earlier is None else matrix + self._earlier
+
+    def torques(self) -> np.ndarray:
+        """Return the torques (n, N) of the run with payload, or of the only run."""
+        assert self._torques is not None  # goals about torques are refused where none are known
+        samples = self._trajectory.sample(self._rate)
+        return self._torques.function((samples.q, samples.qd, samples.qdd))[0]
+
+
+def approached(
+    core: Trajectory, posture: np.ndarray, certifier: Certifier, proven: Certificate, notes: list[str]
+) -> tuple[Trajectory, Certificate]:
+    """Return the motion with a way in from a posture and back, slow enough to keep every limit at every instant.
+
+    If no pace keeps them on the straight way, the motion is returned as it is, with a note that says why.
+    """
+    duration = 1.0
+    certificate = proven
+    while duration <= LONGEST_APPROACH:
+        whole = with_approach(core, posture, duration, duration)
+        certificate = certifier(whole, decide=True)
+        if certificate.holds:
+            return whole, certifier(whole)
+        duration *= 1.4
+    worst = certificate.worst_violation
+    broken = "a limit" if worst is None else f"'{worst.name}'"
+    notes.append(
+        f"no straight way from the start posture into the motion keeps {broken}: the motion begins at its own first "
+        "posture, bring the arm there first"
+    )
+    return core, proven
+
+
+def _checked_start(start: Sequence[float], limits: DesignLimits) -> np.ndarray:
+    posture = np.asarray(start, dtype=float)
+    joints, motion = limits.motion.joints, limits.motion
+    if posture.shape != (len(joints),) or not np.isfinite(posture).all():
+        raise DesignError(
+            f"start posture has {posture.size} numbers; allowed are {len(joints)} finite ones, joint by joint"
+        )
+    for row, joint in enumerate(joints):
+        if not motion.lower[row] <= posture[row] <= motion.upper[row]:
+            raise DesignError(
+                f"start posture: {joint} at {posture[row]:.4g} is outside its limits {motion.lower[row]:.4g} to "
+                f"{motion.upper[row]:.4g}; start inside them, or widen them by --limits"
+            )
+    return posture
+
+
+def _check_use(core: Trajectory, limits: DesignLimits, settings: DesignSettings) -> None:
+    """Refuse a motion so short that limits of speed leave hardly any of it."""
+    extrema = core.extrema()
+    used = (extrema.upper.value - extrema.lower.value) / (limits.motion.upper - limits.motion.lower)
+    if used.max() < LEAST_USE:
+        raise DesignError(
+            f"duration {core.duration:g} s is too short: limits of speed and acceleration leave at most "
+            f"{100 * used.max():.2g} % of a joint's range; take a longer duration or fewer harmonics"
+        )
+
+
+def _attained(objective: Objective, view: RecordedView) -> tuple[tuple[str, float, float], ...]:
+    if not isinstance(objective, GoalAttainment):
+        return ()
+    return tuple((goal.name, goal.wanted, goal.figure(view)) for goal in objective.goals)

@@ -1,0 +1,54 @@
+"""One call from a robot to a designed experiment."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from ..identify import SavedRun
+from ..model import build_model
+from ..robot import Robot
+from .design import Design, design_motion
+from .knowledge import known_after, known_of
+from .limits import DesignLimits, design_limits
+from .search import Tell, silent_news
+from .settings import DesignSettings
+
+
+def design_experiment(
+    robot: Robot,
+    settings: DesignSettings | None = None,
+    *,
+    torque: str | None = None,
+    payload: str = "none",
+    effects: Iterable[str] | None = None,
+    limits: DesignLimits | Path | None = None,
+    carries: str | None = None,
+    after: SavedRun | None = None,
+    start: Sequence[float] | None = None,
+    tell: Tell = silent_news,
+) -> Design:
+    """Design the motion that makes an arm's parameters most certain, within limits that hold at every instant.
+
+    Args:
+        robot: The arm.
+        settings: What is asked; a Fourier series of 20 s, D-optimal, by default.
+        torque: Measured torques, as in :func:`~steelyard.model.build_model`.
+        payload: ``none``, ``loaded`` or ``paired``.
+        effects: Effects that are unknown; the robot's own by default.
+        limits: What must be kept, or the file that says so; the robot's own limits by default.
+        carries: Name of the payload, of those the robot knows.
+        after: An earlier run: its parameters, noise and information are what is known.
+        start: Posture (n,) to start from and to return to [rad or m].
+        tell: Told how far the search is.
+
+    Raises:
+        DesignError: If what is asked does not fit together, or no motion keeps the limits.
+    """
+    settings = settings or DesignSettings()
+    model = build_model(robot, effects, torque, payload)
+    kept = limits if isinstance(limits, DesignLimits) else design_limits(robot, limits)
+    known, notes = known_of(model, kept, carries)
+    if after is not None:
+        known = known_after(known, after, model, kept, settings.rate)
+    return design_motion(model, kept, settings, known, start=start, tell=tell, notes=notes)

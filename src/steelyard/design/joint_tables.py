@@ -1,0 +1,137 @@
+"""The table ``[joints]`` of a limits file: one number for all joints, a list in joint order, or a table by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..errors import DesignError, nearest_match
+from ..robot import Robot
+from .joint_limits import RATES, JointLimits
+from .tables import Table, check_keys, checked_number
+
+ANGLES = ("position", "position_margin", "lower", "upper", *RATES)
+SCALES = tuple(f"{name}_scale" for name in (*RATES, "torque"))
+JOINT_KEYS = (*ANGLES, *(f"{name}_deg" for name in ANGLES), "torque", *SCALES)
+
+
+class _Joint(NamedTuple):
+    name: str
+    turns: bool
+
+
+def overridden_limits(limits: JointLimits, table: Table, robot: Robot) -> JointLimits:
+    """Return the limits with those of ``[joints]`` in their place."""
+    check_keys(table, JOINT_KEYS, "[joints]")
+    joints = [_Joint(body.joint.name, body.joint.kind != "prismatic") for body in robot.actuated]
+    rows = {name: np.array(getattr(limits, name)) for name in ("lower", "upper", *RATES, "torque")}
+    _set_positions(rows, table, joints)
+    for name in (*RATES, "torque"):
+        for row, value in _values(table, name, joints, _positive).items():
+            rows[name][row] = value
+        for row, value in _values(table, f"{name}_scale", joints, _positive).items():
+            rows[name][row] *= value
+    return replace(limits, **rows)
+
+
+def narrowed_limits(limits: JointLimits, table: Table, robot: Robot) -> JointLimits:
+    """Return the limits with ``position_margin`` taken off both ends of each range."""
+    joints = [_Joint(body.joint.name, body.joint.kind != "prismatic") for body in robot.actuated]
+    lower, upper = np.array(limits.lower), np.array(limits.upper)
+    for row, margin in _values(table, "position_margin", joints, _not_negative).items():
+        if not upper[row] - lower[row] > 2 * margin:
+            raise DesignError(
+                f"[joints]: position_margin {margin:g} leaves nothing of the range {lower[row]:g} to {upper[row]:g} of "
+                f"joint '{joints[row].name}'; make it smaller"
+            )
+        lower[row] += margin
+        upper[row] -= margin
+    return replace(limits, lower=lower, upper=upper)
+
+
+def _set_positions(rows: dict[str, np.ndarray], table: Table, joints: list[_Joint]) -> None:
+    both = [key for key in ("position", "lower", "upper") if key in table or f"{key}_deg" in table]
+    if "position" in both and len(both) > 1:
+        raise DesignError(f"[joints]: both position and {both[1]} are given; keep one")
+    for row, (low, high) in _values(table, "position", joints, _pair).items():
+        rows["lower"][row], rows["upper"][row] = low, high
+    for name in ("lower", "upper"):
+        for row, value in _values(table, name, joints, _finite).items():
+            rows[name][row] = value
+    for row, joint in enumerate(joints):
+        low, high = rows["lower"][row], rows["upper"][row]
+        if both and not low < high:
+            raise DesignError(
+                f"[joints]: joint '{joint.name}' may move from {low:g} to {high:g}; allowed is lower < upper"
+            )
+
+
+def _values(table: Table, key: str, joints: list[_Joint], read: Callable[[Any, str, float], Any]) -> dict[int, Any]:
+    """Return what the table says under a key (or in degrees), by row; joints it does not name are left out."""
+    in_degrees = f"{key}_deg"
+    if key in table and in_degrees in table:
+        raise DesignError(f"[joints]: both {key} and {in_degrees} are given; keep one")
+    word = in_degrees if in_degrees in table else key
+    if word not in table:
+        return {}
+    found = {}
+    for row, given in _spread(table[word], word, joints, read is _pair).items():
+        joint = joints[row]
+        if word == in_degrees and not joint.turns:
+            raise DesignError(
+                f"[joints]: {word} for joint '{joint.name}', which slides; give its values in metres: {key}"
+            )
+        found[row] = read(
+            given, f"[joints]: {word} of joint '{joint.name}'", np.pi / 180 if word == in_degrees else 1.0
+        )
+    return found
+
+
+def _spread(given: Any, word: str, joints: list[_Joint], pairs: bool) -> dict[int, Any]:
+    """Return one entry a joint from a value for all, a list in joint order, or a table by name."""
+    names = [joint.name for joint in joints]
+    if isinstance(given, dict):
+        for name in given:
+            if name not in names:
+                raise DesignError(
+                    f"[joints]: {word} names joint '{name}'; joints: {', '.join(names)}{nearest_match(name, names)}"
+                )
+        return {names.index(name): value for name, value in given.items()}
+    for_all = not isinstance(given, list) or (pairs and not any(isinstance(value, list) for value in given))
+    if for_all:
+        return dict.fromkeys(range(len(names)), given)
+    if len(given) != len(names):
+        raise DesignError(
+            f"[joints]: {word} has {len(given)} entries; {len(names)} are expected, for {', '.join(names)}"
+        )
+    return dict(enumerate(given))
+
+
+def _finite(given: Any, what: str, unit: float) -> float:
+    value = checked_number(given, what)
+    if not np.isfinite(value):
+        raise DesignError(f"{what} is {value:g}; a finite number is expected")
+    return value * unit
+
+
+def _pair(given: Any, what: str, unit: float) -> tuple[float, float]:
+    if not isinstance(given, list) or len(given) != 2:
+        raise DesignError(f"{what} is {given!r}; a pair [lower, upper] is expected")
+    return _finite(given[0], what, unit), _finite(given[1], what, unit)
+
+
+def _positive(given: Any, what: str, unit: float) -> float:
+    value = checked_number(given, what)
+    if not value > 0:
+        raise DesignError(f"{what} is {value:g}; allowed is above 0")
+    return value * unit
+
+
+def _not_negative(given: Any, what: str, unit: float) -> float:
+    value = _finite(given, what, unit)
+    if value < 0:
+        raise DesignError(f"{what} is {value:g}; allowed is 0 or more")
+    return value

@@ -1,0 +1,102 @@
+"""What is known of an arm before an experiment: from its description, or from an earlier run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from ..errors import DesignError, nearest_match
+from ..identify import SavedRun
+from ..model import Model, base_parameters, build_model
+from ..robot import INERTIAL_NAMES, Robot
+from ..simulate.truth import plant_model, true_values
+from .assembly import Known
+from .limits import DesignLimits
+from .torques import KnownTorques, known_torques
+
+
+def known_of(model: Model, limits: DesignLimits, payload: str | None = None) -> tuple[Known, tuple[str, ...]]:
+    """Return what the robot's description knows, and notes.
+
+    Args:
+        model: What is unknown and which torques are measured.
+        limits: Which torques are limited.
+        payload: Name of a payload that the robot knows; its only one by default.
+    """
+    robot = model.robot
+    carried = None if model.payload == "none" else _payload(robot, payload)
+    torques = known_torques(robot, limits.torque_side, carried)
+    notes = []
+    if torques is None and np.isfinite(limits.torque).any():
+        notes.append("the robot's inertias are not known: torque limits could not be looked at")
+    if model.payload != "none" and carried is None:
+        notes.append("the payload is not known: torque limits are kept for the arm without it")
+    values: Mapping[str, float] = {}
+    if torques is not None:
+        values = true_values(plant_model(robot, 0.0))
+        if carried is not None:
+            values = {**values, **{f"{symbol}L": x for symbol, x in zip(INERTIAL_NAMES, carried, strict=True)}}
+    return Known(torques, values, has_payload=carried is not None), tuple(notes)
+
+
+def _payload(robot: Robot, name: str | None) -> tuple[float, ...] | None:
+    if name is None:
+        return next(iter(robot.payloads.values()), None)
+    if name not in robot.payloads:
+        raise DesignError(
+            f"robot '{robot.name}' knows no payload '{name}'; it knows: {', '.join(robot.payloads) or 'none'}"
+            f"{nearest_match(name, robot.payloads)}"
+        )
+    return robot.payloads[name]
+
+
+def known_after(known: Known, run: SavedRun, model: Model, limits: DesignLimits, rate: float) -> Known:
+    """Return what is known after a run: its estimate, its information and its noise.
+
+    The run's parameters stand for those of the description, with their covariance where the same side's torques are
+    limited as were measured. Its information is the inverse of its covariance: what is recorded next adds to it.
+
+    Raises:
+        DesignError: If the run is of another model.
+    """
+    estimate = run.estimate
+    base = base_parameters(model)
+    kept = [parameter.kept for parameter in base.base]
+    strange = [name for name in estimate.columns if name not in kept]
+    if strange:
+        raise DesignError(
+            f"the run '{run.folder}' knows {', '.join(strange[:4])}, which this model has not; design with the run's "
+            "robot, --torque, --payload and --effects"
+        )
+    values = dict(zip(estimate.columns, (float(value) for value in estimate.values), strict=True))
+    information = np.linalg.inv(estimate.covariance)
+    torques = known.torques
+    if model.measured == limits.torque_side:
+        torques = _torques_of(estimate.columns, estimate.values, estimate.covariance, model)
+    return replace(
+        known, torques=torques, values=values, earlier=(information, estimate.columns),
+        deviations=_deviations(run, model, rate),
+        has_payload=known.has_payload if torques is known.torques else model.payload != "none",
+    )  # fmt: skip
+
+
+def _torques_of(columns: tuple[str, ...], values: np.ndarray, covariance: np.ndarray, model: Model) -> KnownTorques:
+    """Return torques by base parameters: the eliminated standard parameters count as zero."""
+    exact = build_model(model.robot, model.effects, model.measured, model.payload)
+    places = [exact.names.index(name) for name in columns]
+    chi, spread = np.zeros(len(exact.names)), np.zeros((len(exact.names),) * 2)
+    chi[places] = values
+    spread[np.ix_(places, places)] = covariance
+    return KnownTorques(exact, chi, spread)
+
+
+def _deviations(run: SavedRun, model: Model, rate: float) -> np.ndarray | None:
+    """Return the noise that samples at a rate would need to have, if they were independent, to tell as much as rows."""
+    rows = {(entry["kind"], entry["joint"]): entry["deviations"] for entry in run.content.get("noise") or ()}
+    if any(row not in rows for row in model.rows):
+        return None
+    each = np.array([np.sqrt(np.mean(np.square(list(rows[row].values())))) for row in model.rows])
+    widening = float(np.median(run.estimate.widening))
+    return each * widening * float(np.sqrt(rate / run.content["preparation"]["decimated_rate"]))

@@ -1,0 +1,226 @@
+"""The search for the best motion: several starts, the best of them polished, and the best of those proven.
+
+Each start is a random motion, repaired until it keeps the constraints and then improved on a coarse grid of instants;
+those that come out best go on on a fine grid, and are settled so that every limit is kept at every instant. Starts
+are independent and their choice depends on their results alone: a seed gives the same answer on any number of cores.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ..errors import DesignError
+from .certificate import Finding
+from .certifier import Certifier
+from .descent import ANNEALING, POLISHING, State, Stop, descended, repaired, state_of
+from .problem import Multipliers, Problem
+from .settling import Settled, settled, shrunk
+
+REPAIR_STEPS, STEPS, POLISHING_STEPS = 200, 120, 150
+FINER = 2
+"""How many times finer the grid becomes for the last rounds."""
+
+KEPT = 1e-2
+"""A start that violates a constraint by more than this part of its limit is left behind."""
+
+
+@dataclass(frozen=True)
+class News:
+    """How far the search is.
+
+    Attributes:
+        done: Rounds done, of ``total``.
+        total: Rounds in all.
+        value: Best objective so far, as it is told; None before the first.
+        violation: Largest violation of that motion on the grid, as a part of its limit; 0 where all is kept.
+    """
+
+    done: int
+    total: int
+    value: float | None
+    violation: float
+
+
+Tell = Callable[[News], None]
+
+
+def silent_news(news: News) -> None:
+    """Tell nobody."""
+
+
+@dataclass(frozen=True, eq=False)
+class Start:
+    """What became of one start.
+
+    Attributes:
+        number: Its number, from 0.
+        value: Objective after the coarse rounds, as it is told.
+        violation: Largest violation there on the grid, as a part of a limit; 0 where all is kept.
+        final: Objective of the proven motion; None if it was left behind or could not be proven.
+    """
+
+    number: int
+    value: float
+    violation: float
+    final: float | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """The best motion.
+
+    Attributes:
+        problem: The problem on the fine grid.
+        best: The motion and its proof.
+        starts: What became of each start.
+        is_interrupted: Whether the search was ended before its time.
+    """
+
+    problem: Problem
+    best: Settled
+    starts: tuple[Start, ...]
+    is_interrupted: bool
+
+
+class _Ledger:
+    """Keeps the best motion so far and tells it; shared by the threads."""
+
+    def __init__(self, total: int, tell: Tell) -> None:
+        self._lock, self._tell, self._total = threading.Lock(), tell, total
+        self._done, self._value, self._violation = 0, None, 0.0
+
+    def round_done(self, state: State | None = None, rounds: int = 1) -> None:
+        with self._lock:
+            self._done += rounds
+            if state is not None and state.violation <= KEPT and (self._value is None or state.value < self._value):
+                self._value, self._violation = state.value, max(state.violation, 0.0)
+            self._tell(News(min(self._done, self._total), self._total, self._value, self._violation))
+
+
+@contextmanager
+def interruptible(stop: threading.Event) -> Iterator[None]:
+    """Let an interrupt end the search with what it has; a second one ends the program."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if stop.is_set():
+            raise
+        stop.set()
+
+
+def search(
+    problem: Problem, certifier: Certifier, *, starts: int, seed: int, threads: int = 1, tell: Tell = silent_news
+) -> Found:
+    """Return the best motion that could be proven.
+
+    Args:
+        problem: The problem on its coarse grid.
+        certifier: What proves it.
+        starts: Number of random motions to start from.
+        seed: Of those.
+        threads: Starts that run at the same time.
+        tell: Told how far it is.
+
+    Raises:
+        DesignError: If no motion was found that keeps all constraints: the constraint that cannot be met is named.
+    """
+    if starts < 1:
+        raise DesignError(f"{starts} starts; at least 1 is needed")
+    finalists = max(1, -(-starts // 3))
+    rounds = starts * (len(ANNEALING) + 1) + finalists * (len(POLISHING) + 2)
+    ledger, stop = _Ledger(rounds, tell), threading.Event()
+    first = _all(
+        lambda number: _started(problem, np.random.default_rng([seed, number]), ledger, stop.is_set),
+        range(starts), threads, stop,
+    )  # fmt: skip
+    kept = sorted((n for n in first if first[n].violation <= KEPT), key=lambda n: (first[n].value, n))
+    if not kept:
+        raise DesignError(_impossible(problem, certifier, min(first.values(), key=lambda state: state.violation)))
+    fine = replace(problem, grid=FINER * problem.grid)
+    proven = _all(
+        lambda number: _finished(problem, fine, certifier, first[number], ledger, stop.is_set),
+        kept[:finalists], threads, stop,
+    )  # fmt: skip
+    final = {number: found for number, found in proven.items() if found is not None}
+    if not final:
+        final = _rescued(fine, problem, certifier, first, kept)
+    told = tuple(
+        Start(n, state.value, max(state.violation, 0.0), final[n].value if n in final else None)
+        for n, state in sorted(first.items())
+    )
+    return Found(fine, min(final.values(), key=lambda found: found.value), told, stop.is_set())
+
+
+def _all(work: Callable[[int], object], numbers: Sequence[int], threads: int, stop: threading.Event) -> dict:
+    """Return the results by number; after an interrupt those that are there."""
+    with ThreadPoolExecutor(threads, "steelyard-design") as pool:
+        futures = {pool.submit(work, number): number for number in numbers}
+        for _ in range(2):
+            with interruptible(stop):
+                for future in as_completed(futures):
+                    future.result()
+                break
+        return {number: future.result() for future, number in futures.items()}
+
+
+def random_start(problem: Problem, rng: np.random.Generator) -> np.ndarray:
+    """Return the variables of a random motion: a random centre, and a third of the range about it."""
+    lower, upper = problem.limits.lower, problem.limits.upper
+    half = (upper - lower) / 2
+    centre = (lower + upper) / 2 + half * rng.uniform(-0.5, 0.5, len(half))
+    return problem.variables_of(problem.family.random(centre, 0.3 * half, rng))
+
+
+def _started(problem: Problem, rng: np.random.Generator, ledger: _Ledger, stop: Stop) -> State:
+    state = repaired(problem, state_of(problem, random_start(problem, rng)), REPAIR_STEPS, stop)
+    ledger.round_done()
+    for sharpness in ANNEALING:
+        state = descended(problem, state, [sharpness], STEPS, stop)
+        ledger.round_done(state)
+    return state
+
+
+def _finished(
+    problem: Problem, fine: Problem, certifier: Certifier, state: State, ledger: _Ledger, stop: Stop
+) -> Settled | None:
+    spread = tuple(np.repeat(values, FINER, axis=1) / FINER for values in state.multipliers.values)
+    multipliers = Multipliers(spread, state.multipliers.penalty, state.multipliers.margins)
+    state = replace(state, z=fine.variables_of(*problem.coefficients(state.z)), multipliers=multipliers)
+    for sharpness in POLISHING:
+        state = descended(fine, state, [sharpness], POLISHING_STEPS, stop)
+        ledger.round_done(state)
+    found = settled(fine, certifier, state, POLISHING[-1], stop)
+    ledger.round_done(rounds=2)
+    return found
+
+
+def _rescued(
+    fine: Problem, problem: Problem, certifier: Certifier, first: dict[int, State], kept: Sequence[int]
+) -> dict[int, Settled]:
+    """Return the first motion, in the order of merit, that can be proven when it is shrunk."""
+    for number in kept:
+        found = shrunk(fine, certifier, fine.variables_of(*problem.coefficients(first[number].z)))
+        if found is not None:
+            return {number: found}
+    raise DesignError(_impossible(problem, certifier, first[kept[0]]))
+
+
+def _impossible(problem: Problem, certifier: Certifier, state: State) -> str:
+    """Return a sentence that names what cannot be met, by how much, in the motion that comes closest."""
+    worst = certifier(problem.trajectory(state.z)).worst_violation
+    if worst is None:
+        return "no motion could be proven to keep all limits; widen the tightest of them, or allow a longer duration"
+    return (
+        f"no motion was found that keeps '{worst.name}': the one that comes closest reaches {_told(worst)} at "
+        f"{worst.instant:.3g} s; widen that limit, or change what stands in its way"
+    )
+
+
+def _told(finding: Finding) -> str:
+    return f"{finding.worst:.4g}, the limit is {finding.limit:.4g} (off by {finding.violation:.3g})"

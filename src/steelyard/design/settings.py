@@ -1,0 +1,140 @@
+"""What is asked of a design."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Literal
+
+from ..errors import DesignError, nearest_match
+from ..motion import quintic_profile, trapezoidal_profile
+from .criteria import criterion
+from .family import FourierFamily, MotionFamily, ViaPointFamily
+
+MotionKind = Literal["fourier", "quintic", "trapezoidal"]
+MOTIONS = ("fourier", "quintic", "trapezoidal")
+DEFAULT_MOVE = 2.0
+"""Duration of a move through via points, if the number of moves is not given [s]."""
+
+SAMPLES_A_HARMONIC = 10.0
+"""The fastest harmonic must be sampled at least this often in its period."""
+
+
+@dataclass(frozen=True)
+class DesignSettings:
+    """What is asked of a design. Defaults suit a first experiment.
+
+    Attributes:
+        motion: ``fourier``, or ``quintic`` or ``trapezoidal`` moves through via points.
+        duration: Duration of the motion [s]; smallest and largest where it is free.
+        harmonics: Harmonics of a Fourier series.
+        periods: How often a Fourier series is repeated within the duration.
+        moves: Moves of a motion through via points; None for moves of 2 s.
+        criterion: What is made small; a name of ``CRITERIA``.
+        goals: Goals to attain together instead, by name: a criterion, or ``mean_torque of JOINT``, the mean of what is
+            left to that joint's torque limit.
+        parameters: Base parameters that count; all if empty.
+        noise: Standard deviation of the torque noise, one for all equations or one for each [N m or N]; None for 2 %
+            of the torque limits.
+        rate: Samples a second of the recording [Hz].
+        position_noise: Standard deviation of the position noise of every joint [rad or m]; 0 for exact positions.
+        resonance: Lowest resonance of the arm [Hz], which the fastest harmonic must stay below; None if unknown.
+        starts: Random motions to start from.
+        seed: Of those.
+        threads: Starts that run at the same time; the answer does not depend on it.
+        sigmas: How many standard deviations of a torque are kept from its limit, where parameters come from a run.
+    """
+
+    motion: MotionKind = "fourier"
+    duration: float | tuple[float, float] = 20.0
+    harmonics: int = 5
+    periods: int = 1
+    moves: int | None = None
+    criterion: str = "d"
+    goals: tuple[tuple[str, float], ...] = ()
+    parameters: tuple[str, ...] = ()
+    noise: float | tuple[float, ...] | None = None
+    rate: float = 100.0
+    position_noise: float = 0.0
+    resonance: float | None = None
+    starts: int = 6
+    seed: int = 0
+    threads: int = 1
+    sigmas: float = 2.0
+
+    def __post_init__(self) -> None:
+        if self.motion not in MOTIONS:
+            raise DesignError(
+                f"unknown motion '{self.motion}'; allowed: {', '.join(MOTIONS)}{nearest_match(self.motion, MOTIONS)}"
+            )
+        criterion(self.criterion)
+        shortest, longest = self.durations
+        if not 0 < shortest <= longest < float("inf"):
+            raise DesignError(
+                f"duration {self.duration}: give seconds above 0, or the smallest and the largest where it is free"
+            )
+        for what, least in (("periods", 1), ("starts", 1), ("threads", 1)):
+            if getattr(self, what) < least:
+                raise DesignError(f"{what} is {getattr(self, what)}; allowed is {least} or more")
+        for what in ("position_noise", "sigmas"):
+            if not 0 <= getattr(self, what) < float("inf"):
+                raise DesignError(f"{what} is {getattr(self, what)}; allowed is 0 or more")
+
+    @property
+    def durations(self) -> tuple[float, float]:
+        """Smallest and largest duration [s]."""
+        return self.duration if isinstance(self.duration, tuple) else (self.duration, self.duration)
+
+
+def family_of(settings: DesignSettings, joints: tuple[str, ...]) -> MotionFamily:
+    """Return the motions to search among, at the smallest duration.
+
+    Raises:
+        DesignError: If the fastest harmonic comes too near a resonance or the sampling rate.
+    """
+    shortest = settings.durations[0]
+    if settings.motion == "fourier":
+        family = FourierFamily(joints, settings.harmonics, shortest / settings.periods, settings.periods)
+        _check_fastest(settings, settings.harmonics / family.period)
+        return family
+    moves = settings.moves if settings.moves is not None else max(2, round(shortest / DEFAULT_MOVE))
+    profile = quintic_profile() if settings.motion == "quintic" else trapezoidal_profile()
+    family = ViaPointFamily(joints, moves, shortest / moves, profile, settings.motion)
+    _check_fastest(settings, 1.0 / family.move)
+    return family
+
+
+def _check_fastest(settings: DesignSettings, fastest: float) -> None:
+    if settings.resonance is not None and fastest >= settings.resonance:
+        raise DesignError(
+            f"the fastest harmonic has {fastest:.3g} Hz, the lowest resonance is {settings.resonance:.3g} Hz; take a "
+            "longer duration or fewer harmonics"
+        )
+    if fastest * SAMPLES_A_HARMONIC > settings.rate:
+        raise DesignError(
+            f"duration {settings.durations[0]:g} s is too short: the fastest harmonic has {fastest:.3g} Hz, which "
+            f"{settings.rate:g} samples a second do not follow ({SAMPLES_A_HARMONIC:g} for each of its periods are "
+            "needed); take a longer duration, fewer harmonics, or a higher rate"
+        )
+
+
+SCHEMA: Mapping[str, type | tuple[type, ...]] = {
+    "motion": str, "duration": (float, list), "harmonics": int, "periods": int, "moves": int, "criterion": str,
+    "goals": dict, "parameters": list, "noise": (float, list), "rate": float, "position_noise": float,
+    "resonance": float, "starts": int, "seed": int, "threads": int, "sigmas": float,
+}  # fmt: skip
+"""Keys of ``[design]`` in a configuration file."""
+
+
+def design_settings(table: Mapping[str, Any]) -> DesignSettings:
+    """Return settings from a table as a configuration file has it."""
+    known = {field.name for field in fields(DesignSettings)}
+    chosen = {key: value for key, value in table.items() if key in known and value is not None}
+    for key in ("duration", "noise", "parameters"):
+        if isinstance(chosen.get(key), list):
+            chosen[key] = tuple(chosen[key])
+    if isinstance(chosen.get("duration"), tuple) and len(chosen["duration"]) != 2:
+        raise DesignError(f"duration {list(chosen['duration'])}: give one number, or the smallest and the largest")
+    if "goals" in chosen:
+        chosen["goals"] = tuple((str(name), float(wanted)) for name, wanted in dict(chosen["goals"]).items())
+    return DesignSettings(**chosen)

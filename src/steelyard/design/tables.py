@@ -1,0 +1,110 @@
+"""Tables of a limits file: known keys only, and values of the right kind."""
+
+from __future__ import annotations
+
+import math
+import tomllib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from ..errors import DesignError, nearest_match
+from .regions import Vector3
+
+LARGEST_FILE = 1_000_000
+
+Table = Mapping[str, Any]
+
+
+def limits_document(path: Path) -> dict[str, Any]:
+    """Return the content of a TOML file, or say in one line why it cannot be read."""
+    try:
+        if path.exists() and not path.is_file():
+            raise DesignError("is a folder or a device, not a file; name the TOML file of the limits")
+        if path.stat().st_size > LARGEST_FILE:
+            raise DesignError(f"the file is larger than {LARGEST_FILE / 1e6:g} MB; is this the right file?")
+        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
+    except FileNotFoundError as error:
+        raise DesignError("no such file; check the path and its spelling") from error
+    except OSError as error:
+        raise DesignError(f"cannot be read ({error.strerror}); check the path") from error
+    except UnicodeDecodeError as error:
+        raise DesignError(f"not a text file in utf-8 ({error.reason}); save it as utf-8") from error
+    except (ValueError, RecursionError) as error:
+        raise DesignError(f"not TOML ({error}); correct it there") from error
+
+
+def check_keys(table: Table, allowed: Iterable[str], where: str) -> None:
+    """Refuse the first key that is not allowed, with its nearest match."""
+    words = list(allowed)
+    for key in table:
+        if key not in words:
+            raise DesignError(f"{where}: unknown key '{key}'; allowed: {', '.join(words)}{nearest_match(key, words)}")
+
+
+def table_in(document: Table, key: str) -> Table:
+    """Return the table under a key, empty if there is none."""
+    table = document.get(key, {})
+    if not isinstance(table, dict):
+        raise DesignError(f"'{key}' is {table!r}; a table is expected, write [{key}] on a line of its own")
+    return table
+
+
+def tables_in(document: Table, key: str) -> list[Table]:
+    """Return the list of tables under a key, empty if there is none."""
+    tables = document.get(key, [])
+    if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
+        raise DesignError(f"'{key}' is no list of tables; write [[{key}]], with double brackets, for each")
+    return tables
+
+
+def word_in(table: Table, key: str, allowed: Iterable[str], where: str, default: str | None = None) -> str:
+    """Return one of the allowed words."""
+    words, got = list(allowed), table.get(key, default)
+    if isinstance(got, str) and got in words:
+        return got
+    if got is None:
+        raise DesignError(f"{where}: '{key}' is missing; allowed: {', '.join(words)}")
+    hint = nearest_match(got, words) if isinstance(got, str) else ""
+    raise DesignError(f"{where}: {key} is {got!r}; allowed: {', '.join(words)}{hint}")
+
+
+def text_in(table: Table, key: str, where: str, default: str | None = None) -> str:
+    """Return the text under a key."""
+    text = table.get(key, default)
+    if text is None:
+        raise DesignError(f"{where}: '{key}' is missing; add {key} = \"...\"")
+    if not isinstance(text, str) or not text:
+        raise DesignError(f"{where}: {key} is {text!r}; a text is expected")
+    return text
+
+
+def number_in(table: Table, key: str, where: str, default: float | None = None) -> float:
+    """Return the number under a key; infinite ones are allowed, NaN is not."""
+    return checked_number(_given(table, key, where, default), f"{where}: {key}")
+
+
+def vector_in(table: Table, key: str, where: str, default: Vector3 | None = None) -> Vector3:
+    """Return the three numbers under a key."""
+    given = _given(table, key, where, default)
+    if not isinstance(given, list | tuple) or len(given) != 3:
+        raise DesignError(f"{where}: {key} is {given!r}; three numbers are expected, such as [0, 0, 0.1]")
+    x, y, z = (checked_number(value, f"{where}: {key}") for value in given)
+    return x, y, z
+
+
+def checked_number(value: object, what: str) -> float:
+    """Return the value as a float if it is a number."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise DesignError(f"{what} is {value!r}; a number is expected")
+    number = float(value) if abs(value) < 1e300 or isinstance(value, float) else math.inf
+    if math.isnan(number):
+        raise DesignError(f"{what} is nan; a number is expected, leave it out if it is unknown")
+    return number
+
+
+def _given(table: Table, key: str, where: str, default: Any) -> Any:
+    given = table.get(key, default)
+    if given is None:
+        raise DesignError(f"{where}: '{key}' is missing; add {key} = ...")
+    return given

@@ -1,0 +1,164 @@
+"""Motions handed to robot controllers: sampled, checked, then written aside and renamed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+
+from ..errors import MotionError, nearest_match
+from ..files import opened_aside
+from ..robot import Robot
+from .checks import fraction
+from .export_format import ExportedMotion, ExportFormat, checked_motion
+from .export_ros import ROS2
+from .export_table import CSV, NPZ
+from .export_urscript import URSCRIPT
+from .slower import at_speed
+from .trajectory import Trajectory
+
+EXPORT_FORMATS: dict[str, ExportFormat] = {"csv": CSV, "npz": NPZ, "ros2": ROS2, "urscript": URSCRIPT}
+"""Every format by its name; a new one is one more entry here."""
+
+Item = TypeVar("Item")
+
+FIRST_SPEEDS = (0.1, 0.5, 1.0)
+"""Parts of the pace at which a new motion is tried, one after the other."""
+
+
+class _Planned(NamedTuple):
+    path: Path
+    form: ExportFormat
+    motion: ExportedMotion
+
+
+def export_trajectory(
+    trajectory: Trajectory,
+    path: str | os.PathLike[str],
+    format: str | None = None,
+    rate: float | None = None,
+    *,
+    robot: Robot | None = None,
+) -> Path:
+    """Write a motion for a controller and return the path.
+
+    Args:
+        trajectory: The motion. ``ros2`` and ``urscript`` want it from rest to rest.
+        path: The file; it is written aside and renamed.
+        format: ``csv``, ``npz``, ``ros2`` or ``urscript``; by default what the path's ending says (``.csv``, ``.npz``,
+            ``.yaml``, ``.script``).
+        rate: Samples a second [Hz]; by default 1000 for tables, 50 for ROS 2, 125 for URScript. The end of the motion
+            is always the last sample.
+        robot: The arm, if known: rows then come in its order, and units and kinds of its joints are known.
+
+    Raises:
+        MotionError: If format, rate or the number of samples is not allowed, or the controller cannot run the motion.
+        FileError: If the file cannot be written.
+    """
+    target = Path(path)
+    form = _format_of(target) if format is None else _format_named(format)
+    _write([_planned(trajectory, target, form, rate, robot)])
+    return target
+
+
+def export_set(
+    trajectory: Trajectory,
+    folder: str | os.PathLike[str],
+    formats: Iterable[str],
+    rate: float | None = None,
+    speeds: Iterable[float] = FIRST_SPEEDS,
+    check: Callable[[Trajectory], None] | None = None,
+    *,
+    robot: Robot | None = None,
+) -> list[Path]:
+    """Write a motion at several paces and in several formats: ``motion_010.csv``, ``motion_050.csv`` ...
+
+    Everything is checked first; if one pace or one format is refused, no file is written.
+
+    Args:
+        trajectory: The motion at full pace.
+        folder: Where the files go; it is made if needed.
+        formats: Names of formats, see :func:`export_trajectory`.
+        rate: Samples a second of every file [Hz], whatever its pace; each format's own by default.
+        speeds: Parts of the pace, in whole percent, for :func:`~steelyard.motion.at_speed`.
+        check: Called with the motion at each pace; it raises if a limit is broken.
+        robot: As in :func:`export_trajectory`.
+
+    Returns:
+        The files, pace by pace in the order given.
+
+    Raises:
+        MotionError: As :func:`export_trajectory`, or if a speed is not a whole number of percent.
+        FileError: If a file cannot be written.
+    """
+    forms = [_format_named(name) for name in _distinct(formats, "formats")]
+    paces = {_percent(speed): speed for speed in _distinct(speeds, "speeds")}
+    slowed = {percent: at_speed(trajectory, speed) for percent, speed in paces.items()}
+    for motion in slowed.values():
+        if check is not None:
+            check(motion)
+    planned = [
+        _planned(motion, Path(folder) / f"motion_{percent:03d}{form.suffix}", form, rate, robot)
+        for percent, motion in slowed.items()
+        for form in forms
+    ]
+    _write(planned)
+    return [one.path for one in planned]
+
+
+def _planned(
+    trajectory: Trajectory, path: Path, form: ExportFormat, rate: float | None, robot: Robot | None
+) -> _Planned:
+    joints = None if robot is None else [body.joint for body in robot.actuated]
+    if joints is None:
+        units = ("rad or m",) * len(trajectory.joints)
+    else:
+        trajectory = trajectory.in_order([joint.name for joint in joints])
+        units = tuple("m" if joint.kind == "prismatic" else "rad" for joint in joints)
+    motion = ExportedMotion(trajectory, units, form.rate if rate is None else rate)
+    return _Planned(path, form, checked_motion(motion, form))
+
+
+def _write(planned: list[_Planned]) -> None:
+    for path, form, motion in planned:
+        with opened_aside(path) as file:
+            form.write(motion, file)
+
+
+def _format_named(name: str) -> ExportFormat:
+    if not isinstance(name, str) or name not in EXPORT_FORMATS:
+        allowed = f"allowed: {', '.join(EXPORT_FORMATS)}{nearest_match(str(name), EXPORT_FORMATS)}"
+        raise MotionError(f"format is {name!r}; {allowed}")
+    return EXPORT_FORMATS[name]
+
+
+def _format_of(path: Path) -> ExportFormat:
+    endings = {form.suffix: form for form in EXPORT_FORMATS.values()}
+    ending = path.suffix.lower()
+    if ending not in endings:
+        raise MotionError(
+            f"{path}: no format ends in '{path.suffix}'; allowed: {', '.join(endings)}{nearest_match(ending, endings)}"
+        )
+    return endings[ending]
+
+
+def _distinct(items: Iterable[Item], what: str) -> list[Item]:
+    """Return the items if there are any and none comes twice."""
+    if isinstance(items, str):
+        raise MotionError(f"{what} is the text {items!r}; allowed is a list")
+    found = list(items)
+    if not found:
+        raise MotionError(f"{what} is empty; name at least one")
+    for item in found:
+        if found.count(item) > 1:
+            raise MotionError(f"{what} holds {item!r} more than once; name it once")
+    return found
+
+
+def _percent(speed: float) -> int:
+    """Return the speed in percent, as file names tell it."""
+    percent = 100 * fraction(speed, "speed")
+    if round(percent) < 1 or abs(percent - round(percent)) > 1e-9:
+        raise MotionError(f"speed is {speed:g}; allowed are whole percents, 0.01, 0.02 ... 1: file names tell them")
+    return round(percent)
