@@ -13,12 +13,12 @@ from scipy.optimize import lsq_linear
 from scipy.spatial.transform import Rotation
 
 from oracles import NO_MUJOCO, NO_PINOCCHIO
-from steelyard.design.capsules import Capsule, CapsulePair, in_base_frame, without_contained
-from steelyard.design.fitting import bounding_capsule, fitted_capsule, fitted_capsules
-from steelyard.design.joint_limits import position_ranges
-from steelyard.design.places import ArmPlaces, random_postures
-from steelyard.design.segments import nearest_points
-from steelyard.design.self_collision import self_collision_pairs
+from steelyard.design.limits.joint_limits import position_ranges
+from steelyard.design.space.capsules import Capsule, CapsulePair, in_base_frame, without_contained
+from steelyard.design.space.fitting import bounding_capsule, fitted_capsule, fitted_capsules
+from steelyard.design.space.places import ArmPlaces, random_postures
+from steelyard.design.space.segments import nearest_points
+from steelyard.design.space.self_collision import self_collision_pairs
 from steelyard.errors import DesignError, RobotError
 from steelyard.physics import pose_function
 from steelyard.robot import (

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from random_motions import KINDS, random_trajectory
-from steelyard.design.certificate import Certificate, Finding, certify, first_intervals, joint_findings
+from steelyard.design.certify.certificate import Certificate, Finding, certify, first_intervals, joint_findings
 from steelyard.errors import DesignError
 from steelyard.motion import fourier, motion_limits
 

@@ -12,11 +12,10 @@ from scipy import stats
 from scipy.optimize import least_squares
 
 from arms import arm
-from steelyard.design.cramer_rao import InformationMap, NoisyPositions, cramer_rao_information, fitted_basis
+from steelyard.design.cramer_rao import NoisyPositions, cramer_rao_information, fitted_basis
 from steelyard.design.criteria import criterion
 from steelyard.design.family import FourierFamily, MotionFamily, ViaPointFamily
-from steelyard.design.information import Information, SampledRows, Unknowns, unknowns
-from steelyard.design.noisy_rows import SampledRuns
+from steelyard.design.information import Information, InformationMap, Unknowns, unknowns
 from steelyard.design.objective import by_criterion
 from steelyard.design.problem import Problem
 from steelyard.design.rows import Motion
@@ -162,7 +161,7 @@ def problem_of(name: str, information: NoisyPositions, wanted: str = "d") -> Pro
 def test_positions_almost_exact_give_the_information_of_exact_positions(name: str):
     chosen, values, family = case(name)
     motion = motion_of(family, coefficients_of(family))
-    mappings: tuple[InformationMap[SampledRows], InformationMap[SampledRuns]] = (
+    mappings: tuple[InformationMap, InformationMap] = (
         Information(chosen),
         NoisyPositions(chosen, values, family, deviations_of(chosen, 1e-9)),
     )

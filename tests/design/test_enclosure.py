@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from arms import arm, inertias_of, motion_of
-from steelyard.design.enclosure import enclose, enclosure_of
+from steelyard.design.certify.enclosure import enclose, enclosure_of
 from steelyard.errors import DesignError
 from steelyard.physics import inverse_dynamics_function
 

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from arms import GRIPPER, SLIDING_TREE
-from steelyard.design.capsules import CapsulePair
-from steelyard.design.limits import DesignLimits, design_limits
-from steelyard.design.places import ArmPlaces
-from steelyard.design.regions import Box, Cylinder, HalfSpace, Sphere
-from steelyard.design.rules import PointRule
+from steelyard.design.limits.design_limits import DesignLimits, design_limits
+from steelyard.design.space.capsules import CapsulePair
+from steelyard.design.space.places import ArmPlaces
+from steelyard.design.space.regions import Box, Cylinder, HalfSpace, Sphere
+from steelyard.design.space.rules import PointRule
 from steelyard.errors import DesignError
 from steelyard.robot import Robot, load_robot, read_table, read_urdf
 

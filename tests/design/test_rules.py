@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from steelyard.design.regions import Box, Cylinder, HalfSpace, Sphere, perpendicular
-from steelyard.design.rules import ArmPoint, PointRule
+from steelyard.design.space.regions import Box, Cylinder, HalfSpace, Sphere, perpendicular
+from steelyard.design.space.rules import ArmPoint, PointRule
 from steelyard.errors import DesignError
 
 INF = np.inf

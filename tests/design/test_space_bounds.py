@@ -10,12 +10,12 @@ import pytest
 from arms import arm
 from oracles import NO_PINOCCHIO, pinocchio_model
 from random_motions import KINDS, instants_near, random_trajectory
-from steelyard.design.capsules import Capsule, CapsulePair
-from steelyard.design.certificate import certify
-from steelyard.design.regions import Box, Cylinder, HalfSpace, Sphere
-from steelyard.design.rules import ArmPoint, PointRule, SpaceRule
-from steelyard.design.space_bounds import SpaceBounder, space_graph
-from steelyard.design.spans import breaks
+from steelyard.design.certify.certificate import certify
+from steelyard.design.certify.space_bounds import SpaceBounder, space_graph
+from steelyard.design.certify.spans import breaks
+from steelyard.design.space.capsules import Capsule, CapsulePair
+from steelyard.design.space.regions import Box, Cylinder, HalfSpace, Sphere
+from steelyard.design.space.rules import ArmPoint, PointRule, SpaceRule
 from steelyard.motion import Trajectory, fourier
 from steelyard.robot import Robot, transform_from_placement
 

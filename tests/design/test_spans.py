@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from random_motions import KINDS, random_trajectory
-from steelyard.design.spans import breaks, spans
+from steelyard.design.certify.spans import breaks, spans
 from steelyard.errors import DesignError
 from steelyard.motion import Trajectory, fourier, with_approach
 

@@ -8,11 +8,11 @@ import pytest
 from arms import arm, inertias_of
 from oracles import NO_PINOCCHIO, pinocchio_model
 from random_motions import KINDS, instants_near, random_trajectory
-from steelyard.design.certificate import certify
-from steelyard.design.directions import directions_of
-from steelyard.design.spans import breaks
-from steelyard.design.torque_bounds import TorqueBounder
-from steelyard.design.torque_graph import torque_graph
+from steelyard.design.certify.certificate import certify
+from steelyard.design.certify.directions import directions_of
+from steelyard.design.certify.spans import breaks
+from steelyard.design.certify.torque_bounds import TorqueBounder
+from steelyard.design.certify.torque_graph import torque_graph
 from steelyard.errors import DesignError
 from steelyard.model import Model, base_parameters, build_model
 from steelyard.motion import MotionSamples, Trajectory, quintic

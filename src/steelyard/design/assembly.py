@@ -10,19 +10,19 @@ import numpy as np
 from ..errors import DesignError, nearest_match
 from ..model import Model, build_model
 from ..robot import Robot
-from .certifier import Certifier
+from .certify.certifier import Certifier
+from .certify.space_bounds import space_graph
+from .certify.torque_graph import torque_graph
 from .constraints import Block, TorqueBlock, joint_blocks, space_block, torque_block
 from .cramer_rao import NoisyPositions
 from .criteria import CRITERIA, criterion
 from .family import FourierFamily, MotionFamily
 from .figures import Forecast, PositionNoise
 from .information import Information, InformationMap, Unknowns, unknowns
-from .limits import DesignLimits
+from .limits.design_limits import DesignLimits
 from .objective import Goal, GoalAttainment, Objective, by_criterion
 from .problem import Problem
 from .settings import DesignSettings, family_of
-from .space_bounds import space_graph
-from .torque_graph import torque_graph
 from .torques import KnownTorques
 
 SIGN_PART = 0.015
@@ -107,6 +107,11 @@ def assembled(model: Model, limits: DesignLimits, settings: DesignSettings, know
     information: InformationMap = Information(chosen)
     positions = None
     if settings.position_noise:
+        if criterion(settings.criterion).weighting == "none" and not settings.goals:
+            raise DesignError(
+                f"criterion '{settings.criterion}' looks at rows as they are, position noise is about their noise; "
+                "choose d, a, e or condition_weighted"
+            )
         if not known.values:
             raise DesignError("position noise counts by the torques it brings about, and no parameters are known")
         spread = np.full(len(limits.motion.joints), settings.position_noise)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .certifier import Certifier
+from .certify.certifier import Certifier
 from .descent import repaired, state_of
 from .figures import Figures, Forecast, middle_figures
 from .problem import Problem

@@ -10,14 +10,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import final
 
-import casadi as ca
 import numpy as np
 
 from ..motion import MotionLimits
-from ..physics import frame_pose, motion_symbols
+from ..physics import motion_symbols
 from ..robot import Robot
 from .rows import Differentiable, differentiable
-from .rules import ArmPoint, SpaceRule
+from .space.places import stacked_places
+from .space.rules import SpaceRule
 
 CLEARANCE_SCALE = 0.1
 """Clearance [m] that weighs as much as the whole of a joint's limit."""
@@ -185,11 +185,6 @@ def space_block(robot: Robot, rules: Sequence[SpaceRule]) -> Block | None:
         return None
     points = list(dict.fromkeys(point for rule in rules for point in rule.points))
     q, _, _ = motion_symbols(robot)
-    places = differentiable("places", [q], [ca.vertcat(*(_place(robot, point, q) for point in points))])
+    places = differentiable("places", [q], [stacked_places(robot, points, q)])
     rows = tuple([points.index(point) for point in rule.points] for rule in rules)
     return SpaceBlock(tuple(rule.name for rule in rules), tuple(rules), places, rows)
-
-
-def _place(robot: Robot, point: ArmPoint, q: ca.SX) -> ca.SX:
-    pose = frame_pose(robot, point.link, q)
-    return ca.densify(ca.mtimes(pose.rotation, ca.DM(point.offset)) + pose.translation)

@@ -14,7 +14,6 @@ Coulomb friction has its sign held in T: a reversal moves by an instant, torques
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Protocol, TypeVar
 
 import numpy as np
 
@@ -25,31 +24,6 @@ from .family import FourierFamily, MotionFamily
 from .information import Unknowns
 from .noisy_rows import NoisyRows, SampledRuns
 from .rows import Motion
-
-Sampled = TypeVar("Sampled")
-
-
-class InformationMap(Protocol[Sampled]):
-    """Maps a motion on a grid to the information matrix, and gradients back."""
-
-    @property
-    def unknowns(self) -> Unknowns:
-        """What is to be found."""
-        ...
-
-    def sampled(self, motion: Motion) -> Sampled:
-        """Return what the information is made of at the instants of a motion."""
-        ...
-
-    def matrix(self, sampled: Sampled, weighting: Weighting, samples: float) -> np.ndarray:
-        """Return M (c, c) of so many samples spread as the grid's instants."""
-        ...
-
-    def pull_back(
-        self, motion: Motion, sampled: Sampled, gradients: Mapping[Weighting, np.ndarray], samples: float
-    ) -> tuple[np.ndarray, ...]:
-        """Return gradients (n, N) by q, qd and qdd from gradients by M (c, c)."""
-        ...
 
 
 def fitted_basis(family: MotionFamily, time: np.ndarray) -> np.ndarray:

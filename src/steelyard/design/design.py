@@ -13,12 +13,12 @@ from ..motion import Trajectory, with_approach
 from .advice import Weak, weak_parameters
 from .assembly import Known, assembled
 from .baseline import random_baseline
-from .certificate import Certificate
-from .certifier import Certifier
+from .certify.certificate import Certificate
+from .certify.certifier import Certifier
 from .constraints import TorqueBlock
 from .criteria import Weighting
 from .figures import Figures, Forecast
-from .limits import DesignLimits
+from .limits.design_limits import DesignLimits
 from .objective import GoalAttainment, Objective
 from .search import Start, Tell, search, silent_news
 from .settings import DesignSettings

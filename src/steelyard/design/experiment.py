@@ -10,7 +10,7 @@ from ..model import build_model
 from ..robot import Robot
 from .design import Design, design_motion
 from .knowledge import known_after, known_of
-from .limits import DesignLimits, design_limits
+from .limits.design_limits import DesignLimits, design_limits
 from .search import Tell, silent_news
 from .settings import DesignSettings
 

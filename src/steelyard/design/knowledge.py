@@ -13,7 +13,7 @@ from ..model import Model, base_parameters, build_model
 from ..robot import INERTIAL_NAMES, Robot
 from ..simulate.truth import plant_model, true_values
 from .assembly import Known
-from .limits import DesignLimits
+from .limits.design_limits import DesignLimits
 from .torques import KnownTorques, known_torques
 
 

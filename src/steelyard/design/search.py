@@ -16,8 +16,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..errors import DesignError
-from .certificate import Finding
-from .certifier import Certifier
+from .certify.certificate import Finding
+from .certify.certifier import Certifier
 from .descent import ANNEALING, POLISHING, State, Stop, descended, repaired, state_of
 from .problem import Multipliers, Problem
 from .settling import Settled, settled, shrunk

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .certificate import Certificate
-from .certifier import Certifier
+from .certify.certificate import Certificate
+from .certify.certifier import Certifier
 from .descent import State, Stop, descended
 from .problem import Multipliers, Problem
 

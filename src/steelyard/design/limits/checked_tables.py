@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from ..errors import DesignError, nearest_match
-from .regions import Vector3
+from ...errors import DesignError, nearest_match
+from ..space.regions import Vector3
 
 LARGEST_FILE = 1_000_000
 

@@ -8,8 +8,8 @@ from typing import final
 
 import numpy as np
 
-from ..errors import DesignError
-from ..robot import Robot, transform_from_placement
+from ...errors import DesignError
+from ...robot import Robot, transform_from_placement
 from .regions import Vector3
 from .rules import ArmPoint, SpaceRule, check_margin
 from .segments import nearest_points

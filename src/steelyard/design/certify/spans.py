@@ -14,9 +14,9 @@ from math import factorial
 import numpy as np
 from scipy.interpolate import PPoly
 
-from ..errors import DesignError
-from ..motion import ApproachedTrajectory, FourierSeries, PiecewisePolynomial, Trajectory
-from ..motion.trajectory import freeze
+from ...errors import DesignError
+from ...motion import ApproachedTrajectory, FourierSeries, PiecewisePolynomial, Trajectory
+from ...motion.trajectory import freeze
 
 # Derivatives of a Fourier series taken at the middle; the next one is bounded for all times.
 _FOURIER_ORDERS = 6

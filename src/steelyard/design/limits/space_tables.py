@@ -8,14 +8,14 @@ from typing import cast
 
 import numpy as np
 
-from ..errors import DesignError, nearest_match
-from ..robot import Robot
-from .capsules import Capsule, CapsulePair
-from .fitting import bounding_capsule
-from .regions import Box, Cylinder, HalfSpace, Region, Sphere, Vector3
-from .rules import ArmPoint, Keep, PointRule, SpaceRule
-from .self_collision import capsule_names
-from .tables import Table, check_keys, number_in, text_in, vector_in, word_in
+from ...errors import DesignError, nearest_match
+from ...robot import Robot
+from ..space.capsules import Capsule, CapsulePair
+from ..space.fitting import bounding_capsule
+from ..space.regions import Box, Cylinder, HalfSpace, Region, Sphere, Vector3
+from ..space.rules import ArmPoint, Keep, PointRule, SpaceRule
+from ..space.self_collision import capsule_names
+from .checked_tables import Table, check_keys, number_in, text_in, vector_in, word_in
 
 ORIGIN: Vector3 = (0.0, 0.0, 0.0)
 SPACE_KEYS = ("name", "link", "point", "kind", "keep", "margin")

@@ -9,8 +9,8 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.spatial import ConvexHull, QhullError
 
-from ..errors import RobotError
-from ..robot import (
+from ...errors import RobotError
+from ...robot import (
     BoxShape,
     MeshShape,
     Robot,

@@ -15,8 +15,8 @@ from itertools import product
 
 import numpy as np
 
-from ..errors import DesignError
-from ..motion import Trajectory
+from ...errors import DesignError
+from ...motion import Trajectory
 from .spans import Spans, spans
 from .torque_graph import TorqueGraph
 

@@ -13,7 +13,7 @@ from typing import Literal, final
 
 import numpy as np
 
-from ..errors import DesignError, nearest_match
+from ...errors import DesignError, nearest_match
 from .regions import Region, Vector3
 
 Keep = Literal["keep_in", "keep_out"]

@@ -14,8 +14,8 @@ from functools import cached_property
 import casadi as ca
 import numpy as np
 
-from ..errors import DesignError
-from ..kernel.graph import CONSTANT, INPUT, Graph, graph_from_function
+from ...errors import DesignError
+from ...kernel.graph import CONSTANT, INPUT, Graph, graph_from_function
 from .intervals import ROUNDING, RULES, Interval, sine_and_cosine, widened
 
 # Radii are sums of positive products; so many roundings of theirs are covered by this factor.

@@ -12,9 +12,9 @@ from typing import Protocol
 
 import numpy as np
 
-from ..errors import DesignError
-from ..motion import MotionLimits, Trajectory
-from ..motion.limits import QUANTITIES
+from ...errors import DesignError
+from ...motion import MotionLimits, Trajectory
+from ...motion.limits import QUANTITIES
 
 # A limit reached exactly is not refused for the rounding of its last digits, relative to its size.
 _EXACT = 1e-12
@@ -132,7 +132,7 @@ def certify(
     Args:
         bounders: The functions.
         breaks: Instants (s,) [s] at which intervals must be split, both ends included
-            (:func:`~steelyard.design.spans.breaks`).
+            (:func:`~steelyard.design.certify.spans.breaks`).
         tolerance: How close the bound must come, relative to the limit's size.
         decide: Ask only whether limits hold, which is much cheaper. ``worst`` is then, where the limit holds, some
             bound that does not exceed it; where it is broken, some value beyond it that is taken. A value within the

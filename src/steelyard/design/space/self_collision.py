@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from ..errors import DesignError
-from ..robot import Robot
+from ...errors import DesignError
+from ...robot import Robot
+from ..limits.joint_limits import position_ranges
 from .capsules import Capsule, CapsulePair, in_base_frame
-from .joint_limits import position_ranges
 from .places import ArmPlaces, random_postures
 
 POSTURES = 2000

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import casadi as ca
 import numpy as np
 
-from ..errors import DesignError
-from ..kernel.graph import CONSTANT, INPUT, Graph, graph_from_function
+from ...errors import DesignError
+from ...kernel.graph import CONSTANT, INPUT, Graph, graph_from_function
 
 _SIGN = ca.OP_SIGN
 _LESS = (ca.OP_LT, ca.OP_LE)

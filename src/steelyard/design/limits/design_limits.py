@@ -76,18 +76,18 @@ from typing import Any, Literal, cast, final
 
 import numpy as np
 
-from ..errors import DesignError, one_line
-from ..motion import MotionLimits
-from ..robot import Robot
-from .capsules import Capsule
-from .feasible_rules import check_rules_can_be_kept
-from .fitting import fitted_capsules
+from ...errors import DesignError, one_line
+from ...motion import MotionLimits
+from ...robot import Robot
+from ..space.capsules import Capsule
+from ..space.feasible_rules import check_rules_can_be_kept
+from ..space.fitting import fitted_capsules
+from ..space.rules import SpaceRule
+from ..space.self_collision import self_collision_pairs
+from .checked_tables import Table, check_keys, limits_document, number_in, table_in, tables_in, word_in
 from .joint_limits import completed_limits, described_limits
 from .joint_tables import narrowed_limits, overridden_limits
-from .rules import SpaceRule
-from .self_collision import self_collision_pairs
 from .space_tables import given_capsule, obstacle_rules, space_rule
-from .tables import Table, check_keys, limits_document, number_in, table_in, tables_in, word_in
 
 TorqueSide = Literal["motor", "joint"]
 TOP_KEYS = ("torque_side", "joints", "space", "capsule", "obstacle", "self_collision")

@@ -13,10 +13,10 @@ import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..errors import DesignError
-from ..model import Model
-from ..physics import inverse_dynamics
-from ..robot import moved_parameters, transform_from_placement
+from ...errors import DesignError
+from ...model import Model
+from ...physics import inverse_dynamics
+from ...robot import moved_parameters, transform_from_placement
 from .directions import Directions, directions_of
 from .enclosure import Enclosure, enclosure_of
 

@@ -12,15 +12,15 @@ from dataclasses import dataclass
 import casadi as ca
 import numpy as np
 
-from ..motion import Trajectory
-from ..physics import motion_symbols
-from ..physics.geometry import IDENTITY, Transform
-from ..physics.kinematics import JointPositions, joint_positions
-from ..robot import Robot
-from .capsules import CapsulePair
+from ...motion import Trajectory
+from ...physics import motion_symbols
+from ...physics.geometry import IDENTITY, Transform
+from ...physics.kinematics import JointPositions, joint_positions
+from ...robot import Robot
+from ..space.capsules import CapsulePair
+from ..space.rules import ArmPoint, SpaceRule
 from .clearance_bounds import Lines, missing_bounds
 from .enclosure import Enclosure, enclosure_of
-from .rules import ArmPoint, SpaceRule
 from .spans import Spans, spans
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..motion import MotionLimits, Trajectory
+from ...motion import MotionLimits, Trajectory
 from .certificate import Bounder, Certificate, certify, joint_findings
 from .space_bounds import SpaceBounder, SpaceGraph
 from .spans import breaks

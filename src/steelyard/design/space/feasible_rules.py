@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.optimize import minimize
 
-from ..errors import DesignError
-from ..robot import Robot
+from ...errors import DesignError
+from ...robot import Robot
 from .places import ArmPlaces, random_postures
 from .rules import SpaceRule
 

@@ -7,9 +7,9 @@ from typing import final
 
 import numpy as np
 
-from ..errors import DesignError
-from ..motion import MotionLimits, limits_of, motion_limits
-from ..robot import Joint, Robot
+from ...errors import DesignError
+from ...motion import MotionLimits, limits_of, motion_limits
+from ...robot import Joint, Robot
 
 ACCELERATION_PER_VELOCITY = 4.0
 """Where no acceleration limit is known: full speed within a quarter of a second [1/s]."""

@@ -1,16 +1,27 @@
-"""Places of points of the arm at given postures, for the checks made before a search."""
+"""Places of points of the arm at given postures, as expressions and as numbers."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import casadi as ca
 import numpy as np
 
-from ..physics import motion_symbols
-from ..physics.kinematics import body_poses, joint_positions
-from ..robot import Robot
+from ...physics import motion_symbols
+from ...physics.kinematics import body_poses, joint_positions
+from ...robot import Robot
 from .rules import ArmPoint, SpaceRule
+
+
+def stacked_places(robot: Robot, points: Sequence[ArmPoint], q: ca.SX) -> ca.SX:
+    """Return the places (3 k,) of points in the base frame, point after point."""
+    positions = joint_positions(robot, q)
+    poses = body_poses(robot, positions)
+    places = []
+    for point in points:
+        pose = poses[robot.frame(point.link).body].then(positions.geometry.frames[point.link])
+        places.append(ca.densify(pose.translation + ca.mtimes(pose.rotation, ca.DM(point.offset))))
+    return ca.vertcat(ca.SX(0, 1), *places)
 
 
 class ArmPlaces:
@@ -24,13 +35,7 @@ class ArmPlaces:
         self.points = tuple(dict.fromkeys(points))
         self._row = {point: row for row, point in enumerate(self.points)}
         q = motion_symbols(robot)[0]
-        positions = joint_positions(robot, q)
-        poses = body_poses(robot, positions)
-        places = []
-        for point in self.points:
-            pose = poses[robot.frame(point.link).body].then(positions.geometry.frames[point.link])
-            places.append(ca.densify(pose.translation + ca.mtimes(pose.rotation, ca.DM(point.offset))))
-        stacked = ca.vertcat(*places) if places else ca.SX(0, 1)
+        stacked = stacked_places(robot, self.points, q)
         self._places = ca.Function("places", [q], [ca.cse(stacked)])
         self._jacobian = ca.Function("jacobian", [q], [ca.cse(ca.densify(ca.jacobian(stacked, q)))])
 

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..errors import DesignError, nearest_match
-from ..robot import Robot
+from ...errors import DesignError, nearest_match
+from ...robot import Robot
+from .checked_tables import Table, check_keys, checked_number
 from .joint_limits import RATES, JointLimits
-from .tables import Table, check_keys, checked_number
 
 ANGLES = ("position", "position_margin", "lower", "upper", *RATES)
 SCALES = tuple(f"{name}_scale" for name in (*RATES, "torque"))

@@ -14,9 +14,9 @@ from functools import singledispatch
 
 import numpy as np
 
-from .capsules import CapsulePair
-from .regions import Box, Cylinder, HalfSpace, Sphere
-from .rules import PointRule, SpaceRule
+from ..space.capsules import CapsulePair
+from ..space.regions import Box, Cylinder, HalfSpace, Sphere
+from ..space.rules import PointRule, SpaceRule
 
 # Places along the line of each interval: odd, so that the middle is one of them.
 _PLACES = 5

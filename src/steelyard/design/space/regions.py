@@ -12,7 +12,7 @@ from typing import final
 
 import numpy as np
 
-from ..errors import DesignError
+from ...errors import DesignError
 
 Vector3 = tuple[float, float, float]
 

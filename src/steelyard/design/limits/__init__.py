@@ -1,0 +1,1 @@
+"""What a motion must keep: by the robot, and by a limits file."""

@@ -1,0 +1,1 @@
+"""Where the arm may be: rules on points, capsules and their distances."""
