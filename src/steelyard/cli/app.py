@@ -154,7 +154,9 @@ def design(
         Literal["fourier", "quintic", "trapezoidal"] | None, Parameter(help="Kind of motion; default: fourier.")
     ] = None,
     duration: Annotated[str | None, Parameter(help="Duration [s], or smallest,largest; default: 20.")] = None,
-    harmonics: Annotated[int | None, Parameter(help="Harmonics of a Fourier series; default: 5.")] = None,
+    harmonics: Annotated[
+        str | None, Parameter(help="Harmonics of a Fourier series, or fewest,most; default: 5.")
+    ] = None,
     periods: Annotated[int | None, Parameter(help="Periods within the duration; default: 1.")] = None,
     moves: Annotated[int | None, Parameter(help="Moves through via points; default: one each 2 s.")] = None,
     limits: Annotated[Path | None, Parameter(help="TOML file with limits, space rules and obstacles.")] = None,

@@ -63,6 +63,9 @@ def _parsed(flags: Mapping[str, Any]) -> dict[str, Any]:
         if isinstance(parsed[key], str):
             numbers = _numbers(parsed[key], key)
             parsed[key] = numbers if key == "start" or len(numbers) > 1 else numbers[0]
+    if isinstance(parsed["harmonics"], str):
+        whole = [int(count) for count in _numbers(parsed["harmonics"], "harmonics")]
+        parsed["harmonics"] = whole if len(whole) > 1 else whole[0]
     if parsed["goals"]:
         parsed["goals"] = dict(_goal(text) for text in parsed["goals"])
     for key in ("limits", "after"):

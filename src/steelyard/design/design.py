@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from ..errors import DesignError
 from ..model import Model
 from ..motion import Trajectory, with_approach
 from .advice import Weak, weak_parameters
-from .assembly import Known, assembled
+from .assembly import Assembled, Known, assembled
 from .baseline import random_baseline
 from .certify.certificate import Certificate
 from .certify.certifier import Certifier
@@ -20,7 +20,7 @@ from .criteria import Weighting
 from .figures import Figures, Forecast
 from .limits.design_limits import DesignLimits
 from .objective import GoalAttainment, Objective
-from .search import Start, Tell, search, silent_news
+from .search import Found, Start, Tell, search, silent_news
 from .settings import DesignSettings
 
 LONGEST_APPROACH = 60.0
@@ -108,9 +108,8 @@ def design_motion(
         DesignError: If what is asked does not fit together, or no motion keeps the limits.
     """
     posture = None if start is None else _checked_start(start, limits)
-    ready = assembled(model, limits, settings, known)
+    ready, found = _searched(model, limits, settings, known, tell)
     problem, certifier = ready.problem, ready.certifier
-    found = search(problem, certifier, starts=settings.starts, seed=settings.seed, threads=settings.threads, tell=tell)
     core = found.problem.trajectory(found.best.z)
     _check_use(core, limits, settings)
     forecast = ready.forecast()
@@ -127,6 +126,30 @@ def design_motion(
         certificate, certifier, weak_parameters(core, forecast, figures), found.starts,
         found.is_interrupted, tuple(said),
     )  # fmt: skip
+
+
+def _searched(
+    model: Model, limits: DesignLimits, settings: DesignSettings, known: Known, tell: Tell
+) -> tuple[Assembled, Found]:
+    """Return the best motion over all numbers of harmonics that are allowed, with its problem."""
+    counts = settings.harmonic_counts if settings.motion == "fourier" else (0,)
+    tried = []
+    for place, count in enumerate(counts):
+        one = replace(settings, harmonics=count) if settings.motion == "fourier" else settings
+        ready = assembled(model, limits, one, known)
+        found = search(
+            ready.problem, ready.certifier, starts=settings.starts, seed=settings.seed, threads=settings.threads,
+            tell=_part_of(tell, place, len(counts)),
+        )  # fmt: skip
+        tried.append((ready, found))
+        if found.is_interrupted:
+            break
+    return min(tried, key=lambda pair: pair[1].best.value)
+
+
+def _part_of(tell: Tell, place: int, count: int) -> Tell:
+    """Return who tells the news of one of several searches as parts of them all."""
+    return lambda news: tell(replace(news, done=place * news.total + news.done, total=count * news.total))
 
 
 class RecordedView:

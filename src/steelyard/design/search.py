@@ -1,14 +1,15 @@
 """The search for the best motion: several starts, the best of them polished, and the best of those proven.
 
-Each start is a random motion, repaired until it keeps the constraints and then improved on a coarse grid of instants;
-those that come out best go on on a fine grid, and are settled so that every limit is kept at every instant. Starts
-are independent and their choice depends on their results alone: a seed gives the same answer on any number of cores.
+Each start is a random motion, repaired until it keeps the constraints and then improved on a coarse grid of instants.
+After half of the rounds the better half go on; the best of those go on on a fine grid, and are settled so that every
+limit is kept at every instant. Starts are independent and their choice depends on their results alone: a seed gives the
+same answer on any number of cores.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -23,6 +24,9 @@ from .problem import Multipliers, Problem
 from .settling import Settled, settled, shrunk
 
 REPAIR_STEPS, STEPS, POLISHING_STEPS = 200, 120, 150
+EARLY, LATE = ANNEALING[:4], ANNEALING[4:]
+"""Sharpness of the rounds that every start goes through, and of those for the better half."""
+
 FINER = 2
 """How many times finer the grid becomes for the last rounds."""
 
@@ -60,7 +64,7 @@ class Start:
 
     Attributes:
         number: Its number, from 0.
-        value: Objective after the coarse rounds, as it is told.
+        value: Objective after its coarse rounds, as it is told.
         violation: Largest violation there on the grid, as a part of a limit; 0 where all is kept.
         final: Objective of the proven motion; None if it was left behind or could not be proven.
     """
@@ -132,14 +136,18 @@ def search(
     """
     if starts < 1:
         raise DesignError(f"{starts} starts; at least 1 is needed")
-    finalists = max(1, -(-starts // 3))
-    rounds = starts * (len(ANNEALING) + 1) + finalists * (len(POLISHING) + 2)
+    better, finalists = max(1, -(-starts // 2)), max(1, -(-starts // 4))
+    rounds = starts * (len(EARLY) + 1) + better * len(LATE) + finalists * (len(POLISHING) + 2)
     ledger, stop = _Ledger(rounds, tell), threading.Event()
     first = _all(
         lambda number: _started(problem, np.random.default_rng([seed, number]), ledger, stop.is_set),
         range(starts), threads, stop,
     )  # fmt: skip
-    kept = sorted((n for n in first if first[n].violation <= KEPT), key=lambda n: (first[n].value, n))
+    first |= _all(
+        lambda number: _improved(problem, first[number], LATE, STEPS, ledger, stop.is_set),
+        _by_merit(first)[:better], threads, stop,
+    )  # fmt: skip
+    kept = [number for number in _by_merit(first) if first[number].violation <= KEPT]
     if not kept:
         raise DesignError(_impossible(problem, certifier, min(first.values(), key=lambda state: state.violation)))
     fine = replace(problem, grid=FINER * problem.grid)
@@ -180,10 +188,21 @@ def random_start(problem: Problem, rng: np.random.Generator) -> np.ndarray:
 def _started(problem: Problem, rng: np.random.Generator, ledger: _Ledger, stop: Stop) -> State:
     state = repaired(problem, state_of(problem, random_start(problem, rng)), REPAIR_STEPS, stop)
     ledger.round_done()
-    for sharpness in ANNEALING:
-        state = descended(problem, state, [sharpness], STEPS, stop)
+    return _improved(problem, state, EARLY, STEPS, ledger, stop)
+
+
+def _improved(
+    problem: Problem, state: State, sharpnesses: Sequence[float], steps: int, ledger: _Ledger, stop: Stop
+) -> State:
+    for sharpness in sharpnesses:
+        state = descended(problem, state, [sharpness], steps, stop)
         ledger.round_done(state)
     return state
+
+
+def _by_merit(states: Mapping[int, State]) -> list[int]:
+    """Return the numbers of the starts, the best first; those that break constraints come last."""
+    return sorted(states, key=lambda n: (states[n].violation > KEPT, states[n].value, n))
 
 
 def _finished(
@@ -192,9 +211,7 @@ def _finished(
     spread = tuple(np.repeat(values, FINER, axis=1) / FINER for values in state.multipliers.values)
     multipliers = Multipliers(spread, state.multipliers.penalty, state.multipliers.margins)
     state = replace(state, z=fine.variables_of(*problem.coefficients(state.z)), multipliers=multipliers)
-    for sharpness in POLISHING:
-        state = descended(fine, state, [sharpness], POLISHING_STEPS, stop)
-        ledger.round_done(state)
+    state = _improved(fine, state, POLISHING, POLISHING_STEPS, ledger, stop)
     found = settled(fine, certifier, state, POLISHING[-1], stop)
     ledger.round_done(rounds=2)
     return found

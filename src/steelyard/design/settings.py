@@ -27,7 +27,7 @@ class DesignSettings:
     Attributes:
         motion: ``fourier``, or ``quintic`` or ``trapezoidal`` moves through via points.
         duration: Duration of the motion [s]; smallest and largest where it is free.
-        harmonics: Harmonics of a Fourier series.
+        harmonics: Harmonics of a Fourier series; smallest and largest where they are free.
         periods: How often a Fourier series is repeated within the duration.
         moves: Moves of a motion through via points; None for moves of 2 s.
         criterion: What is made small; a name of ``CRITERIA``.
@@ -47,7 +47,7 @@ class DesignSettings:
 
     motion: MotionKind = "fourier"
     duration: float | tuple[float, float] = 20.0
-    harmonics: int = 5
+    harmonics: int | tuple[int, int] = 5
     periods: int = 1
     moves: int | None = None
     criterion: str = "d"
@@ -73,6 +73,8 @@ class DesignSettings:
             raise DesignError(
                 f"duration {self.duration}: give seconds above 0, or the smallest and the largest where it is free"
             )
+        if isinstance(self.harmonics, tuple) and not self.harmonics[0] <= self.harmonics[1]:
+            raise DesignError(f"harmonics {self.harmonics}: give the smallest first")
         for what, least in (("periods", 1), ("starts", 1), ("threads", 1)):
             if getattr(self, what) < least:
                 raise DesignError(f"{what} is {getattr(self, what)}; allowed is {least} or more")
@@ -81,21 +83,30 @@ class DesignSettings:
                 raise DesignError(f"{what} is {getattr(self, what)}; allowed is 0 or more")
 
     @property
+    def harmonic_counts(self) -> tuple[int, ...]:
+        """Numbers of harmonics to try: at most four, spread over what is allowed."""
+        if isinstance(self.harmonics, int):
+            return (self.harmonics,)
+        fewest, most = self.harmonics
+        return tuple(sorted({round(fewest + (most - fewest) * part / 3) for part in range(4)}))
+
+    @property
     def durations(self) -> tuple[float, float]:
         """Smallest and largest duration [s]."""
         return self.duration if isinstance(self.duration, tuple) else (self.duration, self.duration)
 
 
 def family_of(settings: DesignSettings, joints: tuple[str, ...]) -> MotionFamily:
-    """Return the motions to search among, at the smallest duration.
+    """Return the motions to search among: with the most harmonics, at the smallest duration.
 
     Raises:
         DesignError: If the fastest harmonic comes too near a resonance or the sampling rate.
     """
     shortest = settings.durations[0]
     if settings.motion == "fourier":
-        family = FourierFamily(joints, settings.harmonics, shortest / settings.periods, settings.periods)
-        _check_fastest(settings, settings.harmonics / family.period)
+        most = settings.harmonic_counts[-1]
+        family = FourierFamily(joints, most, shortest / settings.periods, settings.periods)
+        _check_fastest(settings, most / family.period)
         return family
     moves = settings.moves if settings.moves is not None else max(2, round(shortest / DEFAULT_MOVE))
     profile = quintic_profile() if settings.motion == "quintic" else trapezoidal_profile()
@@ -119,7 +130,7 @@ def _check_fastest(settings: DesignSettings, fastest: float) -> None:
 
 
 SCHEMA: Mapping[str, type | tuple[type, ...]] = {
-    "motion": str, "duration": (float, list), "harmonics": int, "periods": int, "moves": int, "criterion": str,
+    "motion": str, "duration": (float, list), "harmonics": (int, list), "periods": int, "moves": int, "criterion": str,
     "goals": dict, "parameters": list, "noise": (float, list), "rate": float, "position_noise": float,
     "resonance": float, "starts": int, "seed": int, "threads": int, "sigmas": float,
 }  # fmt: skip
@@ -130,11 +141,12 @@ def design_settings(table: Mapping[str, Any]) -> DesignSettings:
     """Return settings from a table as a configuration file has it."""
     known = {field.name for field in fields(DesignSettings)}
     chosen = {key: value for key, value in table.items() if key in known and value is not None}
-    for key in ("duration", "noise", "parameters"):
+    for key in ("duration", "harmonics", "noise", "parameters"):
         if isinstance(chosen.get(key), list):
             chosen[key] = tuple(chosen[key])
-    if isinstance(chosen.get("duration"), tuple) and len(chosen["duration"]) != 2:
-        raise DesignError(f"duration {list(chosen['duration'])}: give one number, or the smallest and the largest")
+    for key in ("duration", "harmonics"):
+        if isinstance(chosen.get(key), tuple) and len(chosen[key]) != 2:
+            raise DesignError(f"{key} {list(chosen[key])}: give one number, or the smallest and the largest")
     if "goals" in chosen:
         chosen["goals"] = tuple((str(name), float(wanted)) for name, wanted in dict(chosen["goals"]).items())
     return DesignSettings(**chosen)
