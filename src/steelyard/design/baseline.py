@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from .certify.certifier import Certifier
-from .descent import repaired, state_of
 from .figures import Figures, Forecast, middle_figures
 from .problem import Problem
-from .search import REPAIR_STEPS, random_start
+from .search import drawn_motion
 from .settling import resting, shrunk
 
 RANDOM_MOTIONS = 5
@@ -24,9 +23,8 @@ def random_baseline(problem: Problem, certifier: Certifier, forecast: Forecast, 
     """
     found = []
     for number in range(RANDOM_MOTIONS):
-        z = random_start(problem, np.random.default_rng([_SEEDS_APART + seed, number]))
-        kept = repaired(problem, state_of(problem, z), REPAIR_STEPS, lambda: False)
-        proven = shrunk(problem, certifier, grown(problem, kept.z))
+        drawn = drawn_motion(problem, np.random.default_rng([_SEEDS_APART + seed, number]), lambda: False)
+        proven = shrunk(problem, certifier, grown(problem, drawn.z))
         if proven is not None:
             found.append(forecast(problem.trajectory(proven.z)))
     return middle_figures(found) if found else None

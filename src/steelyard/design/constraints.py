@@ -16,6 +16,8 @@ from ..motion import MotionLimits
 from ..physics import motion_symbols
 from ..robot import Robot
 from .rows import Differentiable, differentiable
+from .space.capsules import CapsulePair
+from .space.pair_batch import PairBatch
 from .space.places import stacked_places
 from .space.rules import SpaceRule
 
@@ -123,36 +125,45 @@ class SpaceBlock(Block):
     """Clearances of rules about points of the arm.
 
     Attributes:
-        rules: The rules.
         places: Positions of all their points (3 k, N).
-        rows: Which points each rule is about.
+        points: The rules on one point each: number among the names, row of its point, rule.
+        pairs: Numbers among the names of the pairs of capsules.
+        batch: Those pairs.
     """
 
-    rules: tuple[SpaceRule, ...]
     places: Differentiable
-    rows: tuple[list[int], ...]
+    points: tuple[tuple[int, list[int], SpaceRule], ...]
+    pairs: np.ndarray
+    batch: PairBatch
 
     @property
     def units(self) -> np.ndarray:
         """The clearance that counts as 1 (k,)."""
-        return np.full(len(self.rules), CLEARANCE_SCALE)
+        return np.full(len(self.names), CLEARANCE_SCALE)
 
     def values(self, samples: Samples) -> np.ndarray:
         """Return what is missing of each clearance, in parts of the scale."""
-        return np.array([-clearance / CLEARANCE_SCALE for clearance, _ in self._clearances(samples)])
+        places = self._placed(samples)
+        missing = np.empty((len(self.names), places.shape[2]))
+        for number, rows, rule in self.points:
+            missing[number] = -rule.clearance(places[rows])[0]
+        missing[self.pairs] = -self.batch.clearances(places)
+        return missing / CLEARANCE_SCALE
 
     def pull_back(self, samples: Samples, weights: np.ndarray) -> dict[int, np.ndarray]:
         """Return the gradient by position."""
-        count = samples[0].shape[1]
-        seeds = np.zeros((1 + max(max(rows) for rows in self.rows), 3, count))
-        for (_, gradient), rows, weight in zip(self._clearances(samples), self.rows, weights, strict=True):
-            np.add.at(seeds, rows, gradient * (-weight / CLEARANCE_SCALE))
-        return {0: self.places.pull_back((samples[0],), [seeds.reshape(-1, count)])[0]}
+        places = self._placed(samples)
+        scaled = -weights / CLEARANCE_SCALE
+        seeds = self.batch.pull_back(places, scaled[self.pairs])
+        for number, rows, rule in self.points:
+            if weights[number].any():
+                np.add.at(seeds, rows, rule.clearance(places[rows])[1] * scaled[number])
+        return {0: self.places.pull_back((samples[0],), [seeds.reshape(-1, places.shape[2])])[0]}
 
-    def _clearances(self, samples: Samples) -> list[tuple[np.ndarray, np.ndarray]]:
+    def _placed(self, samples: Samples) -> np.ndarray:
+        """Return the places (k, 3, N)."""
         places = self.places((samples[0],))[0]
-        places = places.reshape(-1, 3, places.shape[1])
-        return [rule.clearance(places[rows]) for rule, rows in zip(self.rules, self.rows, strict=True)]
+        return places.reshape(-1, 3, places.shape[1])
 
 
 def joint_blocks(limits: MotionLimits) -> list[Block]:
@@ -186,5 +197,9 @@ def space_block(robot: Robot, rules: Sequence[SpaceRule]) -> Block | None:
     points = list(dict.fromkeys(point for rule in rules for point in rule.points))
     q, _, _ = motion_symbols(robot)
     places = differentiable("places", [q], [stacked_places(robot, points, q)])
-    rows = tuple([points.index(point) for point in rule.points] for rule in rules)
-    return SpaceBlock(tuple(rule.name for rule in rules), tuple(rules), places, rows)
+    row_of = {point: row for row, point in enumerate(points)}
+    rows = [[row_of[point] for point in rule.points] for rule in rules]
+    pairs = [number for number, rule in enumerate(rules) if isinstance(rule, CapsulePair)]
+    others = tuple((n, rows[n], rule) for n, rule in enumerate(rules) if not isinstance(rule, CapsulePair))
+    batch = PairBatch([rule for rule in rules if isinstance(rule, CapsulePair)], [rows[n] for n in pairs], len(points))
+    return SpaceBlock(tuple(rule.name for rule in rules), places, others, np.array(pairs, dtype=np.intp), batch)

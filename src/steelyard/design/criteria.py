@@ -66,7 +66,7 @@ class Condition(Criterion):
         high, low = sharpness * (logs - logs[-1]), sharpness * (logs[0] - logs)
         up, down = np.exp(high), np.exp(low)
         value = 0.5 * (logs[-1] - logs[0] + (np.log(up.sum()) + np.log(down.sum())) / sharpness)
-        slope = 0.5 * (up / up.sum() - down / down.sum()) / values
+        slope = _with_floor(0.5 * (up / up.sum() - down / down.sum()) / values)
         return float(value), undo((vectors * slope) @ vectors.T)
 
     def exact(self, information: np.ndarray) -> float:
@@ -117,7 +117,7 @@ class SmallestEigenvalue(Criterion):
         values, vectors = floored_eigen(information)
         logs = np.log(values)
         down = np.exp(sharpness * (logs[0] - logs))
-        slope = -(down / down.sum()) / values
+        slope = _with_floor(-(down / down.sum()) / values)
         return float(np.log(down.sum()) / sharpness - logs[0]), (vectors * slope) @ vectors.T
 
     def exact(self, information: np.ndarray) -> float:
@@ -188,21 +188,29 @@ def floored_eigen(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.maximum(values, 0.0) + FLOOR * values[-1], vectors
 
 
+def _with_floor(slope: np.ndarray) -> np.ndarray:
+    """Return slopes by the eigenvalues themselves from those by the floored ones: the largest raises all."""
+    slope[-1] += FLOOR * slope.sum()
+    return slope
+
+
 def inverse_and_log_det(matrix: np.ndarray) -> tuple[np.ndarray, float]:
     """Return the inverse and the log of the determinant, both of the matrix with unit diagonal, then scaled back."""
     scale = np.sqrt(np.diag(matrix))
     scale = np.where(scale > 0, scale, 1.0)
-    scaled = matrix / np.outer(scale, scale)
-    factorise, invert = linalg.get_lapack_funcs(("potrf", "potri"), (scaled,))
-    factor, info = factorise(scaled, lower=0)
-    if info == 0 and np.abs(np.diag(factor)).min() > np.sqrt(FLOOR):
-        inverse, _ = invert(factor, lower=0)
-        inverse = np.triu(inverse) + np.triu(inverse, 1).T
-        log_det = 2 * np.log(np.diag(factor)).sum()
+    shrink = 1.0 / (scale[:, None] * scale)
+    # Column by column, as LAPACK wants it; the matrix is symmetric.
+    factor, info = linalg.lapack.dpotrf((matrix * shrink).T, lower=0, clean=1, overwrite_a=1)
+    diagonal = factor.diagonal()
+    if info == 0 and diagonal.min() > np.sqrt(FLOOR):
+        log_det = 2 * np.log(diagonal).sum()
+        upper, _ = linalg.lapack.dpotri(factor, lower=0, overwrite_c=1)
+        inverse = upper + upper.T
+        np.fill_diagonal(inverse, upper.diagonal())
     else:
-        values, vectors = floored_eigen(scaled)
+        values, vectors = floored_eigen(matrix * shrink)
         inverse, log_det = (vectors / values) @ vectors.T, np.log(values).sum()
-    return inverse / np.outer(scale, scale), float(log_det + 2 * np.log(scale).sum())
+    return inverse * shrink, float(log_det + 2 * np.log(scale).sum())
 
 
 def condition_of(matrix: np.ndarray) -> float:

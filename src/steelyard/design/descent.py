@@ -15,6 +15,9 @@ from scipy.optimize import minimize
 from .problem import Multipliers, Problem
 
 FIRST_PENALTY, LARGEST_PENALTY, GROWTH = 10.0, 100.0, 3.0
+CAREFUL_PENALTY = 300.0
+"""With this a motion that keeps the constraints goes on keeping them."""
+
 ENOUGH_DROP = 0.3
 """If a round leaves more than this part of the violation, the penalty grows."""
 
@@ -92,7 +95,7 @@ def _updated(given: Multipliers, constraints: Sequence[np.ndarray], is_slow: boo
         np.maximum(0.0, value + given.penalty * (constraint + margin[:, None]))
         for value, constraint, margin in zip(given.values, constraints, given.margins, strict=True)
     )
-    penalty = min(given.penalty * (GROWTH if is_slow else 1.0), LARGEST_PENALTY)
+    penalty = max(given.penalty, min(given.penalty * (GROWTH if is_slow else 1.0), LARGEST_PENALTY))
     return Multipliers(values, penalty, given.margins)
 
 

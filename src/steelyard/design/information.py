@@ -12,7 +12,7 @@ import numpy as np
 from ..errors import DesignError
 from ..model import BaseParameters, Model, base_parameters
 from .criteria import Weighting
-from .rows import Motion, differentiable
+from .rows import Motion, RowBlocks, differentiable
 
 LOADS = {"none": (False,), "loaded": (True,), "paired": (False, True)}
 """Whether the payload is carried in each run of the motion, by the model's word for it."""
@@ -109,17 +109,17 @@ class SampledRows:
     """Rows of the regressor on a grid.
 
     Attributes:
-        rows: For each equation, W transposed (c_e, N).
-        grams: ``W_e^T W_e`` over all runs (c_e, c_e).
+        rows: W transposed, equation under equation, columns that an equation feels only (r, N).
+        products: ``W_e^T W_e`` of one run of the motion, side by side (p,).
     """
 
-    rows: tuple[np.ndarray, ...]
-    grams: tuple[np.ndarray, ...]
+    rows: np.ndarray
+    products: np.ndarray
 
     @property
     def count(self) -> int:
         """Number of instants."""
-        return self.rows[0].shape[1]
+        return self.rows.shape[1]
 
 
 class InformationMap(Protocol):
@@ -160,50 +160,41 @@ class Information:
         felt = [matrix[row, :].sparsity().get_triplet()[1] for row in range(matrix.shape[0])]
         entries = [matrix[row, column] for row, columns in enumerate(felt) for column in columns]
         self._function = differentiable("design_rows", (motion.q, motion.qd, motion.qdd), [ca.vertcat(*entries)])
-        self._places = [np.array(columns, dtype=np.intp) for columns in felt]
-        ends = np.cumsum([len(columns) for columns in felt])
-        self._slices = [slice(end - len(columns), end) for end, columns in zip(ends, felt, strict=True)]
-        self._runs = [self._shared_runs(columns) for columns in self._places]
+        self._blocks = RowBlocks([np.array(columns, dtype=np.intp) for columns in felt], len(standard))
+        runs = self._shared_runs()
+        self._weights: Mapping[Weighting, np.ndarray] = {
+            "none": runs,
+            "noise": runs / chosen.deviations[self._blocks.equation] ** 2,
+        }
 
     @property
     def unknowns(self) -> Unknowns:
         """What the information is about."""
         return self._unknowns
 
-    def _shared_runs(self, columns: np.ndarray) -> np.ndarray:
-        """Return in how many runs both of two columns are there (c_e, c_e)."""
+    def _shared_runs(self) -> np.ndarray:
+        """Return in how many runs both columns of each product are there (p,)."""
         effects = {parameter.name: parameter.effect for parameter in self.unknowns.model.parameters}
-        carried = np.array([effects[self.unknowns.columns[column]] == "payload" for column in columns], dtype=bool)
-        shared = sum(np.outer(loaded | ~carried, loaded | ~carried).astype(float) for loaded in self.unknowns.loads)
-        return np.asarray(shared)
+        carried = np.array([effects[column] == "payload" for column in self.unknowns.columns], dtype=bool)
+        only_loaded = carried[self._blocks.first] | carried[self._blocks.second]
+        return np.sum([loaded | ~only_loaded for loaded in self.unknowns.loads], axis=0, dtype=float)
 
     def sampled(self, motion: Motion) -> SampledRows:
         """Return rows and their squares at the instants of a motion."""
-        (stacked,) = self._function(motion)
-        rows = tuple(stacked[part] for part in self._slices)
-        return SampledRows(rows, tuple(runs * (row @ row.T) for runs, row in zip(self._runs, rows, strict=True)))
+        (rows,) = self._function(motion)
+        return SampledRows(rows, self._blocks.products(rows))
 
     def matrix(self, sampled: SampledRows, weighting: Weighting, samples: float) -> np.ndarray:
         """Return M (c, c) of so many samples spread as the grid's instants, earlier information not included."""
-        size = len(self.unknowns.columns)
-        total = np.zeros((size, size))
-        for gram, place, factor in zip(sampled.grams, self._places, self._factors(weighting), strict=True):
-            total[place[:, None], place] += factor * gram
-        return total * (samples / sampled.count)
+        return self._blocks.summed((samples / sampled.count) * self._weights[weighting] * sampled.products)
 
     def pull_back(
         self, motion: Motion, sampled: SampledRows, gradients: Mapping[Weighting, np.ndarray], samples: float
     ) -> tuple[np.ndarray, ...]:
         """Return gradients (n, N) by q, qd and qdd from gradients by M (c, c) of one or both weightings."""
-        scale = 2 * samples / sampled.count
-        weighted = [(scale * self._factors(weighting), gradient) for weighting, gradient in gradients.items()]
-        seeds = np.empty((self._slices[-1].stop, sampled.count))
-        for e, (row, place, runs) in enumerate(zip(sampled.rows, self._places, self._runs, strict=True)):
-            by_gram = np.zeros_like(runs)
-            for factors, gradient in weighted:
-                by_gram += factors[e] * gradient[place[:, None], place]
-            np.matmul(runs * by_gram, row, out=seeds[self._slices[e]])
+        by_product = np.zeros_like(sampled.products)
+        for weighting, gradient in gradients.items():
+            by_product += self._weights[weighting] * self._blocks.spread(gradient)
+        # A product of two rows changes by both of them.
+        seeds = self._blocks.multiplied((2 * samples / sampled.count) * by_product, sampled.rows)
         return self._function.pull_back(motion, [seeds])
-
-    def _factors(self, weighting: Weighting) -> np.ndarray:
-        return 1.0 / self.unknowns.deviations**2 if weighting == "noise" else np.ones(len(self._places))

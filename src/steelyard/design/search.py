@@ -19,7 +19,7 @@ import numpy as np
 from ..errors import DesignError
 from .certify.certificate import Finding
 from .certify.certifier import Certifier
-from .descent import ANNEALING, POLISHING, State, Stop, descended, repaired, state_of
+from .descent import ANNEALING, CAREFUL_PENALTY, POLISHING, State, Stop, descended, repaired, state_of
 from .problem import Multipliers, Problem
 from .settling import Settled, settled, shrunk
 
@@ -30,8 +30,11 @@ EARLY, LATE = ANNEALING[:4], ANNEALING[4:]
 FINER = 2
 """How many times finer the grid becomes for the last rounds."""
 
-KEPT = 1e-2
-"""A start that violates a constraint by more than this part of its limit is left behind."""
+KEPT = 0.01
+"""A start that violates a constraint by more than this part of its limit is behind all that do not."""
+
+DRAWS, SMALLER = 8, 0.7
+"""Random motions tried, each so much smaller than the one before, until one can be repaired."""
 
 
 @dataclass(frozen=True)
@@ -147,17 +150,14 @@ def search(
         lambda number: _improved(problem, first[number], LATE, STEPS, ledger, stop.is_set),
         _by_merit(first)[:better], threads, stop,
     )  # fmt: skip
-    kept = [number for number in _by_merit(first) if first[number].violation <= KEPT]
-    if not kept:
-        raise DesignError(_impossible(problem, certifier, min(first.values(), key=lambda state: state.violation)))
     fine = replace(problem, grid=FINER * problem.grid)
     proven = _all(
         lambda number: _finished(problem, fine, certifier, first[number], ledger, stop.is_set),
-        kept[:finalists], threads, stop,
+        _by_merit(first)[:finalists], threads, stop,
     )  # fmt: skip
     final = {number: found for number, found in proven.items() if found is not None}
     if not final:
-        final = _rescued(fine, problem, certifier, first, kept)
+        final = _rescued(fine, problem, certifier, first)
     told = tuple(
         Start(n, state.value, max(state.violation, 0.0), final[n].value if n in final else None)
         for n, state in sorted(first.items())
@@ -177,18 +177,38 @@ def _all(work: Callable[[int], object], numbers: Sequence[int], threads: int, st
         return {number: future.result() for future, number in futures.items()}
 
 
-def random_start(problem: Problem, rng: np.random.Generator) -> np.ndarray:
-    """Return the variables of a random motion: a random centre, and a third of the range about it."""
+def random_start(problem: Problem, rng: np.random.Generator, size: float = 1.0) -> np.ndarray:
+    """Return the variables of a random motion: a random centre, and a third of the range about it, or less."""
     lower, upper = problem.limits.lower, problem.limits.upper
     half = (upper - lower) / 2
     centre = (lower + upper) / 2 + half * rng.uniform(-0.5, 0.5, len(half))
-    return problem.variables_of(problem.family.random(centre, 0.3 * half, rng))
+    return problem.variables_of(problem.family.random(centre, 0.3 * size * half, rng))
 
 
 def _started(problem: Problem, rng: np.random.Generator, ledger: _Ledger, stop: Stop) -> State:
-    state = repaired(problem, state_of(problem, random_start(problem, rng)), REPAIR_STEPS, stop)
+    """Return a random motion after the rounds that every start goes through.
+
+    With a small penalty a motion may slip through an obstacle and be caught on the other side: then it goes back to
+    where it started, and the way is gone again with a penalty that keeps it from leaving what is allowed.
+    """
+    ready = drawn_motion(problem, rng, stop)
     ledger.round_done()
-    return _improved(problem, state, EARLY, STEPS, ledger, stop)
+    state = _improved(problem, ready, EARLY, STEPS, ledger, stop)
+    if state.violation <= KEPT or ready.violation > KEPT:
+        return state
+    careful = replace(ready, multipliers=replace(ready.multipliers, penalty=CAREFUL_PENALTY))
+    return descended(problem, careful, EARLY, STEPS, stop)
+
+
+def drawn_motion(problem: Problem, rng: np.random.Generator, stop: Stop) -> State:
+    """Return a random motion that keeps the constraints on the grid, or the one of several that comes closest."""
+    drawn: list[State] = []
+    for draw in range(DRAWS):
+        rest = random_start(problem, rng, SMALLER**draw)
+        drawn.append(repaired(problem, state_of(problem, rest), REPAIR_STEPS, stop))
+        if drawn[-1].violation <= KEPT or stop():
+            break
+    return min(drawn, key=lambda state: state.violation)
 
 
 def _improved(
@@ -217,15 +237,22 @@ def _finished(
     return found
 
 
-def _rescued(
-    fine: Problem, problem: Problem, certifier: Certifier, first: dict[int, State], kept: Sequence[int]
-) -> dict[int, Settled]:
-    """Return the first motion, in the order of merit, that can be proven when it is shrunk."""
-    for number in kept:
+def _rescued(fine: Problem, problem: Problem, certifier: Certifier, first: Mapping[int, State]) -> dict[int, Settled]:
+    """Return the first motion, in the order of merit, that can be proven when it is repaired or shrunk.
+
+    Raises:
+        DesignError: If there is none: what cannot be met is named.
+    """
+    closest = []
+    for number in _by_merit(first):
         found = shrunk(fine, certifier, fine.variables_of(*problem.coefficients(first[number].z)))
+        if found is None:
+            mended = repaired(problem, first[number], REPAIR_STEPS, lambda: False)
+            closest.append(mended)
+            found = shrunk(fine, certifier, fine.variables_of(*problem.coefficients(mended.z)))
         if found is not None:
             return {number: found}
-    raise DesignError(_impossible(problem, certifier, first[kept[0]]))
+    raise DesignError(_impossible(problem, certifier, min(closest, key=lambda state: state.violation)))
 
 
 def _impossible(problem: Problem, certifier: Certifier, state: State) -> str:
