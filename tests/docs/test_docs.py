@@ -35,7 +35,10 @@ def workplace(tmp_path, monkeypatch):
     urdf = SKEWED_CHAIN.replace("shoulder", "joint_1").replace("elbow", "joint_2")
     Path("my_arm.urdf").write_text(urdf)
     tables = blocks(ROOT / "docs" / "tutorial.md", "toml")
-    Path("my_arm.toml").write_text(tables[0])
+    for name, table in zip(("my_arm", "my_limits", "rehearsal"), tables, strict=True):
+        Path(f"{name}.toml").write_text(table)
+    for name, table in zip(("cell", "design"), blocks(ROOT / "docs" / "design.md", "toml"), strict=True):
+        Path(f"{name}.toml").write_text(table)
     rows = "[0, 0, 0, 0, 0, 0, 0], [0.4, 0.3, -0.3, 0.5, 0.4, -0.4, 0.3]"
     names = ", ".join(f'"joint_{k}"' for k in range(1, 8))
     Path("my_motion.toml").write_text(f'kind = "quintic"\njoints = [{names}]\ndurations = 0.5\npoints = [{rows}]\n')
@@ -46,23 +49,26 @@ def workplace(tmp_path, monkeypatch):
         write_recording(scara(*recording), Path(f"{name}.npz"))
     write_recording(lwr4(1), Path("empty.npz"))
     write_recording(lwr4(2, "P5"), Path("loaded.npz"))
-    write_saved_run(Path("arm_run"))
+    write_saved_run("kuka_lwr4", Path("arm_run"))
+    write_saved_run("scara_2r", Path("scara_run"))
     return tmp_path
 
 
-@lru_cache(maxsize=1)
-def saved_run() -> dict[str, bytes]:
-    """Return the files of a run that identified the arm of ``empty.npz``."""
+@lru_cache(maxsize=2)
+def saved_run(robot: str) -> dict[str, bytes]:
+    """Return the files of a run that identified an arm: that of ``empty.npz``, or that of ``calm.npz`` and others."""
     with TemporaryDirectory() as folder:
-        log, run = Path(folder, "empty.npz"), Path(folder, "run")
-        write_recording(lwr4(1), log)
-        assert main(["identify", "kuka_lwr4", str(log), "--out", str(run), "--json"]) == 0
+        recordings = [lwr4(1)] if robot == "kuka_lwr4" else [scara(1), scara(2)]
+        logs, run = [Path(folder, f"log_{k}.npz") for k in range(len(recordings))], Path(folder, "run")
+        for recording, log in zip(recordings, logs, strict=True):
+            write_recording(recording, log)
+        assert main(["identify", robot, *map(str, logs), "--out", str(run), "--json"]) == 0
         return {path.name: path.read_bytes() for path in run.iterdir()}
 
 
-def write_saved_run(folder: Path) -> None:
+def write_saved_run(robot: str, folder: Path) -> None:
     folder.mkdir()
-    for name, content in saved_run().items():
+    for name, content in saved_run(robot).items():
         (folder / name).write_bytes(content)
 
 
@@ -74,20 +80,23 @@ def _write_log(path: Path, joints: list[str]) -> None:
     write_recording(Recording(tuple(joints), time, 0.3 * np.sin(2 * pace * time), torques=(channel,)), path)
 
 
-def shown_commands() -> list[tuple[str, str]]:
+def shown_commands() -> list[tuple[str, list[str]]]:
+    """Return page and commands of every block; commands of one block follow each other and use what the others left."""
     found = []
     for page, name in zip(PAGES, PAGE_IDS, strict=True):
-        lines = "\n".join(blocks(page, "console")).splitlines()
-        found += [(name, line[2:]) for line in lines if line.startswith("$ steelyard")]
+        for block in blocks(page, "console"):
+            commands = [line[2:] for line in block.splitlines() if line.startswith("$ steelyard")]
+            found += [(name, commands)] if commands else []
     return found
 
 
-@pytest.mark.parametrize(("page", "command"), shown_commands())
-def test_every_command_shown_runs(page, command, workplace, capsys):
-    assert main(shlex.split(command)[1:]) == 0, capsys.readouterr().err
-    out = capsys.readouterr().out
-    if "--json" in command:
-        json.loads(out)
+@pytest.mark.parametrize(("page", "commands"), shown_commands())
+def test_every_command_shown_runs(page, commands, workplace, capsys):
+    for command in commands:
+        assert main(shlex.split(command)[1:]) == 0, command + capsys.readouterr().err
+        out = capsys.readouterr().out
+        if "--json" in command:
+            json.loads(out)
 
 
 @pytest.mark.parametrize(
@@ -149,6 +158,10 @@ OPEN = {
     "bias.by_filter",
     "bias.by_delay",
     "reasons",
+    "predicted_sigma",
+    "predicted_relative_sigma",
+    "random_baseline.predicted_sigma",
+    "random_baseline.predicted_relative_sigma",
 }
 
 
@@ -168,6 +181,7 @@ EXAMPLES = {
     "demo": ["demo"],
     "check": ["check", "kuka_lwr4", "my_log.csv"],
     "simulate": ["simulate", "kuka_lwr4", "my_motion.toml", "--rate", "100"],
+    "design": ["design", "scara_2r", "--starts", "1", "--duration", "5", "--harmonics", "2", "--goal", "condition=12"],
     "identify": ["identify", "scara_2r", "calm.npz", "lively.npz", "--validate", "unseen.npz"],
     "payload": ["payload", "arm_run", "loaded.npz"],
     "compare": ["compare", "p5_lwr4_c", "p2_lwr4"],

@@ -308,7 +308,7 @@ def compare(
 
 @app.command
 def papers(
-    paper: Annotated[str, Parameter(help="P1, P2 or P5.")],
+    paper: Annotated[str, Parameter(help="P1, P2, P4 or P5.")],
     /,
     *,
     seeds: Annotated[int | None, Parameter(help="Simulated experiments; default: as many as the paper needs.")] = None,

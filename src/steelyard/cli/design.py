@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from ..design import SCHEMA, Design, News, design_experiment, design_settings, told_design
-from ..errors import DesignError
+from ..errors import DesignError, nearest_match
 from ..identify import read_run
-from ..motion import export_set, write_trajectory
-from ..robot import load_robot
+from ..motion import EXPORT_FORMATS, export_set, quintic, write_trajectory
+from ..motion.export_format import ExportedMotion, checked_motion
+from ..motion.exports import FIRST_SPEEDS
+from ..robot import Robot, load_robot
 from ..run import hashes_of, json_text, read_config, write_result
 from .design_table import print_design
 from .output import ProgressBar
@@ -29,11 +34,15 @@ def run(robot_name: str, flags: dict[str, Any], config: Path | None, out: Path |
     asked = read_config(config, "design", _KEYS) if config else {}
     asked.update({key: value for key, value in _parsed(flags).items() if value is not None})
     asked.setdefault("threads", os.cpu_count() or 1)
+    _check_contents(asked)
+    settings, robot = design_settings(asked), load_robot(robot_name)
+    _check_out(out)
+    _check_formats(robot, _formats(asked), asked.get("file_rate"), settings.durations[1])
     limits_file = Path(asked["limits"]) if asked.get("limits") else None
     after = Path(asked["after"]) if asked.get("after") else None
     with ProgressBar("searching") as bar:
         design = design_experiment(
-            load_robot(robot_name), design_settings(asked), torque=asked.get("torque"),
+            robot, settings, torque=asked.get("torque"),
             payload=asked.get("payload", "none"), effects=asked.get("effects"), limits=limits_file,
             carries=asked.get("carries"), after=None if after is None else read_run(after),
             start=asked.get("start"), tell=lambda news: _tell(bar, news),
@@ -64,7 +73,7 @@ def _parsed(flags: Mapping[str, Any]) -> dict[str, Any]:
             numbers = _numbers(parsed[key], key)
             parsed[key] = numbers if key == "start" or len(numbers) > 1 else numbers[0]
     if isinstance(parsed["harmonics"], str):
-        whole = [int(count) for count in _numbers(parsed["harmonics"], "harmonics")]
+        whole = [int(count) if count.is_integer() else count for count in _numbers(parsed["harmonics"], "harmonics")]
         parsed["harmonics"] = whole if len(whole) > 1 else whole[0]
     if parsed["goals"]:
         parsed["goals"] = dict(_goal(text) for text in parsed["goals"])
@@ -88,12 +97,65 @@ def _goal(text: str) -> tuple[str, float]:
         raise DesignError(f"--goal is '{text}'; allowed is NAME=VALUE, such as condition=35") from error
 
 
+def _check_contents(asked: Mapping[str, Any]) -> None:
+    """Refuse what types alone do not tell: what lists hold, and what has nothing to go with."""
+    for key in ("duration", "noise", "start", "harmonics"):
+        allowed, kind = ("whole numbers", int) if key == "harmonics" else ("numbers", int | float)
+        values = asked.get(key, ())
+        for value in values if isinstance(values, list) else [values] if key in asked else ():
+            if not isinstance(value, kind) or isinstance(value, bool):
+                raise DesignError(f"{key} is {values!r}; allowed are {allowed}")
+    for key in ("effects", "parameters", "format"):
+        if not all(isinstance(word, str) for word in asked.get(key, ())):
+            raise DesignError(f"{key} is {asked[key]!r}; allowed are words")
+    for name, wanted in asked.get("goals", {}).items():
+        if not isinstance(wanted, int | float):
+            raise DesignError(f"goal '{name}' is {wanted!r}; allowed is a number")
+    if asked.get("seed", 0) < 0:
+        raise DesignError(f"seed is {asked['seed']}; allowed is 0 or more")
+    if asked.get("carries") and asked.get("payload", "none") == "none":
+        raise DesignError(f"the arm carries '{asked['carries']}', but --payload is none; choose loaded or paired")
+
+
+def _check_out(out: Path | None) -> None:
+    """Refuse a folder that cannot be made, before the long search."""
+    if out is not None:
+        there = next(place for place in (out, *out.parents) if place.exists())
+        if not there.is_dir():
+            raise DesignError(f"cannot write to '{out}': '{there}' is a file; choose a folder with --out")
+
+
+def _formats(asked: Mapping[str, Any]) -> list[str]:
+    return [word for word in dict.fromkeys(asked.get("format", ["csv"])) if word != "none"]
+
+
+def _check_formats(robot: Robot, formats: Sequence[str], rate: float | None, longest: float) -> None:
+    """Refuse files that could not be written, before the long search; a still motion stands for the slowest."""
+    joints = [body.joint for body in robot.actuated]
+    units = tuple("m" if joint.kind == "prismatic" else "rad" for joint in joints)
+    still = quintic(np.zeros((len(joints), 2)), longest / min(FIRST_SPEEDS), [joint.name for joint in joints])
+    for name in formats:
+        if name not in EXPORT_FORMATS:
+            allowed = (*EXPORT_FORMATS, "none")
+            raise DesignError(f"format is '{name}'; allowed: {', '.join(allowed)}{nearest_match(name, allowed)}")
+        form = EXPORT_FORMATS[name]
+        checked_motion(ExportedMotion(still, units, form.rate if rate is None else rate), form)
+
+
 def _write(design: Design, out: Path, asked: Mapping[str, Any]) -> list[str]:
-    """Write the motion and its exports, all proven first; return the names of the files."""
-    formats: Sequence[str] = [word for word in asked.get("format", ["csv"]) if word != "none"]
-    out.mkdir(parents=True, exist_ok=True)
-    exported = export_set(
-        design.trajectory, out, formats, asked.get("file_rate"), check=design.check, robot=design.model.robot
+    """Write the motion and its exports, all proven first; return the names of the files.
+
+    Exports of an earlier motion in the same folder go: nobody shall run them by mistake.
+    """
+    formats, robot = _formats(asked), design.model.robot
+    exported = (
+        export_set(design.trajectory, out, formats, asked.get("file_rate"), check=design.check, robot=robot)
+        if formats
+        else []
     )
     write_trajectory(design.trajectory, out / MOTION_FILE)
+    for form, speed in product(EXPORT_FORMATS.values(), FIRST_SPEEDS):
+        path = out / f"motion_{round(100 * speed):03d}{form.suffix}"
+        if path not in exported:
+            path.unlink(missing_ok=True)
     return [MOTION_FILE, *(path.name for path in exported)]

@@ -4,51 +4,68 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from ..design import CRITERIA, Design, Figures, Finding
 
-MOST_CONSTRAINTS, MOST_WEAK = 12, 8
+MOST_LIMITS, MOST_WEAK, MOST_SIGMAS = 12, 8, 16
+NEAR_ZERO = 10.0
+"""Beside a sigma so many times as large, a parameter counts as zero: no motion is worth while for it."""
+
+RATES = {"velocity": "/s", "acceleration": "/s^2", "jerk": "/s^3"}
 
 
-def print_design(design: Design, out: Path | None, files: Sequence[str]) -> None:
+def print_design(design: Design, out: Path | None, files: Sequence[str], console: Console | None = None) -> None:
     """Print the motion, its figures beside random motions, the tightest limits and the weak parameters."""
-    console = Console(highlight=False)
-    told = "goals, gamma" if design.goals else CRITERIA[design.objective].told
-    console.print(
-        f"[bold]{design.model.robot.name}[/bold]: {design.settings.motion} motion of "
-        f"{design.trajectory.duration:.4g} s, {told} [bold]{design.value:.4g}[/bold]"
-    )
-    if design.is_interrupted:
-        console.print("the search was interrupted: this is the best proven motion so far", style="yellow")
-    for name, wanted, reached in design.goals:
-        console.print(f"  goal {name}: {wanted:.4g} wanted, {reached:.4g} reached")
+    console = console or Console(highlight=False)
+    _print_head(console, design)
     console.print(_figures(design.figures, design.baseline))
-    console.print("\n[bold]limits[/bold], proven at every instant; those used most:")
-    console.print(_constraints(design))
+    _print_sigmas(console, design)
+    console.print("\n[bold]limits[/bold], proven at every instant; the tightest of each kind, and those used most:")
+    console.print(_limits(design))
     _print_weak(console, design)
     for note in design.notes:
-        console.print(f"note: {note}", style="dim")
+        console.print(f"note: {escape(note)}", style="dim")
     if out is not None:
-        console.print(f"saved in {out}: {', '.join(files)}, result.json; start with the slowest")
+        console.print(f"saved in {escape(str(out))}: {', '.join(files)}, result.json")
+        if "motion_010" in "".join(files):
+            console.print("run motion_010 first (10 % of the pace), then motion_050; record motion_100")
+
+
+def _print_head(console: Console, design: Design) -> None:
+    model, kind = design.model, design.settings.motion
+    motion = "Fourier series" if kind == "fourier" else f"{kind} moves"
+    console.print(
+        f"[bold]{escape(model.robot.name)}[/bold]: {motion} of {design.trajectory.duration:.4g} s for "
+        f"{len(design.figures.names)} parameters; torque {model.measured}"
+        f"{'' if model.payload == 'none' else f', payload {model.payload}'}"
+    )
+    told = "gamma of the goals" if design.goals else CRITERIA[design.objective].told
+    console.print(f"made small: {escape(told)} = [bold]{design.value:.4g}[/bold]")
+    for name, wanted, reached in design.goals:
+        console.print(f"  goal {escape(name)}: {wanted:.4g} wanted, {reached:.4g} reached")
+    if design.is_interrupted:
+        console.print("the search was interrupted: this is the best proven motion so far", style="yellow")
+    console.print()
 
 
 def _figures(figures: Figures, random: Figures | None) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
     for heading in ("", "this motion", "random motions"):
-        table.add_column(heading, justify="left" if not heading else "right")
+        table.add_column(heading, justify="right" if heading else "left")
     rows = [
-        ("condition number, as it is", "raw"), ("columns at unit length", "normalised"),
-        ("rows over their noise", "weighted"), ("log10 det of the covariance", "log10_det_covariance"),
+        ("log10 det of the covariance", "log10_det_covariance"), ("condition number, as it is", "raw"),
+        ("  columns at unit length", "normalised"), ("  rows over their noise", "weighted"),
     ]  # fmt: skip
+    both = (figures, random)
     for words, name in rows:
-        table.add_row(words, *(_number(None if one is None else getattr(one, name)) for one in (figures, random)))
-    table.add_row(
-        "median relative sigma, %", *(_number(None if one is None else _median(one)) for one in (figures, random))
-    )
+        table.add_row(words, *(_number(None if one is None else getattr(one, name)) for one in both))
+    table.add_row("median relative sigma, %", *(_number(None if one is None else _median(one)) for one in both))
     return table
 
 
@@ -61,30 +78,94 @@ def _number(value: float | None) -> str:
     return "-" if value is None or np.isnan(value) else f"{value:.4g}"
 
 
-def _constraints(design: Design) -> Table:
+def _print_sigmas(console: Console, design: Design) -> None:
+    """Say how much better than random motions, and the sigmas themselves where they are few."""
+    figures, random = design.figures, design.baseline
+    if random is not None:
+        ratio = float(np.median(random.sigma / figures.sigma))
+        console.print(f"\nsigmas of random motions within the same limits: {ratio:.2g} times these (median)")
+    if len(figures.names) <= MOST_SIGMAS:
+        rows = zip(figures.names, figures.sigma, figures.relative_sigma, strict=True)
+        console.print(f"predicted sigmas: {', '.join(_sigma(*row) for row in rows)}")
+
+
+def _sigma(name: str, sigma: float, relative: float) -> str:
+    part = f" ({_percent(relative)})" if relative <= NEAR_ZERO else ""
+    return f"{escape(name)} {sigma:.2g}{part}"
+
+
+def _percent(part: float) -> str:
+    return f"{100 * part:.2g} %" if part < 0.1 else f"{100 * part:.0f} %"
+
+
+class _Row(NamedTuple):
+    """A limit as it is printed: its kind, how much of it is used, and the cells."""
+
+    kind: str
+    used: float
+    cells: tuple[str, ...]
+
+
+def _limits(design: Design) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("constraint", "worst", "limit", "used", "at, s"):
-        table.add_column(heading, justify="left" if heading == "constraint" else "right")
-    ordered = sorted(design.certificate.findings, key=lambda finding: -_used(finding))
-    for finding in ordered[:MOST_CONSTRAINTS]:
-        used = "-" if finding.limit == 0 else f"{100 * _used(finding):.1f} %"
-        table.add_row(finding.name, f"{finding.worst:.4g}", f"{finding.limit:.4g}", used, f"{finding.instant:.2f}")
-    if len(ordered) > MOST_CONSTRAINTS:
-        table.add_row(f"and {len(ordered) - MOST_CONSTRAINTS} more", "", "", "", "")
+    for heading in ("limit", "reached", "allowed", "unit", "used", "at"):
+        table.add_column(heading, justify="left" if heading in ("limit", "unit") else "right")
+    rows = sorted((_row(design, finding) for finding in design.certificate.findings), key=lambda row: -row.used)
+    tightest = list({row.kind: row for row in reversed(rows)}.values())
+    others = [row for row in rows if row not in tightest]
+    shown = tightest + others[: max(MOST_LIMITS - len(tightest), 0)]
+    for row in sorted(shown, key=lambda row: -row.used):
+        table.add_row(*row.cells)
+    if len(rows) > len(shown):
+        table.add_row(f"and {len(rows) - len(shown)} more", "", "", "", "", "")
     return table
 
 
-def _used(finding: Finding) -> float:
-    """Return how much of a limit is used; of a clearance, 1 where it is touched and less with every metre."""
-    return 1 + finding.worst if finding.limit == 0 else finding.worst / finding.limit
+def _row(design: Design, finding: Finding) -> _Row:
+    at = f"{finding.instant:.2f} s"
+    name = escape(finding.name)
+    if finding.name in {rule.name for rule in design.limits.rules}:
+        cells = (f"clearance {name}", f"{-finding.worst:.4g}", ">= 0", "m", "", at)
+        return _Row("clearance", 1 + finding.worst, cells)
+    kind, _, joint = finding.name.partition(" of ")
+    used, unit = _used(design, finding, kind, joint), _unit(design, kind, joint)
+    sign = ">=" if kind == "lower" else "<="
+    cells = (name, f"{finding.worst:.4g}", f"{sign} {finding.limit:.4g}", unit, f"{100 * used:.1f} %", at)
+    return _Row("position" if kind in ("lower", "upper") else kind, used, cells)
+
+
+def _used(design: Design, finding: Finding, kind: str, joint: str) -> float:
+    """Return how much of a limit is used; of a range of positions, counted from its middle."""
+    if kind not in ("lower", "upper"):
+        return finding.worst / finding.limit
+    motion = design.limits.motion
+    row = motion.joints.index(joint)
+    middle, half = (motion.upper[row] + motion.lower[row]) / 2, (motion.upper[row] - motion.lower[row]) / 2
+    return float((finding.worst - middle) / half * (-1 if kind == "lower" else 1))
+
+
+def _unit(design: Design, kind: str, joint: str) -> str:
+    names = {body.joint.name for body in design.model.robot.actuated if body.joint.kind == "prismatic"}
+    slides = joint.split(", ")[0] in names
+    if kind == "torque":
+        return "N" if slides else "N m"
+    return ("m" if slides else "rad") + RATES.get(kind, "")
 
 
 def _print_weak(console: Console, design: Design) -> None:
-    if not design.weak:
-        console.print("\nno parameter stays weak: all predicted sigmas are below 20 % of the parameters")
+    if not np.isfinite(design.figures.relative_sigma).any():
+        console.print("\nwhich parameters stay weak is not known: their sizes are not")
         return
-    console.print("\n[bold]weak parameters[/bold] (predicted sigma over 20 %), and what would help:")
-    for weak in design.weak[:MOST_WEAK]:
-        console.print(f"  {weak.name}: {100 * weak.relative:.0f} %; {weak.remedy}")
-    if len(design.weak) > MOST_WEAK:
-        console.print(f"  and {len(design.weak) - MOST_WEAK} more, in result.json")
+    weak = [one for one in design.weak if one.relative <= NEAR_ZERO]
+    tiny = [escape(one.name) for one in design.weak if one.relative > NEAR_ZERO]
+    if not design.weak:
+        console.print("\nno parameter stays weak: every predicted sigma is below 20 % of its parameter")
+    if weak:
+        console.print("\n[bold]weak[/bold], predicted sigma above 20 % of the parameter, and what would help:")
+    for remedy in dict.fromkeys(one.remedy for one in weak):
+        alike = [f"{escape(one.name)} {_percent(one.relative)}" for one in weak if one.remedy == remedy]
+        more = f" and {len(alike) - MOST_WEAK} more" if len(alike) > MOST_WEAK else ""
+        console.print(f"  {', '.join(alike[:MOST_WEAK])}{more}")
+        console.print(f"    {escape(remedy)}")
+    if tiny:
+        console.print(f"\n{len(tiny)} near zero beside their sigmas, not worth finding: {', '.join(tiny)}")

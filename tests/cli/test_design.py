@@ -1,0 +1,349 @@
+"""``steelyard design`` as a user meets it: the whole chain, its files, its words for what cannot be."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from rich.console import Console
+
+from steelyard.cli import main
+from steelyard.cli.design_table import print_design
+from steelyard.design import DesignSettings, design_experiment, design_limits
+from steelyard.motion import limit_violations, read_trajectory
+from steelyard.robot import load_robot
+
+SMALL = {"--starts": "1", "--duration": "5", "--harmonics": "2"}
+FILES = {"motion.toml", "motion_010.csv", "motion_050.csv", "motion_100.csv", "result.json"}
+BARE_ARM = """
+joint = [
+  {alpha_deg = 0, d = 0, theta_deg = 0, r = 0.4, lower_deg = -170, upper_deg = 170, velocity_deg = 180},
+  {alpha_deg = -90, d = 0.05, theta_deg = 0, r = 0, lower_deg = -100, upper_deg = 130, velocity_deg = 180},
+]
+[robot]
+name = "bare"
+torque = "motor_current"
+"""
+BALL_AROUND_THE_BASE = """
+[[capsule]]
+link = "link_2"
+end = [0.3, 0, 0]
+start = [0, 0, 0]
+radius = 0.05
+[[obstacle]]
+name = "ball"
+kind = "sphere"
+centre = [0, 0, 0]
+radius = 3
+"""
+
+
+@pytest.fixture
+def workplace(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "100")
+    return tmp_path
+
+
+def command(*arguments: str, robot: str = "scara_2r") -> list[str]:
+    """Return a small design's command; what is given comes in place of the small settings."""
+    small = [word for pair in SMALL.items() if pair[0] not in arguments for word in pair]
+    return ["design", robot, *small, *arguments]
+
+
+def design(*arguments: str, robot: str = "scara_2r") -> int:
+    return main(command(*arguments, robot=robot))
+
+
+def test_a_design_is_rehearsed_identified_and_followed_by_the_next_one(workplace, capsys):
+    noise = "[simulate]\nmotor_noise = { kind = 'white', std = [1.0, 0.1] }\n"
+    Path("settings.toml").write_text(noise)
+    assert main(["design", "scara_2r", "--starts", "1", "--duration", "10", "--noise", "1,0.1", "--out", "d"]) == 0
+    promised = json.loads(Path("d/result.json").read_text())["predicted_sigma"]
+    assert (
+        main(["simulate", "scara_2r", "d/motion.toml", "--rate", "100", "--config", "settings.toml", "--out", "s"]) == 0
+    )
+    assert json.loads(Path("s/result.json").read_text())["violations"] == []
+    assert main(["identify", "scara_2r", "s/recording.npz", "--out", "run"]) == 0
+    found = {row["name"]: row for row in json.loads(Path("run/result.json").read_text())["parameters"]}
+    assert set(found) == set(promised)
+    truth = json.loads(Path("s/truth.json").read_text())["parameters"]
+    for name in ("ZZ2", "MX2", "Fvm1", "Fcm1"):
+        assert found[name]["value"] == pytest.approx(truth[name], abs=6 * promised[name])
+    assert design("--after", "run", "--out", "next") == 0
+    after = json.loads(Path("next/result.json").read_text())
+    assert list(after["provenance"]["inputs"]) == ["run/result.json"]
+    for name, sigma in after["predicted_sigma"].items():
+        assert sigma <= found[name]["sigma"] * (1 + 1e-9), name
+
+
+def test_the_folder_holds_the_motion_its_exports_and_the_result(workplace, capsys):
+    assert design("--out", "deep/d") == 0
+    assert {path.name for path in Path("deep/d").iterdir()} == FILES
+    robot = load_robot("scara_2r")
+    motion = read_trajectory("deep/d/motion.toml", ["joint_1", "joint_2"])
+    assert motion.duration == 5.0
+    assert limit_violations(motion, robot) == ()
+    np.testing.assert_allclose(motion.at([0.0, 5.0]).qd, 0, atol=1e-12)
+    np.testing.assert_allclose(motion.at([0.0]).qdd, 0, atol=1e-10)
+    for percent in (10, 50, 100):
+        table = pl.read_csv(f"deep/d/motion_{percent:03d}.csv")
+        assert table["time"][-1] == pytest.approx(500 / percent)
+        fastest = np.abs(table.select("qd_joint_1", "qd_joint_2").to_numpy()).max()
+        assert fastest <= percent / 100 * motion.extrema().velocity.value.max() * (1 + 1e-12)
+    content = json.loads(Path("deep/d/result.json").read_text())
+    assert set(content["files"]) == FILES - {"result.json"}
+    assert content["command"] == "design"
+    assert content["provenance"]["settings"] == {
+        "robot": "scara_2r", "starts": 1, "duration": 5.0, "harmonics": 2,
+    }  # fmt: skip
+    assert all(finding["violation"] == 0 for finding in content["constraints"])
+    assert len(content["starts"]) == 1
+
+
+def test_json_is_one_object_on_stdout_and_nothing_else(workplace, capsys):
+    assert design("--json") == 0
+    captured = capsys.readouterr()
+    content = json.loads(captured.out)
+    assert content["schema"] == 1
+    assert content["criterion"] == "d"
+    assert content["criterion_value"] == content["log10_det_covariance"]
+    assert content["log10_det_covariance"] < content["random_baseline"]["log10_det_covariance"]
+    assert captured.err.strip() == ""
+    assert not list(workplace.iterdir())
+
+
+def test_one_thread_or_two_give_the_same_bytes(workplace):
+    results = set()
+    for threads in ("1", "2"):
+        assert design("--starts", "3", "--threads", threads, "--out", f"threads_{threads}") == 0
+        results.add(Path(f"threads_{threads}", "result.json").read_bytes())
+    assert len(results) == 1
+    assert design("--starts", "3", "--seed", "1", "--out", "seed_1") == 0
+    assert Path("seed_1/result.json").read_bytes() not in results
+
+
+INTERRUPT = """
+import os, signal, sys
+from steelyard.cli import design, main
+told = []
+def tell(bar, news):
+    told.append(news)
+    if len(told) == {after}:
+        os.kill(os.getpid(), signal.SIGINT)
+design._tell = tell
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="no process can interrupt itself by a signal there")
+@pytest.mark.parametrize("after", [1, 4, 12])
+def test_an_interrupt_leaves_a_whole_result_that_says_so_or_nothing(after, workplace):
+    words = command("--starts", "8", "--threads", "2", "--out", "d")
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPT.format(after=after), *words], capture_output=True, text=True, check=False
+    )
+    if done.returncode == 1:
+        assert not Path("d").exists()
+        assert done.stderr.strip().count("\n") == 0
+        assert after < 12, "a start was whole, and it was lost"
+    else:
+        assert done.returncode == 0, done.stderr
+        assert "interrupted" in done.stdout
+        assert {path.name for path in Path("d").iterdir()} == FILES
+        content = json.loads(Path("d/result.json").read_text())
+        assert content["interrupted"]
+        assert all(finding["violation"] == 0 for finding in content["constraints"])
+
+
+def test_every_format_is_written_at_every_pace(workplace, capsys):
+    assert design("--format", "npz,ros2", "--file-rate", "100", "--out", "d") == 0
+    names = {path.name for path in Path("d").iterdir()}
+    assert names == {
+        "motion.toml",
+        "result.json",
+        *(f"motion_{p}.{k}" for p in ("010", "050", "100") for k in ("npz", "yaml")),
+    }
+    with np.load("d/motion_100.npz") as arrays:
+        assert arrays["time"].shape == (501,)
+    assert design("--format", "none", "--out", "d") == 0
+    assert {path.name for path in Path("d").iterdir()} == {"motion.toml", "result.json"}, "files of another motion"
+
+
+def test_a_program_for_the_ur10e(workplace, capsys):
+    short = ["--starts", "1", "--duration", "8", "--harmonics", "2"]
+    assert main(["design", "ur10e", *short, "--format", "urscript", "--out", "d", "--json"]) in (0, 2)
+    assert "def steelyard_motion():" in Path("d/motion_010.script").read_text()
+
+
+def test_limits_of_a_file_are_kept_and_told(workplace, capsys):
+    Path("cell.toml").write_text(
+        "[joints]\nvelocity_scale = 0.5\nposition_margin = 0.5\n"
+        '[[space]]\nname = "wall [east]"\nlink = "link_2"\nkind = "half_space"\nnormal = [-1, 0, 0]\noffset = -0.4\n'
+    )
+    assert design("--limits", "cell.toml", "--out", "d") == 0
+    assert "clearance wall [east]" in capsys.readouterr().out
+    content = json.loads(Path("d/result.json").read_text())
+    found = {finding["name"]: finding for finding in content["constraints"]}
+    assert found["velocity of joint_1"]["limit"] == 3.0
+    assert found["upper of joint_2"]["limit"] == pytest.approx(np.deg2rad(150) - 0.5)
+    assert found["wall [east]"]["limit"] == 0
+    assert found["wall [east]"]["worst"] <= 0
+    assert list(content["provenance"]["inputs"]) == ["cell.toml"]
+    motion = read_trajectory("d/motion.toml", ["joint_1", "joint_2"])
+    assert (0.5 * np.cos(motion.sample(1000).q[0])).max() <= 0.4 + 1e-9
+
+
+def test_goals_are_told_with_what_was_reached(workplace, capsys):
+    goals = ["--goal", "condition=12", "--goal", "mean_torque of joint_2=18"]
+    assert design(*goals, "--json") == 0
+    content = json.loads(capsys.readouterr().out)
+    assert content["criterion"] == "goals"
+    assert [(goal["name"], goal["wanted"]) for goal in content["goals"]] == [
+        ("condition", 12.0), ("mean_torque of joint_2", 18.0),
+    ]  # fmt: skip
+    gamma = max((goal["reached"] - goal["wanted"]) / goal["wanted"] for goal in content["goals"])
+    assert content["criterion_value"] == pytest.approx(gamma)
+    assert content["goals"][0]["reached"] == pytest.approx(content["condition_number"]["raw"])
+
+
+def test_a_motion_starts_from_a_posture_and_returns_to_it(workplace, capsys):
+    assert design("--start", "-0.3,0.4", "--format", "ros2", "--out", "d") == 0
+    motion = read_trajectory("d/motion.toml", ["joint_1", "joint_2"])
+    for end in (0.0, motion.duration):
+        np.testing.assert_allclose(motion.at([end]).q[:, 0], [-0.3, 0.4], atol=1e-12)
+    assert limit_violations(motion, load_robot("scara_2r")) == ()
+
+
+def test_settings_come_from_the_file_and_flags_win(workplace, capsys):
+    Path("setup.toml").write_text(
+        '[design]\nmotion = "quintic"\nmoves = 4\nduration = 6\nstarts = 1\ncriterion = "a"\nnoise = [0.2, 0.02]\n'
+        "goals = {}\nformat = ['none']\n"
+    )
+    assert main(["design", "scara_2r", "--config", "setup.toml", "--criterion", "mean_sigma", "--out", "d"]) == 0
+    content = json.loads(Path("d/result.json").read_text())
+    assert (content["motion"], content["duration"], content["criterion"]) == ("quintic", 6.0, "mean_sigma")
+    known = [part for part in content["predicted_relative_sigma"].values() if part is not None]
+    assert 0.5 * np.mean(known) < content["criterion_value"] <= np.mean(known)  # what is zero counts as known there
+    assert not any("noise" in note for note in content["notes"])
+    assert list(content["provenance"]["inputs"]) == ["setup.toml"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--start", "9,0"], ["joint_1 at 9 is outside its limits"]),
+        (["--start", "0"], ["1 numbers", "2 finite"]),
+        (["--start", "a,b"], ["--start is 'a,b'", "numbers"]),
+        (["--start", "nan,0"], ["finite"]),
+        (["--duration", "0.1"], ["duration 0.1 s is too short", "longer duration, fewer harmonics"]),
+        (["--duration", "long"], ["--duration is 'long'"]),
+        (["--duration", "1,2,3"], ["smallest and the largest"]),
+        (["--duration", "nan"], ["duration nan"]),
+        (["--duration", "-1"], ["duration -1"]),
+        (["--harmonics", "0"], ["0 harmonics; at least 2"]),
+        (["--harmonics", "2.5"], ["harmonics is 2.5", "whole numbers"]),
+        (["--harmonics", "nan"], ["harmonics is nan"]),
+        (["--harmonics", "5,3"], ["smallest first"]),
+        (["--motion", "quintic", "--moves", "1"], ["at least 2"]),
+        (["--noise", "x"], ["--noise is 'x'"]),
+        (["--noise", "-1"], ["positive standard deviation"]),
+        (["--noise", "1,2,3"], ["noise has 3 numbers"]),
+        (["--rate", "0"], ["rate 0"]),
+        (["--position-noise", "-1"], ["position_noise is -1"]),
+        (["--position-noise", "1e-4", "--criterion", "condition"], ["choose d, a, e or condition_weighted"]),
+        (["--resonance", "0.2"], ["lowest resonance is 0.2 Hz"]),
+        (["--criterion", "worst_sigm"], ["unknown criterion 'worst_sigm'", "did you mean 'worst_sigma'"]),
+        (["--goal", "condtion=3"], ["'condtion'", "did you mean 'condition'"]),
+        (["--goal", "condition"], ["NAME=VALUE"]),
+        (["--goal", "condition=-3"], ["above 0"]),
+        (["--goal", "mean_torque of joint_9=3"], ["unknown goal", "mean_torque of joint_2"]),
+        (["--parameters", "XX9"], ["'XX9' is no base parameter"]),
+        (["--effects", "inertia,Fwm"], ["unknown effect 'Fwm'"]),
+        (["--format", "pdf"], ["format is 'pdf'", "csv, npz, ros2, urscript"]),
+        (["--format", "urscript"], ["6 joints", "choose another format"]),
+        (["--file-rate", "1e9"], ["rate [Hz] is 1e+09"]),
+        (["--carries", "brick"], ["carries 'brick'", "--payload is none"]),
+        (["--payload", "paired", "--carries", "brick"], ["knows no payload 'brick'"]),
+        (["--starts", "0"], ["starts is 0"]),
+        (["--seed", "-1"], ["seed is -1"]),
+        (["--threads", "0"], ["threads is 0"]),
+        (["--limits", "nowhere.toml"], ["nowhere.toml"]),
+        (["--limits", "swapped.toml"], ["swapped.toml", "may move from 1 to -1"]),
+        (["--limits", "around.toml"], ["rule 'ball - link_2' cannot be kept"]),
+        (["--after", "nowhere"], ["no run in 'nowhere'"]),
+        (["--config", "words.toml"], ["start is ['a', 0]"]),
+        (["--config", "typo.toml"], ["unknown key 'harmonic'", "did you mean 'harmonics'"]),
+    ],
+)  # fmt: skip
+def test_bad_input_is_one_line_before_any_search_and_leaves_nothing(arguments, words, workplace, capsys, monkeypatch):
+    Path("swapped.toml").write_text("[joints]\nposition = [[1, -1], [0, 1]]\n")
+    Path("around.toml").write_text(BALL_AROUND_THE_BASE)
+    Path("words.toml").write_text('[design]\nstart = ["a", 0]\n')
+    Path("typo.toml").write_text("[design]\nharmonic = 3\n")
+    monkeypatch.setattr("steelyard.design.design.search", None)
+    assert design(*arguments, "--out", "d") == 1
+    captured = capsys.readouterr()
+    assert captured.err.count("\n") == 1
+    for word in words:
+        assert word in captured.err
+    assert not Path("d").exists()
+
+
+def test_an_arm_without_limits_or_values_is_told_what_is_missing(workplace, capsys):
+    Path("bare.toml").write_text(BARE_ARM)
+    assert design("--out", "d", robot="kuka_kr270") == 1
+    assert "no velocity limit is known for any joint; write velocity" in capsys.readouterr().err
+    assert design("--criterion", "worst_sigma", "--out", "d", robot="bare.toml") == 1
+    error = capsys.readouterr().err
+    assert "criterion 'worst_sigma' compares sigmas with the parameters' sizes, and none are known" in error
+    assert error.count("\n") == 1
+    assert not Path("d").exists()
+    assert design(robot="bare.toml") == 0
+    assert "their sizes are not" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("out", ["file", "file/below"])
+def test_a_folder_that_is_a_file_is_refused_before_any_search(out, workplace, capsys, monkeypatch):
+    Path("file").write_text("mine")
+    monkeypatch.setattr("steelyard.design.design.search", None)
+    assert design("--out", out) == 1
+    assert "'file' is a file" in capsys.readouterr().err
+    assert Path("file").read_text() == "mine"
+
+
+def test_what_cannot_be_kept_is_named_with_how_far_off_it_is(workplace, capsys):
+    Path("weak.toml").write_text("[joints]\ntorque = [0.2, 0.05]\n")
+    assert design("--limits", "weak.toml", "--out", "d") == 1
+    error = capsys.readouterr().err.strip()
+    assert error.startswith("steelyard: no motion was found that keeps 'torque of joint_")
+    assert "off by" in error
+    assert error.count("\n") == 0
+    assert not Path("d").exists()
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+def test_the_screen_fits_keeps_brackets_and_has_units(columns, workplace):
+    Path("near_zero.toml").write_text("[joints]\nlower = [0.0, 0.5]\nupper = [1.0, 2.0]\nacceleration = inf\n")
+    robot = load_robot("scara_2r")
+    settings = DesignSettings(duration=5.0, harmonics=2, starts=1)
+    found = design_experiment(robot, settings, limits=design_limits(robot, Path("near_zero.toml")))
+    console = Console(width=columns, record=True, file=open(os.devnull, "w"), highlight=False)  # noqa: SIM115
+    print_design(found, Path("[here]"), ["motion.toml", "motion_010.csv"], console)
+    console.file.close()
+    text = console.export_text()
+    assert max(len(line.rstrip()) for line in text.splitlines()) <= columns
+    assert "saved in [here]: motion.toml" in text
+    rows = {line.split("  ")[0].strip(): line.split() for line in text.splitlines() if " of joint_" in line}
+    used = {name: float(cells[cells.index("%") - 1]) for name, cells in rows.items()}
+    assert used["lower of joint_1"] > 50
+    assert all(part <= 100 for part in used.values())
+    assert ">= 0.5" in text
+    assert "rad/s^2" in text
+    assert "N m" in text
