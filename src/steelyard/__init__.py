@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 from .errors import SteelyardError as SteelyardError
 
 if TYPE_CHECKING:
+    from .design import DesignSettings as DesignSettings
+    from .design import design_experiment as design_experiment
     from .identify import Settings as Settings
     from .identify import identify_arm as identify_arm
     from .identify import identify_payload as identify_payload
@@ -43,6 +45,7 @@ __version__ = "0.1.0"
 _ROOM_OF = {
     **dict.fromkeys(("Settings", "identify_arm", "identify_payload"), "identify"),
     **dict.fromkeys(("Preparation",), "observe"),
+    **dict.fromkeys(("DesignSettings", "design_experiment"), "design"),
     **dict.fromkeys(("compile_batch", "compile_loop"), "kernel"),
     **dict.fromkeys(
         ("base_parameters", "build_model", "data_rank", "identifiability", "random_motion", "summarise_model"), "model"

@@ -148,7 +148,9 @@ def design(
     ] = None,
     goal: Annotated[
         tuple[str, ...],
-        Parameter(negative="", help="Goal to attain with others: --goal condition=35; may be repeated."),
+        Parameter(
+            negative="", show_default=False, help="Goal to attain with others: --goal condition=35; may be repeated."
+        ),
     ] = (),
     motion: Annotated[
         Literal["fourier", "quintic", "trapezoidal"] | None, Parameter(help="Kind of motion; default: fourier.")
@@ -179,7 +181,7 @@ def design(
         Path | None, Parameter(help="Run folder of earlier recordings: what should be recorded next?")
     ] = None,
     carries: Annotated[str | None, Parameter(help="Name of the payload carried, of those the robot knows.")] = None,
-    starts: Annotated[int | None, Parameter(help="Random motions to start from; default: 6.")] = None,
+    starts: Annotated[int | None, Parameter(help="Random motions to start from; default: 8.")] = None,
     seed: Annotated[int | None, Parameter(help="Of the random motions; default: 0.")] = None,
     threads: Annotated[int | None, Parameter(help="Threads; the result is the same. Default: all cores.")] = None,
     format: Annotated[

@@ -37,7 +37,8 @@ class ProgressBar:
             from rich.console import Console
             from rich.progress import Progress
 
-            self._bar = Progress(console=Console(stderr=True), transient=True)
+            console = Console(stderr=True)
+            self._bar = Progress(console=console, transient=True, disable=not console.is_terminal)
             self._bar.start()
             self._bar.add_task(self._label, total=total)
         if self._bar is not None:

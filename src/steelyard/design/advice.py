@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..motion import Trajectory, at_speed
+from ..motion import MotionLimits, Trajectory, at_speed
 from .figures import Figures, Forecast
 
 WEAK = 0.2
@@ -14,6 +14,9 @@ WEAK = 0.2
 
 MOST_REPEATS = 25
 """A recording that would have to be longer than so many times is not worth while."""
+
+FASTER_BY = 1.05
+"""Limits that let a motion run by less than this faster count as reached."""
 
 SLOWER = 0.8
 """The same motion at this pace stands for the slower one, and the ratio of sigmas for what speed is worth."""
@@ -31,6 +34,8 @@ class Weak:
         faster: Factor on sigma if the motion ran 1.25 times as fast, told from the same motion slowed down.
         others: Factor on sigma if all other parameters were known: near 1 it is not seen, far below it is mistaken
             for others.
+        pace_left: How many times faster limits of speed and acceleration would let the motion run.
+        payload: How the payload is recorded: ``none``, ``loaded`` or ``paired``.
     """
 
     name: str
@@ -39,22 +44,34 @@ class Weak:
     longer: float
     faster: float
     others: float
+    pace_left: float
+    payload: str
 
     @property
     def remedy(self) -> str:
         """What would help most, in words."""
+        if self.others < 0.3 and self.payload == "loaded":
+            return "it is mistaken for other parameters: record without the payload too (payload paired)"
         if self.others < 0.3:
             return "it is mistaken for other parameters: more harmonics, or other postures"
-        if self.faster < self.longer:
+        if self.faster < self.longer and self.pace_left > FASTER_BY:
             return f"move faster: 1.25 times the speed makes its sigma {self.faster:.2g} times as large"
+        if self.faster < self.longer:
+            return (
+                f"faster motion would help most (1.25 times the speed: {self.faster:.2g} times its sigma), but limits "
+                "of speed are reached: raise them if the arm allows"
+            )
         repeats = (self.relative / WEAK) ** 2
         if repeats > MOST_REPEATS:
             return "it is too small beside the noise to be worth finding; finer torques would help, no motion does"
         return f"record longer: about {np.ceil(repeats):.0f} times as long would do"
 
 
-def weak_parameters(trajectory: Trajectory, forecast: Forecast, figures: Figures) -> tuple[Weak, ...]:
+def weak_parameters(
+    trajectory: Trajectory, forecast: Forecast, figures: Figures, limits: MotionLimits
+) -> tuple[Weak, ...]:
     """Return the parameters whose predicted relative sigma exceeds 20 %, the weakest first."""
+    pace_left, payload = _pace_left(trajectory, limits), forecast.unknowns.model.payload
     plain, weighted = forecast.matrices(trajectory)
     earlier = forecast.unknowns.earlier
     twice = forecast.of_matrices(plain, 2 * weighted).sigma / figures.sigma
@@ -65,6 +82,15 @@ def weak_parameters(trajectory: Trajectory, forecast: Forecast, figures: Figures
         Weak(
             figures.names[k], float(figures.sigma[k]), float(figures.relative_sigma[k]), float(twice[k]),
             float(figures.sigma[k] / slowed.sigma[k]), float(alone[k] / figures.sigma[k]),
+            pace_left, payload,
         )
         for k in order if figures.relative_sigma[k] > WEAK
     )  # fmt: skip
+
+
+def _pace_left(trajectory: Trajectory, limits: MotionLimits) -> float:
+    """Return how many times faster the motion could run before a joint's speed or acceleration is at its limit."""
+    extrema = trajectory.in_order(limits.joints).extrema()
+    velocity = limits.velocity / np.maximum(extrema.velocity.value, 1e-12)
+    acceleration = np.sqrt(limits.acceleration / np.maximum(extrema.acceleration.value, 1e-12))
+    return float(min(velocity.min(), acceleration.min()))

@@ -24,6 +24,8 @@ from .space.rules import SpaceRule
 CLEARANCE_SCALE = 0.1
 """Clearance [m] that weighs as much as the whole of a joint's limit."""
 
+SPACE_FINER = 4
+
 Samples = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 """Positions, velocities, accelerations and jerks on the grid, each (n, N)."""
 
@@ -37,6 +39,11 @@ class Block(ABC):
     """
 
     names: tuple[str, ...]
+
+    @property
+    def finer(self) -> int:
+        """How many times finer than that of the criterion its grid is."""
+        return 1
 
     @property
     @abstractmethod
@@ -135,6 +142,11 @@ class SpaceBlock(Block):
     points: tuple[tuple[int, list[int], SpaceRule], ...]
     pairs: np.ndarray
     batch: PairBatch
+
+    @property
+    def finer(self) -> int:
+        """An arm may jump over an obstacle between instants that are near enough for anything else."""
+        return SPACE_FINER
 
     @property
     def units(self) -> np.ndarray:

@@ -200,11 +200,13 @@ def inverse_and_log_det(matrix: np.ndarray) -> tuple[np.ndarray, float]:
     scale = np.where(scale > 0, scale, 1.0)
     shrink = 1.0 / (scale[:, None] * scale)
     # Column by column, as LAPACK wants it; the matrix is symmetric.
-    factor, info = linalg.lapack.dpotrf((matrix * shrink).T, lower=0, clean=1, overwrite_a=1)
+    scaled = (matrix * shrink).T
+    factorise, invert = linalg.get_lapack_funcs(("potrf", "potri"), (scaled,))
+    factor, info = factorise(scaled, lower=0, clean=1, overwrite_a=1)
     diagonal = factor.diagonal()
     if info == 0 and diagonal.min() > np.sqrt(FLOOR):
         log_det = 2 * np.log(diagonal).sum()
-        upper, _ = linalg.lapack.dpotri(factor, lower=0, overwrite_c=1)
+        upper, _ = invert(factor, lower=0, overwrite_c=1)
         inverse = upper + upper.T
         np.fill_diagonal(inverse, upper.diagonal())
     else:

@@ -14,7 +14,8 @@ from scipy.optimize import minimize
 
 from .problem import Multipliers, Problem
 
-FIRST_PENALTY, LARGEST_PENALTY, GROWTH = 10.0, 100.0, 3.0
+FIRST_PENALTY, LARGEST_PENALTY, GROWTH = 0.1, 100.0, 3.0
+REPAIR_PENALTY = 100.0
 CAREFUL_PENALTY = 300.0
 """With this a motion that keeps the constraints goes on keeping them."""
 
@@ -57,7 +58,7 @@ def state_of(problem: Problem, z: np.ndarray, margins: Sequence[np.ndarray] | No
 
 def repaired(problem: Problem, state: State, steps: int, stop: Stop) -> State:
     """Return a motion that keeps the constraints on the grid, or comes as close as it can: they alone count."""
-    strict = replace(state.multipliers, penalty=10 * FIRST_PENALTY)
+    strict = replace(state.multipliers, penalty=REPAIR_PENALTY)
     z = _descended(problem, state.z, strict, 1.0, 0.0, steps, stop)
     return state_of(problem, z, state.multipliers.margins)
 

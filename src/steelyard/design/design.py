@@ -43,7 +43,7 @@ class Design:
         value: Its value at the recording's samples; gamma for goals.
         goals: Each goal's name, what was wanted and what was reached.
         figures: What the experiment will give.
-        baseline: The same of random motions; None if none could be made.
+        baseline: The same of random motions; None if none could be made, or after an interrupt.
         certificate: The proof that limits are kept at every instant.
         certifier: What gave it, for other paces of the same motion.
         weak: Parameters that stay weak, and what would help.
@@ -120,11 +120,15 @@ def design_motion(
     said = [*limits.notes, *notes, *ready.notes]
     if posture is not None:
         trajectory, certificate = approached(core, posture, certifier, certificate, said)
+    baseline, is_interrupted = None, found.is_interrupted
+    try:
+        baseline = None if is_interrupted else random_baseline(problem, certifier, forecast, settings.seed)
+    except KeyboardInterrupt:
+        is_interrupted = True
     return Design(
         model, settings, limits, trajectory, "goals" if settings.goals else settings.criterion, objective.exact(view),
-        _attained(objective, view), figures, random_baseline(problem, certifier, forecast, settings.seed),
-        certificate, certifier, weak_parameters(core, forecast, figures), found.starts,
-        found.is_interrupted, tuple(said),
+        _attained(objective, view), figures, baseline, certificate, certifier,
+        weak_parameters(core, forecast, figures, limits.motion), found.starts, is_interrupted, tuple(said),
     )  # fmt: skip
 
 

@@ -92,20 +92,25 @@ class Problem:
 
     def samples(self, z: np.ndarray) -> Samples:
         """Return the motion on the grid."""
+        return self.finer_samples(z, 1)
+
+    def finer_samples(self, z: np.ndarray, finer: int) -> Samples:
+        """Return the motion on a grid of so many times more instants."""
         coefficients, stretch = self.coefficients(z)
-        q, qd, qdd, qddd = (coefficients @ basis / stretch**order for order, basis in enumerate(self._basis))
+        bases = self._bases[finer]
+        q, qd, qdd, qddd = (coefficients @ basis / stretch**order for order, basis in enumerate(bases))
         return q, qd, qdd, qddd
 
     def no_multipliers(self, penalty: float, margins: Sequence[np.ndarray] | None = None) -> Multipliers:
         """Return multipliers of zero."""
-        zeros = tuple(np.zeros((len(block.names), self.grid)) for block in self.blocks)
+        zeros = tuple(np.zeros((len(block.names), block.finer * self.grid)) for block in self.blocks)
         none = tuple(np.zeros(len(block.names)) for block in self.blocks)
         return Multipliers(zeros, penalty, none if margins is None else tuple(margins))
 
     def constraints(self, z: np.ndarray) -> list[np.ndarray]:
-        """Return the values of all constraints on the grid, block by block (k, N)."""
-        samples = self.samples(z)
-        return [block.values(samples) for block in self.blocks]
+        """Return the values of all constraints, block by block (k, N), each on the grid of its block."""
+        samples = {finer: self.finer_samples(z, finer) for finer in self._bases}
+        return [block.values(samples[block.finer]) for block in self.blocks]
 
     def exact(self, z: np.ndarray) -> float:
         """Return the objective as it is told, on the grid."""
@@ -119,34 +124,44 @@ class Problem:
         ``weight * f + sum (max(0, lambda + rho (c + margin))^2 - lambda^2) / (2 rho)``.
         """
         view = GridView(self, z)
-        back = [np.zeros_like(view.samples[0]) for _ in range(4)]
+        samples = {finer: view.samples if finer == 1 else self.finer_samples(z, finer) for finer in self._bases}
+        back = {finer: [np.zeros_like(rows[0]) for _ in range(4)] for finer, rows in samples.items()}
         value = by_stretch = 0.0
         if weight:
-            value, by_stretch = view.objective(sharpness, weight, back)
+            value, by_stretch = view.objective(sharpness, weight, back[1])
         for block, given, margin in zip(self.blocks, multipliers.values, multipliers.margins, strict=True):
-            pushed = given + multipliers.penalty * (block.values(view.samples) + margin[:, None])
+            pushed = given + multipliers.penalty * (block.values(samples[block.finer]) + margin[:, None])
             active = np.maximum(pushed, 0.0)
             value += float((active**2 - given**2).sum()) / (2 * multipliers.penalty)
             if active.any():
-                for order, gradient in block.pull_back(view.samples, active).items():
-                    back[order] += gradient
-        return value, self._gradient(view, back, by_stretch)
+                for order, gradient in block.pull_back(samples[block.finer], active).items():
+                    back[block.finer][order] += gradient
+        gradient = np.zeros(self.variables)
+        for finer, rows in samples.items():
+            gradient += self._gradient(rows, back[finer], finer, view.stretch)
+        if self.is_stretchable:
+            gradient[-1] += by_stretch
+        return value, gradient
 
-    def _gradient(self, view: GridView, back: list[np.ndarray], by_stretch: float) -> np.ndarray:
-        """Return the gradient by z from that by positions, velocities, accelerations and jerks on the grid."""
+    def _gradient(self, samples: Samples, back: Sequence[np.ndarray], finer: int, stretch: float) -> np.ndarray:
+        """Return the gradient by z from that by positions, velocities, accelerations and jerks on a grid."""
         total = sum(
-            gradient @ basis.T / view.stretch**order
-            for order, (gradient, basis) in enumerate(zip(back, self._basis, strict=True))
+            gradient @ basis.T / stretch**order
+            for order, (gradient, basis) in enumerate(zip(back, self._bases[finer], strict=True))
         )
         gradient = np.einsum("jkl,jk->jl", self._shapes, total).ravel()
         if not self.is_stretchable:
             return gradient
-        slower = -sum(order * float((back[order] * view.samples[order]).sum()) for order in range(1, 4))
-        return np.append(gradient, by_stretch + slower)
+        slower = -sum(order * float((back[order] * samples[order]).sum()) for order in range(1, 4))
+        return np.append(gradient, slower)
 
     @cached_property
-    def _basis(self) -> np.ndarray:
-        return self.family.basis(self.family.grid(self.grid))
+    def _bases(self) -> dict[int, np.ndarray]:
+        """B on the grid, and on the finer grids that blocks ask for."""
+        return {
+            finer: self.family.basis(self.family.grid(finer * self.grid))
+            for finer in sorted({1, *(block.finer for block in self.blocks)})
+        }
 
     @cached_property
     def _still(self) -> np.ndarray:
@@ -161,7 +176,7 @@ class Problem:
             sizes += [getattr(self.limits, what)[row] for what in ("velocity", "acceleration", "jerk")]
             used = sum(
                 basis @ basis.T / (self.grid * size**2)
-                for basis, size in zip(self._basis, sizes, strict=True)
+                for basis, size in zip(self._bases[1], sizes, strict=True)
                 if np.isfinite(size)
             )
             shapes.append(np.linalg.inv(np.linalg.cholesky(used)).T)

@@ -1,18 +1,19 @@
 """The search for the best motion: several starts, the best of them polished, and the best of those proven.
 
 Each start is a random motion, repaired until it keeps the constraints and then improved on a coarse grid of instants.
-After half of the rounds the better half go on; the best of those go on on a fine grid, and are settled so that every
-limit is kept at every instant. Starts are independent and their choice depends on their results alone: a seed gives the
-same answer on any number of cores.
+The best of them go on on a fine grid, and are settled so that every limit is kept at every instant. Starts are
+independent and their choice depends on their results alone: a seed gives the same answer on any number of cores.
 """
 
 from __future__ import annotations
 
+import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from types import FrameType
 
 import numpy as np
 
@@ -24,14 +25,14 @@ from .problem import Multipliers, Problem
 from .settling import Settled, settled, shrunk
 
 REPAIR_STEPS, STEPS, POLISHING_STEPS = 200, 120, 150
-EARLY, LATE = ANNEALING[:4], ANNEALING[4:]
-"""Sharpness of the rounds that every start goes through, and of those for the better half."""
-
 FINER = 2
 """How many times finer the grid becomes for the last rounds."""
 
 KEPT = 0.01
 """A start that violates a constraint by more than this part of its limit is behind all that do not."""
+
+LARGE, SMALL = (1.0, 0.5), (0.3, 0.1)
+"""Size and spread of random motions to start from."""
 
 DRAWS, SMALLER = 8, 0.7
 """Random motions tried, each so much smaller than the one before, until one can be repaired."""
@@ -98,8 +99,8 @@ class Found:
 class _Ledger:
     """Keeps the best motion so far and tells it; shared by the threads."""
 
-    def __init__(self, total: int, tell: Tell) -> None:
-        self._lock, self._tell, self._total = threading.Lock(), tell, total
+    def __init__(self, total: int, tell: Tell, stop: threading.Event) -> None:
+        self._lock, self._tell, self._total, self._stop = threading.Lock(), tell, total, stop
         self._done, self._value, self._violation = 0, None, 0.0
 
     def round_done(self, state: State | None = None, rounds: int = 1) -> None:
@@ -107,18 +108,32 @@ class _Ledger:
             self._done += rounds
             if state is not None and state.violation <= KEPT and (self._value is None or state.value < self._value):
                 self._value, self._violation = state.value, max(state.violation, 0.0)
-            self._tell(News(min(self._done, self._total), self._total, self._value, self._violation))
+            try:
+                self._tell(News(min(self._done, self._total), self._total, self._value, self._violation))
+            except KeyboardInterrupt:  # who is told may end the search, too
+                self._stop.set()
 
 
 @contextmanager
 def interruptible(stop: threading.Event) -> Iterator[None]:
-    """Let an interrupt end the search with what it has; a second one ends the program."""
+    """Let an interrupt end the search with what it has; a second one ends the program.
+
+    An exception could be raised at any place, and what was found be lost: a handler only says that it shall end.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def heed(number: int, frame: FrameType | None) -> None:
+        if stop.is_set():
+            raise KeyboardInterrupt
+        stop.set()
+
+    before = signal.signal(signal.SIGINT, heed)
     try:
         yield
-    except KeyboardInterrupt:
-        if stop.is_set():
-            raise
-        stop.set()
+    finally:
+        signal.signal(signal.SIGINT, before or signal.SIG_DFL)
 
 
 def search(
@@ -139,23 +154,33 @@ def search(
     """
     if starts < 1:
         raise DesignError(f"{starts} starts; at least 1 is needed")
-    better, finalists = max(1, -(-starts // 2)), max(1, -(-starts // 4))
-    rounds = starts * (len(EARLY) + 1) + better * len(LATE) + finalists * (len(POLISHING) + 2)
-    ledger, stop = _Ledger(rounds, tell), threading.Event()
+    rounds = starts * (len(ANNEALING) + 1) + _finalists(starts) * (len(POLISHING) + 2)
+    stop = threading.Event()
+    ledger = _Ledger(rounds, tell, stop)
+    with interruptible(stop):
+        return _found(problem, certifier, starts, seed, threads, ledger, stop)
+
+
+def _finalists(starts: int) -> int:
+    """Return how many starts go on on the fine grid."""
+    return max(1, -(-starts // 3))
+
+
+def _found(
+    problem: Problem, certifier: Certifier, starts: int, seed: int, threads: int, ledger: _Ledger, stop: threading.Event
+) -> Found:
     first = _all(
-        lambda number: _started(problem, np.random.default_rng([seed, number]), ledger, stop.is_set),
-        range(starts), threads, stop,
-    )  # fmt: skip
-    first |= _all(
-        lambda number: _improved(problem, first[number], LATE, STEPS, ledger, stop.is_set),
-        _by_merit(first)[:better], threads, stop,
+        lambda number: _started(problem, np.random.default_rng([seed, number]), number, ledger, stop.is_set),
+        range(starts), threads,
     )  # fmt: skip
     fine = replace(problem, grid=FINER * problem.grid)
     proven = _all(
         lambda number: _finished(problem, fine, certifier, first[number], ledger, stop.is_set),
-        _by_merit(first)[:finalists], threads, stop,
+        _by_merit(first)[: _finalists(starts)], threads,
     )  # fmt: skip
     final = {number: found for number, found in proven.items() if found is not None}
+    if not final and stop.is_set():
+        raise DesignError("interrupted before a motion was proven to keep the limits: there is nothing to keep yet")
     if not final:
         final = _rescued(fine, problem, certifier, first)
     told = tuple(
@@ -165,46 +190,46 @@ def search(
     return Found(fine, min(final.values(), key=lambda found: found.value), told, stop.is_set())
 
 
-def _all(work: Callable[[int], object], numbers: Sequence[int], threads: int, stop: threading.Event) -> dict:
-    """Return the results by number; after an interrupt those that are there."""
+def _all(work: Callable[[int], object], numbers: Sequence[int], threads: int) -> dict:
+    """Return the results by number."""
     with ThreadPoolExecutor(threads, "steelyard-design") as pool:
         futures = {pool.submit(work, number): number for number in numbers}
-        for _ in range(2):
-            with interruptible(stop):
-                for future in as_completed(futures):
-                    future.result()
-                break
         return {number: future.result() for future, number in futures.items()}
 
 
-def random_start(problem: Problem, rng: np.random.Generator, size: float = 1.0) -> np.ndarray:
-    """Return the variables of a random motion: a random centre, and a third of the range about it, or less."""
+def random_start(problem: Problem, rng: np.random.Generator, size: float = 1.0, spread: float = 0.5) -> np.ndarray:
+    """Return the variables of a random motion, about a third of the range large times ``size``.
+
+    Its centre lies within ``spread`` of half the range from the middle.
+    """
     lower, upper = problem.limits.lower, problem.limits.upper
     half = (upper - lower) / 2
-    centre = (lower + upper) / 2 + half * rng.uniform(-0.5, 0.5, len(half))
+    centre = (lower + upper) / 2 + half * rng.uniform(-spread, spread, len(half))
     return problem.variables_of(problem.family.random(centre, 0.3 * size * half, rng))
 
 
-def _started(problem: Problem, rng: np.random.Generator, ledger: _Ledger, stop: Stop) -> State:
-    """Return a random motion after the rounds that every start goes through.
+def _started(problem: Problem, rng: np.random.Generator, number: int, ledger: _Ledger, stop: Stop) -> State:
+    """Return a random motion after its rounds: large ones anywhere and small ones in the middle take turns.
 
     With a small penalty a motion may slip through an obstacle and be caught on the other side: then it goes back to
     where it started, and the way is gone again with a penalty that keeps it from leaving what is allowed.
     """
-    ready = drawn_motion(problem, rng, stop)
+    ready = drawn_motion(problem, rng, stop, *(LARGE, SMALL)[number % 2])
     ledger.round_done()
-    state = _improved(problem, ready, EARLY, STEPS, ledger, stop)
+    state = _improved(problem, ready, ANNEALING, STEPS, ledger, stop)
     if state.violation <= KEPT or ready.violation > KEPT:
         return state
     careful = replace(ready, multipliers=replace(ready.multipliers, penalty=CAREFUL_PENALTY))
-    return descended(problem, careful, EARLY, STEPS, stop)
+    return descended(problem, careful, ANNEALING, STEPS, stop)
 
 
-def drawn_motion(problem: Problem, rng: np.random.Generator, stop: Stop) -> State:
+def drawn_motion(
+    problem: Problem, rng: np.random.Generator, stop: Stop, size: float = 1.0, spread: float = 0.5
+) -> State:
     """Return a random motion that keeps the constraints on the grid, or the one of several that comes closest."""
     drawn: list[State] = []
     for draw in range(DRAWS):
-        rest = random_start(problem, rng, SMALLER**draw)
+        rest = random_start(problem, rng, size * SMALLER**draw, spread)
         drawn.append(repaired(problem, state_of(problem, rest), REPAIR_STEPS, stop))
         if drawn[-1].violation <= KEPT or stop():
             break

@@ -57,7 +57,7 @@ class DesignSettings:
     rate: float = 100.0
     position_noise: float = 0.0
     resonance: float | None = None
-    starts: int = 6
+    starts: int = 8
     seed: int = 0
     threads: int = 1
     sigmas: float = 2.0
@@ -75,7 +75,7 @@ class DesignSettings:
             )
         if isinstance(self.harmonics, tuple) and not self.harmonics[0] <= self.harmonics[1]:
             raise DesignError(f"harmonics {self.harmonics}: give the smallest first")
-        for what, least in (("periods", 1), ("starts", 1), ("threads", 1)):
+        for what, least in (("periods", 1), ("starts", 1), ("threads", 1), ("seed", 0)):
             if getattr(self, what) < least:
                 raise DesignError(f"{what} is {getattr(self, what)}; allowed is {least} or more")
         for what in ("position_noise", "sigmas"):

@@ -25,10 +25,15 @@ MODELS = {"A": "motor", "B": "joint", "C": "both", "D": "difference"}
 STIFFNESS = (10_000.0,) * 5 + (7_500.0,) * 2
 """Of the joints [N m/rad] (P5, appendix 2)."""
 
+NOISE_BAND = 50.0
+MOTOR_NOISE = (18.6, 30.2, 13.9, 16.2, 9.28, 6.96, 6.96)
+JOINT_NOISE = (5.7, 11.4, 4.56, 5.7, 1.71, 1.71, 0.684)
+"""Standard deviations of the torques' noise [N m], white up to the band [Hz]."""
+
 EXPERIMENT = Experiment(
     encoder_quantum=1e-5,
-    motor_noise=Noise("band_limited", (18.6, 30.2, 13.9, 16.2, 9.28, 6.96, 6.96), 50.0),
-    joint_noise=Noise("band_limited", (5.7, 11.4, 4.56, 5.7, 1.71, 1.71, 0.684), 50.0),
+    motor_noise=Noise("band_limited", MOTOR_NOISE, NOISE_BAND),
+    joint_noise=Noise("band_limited", JOINT_NOISE, NOISE_BAND),
     saturate=False,
 )
 # Runs of one seed must not share their noise.

@@ -47,7 +47,7 @@ class PaperResult:
     """A paper reproduced.
 
     Attributes:
-        paper: ``P1``, ``P2`` or ``P5``.
+        paper: ``P1``, ``P2``, ``P4`` or ``P5``.
         title: Authors, year and subject.
         claims: Its claims, with ours beside them.
         tables: Its tables, with ours beside them.

@@ -35,12 +35,15 @@ NAMES = {
 TRUE = {"ZZR1": 3.42, "Fv1": 0.07, "Fs1": 0.58, "ZZ2": 0.064, "LMX2": 0.131, "LMY2": 0.0, "Fv2": 0.015, "Fs2": 0.156}
 """P1's a-priori values: the truth of the simulation, and the prior of cond(U)."""
 
+SIGN_WIDTH = 1e-3
+"""Coulomb friction of the simulated arm is Fs tanh(v / this) [rad/s]."""
+
 EXPERIMENT = Experiment(
     control="pd",
     kp=(400, 12),
     kd=(70, 1.6),
     plant_rate=10_000,
-    sign_width=1e-3,
+    sign_width=SIGN_WIDTH,
     record_rate=RATE,
     encoder_quantum=2 * np.pi / 10_000,
     disturbance=Noise("band_limited", (2.0, 0.10), 20.0),

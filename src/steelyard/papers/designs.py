@@ -1,0 +1,107 @@
+"""Motions designed for the papers: one search after another, each proven, told and interruptible."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ..design import Certificate, DesignSettings, Figures, News, Start
+from ..design.assembly import Assembled
+from ..design.design import RecordedView
+from ..design.problem import Problem
+from ..design.search import search
+from ..motion import Trajectory
+from ..progress import Progress, silent
+from .result import Entry
+
+
+@dataclass(frozen=True, eq=False)
+class Designed:
+    """The best motion of a search, with its proof.
+
+    Attributes:
+        trajectory: The motion.
+        figures: What it gives at the recording's own samples.
+        value: The objective there.
+        mean_torques: Mean absolute torques (n,) of the run with payload, or of the only run; NaN if unknown [N m].
+        certificate: The proof that every limit is kept at every instant.
+        starts: What became of each start.
+    """
+
+    trajectory: Trajectory
+    figures: Figures
+    value: float
+    mean_torques: np.ndarray
+    certificate: Certificate
+    starts: tuple[Start, ...]
+
+    @property
+    def spread(self) -> str:
+        """Objectives of the starts after the coarse rounds, smallest to largest."""
+        values = sorted(start.value for start in self.starts)
+        return f"{values[0]:.4g} to {values[-1]:.4g}" if len(values) > 1 else f"{values[0]:.4g}"
+
+
+def designed(
+    ready: Assembled, settings: DesignSettings, progress: Progress = silent, problem: Problem | None = None
+) -> Designed:
+    """Search for the best motion of a problem.
+
+    Args:
+        ready: The problem, and what proves and judges it.
+        settings: Starts, seed and threads of the search.
+        progress: Told how far it is.
+        problem: The problem, where it differs from that of ``ready``.
+
+    Raises:
+        DesignError: If no motion keeps the limits.
+        KeyboardInterrupt: If the search was interrupted: a paper is reproduced as a whole or not at all.
+    """
+
+    def tell(news: News) -> None:
+        progress(news.done, news.total)
+
+    found = search(
+        problem or ready.problem, ready.certifier, starts=settings.starts, seed=settings.seed,
+        threads=settings.threads, tell=tell,
+    )  # fmt: skip
+    if found.is_interrupted:
+        raise KeyboardInterrupt
+    trajectory = found.problem.trajectory(found.best.z)
+    forecast = ready.forecast()
+    torques = found.problem.torques
+    view = RecordedView(forecast, trajectory, torques)
+    means = np.full(len(trajectory.joints), np.nan) if torques is None else np.abs(view.torques()).mean(axis=1)
+    return Designed(
+        trajectory, forecast(trajectory), found.problem.objective.exact(view), means, found.best.certificate,
+        found.starts,
+    )  # fmt: skip
+
+
+def part_of(progress: Progress, number: int, count: int) -> Progress:
+    """Return where the work of that number, of so many alike, tells how far it is."""
+    return lambda done, total: progress(number + done / total, count)
+
+
+def limits_kept(motions: Mapping[str, Designed]) -> str:
+    """Return of how many motions all limits are proven at every instant."""
+    return f"{sum(each.certificate.holds for each in motions.values())} of {len(motions)}"
+
+
+def with_starts(settings: DesignSettings, starts: int, threads: int) -> DesignSettings:
+    """Return settings with another effort."""
+    return replace(settings, starts=starts, threads=threads)
+
+
+def constraint_rows(motions: Mapping[str, Designed]) -> list[list[Entry]]:
+    """Return each motion's constraints that are nearest to their limits, over continuous time."""
+    rows: list[list[Entry]] = []
+    for name, each in motions.items():
+        for finding in sorted(each.certificate.findings, key=lambda found: abs(found.limit - found.worst))[:4]:
+            rows.append([name, finding.name, finding.worst, finding.limit, finding.instant, finding.violation])
+    return rows
+
+
+CONSTRAINT_COLUMNS = ("motion", "constraint", "worst over continuous time", "limit", "instant s", "violation")
