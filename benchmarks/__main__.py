@@ -6,9 +6,9 @@ import importlib
 import os
 import sys
 
-NAMES = ("regressor", "compile_time", "scaling", "simulation", "decimation", "text_log", "reduction")
+NAMES = ("regressor", "compile_time", "scaling", "simulation", "decimation", "text_log", "reduction", "design_gradient")
 
-LONG = ("coverage",)
+LONG = ("coverage", "design_full")
 """Run only when named."""
 
 

@@ -36,6 +36,7 @@ class FigarohSettings:
         rate: Samples of the columns a second [Hz].
         iterations: Of Ipopt.
         segments: Motions one after the other.
+        acceleration: Limit of every joint [rad/s^2].
         margin: Part of each limit that is not used.
         friction: Whether drive inertia, friction and offsets are among the parameters.
     """
@@ -45,6 +46,7 @@ class FigarohSettings:
     rate: int = 20
     iterations: int = 100
     segments: int = 1
+    acceleration: float = 40.0
     margin: float = 0.0
     friction: bool = True
 
@@ -109,7 +111,7 @@ def _config(robot: Robot, settings: FigarohSettings) -> dict[str, Any]:
         "joint_limits": {
             "position": [bound for limit in limits for bound in (limit.lower, limit.upper)],
             "velocity": [limit.velocity for limit in limits],
-            "acceleration": [40.0] * len(bodies),
+            "acceleration": [settings.acceleration] * len(bodies),
             "torque": [limit.effort for limit in limits],
         },
     }

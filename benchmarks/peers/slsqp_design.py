@@ -44,6 +44,7 @@ class DesignReached:
         starts: Number of starts begun.
         evaluations: Of the criterion.
         history: Time and best feasible criterion at each improvement.
+        motions: Coefficients (n, m) at each improvement.
     """
 
     X: np.ndarray
@@ -53,6 +54,7 @@ class DesignReached:
     starts: int
     evaluations: int
     history: tuple[tuple[float, float], ...]
+    motions: tuple[np.ndarray, ...]
 
 
 class _OutOfTimeError(Exception):
@@ -76,6 +78,7 @@ class Search:
         self.evaluations = 0
         self.best: np.ndarray | None = None
         self.history: list[tuple[float, float]] = []
+        self.motions: list[np.ndarray] = []
 
     @property
     def seconds(self) -> float:
@@ -113,6 +116,7 @@ class Search:
         if cost < 1e6 and (not self.history or cost < self._signed(self.history[-1][1])):
             self.best = z.copy()
             self.history.append((self.seconds, self._signed(cost)))
+            self.motions.append(self.coefficients(z))
 
     def _signed(self, value: float) -> float:
         return -value if self.task.criterion == "logdet" else value
@@ -171,7 +175,7 @@ def design(
     value = search.history[-1][1] if search.history else np.nan
     return DesignReached(
         search.coefficients(kept), value, search.best is not None, search.seconds, starts, search.evaluations,
-        tuple(search.history),
+        tuple(search.history), tuple(search.motions),
     )  # fmt: skip
 
 

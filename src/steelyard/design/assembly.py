@@ -95,6 +95,7 @@ def assembled(model: Model, limits: DesignLimits, settings: DesignSettings, know
     robot = model.robot
     width = SIGN_PART * float(limits.motion.velocity.min())
     smooth = build_model(robot, model.effects, model.measured, model.payload, sign_width=width)
+    _check_friction(limits, known)
     deviations, notes = _deviations(smooth, limits, settings, known)
     chosen = unknowns(
         smooth, deviations, settings.rate, columns=settings.parameters or None, values=known.values or None
@@ -123,6 +124,22 @@ def assembled(model: Model, limits: DesignLimits, settings: DesignSettings, know
     )  # fmt: skip
     certifier = _certifier(robot, limits, settings, known, smooth)
     return Assembled(problem, certifier, chosen, tuple(notes), positions)
+
+
+def _check_friction(limits: DesignLimits, known: Known) -> None:
+    """Refuse joints that their torque limit cannot even move: friction at rest counts in full, in both directions."""
+    if known.torques is None:
+        return
+    names, values = known.torques.model.names, known.torques.values
+    sides = ("m", "l") if limits.torque_side == "motor" else ("l",)
+    for row, body in enumerate(known.torques.model.robot.actuated):
+        coulomb = [f"Fc{side}{body.number}" for side in sides]
+        friction = sum(abs(float(values[names.index(name)])) for name in coulomb if name in names)
+        if friction >= limits.torque[row]:
+            raise DesignError(
+                f"torque of {body.joint.name}: its Coulomb friction {friction:.4g} alone reaches the limit "
+                f"{limits.torque[row]:.4g}; correct one of the two, by --limits or in the robot's file"
+            )
 
 
 def _grid(family: MotionFamily) -> int:

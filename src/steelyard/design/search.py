@@ -20,7 +20,7 @@ import numpy as np
 from ..errors import DesignError
 from .certify.certificate import Finding
 from .certify.certifier import Certifier
-from .descent import ANNEALING, CAREFUL_PENALTY, POLISHING, State, Stop, descended, repaired, state_of
+from .descent import ANNEALING, CAREFUL_PENALTY, LARGEST_PENALTY, POLISHING, State, Stop, descended, repaired, state_of
 from .problem import Multipliers, Problem
 from .settling import Settled, settled, shrunk
 
@@ -173,6 +173,9 @@ def _found(
         lambda number: _started(problem, np.random.default_rng([seed, number]), number, ledger, stop.is_set),
         range(starts), threads,
     )  # fmt: skip
+    if stop.is_set():
+        broken = [number for number, state in first.items() if state.violation > KEPT]
+        first |= _all(lambda number: _hurried(problem, first[number]), broken, threads)
     fine = replace(problem, grid=FINER * problem.grid)
     proven = _all(
         lambda number: _finished(problem, fine, certifier, first[number], ledger, stop.is_set),
@@ -243,6 +246,12 @@ def _improved(
         state = descended(problem, state, [sharpness], steps, stop)
         ledger.round_done(state)
     return state
+
+
+def _hurried(problem: Problem, state: State) -> State:
+    """Return a motion that an interrupt caught on its way, where limits may be broken by far, within them."""
+    firm = replace(state.multipliers, penalty=LARGEST_PENALTY)
+    return descended(problem, replace(state, multipliers=firm), ANNEALING[-2:], STEPS, lambda: False)
 
 
 def _by_merit(states: Mapping[int, State]) -> list[int]:

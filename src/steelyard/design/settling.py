@@ -12,7 +12,7 @@ import numpy as np
 
 from .certify.certificate import Certificate
 from .certify.certifier import Certifier
-from .descent import State, Stop, descended
+from .descent import LARGEST_PENALTY, State, Stop, descended
 from .problem import Multipliers, Problem
 
 ROUNDS = 8
@@ -46,13 +46,14 @@ class Settled:
 
 def settled(problem: Problem, certifier: Certifier, state: State, sharpness: float, stop: Stop) -> Settled | None:
     """Return the motion with all limits kept over continuous time; None if none was found near it."""
+    firm = max(state.multipliers.penalty, LARGEST_PENALTY)
     margins = [np.full(len(block.names), LEAST_MARGIN) for block in problem.blocks]
     for _ in range(ROUNDS):
         certificate = certifier(problem.trajectory(state.z), decide=True)
         if certificate.holds or stop():
             break
         _raise(margins, problem, certificate)
-        tightened = Multipliers(state.multipliers.values, state.multipliers.penalty, tuple(margins))
+        tightened = Multipliers(state.multipliers.values, firm, tuple(margins))
         state = descended(
             problem, State(state.z, tightened, state.violation, state.value), [sharpness] * 2, STEPS, stop
         )

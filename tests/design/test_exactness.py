@@ -1,0 +1,49 @@
+"""No limit of a random design is broken at any of many instants, by code nobody here wrote."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from exactness import ARMS, Case, Witness, random_cases
+from steelyard.motion import fourier
+
+LARGEST_VIOLATION = 1e-9
+
+
+def worst_of(cases: list[Case], instants: int) -> float:
+    """Return the largest excess over any limit of any design."""
+    worst = -np.inf
+    for case in cases:
+        assert case.certificate.holds
+        worst = max(worst, *Witness(case).violations(case.trajectory, instants).values())
+    return worst
+
+
+@pytest.mark.parametrize("name", ARMS)
+def test_random_designs_keep_every_limit(name, tmp_path):
+    cases, _ = random_cases(name, 2 if name == "scara_2r" else 1, tmp_path)
+    worst = worst_of(cases, 20_000)
+    assert worst <= LARGEST_VIOLATION
+    # Limits are not only kept: the motion goes up to some of them.
+    assert worst > -1e-2
+
+
+@pytest.mark.large
+@pytest.mark.parametrize("name", ARMS)
+def test_fifty_random_designs_keep_every_limit(name, tmp_path):
+    cases, refused = random_cases(name, 50, tmp_path)
+    assert worst_of(cases, 100_000) <= LARGEST_VIOLATION
+    assert len(refused) < 25, refused
+
+
+def test_the_witness_sees_what_is_broken(tmp_path):
+    """A motion twice as large, or ten times as fast, breaks limits of every kind by more than rounding."""
+    case = random_cases("scara_2r", 1, tmp_path)[0][0]
+    motion = case.trajectory
+    larger = fourier(motion.q0, 8 * motion.sin, 8 * motion.cos, motion.period / 3, motion.joints)  # type: ignore[attr-defined]
+    found = Witness(case).violations(larger, 2000)
+    assert all(found[what] > 0.01 for what in ("lower", "upper", "velocity", "acceleration", "torque"))
+    certificate = {finding.name: finding.violation for finding in case.certifier(larger).findings}
+    for rule in case.limits.rules:
+        assert (found[rule.name] > 1e-6) == (certificate[rule.name] > 1e-6)
