@@ -8,17 +8,55 @@ import numpy as np
 import pytest
 from scipy import signal
 
+from steelyard.motion import quintic
 from steelyard.papers import content
 from steelyard.papers.p1 import delay_of_forward_filter, p1
+from steelyard.papers.p1_motion import WW, _planned, _problem
 
 
 @pytest.fixture(scope="module")
 def result():
-    return p1(3, threads=2)
+    return p1(3, threads=2, starts=1)
 
 
-def test_every_claim_of_p1_holds(result):
-    assert [claim.name for claim in result.claims if not claim.holds] == []
+def test_every_claim_of_p1_holds_but_that_which_takes_many_starts(result):
+    broken = [claim.name for claim in result.claims if not claim.holds]
+    assert [name for name in broken if name != "optimised quintic, moves of 2 s: cond(U)"] == []
+
+
+@pytest.mark.large
+def test_every_claim_of_p1_holds_with_all_its_starts():
+    assert [claim.name for claim in p1(3, threads=2).claims if not claim.holds] == []
+
+
+def test_condition_numbers_of_an_optimised_motion_are_numpy_s():
+    ready, settings = _problem(("1 s", WW), 1, 1)
+    motion = quintic(np.array([[0.0, 0.3, -0.2, 0.0], [0.0, 1.5, 2.0, 0.0]]), 1.0, ["joint_1", "joint_2"])
+    q, qd, qdd, _ = motion.derivatives((np.arange(300) + 0.5) / 100)
+    rows = scara_rows(q, qd, qdd) / np.repeat([2.0, 0.10], 300)[:, None]
+    prior = np.array([3.42, 0.07, 0.58, 0.064, 0.131, 0.015, 0.156])
+    scaled = np.delete(rows, 5, axis=1) * prior
+    found = _planned(ready, motion)
+    assert found.weighted == pytest.approx(np.linalg.cond(rows), rel=1e-6)
+    assert found.prior == pytest.approx(np.linalg.cond(scaled), rel=1e-6)
+    assert settings.moves == 30
+
+
+def scara_rows(q, qd, qdd):
+    """P1's equations as printed, columns ZZR1 Fv1 Fs1 ZZ2 LMX2 LMY2 Fv2 Fs2, with the simulated arm's friction."""
+    cosine, sine, zero = np.cos(q[1]), np.sin(q[1]), np.zeros_like(q[0])
+    both, twice = qdd[0] + qdd[1], 2 * qdd[0] + qdd[1]
+    speeds = qd[1] * (2 * qd[0] + qd[1])
+    first = [
+        qdd[0],
+        qd[0],
+        np.tanh(qd[0] / 1e-3),
+        both,
+        twice * cosine - speeds * sine,
+        -twice * sine - speeds * cosine,
+    ]
+    second = [zero, zero, zero, both, qdd[0] * cosine + qd[0] ** 2 * sine, qd[0] ** 2 * cosine - qdd[0] * sine]
+    return np.hstack([[*first, zero, zero], [*second, qd[1], np.tanh(qd[1] / 1e-3)]]).T
 
 
 def test_all_eight_parameters_are_told_under_all_three_filters(result):
@@ -54,6 +92,6 @@ def test_the_result_is_json_and_says_what_is_left_out(result):
 
 
 def test_the_same_seeds_give_the_same_result_on_one_thread(result):
-    again = p1(3, threads=1)
+    again = p1(3, threads=1, starts=1)
     assert content(again) == content(result)
     assert np.isfinite([claim.ours for claim in again.claims if isinstance(claim.ours, float)]).all()

@@ -220,7 +220,7 @@ def _started(problem: Problem, rng: np.random.Generator, number: int, ledger: _L
     ready = drawn_motion(problem, rng, stop, *(LARGE, SMALL)[number % 2])
     ledger.round_done()
     state = _improved(problem, ready, ANNEALING, STEPS, ledger, stop)
-    if state.violation <= KEPT or ready.violation > KEPT:
+    if state.violation <= KEPT or ready.violation > KEPT or stop():
         return state
     careful = replace(ready, multipliers=replace(ready.multipliers, penalty=CAREFUL_PENALTY))
     return descended(problem, careful, ANNEALING, STEPS, stop)
