@@ -168,10 +168,10 @@ def _second_claims(found: Excitation) -> Iterator[Claim]:
         before, after = first.mean_torques[joint - 1], second.mean_torques[joint - 1]
         yield within(
             f"mean |tau{joint}| of B over that of A", "higher with B", after / before, 1.5, np.inf,
-            f"{before:.2f} -> {after:.2f} N m (reference ratio {reference:g}). Both leave it to chance: searches of A end "
-            f"with {_torques(found.others, joint)} N m, of B with {_torques(found.seconds, joint)} N m. Of B's searches "
-            f"within {SAME_GAMMA:g} of the best gamma the one with the highest wrist torques counts; that with the best "
-            f"gamma has a ratio of {best.mean_torques[joint - 1] / before:.2f}",
+            f"{before:.2f} -> {after:.2f} N m (reference ratio {reference:g}). Both leave it to chance: searches of A "
+            f"end with {_torques(found.others, joint)} N m, of B with {_torques(found.seconds, joint)} N m. Of B's "
+            f"searches within {SAME_GAMMA:g} of the best gamma the one with the highest wrist torques counts; the one "
+            f"with the best gamma has a ratio of {best.mean_torques[joint - 1] / before:.2f}",
         )  # fmt: skip
     yield within(
         "optimisation B: gamma, the largest relative miss of the three goals", 0.064, second.value, 0.0, 0.076,
