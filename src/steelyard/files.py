@@ -1,14 +1,15 @@
-"""Writing that a kill cannot break: a reader sees the old content or the new, never a part."""
+"""Writing that a kill cannot break: a reader sees the old content or the new, never a part. Reading of TOML."""
 
 from __future__ import annotations
 
 import os
+import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
-from .errors import FileError
+from .errors import FileError, SteelyardError
 
 
 @contextmanager
@@ -33,3 +34,28 @@ def write_aside(path: Path, content: str) -> None:
     """Write a text file aside and rename it."""
     with opened_aside(path) as file:
         file.write(content.encode("utf-8"))
+
+
+def toml_document(path: Path, largest: int, what: str, error_kind: type[SteelyardError]) -> dict[str, Any]:
+    """Return the content of a TOML file, or raise an error that says in one line why it cannot be read.
+
+    Args:
+        path: The file.
+        largest: Most bytes that such a file can have.
+        what: What it should hold, as in ``a motion``.
+        error_kind: Error to raise.
+    """
+    try:
+        if path.exists() and not path.is_file():
+            raise error_kind(f"is a folder or a device, not a file; name the TOML file of {what}")
+        if path.stat().st_size > largest:
+            raise error_kind(f"the file is larger than {largest / 1e6:g} MB; is this the right file?")
+        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
+    except FileNotFoundError as error:
+        raise error_kind("no such file; check the path and its spelling") from error
+    except OSError as error:
+        raise error_kind(f"cannot be read ({error.strerror}); check the path") from error
+    except UnicodeDecodeError as error:
+        raise error_kind(f"not a text file in utf-8 ({error.reason}); save it as utf-8") from error
+    except (ValueError, RecursionError) as error:
+        raise error_kind(f"not TOML ({error}); correct it there") from error

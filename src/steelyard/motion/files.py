@@ -37,7 +37,6 @@ from __future__ import annotations
 
 import json
 import os
-import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -45,7 +44,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import MotionError, one_line
-from ..files import write_aside
+from ..files import toml_document, write_aside
 from .document import table_from_trajectory, trajectory_from_table
 from .trajectory import Trajectory
 
@@ -78,27 +77,10 @@ def read_trajectory(path: str | os.PathLike[str], joints: Sequence[str] | None =
         MotionError: If the file cannot be read, holds an unknown key or a wrong value, or moves other joints.
     """
     try:
-        trajectory = trajectory_from_table(_document(Path(path)))
+        trajectory = trajectory_from_table(toml_document(Path(path), LARGEST_FILE, "a motion", MotionError))
         return trajectory if joints is None else trajectory.in_order(joints)
     except MotionError as error:
         raise MotionError(one_line(f"{os.fspath(path)}: {error}")) from error
-
-
-def _document(path: Path) -> dict[str, Any]:
-    try:
-        if path.exists() and not path.is_file():
-            raise MotionError("is a folder or a device, not a file; name the TOML file of a motion")
-        if path.stat().st_size > LARGEST_FILE:
-            raise MotionError(f"the file is larger than {LARGEST_FILE / 1e6:g} MB; is this the right file?")
-        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
-    except FileNotFoundError as error:
-        raise MotionError("no such file; check the path and its spelling") from error
-    except OSError as error:
-        raise MotionError(f"cannot be read ({error.strerror}); check the path") from error
-    except UnicodeDecodeError as error:
-        raise MotionError(f"not a text file in utf-8 ({error.reason}); save it as utf-8") from error
-    except (ValueError, RecursionError) as error:
-        raise MotionError(f"not TOML ({error}); correct it there") from error
 
 
 def _lines(table: dict[str, Any]) -> list[str]:

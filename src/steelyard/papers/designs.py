@@ -7,14 +7,29 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..design import Certificate, DesignSettings, Figures, News, Start
+from ..design import Certificate, DesignLimits, DesignSettings, Figures, Known, News, Start, assembled
 from ..design.assembly import Assembled
 from ..design.design import RecordedView
 from ..design.problem import Problem
 from ..design.search import search
+from ..model import Model
 from ..motion import Trajectory
 from ..progress import Progress, silent
 from .result import Entry
+
+
+@dataclass(frozen=True, eq=False)
+class Arm:
+    """A paper's arm, what is unknown of it and what it must keep."""
+
+    model: Model
+    limits: DesignLimits
+    known: Known
+    settings: DesignSettings
+
+    def ready(self, settings: DesignSettings, known: Known | None = None) -> Assembled:
+        """Return the problem of other settings, with other knowledge if it is given."""
+        return assembled(self.model, self.limits, settings, known or self.known)
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from ..design import (
@@ -13,17 +11,15 @@ from ..design import (
     DesignLimits,
     DesignSettings,
     HalfSpace,
-    Known,
     PointRule,
-    assembled,
     known_of,
 )
-from ..design.assembly import Assembled
 from ..errors import DesignError
-from ..model import Model, build_model
+from ..model import build_model
 from ..motion import MotionLimits, Trajectory, limits_of, trapezoidal, trapezoidal_profile
 from ..progress import Progress, silent
 from ..robot import load_robot
+from .designs import Arm
 from .lwr4 import JOINT_NOISE, MOTOR_NOISE, NOISE_BAND, lwr4_equations
 from .two_data_sets import essential_49
 
@@ -32,20 +28,6 @@ FLANGE = 0.078
 
 DURATION, HARMONICS = 20.0, 5
 _TRIES = 4000
-
-
-@dataclass(frozen=True, eq=False)
-class Arm:
-    """P2's arm, what is unknown of it and what it must keep."""
-
-    model: Model
-    limits: DesignLimits
-    known: Known
-    settings: DesignSettings
-
-    def ready(self, settings: DesignSettings) -> Assembled:
-        """Return the problem of other settings."""
-        return assembled(self.model, self.limits, settings, self.known)
 
 
 def p2_arm() -> Arm:

@@ -16,8 +16,8 @@ from ..design.assembly import Assembled
 from ..identify.pipeline import Stage, quietly
 from ..progress import Progress
 from .claim import Claim, same, within
-from .designs import CONSTRAINT_COLUMNS, Designed, constraint_rows, designed, limits_kept, part_of, with_starts
-from .p2_arm import DURATION, Arm, p2_arm, random_motions
+from .designs import CONSTRAINT_COLUMNS, Arm, Designed, constraint_rows, designed, limits_kept, part_of, with_starts
+from .p2_arm import DURATION, p2_arm, random_motions
 from .result import Table, table
 
 WRIST_LIMIT = 38.0

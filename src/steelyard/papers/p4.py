@@ -12,8 +12,8 @@ from ..identify.pipeline import Stage, quietly
 from ..motion import FourierSeries
 from ..progress import Progress
 from .claim import Claim, same, within
-from .designs import CONSTRAINT_COLUMNS, Designed, constraint_rows, designed, limits_kept, part_of, with_starts
-from .p4_arm import C1, C2, POSITION_VARIANCE, SPRING, Arm, first_criterion, noisy_covariance, p4_arm, with_joint_scaled
+from .designs import CONSTRAINT_COLUMNS, Arm, Designed, constraint_rows, designed, limits_kept, part_of, with_starts
+from .p4_arm import C1, C2, POSITION_VARIANCE, SPRING, first_criterion, noisy_covariance, p4_arm, with_joint_scaled
 from .p4_iterated import Round, iterated_claim, iterated_design, iterated_table
 from .result import PaperResult, Table, table
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -13,18 +13,17 @@ from ..design import (
     DesignLimits,
     DesignSettings,
     HalfSpace,
-    Known,
     PointRule,
     Unknowns,
-    assembled,
     known_of,
 )
 from ..design.assembly import Assembled
 from ..design.cramer_rao import cramer_rao_information, fitted_basis
 from ..design.figures import exact
-from ..model import Model, build_model
+from ..model import build_model
 from ..motion import FourierSeries, Trajectory, limits_of
 from ..robot import load_robot
+from .designs import Arm
 
 DURATION, HARMONICS, RATE = 10.0, 5, 150.0
 TORQUE_VARIANCE = (25.0, 26.0, 10.0)
@@ -38,20 +37,6 @@ C1, C2 = "condition_weighted_normalised", "d"
 
 SPRING = ("inertia", "Fvm", "Fcm", "spring", "offm")
 """What is unknown in P4's experiment (P4.6)."""
-
-
-@dataclass(frozen=True, eq=False)
-class Arm:
-    """P4's arm, what is unknown of it and what it must keep."""
-
-    model: Model
-    limits: DesignLimits
-    known: Known
-    settings: DesignSettings
-
-    def ready(self, settings: DesignSettings, known: Known | None = None) -> Assembled:
-        """Return the problem of other settings, with other knowledge if it is given."""
-        return assembled(self.model, self.limits, settings, known or self.known)
 
 
 def p4_arm(effects: tuple[str, ...] | None = None) -> Arm:

@@ -12,8 +12,8 @@ import numpy as np
 
 from ..progress import Progress, silent
 from .claim import Claim, within
-from .designs import designed, part_of, with_starts
-from .p4_arm import C2, Arm, noisy_covariance
+from .designs import Arm, designed, part_of, with_starts
+from .p4_arm import C2, noisy_covariance
 from .result import Table, table
 
 POSITION_DEVIATION = 1e-2

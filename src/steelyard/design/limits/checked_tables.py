@@ -3,35 +3,13 @@
 from __future__ import annotations
 
 import math
-import tomllib
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import Any
 
 from ...errors import DesignError, nearest_match
 from ..space.regions import Vector3
 
-LARGEST_FILE = 1_000_000
-
 Table = Mapping[str, Any]
-
-
-def limits_document(path: Path) -> dict[str, Any]:
-    """Return the content of a TOML file, or say in one line why it cannot be read."""
-    try:
-        if path.exists() and not path.is_file():
-            raise DesignError("is a folder or a device, not a file; name the TOML file of the limits")
-        if path.stat().st_size > LARGEST_FILE:
-            raise DesignError(f"the file is larger than {LARGEST_FILE / 1e6:g} MB; is this the right file?")
-        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
-    except FileNotFoundError as error:
-        raise DesignError("no such file; check the path and its spelling") from error
-    except OSError as error:
-        raise DesignError(f"cannot be read ({error.strerror}); check the path") from error
-    except UnicodeDecodeError as error:
-        raise DesignError(f"not a text file in utf-8 ({error.reason}); save it as utf-8") from error
-    except (ValueError, RecursionError) as error:
-        raise DesignError(f"not TOML ({error}); correct it there") from error
 
 
 def check_keys(table: Table, allowed: Iterable[str], where: str) -> None:

@@ -77,6 +77,7 @@ from typing import Any, Literal, cast, final
 import numpy as np
 
 from ...errors import DesignError, one_line
+from ...files import toml_document
 from ...motion import MotionLimits
 from ...robot import Robot
 from ..space.capsules import Capsule
@@ -84,7 +85,7 @@ from ..space.feasible_rules import check_rules_can_be_kept
 from ..space.fitting import fitted_capsules
 from ..space.rules import SpaceRule
 from ..space.self_collision import self_collision_pairs
-from .checked_tables import Table, check_keys, limits_document, number_in, table_in, tables_in, word_in
+from .checked_tables import Table, check_keys, number_in, table_in, tables_in, word_in
 from .joint_limits import completed_limits, described_limits
 from .joint_tables import narrowed_limits, overridden_limits
 from .space_tables import given_capsule, obstacle_rules, space_rule
@@ -92,6 +93,8 @@ from .space_tables import given_capsule, obstacle_rules, space_rule
 TorqueSide = Literal["motor", "joint"]
 TOP_KEYS = ("torque_side", "joints", "space", "capsule", "obstacle", "self_collision")
 DEFAULT_MARGIN = 0.01
+LARGEST_FILE = 1_000_000
+"""More bytes than this are no limits file."""
 
 
 @final
@@ -134,7 +137,7 @@ def design_limits(robot: Robot, file: Path | None = None, *, self_collision: boo
     if file is None:
         return _limits(robot, {}, self_collision)
     try:
-        document = limits_document(Path(file))
+        document = toml_document(Path(file), LARGEST_FILE, "the limits", DesignError)
         check_keys(document, TOP_KEYS, "the file")
         return _limits(robot, document, self_collision)
     except DesignError as error:
