@@ -66,11 +66,12 @@ def test_a_design_is_rehearsed_identified_and_followed_by_the_next_one(workplace
     Path("settings.toml").write_text(noise)
     assert main(["design", "scara_2r", "--starts", "1", "--duration", "10", "--noise", "1,0.1", "--out", "d"]) == 0
     promised = json.loads(Path("d/result.json").read_text())["predicted_sigma"]
-    assert (
-        main(["simulate", "scara_2r", "d/motion.toml", "--rate", "100", "--config", "settings.toml", "--out", "s"]) == 0
-    )
+    simulated = ["simulate", "scara_2r", "d/motion.toml", "--rate", "100", "--config", "settings.toml"]
+    assert main([*simulated, "--out", "s"]) == 0
+    assert main([*simulated, "--seed", "1", "--out", "again"]) == 0
     assert json.loads(Path("s/result.json").read_text())["violations"] == []
-    assert main(["identify", "scara_2r", "s/recording.npz", "--out", "run"]) == 0
+    logs = ["s/recording.npz", "--validate", "again/recording.npz"]
+    assert main(["identify", "scara_2r", *logs, "--out", "run"]) == 0
     found = {row["name"]: row for row in json.loads(Path("run/result.json").read_text())["parameters"]}
     assert set(found) == set(promised)
     truth = json.loads(Path("s/truth.json").read_text())["parameters"]
@@ -104,7 +105,7 @@ def test_the_folder_holds_the_motion_its_exports_and_the_result(workplace, capsy
         "robot": "scara_2r", "starts": 1, "duration": 5.0, "harmonics": 2,
     }  # fmt: skip
     assert all(finding["violation"] == 0 for finding in content["constraints"])
-    assert len(content["starts"]) == 1
+    assert [start["origin"] is None for start in content["starts"]] == [True, False, False]
 
 
 def test_json_is_one_object_on_stdout_and_nothing_else(workplace, capsys):

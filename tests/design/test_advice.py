@@ -11,8 +11,9 @@ from random_motions import random_trajectory
 from steelyard.design.advice import SLOWER, WEAK, Weak, weak_parameters
 from steelyard.design.figures import Figures, Forecast
 from steelyard.design.information import unknowns
+from steelyard.design.promise import Promise
 from steelyard.model import build_model
-from steelyard.motion import MotionLimits, Trajectory, at_speed, motion_limits
+from steelyard.motion import MotionLimits, Trajectory, at_speed, motion_limits, with_approach
 from steelyard.robot import load_robot
 
 
@@ -26,12 +27,12 @@ def limits_at(trajectory: Trajectory, pace: float) -> MotionLimits:
 
 
 @pytest.fixture(scope="module")
-def made() -> tuple[Trajectory, Forecast, Figures, MotionLimits]:
+def made() -> tuple[Trajectory, Promise, Figures, MotionLimits]:
     model = build_model(load_robot("scara_2r"))
     chosen = unknowns(model, np.array([3.0, 0.3]), 100.0, values=dict.fromkeys(model.names, 0.1))
     trajectory = random_trajectory("fourier", ("joint_1", "joint_2"), seed=2)
-    forecast = Forecast(chosen)
-    return trajectory, forecast, forecast(trajectory), limits_at(trajectory, 1.5)
+    promise = Promise(Forecast(chosen))
+    return trajectory, promise, promise(trajectory), limits_at(trajectory, 1.5)
 
 
 def test_the_weakest_come_first_and_the_strong_are_left_out(made):
@@ -44,9 +45,9 @@ def test_the_weakest_come_first_and_the_strong_are_left_out(made):
 
 
 def test_each_factor_is_that_of_the_changed_experiment(made):
-    trajectory, forecast, figures, _ = made
-    _, weighted = forecast.matrices(trajectory)
-    slow = forecast.matrices(at_speed(trajectory, SLOWER))[1] * SLOWER
+    trajectory, promise, figures, _ = made
+    weighted = promise.information(trajectory)
+    slow = promise.information(at_speed(trajectory, SLOWER)) * SLOWER
     for one in weak_parameters(*made):
         row = figures.names.index(one.name)
         assert one.longer == pytest.approx(1 / np.sqrt(2))
@@ -57,11 +58,21 @@ def test_each_factor_is_that_of_the_changed_experiment(made):
 
 
 def test_with_earlier_recordings_a_repetition_is_worth_less(made):
-    trajectory, forecast, _, limits = made
-    _, weighted = forecast.matrices(trajectory)
-    informed = Forecast(replace(forecast.unknowns, earlier=3 * weighted))
+    trajectory, promise, _, limits = made
+    weighted = promise.information(trajectory)
+    informed = Promise(Forecast(replace(promise.unknowns, earlier=3 * weighted)))
     for one in weak_parameters(trajectory, informed, informed(trajectory), limits):
         assert one.longer == pytest.approx(np.sqrt(4 / 5))
+
+
+def test_the_pace_left_is_that_of_the_motion_proper(made):
+    trajectory, promise, _, limits = made
+    # A way in that is faster than the motion itself would be told as a limit that is reached.
+    hasty = with_approach(trajectory, [0.0, 0.0], 0.3, 0.3)
+    assert hasty.extrema().velocity.value.max() > trajectory.extrema().velocity.value.max()
+    weak = weak_parameters(hasty, promise, promise(hasty), limits)
+    assert weak
+    assert all(one.pace_left == pytest.approx(1.5) for one in weak)
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ import pytest
 from steelyard.design import DesignSettings, assembled, design_limits, known_of
 from steelyard.design.assembly import Assembled
 from steelyard.design.baseline import grown, random_baseline
-from steelyard.design.search import random_start
 from steelyard.design.settling import resting
+from steelyard.design.starting import random_start
 from steelyard.model import build_model
 from steelyard.robot import load_robot
 

@@ -47,7 +47,8 @@ def test_the_value_told_is_that_of_the_recording(design):
     assert design.objective == "d"
     assert design.value == pytest.approx(design.figures.log10_det_covariance)
     assert design.goals == ()
-    assert design.starts[0].final == pytest.approx(design.value, abs=0.5)
+    finals = [start.final for start in design.starts if start.final is not None]
+    assert min(finals) == pytest.approx(design.value, abs=0.5)
 
 
 def test_it_is_told_as_json(design):
@@ -60,7 +61,7 @@ def test_it_is_told_as_json(design):
     assert {row["name"] for row in content["constraints"]} == {one.name for one in design.certificate.findings}
     assert all(row["violation"] == 0 for row in content["constraints"])
     assert set(content["random_baseline"]) >= {"condition_number", "log10_det_covariance", "predicted_sigma"}
-    assert len(content["starts"]) == 1
+    assert [start["origin"] is None for start in content["starts"]] == [True, False, False]
 
 
 def test_goals_are_told_with_what_was_reached():

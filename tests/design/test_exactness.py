@@ -38,10 +38,10 @@ def test_fifty_random_designs_keep_every_limit(name, tmp_path):
 
 
 def test_the_witness_sees_what_is_broken(tmp_path):
-    """A motion twice as large, or ten times as fast, breaks limits of every kind by more than rounding."""
+    """A motion many times as large, and three times as fast, breaks limits of every kind by more than rounding."""
     case = random_cases("scara_2r", 1, tmp_path)[0][0]
     motion = case.trajectory
-    larger = fourier(motion.q0, 8 * motion.sin, 8 * motion.cos, motion.period / 3, motion.joints)  # type: ignore[attr-defined]
+    larger = fourier(motion.q0, 12 * motion.sin, 12 * motion.cos, motion.period / 3, motion.joints)  # type: ignore[attr-defined]
     found = Witness(case).violations(larger, 2000)
     assert all(found[what] > 0.01 for what in ("lower", "upper", "velocity", "acceleration", "torque"))
     certificate = {finding.name: finding.violation for finding in case.certifier(larger).findings}

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from arms import arm
-from steelyard.design.constraints import joint_blocks, torque_block
+from steelyard.design.constraints import Block, joint_block, torque_block
 from steelyard.design.criteria import criterion
 from steelyard.design.family import FourierFamily
 from steelyard.design.information import Information, unknowns
@@ -35,7 +35,7 @@ def problem_of(name: str, wanted: str = "d", stretch: float = 1.0, *, limited: b
     sizes = np.linspace(0.5, 2.0, len(joints))
     chosen = unknowns(model, sizes, 50.0, values=dict.fromkeys(model.names, 1.3))
     limits = motion_limits(joints, lower=-1.0, upper=0.9, velocity=1.2, acceleration=2.5, jerk=9.0)
-    blocks = joint_blocks(limits) if limited else []
+    blocks: list[Block] = [joint_block(limits)] if limited else []
     if limited:
         known = KnownTorques(model, np.linspace(0.1, 1.0, len(model.names)))
         block = torque_block(known.function(payload != "none", 0.3), 3.0 * sizes, joints, "")
@@ -147,6 +147,7 @@ def constraints(problem: Problem, motion: list[np.ndarray]) -> list[np.ndarray]:
     for order, what in enumerate(("velocity", "acceleration", "jerk"), start=1):
         limit = getattr(limits, what)[:, None]
         rows += [motion[order] / limit - 1, -motion[order] / limit - 1]
+    rows = [np.concatenate(rows)]
     model = problem.information.unknowns.model
     W = rows_at(model, model.names, (motion[0], motion[1], motion[2]), loaded=model.payload != "none")
     torque = np.einsum("epn,p->en", W, np.linspace(0.1, 1.0, len(model.names)))

@@ -14,7 +14,8 @@ from steelyard.design import DesignSettings, News, assembled, design_experiment,
 from steelyard.design.assembly import Assembled
 from steelyard.design.baseline import random_baseline
 from steelyard.design.descent import state_of
-from steelyard.design.search import interruptible, random_start, search
+from steelyard.design.search import FINALISTS, interruptible, search
+from steelyard.design.starting import random_start
 from steelyard.errors import DesignError
 from steelyard.model import build_model
 from steelyard.motion import motion_limits
@@ -44,8 +45,10 @@ def test_the_best_of_all_starts_is_taken_and_news_are_told():
     told: list[News] = []
     made = ready()
     found = search(made.problem, made.certifier, starts=3, seed=0, tell=told.append)
-    assert [start.number for start in found.starts] == [0, 1, 2]
+    assert [start.number for start in found.starts] == list(range(7))
+    assert [start.origin is None for start in found.starts] == [True] * 3 + [False] * 4
     finals = [start.final for start in found.starts if start.final is not None]
+    assert len(finals) == FINALISTS
     assert found.best.value == min(finals)
     assert found.best.certificate.holds
     assert not found.is_interrupted

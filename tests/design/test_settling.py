@@ -10,8 +10,8 @@ import pytest
 from steelyard.design import DesignSettings, assembled, design_limits, known_of
 from steelyard.design.assembly import Assembled
 from steelyard.design.descent import state_of
-from steelyard.design.search import random_start
 from steelyard.design.settling import resting, settled, shrunk
+from steelyard.design.starting import random_start
 from steelyard.model import build_model
 from steelyard.robot import load_robot
 
@@ -41,7 +41,7 @@ def on_the_grid(ready: Assembled) -> np.ndarray:
 def test_peaks_between_the_instants_are_brought_within_the_limits(ready):
     z = on_the_grid(ready)
     assert not ready.certifier(ready.problem.trajectory(z)).holds
-    found = settled(ready.problem, ready.certifier, state_of(ready.problem, z), 64.0, lambda: False)
+    found = settled(ready.problem, ready.certifier, state_of(ready.problem, z), lambda: False)
     assert found is not None
     assert found.certificate.holds
     assert all(finding.violation == 0 for finding in found.certificate.findings)
@@ -52,7 +52,7 @@ def test_peaks_between_the_instants_are_brought_within_the_limits(ready):
 
 def test_after_a_stop_the_motion_is_shrunk_at_once(ready):
     z = on_the_grid(ready)
-    found = settled(ready.problem, ready.certifier, state_of(ready.problem, z), 64.0, lambda: True)
+    found = settled(ready.problem, ready.certifier, state_of(ready.problem, z), lambda: True)
     assert found is not None
     assert found.certificate.holds
     rest = resting(ready.problem, z)

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..motion import MotionLimits, Trajectory, at_speed
-from .figures import Figures, Forecast
+from .figures import Figures
+from .promise import Promise, core_of
 
 WEAK = 0.2
 """Relative sigma from which a parameter counts as weak: the threshold of identification's verdict."""
@@ -67,21 +68,26 @@ class Weak:
         return f"record longer: about {np.ceil(repeats):.0f} times as long would do"
 
 
-def weak_parameters(
-    trajectory: Trajectory, forecast: Forecast, figures: Figures, limits: MotionLimits
-) -> tuple[Weak, ...]:
-    """Return the parameters whose predicted relative sigma exceeds 20 %, the weakest first."""
-    pace_left, payload = _pace_left(trajectory, limits), forecast.unknowns.model.payload
-    plain, weighted = forecast.matrices(trajectory)
-    earlier = forecast.unknowns.earlier
-    twice = forecast.of_matrices(plain, 2 * weighted).sigma / figures.sigma
-    slowed = forecast.of_matrices(*(SLOWER * matrix for matrix in forecast.matrices(at_speed(trajectory, SLOWER))))
+def weak_parameters(recorded: Trajectory, promise: Promise, figures: Figures, limits: MotionLimits) -> tuple[Weak, ...]:
+    """Return the parameters whose predicted relative sigma exceeds 20 %, the weakest first.
+
+    Args:
+        recorded: The motion, with its way in and out if it has one.
+        promise: Tells what recordings of it know.
+        figures: What is promised of it.
+        limits: Of speed and acceleration.
+    """
+    pace_left, payload = _pace_left(core_of(recorded), limits), promise.unknowns.model.payload
+    weighted, slower = promise.information(recorded), promise.information(at_speed(recorded, SLOWER))
+    earlier = promise.unknowns.earlier
+    twice = promise.sigma(2 * weighted) / figures.sigma
+    slowed = promise.sigma(SLOWER * slower)
     alone = 1 / np.sqrt(np.diag(weighted if earlier is None else weighted + earlier))
     order = np.argsort(-np.nan_to_num(figures.relative_sigma))
     return tuple(
         Weak(
             figures.names[k], float(figures.sigma[k]), float(figures.relative_sigma[k]), float(twice[k]),
-            float(figures.sigma[k] / slowed.sigma[k]), float(alone[k] / figures.sigma[k]),
+            float(figures.sigma[k] / slowed[k]), float(alone[k] / figures.sigma[k]),
             pace_left, payload,
         )
         for k in order if figures.relative_sigma[k] > WEAK

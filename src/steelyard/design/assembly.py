@@ -13,7 +13,7 @@ from ..robot import Robot
 from .certify.certifier import Certifier
 from .certify.space_bounds import space_graph
 from .certify.torque_graph import torque_graph
-from .constraints import Block, TorqueBlock, joint_blocks, space_block, torque_block
+from .constraints import Block, TorqueBlock, joint_block, space_block, torque_block
 from .cramer_rao import NoisyPositions
 from .criteria import CRITERIA, criterion
 from .family import FourierFamily, MotionFamily
@@ -191,7 +191,9 @@ def _runs(model: Model, known: Known) -> list[tuple[bool, str]]:
 def _blocks(
     robot: Robot, limits: DesignLimits, known: Known, model: Model, width: float
 ) -> tuple[list[Block], TorqueBlock | None]:
-    blocks, last = joint_blocks(limits.motion), None
+    joints = joint_block(limits.motion)
+    blocks: list[Block] = [joints] if joints.names else []
+    last = None
     if known.torques is not None:
         for loaded, ending in _runs(model, known):
             function = known.torques.function(loaded, width)

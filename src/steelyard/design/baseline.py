@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
+from ..motion import Trajectory
 from .certify.certifier import Certifier
-from .figures import Figures, Forecast, middle_figures
+from .figures import Figures, middle_figures
 from .problem import Problem
-from .search import drawn_motion
 from .settling import resting, shrunk
+from .starting import drawn_motion
 
 RANDOM_MOTIONS = 5
 _GROWTHS = 20
@@ -16,10 +19,19 @@ _SEEDS_APART = 1_000_000
 """Seeds of the random motions are none of those that a search starts from."""
 
 
-def random_baseline(problem: Problem, certifier: Certifier, forecast: Forecast, seed: int) -> Figures | None:
+def random_baseline(
+    problem: Problem, certifier: Certifier, forecast: Callable[[Trajectory], Figures], seed: int
+) -> Figures | None:
     """Return the medians of figures of random motions of the same kind and duration, as large as the limits allow.
 
-    None if no random motion could be made to keep the limits.
+    Args:
+        problem: What the motions are of, and what they must keep.
+        certifier: What proves that they do.
+        forecast: Tells the figures of a motion.
+        seed: Of the motions.
+
+    Returns:
+        The medians; None if no random motion could be made to keep the limits.
     """
     found = []
     for number in range(RANDOM_MOTIONS):

@@ -15,7 +15,7 @@ import numpy as np
 from ..motion import MotionLimits
 from ..physics import motion_symbols
 from ..robot import Robot
-from .rows import Differentiable, differentiable
+from .rows import Differentiable, Motion, differentiable
 from .space.capsules import CapsulePair
 from .space.pair_batch import PairBatch
 from .space.places import stacked_places
@@ -26,8 +26,13 @@ CLEARANCE_SCALE = 0.1
 
 SPACE_FINER = 4
 
-Samples = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
-"""Positions, velocities, accelerations and jerks on the grid, each (n, N)."""
+Samples = np.ndarray
+"""Positions, velocities, accelerations and jerks on the grid (4, n, N)."""
+
+
+def motion_of(samples: Samples) -> Motion:
+    """Return positions, velocities and accelerations alone."""
+    return samples[0], samples[1], samples[2]
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,26 +60,22 @@ class Block(ABC):
         """Return values (k, N), kept where they are at most 0."""
 
     @abstractmethod
-    def pull_back(self, samples: Samples, weights: np.ndarray) -> dict[int, np.ndarray]:
-        """Return the gradient (n, N) of ``sum weights * values`` by each order of derivative it depends on."""
+    def pull_back(self, samples: Samples, weights: np.ndarray, back: np.ndarray) -> None:
+        """Add to ``back`` (4, n, N) the gradient of ``sum weights * values`` by the samples."""
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class JointBlock(Block):
-    """``sign * x - limit <= 0`` for one order of derivative of chosen joints, as parts of a scale.
+    """``A x - b <= 0`` for the positions, velocities, accelerations and jerks x of all joints at an instant.
 
     Attributes:
-        order: 0 position, 1 velocity, 2 acceleration, 3 jerk.
-        rows: Which joints (k,).
-        sign: +1 for an upper limit, -1 for a lower one.
-        limit: The limit times sign (k,).
+        matrix: A (k, 4 n).
+        limit: b (k,), in parts of the scale.
         scale: What counts as 1 (k,).
     """
 
-    order: int
-    rows: np.ndarray
-    sign: float
+    matrix: np.ndarray
     limit: np.ndarray
     scale: np.ndarray
 
@@ -84,14 +85,12 @@ class JointBlock(Block):
         return self.scale
 
     def values(self, samples: Samples) -> np.ndarray:
-        """Return the excess over the limit, in parts of the scale."""
-        return (self.sign * samples[self.order][self.rows] - self.limit[:, None]) / self.scale[:, None]
+        """Return the excess over the limits, in parts of the scale."""
+        return self.matrix @ samples.reshape(-1, samples.shape[-1]) - self.limit[:, None]
 
-    def pull_back(self, samples: Samples, weights: np.ndarray) -> dict[int, np.ndarray]:
-        """Return the weights as a gradient by that order."""
-        back = np.zeros_like(samples[self.order])
-        back[self.rows] = self.sign * weights / self.scale[:, None]
-        return {self.order: back}
+    def pull_back(self, samples: Samples, weights: np.ndarray, back: np.ndarray) -> None:
+        """Add the weights to the quantities that they are about."""
+        back += (self.matrix.T @ weights).reshape(back.shape)
 
 
 @final
@@ -116,14 +115,15 @@ class TorqueBlock(Block):
 
     def values(self, samples: Samples) -> np.ndarray:
         """Return the excess over the limit."""
-        return np.abs(self.function(samples[:3])[0][self.rows]) / self.limit[:, None] - 1.0
+        return np.abs(self.function(motion_of(samples))[0][self.rows]) / self.limit[:, None] - 1.0
 
-    def pull_back(self, samples: Samples, weights: np.ndarray) -> dict[int, np.ndarray]:
-        """Return the gradient by position, velocity and acceleration."""
-        torques = self.function(samples[:3])[0]
+    def pull_back(self, samples: Samples, weights: np.ndarray, back: np.ndarray) -> None:
+        """Add the gradient by position, velocity and acceleration."""
+        torques = self.function(motion_of(samples))[0]
         seeds = np.zeros_like(torques)
         seeds[self.rows] = weights * np.sign(torques[self.rows]) / self.limit[:, None]
-        return dict(enumerate(self.function.pull_back(samples[:3], [seeds])))
+        for order, gradient in enumerate(self.function.pull_back(motion_of(samples), [seeds])):
+            back[order] += gradient
 
 
 @final
@@ -162,15 +162,15 @@ class SpaceBlock(Block):
         missing[self.pairs] = -self.batch.clearances(places)
         return missing / CLEARANCE_SCALE
 
-    def pull_back(self, samples: Samples, weights: np.ndarray) -> dict[int, np.ndarray]:
-        """Return the gradient by position."""
+    def pull_back(self, samples: Samples, weights: np.ndarray, back: np.ndarray) -> None:
+        """Add the gradient by position."""
         places = self._placed(samples)
         scaled = -weights / CLEARANCE_SCALE
         seeds = self.batch.pull_back(places, scaled[self.pairs])
         for number, rows, rule in self.points:
             if weights[number].any():
                 np.add.at(seeds, rows, rule.clearance(places[rows])[1] * scaled[number])
-        return {0: self.places.pull_back((samples[0],), [seeds.reshape(-1, places.shape[2])])[0]}
+        back[0] += self.places.pull_back((samples[0],), [seeds.reshape(-1, places.shape[2])])[0]
 
     def _placed(self, samples: Samples) -> np.ndarray:
         """Return the places (k, 3, N)."""
@@ -178,20 +178,24 @@ class SpaceBlock(Block):
         return places.reshape(-1, 3, places.shape[1])
 
 
-def joint_blocks(limits: MotionLimits) -> list[Block]:
+def joint_block(limits: MotionLimits) -> JointBlock:
     """Return the constraints on positions, velocities, accelerations and jerks; infinite limits are none."""
+    count = len(limits.joints)
     span = np.where(np.isfinite(limits.upper - limits.lower), (limits.upper - limits.lower) / 2, 1.0)
     table = [(0, "lower", -1.0, -limits.lower, span), (0, "upper", 1.0, limits.upper, span)]
     for order, what in ((1, "velocity"), (2, "acceleration"), (3, "jerk")):
         limit = getattr(limits, what)
         table += [(order, what, sign, limit, limit) for sign in (1.0, -1.0)]
-    blocks: list[Block] = []
+    names, rows, bounds, scales = [], [], [], []
     for order, what, sign, limit, scale in table:
-        rows = np.flatnonzero(np.isfinite(limit))
-        if len(rows):
-            names = tuple(f"{what} of {limits.joints[int(row)]}" for row in rows)
-            blocks.append(JointBlock(names, order, rows, sign, limit[rows], scale[rows]))
-    return blocks
+        for joint in np.flatnonzero(np.isfinite(limit)):
+            names.append(f"{what} of {limits.joints[int(joint)]}")
+            rows.append(np.zeros(4 * count))
+            rows[-1][order * count + joint] = sign / scale[joint]
+            bounds.append(limit[joint] / scale[joint])
+            scales.append(scale[joint])
+    matrix = np.array(rows).reshape(len(rows), 4 * count)
+    return JointBlock(tuple(names), matrix, np.array(bounds), np.array(scales))
 
 
 def torque_block(function: Differentiable, limit: np.ndarray, joints: Sequence[str], ending: str) -> TorqueBlock | None:

@@ -22,15 +22,40 @@ CAREFUL_PENALTY = 300.0
 ENOUGH_DROP = 0.3
 """If a round leaves more than this part of the violation, the penalty grows."""
 
-ANNEALING = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 64.0)
-"""Sharpness of each round."""
-
-POLISHING = (64.0, 128.0, 256.0)
 MEMORY = 30
 """Steps that L-BFGS remembers."""
 
+ROUGH, CLOSE, FINE = 1e-4, 1e-6, 1e-9
+"""Relative gain of a step below which a round ends: early rounds only need to come into the right valley."""
+
 Stop = Callable[[], bool]
 """Says whether the search shall end with what it has."""
+
+
+@dataclass(frozen=True)
+class Round:
+    """One run of L-BFGS, multipliers and penalty as they are.
+
+    Attributes:
+        sharpness: Of the smoothed criterion.
+        tolerance: Relative gain of a step below which it ends.
+        steps: Most steps.
+        weight: Of the objective; with 0 the constraints alone count.
+    """
+
+    sharpness: float
+    tolerance: float
+    steps: int
+    weight: float = 1.0
+
+
+REPAIR = Round(1.0, FINE, 200, 0.0)
+EARLY = tuple(Round(sharpness, ROUGH, 120) for sharpness in (1.0, 2.0, 4.0, 8.0))
+"""Rounds after which motions can be told apart by their promise."""
+
+LATE = tuple(Round(sharpness, CLOSE, 120) for sharpness in (16.0, 32.0, 64.0, 64.0))
+POLISHING = tuple(Round(sharpness, FINE, 150) for sharpness in (64.0, 128.0, 256.0))
+SETTLING = (Round(256.0, FINE, 60),) * 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,12 +67,15 @@ class State:
         multipliers: Those of the augmented Lagrangian.
         violation: Its largest constraint on the grid, margins included; at most 0 where all are kept.
         value: The objective as it is told, on the grid.
+        promise: The augmented Lagrangian after the last round: about what the objective, as it was smoothed there, will
+            be once the constraints are kept. To be compared with that of other motions after the same rounds only.
     """
 
     z: np.ndarray
     multipliers: Multipliers
     violation: float
     value: float
+    promise: float = np.inf
 
 
 def state_of(problem: Problem, z: np.ndarray, margins: Sequence[np.ndarray] | None = None) -> State:
@@ -56,39 +84,41 @@ def state_of(problem: Problem, z: np.ndarray, margins: Sequence[np.ndarray] | No
     return State(z, multipliers, _violation(problem.constraints(z), multipliers), problem.exact(z))
 
 
-def repaired(problem: Problem, state: State, steps: int, stop: Stop) -> State:
+def repaired(problem: Problem, state: State, stop: Stop) -> State:
     """Return a motion that keeps the constraints on the grid, or comes as close as it can: they alone count."""
     strict = replace(state.multipliers, penalty=REPAIR_PENALTY)
-    z = _descended(problem, state.z, strict, 1.0, 0.0, steps, stop)
+    z, _ = _descended(problem, state.z, strict, REPAIR, stop)
     return state_of(problem, z, state.multipliers.margins)
 
 
-def descended(problem: Problem, state: State, sharpnesses: Sequence[float], steps: int, stop: Stop) -> State:
-    """Return a better motion after a round for each sharpness."""
-    for sharpness in sharpnesses:
+def descended(problem: Problem, state: State, rounds: Sequence[Round], stop: Stop) -> State:
+    """Return a better motion after some rounds."""
+    for one in rounds:
         if stop():
             break
-        z = _descended(problem, state.z, state.multipliers, sharpness, 1.0, steps, stop)
+        z, promise = _descended(problem, state.z, state.multipliers, one, stop)
         constraints = problem.constraints(z)
         violation = _violation(constraints, state.multipliers)
         multipliers = _updated(state.multipliers, constraints, is_slow=violation > ENOUGH_DROP * state.violation)
-        state = State(z, multipliers, violation, problem.exact(z))
+        state = State(z, multipliers, violation, problem.exact(z), promise)
     return state
 
 
 def _descended(
-    problem: Problem, z: np.ndarray, multipliers: Multipliers, sharpness: float, weight: float, steps: int, stop: Stop
-) -> np.ndarray:
+    problem: Problem, z: np.ndarray, multipliers: Multipliers, one: Round, stop: Stop
+) -> tuple[np.ndarray, float]:
+    """Return the variables after a round and the augmented Lagrangian there."""
+
     def heed(intermediate_result: object) -> None:
         if stop():
             raise StopIteration
 
     result = minimize(
-        lambda point: problem.lagrangian(point, multipliers, sharpness, weight),
+        lambda point: problem.lagrangian(point, multipliers, one.sharpness, one.weight),
         z, jac=True, method="L-BFGS-B", bounds=problem.bounds(), callback=heed,
-        options={"maxiter": steps, "maxfun": 2 * steps, "maxcor": MEMORY},
+        options={"maxiter": one.steps, "maxfun": 2 * one.steps, "maxcor": MEMORY, "ftol": one.tolerance},
     )  # fmt: skip
-    return result.x
+    return result.x, float(result.fun)
 
 
 def _updated(given: Multipliers, constraints: Sequence[np.ndarray], is_slow: bool) -> Multipliers:

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..errors import DesignError
 from ..model import Model
-from ..motion import Trajectory, with_approach
+from ..motion import ApproachedTrajectory, Trajectory, with_approach
 from .advice import Weak, weak_parameters
 from .assembly import Assembled, Known, assembled
 from .baseline import random_baseline
@@ -20,11 +20,18 @@ from .criteria import Weighting
 from .figures import Figures, Forecast
 from .limits.design_limits import DesignLimits
 from .objective import GoalAttainment, Objective
+from .promise import Promise
 from .search import Found, Start, Tell, search, silent_news
 from .settings import DesignSettings
 
 LONGEST_APPROACH = 60.0
 """No way into a motion takes longer than this [s]."""
+
+TOO_SHORT = (
+    "the motion is too short for identification's filters: predicted sigmas are those of all its samples; take a "
+    "longer duration or a higher rate"
+)
+"""Told where the sigmas of a motion are not those after identification's preparation."""
 
 LEAST_USE = 2e-3
 """A motion that uses less than this part of every joint's range is no experiment."""
@@ -42,7 +49,7 @@ class Design:
         objective: What was made small: a criterion's name, or ``goals``.
         value: Its value at the recording's samples; gamma for goals.
         goals: Each goal's name, what was wanted and what was reached.
-        figures: What the experiment will give.
+        figures: What the experiment will give: sigmas are those after identification's default preparation.
         baseline: The same of random motions; None if none could be made, or after an interrupt.
         certificate: The proof that limits are kept at every instant.
         certifier: What gave it, for other paces of the same motion.
@@ -113,22 +120,26 @@ def design_motion(
     core = found.problem.trajectory(found.best.z)
     _check_use(core, limits, settings)
     forecast = ready.forecast()
-    figures = forecast(core)
     view = RecordedView(forecast, core, problem.torques)
     objective = problem.objective
     trajectory, certificate = core, found.best.certificate
     said = [*limits.notes, *notes, *ready.notes]
     if posture is not None:
         trajectory, certificate = approached(core, posture, certifier, certificate, said)
+    promise = Promise(forecast)
+    figures = promise(trajectory)
+    if not figures.is_prepared:
+        said.append(TOO_SHORT)
     baseline, is_interrupted = None, found.is_interrupted
     try:
-        baseline = None if is_interrupted else random_baseline(problem, certifier, forecast, settings.seed)
+        if not is_interrupted:
+            baseline = random_baseline(problem, certifier, lambda one: promise(alike(one, trajectory)), settings.seed)
     except KeyboardInterrupt:
         is_interrupted = True
     return Design(
         model, settings, limits, trajectory, "goals" if settings.goals else settings.criterion, objective.exact(view),
         _attained(objective, view), figures, baseline, certificate, certifier,
-        weak_parameters(core, forecast, figures, limits.motion), found.starts, is_interrupted, tuple(said),
+        weak_parameters(trajectory, promise, figures, limits.motion), found.starts, is_interrupted, tuple(said),
     )  # fmt: skip
 
 
@@ -199,6 +210,14 @@ def approached(
         "posture, bring the arm there first"
     )
     return core, proven
+
+
+def alike(core: Trajectory, recorded: Trajectory) -> Trajectory:
+    """Return a motion with a way in and out like those of a recorded one, if that has them."""
+    if not isinstance(recorded, ApproachedTrajectory):
+        return core
+    ways = recorded.way_in.duration, recorded.way_out.duration
+    return with_approach(core, recorded.start_posture, *ways, recorded.end_posture)
 
 
 def _checked_start(start: Sequence[float], limits: DesignLimits) -> np.ndarray:

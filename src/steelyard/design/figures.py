@@ -30,6 +30,7 @@ class Figures:
         log10_det_covariance: Of the parameters' covariance.
         sigma: Standard deviations of the parameters (c,).
         relative_sigma: Over the parameters' sizes (c,); NaN where these are unknown or zero.
+        is_prepared: Whether sigmas are those after identification's preparation; else those of all samples.
     """
 
     names: tuple[str, ...]
@@ -39,6 +40,7 @@ class Figures:
     log10_det_covariance: float
     sigma: np.ndarray
     relative_sigma: np.ndarray
+    is_prepared: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,20 +78,41 @@ class Forecast:
         return self.of_matrices(*self.matrices(trajectory))
 
     def matrices(self, trajectory: Trajectory) -> tuple[np.ndarray, np.ndarray]:
-        """Return ``W^T W`` (c, c) of all samples, rows as they are and over their noise."""
+        """Return ``W^T W`` (c, c) of all samples, rows as they are and over their noise, that of positions included."""
+        plain, weighted = self._of_rows(trajectory)
+        return plain, weighted if self._positions is None else self._noisy(trajectory)
+
+    def cost_of_positions(self, trajectory: Trajectory) -> np.ndarray | None:
+        """Return the covariance (c, c) that noise of the positions adds to that of exact ones; None if there is none.
+
+        None, too, where the motion does not show all unknowns.
+        """
+        if self._positions is None:
+            return None
+        noisy = self._noisy(trajectory)
+        if not np.isfinite(condition_of(unit_diagonal(noisy)[0])):
+            return None
+        return inverse_and_log_det(noisy)[0] - inverse_and_log_det(self._of_rows(trajectory)[1])[0]
+
+    def _times(self, trajectory: Trajectory) -> np.ndarray:
+        """Return the instants (N,) of the samples: each in the middle of its interval."""
         count = max(int(self.unknowns.rate * trajectory.duration), 1)
-        times = (np.arange(count) + 0.5) * (trajectory.duration / count)
+        return (np.arange(count) + 0.5) * (trajectory.duration / count)
+
+    def _of_rows(self, trajectory: Trajectory) -> tuple[np.ndarray, np.ndarray]:
+        """Return ``W^T W`` (c, c), rows as they are and over their noise, positions taken as exact."""
+        times = self._times(trajectory)
         plain = weighted = np.zeros((len(self.unknowns.columns),) * 2)
-        for first in range(0, count, BLOCK):
+        for first in range(0, len(times), BLOCK):
             q, qd, qdd, _ = trajectory.derivatives(times[first : first + BLOCK])
             sampled = self._information.sampled((q, qd, qdd))
             plain = plain + self._information.matrix(sampled, "none", sampled.count)
             weighted = weighted + self._information.matrix(sampled, "noise", sampled.count)
-        return plain, weighted if self._positions is None else self._noisy(trajectory, times)
+        return plain, weighted
 
-    def _noisy(self, trajectory: Trajectory, times: np.ndarray) -> np.ndarray:
+    def _noisy(self, trajectory: Trajectory) -> np.ndarray:
         """Return the information about the unknowns if positions are noisy too (P4.2)."""
-        positions = self._positions
+        positions, times = self._positions, self._times(trajectory)
         assert positions is not None
         # The longest motion of a family repeats its basis, at any pace.
         basis = fitted_basis(positions.family, times * (positions.family.duration / trajectory.duration))
@@ -101,15 +124,25 @@ class Forecast:
 
     def of_matrices(self, plain: np.ndarray, weighted: np.ndarray) -> Figures:
         """Return the figures of information matrices (c, c), earlier information added to the weighted one."""
-        chosen = self.unknowns
-        known = weighted if chosen.earlier is None else weighted + chosen.earlier
-        covariance, log_det = inverse_and_log_det(known)
-        sigma = np.sqrt(np.diag(covariance))
-        sizes = np.where(chosen.values == 0, np.nan, np.abs(chosen.values))
+        known = self._with_earlier(weighted)
+        log_det = inverse_and_log_det(known)[1]
+        sigma = self.sigma(weighted)
         return Figures(
-            chosen.names, condition_of(plain), condition_of(unit_diagonal(plain)[0]), condition_of(known),
-            -log_det / np.log(10.0), sigma, sigma / sizes,
+            self.unknowns.names, condition_of(plain), condition_of(unit_diagonal(plain)[0]), condition_of(known),
+            -log_det / np.log(10.0), sigma, self.relative(sigma),
         )  # fmt: skip
+
+    def sigma(self, weighted: np.ndarray) -> np.ndarray:
+        """Return the standard deviations (c,) that a weighted information matrix (c, c) leaves, earlier one added."""
+        return np.sqrt(np.diag(inverse_and_log_det(self._with_earlier(weighted))[0]))
+
+    def relative(self, sigma: np.ndarray) -> np.ndarray:
+        """Return standard deviations (c,) over the parameters' sizes; NaN where these are unknown or zero."""
+        values = self.unknowns.values
+        return sigma / np.where(values == 0, np.nan, np.abs(values))
+
+    def _with_earlier(self, weighted: np.ndarray) -> np.ndarray:
+        return weighted if self.unknowns.earlier is None else weighted + self.unknowns.earlier
 
 
 def middle_figures(figures: Sequence[Figures]) -> Figures:
@@ -121,4 +154,5 @@ def middle_figures(figures: Sequence[Figures]) -> Figures:
     sigma, relative = (
         np.median([getattr(one, what) for one in figures], axis=0) for what in ("sigma", "relative_sigma")
     )
-    return Figures(figures[0].names, raw, normalised, weighted, log10_det, sigma, relative)
+    is_prepared = all(one.is_prepared for one in figures)
+    return Figures(figures[0].names, raw, normalised, weighted, log10_det, sigma, relative, is_prepared)

@@ -93,10 +93,15 @@ def _torques_of(columns: tuple[str, ...], values: np.ndarray, covariance: np.nda
 
 
 def _deviations(run: SavedRun, model: Model, rate: float) -> np.ndarray | None:
-    """Return the noise that samples at a rate would need to have, if they were independent, to tell as much as rows."""
+    """Return the noise that samples at a rate would need to have, if they were independent, to tell as much as rows.
+
+    Rows are samples behind the decimator, which is wider than the rate it leaves: neighbours share some noise, and
+    the noise before it follows from its gain, not from the number of samples for a row.
+    """
     rows = {(entry["kind"], entry["joint"]): entry["deviations"] for entry in run.content.get("noise") or ()}
-    if any(row not in rows for row in model.rows):
+    preparation = run.content.get("preparation") or {}
+    if "noise_gain" not in preparation or any(row not in rows for row in model.rows):
         return None
     each = np.array([np.sqrt(np.mean(np.square(list(rows[row].values())))) for row in model.rows])
     widening = float(np.median(run.estimate.widening))
-    return each * widening * float(np.sqrt(rate / run.content["preparation"]["decimated_rate"]))
+    return each * widening * float(np.sqrt(rate / preparation["rate"] / preparation["noise_gain"]))

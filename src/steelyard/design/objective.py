@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Protocol, final
 
 import numpy as np
@@ -74,9 +75,11 @@ class ByCriterion(Objective):
         """Return the criterion's smooth logarithm."""
         whole = view.information(self.criterion.weighting)
         value, by_scaled = self.criterion.log_value(self._scaled(whole), sharpness)
-        there = np.flatnonzero(self.scale)
+        if self._is_plain:
+            return Outcome(value, {self.criterion.weighting: by_scaled})
+        there, products = self._there
         gradient = np.zeros_like(whole)
-        gradient[np.ix_(there, there)] = by_scaled * np.outer(self.scale[there], self.scale[there])
+        gradient[there] = by_scaled * products
         return Outcome(value, {self.criterion.weighting: gradient})
 
     def exact(self, view: View) -> float:
@@ -84,8 +87,20 @@ class ByCriterion(Objective):
         return self.criterion.exact(self._scaled(view.information(self.criterion.weighting)))
 
     def _scaled(self, information: np.ndarray) -> np.ndarray:
+        if self._is_plain:
+            return information
+        there, products = self._there
+        return information[there] * products
+
+    @cached_property
+    def _is_plain(self) -> bool:
+        return bool((self.scale == 1.0).all())
+
+    @cached_property
+    def _there(self) -> tuple[tuple[np.ndarray, ...], np.ndarray]:
+        """Where the columns that count lie in the matrix, and the products of their scales."""
         there = np.flatnonzero(self.scale)
-        return information[np.ix_(there, there)] * np.outer(self.scale[there], self.scale[there])
+        return np.ix_(there, there), np.outer(self.scale[there], self.scale[there])
 
 
 @final

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..motion import MotionLimits, Trajectory
-from .constraints import Block, Samples, TorqueBlock
+from .constraints import Block, Samples, TorqueBlock, motion_of
 from .criteria import Weighting
 from .family import MotionFamily
 from .information import InformationMap
@@ -97,9 +97,8 @@ class Problem:
     def finer_samples(self, z: np.ndarray, finer: int) -> Samples:
         """Return the motion on a grid of so many times more instants."""
         coefficients, stretch = self.coefficients(z)
-        bases = self._bases[finer]
-        q, qd, qdd, qddd = (coefficients @ basis / stretch**order for order, basis in enumerate(bases))
-        return q, qd, qdd, qddd
+        samples = coefficients @ self._bases[finer]
+        return samples / _powers(stretch) if self.is_stretchable else samples
 
     def no_multipliers(self, penalty: float, margins: Sequence[np.ndarray] | None = None) -> Multipliers:
         """Return multipliers of zero."""
@@ -125,17 +124,17 @@ class Problem:
         """
         view = GridView(self, z)
         samples = {finer: view.samples if finer == 1 else self.finer_samples(z, finer) for finer in self._bases}
-        back = {finer: [np.zeros_like(rows[0]) for _ in range(4)] for finer, rows in samples.items()}
+        back = {finer: np.zeros_like(rows) for finer, rows in samples.items()}
         value = by_stretch = 0.0
         if weight:
             value, by_stretch = view.objective(sharpness, weight, back[1])
         for block, given, margin in zip(self.blocks, multipliers.values, multipliers.margins, strict=True):
             pushed = given + multipliers.penalty * (block.values(samples[block.finer]) + margin[:, None])
             active = np.maximum(pushed, 0.0)
-            value += float((active**2 - given**2).sum()) / (2 * multipliers.penalty)
-            if active.any():
-                for order, gradient in block.pull_back(samples[block.finer], active).items():
-                    back[block.finer][order] += gradient
+            pressure = float(np.vdot(active, active))
+            value += (pressure - float(np.vdot(given, given))) / (2 * multipliers.penalty)
+            if pressure:
+                block.pull_back(samples[block.finer], active, back[block.finer])
         gradient = np.zeros(self.variables)
         for finer, rows in samples.items():
             gradient += self._gradient(rows, back[finer], finer, view.stretch)
@@ -143,12 +142,10 @@ class Problem:
             gradient[-1] += by_stretch
         return value, gradient
 
-    def _gradient(self, samples: Samples, back: Sequence[np.ndarray], finer: int, stretch: float) -> np.ndarray:
-        """Return the gradient by z from that by positions, velocities, accelerations and jerks on a grid."""
-        total = sum(
-            gradient @ basis.T / stretch**order
-            for order, (gradient, basis) in enumerate(zip(back, self._bases[finer], strict=True))
-        )
+    def _gradient(self, samples: Samples, back: np.ndarray, finer: int, stretch: float) -> np.ndarray:
+        """Return the gradient by z from that by positions, velocities, accelerations and jerks on a grid (4, n, N)."""
+        by_order = back @ self._bases[finer].transpose(0, 2, 1)
+        total = (by_order / _powers(stretch)).sum(axis=0)
         gradient = np.einsum("jkl,jk->jl", self._shapes, total).ravel()
         if not self.is_stretchable:
             return gradient
@@ -183,6 +180,11 @@ class Problem:
         return np.array(shapes)
 
 
+def _powers(stretch: float) -> np.ndarray:
+    """Return by what a longer duration divides positions, velocities, accelerations and jerks (4, 1, 1)."""
+    return stretch ** np.arange(4.0)[:, None, None]
+
+
 class GridView:
     """What one motion gives on the grid: each thing computed when first asked for."""
 
@@ -193,7 +195,7 @@ class GridView:
 
     @cached_property
     def _rows(self) -> Any:
-        return self._problem.information.sampled(self.samples[:3])
+        return self._problem.information.sampled(motion_of(self.samples))
 
     @property
     def _count(self) -> float:
@@ -209,12 +211,12 @@ class GridView:
         """Return the torques (n, N) of the run with payload, or of the only run."""
         block = self._problem.torques
         assert block is not None  # goals about torques are refused where none are known
-        return block.function(self.samples[:3])[0]
+        return block.function(motion_of(self.samples))[0]
 
-    def objective(self, sharpness: float, weight: float, back: list[np.ndarray]) -> tuple[float, float]:
+    def objective(self, sharpness: float, weight: float, back: np.ndarray) -> tuple[float, float]:
         """Return the objective and its gradient by the log of the stretch; add that by the motion to ``back``."""
         outcome = self._problem.objective.smooth(self, sharpness)
-        motion = self.samples[:3]
+        motion = motion_of(self.samples)
         parts: list[Sequence[np.ndarray]] = []
         by_stretch = 0.0
         if outcome.by_information:

@@ -57,7 +57,7 @@ class DesignSettings:
     rate: float = 100.0
     position_noise: float = 0.0
     resonance: float | None = None
-    starts: int = 8
+    starts: int = 24
     seed: int = 0
     threads: int = 1
     sigmas: float = 2.0

@@ -12,7 +12,7 @@ import numpy as np
 
 from .certify.certificate import Certificate
 from .certify.certifier import Certifier
-from .descent import LARGEST_PENALTY, State, Stop, descended
+from .descent import LARGEST_PENALTY, SETTLING, State, Stop, descended
 from .problem import Multipliers, Problem
 
 ROUNDS = 8
@@ -24,7 +24,6 @@ BEYOND, LEAST_RAISE = 1.5, 1e-4
 LEAST_MARGIN = 1e-5
 """Part of a limit that is kept clear of it, so that it can be decided that the limit is kept."""
 
-STEPS = 60
 PARTS = (*(1 - 10.0**-k for k in (5, 4, 3, 2)), *(0.97 * 0.9**k for k in range(60)))
 """Parts to which a motion is shrunk, one after the other."""
 
@@ -44,7 +43,7 @@ class Settled:
     certificate: Certificate
 
 
-def settled(problem: Problem, certifier: Certifier, state: State, sharpness: float, stop: Stop) -> Settled | None:
+def settled(problem: Problem, certifier: Certifier, state: State, stop: Stop) -> Settled | None:
     """Return the motion with all limits kept over continuous time; None if none was found near it."""
     firm = max(state.multipliers.penalty, LARGEST_PENALTY)
     margins = [np.full(len(block.names), LEAST_MARGIN) for block in problem.blocks]
@@ -54,9 +53,7 @@ def settled(problem: Problem, certifier: Certifier, state: State, sharpness: flo
             break
         _raise(margins, problem, certificate)
         tightened = Multipliers(state.multipliers.values, firm, tuple(margins))
-        state = descended(
-            problem, State(state.z, tightened, state.violation, state.value), [sharpness] * 2, STEPS, stop
-        )
+        state = descended(problem, State(state.z, tightened, state.violation, state.value), SETTLING, stop)
     return shrunk(problem, certifier, state.z)
 
 
@@ -74,8 +71,9 @@ def shrunk(problem: Problem, certifier: Certifier, z: np.ndarray) -> Settled | N
 def resting(problem: Problem, z: np.ndarray) -> np.ndarray:
     """Return the variables of standing still in that posture of a motion which is farthest from all limits."""
     postures = problem.samples(z)[0]
-    nothing = np.zeros_like(postures)
-    constraints = [block.values((postures, nothing, nothing, nothing)).max(axis=0) for block in problem.blocks]
+    standing = np.zeros((4, *postures.shape))
+    standing[0] = postures
+    constraints = [block.values(standing).max(axis=0) for block in problem.blocks]
     best = int(np.argmin(np.max(constraints, axis=0)))
     stretch = problem.coefficients(z)[1]
     return problem.variables_of(problem.family.still(postures[:, best]), stretch)

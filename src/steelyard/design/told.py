@@ -36,7 +36,10 @@ def told_design(design: Design) -> dict[str, Any]:
                 for weak in design.weak
             ],
             "starts": [
-                {"number": start.number, "value": start.value, "violation": start.violation, "final": start.final}
+                {
+                    "number": start.number, "origin": start.origin, "value": start.value,
+                    "violation": start.violation, "final": start.final,
+                }
                 for start in design.starts
             ],
             "interrupted": design.is_interrupted,

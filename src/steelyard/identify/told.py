@@ -141,6 +141,7 @@ def _preparation(found: Identification) -> dict[str, Any]:
         "cutoff": settled.cutoff,
         "decimation": settled.decimation,
         "decimated_rate": settled.rate / settled.decimation,
+        "noise_gain": settled.decimation_filter.noise_gain(),
         "velocity": settled.chosen.velocity,
         "standstill": dict(zip(settled.joints, settled.standstill, strict=True)),
         "filter": settled.filter_text,
