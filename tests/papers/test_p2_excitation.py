@@ -22,7 +22,7 @@ def found(stages) -> Excitation:
         stages.append(name)
         return lambda done, total: stages.append(done / total)
 
-    return excitation(Effort(first=1, searches=1, second=1, sweep=1, periods=(), random=2), 2, stage)
+    return excitation(Effort(first=1, second=1, sweep=1, periods=(), random=2), 2, stage)
 
 
 def test_every_motion_is_proven_and_the_stages_are_told(found, stages):

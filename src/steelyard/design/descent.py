@@ -25,7 +25,7 @@ ENOUGH_DROP = 0.3
 MEMORY = 30
 """Steps that L-BFGS remembers."""
 
-ROUGH, CLOSE, FINE = 1e-4, 1e-6, 1e-9
+ROUGH, CLOSE, FINE = 1e-4, 1e-8, 1e-9
 """Relative gain of a step below which a round ends: early rounds only need to come into the right valley."""
 
 Stop = Callable[[], bool]
@@ -53,8 +53,8 @@ REPAIR = Round(1.0, FINE, 200, 0.0)
 EARLY = tuple(Round(sharpness, ROUGH, 120) for sharpness in (1.0, 2.0, 4.0, 8.0))
 """Rounds after which motions can be told apart by their promise."""
 
-LATE = tuple(Round(sharpness, CLOSE, 120) for sharpness in (16.0, 32.0, 64.0, 64.0))
-POLISHING = tuple(Round(sharpness, FINE, 150) for sharpness in (64.0, 128.0, 256.0))
+LATE = tuple(Round(sharpness, CLOSE, 300) for sharpness in (16.0, 32.0, 64.0, 64.0))
+POLISHING = tuple(Round(sharpness, FINE, 500) for sharpness in (64.0, 128.0, 256.0))
 SETTLING = (Round(256.0, FINE, 60),) * 2
 
 

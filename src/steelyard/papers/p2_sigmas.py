@@ -24,7 +24,6 @@ from .result import Entry, Table, table
 CRITERIA = ("condition", "d", "a", "e", "mean_sigma", "worst_sigma")
 FAMILIES: dict[str, dict[str, Any]] = {
     "5 harmonics of 20 s": {"harmonics": 5},
-    "8 harmonics of 20 s": {"harmonics": 8},
     "12 harmonics of 20 s": {"harmonics": 12},
 }
 """Families that every criterion is tried with."""
