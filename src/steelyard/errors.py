@@ -53,6 +53,10 @@ class DesignError(SteelyardError):
     """Limits, criteria or motions from which no experiment can be designed."""
 
 
+class CalibrationError(SteelyardError):
+    """Measurements, set-ups or targets from which an arm cannot be calibrated or corrected."""
+
+
 class ConfigError(SteelyardError):
     """A configuration file with an unknown key or a value of the wrong kind."""
 

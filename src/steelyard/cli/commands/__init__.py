@@ -1,0 +1,1 @@
+"""The commands and their options, a file for each part of the work."""
