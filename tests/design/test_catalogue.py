@@ -63,5 +63,7 @@ def test_an_example_robot_gets_a_proven_design(name):
 @pytest.mark.large
 def test_a_joint_whose_friction_is_as_large_as_its_torque_limit_is_named():
     """The gripper of that file has a Coulomb friction of 1 N m and may push with 1 N m."""
-    with pytest.raises(DesignError, match="torque of gripper_left_joint: its Coulomb friction 1 alone reaches the limit 1"):
+    with pytest.raises(
+        DesignError, match="torque of gripper_left_joint: its Coulomb friction 1 alone reaches the limit 1"
+    ):
         design_experiment(example("talos_left_arm.urdf"), DesignSettings(starts=1))

@@ -45,8 +45,8 @@ def test_the_best_of_all_starts_is_taken_and_news_are_told():
     told: list[News] = []
     made = ready()
     found = search(made.problem, made.certifier, starts=3, seed=0, tell=told.append)
-    assert [start.number for start in found.starts] == list(range(7))
-    assert [start.origin is None for start in found.starts] == [True] * 3 + [False] * 4
+    assert [start.number for start in found.starts] == list(range(5))
+    assert [start.origin is None for start in found.starts] == [True] * 3 + [False] * 2
     finals = [start.final for start in found.starts if start.final is not None]
     assert len(finals) == FINALISTS
     assert found.best.value == min(finals)

@@ -23,7 +23,7 @@ FINISHED_PART = 4
 """One in so many of a generation is finished."""
 
 OFFSPRING = (2, 2)
-"""In each later generation one motion for so many starts."""
+"""In each later generation one motion for so many starts; a single start has none."""
 
 PARENTS = 3
 DISTURBANCES = (0.05, 0.4)
@@ -94,7 +94,7 @@ def in_parallel(work: Callable[[Item], Result], items: Sequence[Item], threads: 
 
 
 def _sizes(starts: int) -> list[int]:
-    return [starts, *(-(-starts // share) for share in OFFSPRING)]
+    return [size for size in (starts, *(starts // share for share in OFFSPRING)) if size]
 
 
 def _finishing(size: int) -> int:
