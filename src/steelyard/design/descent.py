@@ -28,6 +28,10 @@ MEMORY = 30
 ROUGH, CLOSE, FINE = 1e-4, 1e-8, 1e-9
 """Relative gain of a step below which a round ends: early rounds only need to come into the right valley."""
 
+NEAR = 1e-3
+SMALL_GRADIENT = 1e-5
+"""Largest slope at which a round ends."""
+
 Stop = Callable[[], bool]
 """Says whether the search shall end with what it has."""
 
@@ -41,12 +45,15 @@ class Round:
         tolerance: Relative gain of a step below which it ends.
         steps: Most steps.
         weight: Of the objective; with 0 the constraints alone count.
+        reach: How far the first step may go, in units of the variables. L-BFGS knows nothing of the scale then, and an
+            augmented Lagrangian has other valleys, away from all constraints: near the end it must not jump there.
     """
 
     sharpness: float
     tolerance: float
     steps: int
     weight: float = 1.0
+    reach: float = 1.0
 
 
 REPAIR = Round(1.0, FINE, 200, 0.0)
@@ -54,8 +61,8 @@ EARLY = tuple(Round(sharpness, ROUGH, 120) for sharpness in (1.0, 2.0, 4.0, 8.0)
 """Rounds after which motions can be told apart by their promise."""
 
 LATE = tuple(Round(sharpness, CLOSE, 300) for sharpness in (16.0, 32.0, 64.0, 64.0))
-POLISHING = tuple(Round(sharpness, FINE, 500) for sharpness in (64.0, 128.0, 256.0))
-SETTLING = (Round(256.0, FINE, 60),) * 2
+POLISHING = tuple(Round(sharpness, FINE, 500, reach=NEAR) for sharpness in (64.0, 128.0, 256.0))
+SETTLING = (Round(256.0, FINE, 60, reach=NEAR),) * 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,12 +120,20 @@ def _descended(
         if stop():
             raise StopIteration
 
+    def scaled(away: np.ndarray) -> tuple[float, np.ndarray]:
+        value, gradient = problem.lagrangian(z + one.reach * away, multipliers, one.sharpness, one.weight)
+        return value, one.reach * gradient
+
+    low, high = problem.bounds()
     result = minimize(
-        lambda point: problem.lagrangian(point, multipliers, one.sharpness, one.weight),
-        z, jac=True, method="L-BFGS-B", bounds=problem.bounds(), callback=heed,
-        options={"maxiter": one.steps, "maxfun": 2 * one.steps, "maxcor": MEMORY, "ftol": one.tolerance},
+        scaled, np.zeros_like(z), jac=True, method="L-BFGS-B", callback=heed,
+        bounds=list(zip((low - z) / one.reach, (high - z) / one.reach, strict=True)),
+        options={
+            "maxiter": one.steps, "maxfun": 2 * one.steps, "maxcor": MEMORY, "ftol": one.tolerance,
+            "gtol": one.reach * SMALL_GRADIENT,
+        },
     )  # fmt: skip
-    return result.x, float(result.fun)
+    return np.clip(z + one.reach * result.x, low, high), float(result.fun)
 
 
 def _updated(given: Multipliers, constraints: Sequence[np.ndarray], is_slow: bool) -> Multipliers:

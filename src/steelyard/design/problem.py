@@ -69,10 +69,13 @@ class Problem:
         """Number of variables."""
         return len(self.limits.joints) * self.family.size + self.is_stretchable
 
-    def bounds(self) -> list[tuple[float | None, float | None]]:
-        """Return bounds of the variables: only the stretch has some."""
-        free: list[tuple[float | None, float | None]] = [(None, None)] * (len(self.limits.joints) * self.family.size)
-        return free + ([(np.log(self.stretch[0]), np.log(self.stretch[1]))] if self.is_stretchable else [])
+    def bounds(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return bounds of the variables, low and high, infinite but for the stretch."""
+        high = np.full(self.variables, np.inf)
+        low = -high
+        if self.is_stretchable:
+            low[-1], high[-1] = np.log(self.stretch)
+        return low, high
 
     def variables_of(self, coefficients: np.ndarray, stretch: float = 1.0) -> np.ndarray:
         """Return z of coefficients X (n, m)."""

@@ -48,7 +48,4 @@ def disturbed(problem: Problem, z: np.ndarray, size: float, rng: np.random.Gener
     another way, and often its neighbour.
     """
     moved = z + size * np.sqrt(np.mean(z**2)) * rng.standard_normal(len(z))
-    low, high = np.array(
-        [(-np.inf if low is None else low, np.inf if high is None else high) for low, high in problem.bounds()]
-    ).T
-    return state_of(problem, np.clip(moved, low, high))
+    return state_of(problem, np.clip(moved, *problem.bounds()))
