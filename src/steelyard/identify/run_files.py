@@ -19,9 +19,8 @@ import numpy as np
 
 from ..errors import EstimateError
 from ..estimate import Estimate, System
-from ..files import opened_aside
 from ..observe import save_observations
-from ..run import write_result
+from ..run import remove_other_arrays, write_arrays, write_result
 from .identification import Identification
 from .told import told
 
@@ -49,10 +48,7 @@ def write_run(
     files = {"estimate": _write_estimate(folder, found), "observations": _write_observations(folder, found)}
     content = {**told(found), **(extra or {}), "files": files}
     write_result(folder, command, settings, inputs, content)
-    for kind, name in files.items():
-        for old in folder.glob(f"{kind}.*.npz"):
-            if old.name != name:
-                old.unlink()
+    remove_other_arrays(folder, files)
     return content
 
 
@@ -71,23 +67,16 @@ def _write_estimate(folder: Path, found: Identification) -> str:
     }
     memory = io.BytesIO()
     np.savez(memory, **arrays)  # type: ignore[arg-type]  # names are ours
-    return _write_named(folder, "estimate", memory.getvalue())
+    return write_arrays(folder, "estimate", memory.getvalue())
 
 
 def _write_observations(folder: Path, found: Identification) -> str:
     aside = folder / f".observations.{hashlib.sha256(str(id(found)).encode()).hexdigest()[:8]}.npz"
     try:
         save_observations(aside, found.fit.observations)
-        return _write_named(folder, "observations", aside.read_bytes())
+        return write_arrays(folder, "observations", aside.read_bytes())
     finally:
         aside.unlink(missing_ok=True)
-
-
-def _write_named(folder: Path, kind: str, content: bytes) -> str:
-    name = f"{kind}.{hashlib.sha256(content).hexdigest()[:12]}.npz"
-    with opened_aside(folder / name) as file:
-        file.write(content)
-    return name
 
 
 @dataclass(frozen=True, eq=False)

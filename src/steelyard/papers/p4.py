@@ -18,7 +18,7 @@ from .p4_iterated import Round, iterated_claim, iterated_design, iterated_table
 from .result import PaperResult, Table, table
 
 TITLE = "Swevers, Ganseman, Tukel, De Schutter & Van Brussel 1997: optimal robot excitation, KUKA IR 361"
-STARTS = 9
+STARTS = 16
 SMALLER = (1.0, 0.5, 0.25, 0.125, 0.0625)
 """Parts to which the motion of axis 1 is made smaller."""
 

@@ -6,11 +6,12 @@ from ..errors import EstimateError, nearest_match
 from ..identify.pipeline import Stage, quietly
 from .p1 import p1
 from .p2 import p2
+from .p3 import p3
 from .p4 import p4
 from .p5 import p5
 from .result import PaperResult
 
-_PAPERS = {"P1": p1, "P2": p2, "P4": p4, "P5": p5}
+_PAPERS = {"P1": p1, "P2": p2, "P3": p3, "P4": p4, "P5": p5}
 PAPERS = tuple(_PAPERS)
 """Papers that can be reproduced."""
 
@@ -19,7 +20,7 @@ def reproduce(paper: str, *, seeds: int | None = None, threads: int = 1, stage: 
     """Reproduce a paper in simulation: its claims and tables with ours beside them.
 
     Args:
-        paper: ``P1``, ``P2``, ``P4`` or ``P5``.
+        paper: ``P1`` to ``P5``.
         seeds: Simulated experiments over which figures are means; None: the paper's own number.
         threads: Threads that share the work; the result is the same.
         stage: Told which stage begins; gives where to tell how far it is.

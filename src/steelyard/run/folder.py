@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import __version__
-from ..files import write_aside
+from ..files import opened_aside, write_aside
 
 SCHEMA_VERSION = 1
 
@@ -30,6 +30,25 @@ def hashes_of(*paths: Path | None) -> dict[str, str]:
             with path.open("rb") as file:
                 hashes[str(path)] = hashlib.file_digest(file, "sha256").hexdigest()
     return hashes
+
+
+def write_arrays(folder: Path, kind: str, content: bytes) -> str:
+    """Write an array file that carries its hash in its name, and return that name.
+
+    A result names its arrays: written first, they never belong to another result. See :func:`remove_other_arrays`.
+    """
+    name = f"{kind}.{hashlib.sha256(content).hexdigest()[:12]}.npz"
+    with opened_aside(folder / name) as file:
+        file.write(content)
+    return name
+
+
+def remove_other_arrays(folder: Path, files: Mapping[str, str]) -> None:
+    """Remove array files of earlier results, by kind, once the new result is written."""
+    for kind, name in files.items():
+        for old in folder.glob(f"{kind}.*.npz"):
+            if old.name != name:
+                old.unlink()
 
 
 def write_result(

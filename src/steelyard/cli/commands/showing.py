@@ -11,7 +11,7 @@ from ..options import Json, Out
 
 
 def papers(
-    paper: Annotated[str, Parameter(help="P1, P2, P4 or P5.")],
+    paper: Annotated[str, Parameter(help="P1 to P5.")],
     /,
     *,
     seeds: Annotated[int | None, Parameter(help="Simulated experiments; default: as many as the paper needs.")] = None,

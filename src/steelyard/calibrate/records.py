@@ -1,0 +1,114 @@
+"""What flows through a calibration: named unknowns, measured numbers, and a problem that can be linearised."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+import numpy as np
+
+Group = Literal["base", "joint", "tool", "marker", "compliance", "weight"]
+"""What an unknown belongs to: base frame, joint frames, tool frame, markers, springs, first moments of links."""
+
+COORDINATES = ("x", "y", "z", "rx", "ry", "rz", "distance")
+Coordinate = Literal["x", "y", "z", "rx", "ry", "rz", "distance"]
+"""What an equation measures: a position [m], a rotation vector [rad], or a distance between markers [m]."""
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """An unknown.
+
+    Attributes:
+        name: ``offset2``, ``x3``, ``ry4``, ``base_x``, ``tool_rz``, ``x[marker_1]``, ``k2``, ``k21``, ``k4x``, ``MX3``.
+        group: What it belongs to.
+        unit: ``m``, ``rad``, ``rad/(N m)``, ``m/N``, ``kg m`` or ``kg``.
+        nominal: Its value by the robot's file or the set-up.
+        meaning: What a person calls it: ``offset of joint_2 about its own axis``.
+    """
+
+    name: str
+    group: Group
+    unit: str
+    nominal: float
+    meaning: str
+
+
+@dataclass(frozen=True, eq=False)
+class Equations:
+    """Measured numbers, one an equation.
+
+    Attributes:
+        measured: The numbers (E,) [m or rad].
+        pose: Number of the configuration that each belongs to (E,), 0, 1, ...
+        marker: Number of the marker (E,), 0, 1, ...; of the first one for distances.
+        coordinate: Number among ``COORDINATES`` (E,).
+        row: Number of the row of the measurements that it comes from (E,).
+        poses: Names of the configurations.
+        markers: Names of the markers.
+    """
+
+    measured: np.ndarray
+    pose: np.ndarray
+    marker: np.ndarray
+    coordinate: np.ndarray
+    row: np.ndarray
+    poses: tuple[str, ...]
+    markers: tuple[str, ...]
+
+    @property
+    def size(self) -> int:
+        """Number of equations."""
+        return len(self.measured)
+
+    def taken(self, chosen: np.ndarray) -> Equations:
+        """Return some of the equations, by numbers or as a mask; names stay."""
+        return Equations(
+            self.measured[chosen], self.pose[chosen], self.marker[chosen], self.coordinate[chosen],
+            self.row[chosen], self.poses, self.markers,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Linearised:
+    """Residuals and their derivatives at some values of the unknowns: ``measured - predicted ~ residual - B dX``.
+
+    Attributes:
+        residual: Measured minus predicted (E,).
+        jacobian: B (E, p), derivatives of the predicted numbers (P3 eq. 4).
+    """
+
+    residual: np.ndarray
+    jacobian: np.ndarray
+
+
+class CalibrationProblem(Protocol):
+    """Unknowns and equations, and how the ones follow from the others."""
+
+    @property
+    def parameters(self) -> Sequence[Parameter]:
+        """The unknowns (p)."""
+        ...
+
+    @property
+    def equations(self) -> Equations:
+        """The measured numbers (E)."""
+        ...
+
+    @property
+    def start(self) -> np.ndarray:
+        """Where a fit begins (p,)."""
+        ...
+
+    def at(self, values: np.ndarray) -> Linearised:
+        """Return residuals and derivatives at values (p,) of the unknowns."""
+        ...
+
+    def residual(self, values: np.ndarray) -> np.ndarray:
+        """Return the residuals (E,) alone."""
+        ...
+
+    def taken(self, chosen: np.ndarray) -> CalibrationProblem:
+        """Return the problem with some of its equations, by numbers or as a mask."""
+        ...

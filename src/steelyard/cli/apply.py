@@ -1,0 +1,90 @@
+"""``steelyard apply``: joint commands with which a calibrated arm reaches its targets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from ..calibrate import Corrected, corrected_targets, load_named, read_calibration, read_targets, write_corrected
+from ..errors import CalibrationError
+from ..identify.told import plain
+from ..run import hashes_of, json_text, write_result
+
+POOR = 2
+FILE = "targets.csv"
+_MOST_ROWS = 30
+
+
+def run(
+    folder: Path,
+    targets: Path,
+    length: str,
+    angle: str,
+    point: str | None,
+    load: str | None,
+    robot: str | None,
+    out: Path | None,
+    json: bool,
+) -> int:
+    """Correct targets, print and save them; return 2 if one cannot be reached."""
+    saved = read_calibration(folder, robot)
+    asked = read_targets(targets, saved.arm, length=length, angle=angle, point=_point(point))
+    found = corrected_targets(saved.arm, asked, load=load_named(saved.setup, load))
+    content = _content(found)
+    if out is not None:
+        write_corrected(out / FILE, found, saved.arm.robot, length=length, angle=angle)
+        settings = {"run": str(folder), "targets": str(targets), "length": length, "angle": angle, "load": load}
+        write_result(out, "apply", settings, hashes_of(folder / "result.json", targets), content)
+    print(json_text("apply", content)) if json else _print(found, out)
+    return 0 if found.reached.all() else POOR
+
+
+def _point(text: str | None) -> tuple[float, float, float]:
+    if text is None:
+        return 0.0, 0.0, 0.0
+    try:
+        x, y, z = (float(word) for word in text.split(","))
+    except ValueError as error:
+        raise CalibrationError(f"--point is '{text}'; allowed are three numbers by commas [m]") from error
+    return x, y, z
+
+
+def _content(found: Corrected) -> dict[str, Any]:
+    rows = [
+        {
+            "name": name, "status": found.status[k], "why": found.told[k],
+            "joints": dict(zip(found.joints, found.q[:, k].tolist(), strict=True)),
+            "nominal": dict(zip(found.joints, found.nominal[:, k].tolist(), strict=True)),
+            "uncorrected_mm": 1e3 * found.uncorrected[k], "residual_mm": 1e3 * found.residual[k],
+            "residual_rotation_rad": found.residual_rotation[k], "sigma_mm": 1e3 * found.semi_axis[k],
+        }
+        for k, name in enumerate(found.names)
+    ]  # fmt: skip
+    return plain({"targets": rows, "reached": int(found.reached.sum()), "of": len(found.names)})
+
+
+def _print(found: Corrected, out: Path | None) -> None:
+    console = Console(highlight=False)
+    console.print(
+        f"{int(found.reached.sum())} of {len(found.names)} targets reached; uncorrected they would be off by "
+        f"{1e3 * np.median(found.uncorrected):.3g} mm (median), corrected they are uncertain by "
+        f"{1e3 * np.median(found.semi_axis):.3g} mm (1 sigma, median)"
+    )
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in ("target", "off by mm", "uncertain mm", "largest correction", ""):
+        table.add_column(heading, justify="left" if heading in ("target", "") else "right")
+    for k, name in enumerate(found.names[:_MOST_ROWS]):
+        table.add_row(
+            escape(name), f"{1e3 * found.uncorrected[k]:.3g}", f"{1e3 * found.semi_axis[k]:.3g}",
+            f"{np.abs(found.correction[:, k]).max():.3g}", escape(found.told[k]) or "reached",
+        )  # fmt: skip
+    console.print(table)
+    if len(found.names) > _MOST_ROWS:
+        console.print(f"and {len(found.names) - _MOST_ROWS} more")
+    if out is not None:
+        console.print(f"saved in {out}: {FILE}, result.json")

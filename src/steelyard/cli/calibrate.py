@@ -1,0 +1,157 @@
+"""``steelyard calibrate``: geometry and elasticity from measured positions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..calibrate import (
+    Accuracy,
+    AccuracyMap,
+    CalibrationSettings,
+    CalibrationSetup,
+    FramePlace,
+    MeasuredProblem,
+    accuracy_map,
+    accuracy_of,
+    calibrated,
+    calibrated_arm,
+    check_measurements,
+    default_setup,
+    instrument_sigma,
+    load_named,
+    measured_problem,
+    random_configurations,
+    read_measurements,
+    read_setup,
+    told_calibration,
+    write_calibration,
+    write_calibration_yaml,
+    write_urdf,
+)
+from ..calibrate.calibration import Calibration
+from ..errors import CalibrationError, nearest_match
+from ..robot import Robot, load_robot
+from ..run import hashes_of, json_text
+from .calibrate_table import print_calibration
+from .output import ProgressBar
+
+POOR = 2
+MAPPED = 1000
+EXPORTS = ("urdf", "yaml", "none")
+_SEED = 0
+
+
+def run(
+    robot_name: str,
+    measurements: Path,
+    config: Path | None,
+    validate: Path | None,
+    flags: Mapping[str, Any],
+    workspace: int | None,
+    load: str | None,
+    export: Sequence[str] | None,
+    out: Path | None,
+    json: bool,
+) -> int:
+    """Calibrate, print and save; return 2 if the verdict is poor."""
+    robot = load_robot(robot_name)
+    setup = read_setup(config, robot) if config else default_setup(robot)
+    exports = _exports(robot_name, export, out)
+    with ProgressBar("calibrating") as progress:
+        problem, suspicions = _problem(robot, setup, measurements)
+        progress(1, 4)
+        settings = _settings(flags, problem, setup)
+        found = calibrated(problem, settings=settings)
+        progress(2, 4)
+        judged = None if validate is None else _validated(problem, found, validate, measurements)
+        mapped = _mapped(problem, found, MAPPED if workspace is None else workspace, load)
+        progress(4, 4)
+    content = told_calibration(found, mapped, judged)
+    content["suspicions"] = [{"pose": s.pose, "marker": s.marker, "size_mm": 1e3 * s.size} for s in suspicions]
+    content["notes"] = list(problem.measurements.notes)
+    written: list[str] = []
+    if out is not None:
+        asked = {key: value for key, value in flags.items() if value is not None}
+        names = {"robot": robot_name, "measurements": str(measurements), **asked}
+        inputs = hashes_of(Path(robot_name), measurements, config, validate)
+        text = config.read_text(encoding="utf-8-sig") if config else ""
+        written = _export(robot_name, problem, found, exports, out)
+        content = write_calibration(out, names, inputs, {**content, "exports": written}, found, text)
+    print(json_text("calibrate", content)) if json else print_calibration(found, content, out, written)
+    return POOR if found.verdict.grade == "poor" else 0
+
+
+def _problem(robot: Robot, setup: CalibrationSetup, path: Path) -> tuple[MeasuredProblem, tuple[Any, ...]]:
+    measured = read_measurements(path, robot, setup)
+    suspicions = check_measurements(robot, setup, measured)
+    return measured_problem(robot, setup, measured), suspicions
+
+
+def _settings(flags: Mapping[str, Any], problem: MeasuredProblem, setup: CalibrationSetup) -> CalibrationSettings:
+    given = {key: value for key, value in flags.items() if value is not None}
+    given["prior"] = dict(_prior(text) for text in given.get("prior", ()))
+    if given.get("method") == "declared":
+        rows = instrument_sigma(setup, problem.measurements)
+        if rows is None:
+            raise CalibrationError("method 'declared': the set-up declares no sigma and no tracker; write one of them")
+        given["sigma"] = rows[problem.equations.row, np.minimum(problem.equations.coordinate, 2)]
+    return CalibrationSettings(**given)
+
+
+def _prior(text: str) -> tuple[str, float]:
+    name, _, sigma = text.rpartition("=")
+    try:
+        return name, float(sigma)
+    except ValueError as error:
+        raise CalibrationError(f"--prior is '{text}'; allowed is NAME=SIGMA or UNIT=SIGMA, such as m=1e-3") from error
+
+
+def _validated(problem: MeasuredProblem, found: Calibration, path: Path, fitted: Path) -> Accuracy:
+    """Return the accuracy on measurements of their own, base and markers as they were found."""
+    if hashes_of(path).values() == hashes_of(fitted).values() or path.resolve() == fitted.resolve():
+        raise CalibrationError(f"'{path}' is the file that is fitted; validate with other measurements")
+    others = problem.with_measurements(read_measurements(path, problem.robot, problem.setup))
+    others = replace(others, registration=problem.registration)
+    return accuracy_of(others.equations, others.residual(found.values))
+
+
+def _mapped(problem: MeasuredProblem, found: Calibration, count: int, load: str | None) -> AccuracyMap | None:
+    if count == 0:
+        return None
+    if count < 0:
+        raise CalibrationError(f"--workspace is {count}; allowed are 0 and above")
+    arm = calibrated_arm(problem, found.values, found.covariance)
+    q = random_configurations(problem.robot, count, np.random.default_rng(_SEED))
+    return accuracy_map(arm, q, load=load_named(problem.setup, load))
+
+
+def _exports(robot_name: str, asked: Sequence[str] | None, out: Path | None) -> list[str]:
+    for name in asked or ():
+        if name not in EXPORTS:
+            raise CalibrationError(
+                f"export: got '{name}', allowed are {', '.join(EXPORTS)}{nearest_match(name, EXPORTS)}"
+            )
+    if asked and out is None and "none" not in asked:
+        raise CalibrationError("--export needs a folder for its files; name one with --out")
+    if asked and "urdf" in asked and Path(robot_name).suffix.lower() not in (".urdf", ".xml"):
+        raise CalibrationError(f"--export urdf: the robot '{robot_name}' is no URDF file; take yaml")
+    return [name for name in (asked or ["yaml"]) if name != "none"]
+
+
+def _export(
+    robot_name: str, problem: MeasuredProblem, found: Calibration, exports: Sequence[str], out: Path
+) -> list[str]:
+    arm, written = calibrated_arm(problem, found.values, found.covariance), []
+    if "yaml" in exports:
+        base, tool = (FramePlace(*place(found.values)) for place in (problem.base_pose, problem.tool_pose))
+        write_calibration_yaml(out / "calibration.yaml", arm, base=base, tool=tool)
+        written.append("calibration.yaml")
+    if "urdf" in exports:
+        write_urdf(Path(robot_name), arm, out / "calibrated.urdf")
+        written.append("calibrated.urdf")
+    return written

@@ -1,0 +1,84 @@
+"""A calibration on the screen: the verdict first, then accuracy, parameters and what cannot be seen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from ..calibrate.calibration import Calibration
+from .identify_table import print_verdict
+
+_SHOWN = {"m": ("mm", 1e3), "rad": ("mrad", 1e3), "rad/(N m)": ("1e-6 rad/(N m)", 1e6), "m/N": ("1e-6 m/N", 1e6)}
+_MOST_OUTLIERS = 20
+
+
+def print_calibration(found: Calibration, content: Mapping[str, Any], out: Path | None, written: Sequence[str]) -> None:
+    """Print verdict, accuracy, parameters, outliers and notes."""
+    console = Console(highlight=False)
+    console.print(
+        f"[bold]{escape(content['robot'])}[/bold]  {content['configurations']} configurations, "
+        f"{content['equations']} equations, {len(found.kept)} unknowns, method: {content['method']}"
+    )
+    print_verdict(console, found.verdict)
+    console.print()
+    console.print(_accuracy(content))
+    console.print()
+    console.print(_parameters(content))
+    _print_rest(console, content)
+    for note in content["notes"]:
+        console.print(f"note: {escape(note)}", style="dim")
+    if out is not None:
+        console.print(f"saved in {out}: {', '.join(['result.json', *written])}")
+
+
+def _accuracy(content: Mapping[str, Any]) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold", title_justify="left", title="position errors, mm")
+    for heading in ("", "mean", "rms", "95 %", "max"):
+        table.add_column(heading, justify="left" if not heading else "right")
+    names = {"before": "before (base and markers fitted)", "after": "after, on the fit",
+             "held_out": f"after, {content['held_out_is']}"}  # fmt: skip
+    for key, name in names.items():
+        row = content[key]
+        if row is not None:
+            table.add_row(name, *(f"{row[what]:.3g}" for what in ("mean_mm", "rms_mm", "p95_mm", "max_mm")))
+    return table
+
+
+def _parameters(content: Mapping[str, Any]) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in ("parameter", "value", "+- 95 %", "unit", "meaning"):
+        table.add_column(heading, justify="right" if heading in ("value", "+- 95 %") else "left")
+    for row in content["parameters"]:
+        unit, scale = _SHOWN.get(row["unit"], (row["unit"], 1.0))
+        half = (row["high"] - row["low"]) / 2
+        table.add_row(
+            escape(row["name"]), f"{scale * row['value']:.4g}", f"{scale * half:.2g}", escape(unit),
+            escape(row["meaning"]),
+        )  # fmt: skip
+    return table
+
+
+def _print_rest(console: Console, content: Mapping[str, Any]) -> None:
+    for row in content["outliers"][:_MOST_OUTLIERS]:
+        what = "the whole configuration" if row["marker"] is None else f"marker {row['marker']}"
+        console.print(
+            f"left out: pose {row['pose']}, {what}: {row['size_mm']:.3g} mm off", style="yellow", markup=False
+        )
+    if len(content["outliers"]) > _MOST_OUTLIERS:
+        console.print(f"and {len(content['outliers']) - _MOST_OUTLIERS} more, see --json")
+    reasons: dict[str, list[str]] = {}
+    for row in content["invisible"]:
+        reasons.setdefault(row["why"], []).append(row["name"])
+    for why, names in reasons.items():
+        console.print(f"cannot be seen: {', '.join(names)}: {why}", style="dim", markup=False)
+    if content["workspace"] is not None:
+        row = content["workspace"]
+        console.print(
+            f"predicted uncertainty over the workspace (1 sigma, {row['configurations']} configurations): median "
+            f"{row['median_mm']:.3g} mm, 95 % {row['p95_mm']:.3g} mm, worst {row['worst_mm']:.3g} mm"
+        )

@@ -1,0 +1,169 @@
+"""``steelyard poses``: configurations to measure, and the sigmas they promise."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from ..calibrate import (
+    CalibrationSetup,
+    MeasuredProblem,
+    PoseCriterionName,
+    PoseDesign,
+    calibrated_arm,
+    default_setup,
+    design_poses,
+    identifiability,
+    joint_range,
+    load_named,
+    marker_rows,
+    measured_problem,
+    planned_rows,
+    planned_setup,
+    random_configurations,
+    read_setup,
+    read_targets,
+)
+from ..errors import CalibrationError, nearest_match
+from ..files import write_aside
+from ..identify.told import plain
+from ..robot import Robot, load_robot
+from ..run import hashes_of, json_text, write_result
+
+FILE = "poses.csv"
+_TESTED, _NOISE = 20, 1e-4
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is asked for: see the command's options."""
+
+    count: int
+    criterion: PoseCriterionName
+    candidates: int
+    test: Path | None
+    sigma: float | None
+    repeats: int
+    load: str | None
+    fixed: list[str] | None
+    seed: int
+
+
+def run(robot_name: str, config: Path | None, asked: Asked, out: Path | None, json: bool) -> int:
+    """Choose configurations, print and save them."""
+    _check(asked)
+    robot = load_robot(robot_name)
+    setup = planned_setup(read_setup(config, robot) if config else default_setup(robot))
+    design, names, units = _designed(robot, setup, asked)
+    content = _content(robot, design, names, units)
+    if out is not None:
+        write_aside(out / FILE, _csv(robot, design))
+        settings = {"robot": robot_name, "count": asked.count, "criterion": asked.criterion, "seed": asked.seed}
+        write_result(out, "poses", settings, hashes_of(Path(robot_name), config, asked.test), content)
+    print(json_text("poses", content)) if json else _print(robot, design, content, out)
+    return 0
+
+
+def _check(asked: Asked) -> None:
+    for what, number in (("count", asked.count), ("candidates", asked.candidates), ("repeats", asked.repeats)):
+        if number < 1:
+            raise CalibrationError(f"--{what} is {number}; allowed are whole numbers from 1 on")
+    if asked.candidates < asked.count:
+        raise CalibrationError(f"{asked.count} configurations cannot be chosen from {asked.candidates} candidates")
+    if asked.sigma is not None and not (np.isfinite(asked.sigma) and asked.sigma > 0):
+        raise CalibrationError(f"--sigma is {asked.sigma}; allowed is a number above 0 [m]")
+
+
+def _designed(robot: Robot, setup: CalibrationSetup, asked: Asked) -> tuple[PoseDesign, list[str], list[str]]:
+    rng = np.random.default_rng(asked.seed)
+    candidates = random_configurations(robot, asked.candidates, rng)
+    problem = measured_problem(robot, setup, planned_rows(robot, setup, candidates, asked.load))
+    told = identifiability(problem.parameters, problem.at(problem.start).jacobian)
+    size = len(problem.parameters)
+    arm = calibrated_arm(problem, problem.start, np.zeros((size, size)))
+    markers = {each.name: each.position or (0.0, 0.0, 0.0) for each in setup.markers}
+    load = load_named(setup, asked.load)
+    x, y, z = (asked.sigma,) * 3 if asked.sigma is not None else setup.sigma or (_NOISE,) * 3
+    rows = marker_rows(
+        arm, markers, (x, y, z), told.kept, load=load, base_rotation=problem.registration.base[:9].reshape(3, 3)
+    )
+    tests = None
+    if asked.criterion == "industrial":
+        tested = random_configurations(robot, _TESTED, rng) if asked.test is None else _tested(problem, asked.test)
+        tests = marker_rows(arm, {"tool": (0.0, 0.0, 0.0)}, (1.0, 1.0, 1.0), told.kept, load=load)(tested)
+    lower, upper = joint_range(robot)
+    design = design_poses(
+        rows, candidates, asked.count, criterion=asked.criterion, tests=tests, repeats=asked.repeats, lower=lower,
+        upper=upper, movable=_movable(robot, asked.fixed), names=told.kept, seed=asked.seed,
+    )  # fmt: skip
+    units = {each.name: each.unit for each in problem.parameters}
+    return design, list(told.kept), [units[name] for name in told.kept]
+
+
+def _tested(problem: MeasuredProblem, path: Path) -> np.ndarray:
+    size = len(problem.parameters)
+    targets = read_targets(path, calibrated_arm(problem, problem.start, np.zeros((size, size))))
+    if targets.joints is None:
+        raise CalibrationError(f"'{path}' has no columns of joints; test poses are given by their joints")
+    return targets.joints
+
+
+def _movable(robot: Robot, fixed: Sequence[str] | None) -> np.ndarray:
+    names = [body.joint.name for body in robot.actuated]
+    for name in fixed or ():
+        if name not in names:
+            raise CalibrationError(
+                f"--fixed: no joint '{name}'; joints: {', '.join(names)}{nearest_match(name, names)}"
+            )
+    return np.array([name not in (fixed or ()) for name in names])
+
+
+def _content(robot: Robot, design: PoseDesign, names: Sequence[str], units: Sequence[str]) -> dict[str, Any]:
+    joints = [body.joint.name for body in robot.actuated]
+    sigma = np.sqrt(np.diag(design.covariance))
+    return plain(
+        {
+            "criterion": design.criterion,
+            "value": design.value,
+            "value_of_random_choice": design.value_of_random,
+            "configurations": [dict(zip(joints, column, strict=True)) for column in design.q.T.tolist()],
+            "predicted_sigma": dict(zip(names, sigma, strict=True)),
+            "units": dict(zip(names, units, strict=True)),
+        }
+    )
+
+
+def _csv(robot: Robot, design: PoseDesign) -> str:
+    lines = [",".join(["pose", *(body.joint.name for body in robot.actuated)])]
+    lines += [",".join([str(k + 1), *(f"{x:.9g}" for x in column)]) for k, column in enumerate(design.q.T)]
+    return "\n".join(lines) + "\n"
+
+
+def _print(robot: Robot, design: PoseDesign, content: dict[str, Any], out: Path | None) -> None:
+    console = Console(highlight=False)
+    console.print(
+        f"{design.q.shape[1]} configurations by criterion {design.criterion}: {design.value:.4g} (a random choice: "
+        f"{design.value_of_random:.4g})"
+    )
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("pose")
+    for body in robot.actuated:
+        unit = "m" if body.joint.kind == "prismatic" else "deg"
+        table.add_column(f"{body.joint.name} {unit}", justify="right")
+    turns = [body.joint.kind != "prismatic" for body in robot.actuated]
+    for k, column in enumerate(design.q.T):
+        shown = [f"{np.degrees(x):.1f}" if turn else f"{x:.4f}" for x, turn in zip(column, turns, strict=True)]
+        table.add_row(str(k + 1), *shown)
+    console.print(table)
+    sigmas = ", ".join(
+        f"{name} {value:.2g} {content['units'][name]}" for name, value in content["predicted_sigma"].items()
+    )
+    console.print(f"promised sigmas: {sigmas}", markup=False)
+    if out is not None:
+        console.print(f"saved in {out}: {FILE}, result.json")

@@ -1,0 +1,116 @@
+"""The geometric part of P3 on the same arm: joint offsets, lengths and twists from positions of three markers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..calibrate.calibration import Calibration, calibrated
+from ..calibrate.identifiable import identifiability
+from ..calibrate.problem import measured_problem
+from ..calibrate.rehearse import planned_measurements, rehearsed_measurements
+from ..calibrate.setup import CalibrationSetup, FrameSetup, MarkerSetup
+from ..progress import Progress
+from ..robot import load_robot
+from .claim import Claim, within
+from .p3_arm import CONFIGURATIONS_DEG, MARKERS, p3_setup
+from .result import Table, table
+
+CONFIGURATIONS, UNSEEN, NOISE, SEED = 40, 200, 50e-6, 13
+LENGTH_ERROR, ANGLE_ERROR = 0.5e-3, 0.5e-3
+"""Standard deviations of the simulated errors [m, rad]."""
+
+BASE = FrameSetup((2.0, -1.0, 0.3), (0.01, -0.02, 0.7))
+
+
+@dataclass(frozen=True, eq=False)
+class Geometry3:
+    """A simulated geometric calibration.
+
+    Attributes:
+        calibration: What was found.
+        truth: True values of the kept unknowns by name.
+        before: Mean error of the nominal arm on unseen configurations, base and markers fitted [mm].
+        unseen: The same of the calibrated arm [mm].
+    """
+
+    calibration: Calibration
+    truth: dict[str, float]
+    before: float
+    unseen: float
+
+    @property
+    def coverage(self) -> float:
+        """Part of the kept unknowns whose 95 % interval holds the truth."""
+        held = [low <= self.truth[name] <= high for name, (low, high) in self._kept_intervals()]
+        return float(np.mean(held))
+
+    def _kept_intervals(self) -> Iterator[tuple[str, tuple[float, float]]]:
+        names = [each.name for each in self.calibration.problem.parameters]
+        rows = self.calibration.interval(0.95)
+        for name in self.calibration.kept:
+            low, high = rows[names.index(name)]
+            yield name, (float(low), float(high))
+
+
+def p3_geometry(progress: Progress) -> Geometry3:
+    """Simulate and calibrate: base and markers unknown, errors of every joint that can be seen."""
+    robot = load_robot("kuka_kr270")
+    springs = p3_setup(robot)
+    setup = CalibrationSetup(
+        link="tool", base=BASE, markers=tuple(MarkerSetup(each.name, each.position) for each in springs.markers)
+    )
+    printed = np.radians(CONFIGURATIONS_DEG.T)
+    rng = np.random.default_rng(SEED)
+    low, high = printed.min(axis=1)[:, None], printed.max(axis=1)[:, None]
+    q, unseen = (rng.uniform(low, high, (len(printed), count)) for count in (CONFIGURATIONS, UNSEEN))
+    problem = measured_problem(robot, setup, planned_measurements(robot, setup, q))
+    told = identifiability(problem.parameters, problem.at(problem.start).jacobian)
+    truth = {each.name: each.nominal for each in problem.parameters}
+    for column in told.columns:
+        each = problem.parameters[column]
+        if each.group == "joint":
+            truth[each.name] = float(rng.normal(0.0, ANGLE_ERROR if each.unit == "rad" else LENGTH_ERROR))
+    measured = rehearsed_measurements(robot, setup, q, truth, sigma=NOISE, seed=SEED)
+    progress(1, 2)
+    found = calibrated(problem.with_measurements(measured))
+    progress(2, 2)
+    exact = rehearsed_measurements(robot, setup, unseen, truth, sigma=1e-12, seed=SEED)
+    others = problem.with_measurements(exact)
+    errors = [
+        1e3 * float(np.linalg.norm(others.residual(values).reshape(3, -1), axis=0).mean())
+        for values in (problem.start, found.values)
+    ]
+    return Geometry3(found, {name: truth[name] for name in told.kept}, errors[0], errors[1])
+
+
+def geometry_claims(geometry: Geometry3) -> Iterator[Claim]:
+    """Return the claims on the simulated calibration."""
+    found = geometry.calibration
+    yield within(
+        f"geometry, {CONFIGURATIONS} configurations, {len(MARKERS)} markers, noise 0.05 mm: mean error on unseen "
+        "configurations after calibration, mm",
+        "not said", geometry.unseen, 0.0, 0.05,
+        f"{geometry.before:.2f} mm before; {len(found.kept)} unknowns of {len(found.problem.parameters)} can be told "
+        "apart, base and markers among them",
+    )  # fmt: skip
+    yield within(
+        "geometry: part of the unknowns whose 95 % interval holds the truth", "not said", geometry.coverage, 0.85, 1.0,
+        why="one experiment",
+    )  # fmt: skip
+
+
+def geometry_table(geometry: Geometry3) -> Table:
+    """Return what was found beside the truth."""
+    found = geometry.calibration
+    numbers = {each.name: k for k, each in enumerate(found.problem.parameters)}
+    rows = []
+    for name in found.kept:
+        each = found.problem.parameters[numbers[name]]
+        rows.append(
+            [name, each.meaning, each.unit, geometry.truth[name], float(found.values[numbers[name]]),
+             float(found.sigma[numbers[name]])]
+        )  # fmt: skip
+    return table("Simulated geometry", ["unknown", "meaning", "unit", "true", "found", "sigma"], rows)
