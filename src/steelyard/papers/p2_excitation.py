@@ -42,8 +42,8 @@ class Effort:
         random: Random motions beside it.
     """
 
-    first: int = 16
-    second: int = 16
+    first: int = 24
+    second: int = 24
     sweep: int = 8
     periods: tuple[float, ...] = (10.0, 15.0, 25.0, 30.0)
     study: int = 2
