@@ -76,6 +76,14 @@ def test_errors_of_centimetres_and_a_base_far_away_are_walked_through(seed):
     assert fit.converged, fit.reason
 
 
+def test_rounding_of_the_objective_near_its_end_is_no_failure():
+    truth = TRUTH.copy()
+    truth[0] = 1e5
+    for seed in range(30):
+        fit = fitted(planar_problem(truth, 0.05, seed=seed), KEPT)
+        assert fit.converged, fit.reason
+
+
 def test_a_prior_is_a_measurement_of_the_unknown():
     problem, _ = linear_problem(noise_like("equal", 1e-4, 15, 3, 2, 0))
     weight = np.full(problem.equations.size, 1e4)

@@ -28,7 +28,7 @@ def spoiled(seed: int):
     q = random.uniform(-1.5, 1.5, (6, 20))
     bad, truth = random.choice(20, 7, replace=False), spatial_truth(seed)
     moved = q.copy()
-    moved[random.integers(0, 5, 5), bad[:5]] += random.choice([-1, 1], 5) * random.uniform(5e-3, 50e-3, 5)
+    moved[random.integers(0, 3, 5), bad[:5]] += random.choice([-1, 1], 5) * random.uniform(20e-3, 60e-3, 5)
     points = spatial_points(truth, moved) + 1e-4 * random.standard_normal((20, 3, 3))
     points[bad[5], 0, 0] += 0.090
     points[bad[6], 2, 1] -= 0.030

@@ -13,15 +13,21 @@ import numpy as np
 import pytest
 
 from arms import SKEWED_CHAIN
+from measured_arms import any_arm, write_measured_arms
 from rehearsals import lwr4, scara
+from steelyard.calibrate import read_setup, write_measurements
 from steelyard.cli import main
 from steelyard.cli.app import app
 from steelyard.recording import Recording, TorqueChannel, write_recording
+from steelyard.robot import load_robot
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 PAGE_IDS = [str(page.relative_to(ROOT)) for page in PAGES]
 COMMANDS = sorted(name for name in app if not name.startswith("-"))
+URDF = SKEWED_CHAIN.replace("shoulder", "joint_1").replace("elbow", "joint_2")
+SET_UPS = ("setup", "tracker", "every_key", "springs")
+"""Names of the TOML tables in docs/calibrate.md, in order."""
 
 
 def blocks(page: Path, language: str) -> list[str]:
@@ -32,8 +38,7 @@ def blocks(page: Path, language: str) -> list[str]:
 def workplace(tmp_path, monkeypatch):
     """A folder with the files the pages speak of."""
     monkeypatch.chdir(tmp_path)
-    urdf = SKEWED_CHAIN.replace("shoulder", "joint_1").replace("elbow", "joint_2")
-    Path("my_arm.urdf").write_text(urdf)
+    Path("my_arm.urdf").write_text(URDF)
     tables = blocks(ROOT / "docs" / "tutorial.md", "toml")
     for name, table in zip(("my_arm", "my_limits", "rehearsal"), tables, strict=True):
         Path(f"{name}.toml").write_text(table)
@@ -51,7 +56,28 @@ def workplace(tmp_path, monkeypatch):
     write_recording(lwr4(2, "P5"), Path("loaded.npz"))
     write_saved_run("kuka_lwr4", Path("arm_run"))
     write_saved_run("scara_2r", Path("scara_run"))
+    for name, content in calibration_files().items():
+        Path(name).parent.mkdir(exist_ok=True)
+        Path(name).write_bytes(content)
     return tmp_path
+
+
+@lru_cache(maxsize=1)
+def calibration_files() -> dict[str, bytes]:
+    """Return the files of docs/calibrate.md: its tables and targets, measurements, and the run of ``points.csv``."""
+    page = ROOT / "docs" / "calibrate.md"
+    with TemporaryDirectory() as folder:
+        place = Path(folder)
+        for name, table in zip(SET_UPS, blocks(page, "toml"), strict=True):
+            (place / f"{name}.toml").write_text(table)
+        for name, table in zip(("targets", "drilling"), blocks(page, "csv"), strict=True):
+            (place / f"{name}.csv").write_text(table)
+        (place / "my_arm.urdf").write_text(URDF)
+        write_measured_arms(place)
+        write_measurements(place / "my_arm_points.csv", any_arm(place / "my_arm.urdf", "hand", {"offset2": 5e-3}))
+        command = ["calibrate", "ur10e", f"{folder}/points.csv", "--config", f"{folder}/setup.toml"]
+        assert main([*command, "--out", f"{folder}/calibrated", "--json"]) == 0
+        return {str(path.relative_to(place)): path.read_bytes() for path in place.rglob("*") if path.is_file()}
 
 
 @lru_cache(maxsize=2)
@@ -120,6 +146,12 @@ def test_robot_tables_shown_can_be_read(table, tmp_path):
     assert main(["model", str(path), "--json"]) == 0
 
 
+def test_the_set_up_with_every_key_can_be_read(workplace):
+    setup = read_setup("every_key.toml", load_robot("kuka_kr270"))
+    assert setup.geometry == ("joint_2", "joint_3")
+    assert len(setup.elastic.nodes["joint_2"]) == 5
+
+
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_has_help_and_is_documented(command):
     assert app[command].help
@@ -184,6 +216,9 @@ EXAMPLES = {
     "design": ["design", "scara_2r", "--starts", "1", "--duration", "5", "--harmonics", "2", "--goal", "condition=12"],
     "identify": ["identify", "scara_2r", "calm.npz", "lively.npz", "--validate", "unseen.npz"],
     "payload": ["payload", "arm_run", "loaded.npz"],
+    "calibrate": ["calibrate", "ur10e", "points.csv", "--config", "setup.toml", "--workspace", "50"],
+    "apply": ["apply", "calibrated", "targets.csv", "--angle", "deg"],
+    "poses": ["poses", "scara_2r", "--count", "6", "--candidates", "20"],
     "compare": ["compare", "p5_lwr4_c", "p2_lwr4"],
     "papers": ["papers", "P1", "--seeds", "2"],
 }

@@ -52,3 +52,4 @@ from .target_file import read_targets as read_targets
 from .targets import targets_from_joints as targets_from_joints
 from .targets import targets_from_poses as targets_from_poses
 from .told import told_calibration as told_calibration
+from .writing import write_measurements as write_measurements

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from math import isfinite
 from types import MappingProxyType
 from typing import Literal
 
@@ -16,6 +15,10 @@ from .covariances import COVARIANCES, CovarianceKind
 from .identifiable import DEPENDENT
 from .records import Parameter
 from .weights import GROUPINGS, LEAST_EQUATIONS, Grouping
+
+WIDE = MappingProxyType({"m": 0.02, "rad": 0.1})
+"""Sigmas of the errors of a joint before anything is measured, by unit: far beyond those of any arm, they matter only
+for what the measurements hardly tell, which would else run away."""
 
 Method = Literal["wls", "ols", "eq14", "declared", "robust"]
 METHODS = ("wls", "ols", "eq14", "declared", "robust")
@@ -39,7 +42,8 @@ class CalibrationSettings:
         sigma: Declared sigmas, one an equation or one for each of x, y, z [m]; needed for ``declared`` only.
         sigma0: Claimed precision of the instrument in ``eq14`` [m].
         eta: Tuning factor in ``eq14``.
-        prior: Sigmas about the nominal values, by name of an unknown or by unit (``m``, ``rad``, ...); none if empty.
+        prior: Sigmas about the nominal values, by name of an unknown or by unit (``m``, ``rad``, ...); errors of joints
+            that are not in it have the wide ones of ``WIDE``, all else has none.
         screen: Whether gross errors are looked for, named and left out.
         folds: Parts of the configurations that are held out in turn; None: each alone up to 50, then 10 parts.
         tolerance: Relative distance below which an unknown counts as a combination of others.
@@ -95,12 +99,14 @@ def prior_sigmas(settings: CalibrationSettings, parameters: Sequence[Parameter])
     for key, sigma in settings.prior.items():
         if key not in allowed:
             raise CalibrationError(f"prior: got '{key}', allowed are unknowns and units{nearest_match(key, allowed)}")
-        if not (isfinite(sigma) and sigma > 0):
-            raise CalibrationError(f"prior of {key}: got {sigma}, allowed is a sigma above 0")
+        if not sigma > 0:
+            raise CalibrationError(f"prior of {key}: got {sigma}, allowed is a sigma above 0, or inf for none")
     return np.array([settings.prior.get(p.name, _of_unit(settings.prior, p)) for p in parameters])
 
 
 def _of_unit(prior: Mapping[str, float], parameter: Parameter) -> float:
     """A prior by unit is one about the arm: base, tool and markers have no nominal value worth the name."""
-    arm = parameter.group in ("joint", "compliance", "weight")
-    return prior.get(parameter.unit, np.inf) if arm else np.inf
+    if parameter.group not in ("joint", "compliance", "weight"):
+        return np.inf
+    wide = WIDE.get(parameter.unit, np.inf) if parameter.group == "joint" else np.inf
+    return prior.get(parameter.unit, wide)

@@ -24,6 +24,7 @@ _ROUNDING = 1e-13
 _FIRST_DAMPING, _NO_DAMPING, _LARGEST_DAMPING = 1e-4, 1e-9, 1e12
 # A step is taken if it lowers the objective by this part of what the linear model predicts.
 _LEAST_GAIN = 1e-4
+_HIDDEN = 1e-9
 
 
 @dataclass(frozen=True)
@@ -152,7 +153,7 @@ class _Search:
                 reason = "no step lowers the objective although its gradient is not zero; check the derivatives"
                 return self._result(here, iterations, False, reason)
             values, damping, change = step
-            size = change / np.sqrt(here.objective)
+            size = change / float(np.sqrt(here.objective))
             here = self._linearised(values)
             iterations.append(Iteration(here.objective, size, damping))
         return self._result(here, iterations, False, f"{most_iterations} iterations were not enough")
@@ -164,10 +165,13 @@ class _Search:
             step, predicted, change = _damped_step(here.triangle, here.projected, damping)
             values = here.values.copy()
             values[self.columns] += step
-            gain = (here.objective - self._objective(values)) / max(predicted, np.finfo(float).tiny)
-            if gain > _LEAST_GAIN:
-                damping *= max(1 / 3, 1 - (2 * gain - 1) ** 3)
+            lowered = here.objective - self._objective(values)
+            if lowered > _LEAST_GAIN * predicted:
+                damping *= max(1 / 3, 1 - (2 * lowered / predicted - 1) ** 3)
                 return values, damping if damping > _NO_DAMPING else 0.0, change
+            # So near the end the objective's own rounding hides what a step gains.
+            if max(here.distance**2, abs(lowered)) < _HIDDEN * here.objective:
+                return values, damping, change
             damping, growth = max(damping, _FIRST_DAMPING) * growth, growth * 2
         return None
 

@@ -24,6 +24,10 @@ from .trimming import LEAST_EXCESS, trimmed_step, trimmed_variance
 FALSE_ALARM = 0.01
 """Chance that among points with normal noise one is called a gross error."""
 
+GROSS = 3.0
+"""A point no farther off than so many times what the nominal arm usually is, is none: the model may lack something."""
+
+_FRAMES = ("base", "tool", "marker")
 _STEPS = 20
 # Points that may still change places when the ranking ends.
 _CHANGING = 0.03
@@ -105,6 +109,7 @@ def screened(problem: CalibrationProblem, columns: np.ndarray, seed: int = 0) ->
         # Now the equations are linear where most points agree, not where the gross errors pulled the fit.
         good, fit = search.concentrated(fit, seed)
     good, values = search.judged(good, fit.values)
+    good, values = search.without_small_ones(good, values)
     return _result(equations, good, search, values, judged=True)
 
 
@@ -167,6 +172,25 @@ class _Search:
                 break
             seen.add(good.tobytes())
         return good, values
+
+    def without_small_ones(self, good: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Take points in again that only the calibrated arm, not the nominal one, would call wrong.
+
+        On a real arm residuals are what the model lacks (backlash, bending) more than noise, and have long tails. What
+        is no farther off than the nominal arm usually is, with its base, tool and markers fitted, is no gross error.
+        """
+        if good.all():
+            return good, values
+        groups = [self.problem.parameters[column].group for column in self.columns]
+        frames = self.columns[[group in _FRAMES for group in groups]]
+        nominal = self.problem.start
+        if len(frames):
+            nominal = fitted(self.problem, frames, good[self.point].astype(float), prior=self.prior).values
+        usual = np.median(_sizes(self.problem.equations, self.problem.residual(nominal), self)[good])
+        wrong = _sizes(self.problem.equations, self.problem.residual(values), self) > GROSS * usual
+        # A configuration is wrong as a whole if one of its points is: its others are off by less only by chance.
+        kept = good | ~np.isin(self.pose, self.pose[wrong & ~good])
+        return kept, self.fit(kept[self.point], values).values
 
     def _agreeing(self, fit: Fit, good: np.ndarray, trimming: float) -> np.ndarray:
         """Return which points (n,) lie as near to a fit without them as normal noise allows."""
