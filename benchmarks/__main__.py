@@ -6,10 +6,13 @@ import importlib
 import os
 import sys
 
-NAMES = ("regressor", "compile_time", "scaling", "simulation", "decimation", "text_log", "reduction", "design_gradient")
+NAMES = (
+    "regressor", "compile_time", "scaling", "simulation", "decimation", "text_log", "reduction", "design_gradient",
+    "calibration_speed",
+)  # fmt: skip
 
-LONG = ("coverage", "design_full")
-"""Run only when named."""
+LONG = ("coverage", "design_full", "calibration_coverage", "calibration_real")
+"""Run only when named: they take long, or need the real recordings."""
 
 
 def main() -> int:

@@ -33,6 +33,7 @@ FRAME_SIZE = 5e-3
 
 MARKERS = ((0.12, 0.02, 0.05), (-0.08, 0.11, 0.1), (0.03, -0.12, 0.18))
 POINT = (0.0, 0.05, 0.1)
+RIGID = ElasticSetup()
 
 
 def _urdf(name: str, *joints: tuple[str, str, str, str, float, float]) -> Robot:
@@ -91,7 +92,7 @@ class CalibratedCase:
     name: str
     robot: Callable[[], Robot]
     link: str
-    elastic: ElasticSetup = ElasticSetup()
+    elastic: ElasticSetup = RIGID
     loads: tuple[tuple[float, float, float], ...] = ()
 
     def setup(self) -> CalibrationSetup:

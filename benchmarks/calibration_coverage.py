@@ -74,7 +74,9 @@ def print_coverage(case: CalibratedCase, found: Coverage) -> None:
     ratio = np.sqrt((found.sigma**2).mean(axis=0) / (found.error**2).mean(axis=0))
     mean, worst = by_unknown.mean(), int(np.argmin(by_unknown))
     holds = WANTED[0] <= mean <= WANTED[1] and found.converged.all()
-    print(f"  {case.name}, {len(found.kept)} unknowns, {len(found.error)} calibrations: {'holds' if holds else 'MISSES'}")
+    print(
+        f"  {case.name}, {len(found.kept)} unknowns, {len(found.error)} calibrations: {'holds' if holds else 'MISSES'}"
+    )
     print(
         f"    mean {100 * mean:.2f} % (wanted: 93 to 97), smallest {100 * by_unknown[worst]:.1f} % "
         f"({found.kept[worst]}); sigma over true spread {ratio.mean():.3f} ({ratio.min():.3f} to {ratio.max():.3f})"

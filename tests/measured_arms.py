@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -75,8 +76,16 @@ def write_measured_arms(folder: Path) -> None:
     """Write the measurements that the documentation speaks of."""
     write_measurements(folder / "points.csv", ur10e(1, 40))
     write_measurements(folder / "other_points.csv", ur10e(2, 15))
+    write_measurements(folder / "spoilt_points.csv", _spoilt(ur10e(1, 40)))
     write_measurements(folder / "deflections.csv", kr270(), ["heavy"])
     _write_wide(folder / "tracker.csv", ur10e(1, 40))
+
+
+def _spoilt(measured: Measurements) -> Measurements:
+    """Return measurements in which three points were read wrongly, by 30 mm."""
+    value = measured.value.copy()
+    value[[10, 41, 92], [0, 1, 2]] += 0.03
+    return replace(measured, value=value)
 
 
 def _write_wide(path: Path, measured: Measurements) -> None:

@@ -84,7 +84,7 @@ def test_equal_weights_are_plain_least_squares():
     units = {parameter.unit for parameter in problem.parameters if parameter.group == "joint"}
     found = calibrated(problem, "ols", CalibrationSettings(screen=False, prior=dict.fromkeys(units, np.inf)))
     expected = np.linalg.lstsq(problem.matrix, problem.equations.measured, rcond=None)[0]
-    np.testing.assert_allclose(found.values, expected, rtol=1e-7)
+    np.testing.assert_allclose(found.values, expected, rtol=1e-10)
 
 
 def test_eta_hardly_matters():

@@ -76,6 +76,7 @@ def test_the_arm_is_told_with_its_accuracy(run):
     assert content["outliers"] == []
     assert content["weights"]
     assert content["workspace"]["configurations"] == 100
+    assert (run / "workspace.csv").read_text().count("\n") == 101
     assert (run / "calibration.yaml").read_text().startswith("#")
 
 

@@ -194,6 +194,10 @@ OPEN = {
     "predicted_relative_sigma",
     "random_baseline.predicted_sigma",
     "random_baseline.predicted_relative_sigma",
+    "targets[].joints",
+    "targets[].nominal",
+    "configurations[]",
+    "units",
 }
 
 
@@ -216,7 +220,7 @@ EXAMPLES = {
     "design": ["design", "scara_2r", "--starts", "1", "--duration", "5", "--harmonics", "2", "--goal", "condition=12"],
     "identify": ["identify", "scara_2r", "calm.npz", "lively.npz", "--validate", "unseen.npz"],
     "payload": ["payload", "arm_run", "loaded.npz"],
-    "calibrate": ["calibrate", "ur10e", "points.csv", "--config", "setup.toml", "--workspace", "50"],
+    "calibrate": ["calibrate", "ur10e", "spoilt_points.csv", "--config", "setup.toml", "--workspace", "50"],
     "apply": ["apply", "calibrated", "targets.csv", "--angle", "deg"],
     "poses": ["poses", "scara_2r", "--count", "6", "--candidates", "20"],
     "compare": ["compare", "p5_lwr4_c", "p2_lwr4"],

@@ -4,6 +4,7 @@ from .accuracy import Accuracy as Accuracy
 from .accuracy import accuracy_of as accuracy_of
 from .accuracy_map import AccuracyMap as AccuracyMap
 from .accuracy_map import accuracy_map as accuracy_map
+from .accuracy_map import map_csv as map_csv
 from .applied import write_urdf as write_urdf
 from .calibrated_arm import CalibratedArm as CalibratedArm
 from .calibrated_arm import calibrated_arm as calibrated_arm

@@ -75,6 +75,14 @@ class AccuracyMap:
         )
 
 
+def map_csv(mapped: AccuracyMap, joints: Sequence[str]) -> str:
+    """Return the map as a table: joints, position [m], standard deviations in x, y, z and largest semi-axis [mm]."""
+    heading = [*joints, "x", "y", "z", "sigma_x_mm", "sigma_y_mm", "sigma_z_mm", "largest_mm"]
+    sigma = 1e3 * np.sqrt(np.diagonal(mapped.sigma, axis1=1, axis2=2))
+    numbers = np.column_stack([mapped.q.T, mapped.position, sigma, 1e3 * mapped.semi_axis])
+    return "\n".join([",".join(heading), *(",".join(f"{x:.9g}" for x in row) for row in numbers)]) + "\n"
+
+
 def accuracy_map(
     arm: CalibratedArm,
     q: np.ndarray,

@@ -19,6 +19,7 @@ from ..run import hashes_of, remove_other_arrays, write_arrays, write_result
 from .applied import roll_pitch_yaw
 from .calibrated_arm import CalibratedArm, calibrated_arm
 from .calibration import Calibration
+from .measurements import joined
 from .problem import MeasuredProblem, measured_problem
 from .rehearse import planned_measurements
 from .setup import CalibrationSetup, FrameSetup, MarkerSetup, completed_setup, default_setup
@@ -155,8 +156,11 @@ def _vector(numbers: np.ndarray) -> tuple[float, float, float]:
 
 
 def _problem(robot: Robot, setup: CalibrationSetup, with_pose: bool) -> MeasuredProblem:
-    """Return the problem of one row that nobody measured: what an arm needs of it is its chain."""
+    """Return the problem of rows that nobody measured: what an arm needs of it is its chain."""
     q = np.zeros((len(robot.actuated), 1))
+    if with_pose and setup.markers:
+        both = [planned_measurements(robot, setup, q, kind=kind) for kind in ("position", "pose")]
+        return measured_problem(robot, setup, joined(*both))
     return measured_problem(
         robot, setup, planned_measurements(robot, setup, q, kind="pose" if with_pose else "position")
     )

@@ -24,6 +24,7 @@ from ..calibrate import (
     default_setup,
     instrument_sigma,
     load_named,
+    map_csv,
     measured_problem,
     random_configurations,
     read_measurements,
@@ -35,6 +36,7 @@ from ..calibrate import (
 )
 from ..calibrate.calibration import Calibration
 from ..errors import CalibrationError, nearest_match
+from ..files import write_aside
 from ..robot import Robot, load_robot
 from ..run import hashes_of, json_text
 from .calibrate_table import print_calibration
@@ -81,6 +83,9 @@ def run(
         inputs = hashes_of(Path(robot_name), measurements, config, validate)
         text = config.read_text(encoding="utf-8-sig") if config else ""
         written = _export(robot_name, problem, found, exports, out)
+        if mapped is not None:
+            write_aside(out / "workspace.csv", map_csv(mapped, [body.joint.name for body in robot.actuated]))
+            written.append("workspace.csv")
         content = write_calibration(out, names, inputs, {**content, "exports": written}, found, text)
     print(json_text("calibrate", content)) if json else print_calibration(found, content, out, written)
     return POOR if found.verdict.grade == "poor" else 0

@@ -1,0 +1,72 @@
+"""P3: theory to the reference's digits, and in few runs what many confirm."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+from steelyard.papers.p3 import p3, p3_theory
+from steelyard.papers.p3_arm import Experiment3, p3_experiment
+from steelyard.papers.p3_geometry import p3_geometry
+from steelyard.papers.p3_poses import p3_poses
+from steelyard.papers.p3_runs import linear_problem, monte_carlo
+from steelyard.progress import silent
+
+COMPLIANCES = ("k21", "k22", "k23", "k24", "k25", "k3", "k4", "k5", "k6")
+
+
+@cache
+def experiment() -> Experiment3:
+    return p3_experiment()
+
+
+def test_the_experiment_is_that_of_the_paper():
+    assert experiment().problem.equations.size == 810
+    deflection = np.linalg.norm(experiment().problem.measurements.value, axis=1).max()
+    assert deflection == pytest.approx(10.6e-3, abs=0.1e-3)
+
+
+def test_theory_has_the_reference_s_sigmas_and_k1_cannot_be_seen():
+    theory = p3_theory(experiment())
+    assert theory.names == COMPLIANCES
+    assert set(theory.hidden) == {"k1"}
+    assert theory.condition == pytest.approx(5.1, abs=0.05)
+    np.testing.assert_allclose(3e6 * theory.ols[-3:], [0.0276, 0.0446, 0.0943], rtol=5e-3)
+    np.testing.assert_allclose(3e6 * theory.wls[-3:], [0.0197, 0.0263, 0.0645], rtol=6e-3)
+
+
+def test_deflections_are_linear_enough_for_one_step():
+    """P3's linear form differs from the whole chain by far less than the noise."""
+    found = experiment()
+    linear = linear_problem(found, 0)
+    away = found.problem.start * 1.2
+    exact = found.problem.residual(away) + linear.noise
+    assert np.abs(exact - linear.residual(away)).max() < 0.1 * found.sigma.min()
+
+
+def test_weights_by_group_cover_and_weights_by_own_residuals_do_not():
+    runs = monte_carlo(experiment(), np.arange(1, 10), 30, silent)
+    assert runs.coverage("wls").mean() > 0.97
+    assert runs.coverage("eta 1").mean() > 0.97
+    assert runs.coverage("own residuals").mean() < 0.3
+    assert np.median(runs.spread("ols") / runs.spread("wls")) > 1.1
+    assert runs.moved_by_eta().max() < 0.25
+
+
+def test_designed_configurations_are_better_than_those_printed():
+    poses = p3_poses(experiment(), np.arange(1, 10), silent)
+    assert poses.design.value < poses.printed < poses.design.value_of_random
+
+
+def test_the_geometry_is_found_too():
+    geometry = p3_geometry(silent)
+    assert geometry.unseen < 0.05 < geometry.before
+    assert geometry.coverage > 0.85
+
+
+@pytest.mark.large
+def test_all_claims_hold():
+    result = p3()
+    assert [claim.name for claim in result.claims if not claim.holds] == []
