@@ -18,7 +18,7 @@ from steelyard.calibrate import (
     measured_problem,
     random_configurations,
 )
-from steelyard.calibrate.rehearse import planned_measurements
+from steelyard.calibrate.chain.rehearse import planned_measurements
 from steelyard.robot import Robot, load_robot, read_urdf
 
 CONFIGURATIONS = 40

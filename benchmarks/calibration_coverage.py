@@ -19,8 +19,8 @@ import numpy as np
 
 from benchmarks.calibration_arms import CASES, CalibratedCase, SimulatedCalibration
 from steelyard.calibrate import CalibrationSettings
-from steelyard.calibrate.covariances import covariance_of, intervals
-from steelyard.calibrate.reweighting import weighted_fit
+from steelyard.calibrate.fit.covariances import covariance_of, intervals
+from steelyard.calibrate.fit.reweighting import weighted_fit
 
 SEEDS = 500
 WANTED = (0.93, 0.97)

@@ -29,9 +29,9 @@ from steelyard.calibrate import (
     measured_problem,
     random_configurations,
 )
-from steelyard.calibrate.covariances import covariance_of
-from steelyard.calibrate.rehearse import exact_measurements, planned_measurements, with_noise
-from steelyard.calibrate.reweighting import WeightedFit, weighted_fit
+from steelyard.calibrate.chain.rehearse import exact_measurements, planned_measurements, with_noise
+from steelyard.calibrate.fit.covariances import covariance_of
+from steelyard.calibrate.fit.reweighting import WeightedFit, weighted_fit
 from steelyard.robot import Robot, load_robot
 
 ROBOT = "franka_panda"

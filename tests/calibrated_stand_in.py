@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from steelyard.calibrate.calibrated_arm import CalibratedArm, calibrated_arm
-from steelyard.calibrate.measurements import position_measurements
-from steelyard.calibrate.problem import measured_problem
+from steelyard.calibrate.after.calibrated_arm import CalibratedArm, calibrated_arm
+from steelyard.calibrate.chain.problem import measured_problem
+from steelyard.calibrate.measured.measurements import position_measurements
+from steelyard.calibrate.measured.setup import CalibrationSetup, ElasticSetup, FrameSetup, MarkerSetup
 from steelyard.calibrate.records import Parameter
-from steelyard.calibrate.setup import CalibrationSetup, ElasticSetup, FrameSetup, MarkerSetup
 from steelyard.robot import Robot, transform_from_placement
 
 STEP = 1e-30

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from independent import homogeneous
-from steelyard.calibrate.setup import CalibrationSetup
+from steelyard.calibrate.measured.setup import CalibrationSetup
 from steelyard.robot import Body, Motion, Robot, transform_from_placement
 
 AXES = np.eye(3)

@@ -9,10 +9,10 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from calibrated_stand_in import product_arm, stand_in
-from steelyard.calibrate.accuracy_map import accuracy_map
-from steelyard.calibrate.configurations import random_configurations
+from steelyard.calibrate.after.accuracy_map import accuracy_map
+from steelyard.calibrate.after.configurations import random_configurations
+from steelyard.calibrate.measured.setup import Load
 from steelyard.calibrate.records import Parameter
-from steelyard.calibrate.setup import Load
 from steelyard.errors import CalibrationError
 from steelyard.robot import load_robot
 

@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 
 from calibrated_stand_in import NumpyChain
-from steelyard.calibrate.accuracy_map import accuracy_map
-from steelyard.calibrate.calibrated_arm import calibrated_arm
-from steelyard.calibrate.calibration import calibrated
-from steelyard.calibrate.configurations import random_configurations
-from steelyard.calibrate.corrected import corrected_targets
-from steelyard.calibrate.problem import measured_problem
-from steelyard.calibrate.rehearse import rehearsed_measurements
-from steelyard.calibrate.setup import CalibrationSetup, ElasticSetup, FrameSetup, Load, MarkerSetup
-from steelyard.calibrate.targets import targets_from_joints
+from steelyard.calibrate.after.accuracy_map import accuracy_map
+from steelyard.calibrate.after.calibrated_arm import calibrated_arm
+from steelyard.calibrate.after.configurations import random_configurations
+from steelyard.calibrate.after.corrected import corrected_targets
+from steelyard.calibrate.after.targets import targets_from_joints
+from steelyard.calibrate.chain.problem import measured_problem
+from steelyard.calibrate.chain.rehearse import rehearsed_measurements
+from steelyard.calibrate.fit.calibration import calibrated
+from steelyard.calibrate.measured.setup import CalibrationSetup, ElasticSetup, FrameSetup, Load, MarkerSetup
 from steelyard.robot import load_robot
 
 POINT = np.array([0.05, 0.0, 0.1])

@@ -11,10 +11,10 @@ from scipy.spatial.transform import Rotation
 from arms import SKEWED_CHAIN, SLIDING_TREE
 from calibrated_stand_in import product_arm
 from data_folder import data_folder
-from steelyard.calibrate.applied import edited_urdf, joint_error, roll_pitch_yaw, write_urdf
-from steelyard.calibrate.calibrated_arm import CalibratedArm
-from steelyard.calibrate.configurations import random_configurations
-from steelyard.calibrate.setup import moving_chain
+from steelyard.calibrate.after.applied import edited_urdf, joint_error, roll_pitch_yaw, write_urdf
+from steelyard.calibrate.after.calibrated_arm import CalibratedArm
+from steelyard.calibrate.after.configurations import random_configurations
+from steelyard.calibrate.measured.setup import moving_chain
 from steelyard.errors import CalibrationError, RobotError
 from steelyard.robot import load_robot, read_urdf
 

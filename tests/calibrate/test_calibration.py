@@ -16,8 +16,8 @@ from calibrate.small_problems import (
     spatial_problem,
     spatial_truth,
 )
-from steelyard.calibrate.calibration import calibrated
-from steelyard.calibrate.calibration_settings import METHODS, CalibrationSettings
+from steelyard.calibrate.fit.calibration import calibrated
+from steelyard.calibrate.fit.calibration_settings import METHODS, CalibrationSettings
 from steelyard.calibrate.records import Parameter
 from steelyard.errors import CalibrationError
 

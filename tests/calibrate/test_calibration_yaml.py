@@ -11,7 +11,7 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from calibrated_stand_in import stand_in
-from steelyard.calibrate.calibration_yaml import FramePlace, calibration_yaml, write_calibration_yaml
+from steelyard.calibrate.after.calibration_yaml import FramePlace, calibration_yaml, write_calibration_yaml
 from steelyard.calibrate.records import Parameter
 from steelyard.robot import load_robot
 

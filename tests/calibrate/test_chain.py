@@ -12,9 +12,9 @@ from arms import arm
 from calibrate.chain_in_numpy import NumpyChain, error_matrix, frame_matrix
 from independent import complex_step
 from oracles import NO_PINOCCHIO, pinocchio_model
-from steelyard.calibrate.chain import NO_FRAME, ChainFrames, measured_chain, node_weights
-from steelyard.calibrate.setup import CalibrationSetup, ElasticSetup, FrameSetup, OwnWeight
-from steelyard.calibrate.unknowns import unknown_parameters
+from steelyard.calibrate.chain.chain import NO_FRAME, ChainFrames, measured_chain, node_weights
+from steelyard.calibrate.chain.unknowns import unknown_parameters
+from steelyard.calibrate.measured.setup import CalibrationSetup, ElasticSetup, FrameSetup, OwnWeight
 from steelyard.errors import CalibrationError
 from steelyard.robot import Robot, load_robot, transform_from_placement
 

@@ -11,10 +11,10 @@ from scipy.optimize import least_squares
 from scipy.spatial.transform import Rotation
 
 from calibrated_stand_in import stand_in
-from steelyard.calibrate.configurations import joint_range, random_configurations
-from steelyard.calibrate.corrected import corrected_targets
-from steelyard.calibrate.setup import Load
-from steelyard.calibrate.targets import targets_from_joints, targets_from_poses
+from steelyard.calibrate.after.configurations import joint_range, random_configurations
+from steelyard.calibrate.after.corrected import corrected_targets
+from steelyard.calibrate.after.targets import targets_from_joints, targets_from_poses
+from steelyard.calibrate.measured.setup import Load
 from steelyard.errors import CalibrationError
 from steelyard.physics import frame_jacobian
 from steelyard.robot import load_robot

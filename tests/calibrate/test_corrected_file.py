@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from calibrated_stand_in import stand_in
-from steelyard.calibrate.corrected import corrected_targets
-from steelyard.calibrate.corrected_file import corrected_csv, write_corrected
-from steelyard.calibrate.targets import targets_from_poses
+from steelyard.calibrate.after.corrected import corrected_targets
+from steelyard.calibrate.after.corrected_file import corrected_csv, write_corrected
+from steelyard.calibrate.after.targets import targets_from_poses
 from steelyard.errors import CalibrationError
 from steelyard.robot import load_robot
 

@@ -8,11 +8,11 @@ import statsmodels.api as sm
 from scipy import stats
 
 from calibrate.small_problems import LinearProblem, linear_problem, noise_like
-from steelyard.calibrate.calibration_settings import CalibrationSettings
-from steelyard.calibrate.covariances import COVARIANCES, Covariance, covariance_of, intervals, overlap, sigma_ratio
-from steelyard.calibrate.fit import fitted
-from steelyard.calibrate.reweighting import weighted_fit
-from steelyard.calibrate.weights import Sigmas, declared_sigmas, estimated_sigmas
+from steelyard.calibrate.fit.calibration_settings import CalibrationSettings
+from steelyard.calibrate.fit.covariances import COVARIANCES, Covariance, covariance_of, intervals, overlap, sigma_ratio
+from steelyard.calibrate.fit.fit import fitted
+from steelyard.calibrate.fit.reweighting import weighted_fit
+from steelyard.calibrate.fit.weights import Sigmas, declared_sigmas, estimated_sigmas
 from steelyard.errors import CalibrationError
 
 KEPT = np.arange(4)

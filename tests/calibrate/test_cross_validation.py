@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from calibrate.small_problems import laid_out, linear_problem, noise_like, planar_problem
-from steelyard.calibrate.accuracy import accuracy_of, point_distances
-from steelyard.calibrate.cross_validation import cross_validated
-from steelyard.calibrate.fit import fitted
+from steelyard.calibrate.fit.accuracy import accuracy_of, point_distances
+from steelyard.calibrate.fit.cross_validation import cross_validated
+from steelyard.calibrate.fit.fit import fitted
 from steelyard.errors import CalibrationError
 
 KEPT = np.array([0, 1, 2, 3, 4, 7])

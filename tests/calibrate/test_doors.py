@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from steelyard.calibrate.doors import check_configurations, check_equations, check_measurements
-from steelyard.calibrate.marker_doors import Suspicion, check_markers, check_orientation_is_seen, collinear
-from steelyard.calibrate.measurements import Measurements, position_measurements
-from steelyard.calibrate.nominal import nominal_poses, reach
-from steelyard.calibrate.setup import CalibrationSetup, Columns, Load, default_setup
-from steelyard.calibrate.unit_doors import check_units
+from steelyard.calibrate.measured.doors import check_configurations, check_equations, check_measurements
+from steelyard.calibrate.measured.marker_doors import Suspicion, check_markers, check_orientation_is_seen, collinear
+from steelyard.calibrate.measured.measurements import Measurements, position_measurements
+from steelyard.calibrate.measured.nominal import nominal_poses, reach
+from steelyard.calibrate.measured.setup import CalibrationSetup, Columns, Load, default_setup
+from steelyard.calibrate.measured.unit_doors import check_units
 from steelyard.errors import CalibrationError
 from steelyard.physics import frame_pose
 from steelyard.robot import load_robot

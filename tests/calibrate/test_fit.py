@@ -17,9 +17,9 @@ from calibrate.small_problems import (
     spatial_problem,
     spatial_truth,
 )
-from steelyard.calibrate.fit import fitted
-from steelyard.calibrate.identifiable import identifiability
-from steelyard.calibrate.triangles import inverse_of, triangle_of
+from steelyard.calibrate.fit.fit import fitted
+from steelyard.calibrate.fit.identifiable import identifiability
+from steelyard.calibrate.fit.triangles import inverse_of, triangle_of
 from steelyard.errors import CalibrationError
 
 KEPT = np.array([0, 1, 2, 3, 4, 7])

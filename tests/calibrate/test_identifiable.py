@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from calibrate.small_problems import PLANAR, joint_parameter, planar_problem, spatial_problem, spatial_truth
-from steelyard.calibrate.identifiable import identifiability, preference
+from steelyard.calibrate.fit.identifiable import identifiability, preference
 from steelyard.calibrate.records import Parameter
 from steelyard.errors import CalibrationError
 

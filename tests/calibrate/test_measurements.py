@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from steelyard.calibrate.measurements import Measurements, position_measurements
+from steelyard.calibrate.measured.measurements import Measurements, position_measurements
 from steelyard.errors import CalibrationError
 
 JOINTS = ("shoulder", "elbow")

@@ -14,10 +14,10 @@ from calibrate.small_problems import (
     spatial_problem,
     spatial_truth,
 )
-from steelyard.calibrate.fit import fitted
-from steelyard.calibrate.identifiable import identifiability
-from steelyard.calibrate.outliers import screened, tukey_factors
-from steelyard.calibrate.trimming import trimmed_variance
+from steelyard.calibrate.fit.fit import fitted
+from steelyard.calibrate.fit.identifiable import identifiability
+from steelyard.calibrate.fit.outliers import screened, tukey_factors
+from steelyard.calibrate.fit.trimming import trimmed_variance
 
 KEPT = np.arange(4)
 

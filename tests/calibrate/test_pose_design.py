@@ -10,10 +10,10 @@ import pytest
 
 from calibrated_stand_in import stand_in, turned
 from independent import central_difference
-from steelyard.calibrate.configurations import joint_range, random_configurations
-from steelyard.calibrate.pose_criteria import POSE_CRITERIA, pose_criterion
-from steelyard.calibrate.pose_design import design_poses, pose_value
-from steelyard.calibrate.pose_rows import marker_rows
+from steelyard.calibrate.after.configurations import joint_range, random_configurations
+from steelyard.calibrate.poses.pose_criteria import POSE_CRITERIA, pose_criterion
+from steelyard.calibrate.poses.pose_design import design_poses, pose_value
+from steelyard.calibrate.poses.pose_rows import marker_rows
 from steelyard.calibrate.records import Parameter
 from steelyard.errors import CalibrationError
 from steelyard.robot import load_robot

@@ -10,9 +10,9 @@ from scipy.spatial.transform import Rotation
 
 from arms import arm
 from calibrate.chain_in_numpy import NumpyChain, frame_matrix
-from steelyard.calibrate.measurements import Measurements
-from steelyard.calibrate.problem import MeasuredProblem, measured_problem
-from steelyard.calibrate.setup import CalibrationSetup, ElasticSetup, FrameSetup, Load, MarkerSetup
+from steelyard.calibrate.chain.problem import MeasuredProblem, measured_problem
+from steelyard.calibrate.measured.measurements import Measurements
+from steelyard.calibrate.measured.setup import CalibrationSetup, ElasticSetup, FrameSetup, Load, MarkerSetup
 from steelyard.errors import CalibrationError
 from steelyard.robot import Robot, load_robot
 

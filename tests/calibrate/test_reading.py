@@ -9,10 +9,10 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from data_folder import data_folder
-from steelyard.calibrate import named_columns
-from steelyard.calibrate.reading import read_measurements
-from steelyard.calibrate.setup import CalibrationSetup
-from steelyard.calibrate.setup_file import read_setup, setup_from_document
+from steelyard.calibrate.measured import named_columns
+from steelyard.calibrate.measured.reading import read_measurements
+from steelyard.calibrate.measured.setup import CalibrationSetup
+from steelyard.calibrate.measured.setup_file import read_setup, setup_from_document
 from steelyard.errors import CalibrationError
 from steelyard.robot import load_robot
 

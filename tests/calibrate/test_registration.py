@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from steelyard.calibrate.measurements import Measurements
-from steelyard.calibrate.registration import frame_numbers, register
-from steelyard.calibrate.setup import CalibrationSetup, FrameSetup, Kind, MarkerSetup
+from steelyard.calibrate.chain.registration import frame_numbers, register
+from steelyard.calibrate.measured.measurements import Measurements
+from steelyard.calibrate.measured.setup import CalibrationSetup, FrameSetup, Kind, MarkerSetup
 from steelyard.errors import CalibrationError
 
 MARKERS = np.array([[0.1, 0.2, -0.2], [0.1, -0.2, -0.15], [0.25, 0.05, -0.35]])

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from steelyard.calibrate.nominal import nominal_poses
-from steelyard.calibrate.rehearse import (
+from steelyard.calibrate.chain.rehearse import (
     exact_measurements,
     planned_measurements,
     rehearsed_measurements,
     with_noise,
 )
-from steelyard.calibrate.setup import CalibrationSetup, ElasticSetup, FrameSetup, Load, MarkerSetup
+from steelyard.calibrate.measured.nominal import nominal_poses
+from steelyard.calibrate.measured.setup import CalibrationSetup, ElasticSetup, FrameSetup, Load, MarkerSetup
 from steelyard.errors import CalibrationError
 from steelyard.robot import load_robot
 

@@ -22,7 +22,7 @@ from steelyard.calibrate import (
     told_calibration,
     write_calibration,
 )
-from steelyard.calibrate.measurements import joined
+from steelyard.calibrate.measured.measurements import joined
 from steelyard.errors import CalibrationError
 from steelyard.robot import load_robot
 
@@ -57,7 +57,7 @@ def test_the_arm_read_back_is_the_arm_that_was_calibrated(tmp_path, kinds):
     for ours, theirs in zip(arm.pose(q), back.arm.pose(q), strict=True):
         np.testing.assert_allclose(theirs, ours, atol=1e-12)
     np.testing.assert_array_equal(back.arm.covariance, found.covariance)
-    np.testing.assert_allclose(back.setup.base.xyz, problem.base_pose(found.values)[1], atol=1e-12)
+    np.testing.assert_allclose(np.array(back.setup.base.xyz), problem.base_pose(found.values)[1], atol=1e-12)
 
 
 def test_damage_is_told_in_one_line(tmp_path):

@@ -7,9 +7,9 @@ import math
 import numpy as np
 import pytest
 
-from steelyard.calibrate.instrument import instrument_sigma, tracker_sigma
-from steelyard.calibrate.measurements import position_measurements
-from steelyard.calibrate.setup import (
+from steelyard.calibrate.measured.instrument import instrument_sigma, tracker_sigma
+from steelyard.calibrate.measured.measurements import position_measurements
+from steelyard.calibrate.measured.setup import (
     CalibrationSetup,
     FrameSetup,
     Load,
@@ -19,7 +19,7 @@ from steelyard.calibrate.setup import (
     default_setup,
     moving_chain,
 )
-from steelyard.calibrate.setup_file import read_setup, setup_from_document
+from steelyard.calibrate.measured.setup_file import read_setup, setup_from_document
 from steelyard.errors import CalibrationError
 from steelyard.robot import load_robot
 

@@ -7,7 +7,7 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from calibrated_stand_in import stand_in
-from steelyard.calibrate.target_file import read_targets
+from steelyard.calibrate.after.target_file import read_targets
 from steelyard.errors import CalibrationError
 from steelyard.robot import load_robot
 

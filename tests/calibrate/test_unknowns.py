@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from arms import arm
-from steelyard.calibrate.setup import CalibrationSetup, ElasticSetup, FrameSetup, MarkerSetup
-from steelyard.calibrate.unknowns import directions, error_motions, unknown_parameters
+from steelyard.calibrate.chain.unknowns import directions, error_motions, unknown_parameters
+from steelyard.calibrate.measured.setup import CalibrationSetup, ElasticSetup, FrameSetup, MarkerSetup
 from steelyard.errors import CalibrationError
 from steelyard.robot import load_robot
 

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from calibrate.small_problems import laid_out, linear_problem, noise_like
-from steelyard.calibrate.accuracy import Accuracy
-from steelyard.calibrate.calibration import calibrated
-from steelyard.calibrate.calibration_evidence import independent_numbers
-from steelyard.calibrate.calibration_settings import CalibrationSettings
-from steelyard.calibrate.calibration_thresholds import CalibrationThresholds
-from steelyard.calibrate.verdict import CalibrationEvidence, judge_calibration
+from steelyard.calibrate.fit.accuracy import Accuracy
+from steelyard.calibrate.fit.calibration import calibrated
+from steelyard.calibrate.fit.calibration_evidence import independent_numbers
+from steelyard.calibrate.fit.calibration_settings import CalibrationSettings
+from steelyard.calibrate.fit.calibration_thresholds import CalibrationThresholds
+from steelyard.calibrate.fit.verdict import CalibrationEvidence, judge_calibration
 from steelyard.errors import CalibrationError
 from steelyard.judge import Reason
 

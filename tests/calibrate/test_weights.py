@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from calibrate.small_problems import laid_out, linear_problem, noise_like
-from steelyard.calibrate.fit import fitted
-from steelyard.calibrate.shared_errors import shared_correlation
-from steelyard.calibrate.weights import (
+from steelyard.calibrate.fit.fit import fitted
+from steelyard.calibrate.fit.shared_errors import shared_correlation
+from steelyard.calibrate.fit.weights import (
     damped_weights,
     declared_sigmas,
     estimated_sigmas,

@@ -28,9 +28,9 @@ from steelyard.calibrate import (
     random_configurations,
     targets_from_joints,
 )
-from steelyard.calibrate.covariances import covariance_of
-from steelyard.calibrate.rehearse import planned_measurements
-from steelyard.calibrate.reweighting import weighted_fit
+from steelyard.calibrate.chain.rehearse import planned_measurements
+from steelyard.calibrate.fit.covariances import covariance_of
+from steelyard.calibrate.fit.reweighting import weighted_fit
 from steelyard.robot import load_robot
 
 POINT = np.array([0.05, 0.0, 0.1])

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from steelyard.calibrate import Measurements, read_measurements, write_measurements
-from steelyard.calibrate.rehearse import planned_measurements, rehearsed_measurements
-from steelyard.calibrate.setup import CalibrationSetup, FrameSetup, Load, MarkerSetup
+from steelyard.calibrate.chain.rehearse import planned_measurements, rehearsed_measurements
+from steelyard.calibrate.measured.setup import CalibrationSetup, FrameSetup, Load, MarkerSetup
 from steelyard.errors import CalibrationError
 from steelyard.robot import load_robot
 

@@ -76,7 +76,7 @@ def _print(found: Corrected, out: Path | None) -> None:
         f"{1e3 * np.median(found.semi_axis):.3g} mm (1 sigma, median)"
     )
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("target", "off by mm", "uncertain mm", "largest correction", ""):
+    for heading in ("target", "off by mm", "uncertain mm", "largest correction rad or m", ""):
         table.add_column(heading, justify="left" if heading in ("target", "") else "right")
     for k, name in enumerate(found.names[:_MOST_ROWS]):
         table.add_row(

@@ -34,7 +34,7 @@ from ..calibrate import (
     write_calibration_yaml,
     write_urdf,
 )
-from ..calibrate.calibration import Calibration
+from ..calibrate.fit.calibration import Calibration
 from ..errors import CalibrationError, nearest_match
 from ..files import write_aside
 from ..robot import Robot, load_robot

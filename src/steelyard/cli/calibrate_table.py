@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from ..calibrate.calibration import Calibration
+from ..calibrate.fit.calibration import Calibration
 from .identify_table import print_verdict
 
 _SHOWN = {"m": ("mm", 1e3), "rad": ("mrad", 1e3), "rad/(N m)": ("1e-6 rad/(N m)", 1e6), "m/N": ("1e-6 m/N", 1e6)}
@@ -28,6 +28,7 @@ def print_calibration(found: Calibration, content: Mapping[str, Any], out: Path 
     console.print()
     console.print(_accuracy(content))
     console.print()
+    console.print(_base(content), markup=False)
     console.print(_parameters(content))
     _print_rest(console, content)
     for note in content["notes"]:
@@ -47,6 +48,14 @@ def _accuracy(content: Mapping[str, Any]) -> Table:
         if row is not None:
             table.add_row(name, *(f"{row[what]:.3g}" for what in ("mean_mm", "rms_mm", "p95_mm", "max_mm")))
     return table
+
+
+def _base(content: Mapping[str, Any]) -> str:
+    xyz, rpy = ([f"{number:.6g}" for number in content["base"][key]] for key in ("xyz", "rpy"))
+    return (
+        f"base in the measurement frame: xyz {', '.join(xyz)} m, rpy {', '.join(rpy)} rad; base_x ... base_rz below "
+        "are what was added to its start"
+    )
 
 
 def _parameters(content: Mapping[str, Any]) -> Table:
@@ -75,10 +84,29 @@ def _print_rest(console: Console, content: Mapping[str, Any]) -> None:
     for row in content["invisible"]:
         reasons.setdefault(row["why"], []).append(row["name"])
     for why, names in reasons.items():
-        console.print(f"cannot be seen: {', '.join(names)}: {why}", style="dim", markup=False)
+        console.print(f"kept as it was: {', '.join(names)}: {why}", style="dim", markup=False)
+    for row in content["suspicions"]:
+        console.print(
+            f"suspicious before any fit: pose {row['pose']}, marker {row['marker']}: distances to other markers are "
+            f"off by {row['size_mm']:.3g} mm",
+            style="yellow", markup=False,
+        )  # fmt: skip
+    largest = max(content["weights"], key=lambda group: group["sigma"])
+    smallest = min(content["weights"], key=lambda group: group["sigma"])
+    console.print(
+        f"noise as estimated: {len(content['weights'])} groups, sigma {_size(smallest)} ({smallest['group']}) to "
+        f"{_size(largest)} ({largest['group']}); {100 * content['shared_part_of_noise']:.0f} % of its variance is "
+        "shared within a configuration",
+        markup=False,
+    )
     if content["workspace"] is not None:
         row = content["workspace"]
         console.print(
-            f"predicted uncertainty over the workspace (1 sigma, {row['configurations']} configurations): median "
-            f"{row['median_mm']:.3g} mm, 95 % {row['p95_mm']:.3g} mm, worst {row['worst_mm']:.3g} mm"
+            f"predicted uncertainty over the workspace, relative to the robot's base (1 sigma, {row['configurations']} "
+            f"configurations): median {row['median_mm']:.3g} mm, 95 % {row['p95_mm']:.3g} mm, worst "
+            f"{row['worst_mm']:.3g} mm"
         )
+
+
+def _size(group: Mapping[str, Any]) -> str:
+    return f"{1e3 * group['sigma']:.3g} mm or mrad"

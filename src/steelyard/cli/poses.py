@@ -147,9 +147,11 @@ def _csv(robot: Robot, design: PoseDesign) -> str:
 
 def _print(robot: Robot, design: PoseDesign, content: dict[str, Any], out: Path | None) -> None:
     console = Console(highlight=False)
+    random = f"{design.value_of_random:.4g}" if np.isfinite(design.value_of_random) else "some unknowns stay unseen"
+    unit = " m^2" if design.criterion == "industrial" else ""
     console.print(
-        f"{design.q.shape[1]} configurations by criterion {design.criterion}: {design.value:.4g} (a random choice: "
-        f"{design.value_of_random:.4g})"
+        f"{design.q.shape[1]} configurations by criterion {design.criterion}: {design.value:.4g}{unit} (a random "
+        f"choice: {random})"
     )
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("pose")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..calibrate.identifiable import identifiability
+from ..calibrate.fit.identifiable import identifiability
 from ..identify.pipeline import Stage, quietly
 from .claim import Claim, near, same, within
 from .p3_arm import SIGMA0, Experiment3, p3_experiment

@@ -11,11 +11,11 @@ from functools import cached_property
 
 import numpy as np
 
-from ..calibrate.measurements import Measurements
-from ..calibrate.problem import MeasuredProblem, measured_problem
+from ..calibrate.chain.problem import MeasuredProblem, measured_problem
+from ..calibrate.chain.rehearse import exact_measurements, planned_measurements
+from ..calibrate.measured.measurements import Measurements
+from ..calibrate.measured.setup import CalibrationSetup, ElasticSetup, FrameSetup, Load, MarkerSetup
 from ..calibrate.records import Linearised
-from ..calibrate.rehearse import exact_measurements, planned_measurements
-from ..calibrate.setup import CalibrationSetup, ElasticSetup, FrameSetup, Load, MarkerSetup
 from ..robot import Robot, load_robot, transform_from_placement
 
 CONFIGURATIONS_DEG = np.array(

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..calibrate.calibration import Calibration, calibrated
-from ..calibrate.identifiable import identifiability
-from ..calibrate.problem import measured_problem
-from ..calibrate.rehearse import planned_measurements, rehearsed_measurements
-from ..calibrate.setup import CalibrationSetup, FrameSetup, MarkerSetup
+from ..calibrate.chain.problem import measured_problem
+from ..calibrate.chain.rehearse import planned_measurements, rehearsed_measurements
+from ..calibrate.fit.calibration import Calibration, calibrated
+from ..calibrate.fit.identifiable import identifiability
+from ..calibrate.measured.setup import CalibrationSetup, FrameSetup, MarkerSetup
 from ..progress import Progress
 from ..robot import load_robot
 from .claim import Claim, within

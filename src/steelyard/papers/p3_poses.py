@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..calibrate.calibrated_arm import calibrated_arm
-from ..calibrate.pose_design import PoseDesign, design_poses, pose_value
-from ..calibrate.pose_rows import marker_rows
+from ..calibrate.after.calibrated_arm import calibrated_arm
+from ..calibrate.poses.pose_design import PoseDesign, design_poses, pose_value
+from ..calibrate.poses.pose_rows import marker_rows
 from ..progress import Progress
 from .claim import Claim, within
 from .p3_arm import CONFIGURATIONS_DEG, NODES, POINT, REPEATS, SIGMA_UM, Experiment3

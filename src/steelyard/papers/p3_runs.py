@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..calibrate.calibration_settings import CalibrationSettings
-from ..calibrate.covariances import covariance_of
-from ..calibrate.fit import Fit, fitted
+from ..calibrate.fit.calibration_settings import CalibrationSettings
+from ..calibrate.fit.covariances import covariance_of
+from ..calibrate.fit.fit import Fit, fitted
+from ..calibrate.fit.reweighting import weighted_fit
 from ..calibrate.records import CalibrationProblem, Equations, Linearised, Parameter
-from ..calibrate.reweighting import weighted_fit
 from ..progress import Progress
 from .p3_arm import SIGMA0, Experiment3
 

@@ -33,7 +33,8 @@ def calibrate(
         Parameter(help="Whose sigmas; default: shared (repeats may share an error)."),
     ] = None,
     grouping: Annotated[
-        Literal["configuration", "direction", "kind"] | None, Parameter(help="Equations that share a sigma.")
+        Literal["configuration", "direction", "kind", "equation"] | None,
+        Parameter(help="Equations that share a sigma: configuration (default), direction, kind."),
     ] = None,
     sigma0: Annotated[float | None, Parameter(help="Precision claimed for the instrument in eq14 [m].")] = None,
     eta: Annotated[float | None, Parameter(help="Tuning factor in eq14; default: 1.")] = None,
@@ -41,7 +42,9 @@ def calibrate(
         tuple[str, ...],
         Parameter(negative="", help="Sigma about the nominal value: --prior m=1e-3 or x3=1e-4; may be repeated."),
     ] = (),
-    folds: Annotated[int | None, Parameter(help="Parts held out in turn; default: each configuration.")] = None,
+    folds: Annotated[
+        int | None, Parameter(help="Parts held out in turn; default: each configuration, ten parts from 51 on.")
+    ] = None,
     keep_outliers: Annotated[bool, Parameter(negative="", help="Do not look for gross errors.")] = False,
     workspace: Annotated[
         int | None, Parameter(help="Random configurations of the map of accuracy; default: 1000, 0: none.")

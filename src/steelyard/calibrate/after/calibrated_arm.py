@@ -1,0 +1,155 @@
+"""An arm as a calibration left it: where its measured link really is, and how well that is known."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol, final
+
+import numpy as np
+
+from ...errors import CalibrationError
+from ...robot import Robot
+from ..chain.problem import MeasuredProblem
+from ..measured.setup import Load
+from ..records import Parameter
+
+HELD_BY_CONTROLLER = ("joint", "compliance")
+"""Groups of unknowns that a controller takes as zero: it knows the robot's file and a rigid arm."""
+
+POINT_AT_LINK = (0.0, 0.0, 0.0)
+
+
+class FramePose(Protocol):
+    """Where the measured link is in the robot's base frame."""
+
+    def __call__(
+        self, values: np.ndarray, q: np.ndarray, wrench: np.ndarray | None, point: np.ndarray | None, /
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return rotation (N, 3, 3) and position (N, 3) [m].
+
+        At values (p,) and joints (na, N), under wrenches (6, N) in base axes at a point (3,) of the measured link.
+        """
+        ...
+
+
+class FrameDerivatives(Protocol):
+    """How the measured link moves with every unknown."""
+
+    def __call__(
+        self, values: np.ndarray, q: np.ndarray, wrench: np.ndarray | None, point: np.ndarray | None, /
+    ) -> np.ndarray:
+        """Return translation and small rotation in base axes by every unknown (6, p, N)."""
+        ...
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class CalibratedArm:
+    """A robot with calibrated unknowns.
+
+    Attributes:
+        robot: The robot of the file: nominal geometry, limits.
+        link: The measured link.
+        parameters: The unknowns (p).
+        values: Their values (p,).
+        covariance: Their covariance (p, p); zero for what was not estimated.
+        frame_pose: Pose of the measured link in the robot's base frame.
+        frame_derivatives: Its derivatives by the unknowns.
+    """
+
+    robot: Robot
+    link: str
+    parameters: tuple[Parameter, ...]
+    values: np.ndarray
+    covariance: np.ndarray
+    frame_pose: FramePose
+    frame_derivatives: FrameDerivatives
+
+    def __post_init__(self) -> None:
+        size = len(self.parameters)
+        for name, shape in (("values", (size,)), ("covariance", (size, size))):
+            array = np.array(getattr(self, name), dtype=float)
+            if array.shape != shape or not np.isfinite(array).all():
+                raise CalibrationError(
+                    f"{name} of the calibrated arm: got shape {array.shape}, allowed are finite numbers {shape}; "
+                    "calibrate the arm again"
+                )
+            array.setflags(write=False)
+            object.__setattr__(self, name, array)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the unknowns (p)."""
+        return tuple(parameter.name for parameter in self.parameters)
+
+    @property
+    def sigma(self) -> np.ndarray:
+        """Standard deviations of the unknowns (p,)."""
+        return np.sqrt(np.diag(self.covariance))
+
+    def in_group(self, *groups: str) -> np.ndarray:
+        """Return which unknowns belong to these groups (p,), as a mask."""
+        return np.array([parameter.group in groups for parameter in self.parameters], dtype=bool)
+
+    @property
+    def rigid_values(self) -> np.ndarray:
+        """Values with stiff springs (p,): calibrated geometry alone."""
+        return np.where(self.in_group("compliance"), 0.0, self.values)
+
+    @property
+    def controller_values(self) -> np.ndarray:
+        """Values by which a controller computes poses (p,): the robot's file, and no spring."""
+        return np.where(self.in_group(*HELD_BY_CONTROLLER), 0.0, self.values)
+
+    def pose(
+        self, q: np.ndarray, load: Load | None = None, values: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return rotation (N, 3, 3) and position (N, 3) [m] of the measured link in the base frame.
+
+        Args:
+            q: Joint positions (na, N).
+            load: What pulls at the measured link; nothing if not given.
+            values: Values of the unknowns (p,); the calibrated ones if not given.
+        """
+        used = self.values if values is None else values
+        return self.frame_pose(used, q, *_pull(load, q.shape[1]))
+
+    def point_derivatives(self, q: np.ndarray, point: np.ndarray, load: Load | None = None) -> np.ndarray:
+        """Return how a point (3,) fixed to the measured link moves with every unknown (N, 3, p) [m per unit].
+
+        ``dp = dt + dr x (R point)`` with dt and dr the link's translation and small rotation.
+        """
+        moved = self.frame_derivatives(self.values, q, *_pull(load, q.shape[1])).transpose(2, 0, 1)
+        lever = self.pose(q, load)[0] @ point
+        return moved[:, :3] + np.cross(moved[:, 3:], lever[:, :, None], axis=1)
+
+
+def calibrated_arm(problem: MeasuredProblem, values: np.ndarray, covariance: np.ndarray) -> CalibratedArm:
+    """Return the arm of a calibration: its problem with the values (p,) found and their covariance (p, p)."""
+    return CalibratedArm(
+        problem.robot, problem.setup.link, tuple(problem.parameters), values, covariance,
+        problem.frame_pose, problem.frame_derivatives,
+    )  # fmt: skip
+
+
+def _pull(load: Load | None, samples: int) -> tuple[np.ndarray | None, np.ndarray | None]:
+    """Return wrench (6, N) and point (3,) of a load."""
+    if load is None:
+        return None, None
+    wrench = np.array([*load.force, *load.moment], dtype=float)
+    point = np.array(load.point, dtype=float)
+    if wrench.shape != (6,) or point.shape != (3,) or not np.isfinite([*wrench, *point]).all():
+        raise CalibrationError(
+            f"load '{load.name}': got force {load.force}, moment {load.moment} and point {load.point}, allowed are "
+            "three finite numbers each"
+        )
+    return np.ascontiguousarray(np.broadcast_to(wrench[:, None], (6, samples))), point
+
+
+def point_of(point: Sequence[float]) -> np.ndarray:
+    """Return a point fixed to the measured link (3,) [m], checked."""
+    array = np.asarray(point, dtype=float)
+    if array.shape != (3,) or not np.isfinite(array).all():
+        raise CalibrationError(f"tool point: got {point}, allowed are three finite numbers [m] in the link's frame")
+    return array

@@ -1,0 +1,172 @@
+"""Files of targets: a CSV with a header, units declared by the caller.
+
+It names joints (by their names, or q1, q2, ...), or ``x y z`` with or without ``qw qx qy qz`` or ``roll pitch yaw``, or
+both. Joints alone mean: the pose that the nominal arm would have there is what is wanted. A column ``name`` may name
+the targets; lines that begin with # are comments; a row may leave its orientation blank.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+from scipy.spatial.transform import Rotation
+
+from ...errors import CalibrationError, nearest_match, one_line
+from ...robot import Robot
+from ..measured.setup import LENGTHS, TURNS
+from .calibrated_arm import POINT_AT_LINK, CalibratedArm
+from .targets import Targets, targets_from_joints, targets_from_poses
+
+_LARGEST_FILE = 100_000_000
+_POSITION, _QUATERNION, _ROLL_PITCH_YAW = ("x", "y", "z"), ("qw", "qx", "qy", "qz"), ("roll", "pitch", "yaw")
+_QUATERNION_ROUNDING = 1e-2
+
+
+def read_targets(
+    path: Path, arm: CalibratedArm, *, length: str = "m", angle: str = "rad", point: Sequence[float] = POINT_AT_LINK
+) -> Targets:
+    """Return the targets of a CSV file.
+
+    Args:
+        path: The file.
+        arm: The calibrated arm: its joints' names, and the nominal arm.
+        length: Unit of positions and of sliding joints: ``m``, ``mm``, ``um`` or ``in``.
+        angle: Unit of angles: ``rad`` or ``deg``.
+        point: The tool point, in the measured link's frame (3,) [m].
+    """
+    to_metres, to_radians = unit_of(length, LENGTHS, "length"), unit_of(angle, TURNS, "angle")
+    table = _Table(path)
+    joints = _joint_columns(table, arm.robot)
+    q = None
+    if joints:
+        scale = [to_metres if body.joint.kind == "prismatic" else to_radians for body in arm.robot.actuated]
+        q = np.array([table.numbers(name) for name in joints]) * np.array(scale)[:, None]
+    names = table.words("name") if "name" in table.columns else ()
+    if q is not None and not any(name in table.columns for name in _POSITION):
+        return targets_from_joints(arm, q, names=names, point=point)
+    position = np.array([table.numbers(name) for name in _POSITION]).T * to_metres
+    return targets_from_poses(position, _turns(table, to_radians), joints=q, names=names, point=point)
+
+
+def unit_of(word: str, known: Mapping[str, float], what: str) -> float:
+    """Return what one unit is in SI."""
+    if word not in known:
+        raise CalibrationError(
+            f"unit of {what}: got '{word}', allowed are {', '.join(known)}{nearest_match(word, known)}"
+        )
+    return known[word]
+
+
+def _joint_columns(table: _Table, robot: Robot) -> list[str]:
+    """Return the columns of the actuated joints in order, or none."""
+    named = [body.joint.name for body in robot.actuated]
+    numbered = [f"q{number}" for number in range(1, len(named) + 1)]
+    for columns in (named, numbered):
+        given = [name for name in columns if name in table.columns]
+        if given and len(given) < len(columns):
+            missing = next(name for name in columns if name not in table.columns)
+            raise CalibrationError(f"{table.path}: has a column '{given[0]}' but none '{missing}'; give all joints")
+        if given:
+            return columns
+    return []
+
+
+def _turns(table: _Table, to_radians: float) -> np.ndarray | None:
+    """Return orientations (N, 3, 3), NaN in rows that leave all their numbers out, or None without such columns."""
+    for columns in (_QUATERNION, _ROLL_PITCH_YAW):
+        if not any(name in table.columns for name in columns):
+            continue
+        numbers = np.array([table.numbers(name, blank=True) for name in columns]).T
+        free = np.isnan(numbers).all(axis=1)
+        if np.isnan(numbers[~free]).any():
+            row = int(np.flatnonzero(np.isnan(numbers).any(axis=1) & ~free)[0])
+            raise CalibrationError(f"{table.place(row)}: give all of {', '.join(columns)} or none of them")
+        result = np.full((len(numbers), 3, 3), np.nan)
+        if not free.all():
+            given = numbers[~free]
+            result[~free] = _from_quaternions(given, table) if len(columns) == 4 else _from_angles(given * to_radians)
+        return result
+    return None
+
+
+def _from_quaternions(numbers: np.ndarray, table: _Table) -> np.ndarray:
+    length = np.linalg.norm(numbers, axis=1)
+    if np.abs(length - 1).max() > _QUATERNION_ROUNDING:
+        raise CalibrationError(
+            f"{table.path}: a quaternion qw qx qy qz has length {length[np.abs(length - 1).argmax()]:.4g}, allowed is 1"
+        )
+    return Rotation.from_quat(numbers[:, [1, 2, 3, 0]]).as_matrix()
+
+
+def _from_angles(numbers: np.ndarray) -> np.ndarray:
+    return Rotation.from_euler("xyz", numbers).as_matrix()
+
+
+class _Table:
+    """A CSV file as columns of words."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        lines = [(number, line) for number, line in enumerate(_lines(path), start=1) if _counts(line)]
+        separator = ";" if lines and ";" in lines[0][1] else ","
+        rows = [[word.strip() for word in row] for row in csv.reader((line for _, line in lines), delimiter=separator)]
+        if len(rows) < 2:
+            raise CalibrationError(f"{path}: has no targets; a header and at least one line are expected")
+        self._numbers = [number for number, _ in lines[1:]]
+        header = rows[0]
+        for number, row in zip(self._numbers, rows[1:], strict=True):
+            if len(row) != len(header):
+                raise CalibrationError(f"{path}, line {number}: has {len(row)} columns, the header has {len(header)}")
+        self.columns = {name: [row[k] for row in rows[1:]] for k, name in enumerate(header)}
+
+    def place(self, row: int) -> str:
+        return f"{self.path}, line {self._numbers[row]}"
+
+    def words(self, name: str) -> tuple[str, ...]:
+        if name not in self.columns:
+            raise CalibrationError(
+                one_line(
+                    f"{self.path}: has no column '{name}'; needed are the robot's joints, or x, y and z; "
+                    f"columns: {', '.join(self.columns)}{nearest_match(name, self.columns)}"
+                )
+            )
+        return tuple(self.columns[name])
+
+    def numbers(self, name: str, *, blank: bool = False) -> np.ndarray:
+        """Return a column as finite numbers, NaN for blanks where they are allowed."""
+        result = []
+        for row, word in enumerate(self.words(name)):
+            value = float("nan") if blank and not word else _number(word)
+            if not (np.isfinite(value) or (blank and not word)):
+                raise CalibrationError(
+                    one_line(f"{self.place(row)}: column '{name}' is '{word}'; a finite number is expected")
+                )
+            result.append(value)
+        return np.array(result)
+
+
+def _number(word: str) -> float:
+    try:
+        return float(word)
+    except ValueError:
+        return float("nan")
+
+
+def _counts(line: str) -> bool:
+    return bool(line.strip()) and not line.lstrip().startswith("#")
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        if path.stat().st_size > _LARGEST_FILE:
+            raise CalibrationError(f"{path}: is larger than {_LARGEST_FILE / 1e6:g} MB; is this the right file?")
+        return path.read_text(encoding="utf-8-sig").splitlines()
+    except FileNotFoundError as error:
+        raise CalibrationError(f"{path}: no such file; check the path and its spelling") from error
+    except OSError as error:
+        raise CalibrationError(f"{path}: cannot be read ({error.strerror}); check the path") from error
+    except UnicodeDecodeError as error:
+        raise CalibrationError(f"{path}: not a text file in utf-8 ({error.reason}); save it as utf-8") from error

@@ -1,0 +1,1 @@
+"""From equations to unknowns: what can be told, weights, covariances, gross errors, verdict."""

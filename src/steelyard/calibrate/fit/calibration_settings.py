@@ -1,0 +1,112 @@
+"""What may be chosen when an arm is calibrated."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Literal
+
+import numpy as np
+
+from ...errors import CalibrationError, nearest_match
+from ..records import Parameter
+from .calibration_thresholds import CalibrationThresholds
+from .covariances import COVARIANCES, CovarianceKind
+from .identifiable import DEPENDENT
+from .weights import GROUPINGS, LEAST_EQUATIONS, Grouping
+
+WIDE = MappingProxyType({"m": 0.02, "rad": 0.1})
+"""Sigmas of the errors of a joint before anything is measured, by unit: far beyond those of any arm, they matter only
+for what the measurements hardly tell, which would else run away."""
+
+Method = Literal["wls", "ols", "eq14", "declared", "robust"]
+METHODS = ("wls", "ols", "eq14", "declared", "robust")
+
+
+def _no_prior() -> Mapping[str, float]:
+    return MappingProxyType({})
+
+
+@dataclass(frozen=True)
+class CalibrationSettings:
+    """Choices of a calibration; the defaults are meant to be right.
+
+    Attributes:
+        method: ``wls`` (weights one over estimated sigmas), ``ols`` (one sigma for positions, one for rotations),
+            ``eq14`` (P3's damped weights), ``declared`` (one over ``sigma``), ``robust`` (wls with Tukey's weights).
+        covariance: ``shared``, ``groups``, ``model``, ``classical`` or ``cluster``.
+        grouping: Equations that share a sigma: by ``configuration`` (and direction), ``direction`` or ``kind``.
+        least: Independent equations that a group must be worth to have its own sigma.
+        rounds: How often sigmas are estimated from the residuals and the fit repeated, at most.
+        sigma: Declared sigmas, one an equation or one for each of x, y, z [m]; needed for ``declared`` only.
+        sigma0: Claimed precision of the instrument in ``eq14`` [m].
+        eta: Tuning factor in ``eq14``.
+        prior: Sigmas about the nominal values, by name of an unknown or by unit (``m``, ``rad``, ...); errors of joints
+            that are not in it have the wide ones of ``WIDE``, all else has none.
+        screen: Whether gross errors are looked for, named and left out.
+        folds: Parts of the configurations that are held out in turn; None: each alone up to 50, then 10 parts.
+        tolerance: Relative distance below which an unknown counts as a combination of others.
+        level: Of the intervals.
+        thresholds: Of the verdict.
+        seed: Of the random subsets in screening and of the folds.
+    """
+
+    method: Method = "wls"
+    covariance: CovarianceKind = "shared"
+    grouping: Grouping = "configuration"
+    least: float = LEAST_EQUATIONS
+    rounds: int = 10
+    sigma: np.ndarray | Sequence[float] | None = None
+    sigma0: float = 10e-6
+    eta: float = 1.0
+    prior: Mapping[str, float] = field(default_factory=_no_prior)
+    screen: bool = True
+    folds: int | None = None
+    tolerance: float = DEPENDENT
+    level: float = 0.95
+    thresholds: CalibrationThresholds = field(default_factory=CalibrationThresholds)
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for what, got, allowed in (
+            ("method", self.method, METHODS),
+            ("covariance", self.covariance, COVARIANCES),
+            ("grouping", self.grouping, (*GROUPINGS, "equation")),
+        ):
+            if got not in allowed:
+                raise CalibrationError(
+                    f"{what}: got '{got}', allowed are {', '.join(allowed)}{nearest_match(got, allowed)}"
+                )
+        for what, number in (("tolerance", self.tolerance), ("level", self.level)):
+            if not 0 < number < 1:
+                raise CalibrationError(f"{what}: got {number}, allowed is a number between 0 and 1")
+        if self.rounds < 0:
+            raise CalibrationError(f"rounds: got {self.rounds}, allowed are 0 and above")
+        if self.method == "declared" and self.sigma is None:
+            raise CalibrationError("method 'declared': no sigma is given; give one an equation or one for x, y and z")
+
+
+def prior_sigmas(settings: CalibrationSettings, parameters: Sequence[Parameter]) -> np.ndarray:
+    """Return the prior's sigma of every unknown (p,), ``inf`` for none; a name wins over a unit.
+
+    Raises:
+        CalibrationError: If a key is neither a name nor a unit, or a sigma is not above 0.
+    """
+    allowed = {p.name for p in parameters} | {
+        p.unit for p in parameters if p.group in ("joint", "compliance", "weight")
+    }
+    for key, sigma in settings.prior.items():
+        if key not in allowed:
+            raise CalibrationError(f"prior: got '{key}', allowed are unknowns and units{nearest_match(key, allowed)}")
+        if not sigma > 0:
+            raise CalibrationError(f"prior of {key}: got {sigma}, allowed is a sigma above 0, or inf for none")
+    return np.array([settings.prior.get(p.name, _of_unit(settings.prior, p)) for p in parameters])
+
+
+def _of_unit(prior: Mapping[str, float], parameter: Parameter) -> float:
+    """A prior by unit is one about the arm: base, tool and markers have no nominal value worth the name."""
+    if parameter.group not in ("joint", "compliance", "weight"):
+        return np.inf
+    wide = WIDE.get(parameter.unit, np.inf) if parameter.group == "joint" else np.inf
+    return prior.get(parameter.unit, wide)

@@ -1,0 +1,175 @@
+"""The stages of a calibration, each from records to a record."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ...errors import CalibrationError
+from ..records import CalibrationProblem, Equations
+from .accuracy import Accuracy, accuracy_of
+from .calibration_settings import CalibrationSettings, prior_sigmas
+from .covariances import Covariance, covariance_of
+from .cross_validation import CrossValidation, cross_validated
+from .fit import fitted
+from .identifiable import Identifiability, felt_columns, identifiability
+from .outliers import Screening, screened
+from .reweighting import WeightedFit, weighted_fit
+from .weights import estimated_sigmas, inverse_weights
+
+FRAMES = ("base", "tool", "marker")
+"""Groups of unknowns that belong to the set-up, not to the arm."""
+
+# Unknowns without an effect at the start, as a first moment beside a compliance of 0, may come to life so often.
+_AWAKENINGS = 3
+
+
+@dataclass(frozen=True, eq=False)
+class Stages:
+    """What the stages of a calibration found.
+
+    Attributes:
+        problem: What was measured.
+        settings: How it is done.
+        screening: Gross errors.
+        remaining: The problem without them.
+        told: What can be told.
+        weighted: Fit and sigmas.
+        covariance: Of the fitted unknowns.
+        before: Accuracy of the nominal arm with base, tool and markers fitted.
+        after: Accuracy of the fit.
+        held_out: Cross-validation.
+    """
+
+    problem: CalibrationProblem
+    settings: CalibrationSettings
+    screening: Screening
+    remaining: CalibrationProblem
+    told: Identifiability
+    weighted: WeightedFit
+    covariance: Covariance
+    before: Accuracy
+    after: Accuracy
+    held_out: CrossValidation
+
+
+def run_stages(problem: CalibrationProblem, settings: CalibrationSettings) -> Stages:
+    """Find what can be told, gross errors, the fit, its covariance and its accuracy.
+
+    Raises:
+        CalibrationError: If the measurements cannot give what is asked for.
+    """
+    check_equations(problem.equations)
+    screening = _screening(problem, settings)
+    remaining = problem.taken(screening.good)
+    own = _with_remaining_sigma(settings, screening.good)
+    # The whole way from the start is worth recording, but only where nothing lies in it.
+    start = screening.values if screening.outliers else problem.start
+    told, weighted = _told_and_fitted(remaining, own, start)
+    covariance = covariance_of(weighted.fit, remaining.equations, weighted.sigmas, settings.covariance)
+    after = accuracy_of(remaining.equations, weighted.fit.residual)
+    prior = prior_sigmas(settings, problem.parameters)
+    held_out = cross_validated(remaining, weighted.fit, settings.folds, settings.seed, prior)
+    before = nominal_accuracy(remaining, weighted)
+    return Stages(
+        problem, settings, screening, remaining, told, weighted, covariance, before, after, held_out
+    )  # fmt: skip
+
+
+def check_equations(equations: Equations) -> None:
+    """Refuse equations from which no calibration can be made.
+
+    Raises:
+        CalibrationError: If a number is not finite, or there are fewer than two configurations.
+    """
+    if not np.isfinite(equations.measured).all():
+        row = int(equations.row[np.flatnonzero(~np.isfinite(equations.measured))[0]])
+        raise CalibrationError(f"measured numbers: row {row} holds a value that is not finite; leave it out")
+    count = len(np.unique(equations.pose))
+    if count < 2:
+        raise CalibrationError(
+            f"calibration: got {count} configuration(s), needed are 2 and more, better one for each unknown; measure "
+            "the markers at other joint angles"
+        )
+
+
+def _screening(problem: CalibrationProblem, settings: CalibrationSettings) -> Screening:
+    told = _told(problem, settings)
+    if settings.screen:
+        return screened(problem, told.columns, settings.seed)
+    return Screening(np.ones(problem.equations.size, dtype=bool), (), problem.start, judged=True)
+
+
+def _told(problem: CalibrationProblem, settings: CalibrationSettings) -> Identifiability:
+    """Return what can be told at the start, where the geometry is exact."""
+    told = identifiability(problem.parameters, problem.at(problem.start).jacobian, settings.tolerance)
+    if problem.equations.size <= len(told.columns) and not settings.prior:
+        raise CalibrationError(
+            f"calibration: got {problem.equations.size} equations for {len(problem.parameters)} unknowns, needed are "
+            f"more than the {len(told.columns)} that they can tell; measure more configurations, let fewer joints have "
+            "errors, or give a prior"
+        )
+    return told
+
+
+def _with_remaining_sigma(settings: CalibrationSettings, good: np.ndarray) -> CalibrationSettings:
+    """Return settings whose declared sigmas are those of the equations that remain."""
+    if settings.sigma is None or np.shape(settings.sigma) != good.shape:
+        return settings
+    return replace(settings, sigma=np.asarray(settings.sigma)[good])
+
+
+def _told_and_fitted(
+    problem: CalibrationProblem, settings: CalibrationSettings, start: np.ndarray
+) -> tuple[Identifiability, WeightedFit]:
+    """Fit what can be told; unknowns that have an effect only at the solution join, and the fit is repeated."""
+    told = _told(problem, settings)
+    weighted = weighted_fit(problem, told.columns, settings, start)
+    for _ in range(_AWAKENINGS):
+        wider = awakened(problem, told, weighted.fit.values, settings.tolerance)
+        if wider is None:
+            break
+        told, weighted = wider, weighted_fit(problem, wider.columns, settings, weighted.fit.values)
+    return told, weighted
+
+
+def awakened(
+    problem: CalibrationProblem, told: Identifiability, values: np.ndarray, tolerance: float
+) -> Identifiability | None:
+    """Return what can be told at some values if unknowns without effect at the start have one there, else None."""
+    parameters = problem.parameters
+    names = [parameter.name for parameter in parameters]
+    asleep = [names.index(item.name) for item in told.invisible if not item.combination]
+    jacobian = problem.at(values).jacobian
+    awake = np.array([column for column in asleep if felt_columns(parameters, jacobian)[column]], dtype=int)
+    if not len(awake):
+        return None
+    among = np.sort(np.concatenate([told.columns, awake]))
+    wider = identifiability([parameters[column] for column in among], jacobian[:, among], tolerance)
+    columns = among[wider.columns]
+    regrouping = np.zeros((len(columns), len(parameters)))
+    regrouping[:, among] = wider.regrouping
+    spanned = np.array([names.index(item.name) for item in told.invisible if item.combination], dtype=int)
+    regrouping[np.ix_(np.searchsorted(columns, told.columns), spanned)] = told.regrouping[:, spanned]
+    regrouping.setflags(write=False)
+    left = [item for item in told.invisible if names.index(item.name) not in awake]
+    invisible = sorted([*left, *wider.invisible], key=lambda item: names.index(item.name))
+    return replace(wider, columns=columns, invisible=tuple(invisible), regrouping=regrouping)
+
+
+def nominal_accuracy(problem: CalibrationProblem, weighted: WeightedFit) -> Accuracy:
+    """Return the accuracy of the nominal arm with base, tool and markers fitted, as far as they are unknown."""
+    parameters, fit = problem.parameters, weighted.fit
+    frames = np.array([parameter.group in FRAMES for parameter in parameters])
+    nominal = np.array([parameter.nominal for parameter in parameters])
+    values = np.where(frames, fit.values, nominal)
+    jacobian = problem.at(values).jacobian
+    felt = frames & felt_columns(parameters, jacobian)
+    if not felt.any():
+        return accuracy_of(problem.equations, problem.residual(values))
+    among = np.flatnonzero(felt)
+    told = identifiability([parameters[int(column)] for column in among], jacobian[:, among])
+    weight = inverse_weights(estimated_sigmas(fit, problem.equations, "kind").sigma)
+    again = fitted(problem, among[told.columns], weight, start=values)
+    return accuracy_of(problem.equations, again.residual)

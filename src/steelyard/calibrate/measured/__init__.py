@@ -1,0 +1,1 @@
+"""How an arm was measured: set-up, measurements, files, and what is refused at the door."""

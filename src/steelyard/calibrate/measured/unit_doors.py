@@ -1,0 +1,124 @@
+"""Doors for units: positions and joint angles whose size does not fit the arm are refused."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+
+from ...errors import CalibrationError
+from ...robot import Robot
+from .measurements import Measurements
+from .nominal import nominal_poses, reach
+from .setup import LENGTHS, CalibrationSetup, moving_chain
+
+MOST_TURN = 4 * math.pi
+"""A joint that turns further [rad] from its zero was told in degrees."""
+BEYOND_LIMITS = math.radians(20)
+"""Joint positions may be beyond the file's limits by this [rad]: limits of files are often too narrow."""
+LONGEST_TOOL = 1.0
+"""Markers may be this far from the measured link [m], or as far as the arm reaches."""
+TOO_LITTLE = 0.06
+"""Markers that move less than this part of what the measured link moves were told in another unit, if one fits."""
+FITS = 4.0
+"""A unit fits in which markers move up to this many times more or less than the measured link: one that turns about a
+fixed point fits in none, and is no error."""
+TOO_MUCH = 5.0
+"""Markers that move this many times further than the measured link: with angles all within a few degrees, these are
+radians told as degrees."""
+FEW_DEGREES = math.radians(2 * math.pi)
+"""Half a turn to either side, when radians are taken as degrees [rad]."""
+LARGEST_DEFLECTION = 0.1
+"""A load bends no arm by more than this part of its reach."""
+
+
+def check_units(robot: Robot, setup: CalibrationSetup, measurements: Measurements) -> None:
+    """Refuse measurements whose size says that another unit was meant."""
+    if setup.columns.angle == "rad":
+        _check_not_degrees(robot, setup, measurements)
+    spread = largest_spread(measurements)
+    limit = reach(robot, setup.link, measurements.q)
+    if spread is not None:
+        _check_spread(robot, setup, measurements, spread, limit)
+    _check_deflections(setup, measurements, limit)
+
+
+def largest_spread(measurements: Measurements) -> float | None:
+    """Return how far the positions of the median marker spread along an axis [m]; None if none are measured.
+
+    Medians and the middle 90 % keep a single wrong number from deciding.
+    """
+    seen = measurements.of_kind("position") | measurements.of_kind("pose")
+    spreads = []
+    for marker in np.unique(measurements.marker[seen]):
+        values = measurements.value[seen & (measurements.marker == marker)]
+        columns = [column[np.isfinite(column)] for column in values.T]
+        spreads.append(max((_middle_range(column) for column in columns if column.size), default=0.0))
+    return float(np.median(spreads)) if spreads else None
+
+
+def _middle_range(values: np.ndarray) -> float:
+    low, high = np.quantile(values, [0.05, 0.95])
+    return float(high - low)
+
+
+def _check_not_degrees(robot: Robot, setup: CalibrationSetup, measurements: Measurements) -> None:
+    chain = {robot.bodies[number - 1].joint.name for number in moving_chain(robot, setup.link)}
+    for row, body in enumerate(robot.actuated):
+        if body.joint.kind == "prismatic" or body.joint.name not in chain:
+            continue
+        low, high = float(measurements.q[row].min()), float(measurements.q[row].max())
+        limits = body.joint.limits
+        beyond = max(limits.lower - low, high - limits.upper)
+        fits = limits.lower <= math.radians(low) and math.radians(high) <= limits.upper
+        if max(-low, high) > MOST_TURN or (beyond > BEYOND_LIMITS and fits and high - low > 2 * math.pi):
+            raise CalibrationError(
+                f"joint '{body.joint.name}' goes from {low:.4g} to {high:.4g} rad, its limits are {limits.lower:.3g} "
+                f'to {limits.upper:.3g} rad; if these are degrees, declare angle = "deg" in [measurement]'
+            )
+
+
+def _check_spread(
+    robot: Robot, setup: CalibrationSetup, measurements: Measurements, spread: float, limit: float
+) -> None:
+    points = nominal_poses(robot, setup.link, measurements.q)[1]
+    expected = max(_middle_range(column) for column in points.T)
+    declared = setup.columns.position
+    most = 2 * (limit + max(limit, LONGEST_TOOL))
+    better, misfit = _better_unit(spread, declared, expected or limit or LONGEST_TOOL)
+    if spread > most or (spread < TOO_LITTLE * expected and misfit < FITS):
+        raise CalibrationError(
+            f"measured positions spread over {spread:.3g} m, the arm's link '{setup.link}' over {expected:.3g} m at "
+            f'these joint positions (reach {limit:.3g} m); positions are declared in "{declared}", {better}'
+        )
+    turns = [row for row, body in enumerate(robot.actuated) if body.joint.kind != "prismatic"]
+    small = bool(turns) and float(np.abs(measurements.q[turns]).max()) <= FEW_DEGREES
+    if setup.columns.angle == "deg" and small and spread > TOO_MUCH * expected:
+        raise CalibrationError(
+            f"no joint turns by more than 6.3 degrees, but markers spread over {spread:.3g} m and link '{setup.link}' "
+            f'over {expected:.3g} m; if angles are in radians, declare angle = "rad" in [measurement]'
+        )
+
+
+def _better_unit(spread: float, declared: str, expected: float) -> tuple[str, float]:
+    """Return advice: the unit in which the spread is nearest to what the arm moves, and how many times off it is."""
+    raw = spread / LENGTHS[declared]
+    sizes: Mapping[str, float] = {unit: abs(math.log(raw * scale / expected)) for unit, scale in LENGTHS.items() if raw}
+    best = min(sizes, key=lambda unit: sizes[unit], default=declared)
+    off = math.exp(min(sizes.get(best, math.inf), 700.0))
+    if best == declared:
+        return "check the robot and the joint columns", off
+    return f'"{best}" would fit: declare position = "{best}" in [measurement]', off
+
+
+def _check_deflections(setup: CalibrationSetup, measurements: Measurements, limit: float) -> None:
+    values = measurements.value[measurements.of_kind("difference")]
+    if not values.size:
+        return
+    size, declared = float(np.median(np.linalg.norm(np.nan_to_num(values), axis=1))), setup.columns.position
+    if size > LARGEST_DEFLECTION * limit:
+        raise CalibrationError(
+            f"differences between loaded and unloaded positions are {size:.3g} m, the arm reaches {limit:.3g} m; "
+            f'positions are declared in "{declared}", {_better_unit(size, declared, 0.002 * limit)[0]}'
+        )
