@@ -172,7 +172,7 @@ def row(**changes) -> str:
         ("", r"there are no measurements in it"),
         ("# nothing\n\n", r"there are no measurements in it"),
         (HEADER + "\n", r"there are no measurements in it"),
-        (LONG.replace("joint_6", "joint6"), r"no column 'joint_6'; columns: .*did you mean 'joint6'"),
+        (LONG.replace("joint_6", "joint6"), r"no column 'joint_6' .*columns: .*did you mean 'joint6'"),
         (LONG.replace(",x,y,z", ",a,b,c"), r"no column x, y, z or distance"),
         (LONG + row(joint_2="nan"), r"column 'joint_2' holds 'nan' in line 8; a finite number is expected"),
         (LONG + row(x="inf"), r"column 'x' holds 'inf' in line 8.*leave it empty"),
