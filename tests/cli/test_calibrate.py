@@ -128,6 +128,17 @@ def test_configurations_are_chosen_with_the_sigmas_they_promise(folder, capsys):
     assert (folder / "chosen" / "poses.csv").read_text().splitlines()[0] == ",".join(["pose", *JOINTS])
 
 
+def test_configurations_may_be_chosen_from_a_file_and_kept_as_they_are(folder, capsys):
+    q = random_configurations(ROBOT, 40, np.random.default_rng(11)).T
+    rows = [",".join(JOINTS), *(",".join(repr(float(x)) for x in row) for row in q)]
+    (folder / "reachable.csv").write_text("\n".join(rows) + "\n")
+    words = ["poses", "ur10e", "--config", str(folder / "setup.toml"), "--count", "12", "--keep", "--json"]
+    assert main([*words, "--from", str(folder / "reachable.csv")]) == 0
+    chosen = [tuple(row.values()) for row in json.loads(capsys.readouterr().out)["configurations"]]
+    assert len(set(chosen)) == 12
+    assert {tuple(row) for row in q.tolist()} >= set(chosen)
+
+
 REFUSED = [
     (["calibrate", "ur10e", "missing.csv"], "missing.csv"),
     (["calibrate", "ur10e", "points.csv", "--prior", "m"], "NAME=SIGMA"),

@@ -13,7 +13,6 @@ from rich.table import Table
 
 from ..calibrate import (
     CalibrationSetup,
-    MeasuredProblem,
     PoseCriterionName,
     PoseDesign,
     calibrated_arm,
@@ -47,6 +46,8 @@ class Asked:
     count: int
     criterion: PoseCriterionName
     candidates: int
+    choose_from: Path | None
+    keep: bool
     test: Path | None
     sigma: float | None
     repeats: int
@@ -65,7 +66,9 @@ def run(robot_name: str, config: Path | None, asked: Asked, out: Path | None, js
     if out is not None:
         write_aside(out / FILE, _csv(robot, design))
         settings = {"robot": robot_name, "count": asked.count, "criterion": asked.criterion, "seed": asked.seed}
-        write_result(out, "poses", settings, hashes_of(Path(robot_name), config, asked.test), content)
+        write_result(
+            out, "poses", settings, hashes_of(Path(robot_name), config, asked.test, asked.choose_from), content
+        )
     print(json_text("poses", content)) if json else _print(robot, design, content, out)
     return 0
 
@@ -74,15 +77,18 @@ def _check(asked: Asked) -> None:
     for what, number in (("count", asked.count), ("candidates", asked.candidates), ("repeats", asked.repeats)):
         if number < 1:
             raise CalibrationError(f"--{what} is {number}; allowed are whole numbers from 1 on")
-    if asked.candidates < asked.count:
-        raise CalibrationError(f"{asked.count} configurations cannot be chosen from {asked.candidates} candidates")
     if asked.sigma is not None and not (np.isfinite(asked.sigma) and asked.sigma > 0):
         raise CalibrationError(f"--sigma is {asked.sigma}; allowed is a number above 0 [m]")
 
 
 def _designed(robot: Robot, setup: CalibrationSetup, asked: Asked) -> tuple[PoseDesign, list[str], list[str]]:
     rng = np.random.default_rng(asked.seed)
-    candidates = random_configurations(robot, asked.candidates, rng)
+    if asked.choose_from is None:
+        candidates = random_configurations(robot, asked.candidates, rng)
+    else:
+        candidates = _joints_of(robot, setup, asked.choose_from)
+    if candidates.shape[1] < asked.count:
+        raise CalibrationError(f"{asked.count} configurations cannot be chosen from {candidates.shape[1]} candidates")
     problem = measured_problem(robot, setup, planned_rows(robot, setup, candidates, asked.load))
     told = identifiability(problem.parameters, problem.at(problem.start).jacobian)
     size = len(problem.parameters)
@@ -95,22 +101,26 @@ def _designed(robot: Robot, setup: CalibrationSetup, asked: Asked) -> tuple[Pose
     )
     tests = None
     if asked.criterion == "industrial":
-        tested = random_configurations(robot, _TESTED, rng) if asked.test is None else _tested(problem, asked.test)
+        tested = (
+            random_configurations(robot, _TESTED, rng) if asked.test is None else _joints_of(robot, setup, asked.test)
+        )
         tests = marker_rows(arm, {"tool": (0.0, 0.0, 0.0)}, (1.0, 1.0, 1.0), told.kept, load=load)(tested)
     lower, upper = joint_range(robot)
     design = design_poses(
         rows, candidates, asked.count, criterion=asked.criterion, tests=tests, repeats=asked.repeats, lower=lower,
-        upper=upper, movable=_movable(robot, asked.fixed), names=told.kept, seed=asked.seed,
+        upper=upper, movable=_movable(robot, asked.fixed) & (not asked.keep), names=told.kept, seed=asked.seed,
     )  # fmt: skip
     units = {each.name: each.unit for each in problem.parameters}
     return design, list(told.kept), [units[name] for name in told.kept]
 
 
-def _tested(problem: MeasuredProblem, path: Path) -> np.ndarray:
+def _joints_of(robot: Robot, setup: CalibrationSetup, path: Path) -> np.ndarray:
+    """Return the configurations (na, N) of a file."""
+    problem = measured_problem(robot, setup, planned_rows(robot, setup, np.zeros((len(robot.actuated), 1))))
     size = len(problem.parameters)
     targets = read_targets(path, calibrated_arm(problem, problem.start, np.zeros((size, size))))
     if targets.joints is None:
-        raise CalibrationError(f"'{path}' has no columns of joints; test poses are given by their joints")
+        raise CalibrationError(f"'{path}' has no columns of joints; configurations are given by their joints")
     return targets.joints
 
 

@@ -101,6 +101,10 @@ def poses(
         Parameter(help="D, A, observability index O1 to O4, or industrial (accuracy after compensation, P3)."),
     ] = "D",
     candidates: Annotated[int, Parameter(help="Random configurations to choose from.")] = 400,
+    choose_from: Annotated[
+        Path | None, Parameter(name="--from", help="CSV of joints [rad or m] to choose from, instead of random ones.")
+    ] = None,
+    keep: Annotated[bool, Parameter(negative="", help="Choose only: do not move what was chosen.")] = False,
     test: Annotated[
         Path | None, Parameter(help="CSV of joints: where accuracy counts (industrial); default: 20 random ones.")
     ] = None,
@@ -117,5 +121,7 @@ def poses(
     """Choose configurations to measure, and the sigmas they promise."""
     from .. import poses as command
 
-    asked = command.Asked(count, criterion, candidates, test, sigma, repeats, load, words(fixed), seed)
+    asked = command.Asked(
+        count, criterion, candidates, choose_from, keep, test, sigma, repeats, load, words(fixed), seed
+    )
     return command.run(robot, config, asked, out, json)
