@@ -10,7 +10,7 @@ import pytest
 from scipy.optimize import least_squares
 from scipy.spatial.transform import Rotation
 
-from calibrated_stand_in import stand_in
+from calibrated_stand_in import product_arm, stand_in
 from steelyard.calibrate.after.configurations import joint_range, random_configurations
 from steelyard.calibrate.after.corrected import corrected_targets
 from steelyard.calibrate.after.targets import targets_from_joints, targets_from_poses
@@ -223,3 +223,11 @@ def test_bad_targets_are_refused(six):
         targets_from_poses(np.zeros((2, 3)), names=["a"])
     with pytest.raises(CalibrationError, match="one column for each of 2"):
         targets_from_poses(np.zeros((2, 3)), joints=np.zeros((6, 3)))
+
+
+def test_an_arm_without_limits_is_corrected_from_its_middle_posture():
+    arm = product_arm(load_robot("kuka_kr270"), "tool")
+    wanted = arm.pose(np.radians([[20.0], [-60.0], [70.0], [10.0], [40.0], [0.0]]))[1]
+    found = corrected_targets(arm, targets_from_poses(wanted))
+    assert found.reached.all()
+    assert found.residual.max() < 1e-9

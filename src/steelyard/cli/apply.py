@@ -70,11 +70,12 @@ def _content(found: Corrected) -> dict[str, Any]:
 
 def _print(found: Corrected, out: Path | None) -> None:
     console = Console(highlight=False)
-    console.print(
-        f"{int(found.reached.sum())} of {len(found.names)} targets reached; uncorrected they would be off by "
-        f"{1e3 * np.median(found.uncorrected):.3g} mm (median), corrected they are uncertain by "
-        f"{1e3 * np.median(found.semi_axis):.3g} mm (1 sigma, median)"
-    )
+    line = f"{int(found.reached.sum())} of {len(found.names)} targets reached"
+    if found.reached.any():
+        off, uncertain = (1e3 * np.median(x[found.reached]) for x in (found.uncorrected, found.semi_axis))
+        line += f"; uncorrected they would be off by {off:.3g} mm, corrected they are uncertain by {uncertain:.3g} mm "
+        line += "(1 sigma; medians)"
+    console.print(line)
     table = Table(box=None, pad_edge=False, header_style="bold")
     for heading in ("target", "off by mm", "uncertain mm", "largest correction rad or m", ""):
         table.add_column(heading, justify="left" if heading in ("target", "") else "right")

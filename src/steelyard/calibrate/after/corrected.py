@@ -133,7 +133,9 @@ def nominal_joints(arm: CalibratedArm, targets: Targets, start: np.ndarray | Non
 
 def _middle(arm: CalibratedArm) -> np.ndarray:
     lower, upper = joint_range(arm.robot)
-    return np.where(np.isfinite(lower) & np.isfinite(upper), (lower + upper) / 2, np.clip(0.0, lower, upper))
+    with np.errstate(invalid="ignore"):  # a joint without limits has no middle
+        middle = (lower + upper) / 2
+    return np.where(np.isfinite(middle), middle, np.clip(0.0, lower, upper))
 
 
 def _model(
