@@ -11,7 +11,7 @@ from steelyard.papers.p3 import p3, p3_theory
 from steelyard.papers.p3_arm import Experiment3, p3_experiment
 from steelyard.papers.p3_geometry import p3_geometry
 from steelyard.papers.p3_poses import p3_poses
-from steelyard.papers.p3_runs import linear_problem, monte_carlo
+from steelyard.papers.p3_runs import linear_problem, monte_carlo, one_run
 from steelyard.progress import silent
 
 COMPLIANCES = ("k21", "k22", "k23", "k24", "k25", "k3", "k4", "k5", "k6")
@@ -53,6 +53,13 @@ def test_weights_by_group_cover_and_weights_by_own_residuals_do_not():
     assert runs.coverage("own residuals").mean() < 0.3
     assert np.median(runs.spread("ols") / runs.spread("wls")) > 1.1
     assert runs.moved_by_eta().max() < 0.25
+
+
+def test_intervals_overlap_and_weights_converge_in_few_rounds():
+    one = one_run(experiment(), np.arange(1, 10))
+    assert one.overlapping == 9
+    assert len(one.rounds) >= 3
+    assert one.steps[-1] < 0.01 < one.steps[0]
 
 
 def test_designed_configurations_are_better_than_those_printed():

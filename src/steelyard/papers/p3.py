@@ -11,9 +11,9 @@ from ..calibrate.fit.identifiable import identifiability
 from ..identify.pipeline import Stage, quietly
 from .claim import Claim, near, same, within
 from .p3_arm import SIGMA0, Experiment3, p3_experiment
-from .p3_geometry import Geometry3, geometry_claims, geometry_table, p3_geometry
-from .p3_poses import Poses3, p3_poses, pose_claims, pose_table
-from .p3_runs import ETAS, OWN_ROUNDS, Runs3, monte_carlo
+from .p3_geometry import geometry_claims, geometry_table, p3_geometry
+from .p3_poses import p3_poses, pose_claims, pose_table
+from .p3_runs import ETAS, OWN_ROUNDS, OneRun3, Runs3, monte_carlo, one_run
 from .result import PaperResult, Table, table
 
 TITLE = "Klimchik, Wu, Dumas, Caro, Furet & Pashkevich 2013: geometric and elastostatic parameters, KUKA KR-270"
@@ -59,10 +59,20 @@ def p3(seeds: int = RUNS, threads: int = 1, stage: Stage = quietly) -> PaperResu
     experiment = p3_experiment()
     theory = p3_theory(experiment)
     runs = monte_carlo(experiment, theory.columns, seeds, stage("simulated experiments"))
+    one = one_run(experiment, theory.columns)
     poses = p3_poses(experiment, theory.columns, stage("choosing configurations"))
     geometry = p3_geometry(stage("geometry"))
-    claims = [*_theory_claims(theory), *_run_claims(theory, runs), *pose_claims(poses), *geometry_claims(geometry)]
-    tables = (_sigma_table(theory, runs, experiment), _weights_table(theory, runs), *_more(poses, geometry))
+    claims = [
+        *_theory_claims(theory), *_run_claims(theory, runs), *_single_claims(theory, one), *pose_claims(poses),
+        *geometry_claims(geometry),
+    ]  # fmt: skip
+    tables = (
+        _sigma_table(theory, runs, experiment),
+        _weights_table(theory, runs),
+        *_single_tables(theory, one),
+        pose_table(poses),
+        geometry_table(geometry),
+    )
     return PaperResult("P3", TITLE, tuple(claims), tables, _notes(seeds))
 
 
@@ -168,8 +178,26 @@ def _weights_table(theory: Theory3, runs: Runs3) -> Table:
     return table("Coverage of 3-sigma intervals", ["weights", *theory.names], rows)
 
 
-def _more(poses: Poses3, geometry: Geometry3) -> tuple[Table, ...]:
-    return pose_table(poses), geometry_table(geometry)
+def _single_claims(theory: Theory3, one: OneRun3) -> Iterator[Claim]:
+    count = len(theory.names)
+    yield same(
+        "3-sigma intervals of OLS and WLS that overlap, one experiment", "all", f"{one.overlapping} of {count}",
+        f"{count} of {count}",
+    )  # fmt: skip
+    yield within(
+        "largest change of a compliance by the last round of weights, over half its 3-sigma interval",
+        "converges in few steps", float(one.steps[-1]), 0.0, 0.01,
+        f"by round {_listed(one.steps)}: the first round does nearly all",
+    )  # fmt: skip
+
+
+def _single_tables(theory: Theory3, one: OneRun3) -> tuple[Table, Table]:
+    intervals = [[name, *(float(1e6 * x) for x in (*one.ols[k], *one.wls[k]))] for k, name in enumerate(theory.names)]
+    rounds = [[number, *(float(1e6 * value) for value in row)] for number, row in enumerate(one.rounds)]
+    return (
+        table("Intervals of one experiment, 1e-6 rad/(N m)", ["", "OLS from", "to", "WLS from", "to"], intervals),
+        table("Convergence by round of weights (round 0 is OLS), 1e-6 rad/(N m)", ["round", *theory.names], rounds),
+    )
 
 
 def _notes(runs: int) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..calibrate.fit.calibration_settings import CalibrationSettings
-from ..calibrate.fit.covariances import covariance_of
+from ..calibrate.fit.covariances import covariance_of, overlap
 from ..calibrate.fit.fit import Fit, fitted
 from ..calibrate.fit.reweighting import weighted_fit
 from ..calibrate.records import CalibrationProblem, Equations, Linearised, Parameter
@@ -114,6 +114,42 @@ def linear_problem(experiment: Experiment3, seed: int) -> LinearProblem:
     return LinearProblem(
         tuple(problem.parameters), problem.equations, problem.start, experiment.there, experiment.noise(seed)
     )
+
+
+@dataclass(frozen=True, eq=False)
+class OneRun3:
+    """One experiment, as a user has it.
+
+    Attributes:
+        rounds: WLS estimates after each estimation of the weights (rounds, k), OLS first.
+        ols: 3-sigma intervals of OLS (k, 2).
+        wls: 3-sigma intervals of WLS (k, 2).
+    """
+
+    rounds: np.ndarray
+    ols: np.ndarray
+    wls: np.ndarray
+
+    @property
+    def overlapping(self) -> int:
+        """How many intervals of the two have a point in common."""
+        return int(overlap(self.ols, self.wls).sum())
+
+    @property
+    def steps(self) -> np.ndarray:
+        """Largest change of an estimate by each round, in half widths of the WLS interval (rounds - 1,)."""
+        return (np.abs(np.diff(self.rounds, axis=0)) / (np.diff(self.wls).ravel() / 2)).max(axis=1)
+
+
+def one_run(experiment: Experiment3, columns: np.ndarray, seed: int = 0) -> OneRun3:
+    """Return the estimates of one experiment by round, and its intervals."""
+    problem = linear_problem(experiment, seed)
+    found = {}
+    for method in ("ols", "wls"):
+        values, sigma = _weighted(problem, columns, CalibrationSettings(method=method, covariance="groups"))
+        found[method] = np.column_stack([values - 3 * sigma, values + 3 * sigma])
+    rounds = weighted_fit(problem, columns, CalibrationSettings(method="wls")).rounds[:, columns]
+    return OneRun3(rounds, found["ols"], found["wls"])
 
 
 def monte_carlo(experiment: Experiment3, columns: np.ndarray, runs: int, progress: Progress) -> Runs3:
