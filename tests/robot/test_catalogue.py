@@ -4,31 +4,11 @@ from importlib.resources import files
 import numpy as np
 import pytest
 
+from steelyard.papers.p3_arm import CONFIGURATIONS_DEG
 from steelyard.robot import catalogue_names, is_consistent, load_robot, read_catalogue
 
 NAMES = ("franka_panda", "kuka_ir361", "kuka_kr270", "kuka_lwr4", "scara_2r", "staubli_tx40", "ur10e")
 SIMULABLE = tuple(name for name in NAMES if name != "kuka_kr270")
-
-# The 15 configurations of Klimchik et al. 2013, Table 2 [deg].
-KR270_CONFIGURATIONS = np.array(
-    [
-        [79.2, -0.01, -5.57, 51, -97.52, -91.67],
-        [63, -0.01, -12.22, -56.49, 41.42, 150.55],
-        [63, -0.01, -47.98, -70.04, -61.55, 177.16],
-        [95, -25.24, 33, 129.69, -98.1, 90.57],
-        [95, -25.24, -107.01, 109.95, -61.19, 174.21],
-        [105, -25.24, 14.3, 55.21, 41.26, -152.97],
-        [56.6, -56.9, 44.54, -55.11, 41.9, 152.06],
-        [56.6, -56.9, 64.73, -129.65, -98.26, -90.55],
-        [144.8, -56.9, 104.49, -69.41, 61.67, -6.33],
-        [-41, -99.85, -91.68, 55.12, 41.53, -152.48],
-        [-143, -99.85, -32.64, 110.31, -61.47, -6.29],
-        [-143, -99.85, -72.01, 129.65, -98.09, 90.82],
-        [133, -140, 147.68, 129.64, -97.9, 90.99],
-        [-60, -140, 7.59, -110.09, -61.36, -174.09],
-        [-60, -140, -52, -124.89, -41.62, 27.78],
-    ]
-)
 
 
 def test_the_catalogue_has_these_arms() -> None:
@@ -74,7 +54,7 @@ def test_the_kr270_is_known_by_geometry_and_compliances_only() -> None:
     assert robot.values["k25"] == 0.246e-6
 
 
-@pytest.mark.parametrize("degrees", KR270_CONFIGURATIONS)
+@pytest.mark.parametrize("degrees", CONFIGURATIONS_DEG)
 def test_the_kr270_chain_equals_the_product_of_its_elementary_motions(degrees: np.ndarray, poses) -> None:
     q = np.radians(degrees)
     chain = [
