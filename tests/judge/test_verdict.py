@@ -8,10 +8,10 @@ from math import inf, nan
 import pytest
 
 from steelyard.errors import EstimateError
-from steelyard.judge import Evidence, Reason, ResidualCorrelation, Thresholds, judge
+from steelyard.judge import Figures, Reason, ResidualCorrelation, Thresholds, judge
 
 WHITE = ResidualCorrelation("motor", "joint_1", 0.1, 0.05, 0.5)
-GOOD = Evidence(
+GOOD = Figures(
     fit_percent=2.0,
     unseen_percent=2.2,
     condition=12.0,

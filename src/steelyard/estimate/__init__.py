@@ -7,6 +7,12 @@ from .correlated import with_correlated_noise as with_correlated_noise
 from .deviations import cell_factors as cell_factors
 from .deviations import fitted_deviations as fitted_deviations
 from .deviations import joint_deviations as joint_deviations
+from .evidence import Endogeneity as Endogeneity
+from .evidence import Estimated as Estimated
+from .evidence import Evidence as Evidence
+from .evidence import History as History
+from .evidence import equivalent_system as equivalent_system
+from .evidence import estimate_of as estimate_of
 from .gls import GlsFit as GlsFit
 from .gls import decimator_correlation as decimator_correlation
 from .gls import generalised as generalised

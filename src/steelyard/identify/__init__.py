@@ -1,6 +1,8 @@
 """The product's main job: recordings to parameters, with a verdict."""
 
 from .fitting import Fit as Fit
+from .fitting import Fitted as Fitted
+from .fitting import fit_arm as fit_arm
 from .identification import Condition as Condition
 from .identification import Identification as Identification
 from .identification import Trained as Trained

@@ -9,6 +9,8 @@ from ..errors import EstimateError
 from ..estimate import (
     TRUSTED,
     Estimate,
+    Estimated,
+    Evidence,
     NoiseModel,
     System,
     generalised,
@@ -22,8 +24,22 @@ from ..estimate import (
 )
 from ..judge import with_covariance
 from ..model import resolve_name
-from ..observe import Equations, Observations, RowSource, Whitening, reduce_rows
+from ..observe import (
+    AnyRecording,
+    Equations,
+    Observations,
+    RowSource,
+    SettledPreparation,
+    Whitening,
+    equations_of,
+    reduce_rows,
+    row_source,
+    settle,
+)
 from ..progress import Progress, silent
+from ..robot import Robot
+from .inputs import Labelled, labels_of, model_of
+from .methods import ESTIMATORS
 from .settings import Settings
 
 
@@ -38,6 +54,7 @@ class Fit:
         noise: The noise model.
         raw: The stack of all rows, unweighted: for the raw condition number.
         distrust: Where generalised least squares was asked for and not used: how much worse it fitted; else 0.
+        detail: What a method beyond least squares tells besides: its history in time, its tests, its notes.
     """
 
     estimate: Estimate
@@ -46,11 +63,62 @@ class Fit:
     noise: NoiseModel
     raw: System
     distrust: float = 0.0
+    detail: Estimated | None = None
 
     @property
     def whitening(self) -> Whitening | None:
         """How the rows of the estimate were whitened, if they were."""
         return None if self.used is self.observations else self.noise.whitening
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """Recordings fitted and not judged.
+
+    Attributes:
+        equations: Model, base parameters and rows.
+        settled: Filters and decimation.
+        sources: The rows of every recording.
+        fit: The estimate with what it rests on.
+    """
+
+    equations: Equations
+    settled: SettledPreparation
+    sources: tuple[RowSource, ...]
+    fit: Fit
+
+
+def fit_arm(
+    robot: Robot,
+    recordings: Sequence[AnyRecording],
+    settings: Settings | None = None,
+    *,
+    payload: str | None = None,
+    equations: Equations | None = None,
+    progress: Progress = silent,
+) -> Fitted:
+    """Estimate the parameters from all of the recordings; nothing is held out and nothing judged.
+
+    Args:
+        robot: The arm.
+        recordings: Recordings to fit.
+        settings: Choices; the defaults if not given.
+        payload: ``none``, ``loaded`` or ``paired``; None: as the recordings say.
+        equations: Those of an earlier fit of the same arm and settings: saves building and compiling them again.
+        progress: Told how far it is.
+    """
+    settings = settings or Settings()
+    labelled = tuple(zip(labels_of(recordings), recordings, strict=True))
+    if equations is None:
+        equations = equations_of(model_of(robot, labelled, (), settings, payload))
+    settled = settle(settings.preparation, recordings)
+    sources = sources_of(labelled, equations, settled)
+    return Fitted(equations, settled, tuple(sources), fit_sources(sources, equations, settings, progress))
+
+
+def sources_of(recordings: Sequence[Labelled], equations: Equations, settled: SettledPreparation) -> list[RowSource]:
+    """Return the rows of recordings with their labels."""
+    return [row_source(recording, equations, settled, label) for label, recording in recordings]
 
 
 def fit_sources(
@@ -67,6 +135,8 @@ def fit_sources(
     plain = weighted(observations, raw.columns)
     if settings.method == "gls":
         fit = _generalised(sources, plain, observations, raw, settings)
+    elif settings.method in ESTIMATORS:
+        fit = _estimated(sources, equations, plain, observations, raw, settings, progress)
     else:
         chosen = plain if settings.method == "wls" else _OTHERS[settings.method](observations, raw.columns)
         fit = Fit(chosen, observations, observations, with_correlated_noise(sources, plain).noise, raw)
@@ -88,6 +158,23 @@ def _generalised(
         return Fit(gls.estimate, observations, gls.whitened, gls.noise, raw)
     held = with_correlated_noise(sources, plain)
     return Fit(held.estimate, observations, observations, held.noise, raw, distrust=worse)
+
+
+def _estimated(
+    sources: Sequence[RowSource],
+    equations: Equations,
+    plain: Estimate,
+    observations: Observations,
+    raw: System,
+    settings: Settings,
+    progress: Progress,
+) -> Fit:
+    """Return the estimate of a method that sees more than the factors: rows in time, or the samples themselves."""
+    held = with_correlated_noise(sources, plain)
+    evidence = Evidence(tuple(sources), equations, plain, held.noise)
+    prior = resolved_prior(equations, settings)
+    found = ESTIMATORS[settings.method](evidence, settings, prior, progress)
+    return Fit(found.estimate, observations, observations, held.noise, raw, detail=found)
 
 
 def _with_covariance(kind: str, fit: Fit, sources: Sequence[RowSource]) -> Estimate:

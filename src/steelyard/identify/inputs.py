@@ -14,6 +14,9 @@ from ..robot import Robot
 from ..run import hashes_of as file_hashes
 from .settings import Settings
 
+Labelled = tuple[str, AnyRecording]
+"""A recording with its label."""
+
 
 @dataclass(frozen=True, eq=False)
 class Inputs:
@@ -25,8 +28,8 @@ class Inputs:
         held_out: Part of every recording that was held out because no validation was given; 0 if one was.
     """
 
-    training: tuple[tuple[str, AnyRecording], ...]
-    unseen: tuple[tuple[str, AnyRecording], ...]
+    training: tuple[Labelled, ...]
+    unseen: tuple[Labelled, ...]
     held_out: float = 0.0
 
 
@@ -47,7 +50,7 @@ def inputs_of(recordings: Sequence[AnyRecording], validation: Sequence[AnyRecord
     return _held_out(training, settings.hold_out)
 
 
-def _held_out(given: tuple[tuple[str, AnyRecording], ...], part: float) -> Inputs:
+def _held_out(given: tuple[Labelled, ...], part: float) -> Inputs:
     training, unseen = [], []
     for label, recording in given:
         if not isinstance(recording, Recording):
@@ -70,7 +73,7 @@ def labels_of(recordings: Sequence[AnyRecording]) -> list[str]:
     return [f"{name} ({number})" if name in repeated else name for number, name in enumerate(names, 1)]
 
 
-def _check_unseen(training: tuple[tuple[str, AnyRecording], ...], unseen: tuple[tuple[str, AnyRecording], ...]) -> None:
+def _check_unseen(training: tuple[Labelled, ...], unseen: tuple[Labelled, ...]) -> None:
     known = {digest: label for label, recording in training for digest in _digests(recording)}
     for label, recording in unseen:
         for digest in _digests(recording):
@@ -88,19 +91,26 @@ def _digests(recording: AnyRecording) -> tuple[str, ...]:
     return tuple(file_hashes(*(Path(table.path) for table in recording.plan.tables if table.on_disk)).values())
 
 
-def model_of(robot: Robot, inputs: Inputs, settings: Settings, payload: str | None = None) -> Model:
+def model_of(
+    robot: Robot,
+    training: Sequence[Labelled],
+    unseen: Sequence[Labelled],
+    settings: Settings,
+    payload: str | None = None,
+) -> Model:
     """Return the model: payload columns as the recordings carry one, torques as far as they are recorded.
 
     Args:
         robot: The arm.
-        inputs: The recordings.
+        training: The recordings to fit.
+        unseen: Those to judge by.
         settings: The choices.
         payload: ``none``, ``loaded`` or ``paired``; None: as the recordings say.
 
     Raises:
         EstimateError: If a payload is asked for that no recording carries, or two different ones are carried.
     """
-    templates = [template_of(recording) for _, recording in inputs.training]
+    templates = [template_of(recording) for _, recording in training]
     carried = [template.payload for template in templates]
     names = sorted({name for name in carried if name is not None})
     if len(names) > 1:
@@ -112,13 +122,13 @@ def model_of(robot: Robot, inputs: Inputs, settings: Settings, payload: str | No
             "setup "
             'with payload = "name", or leave --payload away'
         )
-    _check_payload_of_unseen(inputs, names)
+    _check_payload_of_unseen(unseen, names)
     measured = settings.measured or _measured(robot, templates)
     return build_model(robot, settings.effects, measured, payload or _payload_of(found, measured), settings.sign_width)
 
 
-def _check_payload_of_unseen(inputs: Inputs, known: list[str]) -> None:
-    for label, recording in inputs.unseen:
+def _check_payload_of_unseen(unseen: Sequence[Labelled], known: list[str]) -> None:
+    for label, recording in unseen:
         payload = template_of(recording).payload
         if payload is not None and payload not in known:
             carried = f"'{known[0]}'" if known else "none"

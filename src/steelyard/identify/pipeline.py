@@ -21,11 +21,11 @@ from ..judge import (
     repeatability,
     residual_runs,
 )
-from ..observe import AnyRecording, Equations, RowSource, SettledPreparation, equations_of, row_source, settle
+from ..observe import AnyRecording, RowSource, equations_of, settle
 from ..progress import Progress, silent
 from ..recording import Recording
 from ..robot import Robot
-from .fitting import Fit, column_name, fit_sources
+from .fitting import Fit, column_name, fit_sources, sources_of
 from .identification import Condition, Identification, Trained
 from .inputs import Inputs, inputs_of, model_of
 from .joining import with_earlier_runs
@@ -70,11 +70,10 @@ def identify_arm(
     """
     settings = settings or Settings()
     inputs = inputs_of(recordings, validation, settings)
-    model = model_of(robot, inputs, settings, payload)
-    equations = equations_of(model)
+    equations = equations_of(model_of(robot, inputs.training, inputs.unseen, settings, payload))
     settled = settle(settings.preparation, [recording for _, recording in inputs.training])
-    sources = _sources(inputs.training, equations, settled)
-    unseen = _sources(inputs.unseen, equations, settled)
+    sources = sources_of(inputs.training, equations, settled)
+    unseen = sources_of(inputs.unseen, equations, settled)
     fit = fit_sources(sources, equations, settings, stage("reducing"))
     if earlier:
         fit = replace(fit, estimate=with_earlier_runs(fit, equations, earlier))
@@ -96,12 +95,6 @@ def identify_arm(
         settings, equations, settled, fit, reduction, condition, _trained(inputs, sources), inputs.held_out, fitted,
         unseen_error, of_all, tests, repeated, bias, body, verdict, notes_of(settled, sources),
     )  # fmt: skip
-
-
-def _sources(
-    recordings: Sequence[tuple[str, AnyRecording]], equations: Equations, settled: SettledPreparation
-) -> list[RowSource]:
-    return [row_source(recording, equations, settled, label) for label, recording in recordings]
 
 
 def _error(

@@ -9,7 +9,7 @@ import numpy as np
 from ..judge import (
     Bias,
     Evaluation,
-    Evidence,
+    Figures,
     JointError,
     JointTests,
     Reason,
@@ -44,7 +44,7 @@ def judged(
     names = {base.kept: base.name for base in equations.base.base}
     essential = reduction.estimate
     relative = {names[c]: float(r) for c, r in zip(essential.columns, essential.relative_sigma, strict=True)}
-    evidence = Evidence(
+    figures = Figures(
         fit_percent=fitted.relative_percent,
         unseen_percent=unseen.relative_percent,
         condition=condition.normalised,
@@ -55,7 +55,7 @@ def judged(
         unseen_joints={_called(error): error.relative_percent for error in unseen.joints},
         spread_names=("", "") if repeated is None else (names[repeated.worst_column], repeated.worst_recording),
     )
-    return judge(evidence, thresholds, [*_pattern_reasons(tests), *cautions])
+    return judge(figures, thresholds, [*_pattern_reasons(tests), *cautions])
 
 
 def _called(error: JointError) -> str:

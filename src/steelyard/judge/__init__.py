@@ -53,7 +53,7 @@ from .thresholds import GRADES as GRADES
 from .thresholds import Grade as Grade
 from .thresholds import Thresholds as Thresholds
 from .validation import evaluate as evaluate
-from .verdict import Evidence as Evidence
+from .verdict import Figures as Figures
 from .verdict import Reason as Reason
 from .verdict import Verdict as Verdict
 from .verdict import judge as judge

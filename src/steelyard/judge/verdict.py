@@ -38,7 +38,7 @@ class Reason:
 
 
 @dataclass(frozen=True)
-class Evidence:
+class Figures:
     """What a verdict is made of, as plain numbers.
 
     Attributes:
@@ -79,11 +79,11 @@ class Verdict:
     reasons: tuple[Reason, ...]
 
 
-def judge(evidence: Evidence, thresholds: Thresholds | None = None, cautions: Sequence[Reason] = ()) -> Verdict:
+def judge(figures: Figures, thresholds: Thresholds | None = None, cautions: Sequence[Reason] = ()) -> Verdict:
     """Return the verdict on an identification.
 
     Args:
-        evidence: The numbers.
+        figures: The numbers.
         thresholds: Where good ends and poor begins; the product's own if not given.
         cautions: Further sentences: patterns in residuals, unseen motion that is faster, parameters with bias. They do
             not change the grade unless they carry one.
@@ -92,26 +92,26 @@ def judge(evidence: Evidence, thresholds: Thresholds | None = None, cautions: Se
         EstimateError: If a number is missing.
     """
     limits = thresholds or Thresholds()
-    _check_numbers(evidence)
+    _check_numbers(figures)
     criteria = (
-        ratio_criterion(evidence.fit_percent, evidence.unseen_percent, limits),
-        error_criterion(evidence.unseen_percent, evidence.unseen_joints, evidence.noise_ratio, limits),
-        condition_criterion(evidence.condition, limits),
-        known_criterion(evidence.relative_sigmas, limits),
-        correlation_criterion(evidence.correlation, limits),
-        spread_criterion(evidence.spread, evidence.spread_names, limits),
+        ratio_criterion(figures.fit_percent, figures.unseen_percent, limits),
+        error_criterion(figures.unseen_percent, figures.unseen_joints, figures.noise_ratio, limits),
+        condition_criterion(figures.condition, limits),
+        known_criterion(figures.relative_sigmas, limits),
+        correlation_criterion(figures.correlation, limits),
+        spread_criterion(figures.spread, figures.spread_names, limits),
     )
     own = (Reason(row.sentence, row.remedy, row.name) for row in criteria if row.grade in ("fair", "poor"))
     grades: list[Grade] = [item.grade for item in (*criteria, *cautions) if item.grade is not None]
     return Verdict(worst_grade(*grades), criteria, (*own, *cautions))
 
 
-def _check_numbers(evidence: Evidence) -> None:
+def _check_numbers(figures: Figures) -> None:
     numbers = {
-        "relative error of the fit": evidence.fit_percent,
-        "unseen relative error": evidence.unseen_percent,
-        "condition number": evidence.condition,
-        "spread of recordings": 0.0 if evidence.spread is None else evidence.spread,
+        "relative error of the fit": figures.fit_percent,
+        "unseen relative error": figures.unseen_percent,
+        "condition number": figures.condition,
+        "spread of recordings": 0.0 if figures.spread is None else figures.spread,
     }
     for name, value in numbers.items():
         if isnan(value) or value < 0:

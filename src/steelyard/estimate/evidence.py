@@ -1,0 +1,157 @@
+"""What every estimator is given, and what it gives back: one contract for all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import linalg
+
+from ..errors import EstimateError
+from ..observe import Equations, RowSource
+from .noise import NoiseModel
+from .record import Estimate
+from .system import System
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """Recordings as an estimator gets them.
+
+    Attributes:
+        sources: The recordings: their decimated rows, and behind them the samples (``source.recording``).
+        equations: Model and base parameters.
+        plain: Weighted least squares (P1.3) of the same rows: which columns the data excite, a start, and the
+            deviation of every cell.
+        noise: Noise model of its residuals.
+    """
+
+    sources: tuple[RowSource, ...]
+    equations: Equations
+    plain: Estimate
+    noise: NoiseModel
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the unknowns: the kept columns that the data excite."""
+        return self.plain.columns
+
+
+@dataclass(frozen=True, eq=False)
+class History:
+    """How an estimate came about in time.
+
+    Attributes:
+        columns: Names of the parameters, c of them.
+        time: Instants (K,) [s]; recordings follow one another, each on its own clock, shifted behind the one before.
+        values: Parameters as known then (c, K).
+        sigma: Their standard deviations (c, K).
+        q: Filtered positions (n, K), None if the method has none.
+        qd: Filtered velocities (n, K), None if the method has none.
+    """
+
+    columns: tuple[str, ...]
+    time: np.ndarray
+    values: np.ndarray
+    sigma: np.ndarray
+    q: np.ndarray | None = None
+    qd: np.ndarray | None = None
+
+    def settled_after(self, name: str, value: float, part: float = 0.05) -> float | None:
+        """Return when a parameter came within a part of a value for good [s]; None if it never did."""
+        outside = np.flatnonzero(~(np.abs(self.values[self.columns.index(name)] - value) <= part * abs(value)))
+        if not len(outside):
+            return float(self.time[0])
+        return float(self.time[outside[-1] + 1]) if outside[-1] + 1 < len(self.time) else None
+
+
+@dataclass(frozen=True)
+class Endogeneity:
+    """Durbin, Wu and Hausman's test: were least squares biased by rows that correlate with their own errors?
+
+    Attributes:
+        statistic: F of the rows' part that the instruments do not explain, added to the regression.
+        freedom: Its degrees of freedom, above and below.
+        p: Probability of as large a value if least squares is right.
+        worst: Column whose least-squares value is farthest from that of the instruments, in sigmas of the difference.
+        worst_z: How far.
+    """
+
+    statistic: float
+    freedom: tuple[int, int]
+    p: float
+    worst: str
+    worst_z: float
+
+
+@dataclass(frozen=True, eq=False)
+class Estimated:
+    """What an estimator found.
+
+    Attributes:
+        estimate: The parameters.
+        history: How they came about in time, for methods that work through time.
+        endogeneity: The test that methods with instruments make.
+        notes: What a reader should know, a sentence each.
+    """
+
+    estimate: Estimate
+    history: History | None = None
+    endogeneity: Endogeneity | None = None
+    notes: tuple[str, ...] = ()
+
+
+def equivalent_system(columns: Sequence[str], values: np.ndarray, covariance: np.ndarray, rows: int) -> System:
+    """Return the linear system of unit noise that has these values and this covariance.
+
+    Reduction, priors and comparisons need a triangle; near its optimum every estimate is one of least squares, with
+    ``R^T R = C^-1`` and ``y = R x``.
+
+    Args:
+        columns: Names of the unknowns, c of them.
+        values: Their values (c,).
+        covariance: Their covariance (c, c).
+        rows: Number of equations behind them.
+
+    Raises:
+        EstimateError: If the covariance is not positive definite, or values are not finite.
+    """
+    count = len(columns)
+    if not (np.isfinite(values).all() and np.isfinite(covariance).all()):
+        raise EstimateError("the estimate is not finite: the method diverged; start nearer, or use wls")
+    scale = np.sqrt(np.abs(np.diag(covariance)))
+    try:
+        factor = linalg.cholesky(covariance / np.outer(scale, scale), lower=True)
+    except (linalg.LinAlgError, ValueError):
+        raise EstimateError(
+            "the covariance of the estimate is not positive definite: these data do not tell all parameters apart; "
+            "give a prior, or record a more exciting motion"
+        ) from None
+    inverse = linalg.solve_triangular(factor, np.diag(1 / scale), lower=True)
+    root = np.asarray(np.linalg.qr(inverse, mode="r"))
+    triangle = np.zeros((count + 1, count + 1))
+    triangle[:count, :count] = root
+    triangle[:count, count] = root @ values
+    triangle[count, count] = np.sqrt(max(rows - count, 1))
+    triangle.setflags(write=False)
+    return System(tuple(columns), triangle, rows)
+
+
+def estimate_of(
+    method: str, kind: str, evidence: Evidence, values: np.ndarray, covariance: np.ndarray, freedom: float
+) -> Estimate:
+    """Return an estimate that any method found, for the columns of the evidence.
+
+    Args:
+        method: Name of the method.
+        kind: What its covariance is: ``filter``, ``cramer_rao``, ``model`` ...
+        evidence: What it was given.
+        values: Values (c,).
+        covariance: Covariance (c, c).
+        freedom: Degrees of freedom of the t intervals.
+    """
+    plain = evidence.plain
+    system = equivalent_system(plain.columns, values, covariance, plain.system.rows)
+    degrees = np.full(len(plain.columns), float(freedom))
+    return Estimate(method, system, values, covariance, kind, degrees, plain.deviations)
