@@ -11,7 +11,7 @@ import pytest
 
 from recording.logs import write_csv
 from steelyard.errors import ConfigError, RecordingError
-from steelyard.recording import read_recording, read_recordings, read_setup, setup_file, setup_from_table
+from steelyard.recording import Recording, read_recording, read_recordings, read_setup, setup_file, setup_from_table
 from steelyard.recording.units import COUNTED, QUANTITIES, RELATIVE
 
 PAGE = (Path(__file__).parents[2] / "docs" / "recordings.md").read_text(encoding="utf-8")
@@ -57,6 +57,32 @@ def test_a_setup_file_says_it_all(robot, motion, tmp_path):
     np.testing.assert_allclose(current.values, motion.tau, rtol=1e-12)
     np.testing.assert_array_equal(current.gain, [10, 20])
     np.testing.assert_allclose(recording.torque("desired").values, motion.tau * [[0.5], [0.2]], rtol=1e-12)
+
+
+def test_commanded_positions_are_read_like_measured_ones(robot, motion, tmp_path):
+    (tmp_path / "steelyard.toml").write_text(
+        """
+[recording]
+time = "t"
+q = { columns = "q{1..2}", unit = "deg", sign = [1, -1], offset_deg = { elbow = 90 } }
+reference = { columns = "r{1..2}", unit = "deg", sign = [1, -1], offset_deg = { elbow = 90 }, unwrap = true }
+"""
+    )
+    seen = np.stack([np.degrees(motion.q[0]), np.degrees(np.pi / 2 - motion.q[1])])
+    wrapped = (seen + 180.0) % 360.0 - 180.0
+    table = np.column_stack([motion.time, seen.T, wrapped.T])
+    table[5, 3] = np.nan
+    write_csv(tmp_path / "log.csv", table, "t,q1,q2,r1,r2")
+    recording = read_recording(robot, tmp_path / "steelyard.toml", files=tmp_path / "log.csv")
+    assert recording.samples == motion.time.size - 1
+    assert recording.reference is not None
+    turns = (recording.reference - recording.q) / (2 * np.pi)
+    np.testing.assert_allclose(turns, np.round(turns[:, :1]) + np.zeros_like(turns), atol=1e-9)
+
+
+def test_a_reference_of_other_shape_is_refused(motion):
+    with pytest.raises(RecordingError, match=r"reference has shape \(1, "):
+        Recording(("shoulder", "elbow"), motion.time, motion.q, reference=motion.q[:1])
 
 
 def test_files_of_a_setup_have_keys_of_their_own(robot, motion, tmp_path):

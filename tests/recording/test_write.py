@@ -20,6 +20,7 @@ def full_recording(robot, motion) -> Recording:
         time=motion.time + 1.46e9,
         q=motion.q * 1.0000000000000002,
         qd=motion.qd,
+        reference=motion.q + 1e-3,
         torques=(
             TorqueChannel("motor_current", rng.normal(size=(2, count)), gain=np.array([10.1, 20.2])),
             TorqueChannel("motor_torque", rng.normal(size=(2, count)) * 1e-300, name="wanted"),
@@ -38,7 +39,7 @@ def test_a_recording_comes_back_as_it_was(robot, motion, tmp_path, ending):
     recording = full_recording(robot, motion)
     path = write_recording(recording, tmp_path / f"new folder/run{ending}")
     again = read_recording(robot, path)
-    for name in ("time", "q", "qd", "temperature", "pose"):
+    for name in ("time", "q", "qd", "reference", "temperature", "pose"):
         np.testing.assert_array_equal(getattr(again, name), getattr(recording, name))
     assert [channel.name for channel in again.torques] == ["motor_current", "joint_torque", "wrench", "wanted"]
     for channel in recording.torques:

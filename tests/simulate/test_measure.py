@@ -70,3 +70,10 @@ def test_the_ur10e_records_currents_with_their_gains():
 
 def test_a_payload_is_named_in_the_recording():
     assert recording_of(still_run("kuka_lwr4", seconds=0.1, record_rate=100, payload="P2")).payload == "P2"
+
+
+def test_the_reference_is_recorded_as_it_was_commanded():
+    run = still_run("scara_2r", seconds=0.2, record_rate=100, encoder_quantum=7e-3)
+    recording = recording_of(run)
+    np.testing.assert_array_equal(recording.reference, run.reference)
+    assert np.abs(recording.q - run.reference).max() > 0

@@ -14,6 +14,8 @@ from .preparation import Preparation as Preparation
 from .preparation import SettledPreparation as SettledPreparation
 from .prepared import PreparedBlock as PreparedBlock
 from .prepared import prepared_blocks as prepared_blocks
+from .raw_samples import RawBlock as RawBlock
+from .raw_samples import raw_samples as raw_samples
 from .reading import AnyRecording as AnyRecording
 from .reading import hashes_of as hashes_of
 from .reading import part_of as part_of

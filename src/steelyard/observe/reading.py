@@ -43,7 +43,11 @@ def part_of(recording: Recording, first: int, last: int) -> Recording:
     part = slice(first, last)
     optional = {
         name: None if values is None else values[:, part]
-        for name, values in (("qd", recording.qd), ("temperature", recording.temperature))
+        for name, values in (
+            ("qd", recording.qd),
+            ("reference", recording.reference),
+            ("temperature", recording.temperature),
+        )
     }
     torques = tuple(replace(channel, values=channel.values[:, part]) for channel in recording.torques)
     return replace(recording, time=recording.time[part], q=recording.q[:, part], torques=torques, pose=None, **optional)

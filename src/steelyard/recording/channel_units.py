@@ -16,6 +16,7 @@ from .units import KELVIN_AT_ZERO_CELSIUS, QUANTITIES, normal_unit, si_scale, un
 _QUANTITY = {
     "q": ("angle", "length"),
     "qd": ("angular speed", "linear speed"),
+    "reference": ("angle", "length"),
     "motor_torque": ("moment", "force"),
     "joint_torque": ("moment", "force"),
     "motor_current": ("current", "current"),

@@ -48,7 +48,7 @@ class PlannedChannel:
     @property
     def required(self) -> bool:
         """Whether a sample without it is of no use."""
-        return self.setup.role in ("q", "qd", "torque")
+        return self.setup.role in ("q", "qd", "reference", "torque")
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ class _Builder:
         names = [table.names[column] for column in columns] if table.named else None
         scale, shift = channel_scale(self.robot, channel, names, len(columns), where)
         to_joint, gain, turn = self._to_joint_side(channel, where)
-        if channel.role == "q":
+        if channel.role in ("q", "reference"):
             shift = shift + joint_values(channel.offset, self.robot, f"{where} offset", default=0.0)
         places = tuple(self.want(part, column) for column in columns)
         return PlannedChannel(channel, part, places, scale, to_joint, shift, gain, turn)

@@ -107,6 +107,7 @@ class Recording:
         sources: The files it was read from.
         notes: What was assumed in reading it.
         findings: What the checks saw.
+        reference: Commanded joint positions (n, N) [rad or m], if they were recorded.
     """
 
     joints: tuple[str, ...]
@@ -120,10 +121,11 @@ class Recording:
     sources: tuple[Source, ...] = ()
     notes: tuple[str, ...] = ()
     findings: tuple[Finding, ...] = ()
+    reference: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "time", frozen_array(self.time, 1, "time"))
-        for name in ("q", "qd", "temperature", "pose"):
+        for name in ("q", "qd", "reference", "temperature", "pose"):
             values = getattr(self, name)
             if values is not None:
                 object.__setattr__(self, name, frozen_array(values, 2, name))
@@ -171,6 +173,7 @@ def _check_shapes(recording: Recording) -> None:
     wanted: list[tuple[str, np.ndarray | None, tuple[int, ...]]] = [
         ("q", recording.q, (count,)),
         ("qd", recording.qd, (count,)),
+        ("reference", recording.reference, (count,)),
         ("temperature", recording.temperature, (count,)),
         ("pose", recording.pose, (3, 7)),
     ]

@@ -14,7 +14,7 @@ Side = Literal["motor", "joint"]
 Columns = str | int | tuple[str | int, ...]
 PerJoint = float | tuple[float, ...] | Mapping[str, float]
 """One number for all joints, one each in the robot's joint order, or by joint name."""
-Role = Literal["q", "qd", "torque", "temperature", "pose"]
+Role = Literal["q", "qd", "reference", "torque", "temperature", "pose"]
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class ChannelSetup:
     and torques ``R^T x``, ``R = diag(gear ratios) C``, C the robot's ``motor_coupling()``; the offset is added last.
 
     Attributes:
-        role: What it is: ``q``, ``qd``, ``torque``, ``temperature`` or ``pose``.
+        role: What it is: ``q``, ``qd``, ``reference``, ``torque``, ``temperature`` or ``pose``.
         columns: Name, pattern, index range (from 1, last included), or several of these; None for columns that say
             what they are (``q[joint_1]``).
         unit: Unit of all joints or one for each; None for SI or what the header says.

@@ -25,6 +25,7 @@ _TORQUE = {
 _CHANNEL_KEYS: dict[Role, dict[str, Converter]] = {
     "q": _POSITION,
     "qd": _MOVING,
+    "reference": _POSITION,
     "torque": _TORQUE,
     "temperature": _CHANNEL,
     "pose": {"columns": as_.columns, "unit": as_.texts},
@@ -198,7 +199,7 @@ def _channel(role: Role, entry: Any, side: str, where: str) -> ChannelSetup:
         )
     unit = values.pop("unit", None)
     kind: TorqueKind | None = values.get("kind")
-    takes_side = role in ("q", "qd") or (role == "torque" and kind in ("motor_torque", "motor_current"))
+    takes_side = role in ("q", "qd", "reference") or (role == "torque" and kind in ("motor_torque", "motor_current"))
     values.setdefault("side", side if takes_side else "joint")
     if values["side"] == "motor" and not takes_side:
         raise ConfigError(f"{where}: a {kind or role} has no motor side; leave 'side' out")

@@ -21,10 +21,10 @@ VERSION = 1
 def write_recording(recording: Recording, path: str | os.PathLike[str]) -> Path:
     """Write a recording as ``.npz`` or ``.csv`` and return the path.
 
-    Columns (``.csv``) are named ``time``, ``q[joint]``, ``qd[joint]``, ``motor_torque[joint]`` ..., arrays (``.npz``)
-    ``time`` (N,), ``q`` (n, N) ...; SI units, joint side. Payload, notes, gains and channel kinds stand in a
-    comment or a text beside them. Numbers come back exactly. The file is written aside and renamed, so it is never
-    seen half written.
+    Columns (``.csv``) are named ``time``, ``q[joint]``, ``qd[joint]``, ``reference[joint]``, ``motor_torque[joint]``
+    ..., arrays (``.npz``) ``time`` (N,), ``q`` (n, N) ...; SI units, joint side. Payload, notes, gains and channel
+    kinds stand in a comment or a text beside them. Numbers come back exactly. The file is written aside and renamed,
+    so it is never seen half written.
 
     Raises:
         RecordingError: If the ending is not known.
@@ -44,7 +44,7 @@ def write_recording(recording: Recording, path: str | os.PathLike[str]) -> Path:
 
 def _arrays(recording: Recording) -> dict[str, np.ndarray]:
     arrays = {"time": recording.time, "q": recording.q}
-    for name in ("qd", "temperature", "pose"):
+    for name in ("qd", "reference", "temperature", "pose"):
         values = getattr(recording, name)
         if values is not None:
             arrays[name] = values

@@ -11,7 +11,7 @@ from ..errors import SimulationError, nearest_match
 Control = Literal["pd", "computed_torque"]
 Velocity = Literal["tachometer", "encoder"]
 NoiseKind = Literal["white", "band_limited", "correlated"]
-Plant = Literal["compiled", "mujoco"]
+Plant = Literal["compiled", "mujoco", "ideal"]
 
 
 @dataclass(frozen=True)
@@ -58,11 +58,13 @@ class Experiment:
             more if the integrator needs it.
         motor_noise: Noise on the recorded motor torques.
         joint_noise: Noise on the recorded joint torques.
+        position_noise: Noise on the recorded positions, before the encoder's rounding; the controller does not see it.
         disturbance: Torque that acts on the motors and is not measured.
         stiffness: Of every joint [N m/rad]: recorded motor positions are ``q + tau_l / k`` (P5, appendix 2).
         saturate: Whether torques stop at the robot's effort limits.
         payload: Name of the payload attached; None for none.
-        plant: ``compiled``, or ``mujoco``: a plant nobody here wrote.
+        plant: ``compiled``; ``mujoco``: a plant nobody here wrote; ``ideal``: the arm follows the trajectory exactly,
+            without controller or limits, and the motors give what inverse dynamics asks for, less the disturbance.
     """
 
     control: Control = "computed_torque"
@@ -83,6 +85,7 @@ class Experiment:
     saturate: bool = True
     payload: str | None = None
     plant: Plant = "compiled"
+    position_noise: Noise | None = None
 
     def __post_init__(self) -> None:
         for what, got, allowed in (

@@ -24,6 +24,7 @@ def recording_of(run: SimulatedRun, index: int = 0) -> Recording:
         q=_seen_positions(run, index),
         torques=tuple(_channels(run, index)),
         payload=experiment.payload,
+        reference=run.reference,
         notes=(f"simulated: {robot.name}, seed {run.seeds[index]}, plant '{experiment.plant}'",),
     )
 
@@ -36,6 +37,8 @@ def _seen_positions(run: SimulatedRun, index: int) -> np.ndarray:
         if stiffness.shape != (len(q),) or not (stiffness > 0).all():
             raise SimulationError(f"stiffness {run.experiment.stiffness}: {len(q)} positive numbers are needed")
         q = q + run.joint_torque[index] / stiffness[:, None]
+    if run.experiment.position_noise is not None:
+        q = q + _noise(run, index, "position_noise")
     quantum = np.broadcast_to(np.asarray(run.experiment.encoder_quantum, float), (len(q),))[:, None]
     step = np.where(quantum > 0, quantum, 1.0)
     return np.where(quantum > 0, step * np.floor(q / step + 0.5), q)

@@ -1,4 +1,4 @@
-"""Random torques of an experiment: every seed has streams of its own, so that each run can be repeated alone."""
+"""Random signals of an experiment: every seed has streams of its own, so that each run can be repeated alone."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ..signals import autoregressive_noise, band_limited_noise, white_noise
 from .experiment import Noise
 
 # The order of these names fixes which stream belongs to whom; new ones go to the end.
-STREAMS = ("disturbance", "motor_noise", "joint_noise")
+STREAMS = ("disturbance", "motor_noise", "joint_noise", "position_noise")
 
 
 def noise_of_seed(noise: Noise | None, stream: str, seed: int, joints: int, samples: int, rate: float) -> np.ndarray:

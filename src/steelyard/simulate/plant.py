@@ -43,8 +43,8 @@ class StepLayout:
 
     @property
     def parameters(self) -> int:
-        """Plant values (p,), then kp, kd, effort limit, encoder quantum (n each)."""
-        return self.values + 4 * self.joints
+        """Plant values (p,), those the controller believes (p,), kp, kd, effort limit, encoder quantum (n each)."""
+        return 2 * self.values + 4 * self.joints
 
 
 @dataclass(frozen=True)
@@ -96,14 +96,14 @@ def step_function(model: Model, experiment: Experiment, plant_rate: float) -> tu
     layout = StepLayout(size, len(model.parameters), experiment.delay_steps)
     state, given = ca.SX.sym("state", layout.states), ca.SX.sym("input", layout.inputs)
     parameters = ca.SX.sym("parameters", layout.parameters)
-    values = parameters[: layout.values]
-    kp, kd, limit, quantum = ca.vertsplit(parameters[layout.values :], size)
+    values, believed = parameters[: layout.values], parameters[layout.values : 2 * layout.values]
+    kp, kd, limit, quantum = ca.vertsplit(parameters[2 * layout.values :], size)
     q, qd, held, seen, speed, *waiting = ca.vertsplit(state[:-1], size)
     reference = ca.vertsplit(given[: 3 * size], size)
     disturbance = given[3 * size :]
     is_control_instant = state[-1] == 0
     seen_now, speed_now = _measured(experiment, q, qd, seen, speed, quantum)
-    command = _command(experiment, equations, (seen_now, speed_now), reference, (kp, kd, limit), values)
+    command = _command(experiment, equations, (seen_now, speed_now), reference, (kp, kd, limit), believed)
     applied = command if not waiting else waiting[0]
     torque = ca.if_else(is_control_instant, applied, held)
     qdd = equations.acceleration(q, qd, torque + disturbance, values)
@@ -140,12 +140,12 @@ def _command(
     measured: tuple[ca.SX, ca.SX],
     reference: list[ca.SX],
     tuning: tuple[ca.SX, ca.SX, ca.SX],
-    values: ca.SX,
+    believed: ca.SX,
 ) -> ca.SX:
     (q, qd), (qr, qdr, qddr), (kp, kd, limit) = measured, reference, tuning
     correction = kp * (qr - q) + kd * (qdr - qd)
     # Friction is compensated for the wanted direction: the measured one would chatter at standstill.
-    wanted = (q, qdr, qddr + correction, values)
+    wanted = (q, qdr, qddr + correction, believed)
     command = correction if experiment.control == "pd" else equations.motor_torque(*wanted)
     return ca.fmax(-limit, ca.fmin(limit, command))
 

@@ -9,7 +9,7 @@ from typing import Any
 from ..errors import SimulationError, nearest_match
 from .experiment import Experiment, Noise
 
-_NOISES = ("motor_noise", "joint_noise", "disturbance")
+_NOISES = ("motor_noise", "joint_noise", "position_noise", "disturbance")
 _NOISE_KEYS = ("kind", "std", "band")
 
 

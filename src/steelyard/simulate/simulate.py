@@ -8,14 +8,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..errors import SimulationError
+from ..model import Model
 from ..motion import Trajectory
 from ..progress import Progress, silent
 from ..robot import Robot
 from .compiled_plant import CompiledPlant
 from .experiment import Experiment
+from .ideal_plant import ideal_outputs
 from .mujoco_plant import MujocoPlant
-from .truth import told_truth
-from .tuning import ClosedLoop, closed_loop
+from .truth import plant_model, told_truth, true_values
+from .tuning import closed_loop
 
 
 @dataclass(frozen=True)
@@ -71,13 +73,22 @@ def simulate(
     """
     experiment = experiment or Experiment()
     _check_joints(robot, trajectory)
-    loop = closed_loop(robot, experiment, _reference(trajectory, experiment))
+    reference = _reference(trajectory, experiment)
     chosen = tuple(int(seed) for seed in seeds)
+    if experiment.plant == "ideal":
+        # Nothing is integrated, so nothing asks for a smooth sign.
+        model = plant_model(robot, experiment.sign_width or 0.0)
+        truth = true_values(model, experiment.payload)
+        values = np.array([truth[name] for name in model.names])
+        return _collected(
+            model, experiment, reference, chosen, ideal_outputs(model, values, experiment, reference, chosen)
+        )
+    loop = closed_loop(robot, experiment, reference)
     if experiment.plant == "mujoco":
         outputs = MujocoPlant(loop).run(chosen, progress)
     else:
         outputs = CompiledPlant(loop).run(chosen, threads, progress)
-    return _collected(loop, chosen, outputs)
+    return _collected(loop.model, loop.experiment, reference, chosen, outputs)
 
 
 def _check_joints(robot: Robot, trajectory: Trajectory) -> None:
@@ -99,14 +110,15 @@ def _reference(trajectory: Trajectory, experiment: Experiment) -> np.ndarray:
     return np.vstack([samples.q, samples.qd, samples.qdd])[:, :whole]
 
 
-def _collected(loop: ClosedLoop, seeds: tuple[int, ...], outputs: np.ndarray) -> SimulatedRun:
+def _collected(
+    model: Model, experiment: Experiment, reference: np.ndarray, seeds: tuple[int, ...], outputs: np.ndarray
+) -> SimulatedRun:
     """Return the run from its outputs (S, 5 n, N): q, qd, qdd, motor torque, joint torque."""
-    size = loop.reference.shape[0] // 3
-    time = np.arange(outputs.shape[2]) / loop.experiment.record_rate
-    commanded = loop.reference[:size, :: loop.experiment.record_every]
+    size = reference.shape[0] // 3
+    time = np.arange(outputs.shape[2]) / experiment.record_rate
+    commanded = reference[:size, :: experiment.record_every]
     parts = [outputs[:, k * size : (k + 1) * size] for k in range(5)]
     for array in (time, commanded, *parts):
         array.setflags(write=False)
-    model = loop.model
-    truth = told_truth(model, loop.experiment.payload)
-    return SimulatedRun(model.robot, loop.experiment, truth, model.effects, seeds, time, commanded, *parts)
+    truth = told_truth(model, experiment.payload)
+    return SimulatedRun(model.robot, experiment, truth, model.effects, seeds, time, commanded, *parts)

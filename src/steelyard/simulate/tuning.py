@@ -13,12 +13,13 @@ from ..errors import SimulationError
 from ..model import Model
 from ..robot import Robot
 from .experiment import Experiment
-from .plant import PlantEquations, plant_equations
+from .plant import plant_equations
 from .truth import plant_model, true_values
 
 # Runge-Kutta of order four is stable up to 2.78 on the real axis; at 1 its error is still small.
 _LARGEST_DECAY = 1.0
-_STABILITY_LIMIT = 2.5
+STABILITY_LIMIT = 2.5
+"""Friction's decay over the integrator's rate, beyond which a step is refused."""
 _FASTEST_PLANT = 200_000.0
 _NARROWEST_SIGN = 1e-3
 # Effort where a joint has no limit; finite, so that no product with zero can become NaN.
@@ -66,19 +67,35 @@ class ClosedLoop:
 
 
 def closed_loop(robot: Robot, experiment: Experiment, reference: np.ndarray) -> ClosedLoop:
-    """Settle a closed loop for a motion (3 n, K) of q, qd, qdd."""
-    plant_rate, sign_width = _settled_friction(experiment, robot, reference)
-    experiment = replace(experiment, plant_rate=plant_rate, sign_width=sign_width)
-    model = plant_model(robot, sign_width)
+    """Settle the closed loop of an arm with its own parameters, for a motion (3 n, K) of q, qd, qdd."""
+    model = plant_model(robot, sign_width=1.0)
     truth = true_values(model, experiment.payload)
+    posture = reference[: len(robot.actuated)].mean(axis=1)
+    inertia = np.array(inertia_function(model)(posture, np.array([truth[name] for name in model.names])))
+    return settled_loop(model, truth, experiment, reference, inertia)
+
+
+def settled_loop(
+    model: Model, truth: Mapping[str, float], experiment: Experiment, reference: np.ndarray, inertia: np.ndarray
+) -> ClosedLoop:
+    """Settle the closed loop of a model with these parameters, for a motion (3 n, K) of q, qd, qdd.
+
+    Args:
+        model: The plant; its sign's width is replaced by that of the experiment, or one the integrator can follow.
+        truth: Its parameters by name.
+        experiment: Controller and rates.
+        reference: The motion.
+        inertia: Inertia matrix with drives (n, n) in the middle of it.
+    """
+    robot, values = model.robot, np.array([truth[name] for name in model.names])
     size = len(robot.actuated)
-    values = np.array([truth[name] for name in model.names])
-    inertia = total_inertia(plant_equations(model), reference[:size].mean(axis=1), values)
+    plant_rate, sign_width = _settled_friction(experiment, robot, friction_decays(model, values, inertia))
+    experiment = replace(experiment, plant_rate=plant_rate, sign_width=sign_width)
     kp, kd = controller_gains(experiment, inertia)
     limits = np.array([body.joint.limits.effort for body in robot.actuated])
     effort = np.where(np.isfinite(limits) & experiment.saturate, limits, _UNLIMITED)
     settings = LoopSettings(kp, kd, effort, _encoder_quanta(experiment, size), plant_rate)
-    return ClosedLoop(model, truth, experiment, settings, reference)
+    return ClosedLoop(replace(model, sign_width=sign_width), truth, experiment, settings, reference)
 
 
 def _encoder_quanta(experiment: Experiment, size: int) -> np.ndarray:
@@ -90,14 +107,12 @@ def _encoder_quanta(experiment: Experiment, size: int) -> np.ndarray:
     return np.broadcast_to(quantum, (size,))
 
 
-def total_inertia(equations: PlantEquations, q: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Return the inertia matrix with drives (n, n) at a posture."""
-    size = len(q)
-    symbols = [ca.SX.sym(word, size) for word in ("q", "qd", "qdd")]
-    chi = ca.SX.sym("values", len(values))
-    slope = ca.jacobian(equations.motor_torque(*symbols, chi), symbols[2])
-    still = np.zeros(size)
-    return np.array(ca.Function("inertia", [*symbols, chi], [ca.densify(slope)])(q, still, still, values))
+def inertia_function(model: Model) -> ca.Function:
+    """Return ``(q, values) -> M`` (n, n), the inertia matrix with drives of a model."""
+    motion, values = model.motion, ca.SX.sym("values", len(model.parameters))
+    torque = plant_equations(model).motor_torque(motion.q, motion.qd, motion.qdd, values)
+    slope = ca.substitute(ca.jacobian(torque, motion.qdd), motion.qd, ca.SX.zeros(*motion.qd.shape))
+    return ca.Function("inertia", [motion.q, values], [ca.densify(slope)])
 
 
 def controller_gains(experiment: Experiment, inertia: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -114,12 +129,14 @@ def controller_gains(experiment: Experiment, inertia: np.ndarray) -> tuple[np.nd
     return load * omega**2, 2 * load * omega
 
 
-def _settled_friction(experiment: Experiment, robot: Robot, reference: np.ndarray) -> tuple[float, float]:
+def _settled_friction(
+    experiment: Experiment, robot: Robot, decays: tuple[np.ndarray, np.ndarray]
+) -> tuple[float, float]:
     """Return the integrator's rate [Hz] and the width of the smooth sign: those asked for, or stable ones.
 
     Friction slows a joint with the rate (Fv + Fc / width) over its free inertia; the integrator must follow.
     """
-    viscous, dry = _decays(experiment, robot, reference)
+    viscous, dry = decays
     rate = experiment.plant_rate or 10 * experiment.control_rate
     if experiment.sign_width is None:
         room = np.maximum(_LARGEST_DECAY * rate - viscous, 0.1 * rate)
@@ -129,26 +146,22 @@ def _settled_friction(experiment: Experiment, robot: Robot, reference: np.ndarra
     joint = robot.actuated[int(np.argmax(decay))].joint.name
     if experiment.plant_rate is None:
         rate = experiment.control_rate * math.ceil(max(rate, decay.max() / _LARGEST_DECAY) / experiment.control_rate)
-    if decay.max() / rate > _STABILITY_LIMIT or rate > max(_FASTEST_PLANT, 10 * experiment.control_rate):
+    if decay.max() / rate > STABILITY_LIMIT or rate > max(_FASTEST_PLANT, 10 * experiment.control_rate):
         raise SimulationError(
-            f"friction of {joint} with sign_width {width:g} needs a plant_rate of {decay.max() / _STABILITY_LIMIT:.0f} "
+            f"friction of {joint} with sign_width {width:g} needs a plant_rate of {decay.max() / STABILITY_LIMIT:.0f} "
             f"Hz or more, got {experiment.plant_rate or rate:g} Hz; raise it, or give a wider sign"
         )
     return rate, width
 
 
-def _decays(experiment: Experiment, robot: Robot, reference: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def friction_decays(model: Model, values: np.ndarray, inertia: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return viscous friction [1/s] and Coulomb friction [rad/s^2] over the free inertia of each joint (n,)."""
-    model = plant_model(robot, sign_width=1.0)
-    truth = true_values(model, experiment.payload)
-    values = np.array([truth[name] for name in model.names])
-    posture = reference[: len(robot.actuated)].mean(axis=1)
-    free = np.diag(np.linalg.inv(total_inertia(plant_equations(model), posture, values)))
-    rows = {body.number: row for row, body in enumerate(robot.actuated)}
+    free = np.diag(np.linalg.inv(inertia))
+    rows = {body.number: row for row, body in enumerate(model.robot.actuated)}
     viscous, dry = np.zeros(len(rows)), np.zeros(len(rows))
-    for parameter in model.parameters:
+    for parameter, value in zip(model.parameters, values, strict=True):
         if parameter.symbol.startswith("Fv"):
-            viscous[rows[parameter.number]] += abs(truth[parameter.name])
+            viscous[rows[parameter.number]] += abs(value)
         elif parameter.symbol.startswith("Fc"):
-            dry[rows[parameter.number]] += abs(truth[parameter.name])
+            dry[rows[parameter.number]] += abs(value)
     return viscous * free, dry * free

@@ -20,7 +20,7 @@ class Subject:
 
     Attributes:
         joints: Names of the rows.
-        roles: Role of each channel: ``q``, ``qd``, ``torque``, ``temperature``, ``pose``.
+        roles: Role of each channel: ``q``, ``qd``, ``reference``, ``torque``, ``temperature``, ``pose``.
         labels: Name of each channel in findings.
         kinds: Torque kind of each channel, None for others.
         revolute: Which joints turn (n,).
