@@ -8,7 +8,7 @@ import sys
 
 NAMES = (
     "regressor", "compile_time", "scaling", "simulation", "decimation", "text_log", "reduction", "design_gradient",
-    "calibration_speed",
+    "calibration_speed", "kalman_speed", "montecarlo_speed",
 )  # fmt: skip
 
 LONG = ("coverage", "design_full", "calibration_coverage", "calibration_real")

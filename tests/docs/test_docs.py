@@ -18,6 +18,8 @@ from rehearsals import lwr4, scara
 from steelyard.calibrate import read_setup, write_measurements
 from steelyard.cli import main
 from steelyard.cli.app import app
+from steelyard.montecarlo import default_motion
+from steelyard.motion import write_trajectory
 from steelyard.recording import Recording, TorqueChannel, write_recording
 from steelyard.robot import load_robot
 
@@ -49,7 +51,9 @@ def workplace(tmp_path, monkeypatch):
     Path("my_motion.toml").write_text(f'kind = "quintic"\njoints = [{names}]\ndurations = 0.5\npoints = [{rows}]\n')
     _write_log(Path("my_log.csv"), [f"joint_{k}" for k in range(1, 8)])
     _write_log(Path("my_arm_log.csv"), ["joint_1", "joint_2", "wrist"])
-    Path("steelyard.toml").write_text(blocks(ROOT / "docs" / "commands.md", "toml")[0])
+    for name, table in zip(("steelyard", "court"), blocks(ROOT / "docs" / "commands.md", "toml"), strict=True):
+        Path(f"{name}.toml").write_text(table)
+    write_trajectory(default_motion(load_robot("scara_2r")), "scara_motion.toml")
     for name, recording in (("calm", (1,)), ("lively", (2,)), ("unseen", (3,))):
         write_recording(scara(*recording), Path(f"{name}.npz"))
     write_recording(lwr4(1), Path("empty.npz"))
@@ -224,6 +228,7 @@ EXAMPLES = {
     "apply": ["apply", "calibrated", "targets.csv", "--angle", "deg"],
     "poses": ["poses", "scara_2r", "--count", "6", "--candidates", "20"],
     "compare": ["compare", "p5_lwr4_c", "p2_lwr4"],
+    "montecarlo": ["montecarlo", "scara_2r", "--seeds", "3", "--rate", "100", "--processes", "1"],
     "papers": ["papers", "P1", "--seeds", "2"],
 }
 

@@ -10,7 +10,7 @@ from cyclopts import App, CycloptsError
 
 from .. import __version__
 from ..errors import SteelyardError
-from .commands import arms, calibrating, designing, identification, recordings, showing
+from .commands import arms, calibrating, designing, identification, judging, recordings, showing
 
 app = App(
     name="steelyard",
@@ -22,7 +22,7 @@ app = App(
 for command in (
     arms.robots, arms.model, recordings.check, recordings.simulate, designing.design, identification.identify,
     identification.payload, identification.compare, calibrating.calibrate, calibrating.apply, calibrating.poses,
-    showing.papers, showing.demo,
+    judging.montecarlo, showing.papers, showing.demo,
 ):  # fmt: skip
     app.command(command)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..files import write_aside
-from ..identify import SCHEMA, identify_arm, read_run, settings_from_table, told, write_run
+from ..identify import SCHEMA, identify_arm, read_run, settings_from_table, told, with_options, write_run
 from ..observe import AnyRecording
 from ..progress import Progress
 from ..recording import Recording
@@ -37,7 +37,9 @@ def run(
 ) -> int:
     """Identify, print and save; return 2 for a poor verdict."""
     table = read_config(config, "identify", SCHEMA) if config else {}
+    options = flags.pop("option")
     table.update({key: value for key, value in flags.items() if value is not None})
+    table = with_options(table, options or ())
     settings = settings_from_table(table)
     robot = load_robot(robot_name)
     training, unseen = _recordings(

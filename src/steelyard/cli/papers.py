@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json as json_format
 import os
 from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
+from ..files import write_aside
 from ..papers import PaperResult, content, reproduce
 from ..run import json_text, write_result
 from .identify import Timing
@@ -21,6 +23,8 @@ def run(paper: str, seeds: int | None, out: Path | None, json: bool) -> int:
     told = content(found)
     if out is not None:
         write_result(out, "papers", {"paper": found.paper, "seeds": seeds}, {}, told)
+        seconds = {**timing.seconds, **found.seconds}
+        write_aside(out / "timing.json", json_format.dumps(seconds, indent=2) + "\n")
     if json:
         print(json_text("papers", told))
     else:
@@ -41,6 +45,9 @@ def _print(found: PaperResult, out: Path | None) -> None:
     remarks = dict.fromkeys(claim.remark for claim in found.claims if claim.remark)
     for remark in (*remarks, *found.notes):
         console.print(f"- {remark}")
+    if found.seconds:
+        times = ", ".join(f"{what} {1e3 * seconds:.0f} ms" for what, seconds in found.seconds.items())
+        console.print(f"- processor time of one experiment here, compiled code at hand: {times}")
     if out is not None:
         console.print(f"saved: {out / 'result.json'}, with {len(found.tables)} tables")
 

@@ -21,7 +21,8 @@ from .output import ProgressBar
 SCHEMA = {
     "control": str, "kp": list, "kd": list, "bandwidth": float, "velocity": str, "control_rate": float,
     "plant_rate": float, "record_rate": float, "delay": float, "encoder_quantum": (float, list), "sign_width": float,
-    "motor_noise": dict, "joint_noise": dict, "disturbance": dict, "stiffness": list, "saturate": bool,
+    "motor_noise": dict, "joint_noise": dict, "disturbance": dict, "position_noise": dict, "stiffness": list,
+    "saturate": bool,
     "payload": str, "plant": str, "seed": int, "runs": int, "format": str,
 }  # fmt: skip
 FORMATS = ("npz", "csv")

@@ -6,6 +6,8 @@ from .fitting import fit_arm as fit_arm
 from .identification import Condition as Condition
 from .identification import Identification as Identification
 from .identification import Trained as Trained
+from .method_settings import METHOD_SETTINGS as METHOD_SETTINGS
+from .method_settings import with_options as with_options
 from .payload import PayloadFound as PayloadFound
 from .payload import identify_payload as identify_payload
 from .payload_body import PayloadBody as PayloadBody
@@ -15,6 +17,7 @@ from .run_files import SavedRun as SavedRun
 from .run_files import read_result as read_result
 from .run_files import read_run as read_run
 from .run_files import write_run as write_run
+from .settings import FACTOR_METHODS as FACTOR_METHODS
 from .settings import METHODS as METHODS
 from .settings import SCHEMA as SCHEMA
 from .settings import Settings as Settings

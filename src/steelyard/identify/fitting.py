@@ -39,7 +39,7 @@ from ..observe import (
 from ..progress import Progress, silent
 from ..robot import Robot
 from .inputs import Labelled, labels_of, model_of
-from .methods import ESTIMATORS
+from .methods import ESTIMATORS, PRIOR_IS_START
 from .settings import Settings
 
 
@@ -143,7 +143,7 @@ def fit_sources(
     estimate = fit.estimate
     if settings.covariance is not None:
         estimate = _with_covariance(settings.covariance, fit, sources)
-    if settings.prior:
+    if settings.prior and settings.method not in PRIOR_IS_START:
         estimate = towards_prior(estimate, resolved_prior(equations, settings))
     return replace(fit, estimate=estimate)
 
@@ -173,7 +173,9 @@ def _estimated(
     held = with_correlated_noise(sources, plain)
     evidence = Evidence(tuple(sources), equations, plain, held.noise)
     prior = resolved_prior(equations, settings)
-    found = ESTIMATORS[settings.method](evidence, settings, prior, progress)
+    locked = tuple(column_name(equations, name) for name in settings.ekf.locked)
+    chosen = replace(settings, ekf=replace(settings.ekf, locked=locked))
+    found = ESTIMATORS[settings.method](evidence, chosen, prior, progress)
     return Fit(found.estimate, observations, observations, held.noise, raw, detail=found)
 
 

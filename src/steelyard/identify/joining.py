@@ -13,6 +13,16 @@ from ..observe import Equations, Observations, load_observations, merge_observat
 from .fitting import Fit
 from .payload_body import COLUMNS
 from .run_files import SavedRun
+from .settings import FACTOR_METHODS
+
+
+def check_joinable(method: str) -> None:
+    """Raise an EstimateError unless earlier runs can be counted with a method's estimate."""
+    if method not in FACTOR_METHODS:
+        raise EstimateError(
+            f"earlier runs count as rows, and method '{method}' is not made of rows alone; give all recordings, or use "
+            f"one of {', '.join(FACTOR_METHODS)}"
+        )
 
 
 def run_rows(run: SavedRun, names: Sequence[str], *, keep_payload: bool = False) -> np.ndarray:

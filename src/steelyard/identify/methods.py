@@ -5,10 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from ..estimate import Estimated, Evidence
+from ..estimate.instruments import direct_and_inverse, instrumental_variables
+from ..estimate.kalman.filter import kalman_filter
+from ..estimate.likelihood import maximum_likelihood
+from ..estimate.recursive import recursive_least_squares
 from ..progress import Progress
 from .settings import Settings
 
 Prior = Mapping[str, tuple[float, float]]
 
-ESTIMATORS: dict[str, Callable[[Evidence, Settings, Prior, Progress], Estimated]] = {}
+ESTIMATORS: dict[str, Callable[[Evidence, Settings, Prior, Progress], Estimated]] = {
+    "rls": lambda evidence, settings, prior, tell: recursive_least_squares(evidence, settings.rls, prior, tell),
+    "ekf": lambda evidence, settings, prior, tell: kalman_filter(evidence, settings.ekf, prior, tell),
+    "ml": lambda evidence, settings, prior, tell: maximum_likelihood(evidence, settings.ml, prior, tell),
+    "iv": lambda evidence, settings, prior, tell: instrumental_variables(evidence, settings.iv, prior, tell),
+    "didim": lambda evidence, settings, prior, tell: direct_and_inverse(evidence, settings.iv, prior, tell),
+}
 """Methods beyond least squares on factors: they see rows in the order of time, or the samples themselves."""
+
+PRIOR_IS_START = frozenset({"rls", "ekf"})
+"""Methods that begin at the prior: it is not to be counted a second time."""

@@ -25,7 +25,7 @@ from .inputs import labels_of
 from .joining import joined, run_rows
 from .payload_body import COLUMNS, PayloadBody, payload_body
 from .run_files import SavedRun
-from .settings import Settings, settings_from_table
+from .settings import FACTOR_METHODS, Settings, settings_from_table
 
 ENOUGH = 20.0
 """A mass or moment with a larger relative sigma [%] is not known."""
@@ -77,7 +77,10 @@ def identify_payload(robot: Robot, run: SavedRun, recordings: Sequence[Recording
         )
     sources = _sources(robot, run, recordings)
     equations = sources[0].equations
-    settings = replace(settings_of_run(run), covariance=None, prior={}, threads=threads)
+    asked = settings_of_run(run)
+    # The payload's rows join those of the run: whatever found the arm, least squares finds what it holds.
+    method = asked.method if asked.method in FACTOR_METHODS else "gls"
+    settings = replace(asked, method=method, covariance=None, prior={}, threads=threads)
     fit = fit_sources(sources, equations, settings)
     estimate = joined(fit, run_rows(run, equations.names), equations)
     body = payload_body(estimate)

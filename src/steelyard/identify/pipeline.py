@@ -28,11 +28,11 @@ from ..robot import Robot
 from .fitting import Fit, column_name, fit_sources, sources_of
 from .identification import Condition, Identification, Trained
 from .inputs import Inputs, inputs_of, model_of
-from .joining import with_earlier_runs
+from .joining import check_joinable, with_earlier_runs
 from .payload_body import payload_body
 from .reasons import cautions_of, judged, notes_of
 from .run_files import SavedRun
-from .settings import Settings
+from .settings import FACTOR_METHODS, Settings
 
 Stage = Callable[[str], Progress]
 """Called with the name of what begins; returns where to tell how far it is."""
@@ -69,12 +69,14 @@ def identify_arm(
         SteelyardError: If something in the way can be mended; the message says how.
     """
     settings = settings or Settings()
+    if earlier:
+        check_joinable(settings.method)
     inputs = inputs_of(recordings, validation, settings)
     equations = equations_of(model_of(robot, inputs.training, inputs.unseen, settings, payload))
     settled = settle(settings.preparation, [recording for _, recording in inputs.training])
     sources = sources_of(inputs.training, equations, settled)
     unseen = sources_of(inputs.unseen, equations, settled)
-    fit = fit_sources(sources, equations, settings, stage("reducing"))
+    fit = fit_sources(sources, equations, settings, stage("estimating"))
     if earlier:
         fit = replace(fit, estimate=with_earlier_runs(fit, equations, earlier))
     protected = [column_name(equations, name) for name in settings.protected]
@@ -93,7 +95,7 @@ def identify_arm(
     )  # fmt: skip
     return Identification(
         settings, equations, settled, fit, reduction, condition, _trained(inputs, sources), inputs.held_out, fitted,
-        unseen_error, of_all, tests, repeated, bias, body, verdict, notes_of(settled, sources),
+        unseen_error, of_all, tests, repeated, bias, body, verdict, notes_of(settled, sources, fit),
     )  # fmt: skip
 
 
@@ -146,7 +148,8 @@ def _bias(
     inputs: Inputs, sources: Sequence[RowSource], fit: Fit, settings: Settings, progress: Progress
 ) -> Bias | None:
     recordings = [recording for _, recording in inputs.training if isinstance(recording, Recording)]
-    if settings.bias_repeats < 1 or len(recordings) < len(inputs.training):
+    # The refits are of least squares: they say nothing of a method that does not use these rows.
+    if settings.bias_repeats < 1 or len(recordings) < len(inputs.training) or settings.method not in FACTOR_METHODS:
         return None
     return estimate_bias(
         recordings, sources, fit.estimate, fit.whitening, settings.bias_repeats, settings.seed, progress

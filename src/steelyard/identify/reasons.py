@@ -27,6 +27,8 @@ from .inputs import Inputs
 from .payload_body import COLUMNS, PayloadBody
 
 _MOST_PATTERNS = 3
+ENDOGENOUS = 0.01
+"""Least squares is called biased where the test of the instruments has a probability below this."""
 
 
 def judged(
@@ -82,6 +84,7 @@ def cautions_of(
     found = [
         *_held_out(inputs),
         *_distrusted(fit),
+        *_endogenous(equations, fit),
         *_dropped(fit),
         *_payload(equations, fit, body),
         *_biased(equations, bias),
@@ -130,6 +133,22 @@ def _distrusted(fit: Fit) -> list[Reason]:
             f"the residuals are not noise alone: generalised least squares fits {fit.distrust:.2g} times worse than "
             "weighted, which was used instead, with the covariance of correlated noise",
             "add the effects that the residuals ask for; sigmas hold for noise, not for what a model lacks",
+            "method",
+        )
+    ]
+
+
+def _endogenous(equations: Equations, fit: Fit) -> list[Reason]:
+    """Return a sentence where the test of the instruments says that least squares is biased."""
+    test = fit.detail.endogeneity if fit.detail else None
+    if test is None or test.p >= ENDOGENOUS:
+        return []
+    name = next(base.name for base in equations.base.base if base.kept == test.worst)
+    return [
+        Reason(
+            f"least squares would be biased on these rows (Durbin-Wu-Hausman: F = {test.statistic:.2f}, p = "
+            f"{test.p:.1g}): positions and torques share their noise, worst for {name}, by {test.worst_z:.1f} sigmas",
+            "keep this method, or filter and decimate more and test again",
             "method",
         )
     ]
@@ -241,9 +260,9 @@ def _exposed(bias: Bias, names: Mapping[str, str]) -> list[Reason]:
     ]
 
 
-def notes_of(settled: SettledPreparation, sources: Sequence[RowSource]) -> tuple[str, ...]:
-    """Return how the rows came about: settings found, samples left out."""
-    notes = list(settled.reasons)
+def notes_of(settled: SettledPreparation, sources: Sequence[RowSource], fit: Fit) -> tuple[str, ...]:
+    """Return how the rows came about, settings found, samples left out, and what the method says of itself."""
+    notes = [*settled.reasons, *(fit.detail.notes if fit.detail else ())]
     masked = np.max([source.masked for source in sources], axis=0)
     if masked.max(initial=0.0) > 0:
         worst = int(np.argmax(masked))

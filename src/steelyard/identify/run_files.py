@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import EstimateError
-from ..estimate import Estimate, System
+from ..estimate import Estimate, History, System
 from ..observe import save_observations
 from ..run import remove_other_arrays, write_arrays, write_result
 from .identification import Identification
@@ -46,6 +46,9 @@ def write_run(
         extra: Further content, such as that of a demonstration.
     """
     files = {"estimate": _write_estimate(folder, found), "observations": _write_observations(folder, found)}
+    history = found.fit.detail.history if found.fit.detail else None
+    if history is not None:
+        files["history"] = _write_history(folder, history)
     content = {**told(found), **(extra or {}), "files": files}
     write_result(folder, command, settings, inputs, content)
     remove_other_arrays(folder, files)
@@ -68,6 +71,19 @@ def _write_estimate(folder: Path, found: Identification) -> str:
     memory = io.BytesIO()
     np.savez(memory, **arrays)  # type: ignore[arg-type]  # names are ours
     return write_arrays(folder, "estimate", memory.getvalue())
+
+
+def _write_history(folder: Path, history: History) -> str:
+    arrays = {
+        "columns": np.array(history.columns),
+        "time": history.time,
+        "values": history.values,
+        "sigma": history.sigma,
+        **{name: array for name, array in (("q", history.q), ("qd", history.qd)) if array is not None},
+    }
+    memory = io.BytesIO()
+    np.savez(memory, **arrays)  # type: ignore[arg-type]  # names are ours
+    return write_arrays(folder, "history", memory.getvalue())
 
 
 def _write_observations(folder: Path, found: Identification) -> str:

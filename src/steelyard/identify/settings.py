@@ -8,10 +8,17 @@ from types import MappingProxyType
 from typing import Any
 
 from ..errors import EstimateError, nearest_match
+from ..estimate.instruments import InstrumentSettings
+from ..estimate.kalman.settings import KalmanSettings
+from ..estimate.likelihood import LikelihoodSettings
+from ..estimate.recursive import RecursiveSettings
 from ..judge import COVARIANCES, RULES, Thresholds
 from ..observe import Preparation
+from .method_settings import METHOD_SETTINGS, settings_of_method
 
-METHODS = ("gls", "wls", "iterated", "ols")
+METHODS = ("gls", "wls", "iterated", "ols", "rls", "ekf", "ml", "iv", "didim")
+FACTOR_METHODS = METHODS[:4]
+"""Methods that need the factors alone: covariances of other kinds and earlier runs are for them."""
 
 
 def _no_prior() -> Mapping[str, tuple[float, float]]:
@@ -27,9 +34,10 @@ class Settings:
         effects: Effects of the model; None: the robot's own.
         sign_width: Width of the smooth sign in friction [rad/s or m/s]; 0 for the exact sign.
         preparation: Filters and decimation.
-        method: ``gls``; ``wls`` (P1); ``iterated``; ``ols``.
+        method: ``gls``; ``wls`` (P1); ``iterated``; ``ols``; ``rls`` (recursive, P1.8); ``ekf`` (Kalman filter, P1.7);
+            ``ml`` (noise on positions too, P4.2); ``iv`` and ``didim`` (simulated regressor).
         covariance: ``model``, ``classical``, ``sandwich``, ``block`` or ``hac``; None: ``model`` for ``gls``, else
-            ``classical``.
+            ``classical``. Methods from ``rls`` on bring their own.
         reduction: Rule for essential parameters: ``f``, ``rsd``, ``bic`` or ``none``.
         protected: Parameters that the reduction may not take away.
         prior: Value and standard deviation of parameters towards which the estimate is drawn.
@@ -39,6 +47,10 @@ class Settings:
         bias_repeats: Refits with noisier positions that estimate the bias; 0 for none.
         seed: Of the noise in them.
         threads: Threads that share the work; the result is the same.
+        rls: Choices of recursive least squares.
+        ekf: Choices of the Kalman filter.
+        ml: Choices of maximum likelihood.
+        iv: Choices of ``iv`` and ``didim``.
     """
 
     measured: str | None = None
@@ -56,12 +68,21 @@ class Settings:
     bias_repeats: int = 4
     seed: int = 0
     threads: int = 1
+    rls: RecursiveSettings = field(default_factory=RecursiveSettings)
+    ekf: KalmanSettings = field(default_factory=KalmanSettings)
+    ml: LikelihoodSettings = field(default_factory=LikelihoodSettings)
+    iv: InstrumentSettings = field(default_factory=InstrumentSettings)
 
     def __post_init__(self) -> None:
         for what, got, allowed in (("method", self.method, METHODS), ("reduction", self.reduction, RULES)):
             _check_word(what, got, allowed)
         if self.covariance is not None:
             _check_word("covariance", self.covariance, COVARIANCES)
+            if self.method not in FACTOR_METHODS:
+                raise EstimateError(
+                    f"covariance '{self.covariance}' with method '{self.method}', which brings its own; leave it away, "
+                    f"or choose one of {', '.join(FACTOR_METHODS)}"
+                )
         if not 0 < self.hold_out < 1:
             raise EstimateError(f"hold_out: got {self.hold_out}, allowed is a part between 0 and 1, such as 0.25")
 
@@ -77,7 +98,8 @@ SCHEMA: dict[str, type | tuple[type, ...]] = {
     "thresholds": dict, "bias_repeats": int, "seed": int, "threads": int, "validate": list,
     "cutoff": float, "order": int, "mode": str, "design": str, "second": str, "velocity": str, "trim": int,
     "decimation": int, "decimation_cutoff": float, "attenuation": float, "ends": str, "standstill": (float, list),
-    "stiffness": list, "rate": float, "resampling": str, "max_gap": float,
+    "stiffness": list, "rate": float, "resampling": str, "max_gap": float, "rls": dict, "ekf": dict, "ml": dict,
+    "iv": dict,
 }  # fmt: skip
 """Keys of an ``[identify]`` table: those of :class:`Settings` and of its preparation, side by side."""
 
@@ -97,6 +119,9 @@ def settings_from_table(table: Mapping[str, Any]) -> Settings:
         plain["prior"] = MappingProxyType({name: _prior(name, pair) for name, pair in table["prior"].items()})
     if "thresholds" in plain:
         plain["thresholds"] = _thresholds(table["thresholds"])
+    for name, kind in METHOD_SETTINGS.items():
+        if name in plain:
+            plain[name] = settings_of_method(name, kind, table[name])
     names = {one.name for one in fields(Preparation)}
     preparation = Preparation(**{key: value for key, value in plain.items() if key in names})
     return Settings(preparation=preparation, **{key: value for key, value in plain.items() if key not in names})

@@ -41,6 +41,8 @@ def told(found: Identification) -> dict[str, Any]:
             "reduction": _reduction(found),
             "repeatability": _repeatability(found),
             "bias": _bias(found),
+            "history": _history(found),
+            "endogeneity": _endogeneity(found),
             "recordings": [asdict(one) for one in found.training],
             "notes": list(found.notes),
         }
@@ -193,6 +195,34 @@ def _repeatability(found: Identification) -> dict[str, Any] | None:
             "recording": agreed.worst_recording,
             "in_sigmas": agreed.worst_z,
         },
+    }
+
+
+def _history(found: Identification) -> dict[str, Any] | None:
+    history = found.fit.detail.history if found.fit.detail else None
+    if history is None:
+        return None
+    last = dict(zip(history.columns, history.values[:, -1], strict=True))
+    return {
+        "instants": len(history.time),
+        "from": history.time[0],
+        "to": history.time[-1],
+        "settled_after": {
+            found.base_parameter(name).name: history.settled_after(name, value) for name, value in last.items()
+        },
+    }
+
+
+def _endogeneity(found: Identification) -> dict[str, Any] | None:
+    test = found.fit.detail.endogeneity if found.fit.detail else None
+    if test is None:
+        return None
+    return {
+        "statistic": test.statistic,
+        "freedom": test.freedom,
+        "p": test.p,
+        "worst": found.base_parameter(test.worst).name,
+        "worst_in_sigmas": test.worst_z,
     }
 
 

@@ -25,9 +25,16 @@ def identify(
     payload: Payload = None,
     effects: Effects = None,
     method: Annotated[
-        Literal["gls", "wls", "iterated", "ols"] | None,
-        Parameter(help="gls (noise's own correlation; default), wls (P1), iterated, ols."),
+        Literal["gls", "wls", "iterated", "ols", "rls", "ekf", "ml", "iv", "didim"] | None,
+        Parameter(
+            help="gls (noise's own correlation; default), wls (P1), iterated, ols, rls (recursive), ekf (Kalman "
+            "filter), ml (noise on positions too), iv and didim (simulated regressor)."
+        ),
     ] = None,
+    option: Annotated[
+        tuple[str, ...],
+        Parameter(negative="", help="Setting of the method, name=value (ekf: integrator=euler); may be repeated."),
+    ] = (),
     covariance: Annotated[
         Literal["model", "classical", "sandwich", "block", "hac"] | None,
         Parameter(help="Whose sigmas; default: model with gls, else classical."),
@@ -71,7 +78,7 @@ def identify(
     from .. import identify as command
 
     flags = {
-        "torque": torque, "payload": payload, "effects": words(effects), "method": method,
+        "torque": torque, "payload": payload, "effects": words(effects), "method": method, "option": option or None,
         "covariance": covariance, "reduction": reduction, "protected": list(protect) or None, "cutoff": cutoff,
         "decimation": decimation, "velocity": velocity, "standstill": standstill,
         "evaluation_cutoff": evaluation_cutoff, "hold_out": hold_out, "threads": threads or os.cpu_count() or 1,

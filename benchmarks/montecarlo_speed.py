@@ -1,0 +1,72 @@
+"""A thousand runs of P1's experiment before the court: simulated, filtered and estimated by weighted least squares."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.timing import round_robin
+from steelyard.estimate import weighted, with_correlated_noise
+from steelyard.identify import fit_arm
+from steelyard.montecarlo import Arrangement, Study, Workshop, arrangement, montecarlo
+from steelyard.montecarlo.workshop import Job
+from steelyard.motion import quintic
+from steelyard.observe import reduce_rows, row_source, settle
+from steelyard.papers.scara import CUTOFF, DECIMATION, EXPERIMENT, ORDER, TRIM
+from steelyard.simulate import recording_of, simulate
+
+SEEDS, PROCESSES, TOGETHER = 1000, 2, 50
+
+
+def p1_arrangement() -> Arrangement:
+    """Return P1's arm, motion, experiment and filters."""
+    points = np.zeros((2, 31))
+    points[:, 1:-1] = np.random.default_rng(0).uniform(-1, 1, (2, 29)) * [[0.45], [2.6]]
+    motion = quintic(points, 1.0, ["joint_1", "joint_2"])
+    simulated = {key: value for key, value in asdict(EXPERIMENT).items() if value is not None}
+    fitted = {"cutoff": CUTOFF, "order": ORDER, "decimation": DECIMATION, "trim": TRIM, "standstill": 0.0}
+    return arrangement("scara_2r", motion, simulated, fitted)
+
+
+def run() -> None:
+    """Print the wall time of the study and what a run costs."""
+    given = p1_arrangement()
+    with tempfile.TemporaryDirectory() as folder:
+        start = time.perf_counter()
+        court = montecarlo(given, Study(("wls",), SEEDS), Path(folder), PROCESSES)
+        wall = time.perf_counter() - start
+    print(f"{SEEDS} runs of the SCARA experiment (30 s, 10 kHz plant, 20 Hz filter), wls, {PROCESSES} processes")
+    print(f"  {wall:.1f} s wall (wanted: 60 s); {1000 * court.verdicts[0].seconds:.1f} ms CPU an estimation")
+    _print_stages(given)
+
+
+def _print_stages(given: Arrangement) -> None:
+    """Print CPU milliseconds of every stage of a run, median of rounds in turn."""
+    shop = Workshop(given)
+    seeds = tuple(range(TOGETHER))
+    done = simulate(shop.robot, shop.motion, shop.experiment, seeds)
+    recording = recording_of(done)
+    settled = settle(shop.settings.preparation, [recording])
+    source = row_source(recording, shop.equations, settled, "recording")
+    observations = reduce_rows([source])
+    plain = weighted(observations, shop.equations.names)
+    stages = {
+        "recording": lambda: recording_of(done),
+        "settling": lambda: settle(shop.settings.preparation, [recording]),
+        "rows and factors": lambda: reduce_rows([row_source(recording, shop.equations, settled, "recording")]),
+        "weighted least squares": lambda: weighted(observations, shop.equations.names),
+        "noise model": lambda: with_correlated_noise([source], plain),
+        "all of fit_arm": lambda: fit_arm(shop.robot, [recording], shop.settings, equations=shop.equations),
+    }
+    together = {
+        f"simulation, {TOGETHER} seeds together": lambda: simulate(shop.robot, shop.motion, shop.experiment, seeds),
+        f"a job of {TOGETHER} seeds, of these": lambda: shop.run(Job(1.0, seeds, Study(("wls",), 2).cases)),
+    }
+    for stage, timing in round_robin(stages, 21).items():
+        print(f"  {stage:32} {1000 * timing.median:7.2f} ms a run")
+    for stage, timing in round_robin(together, 3).items():
+        print(f"  {stage:32} {1000 * timing.median / TOGETHER:7.2f} ms a run")

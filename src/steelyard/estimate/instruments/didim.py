@@ -1,0 +1,59 @@
+"""Direct and inverse dynamic identification: least squares on the rows of the simulated motion alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from ...progress import Progress, silent
+from ..evidence import Estimated, Evidence, estimate_of
+from ..system import System
+from .pairs import PairedRows, plain_pairs, whitened_pairs
+from .rounds import Method, Solved, noise_around, products_of, settled_rounds
+from .settings import InstrumentSettings
+from .solution import InstrumentSolution, check_instruments
+
+
+def direct_and_inverse(
+    evidence: Evidence,
+    settings: InstrumentSettings,
+    prior: Mapping[str, tuple[float, float]],
+    progress: Progress = silent,
+) -> Estimated:
+    """Estimate from torques and the reference, measured positions left out (DIDIM).
+
+    ``x_{k+1} = argmin ||y - W_s(x_k) x||``: measured torques on the rows of the motion that an arm with parameters
+    ``x_k`` makes under the same controller and reference. It needs the real controller, and then no differences of
+    measured positions at all. Rows are weighted but not freed of correlation: what little the simulated motion
+    differs from the real one near reversals would then count for more than the motion itself.
+    ``C = (W_s^T W_s)^-1 W_s^T S W_s (W_s^T W_s)^-1`` with S the covariance of the noise.
+
+    Args:
+        evidence: The recordings and weighted least squares of them.
+        settings: Controller of the simulated arm, start and end of the rounds.
+        prior: Values to start from, by column.
+        progress: Told how many rounds are done.
+
+    Raises:
+        EstimateError: If the arm cannot be simulated, or the simulated motion does not excite all parameters.
+    """
+    method = Method(plain_pairs, _solve, lambda simulated: products_of(evidence, simulated), any_motion=False)
+    found = settled_rounds(evidence, settings, prior, method, progress)
+    columns, solved = evidence.columns, found.solved
+    real = noise_around(evidence, products_of(evidence, evidence.sources), solved)
+    paired = whitened_pairs(evidence.sources, found.simulated, columns, real)
+    estimate = estimate_of("didim", "model", evidence, solved.values, solved.covariance, paired.rows - len(columns))
+    return Estimated(estimate, endogeneity=InstrumentSolution(paired).endogeneity(), notes=found.notes)
+
+
+def _solve(paired: PairedRows, before: np.ndarray) -> Solved:
+    count = len(paired.columns)
+    check_instruments(paired)
+    triangle = np.asarray(np.linalg.qr(paired.triangle[:, [*range(count), -1]], mode="r"))[: count + 1]
+    system = System(paired.columns, triangle, paired.rows)
+    assert paired.spread is not None
+    covariance = system.inverse @ paired.spread @ system.inverse
+    size = float(np.linalg.norm(system.scale * system.values))
+    change = float(np.linalg.norm(system.scale * (system.values - before))) / max(size, 1e-300)
+    return Solved(system.values, covariance, change)

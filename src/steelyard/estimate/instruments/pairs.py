@@ -1,0 +1,146 @@
+"""Rows of the real recordings beside those of the simulated ones, reduced to one triangle."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import signal
+
+from ...errors import EstimateError
+from ...observe import MIN_SHARE, RowBlock, RowSource, RowStack
+from ..lag_products import Equation
+from ..noise import NoiseModel
+from ..whitening import noise_autocovariance
+
+# Correlation of the noise is followed until it has died out to this part, or over so many rows.
+_DIED_OUT = 1e-3
+_LONGEST = 2000
+
+
+@dataclass(frozen=True, eq=False)
+class PairedRows:
+    """Weighted rows ``[Z W y]`` of all recordings as a triangle.
+
+    Attributes:
+        columns: Names of the unknowns, c of them.
+        triangle: Upper triangular (2 c + 1, 2 c + 1).
+        rows: Number of rows behind it.
+        spread: ``Z^T S Z`` (c, c), S the covariance of the weighted rows' noise; None where rows are whitened.
+    """
+
+    columns: tuple[str, ...]
+    triangle: np.ndarray
+    rows: int
+    spread: np.ndarray | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class _Run:
+    """Unbroken rows ``[Z W y]`` (k, 2 c + 1) of an equation; ``starts``: they do not continue the run before."""
+
+    e: int
+    starts: bool
+    rows: np.ndarray
+
+
+def whitened_pairs(
+    sources: Sequence[RowSource], simulated: Sequence[RowSource], columns: Sequence[str], noise: NoiseModel
+) -> PairedRows:
+    """Stack the rows that are usable in both, freed of correlation and weighted by one over their deviation.
+
+    Args:
+        sources: Rows ``[W y]`` of the real recordings.
+        simulated: Rows ``[Z y]`` of the same recordings with simulated motion.
+        columns: Names of the unknowns.
+        noise: Deviation and correlation of every equation.
+
+    Raises:
+        EstimateError: If fewer rows than unknowns are usable in both.
+    """
+    stack = RowStack(2 * len(columns) + 1)
+    for source, twin in zip(sources, simulated, strict=True):
+        deviations = _deviations(source, noise)
+        whiteners = {e: noise.whitening(source, e) for e in deviations}
+        for run in _runs(source, twin, columns, deviations):
+            if run.starts:
+                whiteners[run.e].restart()
+            stack.push(whiteners[run.e].push(run.rows) / deviations[run.e])
+    return _paired(columns, stack, None)
+
+
+def plain_pairs(
+    sources: Sequence[RowSource], simulated: Sequence[RowSource], columns: Sequence[str], noise: NoiseModel
+) -> PairedRows:
+    """Stack the same rows weighted but as they are, with what their noise's correlation does to sums of them."""
+    stack = RowStack(2 * len(columns) + 1)
+    spread = np.zeros((len(columns),) * 2)
+    for source, twin in zip(sources, simulated, strict=True):
+        deviations = _deviations(source, noise)
+        kernels = {e: _half_kernel(noise, source.equations.kinds_joints[e]) for e in deviations}
+        states: dict[int, np.ndarray] = {}
+        for run in _runs(source, twin, columns, deviations):
+            rows, kernel = run.rows / deviations[run.e], kernels[run.e]
+            stack.push(rows)
+            if run.starts:
+                states[run.e] = np.zeros((len(kernel) - 1, len(columns)))
+            instruments = rows[:, : len(columns)]
+            smooth, states[run.e] = signal.lfilter(kernel, [1.0], instruments, axis=0, zi=states[run.e])
+            half = instruments.T @ smooth
+            spread += half + half.T
+    return _paired(columns, stack, spread)
+
+
+def _paired(columns: Sequence[str], stack: RowStack, spread: np.ndarray | None) -> PairedRows:
+    if stack.count <= len(columns):
+        raise EstimateError(
+            f"{stack.count} rows of the real and of the simulated motion are usable together, for {len(columns)} "
+            "parameters; give the gains of the real controller, or a smaller standstill"
+        )
+    rows, triangle = stack.count, stack.triangle()
+    triangle.setflags(write=False)
+    return PairedRows(tuple(columns), triangle, rows, spread)
+
+
+def _deviations(source: RowSource, noise: NoiseModel) -> dict[int, float]:
+    """Return the deviation of every equation whose noise is known, by number."""
+    cells = enumerate((source.label, *equation) for equation in source.equations.kinds_joints)
+    return {e: noise.deviations[cell] for e, cell in cells if cell in noise.deviations}
+
+
+def _half_kernel(noise: NoiseModel, equation: Equation) -> np.ndarray:
+    """Return the covariance of a row's noise with later ones, until it has died out; half of it at lag 0."""
+    lags = noise_autocovariance(noise.correlation, noise.coefficients[equation], _LONGEST)
+    alive = np.flatnonzero(np.abs(lags) > _DIED_OUT * lags[0])
+    kernel = lags[: max(int(alive[-1]) + 1, 2)].copy()
+    kernel[0] /= 2
+    return kernel
+
+
+def _runs(
+    source: RowSource, twin: RowSource, columns: Sequence[str], equations: Sequence[int] | dict[int, float]
+) -> Iterator[_Run]:
+    place = {name: k for k, name in enumerate(columns)}
+    names = source.equations.columns
+    kept = {e: [k for k, name in enumerate(names[e]) if name in place] for e in equations}
+    index = {e: np.array([place[names[e][k]] for k in kept[e]], dtype=np.intp) for e in equations}
+    ends: dict[int, tuple[int, int]] = {}
+    for real, other in zip(source, twin, strict=True):
+        for e in equations:
+            for first, last in _both_usable(real, other, e):
+                rows = np.zeros((last - first, 2 * len(columns) + 1))
+                rows[:, index[e]] = other.rows[e][first:last, kept[e]]
+                rows[:, len(columns) + index[e]] = real.rows[e][first:last, kept[e]]
+                rows[:, -1] = real.rows[e][first:last, -1]
+                starts = ends.get(e) != (real.segment, real.first + first)
+                ends[e] = (real.segment, real.first + last)
+                yield _Run(e, starts, rows)
+
+
+def _both_usable(real: RowBlock, other: RowBlock, e: int) -> Iterator[tuple[int, int]]:
+    """Yield first and last (not included) of every unbroken run of rows that are usable in both blocks."""
+    usable = (real.share[e] >= MIN_SHARE) & (other.share[e] >= MIN_SHARE)
+    padded = np.concatenate([[False], usable, [False]])
+    bounds = np.flatnonzero(padded[1:] != padded[:-1])
+    yield from zip(bounds[::2].tolist(), bounds[1::2].tolist(), strict=True)

@@ -1,0 +1,127 @@
+"""The whole filter step in symbols, for the compiled time loop: predict, observe, correct.
+
+The errors of state and free parameters are known by the root of their information, ``R = [R_xx R_xp; 0 R_pp]`` with
+``|R e|^2`` the exponent of their density (Bierman's square-root information filter, parameters as biases). A step is
+one triangularisation: with ``x' = F x + F_p p + G s w``, w white of variance 1, and innovation ``v = H x' + s_v u``::
+
+    [ I                                          ]      w
+    [ -R_xx F^-1 G s  R_xx F^-1  R_xp - R_xx F^-1 F_p  0 ]      x'
+    [ 0               H / s_v    0           v / s_v ]      p
+
+The rows of w are left behind, those of x' are the new ``R_xx R_xp``, what is left over goes into ``R_pp``. The
+parameters have no noise of their own, so R_pp is touched by this one merge alone. The root is never squared: its
+covariance ``R^-1 R^-T`` is positive definite whatever the rounding.
+"""
+
+from __future__ import annotations
+
+import casadi as ca
+import numpy as np
+
+from .arm_graph import ArmGraph
+from .discrete import Integrator, discrete_step
+from .divergence import LARGEST, LOST, RELATIVE_PIVOT, Trouble
+from .state import Shape
+from .triangles import absorbed, back_substituted, orthogonal_solution, triangularised
+
+
+def loop_step(graph: ArmGraph, shape: Shape, integrator: Integrator, dt: float, free: list[int]) -> ca.Function:
+    """Return ``(state, input, parameters) -> (next state, output)`` of one filter step.
+
+    Input: torque (n), observed (m). Parameters: all chi (c; the free ones are not read), deviations of the noise
+    (noises) and of what is observed (m), upper 95 % bound of the normalised innovation squared. Output, of the state
+    before the step: x (2n), free parameters (f) and their standard deviations (f).
+    """
+    state = ca.SX.sym("state", shape.bounds[-1])
+    given = ca.SX.sym("given", shape.joints + shape.observed)
+    fixed = ca.SX.sym("fixed", shape.parameters + shape.noises + shape.observed + 1)
+    x, values, *roots, tally = ca.vertsplit(state, shape.bounds)
+    R_xx, R_xp, R_pp = _matrices(shape, roots)
+    chi, noise, deviation, bound = ca.vertsplit(fixed, _bounds((shape.parameters, shape.noises, shape.observed, 1)))
+    chi = ca.SX(chi)
+    chi[free] = values
+    step = discrete_step(graph, integrator, dt, x, given[: shape.joints], chi)
+    innovation = given[shape.joints :] - observed_part(step.following, shape)
+    stack = _stack(shape, step.derivative, (R_xx, R_xp), noise, deviation, innovation)
+    found = triangularised(stack, shape.noises + shape.states)
+    kept = found[shape.noises : shape.noises + shape.states, shape.noises :]
+    spill = found[shape.noises + shape.states :, shape.noises + shape.states :]
+    corner = ca.blockcat([[R_pp, ca.SX(shape.free, 1)], [ca.SX(1, shape.free), ca.SX(1, 1)]])
+    merged = absorbed(corner, spill)
+    squared = merged[-1, -1] ** 2
+    dp = back_substituted(merged[:-1, :-1], merged[:-1, -1])
+    new_xx, new_xp = kept[:, : shape.states], kept[:, shape.states : -1]
+    dx = back_substituted(new_xx, kept[:, -1] - ca.mtimes(new_xp, dp))
+    following, updated = step.following + dx, values + dp
+    told = _tally(tally, squared, bound, step.pivots, innovation[-shape.joints :], ca.vertcat(following, updated))
+    roots = [_upper(new_xx), ca.vec(ca.densify(new_xp)), _upper(merged[:-1, :-1])]
+    sigma = ca.sqrt(ca.sum2(back_substituted(R_pp, ca.SX.eye(shape.free)) ** 2))
+    outputs = [ca.vertcat(following, updated, *roots, told), ca.vertcat(x, values, sigma)]
+    return ca.Function("filter_step", [state, given, fixed], [ca.densify(ca.cse(part)) for part in outputs])
+
+
+def observed_part(x: ca.SX, shape: Shape) -> ca.SX:
+    """Return what is observed of x: positions, or velocities and positions."""
+    return x[shape.states - shape.observed :]
+
+
+def _stack(
+    shape: Shape, derivative: ca.SX, roots: tuple[ca.SX, ca.SX], noise: ca.SX, deviation: ca.SX, innovation: ca.SX
+) -> ca.SX:
+    states, observed = shape.states, shape.observed
+    F, by_torque, by_values = (
+        derivative[:, :states], derivative[:, states : states + shape.joints], derivative[:, states + shape.joints :],
+    )  # fmt: skip
+    G = by_torque if shape.noises == shape.joints else ca.SX.eye(states)
+    turned = orthogonal_solution(F, ca.horzcat(ca.mtimes(G, ca.diag(noise)), ca.SX.eye(states), by_values))
+    moved = ca.mtimes(roots[0], turned)
+    before, middle, after = (
+        -moved[:, : shape.noises], moved[:, shape.noises : shape.noises + states], moved[:, shape.noises + states :],
+    )  # fmt: skip
+    H = ca.horzcat(ca.SX(observed, states - observed), ca.diag(1 / deviation))
+    return ca.blockcat([
+        [ca.SX.eye(shape.noises), ca.SX(shape.noises, states), ca.SX(shape.noises, shape.free), ca.SX(shape.noises, 1)],
+        [before, middle, roots[1] - after, ca.SX(states, 1)],
+        [ca.SX(observed, shape.noises), H, ca.SX(observed, shape.free), innovation / deviation],
+    ])  # fmt: skip
+
+
+def _tally(tally: ca.SX, squared: ca.SX, bound: ca.SX, pivots: ca.SX, innovation: ca.SX, result: ca.SX) -> ca.SX:
+    steps, total, inside, first, reason = ca.vertsplit(tally)
+    finite = ca.sumsqr(result) < LARGEST
+    near = ca.mmax(ca.fabs(innovation)) < LOST
+    # A comparison with a value that is no number is false, and so is its opposite: ask for what must hold.
+    positive = ca.mmin(pivots) > RELATIVE_PIVOT * ca.mmax(ca.fabs(pivots))
+    trouble = ca.if_else(
+        positive, ca.if_else(near, ca.if_else(finite, 0, Trouble.STATE), Trouble.LOST), Trouble.INERTIA
+    )
+    is_new = ca.logic_and(first < 0, trouble > 0)
+    return ca.vertcat(
+        steps + 1,
+        total + squared,
+        inside + (squared <= bound),
+        ca.if_else(is_new, steps, first),
+        ca.if_else(is_new, trouble, reason),
+    )
+
+
+def _matrices(shape: Shape, roots: list[ca.SX]) -> tuple[ca.SX, ca.SX, ca.SX]:
+    return (
+        _triangle(roots[0], shape.states),
+        ca.reshape(roots[1], shape.states, shape.free),
+        _triangle(roots[2], shape.free),
+    )
+
+
+def _triangle(entries: ca.SX, size: int) -> ca.SX:
+    return ca.SX(ca.Sparsity.upper(size), entries)
+
+
+def _upper(matrix: ca.SX) -> ca.SX:
+    """Return the entries on and above the diagonal, column by column."""
+    size = matrix.shape[0]
+    return ca.vertcat(*(matrix[row, column] for column in range(size) for row in range(column + 1)))
+
+
+def _bounds(parts: tuple[int, ...]) -> list[int]:
+    return [0, *np.cumsum(parts).tolist()]

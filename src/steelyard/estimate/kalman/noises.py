@@ -1,0 +1,119 @@
+"""How uncertain torques, positions and the first state are, found from the data where nobody says."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...errors import EstimateError
+from ...observe import RawBlock, RowSource, raw_samples
+from ...signals import find_quantum, propose_cutoff
+from ..autoregression import innovation_share
+from ..evidence import Evidence
+from .settings import KalmanSettings, PerJoint
+
+LEAST_DEVIATION = 1e-6
+"""Recordings without any noise are trusted to this part of the range of each signal."""
+
+UNSURE = 3.0
+"""Factor on the deviation of a first velocity, which is a difference of two positions and lags half a step."""
+
+
+@dataclass(frozen=True, eq=False)
+class Noises:
+    """Standard deviations of one recording, per sample.
+
+    Attributes:
+        process: Of the torques that nobody measures (n,), or of noise on [qd, q] (2n,).
+        observed: Of what is observed: positions (n,), or velocities and positions (2n,).
+        state: Of the first [qd, q] (2n,).
+    """
+
+    process: np.ndarray
+    observed: np.ndarray
+    state: np.ndarray
+
+
+def noises_of(evidence: Evidence, source: RowSource, settings: KalmanSettings) -> Noises:
+    """Return the deviations for one recording.
+
+    Raises:
+        EstimateError: If the settings have another number of them than there are joints.
+    """
+    joints = len(source.equations.joints)
+    head = next(raw_samples(source, velocity=settings.observe == "q_qd"))
+    if settings.process == "state":
+        process = spread(settings.state_noise, 2 * joints, "state_noise")
+    elif settings.torque_noise is not None:
+        process = spread(settings.torque_noise, joints, "torque_noise")
+    else:
+        process = torque_noise(evidence, source)
+    position = _position_noise(source, settings, head)
+    observed = position
+    if head.qd is not None:
+        observed = np.concatenate([_velocity_noise(source, settings, head.qd), position])
+    return Noises(process, observed, _state_deviation(source, settings, observed))
+
+
+def torque_noise(evidence: Evidence, source: RowSource) -> np.ndarray:
+    """Return deviations (n,) of white noise at the full rate with the power that residuals have at frequency zero.
+
+    Rows are decimated by a factor D and their noise has the autocorrelations a of an autoregression and d of the
+    decimator; the sum of its autocovariances is ``s^2 sum(a) sum(d)``, and that of decimated white noise of deviation
+    u is ``u^2 / D``.
+    """
+    noise = evidence.noise
+    decimator = 2 * noise.correlation.sum() / noise.correlation[0] - 1
+    deviations = []
+    for kind, joint in source.equations.kinds_joints:
+        known = [value for cell, value in noise.deviations.items() if cell[1:] == (kind, joint)]
+        if not known:
+            raise EstimateError(f"no noise is known of joint '{joint}': no row of it moves; give torque_noise")
+        deviation = noise.deviations.get((source.label, kind, joint), max(known))
+        coefficients = noise.coefficients[kind, joint]
+        persistence = innovation_share(coefficients) / (1 - np.sum(coefficients)) ** 2
+        deviations.append(deviation * np.sqrt(source.settled.decimation * persistence * decimator))
+    return np.array(deviations)
+
+
+def spread(value: PerJoint, count: int, name: str) -> np.ndarray:
+    """Return one number for each of ``count`` quantities.
+
+    Raises:
+        EstimateError: If there are neither one nor ``count``.
+    """
+    numbers = np.atleast_1d(np.asarray(value, dtype=float))
+    if len(numbers) not in (1, count):
+        raise EstimateError(f"ekf {name}: got {len(numbers)} numbers, allowed are 1 or {count}")
+    return np.broadcast_to(numbers, (count,)).copy()
+
+
+def _position_noise(source: RowSource, settings: KalmanSettings, head: RawBlock) -> np.ndarray:
+    joints = len(source.equations.joints)
+    if settings.position_noise is not None:
+        return spread(settings.position_noise, joints, "position_noise")
+    return _at_least(source.settled.signal_noise[:joints], head.q)
+
+
+def _velocity_noise(source: RowSource, settings: KalmanSettings, velocity: np.ndarray) -> np.ndarray:
+    if settings.velocity_noise is not None:
+        return spread(settings.velocity_noise, len(velocity), "velocity_noise")
+    rate = source.settled.rate
+    return _at_least(np.sqrt(propose_cutoff(velocity, rate).noise_floor * rate / 2), velocity)
+
+
+def _at_least(deviation: np.ndarray, signal: np.ndarray) -> np.ndarray:
+    """Return deviations that are not below those of the signal's own steps, nor nothing at all."""
+    steps = find_quantum(signal) / np.sqrt(12)
+    least = LEAST_DEVIATION * np.maximum(np.ptp(signal, axis=1), LEAST_DEVIATION)
+    return np.maximum(np.maximum(deviation, steps), least)
+
+
+def _state_deviation(source: RowSource, settings: KalmanSettings, observed: np.ndarray) -> np.ndarray:
+    joints = len(source.equations.joints)
+    if settings.state_deviation is not None:
+        return spread(settings.state_deviation, 2 * joints, "state_deviation")
+    position = observed[-joints:]
+    velocity = observed[:joints] if len(observed) > joints else UNSURE * np.sqrt(2) * position * source.settled.rate
+    return np.concatenate([velocity, position])

@@ -1,0 +1,205 @@
+"""Filters through all recordings, sample by sample: state anew at each stretch, parameters carried on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+from scipy import stats
+
+from ...errors import EstimateError
+from ...observe import RawBlock, raw_samples
+from ...progress import Progress
+from .arm_graph import arm_graph
+from .divergence import Trouble, divergence, impossible_joint
+from .lapack_engine import LapackEngine
+from .loop_engine import LoopEngine
+from .plan import Plan
+from .state import Shape, new_vector, parameter_root, restart
+
+LARGEST_LOOP = 30
+"""Filters with at most this many states and parameters are compiled whole."""
+
+INSTANTS = 2000
+"""Instants of the history that are kept, about."""
+
+
+class Engine(Protocol):
+    """What takes filters through time."""
+
+    def advance(
+        self, vectors: np.ndarray, given: np.ndarray, fixed: np.ndarray, before: int, stride: int
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Take T steps; see :meth:`LoopEngine.advance`."""
+        ...
+
+
+@dataclass(eq=False)
+class Passed:
+    """Filters after their passes.
+
+    Attributes:
+        shape: Sizes.
+        vectors: State vectors (size, C).
+        times: Instants that were kept, pieces of them [s].
+        kept: What was kept then, pieces (K, 2n + 2f, C).
+        failures: For each filter the error that stopped it, None if it got through.
+    """
+
+    shape: Shape
+    vectors: np.ndarray
+    failures: list[EstimateError | None]
+    times: list[np.ndarray] = field(default_factory=list)
+    kept: list[np.ndarray] = field(default_factory=list)
+
+
+def filtered(plans: Sequence[Plan], progress: Progress) -> Passed:
+    """Run filters over recordings of the same stamps, side by side."""
+    return _Run(plans).through(progress)
+
+
+class _Run:
+    """Filters on their way."""
+
+    def __init__(self, plans: Sequence[Plan]) -> None:
+        self._plans = plans
+        plan = plans[0]
+        self._shape = shape = shape_of(plan)
+        free = list(plan.free)
+        vectors = [new_vector(shape, p.start.values[free], p.start.covariance[np.ix_(free, free)]) for p in plans]
+        self._passed = Passed(shape, np.column_stack(vectors), [None] * len(plans))
+        self._bound = float(stats.chi2.ppf(0.95, shape.observed))
+        samples = sum(max(source.samples, 1) for source in plan.evidence.sources)
+        self._stride = max(1, -(-samples // INSTANTS))
+        self._engines: dict[bool, Engine] = {}
+        self._end, self._steps = 0.0, 0
+        self._shift: float | None = None  # from the clock of a recording to that of the history
+        self._last_torque, self._last_time = np.zeros((0, 0, 0)), 0.0
+
+    def through(self, progress: Progress) -> Passed:
+        sources = self._plans[0].evidence.sources
+        for index in range(len(sources)):
+            self._shift = None
+            for blocks in self._blocks(index):
+                self._take(index, blocks)
+                if all(failure is not None for failure in self._passed.failures):
+                    return self._passed
+            progress(index + 1, len(sources))
+        self._keep_last()
+        return self._passed
+
+    def _blocks(self, index: int) -> Iterator[tuple[RawBlock, ...]]:
+        velocity = self._plans[0].settings.observe == "q_qd"
+        return zip(*(raw_samples(plan.evidence.sources[index], velocity=velocity) for plan in self._plans), strict=True)
+
+    def _take(self, index: int, blocks: tuple[RawBlock, ...]) -> None:
+        first = blocks[0]
+        if self._shift is None:
+            self._shift = self._end - first.time[0] if index else 0.0
+        observed = np.stack([_observed(block) for block in blocks], axis=-1)
+        torque = np.stack([block.y for block in blocks], axis=-1)
+        time = first.time
+        if first.starts:
+            for column, (plan, block) in enumerate(zip(self._plans, blocks, strict=True)):
+                vector = self._passed.vectors[:, column].copy()
+                restart(self._shape, vector, _first_state(block, plan.rate), plan.noises[index].state)
+                self._passed.vectors[:, column] = vector
+            observed = observed[:, 1:]
+        else:
+            torque = np.concatenate([self._last_torque, torque], axis=1)
+            time = np.concatenate([[self._last_time], time])
+        self._last_torque, self._last_time = torque[:, -1:], time[-1]
+        drive = torque[:, :-1] if self._plans[0].settings.torque == "held" else (torque[:, :-1] + torque[:, 1:]) / 2
+        given = np.ascontiguousarray(np.concatenate([drive, observed]).transpose(1, 0, 2))
+        self._advance(index, given, time)
+        self._end = float(time[-1] + self._shift + 1 / self._plans[0].rate)
+
+    def _advance(self, index: int, given: np.ndarray, time: np.ndarray) -> None:
+        passed, source = self._passed, self._plans[0].evidence.sources[index]
+        before, values = self._steps, self._parameters()
+        with np.errstate(all="ignore"):
+            passed.vectors, kept = self._engine(source.loaded).advance(
+                passed.vectors, given, self._fixed(index), before, self._stride
+            )
+        self._steps += len(given)
+        passed.times.append(time[(-before) % self._stride : len(given) : self._stride] + (self._shift or 0.0))
+        passed.kept.append(kept)
+        tally = self._shape.split(passed.vectors)[5]
+        for column in np.flatnonzero(tally[3] >= 0):
+            if passed.failures[column] is None:
+                step, trouble = int(tally[3, column]), Trouble(int(tally[4, column]))
+                at = step - before
+                is_empty = trouble is Trouble.INERTIA and not values[:, column].any()
+                error = divergence(trouble, time[at], source.label, step, is_empty=is_empty)
+                if trouble is Trouble.INERTIA and not is_empty:
+                    error = self._explained(error, index, int(column), given[at, -self._shape.joints :, column])
+                passed.failures[column] = error
+
+    def _explained(self, error: EstimateError, index: int, column: int, q: np.ndarray) -> EstimateError:
+        """Return the error, with the joint at which least squares of all rows is no possible arm either, if so."""
+        plan = self._plans[column]
+        joint = impossible_joint(plan.evidence, q, loaded=plan.evidence.sources[index].loaded)
+        if joint is None:
+            return error
+        return EstimateError(
+            f"{error}; least squares of all rows has no positive inertia there either (joint '{joint}'): these data "
+            "and this model together make no possible arm"
+        )
+
+    def _parameters(self) -> np.ndarray:
+        """Return all parameters of every filter (c, C)."""
+        values = np.column_stack([plan.start.values for plan in self._plans])
+        values[list(self._plans[0].free)] = self._shape.split(self._passed.vectors)[1]
+        return values
+
+    def _fixed(self, index: int) -> np.ndarray:
+        columns = [
+            np.concatenate([plan.start.values, plan.noises[index].process, plan.noises[index].observed, [self._bound]])
+            for plan in self._plans
+        ]
+        return np.column_stack(columns)
+
+    def _engine(self, loaded: bool) -> Engine:
+        if loaded not in self._engines:
+            self._engines[loaded] = engine_of(self._plans[0], self._shape, loaded=loaded)
+        return self._engines[loaded]
+
+    def _keep_last(self) -> None:
+        """Keep the instant after the last sample's correction."""
+        shape, vectors = self._shape, self._passed.vectors
+        x, values, *_ = shape.split(vectors)
+        with np.errstate(all="ignore"):
+            sigma = np.column_stack([np.linalg.norm(parameter_root(shape, vector), axis=1) for vector in vectors.T])
+        self._passed.times.append(np.array([self._end - 1 / self._plans[0].rate]))
+        self._passed.kept.append(np.concatenate([x, values, sigma])[None])
+
+
+def shape_of(plan: Plan) -> Shape:
+    """Return the sizes of a plan's filter."""
+    n = plan.joints
+    observed = n if plan.settings.observe == "q" else 2 * n
+    noises = n if plan.settings.process == "torque" else 2 * n
+    return Shape(n, len(plan.free), len(plan.evidence.columns), observed, noises)
+
+
+def engine_of(plan: Plan, shape: Shape, *, loaded: bool) -> Engine:
+    """Return what takes a plan's filter through time: compiled whole if small, else with LAPACK."""
+    model, columns = plan.evidence.equations.model, plan.evidence.columns
+    graph = arm_graph(model, columns, plan.free, loaded=loaded, sign_width=plan.sign_width)
+    kind = LoopEngine if shape.states + shape.free <= LARGEST_LOOP else LapackEngine
+    return kind(graph, shape, plan.settings.integrator, 1 / plan.rate, plan.free)
+
+
+def _observed(block: RawBlock) -> np.ndarray:
+    return block.q if block.qd is None else np.concatenate([block.qd, block.q])
+
+
+def _first_state(block: RawBlock, rate: float) -> np.ndarray:
+    """Return [qd; q] at the first sample: recorded velocities, or the difference of the first two positions."""
+    if block.qd is not None:
+        speed = block.qd[:, 0]
+    else:
+        speed = (block.q[:, 1] - block.q[:, 0]) * rate if block.q.shape[1] > 1 else np.zeros(len(block.q))
+    return np.concatenate([speed, block.q[:, 0]])

@@ -1,0 +1,110 @@
+"""Accelerations and derivatives against a second statement of the physics, by complex steps."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import casadi as ca
+import numpy as np
+import pytest
+
+from estimate.kalman.filter_cases import acceleration, friction_model, numbers, stepped
+from independent import complex_step
+from steelyard.errors import EstimateError
+from steelyard.estimate.kalman.arm_graph import arm_graph
+from steelyard.estimate.kalman.discrete import discrete_step, stage_points
+from steelyard.estimate.kalman.sensitivity import StepDerivative
+from steelyard.kernel import compile_batch
+
+WIDTH = 0.3
+ARMS = ("scara_2r", "kuka_ir361", "ur10e")
+
+
+def graph_of(name, free=None):
+    model, values = friction_model(name)
+    chosen = range(len(values)) if free is None else free
+    return arm_graph(model, model.names, chosen, loaded=False, sign_width=WIDTH), values
+
+
+def along(function, z, seed=0):
+    """Return random directions in which z moves, and the derivatives of a function along them by complex steps."""
+    directions = np.random.default_rng(seed).standard_normal((len(z), 6))
+    return directions, complex_step(lambda t: function(z + directions @ t), np.zeros(6))
+
+
+def motion_of(graph, seed=0):
+    rng = np.random.default_rng(seed)
+    return rng.uniform(-1, 1, (3, graph.joints)) * [[2.0], [1.0], [5.0]]
+
+
+@pytest.mark.parametrize("name", ARMS)
+def test_accelerations_are_those_of_the_independent_arm(name):
+    graph, values = graph_of(name)
+    q, qd, tau = motion_of(graph)
+    qdd, pivots = (numbers(part).ravel() for part in graph.acceleration(q, qd, tau, values))
+    np.testing.assert_allclose(qdd, np.real(acceleration(name, q, qd, tau, values, WIDTH)), rtol=1e-9)
+    assert (pivots > 0).all()
+
+
+@pytest.mark.parametrize("name", ARMS)
+def test_derivatives_of_the_acceleration_are_those_of_complex_steps(name):
+    graph, values = graph_of(name)
+    q, qd, tau = motion_of(graph, 1)
+    n = graph.joints
+    qdd = np.real(acceleration(name, q, qd, tau, values, WIDTH))
+
+    def moved(z):
+        return acceleration(name, z[n : 2 * n], z[:n], z[2 * n : 3 * n], z[3 * n :], WIDTH)
+
+    directions, expected = along(moved, np.concatenate([qd, q, tau, values]))
+    found = numbers(graph.sensitivity(q, qd, qdd, values)) @ directions
+    np.testing.assert_allclose(found, expected, rtol=1e-8, atol=1e-9 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize(("name", "integrator"), [("scara_2r", "euler"), *((name, "rk4") for name in ARMS)])
+def test_derivatives_of_a_whole_step_are_those_of_complex_steps(name, integrator):
+    graph, values = graph_of(name)
+    q, qd, tau = motion_of(graph, 2)
+    n, x, dt = graph.joints, np.concatenate([qd, q]), 0.02
+
+    def moved(z):
+        return stepped(name, z[: 2 * n], z[2 * n : 3 * n], z[3 * n :], WIDTH, dt, integrator)
+
+    directions, expected = along(moved, np.concatenate([x, tau, values]))
+    tolerance = {"rtol": 1e-8, "atol": 1e-10 * np.abs(expected).max()}
+    points = compile_batch(stage_points(graph, integrator, dt))
+    derivative = StepDerivative(graph, integrator, dt)
+    *stages, following, _ = points(x[:, None], tau[:, None], values[:, None])
+    for buffer, stage in zip(derivative.motion, stages, strict=True):
+        buffer[:] = stage.reshape(buffer.shape)
+    np.testing.assert_allclose(
+        following[:, 0], np.real(stepped(name, x, tau, values, WIDTH, dt, integrator)), rtol=1e-9
+    )
+    np.testing.assert_allclose(derivative.at(values[:, None]).T @ directions, expected, **tolerance)
+
+    symbols = [ca.SX.sym("x", 2 * n), ca.SX.sym("tau", n), ca.SX.sym("chi", len(values))]
+    step = discrete_step(graph, integrator, dt, *symbols)
+    written = numbers(ca.Function("step", symbols, [step.derivative])(x, tau, values))
+    np.testing.assert_allclose(written @ directions, expected, **tolerance)
+
+
+def test_only_free_parameters_have_derivatives():
+    whole, values = graph_of("scara_2r")
+    some, _ = graph_of("scara_2r", free=[5, 21])
+    q, qd, qdd = motion_of(whole, 3)
+    expected = numbers(whole.sensitivity(q, qd, qdd, values))
+    np.testing.assert_array_equal(numbers(some.sensitivity(q, qd, qdd, values)), expected[:, [*range(6), 11, 27]])
+
+
+def test_an_indefinite_inertia_shows_in_the_pivots():
+    graph, values = graph_of("scara_2r")
+    q, qd, tau = motion_of(graph, 4)
+    _, pivots = graph.acceleration(q, qd, tau, -values)
+    assert numbers(pivots).min() < 0
+
+
+@pytest.mark.parametrize("measured", ["both", "difference"])
+def test_two_equations_a_joint_are_refused_with_the_remedy(measured):
+    model = replace(friction_model("scara_2r")[0], measured=measured)
+    with pytest.raises(EstimateError, match=f"torque '{measured}'; choose `--torque motor` or `--torque joint`"):
+        arm_graph(model, model.names, [0], loaded=False, sign_width=WIDTH)

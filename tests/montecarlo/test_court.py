@@ -1,0 +1,206 @@
+"""Studies: reproducible seed by seed, whatever the chunks and processes; resumable; refused in one line."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+from concurrent.futures import wait
+from itertools import count
+
+import numpy as np
+import pytest
+
+from montecarlo.studies import DISTURBED, WHITE, moves, scara
+from steelyard.errors import EstimateError, FileError, SimulationError
+from steelyard.montecarlo import Case, Study, montecarlo, told_court, told_times
+from steelyard.montecarlo.workshop import Workshop
+
+CLOSED_LOOP = {"plant": "compiled", "control_rate": 500.0, "plant_rate": 2000.0, **DISTURBED}
+
+
+def same_numbers(first, second):
+    """Whether two courts hold the same runs to the last bit; times apart."""
+    for one, other in zip(first.runs, second.runs, strict=True):
+        assert one.case == other.case
+        assert one.failures == other.failures
+        for name in ("seeds", "values", "sigma", "half_width"):
+            np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
+
+
+@pytest.mark.parametrize("simulate", [WHITE, CLOSED_LOOP], ids=["ideal", "closed loop"])
+def test_a_seed_alone_gives_the_same_numbers(simulate):
+    given = scara(simulate)
+    together = montecarlo(given, Study(("wls", "gls"), seeds=6, first_seed=3))
+    alone = montecarlo(given, Study(("gls",), seeds=2, first_seed=5))
+    for row in range(2):
+        np.testing.assert_array_equal(alone.runs[0].values[:, row], together.runs[1].values[:, 2 + row])
+        np.testing.assert_array_equal(alone.runs[0].half_width[:, row], together.runs[1].half_width[:, 2 + row])
+    assert (np.ptp(together.runs[0].values, axis=1) > 0).all()
+
+
+def test_processes_give_the_same_numbers_and_an_interrupt_keeps_what_they_finished(tmp_path, monkeypatch):
+    monkeypatch.setattr("steelyard.montecarlo.court.JOBS_A_PROCESS", 2)
+    given, study = scara(CLOSED_LOOP), Study(("wls", "ols"), seeds=8, noise_levels=(0.5, 1.0))
+    calls = count(1)
+
+    def wait_until_interrupted(futures, return_when):
+        if next(calls) == 2:
+            raise KeyboardInterrupt
+        return wait(futures, return_when=return_when)
+
+    monkeypatch.setattr("steelyard.montecarlo.processes.wait", wait_until_interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        montecarlo(given, study, tmp_path, processes=2)
+    assert multiprocessing.active_children() == []
+    kept = list(tmp_path.glob("*.npz"))
+    assert 2 <= len(kept) < 2 * 4
+    whole = montecarlo(given, study)
+    for path in kept:
+        with np.load(path) as found:
+            case = next(runs for runs in whole.runs if path.name.startswith(runs.case.name))
+            np.testing.assert_array_equal(found["values"], case.chosen(found["seeds"].tolist()).values)
+    monkeypatch.undo()
+    resumed = montecarlo(given, study, tmp_path)
+    same_numbers(resumed, whole)
+    assert json.dumps(told_court(resumed)) == json.dumps(told_court(whole))
+
+
+def test_an_interrupted_study_goes_on_where_it_was(tmp_path, monkeypatch):
+    monkeypatch.setattr("steelyard.montecarlo.court.JOBS_A_PROCESS", 5)
+    given, study = scara(), Study(("wls", "gls"), seeds=10)
+
+    def interrupt(done, total):
+        if done >= 0.4 * total:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        montecarlo(given, study, tmp_path, progress=interrupt)
+    kept = {path.name: path.stat().st_mtime_ns for path in tmp_path.glob("*.npz")}
+    assert len(kept) == 4  # two methods, two of five jobs
+    told = []
+    resumed = montecarlo(given, study, tmp_path, progress=lambda done, total: told.append((done, total)))
+    assert told[0] == (8, 20)
+    assert {name: (tmp_path / name).stat().st_mtime_ns for name in kept} == kept
+    whole = montecarlo(given, study)
+    same_numbers(resumed, whole)
+    assert json.dumps(told_court(resumed)) == json.dumps(told_court(whole))
+
+
+def test_more_seeds_methods_and_levels_run_only_what_is_new(tmp_path):
+    given = scara()
+    montecarlo(given, Study(("wls",), seeds=4), tmp_path)
+    told = []
+    more = Study(("gls", "wls"), seeds=6, noise_levels=(1.0, 2.0))
+    court = montecarlo(given, more, tmp_path, progress=lambda done, total: told.append((done, total)))
+    assert told[0] == (4, 24)
+    same_numbers(court, montecarlo(given, more))
+    fewer = montecarlo(given, Study(("wls",), seeds=3, first_seed=1), tmp_path)
+    np.testing.assert_array_equal(fewer.runs[0].seeds, [1, 2, 3])
+
+
+def test_a_folder_of_another_study_is_refused(tmp_path):
+    montecarlo(scara(), Study(("wls",), seeds=2), tmp_path)
+    for other, words in (
+        (scara(identify={"cutoff": 10.0}), "other settings of the fit"),
+        (scara(simulate={**WHITE, "record_rate": 50.0}), "other settings of the experiment"),
+        (scara(motion=moves(6)), "another trajectory"),
+    ):
+        with pytest.raises(FileError, match=words) as caught:
+            montecarlo(other, Study(("wls",), seeds=2), tmp_path)
+        assert "another folder" in str(caught.value)
+
+
+@pytest.mark.parametrize("content", [b"", b"not a zip file", b"PK\x03\x04 cut"])
+def test_a_damaged_file_of_runs_is_named(tmp_path, content):
+    montecarlo(scara(), Study(("wls",), seeds=2), tmp_path)
+    damaged = next(tmp_path.glob("wls*.npz"))
+    damaged.write_bytes(content)
+    with pytest.raises(FileError, match=r"is damaged; remove it"):
+        montecarlo(scara(), Study(("wls",), seeds=2), tmp_path)
+    damaged.unlink()
+    montecarlo(scara(), Study(("wls",), seeds=2), tmp_path)
+
+
+def test_a_run_that_fails_is_kept_with_its_message(tmp_path, monkeypatch):
+    fit = Workshop._outcome.__globals__["fit_arm"]
+
+    def sometimes(robot, recordings, settings, **others):
+        if settings.method == "ols" and "seed 2" in recordings[0].notes[0]:
+            raise EstimateError("the filter\ndiverged")
+        return fit(robot, recordings, settings, **others)
+
+    monkeypatch.setattr("steelyard.montecarlo.workshop.fit_arm", sometimes)
+    court = montecarlo(scara(), Study(("wls", "ols"), seeds=4), tmp_path)
+    assert court.runs[1].failures == ("", "", "the filter diverged", "")
+    assert np.isnan(court.runs[1].values[:, 2]).all()
+    assert [verdict.failures for verdict in court.verdicts] == [0, 1]
+    told = told_court(court)
+    assert told["cases"][1]["failures"] == [{"seed": 2, "message": "the filter diverged"}]
+    assert told["cases"][1]["failure_rate"] == 0.25
+    monkeypatch.undo()
+    again = montecarlo(scara(), Study(("ols",), seeds=4), tmp_path)
+    assert again.runs[0].failures == court.runs[1].failures
+
+
+def test_what_is_no_steelyard_error_is_not_caught(monkeypatch):
+    def broken(*_, **__):
+        raise ZeroDivisionError("a defect")
+
+    monkeypatch.setattr("steelyard.montecarlo.workshop.fit_arm", broken)
+    with pytest.raises(ZeroDivisionError):
+        montecarlo(scara(), Study(("wls",), seeds=2))
+
+
+def test_the_truth_is_regrouped_and_the_noise_level_scales_all_noise():
+    court = montecarlo(scara(), Study(("ols",), seeds=4, noise_levels=(0.1, 1.0)))
+    values = dict(zip([one.name for one in court.parameters], court.true, strict=True))
+    assert values["ZZ1R"] == pytest.approx(3.42)
+    small, large = (runs.values.std(axis=1) for runs in court.runs)
+    np.testing.assert_allclose(small / large, 0.1, rtol=1e-6)
+
+
+def test_times_are_told_apart_from_the_result():
+    court = montecarlo(scara(), Study(("wls",), seeds=3))
+    assert "seconds" not in json.dumps(told_court(court))
+    (times,) = told_times(court)
+    assert times["least"] <= times["median"] <= times["most"]
+    assert times["median"] > 0
+
+
+def test_an_effect_that_the_model_lacks_is_told():
+    court = montecarlo(scara(identify={"effects": ["inertia", "Fvm"]}), Study(("wls",), seeds=2))
+    assert "the simulated arm has Fcm, which the fitted model leaves out: this shows as bias" in court.notes
+
+
+def test_methods_with_a_start_run_once_for_each_start():
+    study = Study(("wls", "ekf"), seeds=2, starts=(0.0, 0.2))
+    assert study.cases == (Case("wls", 1.0), Case("ekf", 1.0, 0.0), Case("ekf", 1.0, 0.2))
+    assert Study(("ekf",), seeds=2).cases == (Case("ekf", 1.0),)
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "words"),
+    [
+        ({"methods": ("wsl",)}, EstimateError, "got 'wsl', allowed are .*; did you mean 'wls'"),
+        ({"methods": ()}, SimulationError, "methods: got none"),
+        ({"methods": ("wls", "wls")}, SimulationError, "'wls' is given twice"),
+        ({"seeds": 0}, SimulationError, "seeds: got 0, needed are at least 2"),
+        ({"seeds": 1}, SimulationError, "one run has no spread"),
+        ({"first_seed": -1}, SimulationError, "first_seed: got -1"),
+        ({"noise_levels": (0.0,)}, SimulationError, "noise_levels: got 0.0, allowed are numbers above 0"),
+        ({"noise_levels": (float("nan"),)}, SimulationError, "noise_levels: got nan"),
+        ({"noise_levels": ()}, SimulationError, "noise_levels: got none"),
+        ({"starts": (-0.1,)}, SimulationError, "starts: got -0.1"),
+    ],
+)
+def test_a_study_that_cannot_be_is_refused(settings, error, words):
+    with pytest.raises(error, match=words) as caught:
+        Study(**settings)
+    assert "\n" not in str(caught.value)
+
+
+def test_an_experiment_without_noise_is_refused():
+    with pytest.raises(SimulationError, match="no noise, so that every run would be the same"):
+        montecarlo(scara(simulate={}), Study(("wls",), seeds=2))
+    with pytest.raises(SimulationError, match="processes: got 0"):
+        montecarlo(scara(), Study(("wls",), seeds=2), processes=0)
