@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from steelyard.papers.fits import coverage, normality, relative_error, true_columns, watson, weighted_residuals
+from steelyard.montecarlo import true_columns
+from steelyard.papers.fits import coverage, normality, relative_error, watson, weighted_residuals
 from steelyard.papers.scara import CASES, NAMES, TRUE, case_fits, paper_values, scara_equations, scara_run
 
 

@@ -83,12 +83,6 @@ def relative_error(
     return 100 * float(np.linalg.norm(residual) / np.linalg.norm(triangle[:, -1]))
 
 
-def true_columns(equations: Equations, truth: Mapping[str, float]) -> dict[str, float]:
-    """Return the true value of every base parameter by its column, regrouped from the standard ones."""
-    standard = np.array([truth[name] for name in equations.model.names])
-    return dict(zip(equations.names, (equations.base.regrouping @ standard).tolist(), strict=True))
-
-
 def coverage(estimate: Estimate, true: Mapping[str, float]) -> float:
     """Return the share of parameters whose true value lies within two sigmas."""
     errors = estimate.values - np.array([true[name] for name in estimate.columns])

@@ -10,10 +10,11 @@ import numpy as np
 from ..estimate import Estimate, weighted
 from ..identify.pipeline import Stage, quietly
 from ..judge import Evaluation, compare_parameters, evaluate, published_run
+from ..montecarlo import true_columns
 from ..observe import Equations, Preparation, row_source, settle
 from ..recording import Recording
 from .claim import Claim, same, within
-from .fits import PaperFit, paper_fit, true_columns
+from .fits import PaperFit, paper_fit
 from .lwr4 import WITHOUT, Motion, lwr4_equations, prototype, with_payload
 from .p2_excitation import Effort, excitation, excitation_claims, excitation_tables
 from .p2_sigmas import sigma_claims, sigma_study, sigma_tables

@@ -1,4 +1,4 @@
-"""P4, Swevers et al. 1997: what makes an excitation good, on three axes of a KUKA IR 361."""
+"""P4, Swevers et al. 1997: optimal excitation, and estimation with noise on positions, on a KUKA IR 361."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from typing import cast
 import numpy as np
 
 from ..identify.pipeline import Stage, quietly
-from ..motion import FourierSeries
+from ..motion import FourierSeries, Trajectory
 from ..progress import Progress
 from .claim import Claim, same, within
 from .designs import CONSTRAINT_COLUMNS, Arm, Designed, constraint_rows, designed, limits_kept, part_of, with_starts
 from .p4_arm import C1, C2, POSITION_VARIANCE, SPRING, first_criterion, noisy_covariance, p4_arm, with_joint_scaled
+from .p4_estimation import estimation
 from .p4_iterated import Round, iterated_claim, iterated_design, iterated_table
 from .result import PaperResult, Table, table
 
@@ -47,26 +48,34 @@ class Designs4:
 
 
 def p4(seeds: int | None = None, threads: int = 1, stage: Stage = quietly, *, starts: int = STARTS) -> PaperResult:
-    """Reproduce P4's excitation.
+    """Reproduce P4: its excitation, its Monte-Carlo study, maximum likelihood and its experiment.
 
     Args:
-        seeds: Not used: nothing is simulated, all figures follow from the motions.
+        seeds: Runs that maximum likelihood is tried on; None: 60.
         threads: Threads that share the searches; the result is the same.
         stage: Told which stage begins; gives where to tell how far it is.
         starts: Random motions that each search starts from.
     """
-    del seeds
     arm, sprung = p4_arm(), p4_arm(SPRING)
     motions = _both(arm, starts, threads, stage("criteria c1 and c2"))
     resprung = _both(sprung, starts, threads, stage("with spring and offsets"))
     rounds = iterated_design(arm, max(1, starts // 4), threads, stage("iterated design"))
     found = Designs4(arm, motions, sprung, resprung, rounds)
-    claims = [*_criteria_claims(found), *_size_claims(found), *_spring_claims(found), *_noise_claims(found)]
+    estimated = estimation(arm, _motions(motions), sprung, _motions(resprung), seeds, threads, stage)
+    claims = [
+        *_criteria_claims(found), *_size_claims(found), *_spring_claims(found), *_noise_claims(found),
+        *estimated.claims,
+    ]  # fmt: skip
     tables = (
         _sigma_table(found), _size_table(found), _spring_table(found), iterated_table(found.rounds),
         table("Constraints nearest to their limits", CONSTRAINT_COLUMNS, constraint_rows(_labelled(motions))),
+        *estimated.tables,
     )  # fmt: skip
-    return PaperResult("P4", TITLE, tuple(claims), tables, _notes(starts))
+    return PaperResult("P4", TITLE, tuple(claims), tables, (*_notes(starts), *estimated.notes))
+
+
+def _motions(designs: dict[str, Designed]) -> dict[str, Trajectory]:
+    return {criterion: each.trajectory for criterion, each in designs.items()}
 
 
 def _both(arm: Arm, starts: int, threads: int, tell: Progress) -> dict[str, Designed]:
@@ -202,5 +211,4 @@ def _notes(starts: int) -> tuple[str, ...]:
         f"5 harmonics, 10 s, 1500 samples, torque noise variances 25, 26, 10; {starts} starts a search; the tool at "
         "least 0.8 m high, and not both within 0.7 m of axis 1 and below 1.8 m, proven at every instant",
         "limits, inertias, friction and spring are assumed: the paper's tables are lost",
-        "estimators of P4 (maximum likelihood, Monte Carlo, the experiment) are not reproduced here",
     )

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..montecarlo import true_columns
 from ..observe import Equations, Preparation, settle
 from ..recording import Recording
 from .fits import (
@@ -16,7 +17,6 @@ from .fits import (
     normality,
     paper_fit,
     relative_error,
-    true_columns,
     watson,
 )
 from .lwr4 import STIFFNESS, Prototype

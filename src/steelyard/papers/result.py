@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from math import isfinite
 from typing import Any
 
@@ -52,6 +52,7 @@ class PaperResult:
         claims: Its claims, with ours beside them.
         tables: Its tables, with ours beside them.
         notes: What a reader should know: settings, and what is not reproduced here.
+        seconds: Processor times that the paper compares, by what was done: of this machine, so not among the figures.
     """
 
     paper: str
@@ -59,6 +60,7 @@ class PaperResult:
     claims: tuple[Claim, ...]
     tables: tuple[Table, ...]
     notes: tuple[str, ...]
+    seconds: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def holds(self) -> bool:

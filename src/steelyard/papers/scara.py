@@ -113,10 +113,10 @@ def scara_equations() -> Equations:
     return equations_of(build_model(load_robot("scara_2r")))
 
 
-def case_fits(run: SimulatedRun, equations: Equations, preparation: Preparation) -> CaseFits:
-    """Fit every seed of a run under one preparation."""
+def case_fits(run: SimulatedRun, equations: Equations, preparation: Preparation, seeds: int | None = None) -> CaseFits:
+    """Fit every seed of a run under one preparation, or the first few of them."""
     fits = []
-    for index in range(len(run.seeds)):
+    for index in range(len(run.seeds) if seeds is None else seeds):
         recording = recording_of(run, index)
         fits.append(paper_fit({"run": recording}, equations, settle(preparation, [recording])))
     return CaseFits(tuple(fits))

@@ -1,0 +1,101 @@
+"""P4's estimation on a random motion: every part against something independent, and able to fail."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import signal
+
+from steelyard.motion import fourier
+from steelyard.papers.p4_arm import C1, C2, DURATION, RATE, SPRING, p4_arm
+from steelyard.papers.p4_bench import SAMPLES, bench, instants, moved, solved
+from steelyard.papers.p4_estimation import spring_fit
+from steelyard.papers.p4_experiment import FILTER, averaging, filtered, validated, validation_motion
+from steelyard.papers.p4_friction import STRIBECK, friction_found, low_speed_joints
+from steelyard.papers.p4_likelihood import STANDSTILL, compared
+from steelyard.papers.p4_study import study_checks
+from steelyard.simulate.plant import plant_equations
+from steelyard.simulate.truth import plant_model, true_values
+
+
+@pytest.fixture(scope="module")
+def motion():
+    rng = np.random.default_rng(3)
+    sin, cos = 0.12 * rng.standard_normal((2, 3, 5))
+    return fourier([0.0, -0.8, 0.8], sin, cos, DURATION, ["joint_1", "joint_2", "joint_3"])
+
+
+@pytest.fixture(scope="module")
+def full():
+    return bench(p4_arm(SPRING))
+
+
+@pytest.fixture(scope="module")
+def simple():
+    return bench(p4_arm())
+
+
+def test_torques_of_the_bench_are_those_of_the_simulator_s_plant(full, motion):
+    model = plant_model(full.equations.model.robot, sign_width=1e-9)
+    plant, truth = plant_equations(model), true_values(model)
+    values = np.array([truth[name] for name in model.names])
+    q, qd, qdd = moved(motion, instants()[::97])
+    there = np.array(plant.motor_torque(q, qd, qdd, np.repeat(values[:, None], q.shape[1], axis=1)))
+    np.testing.assert_allclose(full.torques((q, qd, qdd)), there, rtol=1e-9, atol=1e-8)
+
+
+def test_both_interval_checks_are_near_what_theory_expects(simple, motion):
+    right = study_checks(simple, motion, SAMPLES, repeats=5)
+    assert right.means == pytest.approx(0.68, abs=0.2)
+    assert right.variances == pytest.approx(0.90, abs=0.1)
+
+
+def test_maximum_likelihood_and_least_squares_agree_where_positions_are_good(simple, motion):
+    good = compared(simple, motion, 1e-5, STANDSTILL, 2)
+    bad = compared(simple, motion, 1e-2, 0.0, 6)
+    assert good.difference < 1e-4
+    assert bad.likelihood < bad.least_squares
+
+
+def test_sixteen_periods_are_four_times_as_good_as_one(full, motion):
+    found = averaging(full, motion, runs=15)
+    assert found.gain == pytest.approx(4.0, abs=0.6)
+    assert found.variance_ratio == pytest.approx(1.0, abs=0.02)
+    assert found.error == pytest.approx(1.0, abs=0.15)
+
+
+def test_the_anti_alias_filter_is_scipy_s_and_is_undone(full, motion):
+    numerator, denominator = signal.butter(8, 2 * np.pi * 40.0, analog=True)
+    _, response = signal.freqs(numerator, denominator, 2 * np.pi * np.array([1.0, 10.0, 40.0]))
+    np.testing.assert_allclose(FILTER.response(np.array([1.0, 10.0, 40.0])), response, rtol=1e-9)
+    found = filtered(full, motion)
+    assert found.plain[0] > 10
+    assert found.undone[0] < 0.3 * found.plain[0]
+    assert found.alike[0] < 0.5
+
+
+def test_spring_and_offsets_are_found_and_missed_where_they_are_not_unknown(full, simple, motion):
+    found = spring_fit(full, simple, motion)
+    np.testing.assert_allclose(found.squares, 1.0, atol=0.15)
+    assert (found.without > 1.5).any()
+    assert np.abs((found.values - found.true) / found.sigma).max() < 4.5
+
+
+def test_the_error_of_a_model_on_unseen_motion_is_that_of_many_fits(full, motion):
+    unseen = validation_motion(np.array([-1.0, -1.5, 0.0]), np.array([1.0, 0.0, 1.5]))
+    assert np.abs(unseen.derivatives(np.linspace(0, unseen.duration, 20_000))[2]).max() == pytest.approx(5.0, rel=1e-3)
+    expected = validated(full, {C1: motion, C2: motion}, unseen, seeds=1).model_error[C2]
+    there = unseen.derivatives(np.arange(round(unseen.duration * RATE)) / RATE)[:3]
+    rows, weighted = full.rows(there), full.weighted(moved(motion, instants()))
+    rng, squares = np.random.default_rng(0), []
+    for _ in range(60):
+        values = solved(weighted, weighted @ full.values + rng.normal(size=len(weighted)) / 4)[0]
+        squares.append(np.mean((rows @ (values - full.values)) ** 2, axis=1))
+    np.testing.assert_allclose(np.mean(squares, axis=0), expected, rtol=0.35)
+
+
+def test_friction_at_low_speed_is_named_where_there_is_some_and_only_there(full, motion):
+    found = friction_found(full, motion)
+    wanted = [f"joint_{axis}" for axis, size in enumerate(STRIBECK, 1) if size]
+    assert low_speed_joints(found.with_stribeck) == wanted
+    assert low_speed_joints(found.without) == []
