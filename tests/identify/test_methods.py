@@ -99,7 +99,13 @@ def test_methods_with_instruments_test_least_squares_for_bias(found):
 
 def test_recursive_least_squares_ends_where_weighted_least_squares_is(found):
     np.testing.assert_allclose(found["rls"].estimate.values, found["wls"].estimate.values, rtol=1e-8)
-    np.testing.assert_allclose(found["rls"].estimate.sigma, found["wls"].estimate.sigma, rtol=1e-8)
+
+
+def test_sigmas_of_recursive_least_squares_know_that_the_noise_is_correlated(found, recordings):
+    settings = Settings(bias_repeats=0, method="wls", covariance="model")
+    model = identify_arm(SCARA, recordings[:1], recordings[1:], settings).estimate
+    np.testing.assert_allclose(found["rls"].estimate.sigma, model.sigma, rtol=1e-8)
+    assert found["rls"].estimate.covariance_kind == "model"
 
 
 def test_a_prior_is_counted_once(recordings):

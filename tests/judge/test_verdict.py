@@ -165,3 +165,11 @@ def test_thresholds_that_make_no_sense_are_refused(change, message):
 def test_a_missing_number_is_refused(field):
     with pytest.raises(EstimateError, match="verdict: got nan"):
         judge(replace(GOOD, **{field: nan}))
+
+
+def test_sigmas_that_do_not_know_of_the_correlation_are_called_too_small():
+    strong = replace(GOOD, correlation=[replace(GOOD.correlation[0], lag_one=0.8)])
+    told = judge(strong).reasons[0].text
+    silent = judge(replace(strong, correlation_in_sigmas=False)).reasons[0].text
+    assert "as much larger" in told
+    assert "too small" in silent

@@ -32,6 +32,7 @@ def print_identification(
     console.print()
     console.print(_parameters(found))
     _print_left_out(console, found)
+    _print_endogeneity(console, found)
     if found.payload is not None:
         print_payload(console, found.payload)
     for line in left_out:
@@ -93,9 +94,9 @@ def _parameters(found: Identification) -> Table:
     rows = dict(
         zip(estimate.columns, zip(estimate.values, estimate.sigma, estimate.relative_sigma, strict=True), strict=True)
     )
-    marks = _bias_marks(found)
+    marks, settled = _bias_marks(found), _settling_times(found)
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("parameter", "value", "+- 95 %", "sigma %", "unit", ""):
+    for heading in ("parameter", "value", "+- 95 %", "sigma %", "unit", "settled s" if settled else ""):
         table.add_column(heading, justify="left" if heading in ("parameter", "unit", "") else "right", no_wrap=True)
     for base in found.equations.base.base:
         if base.kept not in essential:
@@ -103,9 +104,30 @@ def _parameters(found: Identification) -> Table:
         value, _, relative = rows[base.kept]
         table.add_row(
             base.name, f"{value:.4g}", f"{half[base.kept]:.2g}", f"{relative:.1f}", base.unit,
-            marks.get(base.kept, ""),
+            settled.get(base.kept, marks.get(base.kept, "")),
         )  # fmt: skip
     return table
+
+
+def _settling_times(found: Identification) -> dict[str, str]:
+    """Return when each parameter came within 5 % of its last value for good, for methods that work through time."""
+    history = found.fit.detail.history if found.fit.detail else None
+    if history is None:
+        return {}
+    times = {
+        name: history.settled_after(name, value)
+        for name, value in zip(history.columns, history.values[:, -1], strict=True)
+    }
+    return {name: "never" if time is None else f"{time:.1f}" for name, time in times.items()}
+
+
+def _print_endogeneity(console: Console, found: Identification) -> None:
+    test = found.fit.detail.endogeneity if found.fit.detail else None
+    if test is not None:
+        console.print(
+            f"\nDurbin-Wu-Hausman test of least squares on these rows: F = {test.statistic:.3g}, p = {test.p:.2g}; "
+            f"farthest apart {found.base_parameter(test.worst).name}, by {test.worst_z:.1f} sigmas of the difference"
+        )
 
 
 def _bias_marks(found: Identification) -> dict[str, str]:

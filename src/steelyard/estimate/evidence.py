@@ -25,17 +25,26 @@ class Evidence:
         plain: Weighted least squares (P1.3) of the same rows: which columns the data excite, a start, and the
             deviation of every cell.
         noise: Noise model of its residuals.
+        correlated: ``plain`` with the sigmas that this noise gives it; None if rows are to be taken as white.
     """
 
     sources: tuple[RowSource, ...]
     equations: Equations
     plain: Estimate
     noise: NoiseModel
+    correlated: Estimate | None = None
 
     @property
     def columns(self) -> tuple[str, ...]:
         """Names of the unknowns: the kept columns that the data excite."""
         return self.plain.columns
+
+    @property
+    def widening(self) -> np.ndarray:
+        """By how much correlated noise makes the sigmas of ``plain`` larger (c,); 1 if rows are taken as white."""
+        if self.correlated is None:
+            return np.ones(len(self.plain.columns))
+        return self.correlated.sigma / self.plain.sigma
 
 
 @dataclass(frozen=True, eq=False)

@@ -171,7 +171,7 @@ def _estimated(
 ) -> Fit:
     """Return the estimate of a method that sees more than the factors: rows in time, or the samples themselves."""
     held = with_correlated_noise(sources, plain)
-    evidence = Evidence(tuple(sources), equations, plain, held.noise)
+    evidence = Evidence(tuple(sources), equations, plain, held.noise, held.estimate)
     prior = resolved_prior(equations, settings)
     locked = tuple(column_name(equations, name) for name in settings.ekf.locked)
     chosen = replace(settings, ekf=replace(settings.ekf, locked=locked))

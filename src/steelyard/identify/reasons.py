@@ -27,6 +27,9 @@ from .inputs import Inputs
 from .payload_body import COLUMNS, PayloadBody
 
 _MOST_PATTERNS = 3
+_WHITE = ("classical", "cramer_rao")
+"""Covariances that take residuals as white."""
+
 ENDOGENOUS = 0.01
 """Least squares is called biased where the test of the instruments has a probability below this."""
 
@@ -55,6 +58,7 @@ def judged(
         spread=None if repeated is None else repeated.spread,
         noise_ratio=unseen.noise_ratio,
         unseen_joints={_called(error): error.relative_percent for error in unseen.joints},
+        correlation_in_sigmas=essential.covariance_kind not in _WHITE,
         spread_names=("", "") if repeated is None else (names[repeated.worst_column], repeated.worst_recording),
     )
     return judge(figures, thresholds, [*_pattern_reasons(tests), *cautions])

@@ -125,8 +125,16 @@ def known_criterion(relative_sigmas: Mapping[str, float], limits: Thresholds) ->
     )
 
 
-def correlation_criterion(equations: Sequence[ResidualCorrelation], limits: Thresholds) -> Criterion:
-    """Judge whether the noise model explains the correlation of the residuals; the worst equation is named."""
+def correlation_criterion(
+    equations: Sequence[ResidualCorrelation], limits: Thresholds, *, in_sigmas: bool = True
+) -> Criterion:
+    """Judge whether the noise model explains the correlation of the residuals; the worst equation is named.
+
+    Args:
+        equations: Correlation of the residuals, for every equation.
+        limits: Where good ends and poor begins.
+        in_sigmas: Whether the sigmas that are told know of it.
+    """
     left = [e for e in equations if not (e.largest < limits.leftover or e.p > limits.leftover_p)]
     strong = [e for e in equations if abs(e.lag_one) > limits.lag_one]
     largest = max((abs(e.lag_one) for e in equations), default=0.0)
@@ -139,13 +147,13 @@ def correlation_criterion(equations: Sequence[ResidualCorrelation], limits: Thre
         text,
         (good, "modelled, strong"),
         grade,
-        _correlation_sentence(left, strong, largest),
+        _correlation_sentence(left, strong, largest, in_sigmas),
         "decimate more, or add the friction terms that the residuals ask for",
     )
 
 
 def _correlation_sentence(
-    left: Sequence[ResidualCorrelation], strong: Sequence[ResidualCorrelation], largest: float
+    left: Sequence[ResidualCorrelation], strong: Sequence[ResidualCorrelation], largest: float, in_sigmas: bool
 ) -> str:
     if left:
         worst = max(left, key=lambda e: e.largest)
@@ -154,9 +162,10 @@ def _correlation_sentence(
             f"to {worst.largest:.2g} ({worst.joint})"
         )
     if strong:
+        told = "and the sigmas are as much larger" if in_sigmas else "but the sigmas told do not: they are too small"
         return (
             f"neighbouring residuals of {_names(strong)} correlate by up to {largest:.2g} beyond the decimator; the "
-            "noise model has it, and the sigmas are as much larger"
+            f"noise model has it, {told}"
         )
     return f"neighbouring residuals correlate by at most {largest:.2g} beyond the decimator, and the noise model has it"
 

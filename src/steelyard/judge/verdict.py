@@ -51,6 +51,7 @@ class Figures:
         unseen_joints: Relative error of every joint on unseen motion [%], by what sentences call it; NaN if unknown.
         spread_names: Column and recording that disagree most, to name them.
         noise_ratio: Whitened residuals of unseen motion over the noise's deviation; None if not known.
+        correlation_in_sigmas: Whether the sigmas know that residuals correlate.
     """
 
     fit_percent: float
@@ -62,6 +63,7 @@ class Figures:
     unseen_joints: Mapping[str, float] = field(default_factory=dict)
     spread_names: tuple[str, str] = ("", "")
     noise_ratio: float | None = None
+    correlation_in_sigmas: bool = True
 
 
 @dataclass(frozen=True)
@@ -98,7 +100,7 @@ def judge(figures: Figures, thresholds: Thresholds | None = None, cautions: Sequ
         error_criterion(figures.unseen_percent, figures.unseen_joints, figures.noise_ratio, limits),
         condition_criterion(figures.condition, limits),
         known_criterion(figures.relative_sigmas, limits),
-        correlation_criterion(figures.correlation, limits),
+        correlation_criterion(figures.correlation, limits, in_sigmas=figures.correlation_in_sigmas),
         spread_criterion(figures.spread, figures.spread_names, limits),
     )
     own = (Reason(row.sentence, row.remedy, row.name) for row in criteria if row.grade in ("fair", "poor"))

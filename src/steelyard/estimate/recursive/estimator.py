@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -29,7 +30,9 @@ def recursive_least_squares(
     """Estimate row by row in the order of time (P1.8), in square-root form.
 
     Every row is weighted by one over the deviation of its cell, as in ``evidence.plain``. Without forgetting the last
-    estimate is that of weighted least squares. Sigmas are those of white noise and constant parameters.
+    estimate is that of weighted least squares. Sigmas are those of constant parameters; they are widened, at all
+    instants alike, by what correlated noise does to those of weighted least squares. Beside a prior all rows count less
+    by the median of that instead.
 
     Args:
         evidence: Rows, and the estimate whose columns and weights are used.
@@ -44,6 +47,9 @@ def recursive_least_squares(
     forgetting = settings.factor(interval)
     start = settings.start or ("prior" if prior else "square")
     information = Information(_start(evidence.columns, start, settings.wide, prior), forgetting)
+    # Beside a prior rows count less; without one correlated noise only widens the sigmas.
+    share = float(np.median(evidence.widening)) if start == "prior" else 1.0
+    widening = np.ones(len(evidence.columns)) if start == "prior" else evidence.widening
     track, limit = Track(settings.most_instants), _DEPENDENT[start]
     instant, now = 0, 0.0
     for shift, part in _in_time(evidence, interval, progress):
@@ -51,7 +57,7 @@ def recursive_least_squares(
         while first < count:
             last = min(count, first + track.step - instant % track.step)
             bounds = part.bounds[first : last + 1]
-            information.take(part.rows[bounds[0] : bounds[-1]], bounds)
+            information.take(part.rows[bounds[0] : bounds[-1]] / share, bounds)
             instant, first, now = instant + last - first, last, float(part.time[last - 1] + shift)
             # The history begins with the first estimate that there is, and has gaps where too much is forgotten.
             if instant % track.step == 0 and (known := information.solved()).dependent(limit) is None:
@@ -59,8 +65,10 @@ def recursive_least_squares(
     solved = information.solved()
     _check_told_apart(solved.dependent(limit), evidence.columns, forgetting)
     track.add(instant, now, solved)
-    estimate = _estimate(evidence, solved, information.rows)
-    return Estimated(estimate, track.history(evidence.columns), notes=_notes(start, prior, forgetting, interval))
+    estimate = _estimate(evidence, solved, information.rows, widening)
+    history = track.history(evidence.columns)
+    history = replace(history, sigma=history.sigma * widening[:, None])
+    return Estimated(estimate, history, notes=_notes(start, prior, forgetting, interval))
 
 
 def _in_time(evidence: Evidence, interval: float, progress: Progress) -> Iterator[tuple[float, Instants]]:
@@ -106,15 +114,17 @@ def _check_told_apart(dependent: int | None, columns: Sequence[str], forgetting:
     )
 
 
-def _estimate(evidence: Evidence, solved: Solved, rows: int) -> Estimate:
-    plain = evidence.plain
+def _estimate(evidence: Evidence, solved: Solved, rows: int, widening: np.ndarray) -> Estimate:
+    plain, correlated = evidence.plain, evidence.correlated
+    kind, freedom = ("classical", plain.freedom) if correlated is None else ("model", correlated.freedom)
+    gain = np.outer(widening, widening)
     if solved.spread is None:
         triangle = solved.triangle.copy()
         triangle.setflags(write=False)
         system = System(plain.columns, triangle, rows)
-        return Estimate("rls", system, system.values, system.inverse, "classical", plain.freedom, plain.deviations)
+        return Estimate("rls", system, system.values, system.inverse * gain, kind, freedom, plain.deviations)
     covariance = solved.root @ solved.root.T
-    return estimate_of("rls", "classical", evidence, solved.values, covariance, float(plain.freedom.min()))
+    return estimate_of("rls", kind, evidence, solved.values, covariance * gain, float(freedom.min()))
 
 
 def _notes(start: str, prior: Mapping[str, tuple[float, float]], forgetting: float, interval: float) -> tuple[str, ...]:
