@@ -40,7 +40,7 @@ def _estimates(found: Filters) -> Iterator[Claim]:
         ours = found.values(case)[0]
         yield near(
             f"Kalman filter, {case}: ZZR1", "not in the text", float(ours.mean()), reference, 2 * spread,
-            f"sd over experiments {ours.std(ddof=1):.3f}" if len(ours) > 1 else "", why="two sd of one run",
+            why="two sd of one run" + (f"; ours have {ours.std(ddof=1):.3f}" if len(ours) > 1 else ""),
         )  # fmt: skip
     settled = [_history(each).settled_after("ZZ1", TRUE["ZZR1"], SETTLED) for each in found.cases["case 2"]]
     yield same(
@@ -51,8 +51,7 @@ def _estimates(found: Filters) -> Iterator[Claim]:
         ours = found.values(case)[1]
         yield within(
             f"Kalman filter, {case}: Fv1, whose truth is {TRUE['Fv1']:g}", "not in the text", float(ours.mean()),
-            0.1, 0.5, f"reference {reference:g}; sd of the mean {ours.std() / np.sqrt(len(ours)):.2f}",
-            why="too large, whatever the integrator",
+            0.1, 0.5, why=f"reference {reference:g}: too large; sd of the mean {ours.std() / np.sqrt(len(ours)):.2f}",
         )  # fmt: skip
 
 
@@ -77,7 +76,7 @@ def _convergence(found: Filters) -> Iterator[Claim]:
         ours = float(np.median([np.inf if time is None else time for time in times]))
         yield within(
             f"recursive least squares: {name} within 5 % for good after [s], median", "seconds", ours, 0.4 * reference,
-            2.5 * reference, f"reference {reference:g} s, of another random motion", why="a factor of 2.5",
+            2.5 * reference, why=f"reference {reference:g} s, of another random motion; a factor of 2.5",
         )  # fmt: skip
 
 
@@ -91,7 +90,7 @@ def _velocities(found: Filters) -> Iterator[Claim]:
         for joint, (ours, wanted) in enumerate(zip(found.velocity[how], reference, strict=True), 1):
             yield within(
                 f"rms error of the velocity of joint {joint}, {how} [rad/s]", "not said", float(ours), 0.4 * wanted,
-                1.6 * wanted, f"reference {wanted:g}", why="six tenths either way",
+                1.6 * wanted, why=f"reference {wanted:g}; six tenths either way",
             )  # fmt: skip
 
 

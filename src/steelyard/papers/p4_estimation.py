@@ -120,7 +120,7 @@ def _spring_claims(found: SpringFit) -> Iterator[Claim]:
     off = np.abs(found.values - found.true) / found.sigma
     yield within(
         "spring and offsets as extra unknowns: largest error of the 24 parameters, sigmas", "not said",
-        float(off.max()), 0.0, 3.9, f"rms {np.sqrt(np.mean(off**2)):.2f} sigmas", why="one in 10,000 for each",
+        float(off.max()), 0.0, 3.9, why=f"one in 10,000 for each; rms {np.sqrt(np.mean(off**2)):.2f}",
     )  # fmt: skip
     yield within(
         "mean squared residual without them over that with them, largest of the axes", "not said",

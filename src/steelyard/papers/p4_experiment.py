@@ -186,8 +186,7 @@ def experiment_claims(mean: Averaging, analogue: Filtered, unseen: Validation) -
     """Return the claims on the experiment."""
     yield within(
         "16 periods averaged: rms error of one period over that of the mean", "not said", mean.gain, 3.6, 4.4,
-        f"errors are {mean.error:.2f} of the sigmas promised, positions with noise of 3 to 5e-5 rad",
-        why="the root of 16",
+        why=f"the root of 16; errors are {mean.error:.2f} of the sigmas promised",
     )  # fmt: skip
     yield within(
         "noise variance from the spread between periods, over the true one", "sample variance over periods",
@@ -195,26 +194,27 @@ def experiment_claims(mean: Averaging, analogue: Filtered, unseen: Validation) -
     )  # fmt: skip
     yield within(
         "anti-alias filter left alone: largest bias in sigmas of the mean", "distortion", analogue.plain[0],
-        10.0, np.inf, f"of {analogue.plain[1]}: the filter delays torques by {1e3 * analogue.delay:.1f} ms",
+        10.0, np.inf,
+        f"the anti-alias filter delays torques by {1e3 * analogue.delay:.1f} ms; worst is {analogue.plain[1]}",
         why="far beyond the noise",
     )  # fmt: skip
     yield within(
         "torques prewhitened: largest bias over that before", "undone", analogue.undone[0] / analogue.plain[0],
         0.0, 0.25,
-        f"{analogue.undone[0]:.1f} sigmas of {analogue.undone[1]} are left: Coulomb friction has steps beyond the "
-        f"{analogue.band:.0f} Hz that can be restored",
+        f"after prewhitening {analogue.undone[0]:.1f} sigmas of {analogue.undone[1]} are left: Coulomb friction has "
+        f"steps beyond the {analogue.band:.0f} Hz that can be restored",
         why="most of it goes",
     )  # fmt: skip
     yield within(
         "then rows and torques through the same 10 Hz low-pass: largest bias in sigmas", "not done", analogue.alike[0],
-        0.0, 0.5, f"of {analogue.alike[1]}; P1's parallel filtering takes the rest away, as friction's steps then have "
-        "the same shape on both sides",
+        0.0, 0.5, "P1's parallel filtering takes the rest of the filter's bias away, as friction's steps then have the "
+        "same shape on both sides",
         why="small against the noise",
     )  # fmt: skip
     yield within(
         "validation on 20 random points: error of c1's model over c2's, mean squared, all axes", "about 1.2",
         unseen.ratio(), 1.0, np.inf,
-        "the part that the parameters' errors make; with the noise of the validation's own torques "
+        "validation: the part that the parameters' errors make; with the noise of the validation's own torques "
         f"{_total(unseen.residual[C1]) / _total(unseen.residual[C2]):.2f}. The ratio is that of the two motions: c1 is "
         "blind to size, and its best motion for spring and offsets may move one axis little",
         why="c2 is the better motion",

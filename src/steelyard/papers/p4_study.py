@@ -66,7 +66,7 @@ _REFERENCE = {SAMPLES: (0.681, 0.909), FEW_SAMPLES: (0.685, 0.905)}
 def study_claims(studies: tuple[StudyChecks, ...]) -> Iterator[Claim]:
     """Return the claims on both interval checks."""
     for study in studies:
-        single = f"one study of {RUNS} runs: {study.single[0]:.2f} and {study.single[1]:.2f}"
+        single = f"{study.samples} samples, one study of {RUNS} runs: {study.single[0]:.2f} and {study.single[1]:.2f}"
         remark = single if study.samples == SAMPLES else (
             f"{single}; with exact positions least squares is unbiased whatever the number of samples: the paper's "
             "bias is not one of too few samples"

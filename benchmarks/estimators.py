@@ -1,0 +1,140 @@
+"""Every estimator before the court, in the setting it is made for and in those it is not: what docs/how-to-choose says.
+
+All on the SCARA of P1. ``python -m benchmarks.estimators [--seeds 100] [--setting NAME ...]``
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from steelyard.cli.montecarlo_table import print_court
+from steelyard.montecarlo import Court, Study, arrangement, default_motion, montecarlo, told_court
+from steelyard.motion import Trajectory, quintic
+from steelyard.robot import load_robot
+
+ROBOT = "scara_2r"
+WHITE = {"kind": "white", "std": [0.5, 0.02]}
+UNFILTERED = {"mode": "none", "decimation": 1, "trim": 20}
+P1 = {
+    "control": "pd", "kp": [400.0, 12.0], "kd": [70.0, 1.6], "plant_rate": 10_000.0, "sign_width": 1e-3,
+    "record_rate": 100.0, "encoder_quantum": 2 * np.pi / 10_000,
+    "disturbance": {"kind": "band_limited", "std": [2.0, 0.10], "band": 20.0},
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Setting:
+    """An experiment and the methods that are tried on it.
+
+    Attributes:
+        what: What it shows, a sentence.
+        methods: The methods.
+        simulate: The experiment.
+        identify: Filters and settings of methods.
+        moves: Whether the motion is P1's moves of a second, else the arm's own Fourier motion.
+    """
+
+    what: str
+    methods: tuple[str, ...]
+    simulate: dict[str, Any]
+    identify: dict[str, Any] = field(default_factory=dict)
+    moves: bool = False
+
+
+SETTINGS = {
+    "white": Setting(
+        "noise on torques alone, white; positions exact, nothing filtered",
+        ("ols", "wls", "gls", "rls", "ml", "iv", "didim"),
+        {"plant": "ideal", "record_rate": 100.0, "motor_noise": WHITE},
+        {**UNFILTERED, "ml": {"position_noise": 0.0}},
+    ),
+    "usual": Setting(
+        "the same with the product's own filter and decimation",
+        ("ols", "wls", "gls", "rls", "ml", "iv", "didim"),
+        {"plant": "ideal", "record_rate": 100.0, "motor_noise": WHITE},
+    ),
+    "correlated": Setting(
+        "noise on torques that persists for 50 ms",
+        ("ols", "wls", "gls", "rls", "ml", "iv"),
+        {
+            "plant": "ideal",
+            "record_rate": 100.0,
+            "motor_noise": {"kind": "correlated", "std": [0.5, 0.02], "band": 3.0},
+        },
+    ),
+    "positions": Setting(
+        "noise on positions too, 2e-3 rad",
+        ("wls", "gls", "ml", "iv", "didim"),
+        {
+            "plant": "ideal",
+            "record_rate": 100.0,
+            "motor_noise": WHITE,
+            "position_noise": {"kind": "white", "std": [2e-3, 2e-3]},
+        },
+    ),
+    "process": Setting(
+        "a white torque that nobody measures drives the arm in closed loop, encoder steps of 1e-5 rad",
+        ("wls", "gls", "ekf", "iv"),
+        {
+            "record_rate": 1000.0,
+            "encoder_quantum": 1e-5,
+            "disturbance": {"kind": "white", "std": [10.0, 0.4]},
+        },
+    ),
+    "closed loop": Setting(
+        "P1: disturbed in closed loop, coarse encoder, nothing filtered",
+        ("wls", "gls", "ekf", "iv", "didim"),
+        P1,
+        {**UNFILTERED, "standstill": 0.0},
+        moves=True,
+    ),
+    "closed loop, filtered": Setting(
+        "the same with P1's filter and decimation",
+        ("wls", "gls", "rls", "iv", "didim"),
+        P1,
+        {"cutoff": 20.0, "decimation": 10, "trim": 20, "standstill": 0.0},
+        moves=True,
+    ),
+}
+
+
+def p1_moves() -> Trajectory:
+    """Return 30 s of quintic moves of a second through random points."""
+    points = np.zeros((2, 31))
+    points[:, 1:-1] = np.random.default_rng(0).uniform(-1, 1, (2, 29)) * [[0.45], [2.6]]
+    return quintic(points, 1.0, ["joint_1", "joint_2"])
+
+
+def motion_of(setting: Setting) -> Trajectory:
+    """Return the motion of a setting."""
+    return p1_moves() if setting.moves else default_motion(load_robot(ROBOT))
+
+
+def court_of(setting: Setting, seeds: int, processes: int = 1, methods: Sequence[str] | None = None) -> Court:
+    """Return the court of a setting."""
+    given = arrangement(ROBOT, motion_of(setting), setting.simulate, setting.identify)
+    return montecarlo(given, Study(tuple(methods or setting.methods), seeds), processes=processes)
+
+
+def run(seeds: int = 100, names: Sequence[str] = tuple(SETTINGS)) -> None:
+    """Print the court of every setting."""
+    for name in names:
+        court = court_of(SETTINGS[name], seeds, os.cpu_count() or 1)
+        print(f"\n=== {name}: {SETTINGS[name].what}")
+        content = {**told_court(court), "robot": ROBOT, "duration": motion_of(SETTINGS[name]).duration}
+        print_court(court, content, None, parameters=False)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seeds", type=int, default=100)
+    parser.add_argument("--setting", nargs="*", default=list(SETTINGS))
+    asked = parser.parse_args()
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    run(asked.seeds, asked.setting)
