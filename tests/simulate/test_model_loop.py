@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from dataclasses import replace
 
 import numpy as np
@@ -11,7 +12,8 @@ from steelyard.errors import SimulationError
 from steelyard.model import base_parameters, build_model
 from steelyard.motion import quintic
 from steelyard.robot import load_robot
-from steelyard.simulate import Experiment, ModelLoop, simulate, simulate_model
+from steelyard.simulate import Experiment, ModelLoop, model_loop, simulate, simulate_model
+from steelyard.simulate.compiled_plant import CompiledStep
 
 EXPERIMENT = Experiment(control="pd", kp=(400, 12), kd=(70, 1.6), record_rate=100, sign_width=0.01)
 PATH = quintic([[0, 0.4, -0.3], [0, 2.0, -1.5]], 0.5, ["joint_1", "joint_2"])
@@ -88,6 +90,37 @@ def test_a_compiled_step_is_used_again_until_friction_outgrows_it():
     loop.run(truth, reference(PATH))
     late = loop.run(rubbing, reference(PATH)).q
     np.testing.assert_array_equal(late, ModelLoop(model, experiment).run(rubbing, reference(PATH)).q)
+
+
+def test_loops_around_one_model_share_what_is_compiled_as_long_as_it_lives(monkeypatch):
+    made = []
+    monkeypatch.setattr(model_loop, "CompiledStep", lambda loop: made.append(loop) or CompiledStep(loop))
+    experiment = replace(EXPERIMENT, sign_width=None)
+    model = build_model(load_robot("scara_2r"))
+    truth = true_values(simulate(load_robot("scara_2r"), PATH, experiment), model)
+    first = ModelLoop(model, experiment).run(truth, reference(PATH)).q
+    np.testing.assert_array_equal(ModelLoop(model, experiment).run(truth, reference(PATH)).q, first)
+    ModelLoop(model, experiment).run(1.01 * truth, reference(PATH))
+    assert len(made) == 1
+    ModelLoop(model, replace(experiment, kp=(200, 6))).run(truth, reference(PATH))
+    assert len(made) == 2
+    key = id(model)
+    assert key in model_loop._COMPILED
+    del model
+    gc.collect()
+    assert key not in model_loop._COMPILED
+
+
+def test_a_disturbance_pushes_the_arm_and_the_controller_holds_against_it():
+    model = build_model(load_robot("scara_2r"))
+    experiment = replace(EXPERIMENT, sign_width=0.5)
+    truth = true_values(simulate(load_robot("scara_2r"), PATH, experiment), model)
+    truth = np.where([name.startswith("F") for name in model.names], 0.0, truth)
+    told = np.zeros_like(reference(PATH))
+    push = np.array([[2.0], [0.1]]) * np.ones(told.shape[1])
+    q = ModelLoop(model, experiment).run(truth, told, disturbance=push).q[0]
+    # At rest a PD loop gives way by torque over gain.
+    np.testing.assert_allclose(q[:, -1], [2.0 / 400, 0.1 / 12], rtol=0.02)
 
 
 def test_parameters_of_no_arm_and_loops_that_diverge_are_said_and_never_become_nan():

@@ -150,8 +150,8 @@ def _endogenous(equations: Equations, fit: Fit) -> list[Reason]:
     name = next(base.name for base in equations.base.base if base.kept == test.worst)
     return [
         Reason(
-            f"least squares would be biased on these rows (Durbin-Wu-Hausman: F = {test.statistic:.2f}, p = "
-            f"{test.p:.1g}): positions and torques share their noise, worst for {name}, by {test.worst_z:.1f} sigmas",
+            f"rows and errors correlate (Durbin-Wu-Hausman: F = {test.statistic:.3g}, p = {test.p:.1g}, most for "
+            f"{name}): least squares on these rows is biased; a note says by how many sigmas",
             "keep this method, or filter and decimate more and test again",
             "method",
         )

@@ -71,6 +71,7 @@ class DecimatedSegment:
         settled: The preparation.
         compiled: The compiled regressor.
         layout: Where things stand.
+        gate: Which samples count (n, N), instead of those that move at standstill speed or faster.
 
     Attributes:
         samples: Samples that came in.
@@ -78,12 +79,15 @@ class DecimatedSegment:
         fastest: Highest speed of each joint (n,).
     """
 
-    def __init__(self, settled: SettledPreparation, compiled: CompiledRows, layout: Layout) -> None:
-        self._settled, self._layout = settled, layout
+    def __init__(
+        self, settled: SettledPreparation, compiled: CompiledRows, layout: Layout, gate: np.ndarray | None = None
+    ) -> None:
+        self._settled, self._layout, self._gate = settled, layout, gate
         filter_ = settled.decimation_filter
         self._width = max(64, min(4096, _IN_CACHE // layout.motion.stop // 8 * 8))
         self._decimator = in_place_decimator(settled, layout.motion.stop, self._width)
-        self._window = _window_decimator(settled) if settled.decimates and settled.standstill.any() else None
+        leaves_out = gate is not None or settled.standstill.any()
+        self._window = _window_decimator(settled) if settled.decimates and leaves_out else None
         rows = self._decimator.inputs
         outputs = [rows[part.start : part.stop - 1] for part in layout.equations]
         self._regressor = compiled.function.bind(np.split(rows[layout.motion], 3), outputs)
@@ -151,10 +155,13 @@ class DecimatedSegment:
             self._before[e] = rows[:, -longest:].mean(axis=1, keepdims=True)
 
     def _moving(self, qd: np.ndarray) -> np.ndarray:
-        """Return which joints move (n, m)."""
+        """Return which joints move (n, m), or which of the next samples count."""
         speed = np.abs(qd)
         np.maximum(self.fastest, speed.max(axis=1), out=self.fastest)
-        moving = speed >= self._settled.standstill[:, None]
+        if self._gate is None:
+            moving = speed >= self._settled.standstill[:, None]
+        else:
+            moving = self._gate[:, self.samples : self.samples + qd.shape[1]]
         self.masked += (~moving).sum(axis=1)
         return moving
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -19,6 +19,10 @@ from .torques import measured_torques
 
 ROWS = 1024
 """Decimated rows in a block, about."""
+
+
+Gates = Mapping[int, np.ndarray]
+"""Which samples of every joint's own equations count (n, N), by segment."""
 
 
 @dataclass
@@ -75,6 +79,7 @@ class RowPass:
     settled: SettledPreparation
     label: str
     loaded: bool
+    gates: Gates | None = None
     tally: Tally = field(init=False)
     layout: Layout = field(init=False)
 
@@ -138,7 +143,8 @@ class RowPass:
 
     def begin(self) -> DecimatedSegment:
         """Return the decimation of a new segment."""
-        return DecimatedSegment(self.settled, self._compiled, self.layout)
+        gate = None if self.gates is None else self.gates[self.tally.segments]
+        return DecimatedSegment(self.settled, self._compiled, self.layout, gate)
 
     def columns(self, first: int, parts: list[np.ndarray]) -> DecimatedColumns:
         """Return decimated columns of the segment at hand."""

@@ -12,7 +12,7 @@ from ..errors import ObservationError
 from .equations import Equations
 from .preparation import SettledPreparation
 from .reading import AnyRecording, check_joints, hashes_of, template_of
-from .row_pass import DecimatedColumns, RowPass, Tally
+from .row_pass import DecimatedColumns, Gates, RowPass, Tally
 
 MIN_SHARE = 0.5
 """Rows of which a smaller part of the decimation window was kept are left out."""
@@ -74,7 +74,13 @@ class RowSource:
     """
 
     def __init__(
-        self, recording: AnyRecording, equations: Equations, settled: SettledPreparation, label: str, keep_bytes: int
+        self,
+        recording: AnyRecording,
+        equations: Equations,
+        settled: SettledPreparation,
+        label: str,
+        keep_bytes: int,
+        gates: Gates | None = None,
     ) -> None:
         template = template_of(recording)
         check_joints(template, equations.joints, label)
@@ -86,7 +92,7 @@ class RowSource:
         self.payload = template.payload
         self.loaded = equations.is_loaded(template.payload, label)
         self.columns = equations.compiled(self.loaded).columns
-        self._template = template
+        self._template, self._gates = template, gates
         expected = 8 * (template.samples // settled.decimation) * sum(len(c) + 1 for c in equations.columns)
         self._keep_bytes = keep_bytes if expected <= keep_bytes else 0
         self._kept: tuple[RowBlock, ...] | None = None
@@ -96,7 +102,9 @@ class RowSource:
 
     def new_pass(self) -> RowPass:
         """Return a pass over the recording that has not begun."""
-        return RowPass(self.recording, self._template, self.equations, self.settled, self.label, self.loaded)
+        return RowPass(
+            self.recording, self._template, self.equations, self.settled, self.label, self.loaded, self._gates
+        )
 
     def __iter__(self) -> Iterator[RowBlock]:
         """Yield the blocks of rows, in the order of time."""
@@ -194,6 +202,7 @@ def row_source(
     settled: SettledPreparation,
     label: str,
     keep_bytes: int = 32_000_000,
+    gates: Gates | None = None,
 ) -> RowSource:
     """Return the rows of a recording.
 
@@ -203,11 +212,12 @@ def row_source(
         settled: The preparation.
         label: Name of the recording, for factors and messages.
         keep_bytes: Rows smaller than this stay in memory after the first pass; others are computed anew at each pass.
+        gates: Which samples count, by segment, where somebody else than the preparation's standstill decides it.
 
     Raises:
         ObservationError: If a channel or a gain is missing, or the recording is one of other joints.
     """
-    return RowSource(recording, equations, settled, label, keep_bytes)
+    return RowSource(recording, equations, settled, label, keep_bytes, gates)
 
 
 def _notes(source: RowSource, tally: Tally) -> Iterator[str]:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from weakref import finalize
 
+import casadi as ca
 import numpy as np
 
 from ..errors import SimulationError
@@ -17,6 +20,8 @@ from .tuning import STABILITY_LIMIT, ClosedLoop, friction_decays, inertia_functi
 # Postures of a motion at which the inertia matrix is looked at, and how near to singular it may be.
 _POSTURES = 50
 _SINGULAR = 1e-9
+# Widths of a smooth sign are taken up to powers of this, so that near friction values share a compiled step.
+_WIDTH_STEP = math.sqrt(2.0)
 # A loop that is farther from its reference than this many times the motion's own width has lost it.
 _LOST = 3.0
 
@@ -40,8 +45,33 @@ class ModelRun:
     joint_torque: np.ndarray
 
 
+_StepKey = tuple[Experiment, float, float]
+
+
+@dataclass(eq=False)
+class _Compiled:
+    """A model with a smooth sign and what was compiled of it: a step for every experiment, rate and sign's width."""
+
+    model: Model
+    inertia: ca.Function
+    steps: dict[_StepKey, CompiledStep] = field(default_factory=dict)
+
+
+# Compiling takes as long as a simulation or two: many fits of one model share it, as long as the model lives.
+_COMPILED: dict[int, _Compiled] = {}
+
+
+def _compiled_of(model: Model) -> _Compiled:
+    """Return what is compiled of a model, known by its identity: models are too large to compare."""
+    if id(model) not in _COMPILED:
+        smooth = replace(model, sign_width=1.0)
+        _COMPILED[id(model)] = _Compiled(smooth, inertia_function(smooth))
+        finalize(model, _COMPILED.pop, id(model), None)
+    return _COMPILED[id(model)]
+
+
 class ModelLoop:
-    """Simulates a model in closed loop for any parameter values, compiled once.
+    """Simulates a model in closed loop for any parameter values, compiled once for all loops around that model.
 
     Base parameters do: columns that are not kept are zero, and the equations stay the same.
 
@@ -59,9 +89,9 @@ class ModelLoop:
                 "a model without link inertias cannot be simulated; it needs the effect 'inertia' and torques 'motor', "
                 "'joint' or 'both'"
             )
-        self._model = replace(model, sign_width=experiment.sign_width or 1.0)
         self._experiment = replace(experiment, disturbance=None, payload=None, plant="compiled")
-        self._inertia = inertia_function(self._model)
+        self._kept = _compiled_of(model)
+        self._model, self._inertia = self._kept.model, self._kept.inertia
         self._step: tuple[CompiledStep, float, float] | None = None
 
     def run(
@@ -71,6 +101,7 @@ class ModelLoop:
         controller: np.ndarray | None = None,
         threads: int = 1,
         progress: Progress = silent,
+        disturbance: np.ndarray | None = None,
     ) -> ModelRun:
         """Follow a motion.
 
@@ -80,6 +111,7 @@ class ModelLoop:
             controller: Parameters that computed torque believes, (p,); those of each run if not given.
             threads: Threads that share the runs.
             progress: Told how far the run is.
+            disturbance: Torques that act on the motors and that the controller does not know (n, K); None for none.
 
         Raises:
             SimulationError: If an inertia matrix is not positive definite, or the loop diverges.
@@ -94,7 +126,8 @@ class ModelLoop:
         believed = columns if controller is None else np.broadcast_to(controller[:, None], columns.shape)
         tuned = [np.concatenate([s.kp, s.kd, s.effort, s.quantum]) for s in (loop.settings for loop in loops)]
         parameters = np.concatenate([columns, believed, np.column_stack(tuned)])
-        outputs = step.run(reference, np.ascontiguousarray(parameters), None, names, threads, progress)
+        pushed = None if disturbance is None else np.broadcast_to(disturbance, (len(names), *disturbance.shape))
+        outputs = step.run(reference, np.ascontiguousarray(parameters), pushed, names, threads, progress)
         size = len(reference) // 3
         _check_follows(outputs[:, :size], reference[:size, :: self._experiment.record_every], names)
         outputs.setflags(write=False)
@@ -136,17 +169,21 @@ class ModelLoop:
         """Return the compiled step; that of before if its integrator can follow these parameters' friction."""
         if self._step is not None and self._experiment.sign_width is None:
             step, rate, width = self._step
-            if all(self._decay(loop, width) <= STABILITY_LIMIT * rate for loop in loops):
+            middle = loops[0].reference[: len(self._model.robot.actuated)].mean(axis=1)
+            if all(self._decay(values, middle, width) <= STABILITY_LIMIT * rate for values in columns.T):
                 return step
         chosen = max(loops, key=lambda loop: (loop.settings.plant_rate, loop.model.sign_width))
         rate, width = chosen.settings.plant_rate, chosen.model.sign_width
-        if self._step is None or self._step[1:] != (rate, width):
-            self._step = (CompiledStep(chosen), rate, width)
+        if self._experiment.sign_width is None:
+            width = _WIDTH_STEP ** math.ceil(math.log(width, _WIDTH_STEP) - 1e-9)
+        key = (self._experiment, rate, width)
+        if key not in self._kept.steps:
+            self._kept.steps[key] = CompiledStep(replace(chosen, model=replace(chosen.model, sign_width=width)))
+        self._step = (self._kept.steps[key], rate, width)
         return self._step[0]
 
-    def _decay(self, loop: ClosedLoop, width: float) -> float:
-        middle = loop.reference[: len(self._model.robot.actuated)].mean(axis=1)
-        viscous, dry = friction_decays(self._model, loop.values, np.array(self._inertia(middle, loop.values)))
+    def _decay(self, values: np.ndarray, posture: np.ndarray, width: float) -> float:
+        viscous, dry = friction_decays(self._model, values, np.array(self._inertia(posture, values)))
         return float((viscous + dry / width).max())
 
 

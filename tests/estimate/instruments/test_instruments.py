@@ -18,7 +18,7 @@ from steelyard.simulate import Experiment, Noise, recording_of, simulate
 
 METHODS = (instrumental_variables, direct_and_inverse)
 REAL = InstrumentSettings(**GAINS)
-SEEDS = 6
+SEEDS = 4
 QUIET = Preparation(20.0, 4, decimation=4, trim=20, standstill=(0.02, 0.1))
 
 
@@ -29,24 +29,46 @@ def disturbed():
     return run, [evidence_of(recording_of(run, index), CASES["none"]) for index in range(SEEDS)]
 
 
+def all_values(found) -> tuple[np.ndarray, np.ndarray]:
+    """Return the values of all parameters (R, c), and their sigmas, mean over the runs (c,)."""
+    return np.array([one.estimate.values for one in found]), np.mean([one.estimate.sigma for one in found], axis=0)
+
+
 @pytest.mark.parametrize("method", METHODS)
-def test_inertias_stay_unbiased_where_least_squares_errs_by_a_factor_of_seven(disturbed, method):
-    """50 seeds: ZZR1 of 3.42 is 3.426 +- 0.029 (both methods) against 0.494 by weighted least squares."""
+def test_all_parameters_are_unbiased_where_least_squares_errs_by_a_factor_of_seven(disturbed, method):
     run, evidences = disturbed
-    truth = true_values(run)
-    found = [method(evidence, REAL, {}) for evidence in evidences]
     columns = evidences[0].columns
     assert abs(np.mean([e.plain.values[columns.index("ZZ1")] for e in evidences]) - 0.49) < 0.03
-    for name in ("ZZ1", "ZZ2", "MX2", "MY2"):
-        values = np.array([one.estimate.values[columns.index(name)] for one in found])
-        sigma = np.mean([one.estimate.sigma[columns.index(name)] for one in found])
-        assert abs(values.mean() - truth[name]) < 3 * sigma / np.sqrt(SEEDS), name
-        assert 0.3 < values.std(ddof=1) / sigma < 2.0, name
+    found = [method(evidence, REAL, {}) for evidence in evidences]
+    values, sigma = all_values(found)
+    truth = np.array([true_values(run)[name] for name in columns])
+    # So few runs do not tell their spread, so that the sigmas stand for it; that they may is for fifty runs to show.
+    assert (np.abs(values.mean(axis=0) - truth) < 4 * sigma / np.sqrt(SEEDS)).all()
     for one in found:
         assert one.endogeneity is not None
         assert one.endogeneity.p < 1e-10
         assert (one.endogeneity.worst, one.endogeneity.worst_z > 20) == ("ZZ1", True)
         assert one.estimate.covariance_kind == "model"
+        assert any(note.startswith("least squares of the same rows differs most in ZZ1, by 1") for note in one.notes)
+
+
+@pytest.mark.large
+@pytest.mark.parametrize("case", ["none", "full"])
+@pytest.mark.parametrize("method", METHODS)
+def test_fifty_seeds_leave_no_bias_and_intervals_cover(method, case):
+    """Fs2 of 0.156 is 0.158 +- 0.004 N m: half a control period of hold, which noise-free rows have too."""
+    run = scara_run(range(50), 1.0)
+    evidences = [evidence_of(recording_of(run, index), CASES[case]) for index in range(50)]
+    found = [method(evidence, REAL, {}) for evidence in evidences]
+    values, sigma = all_values(found)
+    truth = np.array([true_values(run)[name] for name in evidences[0].columns])
+    spread = values.std(axis=0, ddof=1)
+    assert (np.abs(values.mean(axis=0) - truth) < 4 * spread / np.sqrt(50)).all()
+    # Spreads of 50 runs are known to a tenth each; the largest of eight is by chance a quarter above its sigma.
+    assert abs(np.mean(spread / sigma) - 1) < 0.15
+    assert np.abs(spread / sigma - 1).max() < 0.4
+    inside = [np.abs(one.estimate.values - truth) < 1.96 * one.estimate.sigma for one in found]
+    assert 0.92 < np.mean(inside) < 0.98
 
 
 def test_rounds_settle_from_any_start(disturbed):

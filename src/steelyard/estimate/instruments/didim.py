@@ -9,8 +9,9 @@ import numpy as np
 from ...progress import Progress, silent
 from ..evidence import Estimated, Evidence, estimate_of
 from ..system import System
+from .agreement import agreement_notes
 from .pairs import PairedRows, plain_pairs, whitened_pairs
-from .rounds import Method, Solved, noise_around, products_of, settled_rounds
+from .rounds import Method, Solved, noise_around, settled_rounds
 from .settings import InstrumentSettings
 from .solution import InstrumentSolution, check_instruments
 
@@ -38,16 +39,18 @@ def direct_and_inverse(
     Raises:
         EstimateError: If the arm cannot be simulated, or the simulated motion does not excite all parameters.
     """
-    method = Method(plain_pairs, _solve, lambda simulated: products_of(evidence, simulated), any_motion=False)
+    method = Method(plain_pairs, _solve, lambda twins: twins.simulated, any_motion=False)
     found = settled_rounds(evidence, settings, prior, method, progress)
     columns, solved = evidence.columns, found.solved
-    real = noise_around(evidence, products_of(evidence, evidence.sources), solved)
-    paired = whitened_pairs(evidence.sources, found.simulated, columns, real)
+    real = noise_around(evidence, found.twins.real, solved)
+    paired = whitened_pairs(found.twins, columns, real)
+    tested = InstrumentSolution(paired)
+    notes = (*found.notes, tested.bias_note(), *agreement_notes(evidence, found))
     estimate = estimate_of("didim", "model", evidence, solved.values, solved.covariance, paired.rows - len(columns))
-    return Estimated(estimate, endogeneity=InstrumentSolution(paired).endogeneity(), notes=found.notes)
+    return Estimated(estimate, endogeneity=tested.endogeneity(), notes=notes)
 
 
-def _solve(paired: PairedRows, before: np.ndarray) -> Solved:
+def _solve(paired: PairedRows) -> Solved:
     count = len(paired.columns)
     check_instruments(paired)
     triangle = np.asarray(np.linalg.qr(paired.triangle[:, [*range(count), -1]], mode="r"))[: count + 1]
@@ -55,5 +58,8 @@ def _solve(paired: PairedRows, before: np.ndarray) -> Solved:
     assert paired.spread is not None
     covariance = system.inverse @ paired.spread @ system.inverse
     size = float(np.linalg.norm(system.scale * system.values))
-    change = float(np.linalg.norm(system.scale * (system.values - before))) / max(size, 1e-300)
+
+    def change(values: np.ndarray) -> float:
+        return float(np.linalg.norm(system.scale * (system.values - values))) / max(size, 1e-300)
+
     return Solved(system.values, covariance, change)

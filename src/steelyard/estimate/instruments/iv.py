@@ -9,8 +9,9 @@ import numpy as np
 from ...progress import Progress, silent
 from ..correlated import TRUSTED
 from ..evidence import Estimated, Evidence, estimate_of
+from .agreement import agreement_notes
 from .pairs import PairedRows, plain_pairs, whitened_pairs
-from .rounds import Method, Settled, Solved, products_of, settled_rounds
+from .rounds import Method, Settled, Solved, settled_rounds
 from .settings import InstrumentSettings
 from .solution import InstrumentSolution
 
@@ -39,26 +40,26 @@ def instrumental_variables(
     Raises:
         EstimateError: If the arm cannot be simulated, or the simulated motion does not excite all parameters.
     """
-    cells = products_of(evidence, evidence.sources)
-    method = Method(whitened_pairs, _solve, lambda simulated: cells, any_motion=True)
+    method = Method(whitened_pairs, _solve, lambda twins: twins.real, any_motion=True)
     found = settled_rounds(evidence, settings, prior, method, progress)
-    whitened = InstrumentSolution(whitened_pairs(evidence.sources, found.simulated, evidence.columns, found.noise))
+    whitened = InstrumentSolution(whitened_pairs(found.twins, evidence.columns, found.noise))
     chosen, notes = _trusted(evidence, found, whitened)
+    notes = (*notes, whitened.bias_note(), *agreement_notes(evidence, found))
     freedom = chosen.paired.rows - len(evidence.columns)
     estimate = estimate_of("iv", "model", evidence, chosen.values, chosen.covariance, freedom)
     return Estimated(estimate, endogeneity=whitened.endogeneity(), notes=notes)
 
 
-def _solve(paired: PairedRows, before: np.ndarray) -> Solved:
+def _solve(paired: PairedRows) -> Solved:
     solution = InstrumentSolution(paired)
-    return Solved(solution.values, solution.covariance, solution.change_from(before))
+    return Solved(solution.values, solution.covariance, solution.change_from)
 
 
 def _trusted(
     evidence: Evidence, found: Settled, whitened: InstrumentSolution
 ) -> tuple[InstrumentSolution, tuple[str, ...]]:
     """Return the solution of the whitened rows, or of the rows as they are if whitening makes these fit badly."""
-    plain = InstrumentSolution(plain_pairs(evidence.sources, found.simulated, evidence.columns, found.noise))
+    plain = InstrumentSolution(plain_pairs(found.twins, evidence.columns, found.noise))
     worse = np.sqrt(plain.squares_at(whitened.values) / max(plain.squares_at(plain.values), 1e-300))
     if worse <= TRUSTED:
         return whitened, found.notes

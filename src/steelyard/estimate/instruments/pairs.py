@@ -9,10 +9,11 @@ import numpy as np
 from scipy import signal
 
 from ...errors import EstimateError
-from ...observe import MIN_SHARE, RowBlock, RowSource, RowStack
+from ...observe import RowSource, RowStack
 from ..lag_products import Equation
 from ..noise import NoiseModel
 from ..whitening import noise_autocovariance
+from .moving import Twins
 
 # Correlation of the noise is followed until it has died out to this part, or over so many rows.
 _DIED_OUT = 1e-3
@@ -45,22 +46,19 @@ class _Run:
     rows: np.ndarray
 
 
-def whitened_pairs(
-    sources: Sequence[RowSource], simulated: Sequence[RowSource], columns: Sequence[str], noise: NoiseModel
-) -> PairedRows:
-    """Stack the rows that are usable in both, freed of correlation and weighted by one over their deviation.
+def whitened_pairs(twins: Twins, columns: Sequence[str], noise: NoiseModel) -> PairedRows:
+    """Stack the rows, freed of correlation and weighted by one over their deviation.
 
     Args:
-        sources: Rows ``[W y]`` of the real recordings.
-        simulated: Rows ``[Z y]`` of the same recordings with simulated motion.
+        twins: Rows ``[W y]`` of the real recordings, and ``[Z y]`` of the same ones with simulated motion.
         columns: Names of the unknowns.
         noise: Deviation and correlation of every equation.
 
     Raises:
-        EstimateError: If fewer rows than unknowns are usable in both.
+        EstimateError: If fewer rows than unknowns are usable.
     """
     stack = RowStack(2 * len(columns) + 1)
-    for source, twin in zip(sources, simulated, strict=True):
+    for source, twin in zip(twins.real, twins.simulated, strict=True):
         deviations = _deviations(source, noise)
         whiteners = {e: noise.whitening(source, e) for e in deviations}
         for run in _runs(source, twin, columns, deviations):
@@ -70,13 +68,11 @@ def whitened_pairs(
     return _paired(columns, stack, None)
 
 
-def plain_pairs(
-    sources: Sequence[RowSource], simulated: Sequence[RowSource], columns: Sequence[str], noise: NoiseModel
-) -> PairedRows:
+def plain_pairs(twins: Twins, columns: Sequence[str], noise: NoiseModel) -> PairedRows:
     """Stack the same rows weighted but as they are, with what their noise's correlation does to sums of them."""
     stack = RowStack(2 * len(columns) + 1)
     spread = np.zeros((len(columns),) * 2)
-    for source, twin in zip(sources, simulated, strict=True):
+    for source, twin in zip(twins.real, twins.simulated, strict=True):
         deviations = _deviations(source, noise)
         kernels = {e: _half_kernel(noise, source.equations.kinds_joints[e]) for e in deviations}
         states: dict[int, np.ndarray] = {}
@@ -95,8 +91,8 @@ def plain_pairs(
 def _paired(columns: Sequence[str], stack: RowStack, spread: np.ndarray | None) -> PairedRows:
     if stack.count <= len(columns):
         raise EstimateError(
-            f"{stack.count} rows of the real and of the simulated motion are usable together, for {len(columns)} "
-            "parameters; give the gains of the real controller, or a smaller standstill"
+            f"in {stack.count} rows the simulated arm moves faster than standstill, for {len(columns)} parameters; "
+            "give the gains of the real controller, or a smaller standstill"
         )
     rows, triangle = stack.count, stack.triangle()
     triangle.setflags(write=False)
@@ -128,19 +124,12 @@ def _runs(
     ends: dict[int, tuple[int, int]] = {}
     for real, other in zip(source, twin, strict=True):
         for e in equations:
-            for first, last in _both_usable(real, other, e):
-                rows = np.zeros((last - first, 2 * len(columns) + 1))
+            for first, usable in real.runs(e):
+                last = first + len(usable)
+                rows = np.zeros((len(usable), 2 * len(columns) + 1))
                 rows[:, index[e]] = other.rows[e][first:last, kept[e]]
-                rows[:, len(columns) + index[e]] = real.rows[e][first:last, kept[e]]
-                rows[:, -1] = real.rows[e][first:last, -1]
+                rows[:, len(columns) + index[e]] = usable[:, kept[e]]
+                rows[:, -1] = usable[:, -1]
                 starts = ends.get(e) != (real.segment, real.first + first)
                 ends[e] = (real.segment, real.first + last)
                 yield _Run(e, starts, rows)
-
-
-def _both_usable(real: RowBlock, other: RowBlock, e: int) -> Iterator[tuple[int, int]]:
-    """Yield first and last (not included) of every unbroken run of rows that are usable in both blocks."""
-    usable = (real.share[e] >= MIN_SHARE) & (other.share[e] >= MIN_SHARE)
-    padded = np.concatenate([[False], usable, [False]])
-    bounds = np.flatnonzero(padded[1:] != padded[:-1])
-    yield from zip(bounds[::2].tolist(), bounds[1::2].tolist(), strict=True)

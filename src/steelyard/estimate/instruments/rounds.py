@@ -12,12 +12,14 @@ from ...observe import RowSource
 from ...progress import Progress
 from ..evidence import Evidence
 from ..gls import decimator_correlation
-from ..lag_products import CellProducts, lag_products
+from ..lag_products import lag_products
 from ..noise import NoiseModel, noise_model
 from ..restricted_likelihood import fit_noise_around
+from .moving import MovingRows, Twins
 from .pairs import PairedRows
 from .settings import InstrumentSettings
 from .simulated import SimulatedMotion, robot_values, start_values
+from .steps import Steps
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,12 +29,16 @@ class Solved:
     Attributes:
         values: Values (c,).
         covariance: Their covariance (c, c).
-        change: By what part they differ from those that were simulated.
+        change: Returns by what part the values differ from others (c,).
     """
 
     values: np.ndarray
     covariance: np.ndarray
-    change: float
+    change: Callable[[np.ndarray], float]
+
+    def distance(self, others: np.ndarray) -> float:
+        """Return how far other values (c,) are, in sigmas, rms over the parameters."""
+        return float(np.sqrt(np.mean((self.values - others) ** 2 / np.diag(self.covariance))))
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,18 +47,19 @@ class Settled:
 
     Attributes:
         solved: Parameters of the last round.
-        simulated: Rows of the motion that was simulated last.
+        twins: Rows of the recordings and of the motion that was simulated last.
+        simulated: The parameters of that motion, by column.
+        motion: What simulated it.
         noise: Noise model of the residuals.
         notes: What a reader should know, a sentence each.
     """
 
     solved: Solved
-    simulated: tuple[RowSource, ...]
+    twins: Twins
+    simulated: Mapping[str, float]
+    motion: SimulatedMotion
     noise: NoiseModel
     notes: tuple[str, ...]
-
-
-Pair = Callable[[Sequence[RowSource], Sequence[RowSource], Sequence[str], NoiseModel], PairedRows]
 
 
 @dataclass(frozen=True)
@@ -61,15 +68,14 @@ class Method:
 
     Attributes:
         pair: Stacks the real rows beside the simulated ones.
-        solve: Parameters from these, and from the parameters (c,) that were simulated.
-        residuals: Lag products of the rows whose residuals are the noise, given the simulated rows.
-        any_motion: Whether a round's parameters are good whatever was simulated for them, so that the rounds may end
-            where an arm with the parameters found cannot be simulated.
+        solve: Parameters from these.
+        noisy: The rows whose residuals are the noise.
+        any_motion: Whether a round's parameters are good whatever was simulated for them.
     """
 
-    pair: Pair
-    solve: Callable[[PairedRows, np.ndarray], Solved]
-    residuals: Callable[[tuple[RowSource, ...]], tuple[CellProducts, ...]]
+    pair: Callable[[Twins, Sequence[str], NoiseModel], PairedRows]
+    solve: Callable[[PairedRows], Solved]
+    noisy: Callable[[Twins], tuple[RowSource, ...]]
     any_motion: bool
 
 
@@ -90,28 +96,34 @@ def settled_rounds(
         progress: Told how many rounds are done.
 
     Raises:
-        EstimateError: If the arm cannot be simulated with the parameters of some round.
+        EstimateError: If no arm can be simulated, or the parameters do not settle and the method needs that.
     """
     motion = SimulatedMotion(evidence, settings)
     notes = () if motion.has_reference else (_NO_REFERENCE,)
     start, whose = start_values(evidence, motion, settings.start, prior)
+    rounds = _Rounds(evidence, settings, motion, method, progress)
     try:
-        return _repeated(evidence, settings, motion, start, method, notes, progress)
+        found = rounds.settled(start)
     except SimulationError as error:
         again = _robot_start(evidence, motion) if whose == "wls" else None
         if again is None:
             raise EstimateError(f"{error}; {_NEXT}") from error
         notes = (*notes, f"started again from the robot's own values: {error}")
-    try:
-        return _repeated(evidence, settings, motion, again, method, notes, progress)
-    except SimulationError as error:
-        raise EstimateError(f"{error}; {_NEXT}") from error
+        try:
+            found = rounds.settled(again)
+        except SimulationError as second:
+            raise EstimateError(f"{second}; {_NEXT}") from second
+    return replace(found, notes=(*found.notes, *notes))
 
 
 _NO_REFERENCE = (
     "no commanded positions were recorded: the simulated arm follows the measured ones, low-passed, and the "
     "instruments carry a part of their noise; declare a reference channel"
 )
+# What is found stays if it moves by less than so many sigmas, rms over the parameters.
+_STAYS = 0.1
+# Rows of the simulated motion alone are those of the arm found if its parameters are within this part.
+_NEAR = 0.1
 _NEXT = 'give start = "robot" or the gains of the real controller, or use gls'
 
 
@@ -123,51 +135,59 @@ def _robot_start(evidence: Evidence, motion: SimulatedMotion) -> dict[str, float
     return own if motion.is_arm(own) else None
 
 
-def _repeated(
-    evidence: Evidence,
-    settings: InstrumentSettings,
-    motion: SimulatedMotion,
-    start: Mapping[str, float],
-    method: Method,
-    notes: tuple[str, ...],
-    progress: Progress,
-) -> Settled:
-    columns, noise = evidence.columns, evidence.noise
-    before, simulated = start, motion.sources(start)
-    count = 0
-    while True:
-        count += 1
-        paired = method.pair(evidence.sources, simulated, columns, noise)
-        solved = method.solve(paired, np.array([before.get(name, 0.0) for name in columns]))
-        noise = noise_around(evidence, method.residuals(simulated), solved)
-        found = Settled(solved, simulated, noise, (f"{count} round{'s' * (count > 1)} of simulation", *notes))
-        progress(count, settings.most_rounds)
-        if solved.change <= settings.tolerance and count > 1:
-            return found
-        if count == settings.most_rounds:
-            return _noted(found, f"the parameters still change by {solved.change:.2g} after {count} rounds")
-        before = dict(zip(columns, solved.values.tolist(), strict=True))
-        try:
-            simulated = motion.sources(before)
-        except SimulationError as error:
-            if not method.any_motion:
-                raise
-            told = f"the instruments stay those of the values before, which differ by {solved.change:.2g}: {error}"
-            return _noted(found, told)
+@dataclass(frozen=True, eq=False)
+class _Rounds:
+    evidence: Evidence
+    settings: InstrumentSettings
+    motion: SimulatedMotion
+    method: Method
+    progress: Progress
+
+    def settled(self, start: Mapping[str, float]) -> Settled:
+        """Return the last round from a start.
+
+        Raises:
+            SimulationError: If the arm cannot be simulated with the start's parameters.
+        """
+        moving, steps = MovingRows(self.evidence, self.settings.standstill), Steps(self.motion, start)
+        columns, noise, before, count = self.evidence.columns, self.evidence.noise, None, 0
+        while True:
+            count += 1
+            found = self._round(moving.twins(steps.simulated), steps.values, noise)
+            noise, solved = found.noise, found.solved
+            self.progress(count, self.settings.most_rounds)
+            ahead = solved.change(steps.vector(columns))
+            # Short of parameters that no arm has, the rounds end when what they give stays.
+            stays = before is not None and steps.shortened and solved.distance(before) <= _STAYS
+            near = self.method.any_motion or ahead <= _NEAR
+            if count > 1 and (ahead <= self.settings.tolerance or (stays and near)):
+                return _noted(found, count, steps.note(ahead))
+            before = solved.values
+            if count == self.settings.most_rounds or not steps.towards(columns, before):
+                return self._unsettled(found, count, ahead, steps)
+
+    def _round(self, twins: Twins, simulated: Mapping[str, float], noise: NoiseModel) -> Settled:
+        solved = self.method.solve(self.method.pair(twins, self.evidence.columns, noise))
+        noise = noise_around(self.evidence, self.method.noisy(twins), solved)
+        return Settled(solved, twins, simulated, self.motion, noise, ())
+
+    def _unsettled(self, found: Settled, count: int, ahead: float, steps: Steps) -> Settled:
+        told = f"the parameters still change by {ahead:.2g} after {count} round{'s' * (count > 1)}"
+        if steps.reason is None:
+            return _noted(found, count, (told,))
+        if not self.method.any_motion:
+            raise EstimateError(f"{told}: {steps.reason}; {_NEXT}")
+        return _noted(found, count, (told, *steps.note(ahead)))
 
 
-def _noted(found: Settled, note: str) -> Settled:
-    return replace(found, notes=(*found.notes, note))
+def _noted(found: Settled, count: int, notes: tuple[str, ...]) -> Settled:
+    return replace(found, notes=(f"{count} round{'s' * (count > 1)} of simulation", *notes))
 
 
-def noise_around(evidence: Evidence, cells: tuple[CellProducts, ...], solved: Solved) -> NoiseModel:
-    """Return the noise model of residuals at an estimate, from the lag products of their rows."""
-    scale = evidence.plain.system.scale
+def noise_around(evidence: Evidence, sources: tuple[RowSource, ...], solved: Solved) -> NoiseModel:
+    """Return the noise model of the residuals of rows at an estimate."""
+    plain, correlation = evidence.plain, decimator_correlation(evidence.sources[0])
+    scale = plain.system.scale
+    cells = lag_products(sources, plain.columns, correlation, scale)
     fit = fit_noise_around(cells, solved.values * scale, solved.covariance * scale[:, None] * scale)
-    return noise_model(fit, decimator_correlation(evidence.sources[0]))
-
-
-def products_of(evidence: Evidence, sources: tuple[RowSource, ...]) -> tuple[CellProducts, ...]:
-    """Return the lag products of rows, columns scaled as those of the evidence."""
-    plain = evidence.plain
-    return lag_products(sources, plain.columns, decimator_correlation(sources[0]), plain.system.scale)
+    return noise_model(fit, correlation)

@@ -38,6 +38,9 @@ class InstrumentSettings:
         most_rounds: Rounds at most.
         sign_width: Width of the smooth sign in the simulated friction [rad/s or m/s]; None for one that the
             integrator can follow.
+        standstill: Simulated speed below which a joint's own equations are left out [rad/s or m/s], one a joint or one
+            for all; None: three times the rms difference between recorded and simulated velocities, at least the
+            preparation's own standstill. That of the preparation is not used otherwise.
     """
 
     control: str = "computed_torque"
@@ -53,6 +56,7 @@ class InstrumentSettings:
     tolerance: float = 1e-4
     most_rounds: int = 20
     sign_width: float | None = None
+    standstill: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
         for what, got, allowed in (("start", self.start, _STARTS), ("controller", self.controller, _CONTROLLERS)):
@@ -69,6 +73,8 @@ class InstrumentSettings:
                 raise EstimateError(f"{what}: got {rate}, allowed are numbers above 0")
         if not math.isfinite(self.delay):
             raise EstimateError(f"delay: got {self.delay}, allowed are times of 0 and above")
+        if self.standstill is not None and not all(math.isfinite(speed) and speed >= 0 for speed in self.standstill):
+            raise EstimateError(f"standstill: got {self.standstill}, allowed are speeds of 0 and above")
         self.experiment(self.control_rate)  # the rest is checked there
 
     def experiment(self, rate: float) -> Experiment:

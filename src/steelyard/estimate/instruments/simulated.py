@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -31,6 +31,7 @@ class SimulatedMotion:
         settled = evidence.sources[0].settled
         experiment = settings.experiment(settled.rate)
         self._loop = ModelLoop(self._model, experiment)
+        self._control_rate = experiment.control_rate
         self._recordings = [whole_recording(source) for source in evidence.sources]
         self._courses = [
             courses_of(recording, source.settled, experiment.record_every, source.label)
@@ -45,8 +46,12 @@ class SimulatedMotion:
 
     def is_arm(self, values: Mapping[str, float]) -> bool:
         """Return whether these base parameters give a positive definite inertia matrix on the recorded motion."""
-        standard = self._standard(values)
-        return all(self._loop.inertia_margin(standard, recording.q) > 1e-9 for recording in self._recordings)
+        return self.margin(values) > 1e-9
+
+    def margin(self, values: Mapping[str, float]) -> float:
+        """Return the least eigenvalue of the inertia matrix on the recorded motion over its largest; > 0 is needed."""
+        pairs = zip(self._evidence.sources, self._recordings, strict=True)
+        return min(self._loop.inertia_margin(self._standard(values, loaded=s.loaded), r.q) for s, r in pairs)
 
     def sources(self, values: Mapping[str, float]) -> tuple[RowSource, ...]:
         """Return the rows of every recording simulated with base parameters by column; torques are the real ones.
@@ -61,19 +66,58 @@ class SimulatedMotion:
             found.append(row_source(motion, source.equations, source.settled, source.label))
         return tuple(found)
 
+    def differences(
+        self,
+        values: Mapping[str, float],
+        simulated: Sequence[RowSource],
+        pushes: Sequence[tuple[np.ndarray, np.ndarray]],
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return how far simulated positions are from the recorded ones, and from those of a disturbed simulation.
+
+        Args:
+            values: Base parameters by column.
+            simulated: The simulated recordings with these parameters.
+            pushes: For every recording times (N,) [s] and torques on the motors (n, N).
+
+        Returns:
+            Root mean squares of both differences (n,) [rad or m].
+
+        Raises:
+            SimulationError: If no arm has these parameters, or a loop diverges.
+        """
+        apart, pushed = [], []
+        places = zip(simulated, self._recordings, self._courses, pushes, strict=True)
+        for source, recording, courses, push in places:
+            quiet = whole_recording(source).q
+            loud = self._followed(recording, courses, self._standard(values, loaded=source.loaded), push).q
+            for course in courses:
+                if course.followed:
+                    apart.append((recording.q - quiet)[:, course.samples])
+                    pushed.append((loud - quiet)[:, course.samples])
+        both = (np.concatenate(parts, axis=1) for parts in (apart, pushed))
+        first, second = (np.sqrt(np.mean(part**2, axis=1)) for part in both)
+        return first, second
+
     def _standard(self, values: Mapping[str, float], *, loaded: bool = True) -> np.ndarray:
         """Return parameters in the model's order (p,): columns that are not kept are zero."""
         felt = [parameter for parameter in self._model.parameters if loaded or parameter.effect != "payload"]
         known = {parameter.name: values.get(parameter.name, 0.0) for parameter in felt}
         return np.array([known.get(name, 0.0) for name in self._model.names])
 
-    def _followed(self, recording: Recording, courses: tuple[Course, ...], standard: np.ndarray) -> Recording:
+    def _followed(
+        self,
+        recording: Recording,
+        courses: tuple[Course, ...],
+        standard: np.ndarray,
+        push: tuple[np.ndarray, np.ndarray] | None = None,
+    ) -> Recording:
         q = np.array(recording.q if recording.reference is None else recording.reference)
         qd = None if recording.qd is None else np.zeros_like(q)
         for course in courses:
             if not course.followed:
                 continue
-            run = self._loop.run(standard, course.reference, self._controller)
+            torques = None if push is None else self._held(push, float(recording.time[course.samples.start]), course)
+            run = self._loop.run(standard, course.reference, self._controller, disturbance=torques)
             q[:, course.samples] = course.at_stamps(run.q[0])
             if qd is not None:
                 qd[:, course.samples] = course.at_stamps(run.qd[0])
@@ -81,6 +125,12 @@ class SimulatedMotion:
         if stiffness is not None:  # the preparation takes this wind-up off again
             q = q + recording.torque("joint_torque").values / np.array(stiffness, dtype=float)[:, None]
         return replace(recording, q=q, qd=qd, reference=None, pose=None, sources=(), findings=())
+
+    def _held(self, push: tuple[np.ndarray, np.ndarray], start: float, course: Course) -> np.ndarray:
+        """Return torques (n, K) at the control instants of a course; none before the first and after the last."""
+        instants = start + np.arange(course.reference.shape[1]) / self._control_rate
+        times, torques = push
+        return np.array([np.interp(instants, times, torque, left=0.0, right=0.0) for torque in torques])
 
 
 def robot_values(evidence: Evidence) -> dict[str, float]:

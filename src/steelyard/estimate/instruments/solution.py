@@ -126,6 +126,14 @@ class InstrumentSolution:
         statistic = max(restricted - full, 0.0) / rank / max(full / freedom, 1e-300)
         return Endogeneity(statistic, (rank, freedom), float(stats.f.sf(statistic, rank, freedom)), worst, worst_z)
 
+    def bias_note(self) -> str:
+        """Return by how much least squares of the same rows differs, in sigmas of the instruments' own values."""
+        shift = np.abs(self._least_squares[0] - self.values) / np.sqrt(np.diag(self.covariance))
+        worst = int(np.argmax(shift))
+        return (
+            f"least squares of the same rows differs most in {self.paired.columns[worst]}, by {shift[worst]:.2g} sigmas"
+        )
+
     def _farthest(self) -> tuple[str, float]:
         """Return the column whose two values differ most, in sigmas of the difference: ``C_iv - C_ls`` (Hausman)."""
         values, inverse = self._least_squares

@@ -1,0 +1,105 @@
+"""Rows left out where the simulated arm is near standstill: a choice that no noise of the recording enters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ...errors import EstimateError
+from ...observe import RowSource, prepared_blocks, row_source
+from ..evidence import Evidence
+
+# Velocities differ from simulated ones by more than this many times their rms in 3 of 1000 samples.
+_SURELY = 3.0
+# Not more than this part of a joint's own rms speed is left out, whatever the simulation is like.
+_MOST = 0.5
+# A threshold from the data follows the simulation for so many rounds, then stays, so that rounds settle.
+_ROUNDS = 8
+
+Segments = Mapping[int, np.ndarray]
+"""Samples (n, N) of every segment of a recording, by its number."""
+
+
+@dataclass(frozen=True, eq=False)
+class Twins:
+    """Rows of the recordings, real and simulated, near the simulated arm's standstill left out of both alike.
+
+    Attributes:
+        real: Rows of the recordings.
+        simulated: Rows of the same recordings with simulated motion; measured torques are the real ones.
+        standstill: Simulated speed of each joint below which its own equations are left out (n,) [rad/s or m/s].
+    """
+
+    real: tuple[RowSource, ...]
+    simulated: tuple[RowSource, ...]
+    standstill: np.ndarray
+
+
+class MovingRows:
+    """Leaves out a joint's own equations where the simulated arm is near standstill, of real and simulated rows.
+
+    The sign of a noisy velocity near a reversal is wrong in a way that depends on that very velocity: no instrument
+    mends it. A mask by the noisy velocity would choose samples by their noise; the simulated one knows nothing of it.
+
+    Args:
+        evidence: The real recordings.
+        standstill: Speeds [rad/s or m/s], one a joint or one for all; None: three times the rms difference between
+            recorded and simulated velocities, at least the preparation's own, at most half the rms speed.
+    """
+
+    def __init__(self, evidence: Evidence, standstill: tuple[float, ...] | None) -> None:
+        self._sources = evidence.sources
+        joints = len(evidence.equations.joints)
+        if standstill is not None and len(standstill) not in (1, joints):
+            raise EstimateError(
+                f"standstill: got {len(standstill)} speeds for {joints} joints; give one a joint, or one"
+            )
+        self._given = None if standstill is None else np.array(standstill, dtype=float)
+        self._recorded = [velocities_of(source) for source in evidence.sources]
+        self._last: np.ndarray | None = None
+        self._count = 0
+
+    def twins(self, simulated: Sequence[RowSource]) -> Twins:
+        """Return the rows of the recordings and of simulated motions that count."""
+        speeds = [velocities_of(source) for source in simulated]
+        limits = self._limits(speeds)
+        gates = [
+            {segment: np.abs(qd) >= limits[:, None] for segment, qd in of_recording.items()} for of_recording in speeds
+        ]
+        real, others = (
+            tuple(_gated(source, gate, limits) for source, gate in zip(rows, gates, strict=True))
+            for rows in (self._sources, simulated)
+        )
+        return Twins(real, others, limits)
+
+    def _limits(self, simulated: Sequence[Segments]) -> np.ndarray:
+        own = self._sources[0].settled.standstill
+        if self._given is not None:
+            return np.broadcast_to(self._given, own.shape)
+        squares, apart, count = np.zeros(len(own)), np.zeros(len(own)), 0
+        for real, other in zip(self._recorded, simulated, strict=True):
+            for segment, qd in other.items():
+                squares += np.sum(qd**2, axis=1)
+                apart += np.sum((real[segment] - qd) ** 2, axis=1)
+                count += qd.shape[1]
+        wanted = np.minimum(_SURELY * np.sqrt(apart), _MOST * np.sqrt(squares)) / np.sqrt(max(count, 1))
+        if self._count < _ROUNDS or self._last is None:
+            self._last = np.maximum(wanted, own)
+        self._count += 1
+        return self._last
+
+
+def _gated(source: RowSource, gates: Segments, limits: np.ndarray) -> RowSource:
+    """Return the rows of a recording with the samples that the gates name."""
+    settled = replace(source.settled, standstill=limits)
+    return row_source(source.recording, source.equations, settled, source.label, gates=gates)
+
+
+def velocities_of(source: RowSource) -> Segments:
+    """Return the prepared velocities (n, N) of every segment, before decimation."""
+    parts: dict[int, list[np.ndarray]] = {}
+    for block in prepared_blocks(source):
+        parts.setdefault(block.segment, []).append(block.qd)
+    return {segment: np.concatenate(blocks, axis=1) for segment, blocks in parts.items()}
