@@ -17,7 +17,7 @@ from scipy.linalg import solve_triangular
 from benchmarks.regressor import pinocchio_model
 from benchmarks.timing import ratio, round_robin
 from steelyard.estimate.kalman.arm_graph import arm_graph
-from steelyard.estimate.kalman.lapack_engine import LapackEngine
+from steelyard.estimate.kalman.lapack_engine import LapackEngine, compiled_arm
 from steelyard.estimate.kalman.loop_engine import LoopEngine
 from steelyard.estimate.kalman.state import Shape, new_vector, restart
 from steelyard.model import build_model
@@ -73,14 +73,20 @@ class Ours:
     def __init__(self, case: Case) -> None:
         model = build_model(case.robot, ["inertia", "Fvm", "Fcm"], measured="motor")
         start = time.perf_counter()
-        graph = arm_graph(model, model.names, range(84), loaded=False, sign_width=WIDTH)
+        graph = arm_graph(model, model.names, range(84), loaded=False, held=False)
         self.shape = Shape(joints=7, free=84, parameters=84, observed=7, noises=7)
-        self.engine = LapackEngine(graph, self.shape, "rk4", 1 / RATE, tuple(range(84)))
+        self.engine = LapackEngine(compiled_arm(graph, "rk4"), self.shape, tuple(range(84)), steadied=False)
         self.compile_seconds = time.perf_counter() - start
         self.vector = new_vector(self.shape, case.values, np.diag(case.deviations**2))
         restart(self.shape, self.vector, case.x, np.full(14, 1e-3))
         self.given = np.concatenate([case.torque, case.position], axis=1)[:, :, None]
-        noise = [case.values, np.full(7, TORQUE_NOISE), np.full(7, POSITION_NOISE), [14.07]]
+        noise = [
+            case.values,
+            np.full(7, TORQUE_NOISE),
+            np.full(7, POSITION_NOISE),
+            [14.07, 1 / RATE, WIDTH],
+            np.zeros(14),
+        ]
         self.fixed = np.concatenate(noise)[:, None]
 
     def run(self) -> np.ndarray:
@@ -207,15 +213,15 @@ def _print_scara(samples: int = 3000) -> None:
     names = ["ZZ1", "Fvm1", "Fcm1", "ZZ2", "MX2", "MY2", "Fvm2", "Fcm2"]
     start = time.perf_counter()
     shape = Shape(joints=2, free=8, parameters=8, observed=2, noises=4)
-    graph = arm_graph(model, names, range(8), loaded=False, sign_width=1e-3)
-    engines = {name: LoopEngine(graph, shape, name, 0.01, tuple(range(8))) for name in ("euler", "rk4")}
+    graph = arm_graph(model, names, range(8), loaded=False, held=False)
+    engines = {name: LoopEngine(graph, shape, name, tuple(range(8)), steadied=False) for name in ("euler", "rk4")}
     compiled = time.perf_counter() - start
     values = np.array([3.42, 0.07, 0.58, 0.064, 0.26, 0.0, 0.015, 0.156])
     vector = new_vector(shape, values, 1e-3 * np.eye(8))
     restart(shape, vector, np.zeros(4), np.ones(4))
     t = np.arange(samples) / 100
     given = np.column_stack([8 * np.sin(3 * t), np.sin(5 * t), np.zeros((samples, 2))])[:, :, None]
-    fixed = np.concatenate([values, np.full(4, 0.01), [0.01, 0.1, 5.99]])[:, None]
+    fixed = np.concatenate([values, np.full(4, 0.01), [0.01, 0.1, 5.99, 0.01, 1e-3], np.zeros(4)])[:, None]
     times = round_robin(
         {name: lambda engine=engine: engine.advance(vector[:, None], given, fixed, 0, 2)
          for name, engine in engines.items()}, clock=time.perf_counter

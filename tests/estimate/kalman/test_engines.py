@@ -11,8 +11,9 @@ from estimate.kalman.filter_cases import friction_model, stepped
 from independent import complex_step
 from steelyard.estimate.kalman.arm_graph import arm_graph
 from steelyard.estimate.kalman.discrete import stage_points
-from steelyard.estimate.kalman.lapack_engine import LapackEngine
+from steelyard.estimate.kalman.lapack_engine import LapackEngine, compiled_arm
 from steelyard.estimate.kalman.loop_engine import LoopEngine
+from steelyard.estimate.kalman.loop_step import SLOW_NOISE
 from steelyard.estimate.kalman.state import Shape, new_vector, parameter_root, restart
 from steelyard.kernel import compile_batch
 
@@ -23,7 +24,17 @@ TRUE = np.array([3.42, 0.064, 0.262, 0.0, 0.07, 0.015, 0.58, 0.156])
 
 def scara_graph(free=range(8)):
     model = friction_model("scara_2r")[0]
-    return arm_graph(model, NAMES, list(free), loaded=False, sign_width=WIDTH)
+    return arm_graph(model, NAMES, list(free), loaded=False, held=False)
+
+
+def engine_of(kind, graph, shape, integrator, free, *, steadied=False):
+    if kind is LoopEngine:
+        return LoopEngine(graph, shape, integrator, tuple(free), steadied=steadied)
+    return LapackEngine(compiled_arm(graph, integrator), shape, tuple(free), steadied=steadied)
+
+
+LAST = [5.99, DT, WIDTH, 0.0, 0.0, 0.0, 0.0]
+"""Bound, step, width, standstill and least pivots of two joints."""
 
 
 def all_values(values):
@@ -38,7 +49,8 @@ def all_values(values):
 def driven(steps, columns, seed, torque_noise, position_noise):
     """Return torques (T, 2, C), positions after each step (T, 2, C) and the first state of a PD-driven arm."""
     rng = np.random.default_rng(seed)
-    points = compile_batch(stage_points(scara_graph(), "rk4", DT))
+    points = compile_batch(stage_points(scara_graph(), "rk4"))
+    turn, dt = np.full((2, columns), 1 / WIDTH), np.full((1, columns), DT)
     x = np.zeros((4, columns))
     values = np.repeat(TRUE[:, None], columns, axis=1)
     time = np.arange(steps) * DT
@@ -48,7 +60,7 @@ def driven(steps, columns, seed, torque_noise, position_noise):
     for k in range(steps):
         torques[k] = gains[0] * (wanted[:, k : k + 1] - x[2:]) - gains[1] * x[:2]
         acting = torques[k] + np.array(torque_noise)[:, None] * rng.standard_normal((2, columns))
-        x = points(x, acting, values)[3]
+        x = points(x, acting, values, turn, dt)[3]
         positions[k] = x[2:] + position_noise * rng.standard_normal((2, columns))
     return torques, positions
 
@@ -89,10 +101,10 @@ def test_a_filter_is_that_of_the_textbook(engine_kind, integrator, process):
     z, P, squares = textbook(integrator, process)
     given, noise = np.concatenate(driven(STEPS, 1, 0, (0.5, 0.05), 1e-4), axis=1), NOISES[process]
     shape = Shape(2, 8, 8, 2, len(noise))
-    engine = engine_kind(scara_graph(), shape, integrator, DT, tuple(range(8)))
+    engine = engine_of(engine_kind, scara_graph(), shape, integrator, range(8))
     vector = new_vector(shape, START, np.diag(VARIANCES))
     restart(shape, vector, np.zeros(4), np.full(4, 0.1))
-    fixed = np.concatenate([START, noise, [1e-3, 1e-3, 5.99]])[:, None]
+    fixed = np.concatenate([START, noise, [1e-3, 1e-3], LAST])[:, None]
     vectors, kept = engine.advance(vector[:, None], given, fixed, 0, 5)
     x, values, *_, tally = shape.split(vectors[:, 0])
     np.testing.assert_allclose(np.concatenate([x, values]), z, rtol=1e-8, atol=1e-9)
@@ -118,7 +130,7 @@ def problem(observed, noises, free, columns=3):
         vector = new_vector(shape, start[free], np.diag(0.1 * np.abs(TRUE[free]) + 0.005) ** 2)
         restart(shape, vector, np.zeros(4), np.full(4, 0.1))
         vectors.append(vector)
-        fixed.append(np.concatenate([start, np.full(noises, 0.05), np.full(observed, 1e-2), [5.99]]))
+        fixed.append(np.concatenate([start, np.full(noises, 0.05), np.full(observed, 1e-2), LAST]))
     return shape, np.column_stack(vectors), np.concatenate([torques, seen], axis=1), np.column_stack(fixed)
 
 
@@ -130,7 +142,7 @@ def test_both_engines_give_the_same_numbers(integrator, observed, noises, free):
     shape, vectors, given, fixed = problem(observed, noises, free)
     graph = scara_graph(free)
     results = [
-        kind(graph, shape, integrator, DT, tuple(free)).advance(vectors, given, fixed, 3, 7)
+        engine_of(kind, graph, shape, integrator, free).advance(vectors, given, fixed, 3, 7)
         for kind in (LoopEngine, LapackEngine)
     ]
     compiled, lapack = results
@@ -138,13 +150,48 @@ def test_both_engines_give_the_same_numbers(integrator, observed, noises, free):
     np.testing.assert_allclose(compiled[1], lapack[1], rtol=1e-9, atol=1e-9)
     states = slice(0, 4 + len(free))
     np.testing.assert_allclose(compiled[0][states], lapack[0][states], rtol=1e-9, atol=1e-9)
-    np.testing.assert_allclose(compiled[0][-5:], lapack[0][-5:], rtol=1e-9)
+    np.testing.assert_allclose(compiled[0][-6:], lapack[0][-6:], rtol=1e-9)
+
+
+def test_both_engines_agree_on_held_directions_slow_joints_and_smoothed_torques():
+    shape, vectors, given, fixed = problem(2, 2, list(range(8)))
+    fixed[-4:-2] = 0.3
+    smooth = given[:, :2] + 0.1
+    graph = arm_graph(friction_model("scara_2r")[0], NAMES, range(8), loaded=False, held=True)
+    inputs = np.concatenate([given, smooth], axis=1)
+    compiled, lapack = (
+        engine_of(kind, graph, shape, "rk4", range(8), steadied=True).advance(vectors, inputs, fixed, 0, 7)
+        for kind in (LoopEngine, LapackEngine)
+    )
+    np.testing.assert_allclose(compiled[1], lapack[1], rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(compiled[0][:12], lapack[0][:12], rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("engine_kind", [LoopEngine, LapackEngine])
+def test_torques_of_joints_that_stand_still_are_hardly_trusted(engine_kind):
+    shape, vectors, given, fixed = problem(2, 2, list(range(8)))
+    engine = engine_of(engine_kind, scara_graph(), shape, "rk4", range(8))
+    slow, noisy = fixed.copy(), fixed.copy()
+    slow[-3] = 1e6  # the second joint's speed of standstill
+    noisy[9] *= SLOW_NOISE
+    found, expected = (engine.advance(vectors, given, each, 0, 7)[0] for each in (slow, noisy))
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
+
+
+def test_the_derivatives_of_a_smoothed_torque_are_those_of_the_measured_one_where_both_agree():
+    shape, vectors, given, fixed = problem(2, 2, list(range(8)))
+    plain = engine_of(LoopEngine, scara_graph(), shape, "rk4", range(8)).advance(vectors, given, fixed, 0, 7)[0]
+    engine = engine_of(LoopEngine, scara_graph(), shape, "rk4", range(8), steadied=True)
+    same = engine.advance(vectors, np.concatenate([given, given[:, :2]], axis=1), fixed, 0, 7)[0]
+    np.testing.assert_allclose(same, plain, rtol=1e-9, atol=1e-9)
+    other = engine.advance(vectors, np.concatenate([given, given[:, :2] + 5.0], axis=1), fixed, 0, 7)[0]
+    assert np.abs(other[4:12] - plain[4:12]).max() > 1e-4
 
 
 @pytest.mark.parametrize("engine_kind", [LoopEngine, LapackEngine])
 def test_an_interrupted_run_is_the_same_run(engine_kind):
     shape, vectors, given, fixed = problem(2, 2, list(range(8)))
-    engine = engine_kind(scara_graph(), shape, "rk4", DT, tuple(range(8)))
+    engine = engine_of(engine_kind, scara_graph(), shape, "rk4", range(8))
     whole, kept = engine.advance(vectors, given, fixed, 0, 7)
     state, pieces = vectors, []
     for first, last in ((0, 5), (5, 6), (6, 33), (33, 60)):
@@ -158,15 +205,15 @@ def test_an_interrupted_run_is_the_same_run(engine_kind):
 @pytest.mark.parametrize("engine_kind", [LoopEngine, LapackEngine])
 def test_the_first_bad_step_and_its_reason_are_kept(engine_kind):
     shape, vectors, given, fixed = problem(2, 2, list(range(8)))
-    engine = engine_kind(scara_graph(), shape, "rk4", DT, tuple(range(8)))
+    engine = engine_of(engine_kind, scara_graph(), shape, "rk4", range(8))
     jumped = given.copy()
     jumped[30:, 2, 1] += 50.0
-    tally = engine.advance(vectors, jumped, fixed, 0, 7)[0][-5:]
+    tally = engine.advance(vectors, jumped, fixed, 0, 7)[0][-6:]
     assert tally[3].tolist() == [-1, 30, -1]
     assert tally[4].tolist() == [0, 2, 0]
     negative = vectors.copy()
     negative[4, 2] = -1.0
-    tally = engine.advance(negative, given, fixed, 0, 7)[0][-5:]
+    tally = engine.advance(negative, given, fixed, 0, 7)[0][-6:]
     assert tally[3].tolist() == [-1, -1, 0]
     assert tally[4].tolist() == [0, 0, 1]
 
@@ -185,11 +232,11 @@ def test_bands_cover_and_estimates_are_unbiased_where_the_filter_is_told_the_tru
         vector = new_vector(shape, start[:, column], np.diag(deviation**2))
         restart(shape, vector, first * rng.standard_normal(4), first)
         vectors.append(vector)
-    noise = np.concatenate([torque_noise, [position_noise, position_noise, 5.991]])
+    noise = np.concatenate([torque_noise, [position_noise, position_noise], LAST])
     fixed = np.concatenate([start, np.repeat(noise[:, None], columns, axis=1)])
-    engine = LoopEngine(scara_graph(), shape, "rk4", DT, tuple(range(8)))
+    engine = engine_of(LoopEngine, scara_graph(), shape, "rk4", range(8))
     vectors, _ = engine.advance(np.column_stack(vectors), given, fixed, 0, steps)
-    values, tally = vectors[4:12], vectors[-5:]
+    values, tally = vectors[4:12], vectors[-6:]
     sigma = np.column_stack([np.linalg.norm(parameter_root(shape, vector), axis=1) for vector in vectors.T])
     assert (tally[3] < 0).all()
     assert (sigma.mean(axis=1) < 0.6 * deviation).sum() >= 6  # the data have said something

@@ -18,12 +18,13 @@ from estimate.kalman.filter_cases import (
 )
 from steelyard.errors import EstimateError, ObservationError
 from steelyard.estimate import NoiseModel, kalman
-from steelyard.estimate.kalman import KalmanSettings, passes
+from steelyard.estimate.kalman import KalmanSettings, engines
 from steelyard.estimate.kalman.noises import noises_of, torque_noise
 from steelyard.model import build_model
+from steelyard.montecarlo.defaults import default_motion
 from steelyard.motion import quintic
 from steelyard.observe import Preparation, equations_of, part_of
-from steelyard.papers.scara import CASES, NAMES, TRUE, paper_values
+from steelyard.papers.scara import CASES, NAMES, TRUE, paper_values, scara_equations
 from steelyard.signals import decimate
 from steelyard.simulate import Experiment, Noise, recording_of, simulate
 
@@ -99,8 +100,8 @@ def test_the_default_filter_is_near_the_truth_and_tells_of_its_innovations():
     np.testing.assert_allclose(velocity_errors(results[1], 1), [0.005, 0.015], rtol=1.0)
 
 
-def test_filters_side_by_side_are_those_alone():
-    settings = KalmanSettings(sign_width=0.05)
+@pytest.mark.parametrize("settings", [KalmanSettings(), KalmanSettings(sign_width=0.05)])
+def test_filters_side_by_side_are_those_alone(settings):
     evidences = [scara_evidence(seed) for seed in range(3)]
     together = kalman_filters(evidences, settings, {})
     for evidence, result in zip(evidences, together, strict=True):
@@ -109,10 +110,10 @@ def test_filters_side_by_side_are_those_alone():
         np.testing.assert_allclose(result.history.sigma, alone.history.sigma, rtol=1e-10)
 
 
-def test_the_engine_for_large_arms_gives_the_same(monkeypatch):
-    settings = KalmanSettings(sign_width=0.05)
+@pytest.mark.parametrize("settings", [KalmanSettings(), KalmanSettings(sign_width=0.05)])
+def test_the_engine_for_large_arms_gives_the_same(settings, monkeypatch):
     small = kalman_filter(scara_evidence(0), settings, {})
-    monkeypatch.setattr(passes, "LARGEST_LOOP", 0)
+    monkeypatch.setattr(engines, "LARGEST_LOOP", 0)
     large = kalman_filter(scara_evidence(0), settings, {})
     np.testing.assert_allclose(large.estimate.values, small.estimate.values, rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(large.history.qd, small.history.qd, atol=1e-9)
@@ -177,7 +178,7 @@ def test_locked_parameters_stay_at_their_start():
     assert any("locked at their start" in note and "Fcm2" in note for note in result.notes)
 
 
-@pytest.mark.parametrize("start", ["robot", "wls", "first"])
+@pytest.mark.parametrize("start", ["robot", "wls", "first", "auto"])
 def test_every_start_ends_at_the_same_values(start):
     near = kalman_filter(scara_evidence(0), KalmanSettings(sign_width=0.05, start="wls"), {}).estimate
     found = kalman_filter(scara_evidence(0), KalmanSettings(sign_width=0.05, start=start), {}).estimate
@@ -262,3 +263,43 @@ def test_a_filter_that_loses_the_arm_says_when():
     other = type(source)(replace(recording, q=broken), source.equations, source.settled, "jump", 0)
     with pytest.raises(EstimateError, match=r"stopped at 19\.99 s of recording 'jump'.*off the measured position"):
         kalman_filter(replace(evidence, sources=(other,)), KalmanSettings(start="wls", torque_noise=1.0), {})
+
+
+def test_machine_code_is_made_once_for_an_arm_and_not_kept_beyond_it(monkeypatch):
+    equations = scara_equations()
+    evidence = evidence_of({"run": recording_of(run_of_scara(4), 0)}, equations, CASES["full"])
+    first = kalman_filter(evidence, KalmanSettings(), {})
+
+    def forbidden(*_, **__):
+        raise AssertionError("compiled again")
+
+    monkeypatch.setattr(engines, "LoopEngine", forbidden)
+    monkeypatch.setattr(engines, "arm_graph", forbidden)
+    again = kalman_filter(evidence, KalmanSettings(), {})
+    np.testing.assert_array_equal(again.estimate.values, first.estimate.values)
+    other = kalman_filter(evidence, KalmanSettings(torque="held", start="wls"), {})
+    assert not np.array_equal(other.estimate.values, first.estimate.values)
+    with pytest.raises(AssertionError, match="compiled again"):
+        kalman_filter(evidence, KalmanSettings(integrator="euler"), {})
+
+
+def test_derivatives_along_a_smoothed_torque_take_the_bias_of_noisy_torques_away():
+    robot = arm("scara_2r")
+    motion = default_motion(robot)
+    experiment = Experiment(plant="ideal", record_rate=200, motor_noise=Noise("white", (0.4, 0.02)))
+    run = simulate(robot, motion, experiment, range(6))
+    equations = equations_of_scara()
+    evidences = [
+        evidence_of({"run": recording_of(run, seed)}, equations, Preparation(cutoff=8.0, decimation=10))
+        for seed in range(6)
+    ]
+    k = evidences[0].columns.index("ZZ2")
+    away = {
+        steadied: np.mean([
+            (result.estimate.values[k] - 0.064) / result.estimate.sigma[k]
+            for result in kalman_filters(evidences, KalmanSettings(steadied=steadied, position_noise=1e-6), {})
+        ])
+        for steadied in (True, False)
+    }  # fmt: skip
+    assert abs(away[True]) < 1.5
+    assert away[False] > 2.0

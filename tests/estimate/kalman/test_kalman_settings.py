@@ -13,7 +13,7 @@ from steelyard.estimate.kalman import KalmanSettings
     [
         ({"integrator": "rk45"}, "ekf integrator: got 'rk45', allowed are rk4, euler; did you mean 'rk4'?"),
         ({"observe": "qd"}, "ekf observe: got 'qd'"),
-        ({"start": "best"}, "ekf start: got 'best', allowed are first, robot, wls, zero"),
+        ({"start": "best"}, "ekf start: got 'best', allowed are auto, first, robot, wls, zero"),
         ({"process": "white"}, "ekf process: got 'white'"),
         ({"torque": "hold"}, "ekf torque: got 'hold', allowed are held, mean; did you mean 'held'?"),
         ({"sign_width": 0.0}, "ekf sign_width: got 0.0, allowed are finite numbers above 0"),

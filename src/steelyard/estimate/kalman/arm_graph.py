@@ -4,6 +4,9 @@ With W the columns of the regressor that are filtered, ``tau = W(q, qd, qdd) chi
 ``M = d(W chi)/dqdd``, ``N = W(q, qd, 0) chi`` and ``qdd = M^-1 (tau - N)`` (P1.7). Derivatives follow from the same
 equation at that qdd, by the rule of implicit functions: ``M dqdd = dtau - W dchi - d(W chi)/dq dq - d(W chi)/dqd dqd``,
 so that the acceleration itself is never differentiated by the parameters.
+
+Coulomb friction has the direction ``tanh(turn)``. Held, ``turn`` (n) is a velocity over a width that somebody else
+knows; smooth, it is one over the width and is multiplied by the velocity, which friction then follows at every instant.
 """
 
 from __future__ import annotations
@@ -23,25 +26,29 @@ class ArmGraph:
     """The equations of motion of n joints with c parameters, f of them free.
 
     Attributes:
-        acceleration: ``(q, qd, tau, chi) -> (qdd (n), pivots (n))``; the pivots are those of M's factors L D L^T: all
-            are above zero where M is positive definite.
-        sensitivity: ``(q, qd, qdd, chi) -> A (n, 3n + f)``, the derivatives of qdd by qd, q, tau and the free
+        acceleration: ``(q, qd, tau, chi, turn) -> (qdd (n), pivots (n))``; the pivots are those of M's factors
+            L D L^T: all are above zero where M is positive definite.
+        sensitivity: ``(q, qd, qdd, chi, turn) -> A (n, 3n + f)``, the derivatives of qdd by qd, q, tau and the free
             parameters, side by side.
+        inertia: ``(q, chi) -> (M (n, n), pivots (n))``.
+        inertia_row: ``(q, u) -> a (f)``, the derivatives of ``u^T M(q, chi) u`` by the free parameters.
         joints: n.
         parameters: c.
         free: f.
+        held: Whether the direction of friction is held, and not that of the velocity at every instant.
     """
 
     acceleration: ca.Function
     sensitivity: ca.Function
+    inertia: ca.Function
+    inertia_row: ca.Function
     joints: int
     parameters: int
     free: int
+    held: bool
 
 
-def arm_graph(
-    model: Model, columns: Sequence[str], free: Sequence[int], *, loaded: bool, sign_width: float
-) -> ArmGraph:
+def arm_graph(model: Model, columns: Sequence[str], free: Sequence[int], *, loaded: bool, held: bool) -> ArmGraph:
     """Return the graph of an arm.
 
     Args:
@@ -49,29 +56,58 @@ def arm_graph(
         columns: Names of the parameters, c of them; all others count as zero.
         free: Which of them are estimated.
         loaded: Whether the payload is carried.
-        sign_width: Width of the smooth sign in friction [rad/s or m/s]; above 0, or friction has no derivative.
+        held: Whether the direction of friction is held.
 
     Raises:
         EstimateError: If there is not one equation a joint.
     """
     _check_equations(model)
-    smooth = replace(model, sign_width=float(sign_width))
+    smooth = replace(model, sign_width=1.0)
     motion = smooth.motion
-    regressor = smooth.regressor if loaded or model.payload == "none" else smooth.unloaded_regressor
+    joints = motion.q.shape[0]
+    turn = ca.SX.sym("turn", joints)
     places = [smooth.names.index(name) for name in columns]
-    W = regressor(motion.q, motion.qd, motion.qdd)[:, places]
-    joints, count = W.shape
-    chi, tau = ca.SX.sym("chi", count), ca.SX.sym("tau", joints)
+    W = _friction_turned(smooth, places, loaded, turn if held else turn * motion.qd)
+    chi, tau = ca.SX.sym("chi", len(places)), ca.SX.sym("tau", joints)
     torque, M = _torque_and_inertia(smooth, places, W, chi)
-    at_rest = ca.substitute(torque, motion.qdd, ca.SX.zeros(joints))
-    qdd, pivots = solved(M, tau - at_rest)
-    forward = ca.Function(
-        "acceleration", [motion.q, motion.qd, tau, chi], [ca.cse(ca.densify(part)) for part in (qdd, pivots)]
-    )
+    still = ca.SX.zeros(joints)
+    qdd, pivots = solved(M, tau - ca.substitute(torque, motion.qdd, still))
     by_state = -ca.jacobian(torque, ca.vertcat(motion.qd, motion.q))
     A, _ = solved(M, ca.horzcat(by_state, ca.SX.eye(joints), -W[:, list(free)]))
-    sensitivity = ca.Function("sensitivity", [motion.q, motion.qd, motion.qdd, chi], [ca.cse(ca.densify(A))])
-    return ArmGraph(forward, sensitivity, joints, count, len(free))
+    own = ca.substitute(W[:, list(free)], ca.vertcat(motion.qd, turn), ca.SX.zeros(2 * joints))
+    row = ca.mtimes(motion.qdd.T, own - ca.substitute(own, motion.qdd, still)).T
+    q, qd, acceleration = motion.q, motion.qd, motion.qdd
+    return ArmGraph(
+        _function("acceleration", [q, qd, tau, chi, turn], [qdd, pivots]),
+        _function("sensitivity", [q, qd, acceleration, chi, turn], [A]),
+        _function("inertia", [q, chi], [M, pivots]),
+        _function("inertia_row", [q, acceleration], [row]),
+        joints, len(places), len(free), held,
+    )  # fmt: skip
+
+
+def _function(name: str, inputs: list[ca.SX], outputs: list[ca.SX]) -> ca.Function:
+    return ca.Function(name, inputs, [ca.cse(ca.densify(part)) for part in outputs])
+
+
+def _friction_turned(model: Model, places: list[int], loaded: bool, turn: ca.SX) -> ca.SX:
+    """Return columns of the regressor (n, c), the directions of friction in them written as ``tanh(turn)``.
+
+    Columns of friction are those that change with the velocity by steps alone if the sign is exact.
+    """
+    motion = model.motion
+    symbols = (motion.q, motion.qd, motion.qdd)
+    smooth, exact = (
+        (each.regressor if loaded or model.payload == "none" else each.unloaded_regressor)(*symbols)[:, places]
+        for each in (model, replace(model, sign_width=0.0))
+    )
+    slopes = ca.sparsify(ca.jacobian(ca.densify(exact), motion.qd))
+    columns = []
+    for k in range(len(places)):
+        own = range(k * exact.shape[0], (k + 1) * exact.shape[0])
+        has_steps_alone = slopes[list(own), :].nnz() == 0 and ca.depends_on(exact[:, k], motion.qd)
+        columns.append(ca.substitute(smooth[:, k], motion.qd, turn) if has_steps_alone else smooth[:, k])
+    return ca.horzcat(*columns)
 
 
 def _torque_and_inertia(model: Model, places: list[int], W: ca.SX, chi: ca.SX) -> tuple[ca.SX, ca.SX]:

@@ -37,34 +37,37 @@ class DiscreteStep:
     pivots: ca.SX
 
 
-def stage_points(graph: ArmGraph, integrator: Integrator, dt: float) -> ca.Function:
-    """Return ``(x, tau, chi) -> (q, qd, qdd at the stages, x after the step, pivots)``, joint by joint."""
+def stage_points(graph: ArmGraph, integrator: Integrator) -> ca.Function:
+    """Return ``(x, tau, chi, turn, dt) -> (q, qd, qdd at the stages, x after the step, pivots)``, joint by joint."""
     n = graph.joints
     x, tau, chi = ca.SX.sym("x", 2 * n), ca.SX.sym("tau", n), ca.SX.sym("chi", graph.parameters)
+    turn, dt = ca.SX.sym("turn", n), ca.SX.sym("dt")
     points, pivots, slope = [], [], ca.SX(2 * n, 1)
     step = ca.SX(2 * n, 1)
     for fraction, weight in zip(FRACTIONS[integrator], WEIGHTS[integrator], strict=True):
         at = x + fraction * dt * slope
-        qdd, pivot = graph.acceleration(at[n:], at[:n], tau, chi)
+        qdd, pivot = graph.acceleration(at[n:], at[:n], tau, chi, turn)
         slope = ca.vertcat(qdd, at[:n])
         step += weight * slope
         points.append((at[n:], at[:n], qdd))
         pivots.append(pivot)
     outputs = [ca.vec(ca.horzcat(*(point[k] for point in points)).T) for k in range(3)]
     outputs += [x + dt * step, ca.vertcat(*pivots)]
-    return ca.Function("stage_points", [x, tau, chi], [ca.cse(ca.densify(part)) for part in outputs])
+    return ca.Function("stage_points", [x, tau, chi, turn, dt], [ca.cse(ca.densify(part)) for part in outputs])
 
 
-def discrete_step(graph: ArmGraph, integrator: Integrator, dt: float, x: ca.SX, tau: ca.SX, chi: ca.SX) -> DiscreteStep:
-    """Return a step of ``dt`` [s] from x with its derivatives."""
+def discrete_step(
+    graph: ArmGraph, integrator: Integrator, dt: ca.SX, x: ca.SX, tau: ca.SX, chi: ca.SX, turn: ca.SX
+) -> DiscreteStep:
+    """Return a step of ``dt`` [s] from x with its derivatives; a direction that is held has none."""
     n = graph.joints
     count = len(FRACTIONS[integrator])
-    q, qd, qdd, following, pivots = stage_points(graph, integrator, dt)(x, tau, chi)
+    q, qd, qdd, following, pivots = stage_points(graph, integrator)(x, tau, chi, turn, dt)
     stages = [ca.reshape(part, count, n).T for part in (q, qd, qdd)]
     start = ca.horzcat(ca.SX.eye(2 * n), ca.SX(2 * n, n + graph.free))
     slope, total = ca.SX(*start.shape), ca.SX(*start.shape)
     for k in range(count):
-        A = graph.sensitivity(*(part[:, k] for part in stages), chi)
+        A = graph.sensitivity(*(part[:, k] for part in stages), chi, turn)
         moved = start + FRACTIONS[integrator][k] * dt * slope
         by_torque_and_values = ca.horzcat(ca.SX(n, 2 * n), A[:, 2 * n :])
         bent = ca.mtimes(A[:, : 2 * n], moved) + by_torque_and_values

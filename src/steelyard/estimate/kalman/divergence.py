@@ -8,7 +8,6 @@ import numpy as np
 
 from ...errors import EstimateError
 from ..evidence import Evidence
-from .arm_graph import arm_graph
 
 LOST = 10.0
 """A predicted position farther than this from the measured one [rad or m]: the filter no longer follows the arm."""
@@ -62,11 +61,7 @@ def divergence(trouble: Trouble, time: float, label: str, step: int, *, is_empty
     )
 
 
-def impossible_joint(evidence: Evidence, q: np.ndarray, *, loaded: bool) -> str | None:
-    """Return the first joint at which M(q) of the least-squares values is not positive definite; None if it is."""
-    columns, values = evidence.columns, evidence.plain.values
-    graph = arm_graph(evidence.equations.model, columns, [0], loaded=loaded, sign_width=1.0)
-    still = np.zeros(graph.joints)
-    pivots = np.asarray(graph.acceleration(q, still, still, values)[1]).ravel()
+def impossible_joint(evidence: Evidence, pivots: np.ndarray) -> str | None:
+    """Return the first joint whose pivot of M (n,) is not above zero; None if all are."""
     bad = np.flatnonzero(~(pivots > RELATIVE_PIVOT * np.abs(pivots).max()))
     return evidence.equations.joints[int(bad[0])] if len(bad) else None

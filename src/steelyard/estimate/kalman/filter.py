@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -12,7 +11,8 @@ from ...observe import AnyRecording
 from ...progress import Progress, silent
 from ...recording import Recording
 from ..evidence import Estimated, Evidence
-from .passes import LARGEST_LOOP, filtered, shape_of
+from .engines import is_compiled_whole
+from .passes import Passed, filtered, shape_of
 from .plan import Plan, plan_of
 from .result import estimated
 from .settings import KalmanSettings
@@ -42,10 +42,10 @@ def kalman_filter(
     """
     plan = plan_of(evidence, settings, prior)
     passed = filtered([plan], progress)
-    failure = passed.failures[0]
-    if failure is not None:
-        raise failure
-    return estimated(plan, passed, 0)
+    found = _found(plan, passed, 0, progress)
+    if isinstance(found, EstimateError):
+        raise found
+    return found
 
 
 def kalman_filters(
@@ -56,7 +56,7 @@ def kalman_filters(
 ) -> list[Estimated | EstimateError]:
     """Run the filter on many experiments of the same arm, side by side where their stamps agree.
 
-    Runs side by side share the width of the smooth sign: the median of what each would have taken.
+    A run does not depend on those beside it: each gives the numbers that it gives alone.
 
     Args:
         evidences: The experiments, one a seed for instance.
@@ -91,14 +91,19 @@ def _tried(
 
 
 def _run_group(group: Mapping[int, Plan], results: list[Estimated | EstimateError | None]) -> None:
-    width = float(np.median([plan.sign_width for plan in group.values()]))
-    plans = [replace(plan, sign_width=width) for plan in group.values()]
-    passed = filtered(plans, silent)
-    for column, k in enumerate(group):
-        try:
-            results[k] = passed.failures[column] or estimated(plans[column], passed, column)
-        except EstimateError as error:
-            results[k] = error
+    passed = filtered(list(group.values()), silent)
+    for column, (k, plan) in enumerate(group.items()):
+        results[k] = _found(plan, passed, column, silent)
+
+
+def _found(plan: Plan, passed: Passed, column: int, progress: Progress) -> Estimated | EstimateError:
+    """Return what a filter found; one whose parameters made no possible arm is run again with more care, alone."""
+    if column in passed.impossible and plan.least.any():
+        passed, column = filtered([plan], progress, careful=True), 0
+    try:
+        return passed.failures[column] or estimated(plan, passed, column)
+    except EstimateError as error:
+        return error
 
 
 def _fit_together(one: Plan, other: Plan) -> bool:
@@ -106,7 +111,7 @@ def _fit_together(one: Plan, other: Plan) -> bool:
     if one is other:
         return True
     a, b = one.evidence, other.evidence
-    if shape_of(one).states + shape_of(one).free > LARGEST_LOOP:
+    if not is_compiled_whole(shape_of(one)):
         return False
     same = a.equations is b.equations and a.columns == b.columns and one.rate == other.rate
     if not same or len(a.sources) != len(b.sources):

@@ -69,12 +69,19 @@ class InformationRoot:
         """R_pp, upper triangle (f, f)."""
         return np.triu(self._corner[:-1, :-1])
 
-    def corrected(self, derivative: np.ndarray, innovation: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
+    def state_moved(self, move: np.ndarray) -> np.ndarray:
+        """Return how x follows when the parameters are moved (f,): as they are known together."""
+        return -np.asarray(_TRSV(self._stack[self._state, self._state].T, move @ self.cross))
+
+    def corrected(
+        self, derivative: np.ndarray, innovation: np.ndarray, factors: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray, float]:
         """Take one step.
 
         Args:
             derivative: Of x after by x, tau and the parameters, transposed (3n + f, 2n).
             innovation: (m,).
+            factors: On the deviations of the noise (noises,); None for ones.
 
         Returns:
             Corrections of x and of the parameters, and the normalised innovation squared; NaN if the step cannot be
@@ -82,8 +89,8 @@ class InformationRoot:
         """
         shape, stack = self._shape, self._stack
         states, noises = shape.states, shape.noises
-        factors, swaps, _ = _GETRF(derivative[:states].T)
-        inverse, singular = _GETRI(factors, swaps, overwrite_lu=1)
+        parts, swaps, _ = _GETRF(derivative[:states].T)
+        inverse, singular = _GETRI(parts, swaps, overwrite_lu=1)
         if singular:
             return np.zeros(states), np.zeros(shape.free), np.nan
         back = _TRMM(1.0, stack[self._state, self._state].T, inverse, overwrite_b=1).T
@@ -91,7 +98,8 @@ class InformationRoot:
         entering = moved[:noises] if noises == shape.joints else back
         R_xp = stack[self._after : -1, self._state] - moved[shape.joints :]
         np.copyto(stack, self._blank)
-        np.multiply(entering, self._minus_noise, out=stack[:noises, self._state])
+        noise = self._minus_noise if factors is None else self._minus_noise * factors[:, None]
+        np.multiply(entering, noise, out=stack[:noises, self._state])
         stack[self._state, self._state] = back
         stack[self._after : -1, self._state] = R_xp
         np.multiply(innovation, self._weight, out=stack[-1, self._after :])

@@ -2,41 +2,69 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from scipy.linalg import get_lapack_funcs
 
-from ...kernel import compile_batch
+from ...kernel import BatchFunction, compile_batch
 from .arm_graph import ArmGraph
 from .discrete import Integrator, stage_points
 from .divergence import LARGEST, LOST, RELATIVE_PIVOT, Trouble
 from .information_root import InformationRoot
+from .loop_step import SLOW_NOISE
+from .possible import possible_move
 from .sensitivity import StepDerivative
 from .state import Shape, upper_entries, upper_triangle
 
 (_TRTRI,) = get_lapack_funcs(("trtri",), dtype=np.float64)
 
 
-class LapackEngine:
-    """Advances one filter after the other.
+@dataclass(frozen=True, eq=False)
+class CompiledArm:
+    """The physics of an arm as machine code.
 
-    Args:
+    Attributes:
         graph: The arm.
-        shape: Sizes of the filter.
         integrator: How a step in time is taken.
-        dt: Its length [s].
-        free: Which parameters are estimated.
+        points: See :func:`.stage_points`.
+        sensitivity: See :class:`.ArmGraph`.
     """
 
-    def __init__(self, graph: ArmGraph, shape: Shape, integrator: Integrator, dt: float, free: tuple[int, ...]) -> None:
-        self._shape, self._free = shape, list(free)
-        points = compile_batch(stage_points(graph, integrator, dt))
-        self._derivative = StepDerivative(graph, integrator, dt)
+    graph: ArmGraph
+    integrator: Integrator
+    points: BatchFunction
+    sensitivity: BatchFunction
+
+
+def compiled_arm(graph: ArmGraph, integrator: Integrator) -> CompiledArm:
+    """Return the physics of an arm, compiled."""
+    return CompiledArm(
+        graph, integrator, compile_batch(stage_points(graph, integrator)), compile_batch(graph.sensitivity)
+    )
+
+
+class LapackEngine:
+    """Advances one filter after the other, and keeps its parameters those of a possible arm.
+
+    Args:
+        arm: The arm.
+        shape: Sizes of the filter.
+        free: Which parameters are estimated.
+        steadied: Whether derivatives are taken along the motion of a smoothed torque, see :func:`.loop_step`.
+    """
+
+    def __init__(self, arm: CompiledArm, shape: Shape, free: tuple[int, ...], *, steadied: bool) -> None:
+        self._steadied = steadied
+        self._graph, self._shape, self._free = arm.graph, shape, list(free)
+        self._derivative = StepDerivative(arm.graph, arm.sensitivity, arm.integrator)
         self._x, self._torque = np.zeros((shape.states, 1)), np.zeros((shape.joints, 1))
-        self._chi = np.zeros((shape.parameters, 1))
+        self._chi, self._turn, self._dt = np.zeros((shape.parameters, 1)), np.zeros((shape.joints, 1)), np.zeros((1, 1))
         self._following = np.zeros((shape.states, 1))
-        self._pivots = np.zeros((points.output_sparsity[4].shape[0], 1))
+        self._pivots = np.zeros((arm.points.output_sparsity[4].shape[0], 1))
         flat = [motion.reshape(-1, 1) for motion in self._derivative.motion]
-        self._predict = points.bind([self._x, self._torque, self._chi], [*flat, self._following, self._pivots])
+        inputs = [self._x, self._torque, self._chi, self._turn, self._dt]
+        self._predict = arm.points.bind(inputs, [*flat, self._following, self._pivots])
         self._root = InformationRoot(shape)
 
     def advance(
@@ -53,24 +81,26 @@ class LapackEngine:
         self, vector: np.ndarray, given: np.ndarray, fixed: np.ndarray, before: int, stride: int
     ) -> tuple[np.ndarray, np.ndarray]:
         shape = self._shape
-        values, noise, deviation, bound = np.split(
-            fixed, np.cumsum([shape.parameters, shape.noises, shape.observed]).tolist()
+        values, noise, deviation, bound, dt, self._width, self._standstill, self._least = np.split(
+            fixed, np.cumsum(shape.given[:-1]).tolist()
         )
-        self._chi[:, 0] = values
+        self._chi[:, 0], self._dt[:] = values, dt
+        self._derivative.begin(float(dt[0]))
         self._begin(vector, noise, deviation)
         tally = shape.split(vector)[5]
         kept = np.zeros((len(range(-before % stride, len(given), stride)), shape.recorded))
         for step, row in enumerate(given):
             if (before + step) % stride == 0:
                 kept[(before + step) // stride - -(-before // stride)] = self._instant()
-            squared = self._step(row)
+            squared, is_moved = self._step(row)
             trouble = self._trouble(squared)
             if trouble:
-                tally[3:] = tally[0], trouble
+                tally[3:5] = tally[0], trouble
                 tally[0] += len(given) - step
                 kept[:] = np.nan
                 break
             tally[:3] += 1.0, squared, squared <= bound[0]
+            tally[5] += is_moved
         self._end(vector)
         return vector, kept
 
@@ -87,18 +117,53 @@ class LapackEngine:
         root = self._root
         R_xx[:], R_xp[:], R_pp[:] = upper_entries(root.of_state), root.cross.ravel(), upper_entries(root.of_parameters)
 
-    def _step(self, row: np.ndarray) -> float:
-        """Predict and correct; return the normalised innovation squared."""
+    def _step(self, row: np.ndarray) -> tuple[float, bool]:
+        """Predict and correct; return the normalised innovation squared, and whether parameters had to be moved."""
         shape = self._shape
         self._torque[:, 0] = row[: shape.joints]
-        self._predict()
-        derivative = self._derivative.at(self._chi)
-        following = self._following[:, 0]
-        self._innovation = row[shape.joints :] - following[shape.states - shape.observed :]
-        dx, dp, squared = self._root.corrected(derivative, self._innovation)
+        self._predict_onwards()
+        is_moved = not (self._pivots[: shape.joints, 0] >= self._least).all() and self._moved()
+        observed = slice(shape.joints, shape.joints + shape.observed)
+        following, factors = self._following[:, 0].copy(), self._unsure()
+        self._innovation = row[observed] - following[shape.states - shape.observed :]
+        if self._steadied:
+            pivots = self._pivots.copy()
+            self._torque[:, 0] = row[observed.stop :]
+            self._predict()
+            np.copyto(self._pivots, pivots)
+        derivative = self._derivative.at(self._chi, self._turn)
+        dx, dp, squared = self._root.corrected(derivative, self._innovation, factors)
         np.add(following, dx, out=self._x[:, 0])
         self._chi[self._free, 0] += dp
-        return squared
+        return squared, is_moved
+
+    def _predict_onwards(self) -> None:
+        speed = self._x[: self._shape.joints] if self._graph.held else 1.0
+        np.divide(speed, self._width, out=self._turn)
+        self._predict()
+
+    def _moved(self) -> bool:
+        """Move the parameters to those of a possible arm, and the state with them; return whether that was possible."""
+        if not self._least.any():
+            return False
+        inverse, _ = _TRTRI(self._root.of_parameters)
+        q, chi = self._x[self._shape.joints :, 0], self._chi[:, 0]
+        dp = possible_move(self._graph, self._free, q, chi, self._least, inverse)
+        if dp is None:
+            return False
+        self._chi[self._free, 0] += dp
+        self._x[:, 0] += self._root.state_moved(dp)
+        self._predict_onwards()
+        return True
+
+    def _unsure(self) -> np.ndarray | None:
+        """Return factors on the noise of torques whose joint stands still or turns back; None if all are one."""
+        shape = self._shape
+        if shape.noises != shape.joints:
+            return None
+        v, w = self._x[: shape.joints, 0], self._following[: shape.joints, 0]
+        is_slow = (np.minimum(np.abs(v), np.abs(w)) < self._standstill) | ((v * w < 0) & (self._standstill > 0))
+        return np.where(is_slow, SLOW_NOISE, 1.0) if is_slow.any() else None
 
     def _trouble(self, squared: float) -> int:
         # A comparison with a value that is no number is false: ask for what must hold.

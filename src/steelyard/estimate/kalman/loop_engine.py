@@ -18,12 +18,14 @@ class LoopEngine:
         graph: The arm.
         shape: Sizes of the filter.
         integrator: How a step in time is taken.
-        dt: Its length [s].
         free: Which parameters are estimated.
+        steadied: Whether derivatives are taken along the motion of a smoothed torque, see :func:`.loop_step`.
     """
 
-    def __init__(self, graph: ArmGraph, shape: Shape, integrator: Integrator, dt: float, free: tuple[int, ...]) -> None:
-        self._loop = compile_loop(loop_step(graph, shape, integrator, dt, list(free)))
+    def __init__(
+        self, graph: ArmGraph, shape: Shape, integrator: Integrator, free: tuple[int, ...], *, steadied: bool
+    ) -> None:
+        self._loop = compile_loop(loop_step(graph, shape, integrator, list(free), steadied=steadied))
 
     def advance(
         self, vectors: np.ndarray, given: np.ndarray, fixed: np.ndarray, before: int, stride: int
@@ -32,8 +34,8 @@ class LoopEngine:
 
         Args:
             vectors: State vectors (size, C).
-            given: Torque over the step and what is observed after it (T, n + m, C).
-            fixed: All parameters, deviations of noise and of what is observed, 95 % bound (c + noises + m + 1, C).
+            given: Torque over the step, what is observed after it, smoothed torque if steadied (T, n + m + n, C).
+            fixed: What is the same at every step, :attr:`.Shape.given` (k, C).
             before: Steps taken since instants were first kept.
             stride: Every how many steps the state before the step is kept.
 

@@ -24,25 +24,39 @@ from .divergence import LARGEST, LOST, RELATIVE_PIVOT, Trouble
 from .state import Shape
 from .triangles import absorbed, back_substituted, orthogonal_solution, triangularised
 
+SLOW_NOISE = 30.0
+"""Factor on the deviation of a joint's torque noise where the joint stands still or turns back within a step: the
+direction of its friction is not known then, as rows of least squares near standstill are left out."""
 
-def loop_step(graph: ArmGraph, shape: Shape, integrator: Integrator, dt: float, free: list[int]) -> ca.Function:
+
+def loop_step(graph: ArmGraph, shape: Shape, integrator: Integrator, free: list[int], *, steadied: bool) -> ca.Function:
     """Return ``(state, input, parameters) -> (next state, output)`` of one filter step.
 
-    Input: torque (n), observed (m). Parameters: all chi (c; the free ones are not read), deviations of the noise
-    (noises) and of what is observed (m), upper 95 % bound of the normalised innovation squared. Output, of the state
-    before the step: x (2n), free parameters (f) and their standard deviations (f).
+    Steadied, derivatives are taken along the motion of a smoothed torque, which is then part of the input: at the
+    measured torque they hold the noise of the very torque whose error they are to explain, and estimates are biased
+    by the square of that noise.
+
+    Input: torque (n), observed (m), smoothed torque (n) if steadied. Parameters: those of :attr:`.Shape.given`; free
+    parameters among them are not read. Output, of the state before the step: x (2n), free parameters (f) and their
+    standard deviations (f).
     """
     state = ca.SX.sym("state", shape.bounds[-1])
-    given = ca.SX.sym("given", shape.joints + shape.observed)
-    fixed = ca.SX.sym("fixed", shape.parameters + shape.noises + shape.observed + 1)
+    given = ca.SX.sym("given", shape.joints + shape.observed + steadied * shape.joints)
+    fixed = ca.SX.sym("fixed", sum(shape.given))
     x, values, *roots, tally = ca.vertsplit(state, shape.bounds)
     R_xx, R_xp, R_pp = _matrices(shape, roots)
-    chi, noise, deviation, bound = ca.vertsplit(fixed, _bounds((shape.parameters, shape.noises, shape.observed, 1)))
+    chi, noise, deviation, bound, dt, width, standstill, least = ca.vertsplit(fixed, _bounds(shape.given))
     chi = ca.SX(chi)
     chi[free] = values
-    step = discrete_step(graph, integrator, dt, x, given[: shape.joints], chi)
-    innovation = given[shape.joints :] - observed_part(step.following, shape)
-    stack = _stack(shape, step.derivative, (R_xx, R_xp), noise, deviation, innovation)
+    turn = (x[: shape.joints] if graph.held else ca.SX.ones(shape.joints)) / width
+    step = discrete_step(graph, integrator, dt, x, given[: shape.joints], chi, turn)
+    noise = _unsure(shape, noise, x, step.following, standstill)
+    innovation = given[shape.joints : shape.joints + shape.observed] - observed_part(step.following, shape)
+    derivative = step.derivative
+    if steadied:
+        smooth = given[shape.joints + shape.observed :]
+        derivative = discrete_step(graph, integrator, dt, x, smooth, chi, turn).derivative
+    stack = _stack(shape, derivative, (R_xx, R_xp), noise, deviation, innovation)
     found = triangularised(stack, shape.noises + shape.states)
     kept = found[shape.noises : shape.noises + shape.states, shape.noises :]
     spill = found[shape.noises + shape.states :, shape.noises + shape.states :]
@@ -53,7 +67,8 @@ def loop_step(graph: ArmGraph, shape: Shape, integrator: Integrator, dt: float, 
     new_xx, new_xp = kept[:, : shape.states], kept[:, shape.states : -1]
     dx = back_substituted(new_xx, kept[:, -1] - ca.mtimes(new_xp, dp))
     following, updated = step.following + dx, values + dp
-    told = _tally(tally, squared, bound, step.pivots, innovation[-shape.joints :], ca.vertcat(following, updated))
+    is_possible = _possible(step.pivots, least)
+    told = _tally(tally, squared, bound, is_possible, innovation[-shape.joints :], ca.vertcat(following, updated))
     roots = [_upper(new_xx), ca.vec(ca.densify(new_xp)), _upper(merged[:-1, :-1])]
     sigma = ca.sqrt(ca.sum2(back_substituted(R_pp, ca.SX.eye(shape.free)) ** 2))
     outputs = [ca.vertcat(following, updated, *roots, told), ca.vertcat(x, values, sigma)]
@@ -86,14 +101,28 @@ def _stack(
     ])  # fmt: skip
 
 
-def _tally(tally: ca.SX, squared: ca.SX, bound: ca.SX, pivots: ca.SX, innovation: ca.SX, result: ca.SX) -> ca.SX:
-    steps, total, inside, first, reason = ca.vertsplit(tally)
+def _unsure(shape: Shape, noise: ca.SX, before: ca.SX, after: ca.SX, standstill: ca.SX) -> ca.SX:
+    """Return the deviations of the noise, larger for the torques of joints that stand still or turn back."""
+    if shape.noises != shape.joints:
+        return noise
+    v, w = before[: shape.joints], after[: shape.joints]
+    is_slow = ca.logic_or(ca.fmin(ca.fabs(v), ca.fabs(w)) < standstill, ca.logic_and(v * w < 0, standstill > 0))
+    return noise * ca.if_else(is_slow, SLOW_NOISE, 1.0)
+
+
+def _possible(pivots: ca.SX, least: ca.SX) -> ca.SX:
+    """Return whether the inertia matrix is that of a possible arm at the first stage, and not singular at any."""
+    # A comparison with a value that is no number is false, and so is its opposite: ask for what must hold.
+    is_regular = ca.mmin(pivots) > RELATIVE_PIVOT * ca.mmax(ca.fabs(pivots))
+    return ca.logic_and(is_regular, ca.mmin(pivots[: least.shape[0]] - least) >= 0)
+
+
+def _tally(tally: ca.SX, squared: ca.SX, bound: ca.SX, possible: ca.SX, innovation: ca.SX, result: ca.SX) -> ca.SX:
+    steps, total, inside, first, reason, moved = ca.vertsplit(tally)
     finite = ca.sumsqr(result) < LARGEST
     near = ca.mmax(ca.fabs(innovation)) < LOST
-    # A comparison with a value that is no number is false, and so is its opposite: ask for what must hold.
-    positive = ca.mmin(pivots) > RELATIVE_PIVOT * ca.mmax(ca.fabs(pivots))
     trouble = ca.if_else(
-        positive, ca.if_else(near, ca.if_else(finite, 0, Trouble.STATE), Trouble.LOST), Trouble.INERTIA
+        possible, ca.if_else(near, ca.if_else(finite, 0, Trouble.STATE), Trouble.LOST), Trouble.INERTIA
     )
     is_new = ca.logic_and(first < 0, trouble > 0)
     return ca.vertcat(
@@ -102,6 +131,7 @@ def _tally(tally: ca.SX, squared: ca.SX, bound: ca.SX, pivots: ca.SX, innovation
         inside + (squared <= bound),
         ca.if_else(is_new, steps, first),
         ca.if_else(is_new, trouble, reason),
+        moved,
     )
 
 

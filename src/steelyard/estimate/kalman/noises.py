@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from .settings import KalmanSettings, PerJoint
 
 LEAST_DEVIATION = 1e-6
 """Recordings without any noise are trusted to this part of the range of each signal."""
+
+BANDWIDTH = 2.0
+"""Bandwidth of the filter, at most, in cut-offs of the rows' low-pass."""
 
 UNSURE = 3.0
 """Factor on the deviation of a first velocity, which is a difference of two positions and lags half a step."""
@@ -54,6 +57,31 @@ def noises_of(evidence: Evidence, source: RowSource, settings: KalmanSettings) -
     if head.qd is not None:
         observed = np.concatenate([_velocity_noise(source, settings, head.qd), position])
     return Noises(process, observed, _state_deviation(source, settings, observed))
+
+
+def band_limited(noises: Noises, settings: KalmanSettings, acceleration: np.ndarray, cutoff: float | None) -> Noises:
+    """Return noises that leave out of sight what is faster than twice the cut-off of the rows' low-pass.
+
+    A double integrator with white acceleration of deviation a follows positions of deviation r up to the frequency
+    ``w = sqrt(a / r)``, and velocities up to ``a / r``. Beyond the band of the motion there is little to learn of the
+    parameters and much that the model lacks (elastic joints, delays, jitter of stamps), so positions are trusted to
+    ``a / w^2`` at most and velocities to ``a / w``.
+
+    Args:
+        noises: The noises of a recording.
+        settings: Deviations that are given there stay.
+        acceleration: Deviation of the acceleration that the torque noise makes (n,) [rad/s^2 or m/s^2].
+        cutoff: Cut-off of the low-pass [Hz]; None for no limit.
+    """
+    if cutoff is None or settings.process != "torque":
+        return noises
+    w, joints = 2 * np.pi * BANDWIDTH * cutoff, len(acceleration)
+    observed = noises.observed.copy()
+    if settings.position_noise is None:
+        observed[-joints:] = np.maximum(observed[-joints:], acceleration / w**2)
+    if settings.velocity_noise is None and len(observed) > joints:
+        observed[:joints] = np.maximum(observed[:joints], acceleration / w)
+    return replace(noises, observed=observed)
 
 
 def torque_noise(evidence: Evidence, source: RowSource) -> np.ndarray:

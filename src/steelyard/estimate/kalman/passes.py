@@ -4,36 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 import numpy as np
 from scipy import stats
+from scipy.signal import savgol_filter
 
 from ...errors import EstimateError
 from ...observe import RawBlock, raw_samples
 from ...progress import Progress
-from .arm_graph import arm_graph
 from .divergence import Trouble, divergence, impossible_joint
-from .lapack_engine import LapackEngine
-from .loop_engine import LoopEngine
-from .plan import Plan
+from .engines import Engine
+from .plan import Plan, arms_of
 from .state import Shape, new_vector, parameter_root, restart
 
-LARGEST_LOOP = 30
-"""Filters with at most this many states and parameters are compiled whole."""
+SMOOTHED = 2.0
+"""Length of the window that smooths torques, in periods of the cut-off."""
 
 INSTANTS = 2000
 """Instants of the history that are kept, about."""
-
-
-class Engine(Protocol):
-    """What takes filters through time."""
-
-    def advance(
-        self, vectors: np.ndarray, given: np.ndarray, fixed: np.ndarray, before: int, stride: int
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Take T steps; see :meth:`LoopEngine.advance`."""
-        ...
 
 
 @dataclass(eq=False)
@@ -46,6 +34,7 @@ class Passed:
         times: Instants that were kept, pieces of them [s].
         kept: What was kept then, pieces (K, 2n + 2f, C).
         failures: For each filter the error that stopped it, None if it got through.
+        impossible: Filters that stopped because their parameters made no possible arm.
     """
 
     shape: Shape
@@ -53,18 +42,25 @@ class Passed:
     failures: list[EstimateError | None]
     times: list[np.ndarray] = field(default_factory=list)
     kept: list[np.ndarray] = field(default_factory=list)
+    impossible: set[int] = field(default_factory=set)
 
 
-def filtered(plans: Sequence[Plan], progress: Progress) -> Passed:
-    """Run filters over recordings of the same stamps, side by side."""
-    return _Run(plans).through(progress)
+def filtered(plans: Sequence[Plan], progress: Progress, *, careful: bool = False) -> Passed:
+    """Run filters over recordings of the same stamps, side by side.
+
+    Args:
+        plans: The filters.
+        progress: Told how far the pass is.
+        careful: Whether parameters that make no possible arm are to be moved, whatever the size of the filter.
+    """
+    return _Run(plans, careful=careful).through(progress)
 
 
 class _Run:
     """Filters on their way."""
 
-    def __init__(self, plans: Sequence[Plan]) -> None:
-        self._plans = plans
+    def __init__(self, plans: Sequence[Plan], *, careful: bool) -> None:
+        self._plans, self._careful = plans, careful
         plan = plans[0]
         self._shape = shape = shape_of(plan)
         free = list(plan.free)
@@ -73,7 +69,6 @@ class _Run:
         self._bound = float(stats.chi2.ppf(0.95, shape.observed))
         samples = sum(max(source.samples, 1) for source in plan.evidence.sources)
         self._stride = max(1, -(-samples // INSTANTS))
-        self._engines: dict[bool, Engine] = {}
         self._end, self._steps = 0.0, 0
         self._shift: float | None = None  # from the clock of a recording to that of the history
         self._last_torque, self._last_time = np.zeros((0, 0, 0)), 0.0
@@ -99,7 +94,9 @@ class _Run:
         if self._shift is None:
             self._shift = self._end - first.time[0] if index else 0.0
         observed = np.stack([_observed(block) for block in blocks], axis=-1)
-        torque = np.stack([block.y for block in blocks], axis=-1)
+        torque = np.stack(
+            [self._torques(plan, block) for plan, block in zip(self._plans, blocks, strict=True)], axis=-1
+        )
         time = first.time
         if first.starts:
             for column, (plan, block) in enumerate(zip(self._plans, blocks, strict=True)):
@@ -112,15 +109,21 @@ class _Run:
             time = np.concatenate([[self._last_time], time])
         self._last_torque, self._last_time = torque[:, -1:], time[-1]
         drive = torque[:, :-1] if self._plans[0].settings.torque == "held" else (torque[:, :-1] + torque[:, 1:]) / 2
-        given = np.ascontiguousarray(np.concatenate([drive, observed]).transpose(1, 0, 2))
+        drive, smooth = np.split(drive, [self._shape.joints])
+        given = np.ascontiguousarray(np.concatenate([drive, observed, smooth]).transpose(1, 0, 2))
         self._advance(index, given, time)
         self._end = float(time[-1] + self._shift + 1 / self._plans[0].rate)
+
+    @staticmethod
+    def _torques(plan: Plan, block: RawBlock) -> np.ndarray:
+        """Return the torques (n, k), with smoothed ones below them (2n, k) if derivatives are steadied."""
+        return np.concatenate([block.y, smoothed(block.y, plan)]) if plan.settings.is_steadied else block.y
 
     def _advance(self, index: int, given: np.ndarray, time: np.ndarray) -> None:
         passed, source = self._passed, self._plans[0].evidence.sources[index]
         before, values = self._steps, self._parameters()
         with np.errstate(all="ignore"):
-            passed.vectors, kept = self._engine(source.loaded).advance(
+            passed.vectors, kept = self._engine(index).advance(
                 passed.vectors, given, self._fixed(index), before, self._stride
             )
         self._steps += len(given)
@@ -134,13 +137,22 @@ class _Run:
                 is_empty = trouble is Trouble.INERTIA and not values[:, column].any()
                 error = divergence(trouble, time[at], source.label, step, is_empty=is_empty)
                 if trouble is Trouble.INERTIA and not is_empty:
-                    error = self._explained(error, index, int(column), given[at, -self._shape.joints :, column])
+                    passed.impossible.add(int(column))
+                    error = self._explained(
+                        error,
+                        index,
+                        int(column),
+                        given[at, self._shape.joints :, column][
+                            self._shape.observed - self._shape.joints : self._shape.observed
+                        ],
+                    )
                 passed.failures[column] = error
 
     def _explained(self, error: EstimateError, index: int, column: int, q: np.ndarray) -> EstimateError:
         """Return the error, with the joint at which least squares of all rows is no possible arm either, if so."""
         plan = self._plans[column]
-        joint = impossible_joint(plan.evidence, q, loaded=plan.evidence.sources[index].loaded)
+        pivots = arms_of(plan, index).inertia().dense(q[:, None], plan.evidence.plain.values)[1].ravel()
+        joint = impossible_joint(plan.evidence, pivots)
         if joint is None:
             return error
         return EstimateError(
@@ -156,15 +168,19 @@ class _Run:
 
     def _fixed(self, index: int) -> np.ndarray:
         columns = [
-            np.concatenate([plan.start.values, plan.noises[index].process, plan.noises[index].observed, [self._bound]])
+            np.concatenate([
+                plan.start.values, plan.noises[index].process, plan.noises[index].observed,
+                [self._bound, 1 / plan.rate, plan.sign_width], plan.standstill, plan.least,
+            ])
             for plan in self._plans
-        ]
+        ]  # fmt: skip
         return np.column_stack(columns)
 
-    def _engine(self, loaded: bool) -> Engine:
-        if loaded not in self._engines:
-            self._engines[loaded] = engine_of(self._plans[0], self._shape, loaded=loaded)
-        return self._engines[loaded]
+    def _engine(self, index: int) -> Engine:
+        settings = self._plans[0].settings
+        return arms_of(self._plans[0], index).engine(
+            self._shape, settings.integrator, steadied=settings.is_steadied, careful=self._careful
+        )
 
     def _keep_last(self) -> None:
         """Keep the instant after the last sample's correction."""
@@ -184,12 +200,14 @@ def shape_of(plan: Plan) -> Shape:
     return Shape(n, len(plan.free), len(plan.evidence.columns), observed, noises)
 
 
-def engine_of(plan: Plan, shape: Shape, *, loaded: bool) -> Engine:
-    """Return what takes a plan's filter through time: compiled whole if small, else with LAPACK."""
-    model, columns = plan.evidence.equations.model, plan.evidence.columns
-    graph = arm_graph(model, columns, plan.free, loaded=loaded, sign_width=plan.sign_width)
-    kind = LoopEngine if shape.states + shape.free <= LARGEST_LOOP else LapackEngine
-    return kind(graph, shape, plan.settings.integrator, 1 / plan.rate, plan.free)
+def smoothed(torque: np.ndarray, plan: Plan) -> np.ndarray:
+    """Return torques smoothed by local cubics over ``SMOOTHED`` periods of the low-pass filter's cut-off (n, k)."""
+    settled = plan.evidence.sources[0].settled
+    if settled.cutoff is None:
+        return torque
+    window = 2 * int(SMOOTHED * settled.rate / settled.cutoff / 2) + 1
+    window = min(window, torque.shape[1] - (torque.shape[1] + 1) % 2)
+    return torque if window < 5 else np.asarray(savgol_filter(torque, window, 3, axis=1))
 
 
 def _observed(block: RawBlock) -> np.ndarray:

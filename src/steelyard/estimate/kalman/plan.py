@@ -7,18 +7,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...observe import raw_samples
+from ...observe import RowSource
 from ..evidence import Evidence
-from .arm_graph import arm_graph
-from .noises import Noises, noises_of
+from .engines import Arms
+from .noises import Noises, band_limited, noises_of
+from .postures import Postures
 from .settings import KalmanSettings
 from .start import Start, free_columns, start_of
 
-STIFFEST = 1.0
-"""Most of its speed that friction may take within one step at standstill: both integrators follow that."""
+SIGN_PART = 1 / 3
+"""Width of the sign of a direction that is held, as a part of the slowest joint's speed of standstill."""
 
-_LOOKED_AT = 50
-_LEAST = 1e-4
+LEAST_WIDTH = 1e-4
+"""Where no speed counts as standstill [rad/s or m/s]."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +32,10 @@ class Plan:
         start: Where the parameters start.
         free: Which of them are estimated.
         noises: Deviations for each recording.
-        sign_width: Width of the smooth sign [rad/s or m/s].
+        sign_width: Width of the sign [rad/s or m/s].
+        standstill: Speed of each joint below which its friction is not trusted (n,) [rad/s or m/s]; 0 for none.
+        least: Least pivots of the inertia matrix that count as a possible arm (n,); 0: positive ones.
+        impossible: Share of the postures at which least squares of all rows has no positive pivot, by joint (n,).
     """
 
     evidence: Evidence
@@ -40,6 +44,9 @@ class Plan:
     free: tuple[int, ...]
     noises: tuple[Noises, ...]
     sign_width: float
+    standstill: np.ndarray
+    least: np.ndarray
+    impossible: np.ndarray
 
     @property
     def joints(self) -> int:
@@ -58,34 +65,33 @@ def plan_of(evidence: Evidence, settings: KalmanSettings, prior: Mapping[str, tu
     Raises:
         EstimateError: If settings, prior and evidence do not fit each other.
     """
-    free = free_columns(evidence.columns, settings.locked)
-    start = start_of(evidence, settings, prior)
-    width = settings.sign_width or default_width(evidence, start.values)
-    noises = tuple(noises_of(evidence, source, settings) for source in evidence.sources)
-    return Plan(evidence, settings, start, tuple(free), noises, width)
+    free = tuple(free_columns(evidence.columns, settings.locked))
+    postures = Postures(evidence, free, held=settings.sign_width is None)
+    start = start_of(evidence, settings, prior, postures)
+    least = postures.least_pivots(start.values, evidence.plain.values)
+    noises = tuple(_noises(evidence, source, settings, start, postures, least) for source in evidence.sources)
+    impossible = (postures.pivots(evidence.plain.values) <= 0).mean(axis=1)
+    width, standstill = settings.sign_width, np.zeros(len(evidence.equations.joints))
+    if width is None:
+        standstill = evidence.sources[0].settled.standstill
+        seen = standstill[standstill > 0]
+        width = max(SIGN_PART * float(seen.min()) if len(seen) else 0.0, LEAST_WIDTH)
+    return Plan(evidence, settings, start, free, noises, width, standstill, least, impossible)
 
 
-def default_width(evidence: Evidence, values: np.ndarray) -> float:
-    """Return a width of the smooth sign that data and time step can follow [rad/s or m/s].
+def _noises(
+    evidence: Evidence, source: RowSource, settings: KalmanSettings, start: Start, postures: Postures, least: np.ndarray
+) -> Noises:
+    noises = noises_of(evidence, source, settings)
+    if settings.process != "torque" or not least.any():
+        return noises
+    return band_limited(noises, settings, postures.accelerations(start.values, noises.process), source.settled.cutoff)
 
-    Not below the slowest joint's standstill speed, where the sign is not known; and so wide that Coulomb friction
-    takes no more than the whole speed within a step: its rate at standstill is the spectral radius of dqdd/dqd, which
-    goes with one over the width. Poses at which the start is no possible arm say nothing of that.
 
-    Args:
-        evidence: The recordings.
-        values: The parameters at the start (c,).
-    """
-    source = evidence.sources[0]
-    settled, columns = source.settled, evidence.columns
-    graph = arm_graph(evidence.equations.model, columns, [0], loaded=source.loaded, sign_width=1.0)
-    q = next(raw_samples(source)).q
-    n = graph.joints
-    still, rates = np.zeros(n), []
-    for k in np.linspace(0, q.shape[1] - 1, _LOOKED_AT).astype(int):
-        if np.asarray(graph.acceleration(q[:, k], still, still, values)[1]).min() > 0:
-            A = np.asarray(graph.sensitivity(q[:, k], still, still, values))[:, :n]
-            rates.append(float(np.abs(np.linalg.eigvals(A)).max()))
-    stiff = float(np.median(rates)) / settled.rate / STIFFEST if rates else 0.0
-    seen = settled.standstill[settled.standstill > 0]
-    return max(stiff, float(seen.min()) if len(seen) else 0.0, _LEAST)
+def arms_of(plan: Plan, index: int) -> Arms:
+    """Return what is made of a plan's arm in one of its recordings."""
+    evidence = plan.evidence
+    return Arms(
+        evidence.equations, evidence.columns, plan.free, loaded=evidence.sources[index].loaded,
+        held=plan.settings.sign_width is None,
+    )  # fmt: skip

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from ..evidence import Estimated, History, estimate_of
+from ..record import Estimate
 from .passes import Passed
 from .plan import Plan
 from .state import parameter_root
@@ -16,6 +17,15 @@ OVERCONFIDENT = 0.9
 
 CAUTIOUS = 0.1
 """A filter whose normalised innovations are smaller than this on average was told far too much noise."""
+
+NEAR = 2.0
+"""Sigmas within which an estimate agrees with least squares of all rows."""
+
+MANY = 0.1
+"""Share of parameters away from least squares of all rows above which a reason is looked for."""
+
+PERSISTENT = 0.5
+"""Residuals with more correlation from row to row than this are no noise alone."""
 
 SETTLED = 0.05
 """Part of its last value within which a parameter counts as settled."""
@@ -47,7 +57,13 @@ def estimated(plan: Plan, passed: Passed, column: int) -> Estimated:
     covariance[np.ix_(free, free)] = inflation * (root @ root.T)
     history = _history(plan, passed, column, np.sqrt(inflation))
     estimate = estimate_of("ekf", "filter", evidence, found, covariance, max(count - len(free), 1.0))
-    return Estimated(estimate, history, notes=tuple(_notes(plan, history, mean_square, inside)))
+    notes = [
+        _way(plan), *_consistency(plan, mean_square, inside), *_settling(history),
+        *_possibility(plan, tally[5] / max(tally[0], 1)), *_against_batch(plan, estimate),
+    ]  # fmt: skip
+    if plan.settings.locked:
+        notes.append(f"locked at their start, deviations as there: {', '.join(plan.settings.locked)}")
+    return Estimated(estimate, history, notes=tuple(notes))
 
 
 def _history(plan: Plan, passed: Passed, column: int, widening: float) -> History:
@@ -65,24 +81,64 @@ def _history(plan: Plan, passed: Passed, column: int, widening: float) -> Histor
     return History(plan.evidence.columns, time, all_values, all_sigma, q, qd)
 
 
-def _notes(plan: Plan, history: History, mean_square: float, inside: float) -> Iterator[str]:
+def _way(plan: Plan) -> str:
     settings = plan.settings
     between = "held until the next sample" if settings.torque == "held" else "taken as the mean of both samples"
-    yield (
-        f"torques are {between}; Coulomb friction is smooth over {plan.sign_width:.3g} rad/s (tanh); "
-        f"integrator {settings.integrator} at {plan.rate:g} Hz"
-    )
+    friction = f"Coulomb friction is smooth over {plan.sign_width:.3g} rad/s (tanh)"
+    if settings.sign_width is None:
+        friction = "the direction of Coulomb friction is held over each step"
+    return f"torques are {between}; {friction}; integrator {settings.integrator} at {plan.rate:g} Hz"
+
+
+def _consistency(plan: Plan, mean_square: float, inside: float) -> Iterator[str]:
+    """Tell what the innovations say of the filter."""
+    is_limited = plan.settings.position_noise is None and plan.settings.process == "torque"
     verdict = "as they should"
     if inside < OVERCONFIDENT:
         verdict = "the filter is over-confident: its noise is larger or more persistent than it was told"
-    elif mean_square < CAUTIOUS:
+    elif mean_square < CAUTIOUS and not is_limited:
         verdict = "the filter was told far more noise than there is: its deviations are too wide"
+    elif mean_square < CAUTIOUS:
+        verdict = "small, as what is faster than twice the cut-off is left out of sight"
     yield f"{inside:.1%} of the innovations lie inside their 95 % bound, mean square {mean_square:.3g}: {verdict}"
     if mean_square > 1.0:
         yield f"sigmas are inflated by {np.sqrt(mean_square):.3g}, to agree with the innovations"
-    yield from _settling(history)
-    if settings.locked:
-        yield f"locked at their start, deviations as there: {', '.join(settings.locked)}"
+
+
+def _possibility(plan: Plan, share: float) -> Iterator[str]:
+    """Tell how often the parameters had to be moved to remain those of a possible arm."""
+    if share > 0:
+        yield (
+            f"parameters were moved at {share:.1%} of the steps to keep the inertia matrix positive definite: data and "
+            "model together pull towards an impossible arm there"
+        )
+
+
+def _against_batch(plan: Plan, estimate: Estimate) -> Iterator[str]:
+    """Tell how far least squares of all rows is, and why if that is known."""
+    plain, free = plan.evidence.plain, list(plan.free)
+    away = (estimate.values - plain.values)[free] / estimate.sigma[free]
+    k = int(np.abs(away).argmax())
+    name, at = estimate.columns[free[k]], free[k]
+    yield (
+        f"{int((np.abs(away) <= NEAR).sum())} of {len(free)} parameters lie within {NEAR:g} of their sigmas of "
+        f"weighted least squares of all rows; the farthest is {name}: "
+        f"{estimate.values[at]:.3g} +- {estimate.sigma[at]:.2g} against {plain.values[at]:.3g} +- {plain.sigma[at]:.2g}"
+    )
+    worst = int(plan.impossible.argmax())
+    if plan.impossible[worst] > 0:
+        yield (
+            f"least squares of all rows is no possible arm (inertia of joint '{plan.evidence.equations.joints[worst]}' "
+            f"not positive at {plan.impossible[worst]:.0%} of the postures); the filter's is, so the two must differ"
+        )
+    noise = plan.evidence.noise
+    equation = max(noise.coefficients, key=noise.lag_one)
+    if (np.abs(away) > NEAR).mean() > MANY and noise.lag_one(equation) > PERSISTENT:
+        yield (
+            f"residuals of least squares persist from row to row (correlation {noise.lag_one(equation):.2f} at joint "
+            f"'{equation[1]}'): the model lacks something that the two methods weigh differently; sigmas count the "
+            "power that it has at low frequency"
+        )
 
 
 def _settling(history: History) -> Iterator[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...kernel import compile_batch
+from ...kernel import BatchFunction
 from .arm_graph import ArmGraph
 from .discrete import FRACTIONS, Integrator
 
@@ -18,34 +18,39 @@ class StepDerivative:
 
     Args:
         graph: The arm.
+        sensitivity: Its derivatives, compiled.
         integrator: How the step is taken.
-        dt: Its length [s].
 
     Attributes:
         motion: Positions, velocities and accelerations of the stages (n, stages), to be filled before each call.
     """
 
-    def __init__(self, graph: ArmGraph, integrator: Integrator, dt: float) -> None:
+    def __init__(self, graph: ArmGraph, sensitivity: BatchFunction, integrator: Integrator) -> None:
         n, stages = graph.joints, len(FRACTIONS[integrator])
-        self._n, self._dt, self._stages = n, dt, stages
+        self._n, self._dt, self._stages = n, 0.0, stages
         rows = 3 * n + graph.free
         self.motion = tuple(np.zeros((n, stages)) for _ in range(3))
-        self._chi = np.zeros((graph.parameters, stages))
+        self._chi, self._turn = np.zeros((graph.parameters, stages)), np.zeros((n, stages))
         out = np.zeros((n * rows, stages))
-        self._evaluate = compile_batch(graph.sensitivity).bind([*self.motion, self._chi], [out])
+        self._evaluate = sensitivity.bind([*self.motion, self._chi, self._turn], [out])
         self._strided, self._by_stage = out.T, np.zeros((stages, n * rows))
         self._A = list(self._by_stage.reshape(stages, rows, n))
         # Derivatives of velocity and position at a stage; a position moves on with the velocity even unforced.
         self._qd, self._q = np.zeros((rows, n)), np.zeros((rows, n))
         self._half, self._whole = np.zeros((rows, n)), np.zeros((rows, n))
-        for drifted, part in ((self._half, dt / 2), (self._whole, dt)):
-            drifted[:n], drifted[n : 2 * n] = part * np.eye(n), np.eye(n)
         self._ones = self._qd.reshape(-1)[: n * n : n + 1]
         self._result = np.zeros((rows, 2 * n))
 
-    def at(self, chi: np.ndarray) -> np.ndarray:
-        """Return the derivatives at the motion filled in, with parameters chi (c, 1)."""
+    def begin(self, dt: float) -> None:
+        """Set the length of the steps [s]."""
+        n, self._dt = self._n, dt
+        for drifted, part in ((self._half, dt / 2), (self._whole, dt)):
+            drifted[:n], drifted[n : 2 * n] = part * np.eye(n), np.eye(n)
+
+    def at(self, chi: np.ndarray, turn: np.ndarray) -> np.ndarray:
+        """Return the derivatives at the motion filled in, with parameters chi (c, 1) and directions (n, 1)."""
         np.copyto(self._chi, chi)
+        np.copyto(self._turn, turn)
         self._evaluate()
         np.copyto(self._by_stage, self._strided)
         return self._euler() if self._stages == 1 else self._runge_kutta()

@@ -12,7 +12,7 @@ from .discrete import Integrator
 _WORDS: dict[str, tuple[str, ...]] = {
     "integrator": ("rk4", "euler"),
     "observe": ("q", "q_qd"),
-    "start": ("first", "robot", "wls", "zero"),
+    "start": ("auto", "first", "robot", "wls", "zero"),
     "process": ("torque", "state"),
     "torque": ("held", "mean"),
 }
@@ -34,10 +34,13 @@ class KalmanSettings:
         observe: ``q``, or ``q_qd``: recorded velocities too.
         torque: What drives the arm between two samples: ``held``, the torque of the first; ``mean`` of both, right for
             torques that change smoothly.
-        sign_width: Coulomb friction is ``Fc tanh(v / width)`` [rad/s or m/s]; None: the slowest joint's standstill
-            speed, or wider if a step in time could not follow friction otherwise.
-        start: Values to begin with. ``first``: weighted least squares of the first part of the rows; ``robot``: the
-            values of the robot's file; ``wls``: those of all rows; ``zero``. A prior overrides any of them by name.
+        sign_width: None: the direction of Coulomb friction is held over each step, and torques of a joint that stands
+            still or turns back are hardly trusted; a width: it is ``tanh(v / width)`` at every instant (P1)
+            [rad/s or m/s].
+        start: Values to begin with. ``auto``: ``first`` with the robot's values as a weak prior, and only as far from
+            them as the inertia matrix stays positive definite; ``first``: weighted least squares of the first part of
+            the rows; ``robot``: the values of the robot's file; ``wls``: those of all rows; ``zero``. A prior
+            overrides any of them by name.
         first: That part, 0 to 1.
         widen: Factor on the deviations of these values.
         process: ``torque``: a torque that nobody measures drives the arm; ``state``: noise is added to [qd, q].
@@ -50,14 +53,16 @@ class KalmanSettings:
         state_deviation: Deviations of the first [qd, q] of every recording, one number or 2n of them; None: those
             of what it is made from, the first samples.
         locked: Names of parameters that stay at their start.
+        steadied: Whether derivatives are taken along the motion of a smoothed torque; else of the measured one, as
+            the plain filter does, which is biased by the square of the torques' noise. Not for ``process = "state"``.
     """
 
     integrator: Integrator = "rk4"
     observe: Literal["q", "q_qd"] = "q"
     torque: Literal["mean", "held"] = "mean"
     sign_width: float | None = None
-    start: Literal["first", "robot", "wls", "zero"] = "first"
-    first: float = 0.1
+    start: Literal["auto", "first", "robot", "wls", "zero"] = "auto"
+    first: float = 0.3
     widen: float = 5.0
     process: Literal["torque", "state"] = "torque"
     torque_noise: PerJoint | None = None
@@ -66,6 +71,12 @@ class KalmanSettings:
     velocity_noise: PerJoint | None = None
     state_deviation: PerJoint | None = None
     locked: tuple[str, ...] = ()
+    steadied: bool = True
+
+    @property
+    def is_steadied(self) -> bool:
+        """Whether derivatives are taken along the motion of a smoothed torque."""
+        return self.steadied and self.process == "torque"
 
     def __post_init__(self) -> None:
         for field, allowed in _WORDS.items():

@@ -12,7 +12,14 @@ from ...observe import RowBlock, RowSource
 from ...robot import INERTIAL_NAMES
 from ..evidence import Evidence
 from ..record import Estimate
+from .postures import Postures
 from .settings import KalmanSettings
+
+SHARES = (1.0, 0.8, 0.6, 0.4, 0.2, 0.1, 0.05)
+"""Shares of the way from the robot's values to those of the first rows that are tried."""
+
+KEPT_PIVOT = 0.3
+"""Part of the pivots of the inertia matrix that the start keeps."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,15 +35,19 @@ class Start:
     covariance: np.ndarray
 
 
-def start_of(evidence: Evidence, settings: KalmanSettings, prior: Mapping[str, tuple[float, float]]) -> Start:
+def start_of(
+    evidence: Evidence, settings: KalmanSettings, prior: Mapping[str, tuple[float, float]], postures: Postures
+) -> Start:
     """Return the start that the settings ask for, with the prior's values and deviations where it has them.
 
     Raises:
         EstimateError: If the prior names a parameter that is not estimated, or has a deviation that is not above 0.
     """
     plain = evidence.plain
-    if settings.start == "first":
-        values, covariance = _first_rows(evidence, settings)
+    if settings.start == "auto":
+        values, covariance = _possible(evidence, settings, postures)
+    elif settings.start == "first":
+        values, covariance = _first_rows(evidence, settings, np.zeros(len(plain.columns)), _sizes(plain))
     elif settings.start == "wls":
         values, covariance = plain.values.copy(), settings.widen**2 * plain.covariance
     elif settings.start == "robot":
@@ -94,15 +105,48 @@ def _sizes(plain: Estimate) -> np.ndarray:
     return np.linalg.norm(plain.system.triangle[:, -1]) / plain.system.scale
 
 
-def _first_rows(evidence: Evidence, settings: KalmanSettings) -> tuple[np.ndarray, np.ndarray]:
-    """Return weighted least squares of the first rows, held by the size of the torques where they do not say."""
-    plain = evidence.plain
-    count = len(plain.columns)
+def _first_rows(
+    evidence: Evidence, settings: KalmanSettings, centre: np.ndarray, deviations: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return weighted least squares of the first rows with a weak prior: values and covariance."""
+    count = len(centre)
     system = _first_triangle(evidence, settings.first) / settings.widen
-    sizes = np.column_stack([np.diag(1 / _sizes(plain)), np.zeros(count)])
-    triangle = np.asarray(np.linalg.qr(np.vstack([system, sizes]), mode="r"))
+    weak = np.column_stack([np.diag(1 / deviations), centre / deviations])
+    triangle = np.asarray(np.linalg.qr(np.vstack([system, weak]), mode="r"))
     root = np.linalg.inv(triangle[:count, :count])
     return root @ triangle[:count, count], root @ root.T
+
+
+def _possible(evidence: Evidence, settings: KalmanSettings, postures: Postures) -> tuple[np.ndarray, np.ndarray]:
+    """Return a start that is a possible arm at the recorded postures: values and covariance.
+
+    Where the robot's file has inertias, the first rows with the file's values as a weak prior, and from the file's
+    values only as far towards them as the pivots of the inertia matrix keep a part of those of the file. Where it has
+    none, least squares of all rows, moved as little as can be. What the start was moved by is added to its covariance.
+    """
+    plain, known = evidence.plain, robot_values(evidence)
+    lowest = postures.pivots(known)
+    if (lowest > 0).all():
+        weak = np.where(known == 0, _sizes(plain), np.maximum(np.abs(known), settings.widen * plain.sigma))
+        wanted, covariance = _first_rows(evidence, settings, known, weak)
+        shares = (share for share in SHARES if _keeps(postures.pivots(known + share * (wanted - known)), lowest))
+        values = known + next(shares, 0.0) * (wanted - known)
+    else:
+        wanted, covariance = plain.values, settings.widen**2 * plain.covariance
+        values = _nearest(postures, wanted, covariance)
+    move = values - wanted
+    return values.copy(), covariance + np.outer(move, move)
+
+
+def _keeps(pivots: np.ndarray, lowest: np.ndarray) -> bool:
+    return bool((pivots >= KEPT_PIVOT * lowest).all())
+
+
+def _nearest(postures: Postures, values: np.ndarray, covariance: np.ndarray) -> np.ndarray:
+    """Return the nearest possible arm, or the values themselves if none is found: the filter says where it stops."""
+    least = KEPT_PIVOT * np.median(np.abs(postures.pivots(values)), axis=1)
+    found = postures.moved(values, least, np.linalg.cholesky(covariance))
+    return values if found is None else found
 
 
 def _first_triangle(evidence: Evidence, part: float) -> np.ndarray:

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-TALLY = 5
-"""Steps done, sum of normalised innovations squared, how many of them were inside 95 %, first bad step, its reason."""
+TALLY = 6
+"""Steps done, sum of normalised innovations squared, how many of them were inside 95 %, first bad step, its reason,
+steps at which the parameters were moved to stay those of a possible arm."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,16 @@ class Shape:
     def bounds(self) -> list[int]:
         """Where the parts begin, and where the last one ends."""
         return [0, *np.cumsum(self.sizes).tolist()]
+
+    @property
+    def given(self) -> tuple[int, ...]:
+        """Sizes of what is the same at every step.
+
+        All parameters, deviations of the noise and of what is observed, 95 % bound of the normalised innovation
+        squared, length of a step [s], width of the sign, and for each joint the speed of standstill and the least
+        pivot of a possible arm.
+        """
+        return self.parameters, self.noises, self.observed, 1, 1, 1, self.joints, self.joints
 
     @property
     def recorded(self) -> int:

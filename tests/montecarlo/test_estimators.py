@@ -1,0 +1,68 @@
+"""Every estimator in the setting it is made for: unbiased, as good as the Cramer-Rao bound, with honest bands."""
+
+from __future__ import annotations
+
+import pytest
+
+from from_benchmarks import benchmark_module
+from steelyard.montecarlo import CaseVerdict
+
+pytestmark = pytest.mark.large
+
+SEEDS = 60
+estimators = benchmark_module("estimators")
+
+
+@pytest.fixture(scope="module")
+def verdicts():
+    known: dict[str, dict[str, CaseVerdict]] = {}
+
+    def of(name: str) -> dict[str, CaseVerdict]:
+        if name not in known:
+            court = estimators.court_of(estimators.SETTINGS[name], SEEDS, processes=2)
+            known[name] = {verdict.case.method: verdict for verdict in court.verdicts}
+        return known[name]
+
+    return of
+
+
+def biased(verdict: CaseVerdict) -> list[str]:
+    return [one.name for one in verdict.parameters if one.is_biased]
+
+
+@pytest.mark.parametrize("method", ["wls", "gls", "rls", "ml", "iv", "didim"])
+def test_with_white_noise_on_torques_all_are_unbiased_and_as_good_as_the_bound(verdicts, method):
+    verdict = verdicts("white")[method]
+    assert biased(verdict) == []
+    assert verdict.failures == 0
+    assert verdict.rms_over_bound == pytest.approx(1.05, abs=0.15)
+    assert verdict.mean_coverage == pytest.approx(0.95, abs=0.035)
+
+
+def test_without_weights_the_noisier_joint_decides(verdicts):
+    assert verdicts("white")["ols"].rms_over_bound > 3
+
+
+def test_noise_that_persists_is_for_generalised_least_squares(verdicts):
+    found = verdicts("correlated")
+    assert found["gls"].rms_over_bound < found["wls"].rms_over_bound
+    assert found["gls"].mean_coverage > 0.92
+    assert found["wls"].mean_coverage < 0.85
+
+
+def test_noise_on_positions_is_for_maximum_likelihood(verdicts):
+    found = verdicts("positions")
+    assert biased(found["ml"]) == []
+    assert found["ml"].rms_over_bound == pytest.approx(1.05, abs=0.15)
+    assert found["ml"].mean_coverage == pytest.approx(0.95, abs=0.035)
+    assert "ZZ1R" in biased(found["gls"])
+    assert biased(found["iv"]) == []
+
+
+def test_an_unfiltered_closed_loop_is_for_instruments(verdicts):
+    found = verdicts("closed loop")
+    inertia = {method: verdict.parameters[0] for method, verdict in found.items()}
+    assert inertia["wls"].mean / inertia["wls"].true == pytest.approx(1 / 7, abs=0.01)
+    for method in ("iv", "didim"):
+        assert biased(found[method]) == []
+        assert found[method].mean_coverage > 0.91
