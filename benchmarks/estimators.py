@@ -79,13 +79,16 @@ SETTINGS = {
         },
     ),
     "process": Setting(
-        "a white torque that nobody measures drives the arm in closed loop, encoder steps of 1e-5 rad",
+        "a small white torque that nobody measures drives the arm; torques are held for 1 ms and recorded so",
         ("wls", "gls", "ekf", "iv"),
-        {
-            "record_rate": 1000.0,
-            "encoder_quantum": 1e-5,
-            "disturbance": {"kind": "white", "std": [10.0, 0.4]},
-        },
+        {"record_rate": 1000.0, "encoder_quantum": 1e-5, "disturbance": {"kind": "white", "std": [0.5, 0.02]}},
+        {"ekf": {"torque": "held"}},
+    ),
+    "strong process": Setting(
+        "the same with a torque twenty times as large",
+        ("wls", "gls", "ekf", "iv"),
+        {"record_rate": 1000.0, "encoder_quantum": 1e-5, "disturbance": {"kind": "white", "std": [10.0, 0.4]}},
+        {"ekf": {"torque": "held"}},
     ),
     "closed loop": Setting(
         "P1: disturbed in closed loop, coarse encoder, nothing filtered",

@@ -59,10 +59,22 @@ def test_noise_on_positions_is_for_maximum_likelihood(verdicts):
     assert biased(found["iv"]) == []
 
 
+def test_a_held_torque_and_little_unmeasured_torque_are_for_the_kalman_filter(verdicts):
+    found = verdicts("process")
+    # A filter that learns its parameters on the way keeps a little of where it came from.
+    assert abs(found["ekf"].worst_bias.bias_in_sigmas) < 0.6
+    assert found["ekf"].rms_over_bound == pytest.approx(1.05, abs=0.15)
+    assert found["ekf"].mean_coverage == pytest.approx(0.95, abs=0.035)
+    # Half a period of the controller is a delay to those who take torques at their samples.
+    assert found["gls"].rms_over_bound > 1.2 * found["ekf"].rms_over_bound
+
+
 def test_an_unfiltered_closed_loop_is_for_instruments(verdicts):
     found = verdicts("closed loop")
     inertia = {method: verdict.parameters[0] for method, verdict in found.items()}
     assert inertia["wls"].mean / inertia["wls"].true == pytest.approx(1 / 7, abs=0.01)
     for method in ("iv", "didim"):
-        assert biased(found[method]) == []
+        # Torques held for a millisecond act half of it late: friction is off by that, whoever estimates it.
+        assert set(biased(found[method])) <= {"Fvm1", "Fvm2", "Fcm1", "Fcm2"}
+        assert abs(found[method].worst_bias.bias_in_sigmas) < 0.8
         assert found[method].mean_coverage > 0.91

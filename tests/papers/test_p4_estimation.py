@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy import signal
 
 from steelyard.motion import fourier
 from steelyard.papers.p4_arm import C1, C2, DURATION, RATE, SPRING, p4_arm
@@ -64,10 +63,9 @@ def test_sixteen_periods_are_four_times_as_good_as_one(full, motion):
     assert found.error == pytest.approx(1.0, abs=0.15)
 
 
-def test_the_anti_alias_filter_is_scipy_s_and_is_undone(full, motion):
-    numerator, denominator = signal.butter(8, 2 * np.pi * 40.0, analog=True)
-    _, response = signal.freqs(numerator, denominator, 2 * np.pi * np.array([1.0, 10.0, 40.0]))
-    np.testing.assert_allclose(FILTER.response(np.array([1.0, 10.0, 40.0])), response, rtol=1e-9)
+def test_the_anti_alias_filter_is_butterworth_s_and_is_undone(full, motion):
+    hertz = np.array([1.0, 10.0, 40.0, 60.0])
+    np.testing.assert_allclose(np.abs(FILTER.response(hertz)), 1 / np.sqrt(1 + (hertz / 40.0) ** 16), rtol=1e-9)
     found = filtered(full, motion)
     assert found.plain[0] > 10
     assert found.undone[0] < 0.3 * found.plain[0]

@@ -43,7 +43,7 @@ def divergence(trouble: Trouble, time: float, label: str, step: int, *, is_empty
     if is_empty:
         return EstimateError(
             f"the filter stopped {when}: the inertia matrix is singular because all parameters are zero; no "
-            "factorisation cures that: give a prior, or start from 'first', 'robot' or 'wls'"
+            "factorisation cures that: give a prior, or start from 'auto', 'robot' or 'wls'"
         )
     if trouble is Trouble.INERTIA:
         return EstimateError(

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...observe import RowSource
+from ...errors import EstimateError
+from ...observe import RowSource, template_of
 from ..evidence import Evidence
 from .engines import Arms
 from .noises import Noises, band_limited, noises_of
@@ -65,6 +66,7 @@ def plan_of(evidence: Evidence, settings: KalmanSettings, prior: Mapping[str, tu
     Raises:
         EstimateError: If settings, prior and evidence do not fit each other.
     """
+    _check_velocities(evidence, settings)
     free = tuple(free_columns(evidence.columns, settings.locked))
     postures = Postures(evidence, free, held=settings.sign_width is None)
     start = start_of(evidence, settings, prior, postures)
@@ -77,6 +79,15 @@ def plan_of(evidence: Evidence, settings: KalmanSettings, prior: Mapping[str, tu
         seen = standstill[standstill > 0]
         width = max(SIGN_PART * float(seen.min()) if len(seen) else 0.0, LEAST_WIDTH)
     return Plan(evidence, settings, start, free, noises, width, standstill, least, impossible)
+
+
+def _check_velocities(evidence: Evidence, settings: KalmanSettings) -> None:
+    for source in evidence.sources:
+        if settings.observe == "q_qd" and template_of(source.recording).qd is None:
+            raise EstimateError(
+                f"ekf observe 'q_qd': recording '{source.label}' has no recorded velocity; observe q, or declare the "
+                "qd channel"
+            )
 
 
 def _noises(

@@ -93,7 +93,7 @@ def _way(plan: Plan) -> str:
 def _consistency(plan: Plan, mean_square: float, inside: float) -> Iterator[str]:
     """Tell what the innovations say of the filter."""
     is_limited = plan.settings.position_noise is None and plan.settings.process == "torque"
-    verdict = "as they should"
+    verdict = "no sign that the filter trusts itself too much"
     if inside < OVERCONFIDENT:
         verdict = "the filter is over-confident: its noise is larger or more persistent than it was told"
     elif mean_square < CAUTIOUS and not is_limited:
