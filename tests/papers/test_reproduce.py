@@ -45,4 +45,5 @@ def test_seeds_and_stages_reach_the_paper(monkeypatch):
     result = reproduce("P1", seeds=1, stage=stage)
     assert result.paper == "P1"
     assert result.notes[0].startswith("1 simulated experiments")
-    assert stages == ["simulating the SCARA", "fitting", "optimising quintic moves"]
+    filters = "Kalman filter and recursive least squares"
+    assert stages == ["simulating the SCARA", "fitting", filters, "optimising quintic moves"]

@@ -16,7 +16,7 @@ from estimate.kalman.filter_cases import (
     run_of_scara,
     scara_evidence,
 )
-from steelyard.errors import EstimateError, ObservationError
+from steelyard.errors import EstimateError
 from steelyard.estimate import NoiseModel, kalman
 from steelyard.estimate.kalman import KalmanSettings, engines
 from steelyard.estimate.kalman.noises import noises_of, torque_noise
@@ -196,7 +196,7 @@ def test_recorded_velocities_are_used_when_asked_for():
     np.testing.assert_allclose(found.observed[:2], 0.01, rtol=0.3)
     result = kalman_filter(evidence, settings, {})
     assert paper_values(result.estimate)[3] == pytest.approx(0.064, rel=0.05)
-    with pytest.raises(ObservationError, match="no recorded velocity"):
+    with pytest.raises(EstimateError, match="no recorded velocity"):
         kalman_filter(scara_evidence(0), settings, {})
 
 
