@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from rehearsals import scara
 from steelyard.errors import EstimateError
 from steelyard.identify import (
     METHODS,
@@ -20,6 +21,7 @@ from steelyard.identify import (
     with_options,
     write_run,
 )
+from steelyard.identify.method_reasons import distance_reasons
 from steelyard.motion import fourier
 from steelyard.recording import Recording
 from steelyard.robot import load_robot
@@ -160,3 +162,23 @@ def test_earlier_runs_are_refused_where_an_estimate_is_not_made_of_rows(recordin
         identify_arm(
             SCARA, recordings[:1], recordings[1:], Settings(method="ekf", bias_repeats=0), earlier=[read_run(tmp_path)]
         )
+
+
+def test_a_method_that_excludes_least_squares_is_told_so(found):
+    def sentences(method: str) -> list[str]:
+        return [one.text for one in found[method].verdict.reasons if "weighted least squares of the same" in one.text]
+
+    assert all(sentences(method) == [] for method in METHODS)
+    fit = found["ekf"].fit
+    apart = replace(fit.estimate, values=fit.estimate.values + 5 * fit.estimate.sigma)
+    moved = distance_reasons(found["ekf"].equations, replace(fit, estimate=apart))
+    assert "8 of 8 parameters" in moved[0].text
+
+
+def test_a_filter_that_lost_the_arm_begins_again_with_more_trust_in_its_start():
+    table = {"method": "ekf", "ekf": {"widen": 1e5}}
+    found = fit_arm(SCARA, [scara(2)], settings_from_table(table)).fit
+    assert found.detail is not None
+    assert "lost the arm; it was run again with 2 times" in found.detail.notes[0]
+    usual = fit_arm(SCARA, [scara(2)], settings_from_table({**table, "ekf": {"widen": 2.0}})).fit
+    np.testing.assert_array_equal(found.estimate.values, usual.estimate.values)

@@ -55,6 +55,7 @@ class Fit:
         raw: The stack of all rows, unweighted: for the raw condition number.
         distrust: Where generalised least squares was asked for and not used: how much worse it fitted; else 0.
         detail: What a method beyond least squares tells besides: its history in time, its tests, its notes.
+        plain: Weighted least squares of the same recordings, for such a method; None otherwise.
     """
 
     estimate: Estimate
@@ -64,6 +65,7 @@ class Fit:
     raw: System
     distrust: float = 0.0
     detail: Estimated | None = None
+    plain: Estimate | None = None
 
     @property
     def whitening(self) -> Whitening | None:
@@ -176,7 +178,7 @@ def _estimated(
     locked = tuple(column_name(equations, name) for name in settings.ekf.locked)
     chosen = replace(settings, ekf=replace(settings.ekf, locked=locked))
     found = ESTIMATORS[settings.method](evidence, chosen, prior, progress)
-    return Fit(found.estimate, observations, observations, held.noise, raw, detail=found)
+    return Fit(found.estimate, observations, observations, held.noise, raw, detail=found, plain=held.estimate)
 
 
 def _with_covariance(kind: str, fit: Fit, sources: Sequence[RowSource]) -> Estimate:

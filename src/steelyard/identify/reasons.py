@@ -24,14 +24,12 @@ from ..observe import Equations, RowSource, SettledPreparation
 from .fitting import Fit
 from .identification import Condition
 from .inputs import Inputs
+from .method_reasons import method_reasons
 from .payload_body import COLUMNS, PayloadBody
 
 _MOST_PATTERNS = 3
 _WHITE = ("classical", "cramer_rao")
 """Covariances that take residuals as white."""
-
-ENDOGENOUS = 0.01
-"""Least squares is called biased where the test of the instruments has a probability below this."""
 
 
 def judged(
@@ -88,7 +86,7 @@ def cautions_of(
     found = [
         *_held_out(inputs),
         *_distrusted(fit),
-        *_endogenous(equations, fit),
+        *method_reasons(equations, fit),
         *_dropped(fit),
         *_payload(equations, fit, body),
         *_biased(equations, bias),
@@ -137,22 +135,6 @@ def _distrusted(fit: Fit) -> list[Reason]:
             f"the residuals are not noise alone: generalised least squares fits {fit.distrust:.2g} times worse than "
             "weighted, which was used instead, with the covariance of correlated noise",
             "add the effects that the residuals ask for; sigmas hold for noise, not for what a model lacks",
-            "method",
-        )
-    ]
-
-
-def _endogenous(equations: Equations, fit: Fit) -> list[Reason]:
-    """Return a sentence where the test of the instruments says that least squares is biased."""
-    test = fit.detail.endogeneity if fit.detail else None
-    if test is None or test.p >= ENDOGENOUS:
-        return []
-    name = next(base.name for base in equations.base.base if base.kept == test.worst)
-    return [
-        Reason(
-            f"rows and errors correlate (Durbin-Wu-Hausman: F = {test.statistic:.3g}, p = {test.p:.1g}, most for "
-            f"{name}): least squares on these rows is biased; a note says by how many sigmas",
-            "keep this method, or filter and decimate more and test again",
             "method",
         )
     ]

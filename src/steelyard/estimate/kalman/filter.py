@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -17,11 +18,16 @@ from .plan import Plan, plan_of
 from .result import estimated
 from .settings import KalmanSettings
 
+NARROWER = (2.0, 1.0)
+"""Factors on the start's deviations with which a filter that lost the arm is run again."""
+
+Prior = Mapping[str, tuple[float, float]]
+
 
 def kalman_filter(
     evidence: Evidence,
     settings: KalmanSettings,
-    prior: Mapping[str, tuple[float, float]],
+    prior: Prior,
     progress: Progress = silent,
 ) -> Estimated:
     """Estimate parameters sample by sample, beside positions and velocities.
@@ -44,6 +50,8 @@ def kalman_filter(
     passed = filtered([plan], progress)
     found = _found(plan, passed, 0, progress)
     if isinstance(found, EstimateError):
+        found = _again(plan, found, prior, progress)
+    if isinstance(found, EstimateError):
         raise found
     return found
 
@@ -51,7 +59,7 @@ def kalman_filter(
 def kalman_filters(
     evidences: Sequence[Evidence],
     settings: KalmanSettings,
-    prior: Mapping[str, tuple[float, float]],
+    prior: Prior,
     progress: Progress = silent,
 ) -> list[Estimated | EstimateError]:
     """Run the filter on many experiments of the same arm, side by side where their stamps agree.
@@ -75,25 +83,39 @@ def kalman_filters(
     while waiting:
         first = next(iter(waiting.values()))
         group = {k: plan for k, plan in waiting.items() if _fit_together(first, plan)}
-        _run_group(group, results)
+        _run_group(group, results, prior)
         waiting = {k: plan for k, plan in waiting.items() if k not in group}
         progress(len(plans) - len(waiting), len(plans))
     return [result for result in results if result is not None]
 
 
-def _tried(
-    evidence: Evidence, settings: KalmanSettings, prior: Mapping[str, tuple[float, float]]
-) -> Plan | EstimateError:
+def _tried(evidence: Evidence, settings: KalmanSettings, prior: Prior) -> Plan | EstimateError:
     try:
         return plan_of(evidence, settings, prior)
     except EstimateError as error:
         return error
 
 
-def _run_group(group: Mapping[int, Plan], results: list[Estimated | EstimateError | None]) -> None:
+def _run_group(group: Mapping[int, Plan], results: list[Estimated | EstimateError | None], prior: Prior) -> None:
     passed = filtered(list(group.values()), silent)
     for column, (k, plan) in enumerate(group.items()):
-        results[k] = _found(plan, passed, column, silent)
+        found = _found(plan, passed, column, silent)
+        results[k] = _again(plan, found, prior, silent) if isinstance(found, EstimateError) else found
+
+
+def _again(plan: Plan, error: EstimateError, prior: Prior, progress: Progress) -> Estimated | EstimateError:
+    """Run a filter that lost the arm again, from a start of its own choice that it trusts more; else its error."""
+    settings = plan.settings
+    for widen in NARROWER if settings.start == "auto" else ():
+        closer = plan_of(plan.evidence, replace(settings, widen=min(widen, settings.widen)), prior)
+        found = _found(closer, filtered([closer], progress), 0, progress)
+        if isinstance(found, Estimated):
+            note = (
+                f"with deviations of the start widened {settings.widen:g} times the filter lost the arm; it was run "
+                f"again with {closer.settings.widen:g} times: what the motion shows little rests on the start"
+            )
+            return replace(found, notes=(note, *found.notes))
+    return error
 
 
 def _found(plan: Plan, passed: Passed, column: int, progress: Progress) -> Estimated | EstimateError:
