@@ -15,7 +15,8 @@ import numpy as np
 
 from steelyard.cli.montecarlo_table import print_court
 from steelyard.montecarlo import Court, Study, arrangement, default_motion, montecarlo, told_court
-from steelyard.motion import Trajectory, quintic
+from steelyard.motion import Trajectory
+from steelyard.papers.scara import scara_moves
 from steelyard.robot import load_robot
 
 ROBOT = "scara_2r"
@@ -107,16 +108,9 @@ SETTINGS = {
 }
 
 
-def p1_moves() -> Trajectory:
-    """Return 30 s of quintic moves of a second through random points."""
-    points = np.zeros((2, 31))
-    points[:, 1:-1] = np.random.default_rng(0).uniform(-1, 1, (2, 29)) * [[0.45], [2.6]]
-    return quintic(points, 1.0, ["joint_1", "joint_2"])
-
-
 def motion_of(setting: Setting) -> Trajectory:
     """Return the motion of a setting."""
-    return p1_moves() if setting.moves else default_motion(load_robot(ROBOT))
+    return scara_moves() if setting.moves else default_motion(load_robot(ROBOT))
 
 
 def court_of(setting: Setting, seeds: int, processes: int = 1, methods: Sequence[str] | None = None) -> Court:

@@ -7,16 +7,13 @@ import time
 from dataclasses import asdict
 from pathlib import Path
 
-import numpy as np
-
 from benchmarks.timing import round_robin
 from steelyard.estimate import weighted, with_correlated_noise
 from steelyard.identify import fit_arm
 from steelyard.montecarlo import Arrangement, Study, Workshop, arrangement, montecarlo
 from steelyard.montecarlo.workshop import Job
-from steelyard.motion import quintic
 from steelyard.observe import reduce_rows, row_source, settle
-from steelyard.papers.scara import CUTOFF, DECIMATION, EXPERIMENT, ORDER, TRIM
+from steelyard.papers.scara import CUTOFF, DECIMATION, EXPERIMENT, ORDER, TRIM, scara_moves
 from steelyard.simulate import recording_of, simulate
 
 SEEDS, PROCESSES, TOGETHER = 1000, 2, 50
@@ -24,12 +21,9 @@ SEEDS, PROCESSES, TOGETHER = 1000, 2, 50
 
 def p1_arrangement() -> Arrangement:
     """Return P1's arm, motion, experiment and filters."""
-    points = np.zeros((2, 31))
-    points[:, 1:-1] = np.random.default_rng(0).uniform(-1, 1, (2, 29)) * [[0.45], [2.6]]
-    motion = quintic(points, 1.0, ["joint_1", "joint_2"])
     simulated = {key: value for key, value in asdict(EXPERIMENT).items() if value is not None}
     fitted = {"cutoff": CUTOFF, "order": ORDER, "decimation": DECIMATION, "trim": TRIM, "standstill": 0.0}
-    return arrangement("scara_2r", motion, simulated, fitted)
+    return arrangement("scara_2r", scara_moves(), simulated, fitted)
 
 
 def run() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from steelyard.montecarlo import true_columns
 from steelyard.papers.fits import coverage, normality, relative_error, watson, weighted_residuals
 from steelyard.papers.scara import CASES, NAMES, TRUE, case_fits, paper_values, scara_equations, scara_run
 
@@ -67,7 +66,7 @@ def test_weighted_residuals_give_durbin_and_watson_s_statistic(fits):
 def test_the_truth_in_columns_is_p1_s_a_priori_set(fits):
     fit = fits.fits[0]
     run = scara_run(range(1), 1.0)
-    true = true_columns(fit.sources[0].equations, run.truth)
+    true = fit.sources[0].equations.base_values(run.truth)
     for name, (column, scale) in NAMES.items():
         assert true[column] * scale == pytest.approx(TRUE[name], abs=1e-12)
     assert 0 <= coverage(fit.estimate, true) <= 1

@@ -17,7 +17,6 @@ from .study import Case as Case
 from .study import Study as Study
 from .told import told_court as told_court
 from .told import told_times as told_times
-from .truth import true_columns as true_columns
 from .verdict import CaseVerdict as CaseVerdict
 from .verdict import ParameterVerdict as ParameterVerdict
 from .verdict import judged_cases as judged_cases

@@ -26,7 +26,6 @@ from .arrangement import Arrangement
 from .runs import CaseRuns
 from .starting import with_start
 from .study import Case
-from .truth import true_columns
 
 _BYTES_AT_ONCE = 200_000_000
 """Of simulated signals in a process."""
@@ -90,7 +89,7 @@ class Workshop:
     @cached_property
     def true(self) -> np.ndarray:
         """True values of all base parameters (c,)."""
-        return np.array(list(true_columns(self.equations, self.undisturbed.truth).values()))
+        return np.array(list(self.equations.base_values(self.undisturbed.truth).values()))
 
     @property
     def units(self) -> tuple[str, ...]:

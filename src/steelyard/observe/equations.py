@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -57,6 +58,11 @@ class Equations:
         """Number of the joint each equation belongs to (E,)."""
         joints = self.joints
         return np.array([joints.index(joint) for _, joint in self.kinds_joints])
+
+    def base_values(self, standard: Mapping[str, float]) -> dict[str, float]:
+        """Return base parameters by column, ``chi_1 + K chi_2``, from standard ones by name; absent ones are 0."""
+        values = np.array([standard.get(name, 0.0) for name in self.model.names])
+        return dict(zip(self.names, (self.base.regrouping @ values).tolist(), strict=True))
 
     def is_loaded(self, payload: str | None, label: str) -> bool:
         """Return whether rows of a recording with this payload have payload columns."""

@@ -10,7 +10,6 @@ import numpy as np
 from ..estimate import Estimate, weighted
 from ..identify.pipeline import Stage, quietly
 from ..judge import Evaluation, compare_parameters, evaluate, published_run
-from ..montecarlo import true_columns
 from ..observe import Equations, Preparation, row_source, settle
 from ..recording import Recording
 from .claim import Claim, same, within
@@ -84,7 +83,7 @@ def p2(
     for seed in range(seeds):
         experiments.append(_experiment(arm.recordings(seed), equations, threads))
         tell(seed + 1, seeds)
-    true = true_columns(equations["2"], arm.truth)
+    true = equations["2"].base_values(arm.truth)
     first = experiments[0]
     claims = [
         *_counts(equations),

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..model import build_model
-from ..montecarlo import true_columns
 from ..motion import Trajectory
 from ..observe import Equations, equations_of
 from ..robot import load_robot
@@ -58,7 +57,7 @@ def bench(arm: Arm) -> Bench:
     """Return the bench of an arm with the effects of its model."""
     equations = equations_of(build_model(load_robot(arm.model.robot.name), arm.model.effects))
     known = {name: arm.known.values.get(name, 0.0) for name in arm.model.names}
-    true = true_columns(equations, known)
+    true = equations.base_values(known)
     return Bench(equations, np.array([true[name] for name in equations.names]), np.sqrt(TORQUE_VARIANCE))
 
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..montecarlo import true_columns
 from ..observe import Equations, Preparation, settle
 from ..recording import Recording
 from .fits import (
@@ -60,7 +59,7 @@ class ModelFigures:
 
 def figures_of(fit: PaperFit, truth: Mapping[str, float]) -> ModelFigures:
     """Return the figures of a fit."""
-    true = true_columns(fit.sources[0].equations, truth)
+    true = fit.sources[0].equations.base_values(truth)
     statistic = watson(fit)
     mass = dict(zip(fit.estimate.columns, fit.estimate.values, strict=True)).get("ML", np.nan)
     return ModelFigures(

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..estimate import Estimate, condition_number
 from ..model import build_model
-from ..motion import quintic
+from ..motion import Trajectory, quintic
 from ..observe import Equations, Preparation, equations_of, settle
 from ..progress import Progress, silent
 from ..robot import load_robot
@@ -99,13 +99,17 @@ def _conditions(estimate: Estimate) -> tuple[float, float]:
     return condition_number(weighted), condition_number((weighted * prior)[:, prior != 0])
 
 
-def scara_run(seeds: Sequence[int], duration: float, threads: int = 1, progress: Progress = silent) -> SimulatedRun:
-    """Simulate 30 s of quintic moves of a duration [s] through random points, once for every seed."""
+def scara_moves(duration: float = 1.0) -> Trajectory:
+    """Return 30 s of quintic moves of a duration [s] through random points."""
     moves = round(30 / duration)
     points = np.zeros((2, moves + 1))
     points[:, 1:-1] = np.random.default_rng(0).uniform(-1, 1, (2, moves - 1)) * [[0.45], [2.6]]
-    motion = quintic(points, duration, ["joint_1", "joint_2"])
-    return simulate(load_robot("scara_2r"), motion, EXPERIMENT, seeds, threads, progress)
+    return quintic(points, duration, ["joint_1", "joint_2"])
+
+
+def scara_run(seeds: Sequence[int], duration: float, threads: int = 1, progress: Progress = silent) -> SimulatedRun:
+    """Simulate 30 s of quintic moves of a duration [s] through random points, once for every seed."""
+    return simulate(load_robot("scara_2r"), scara_moves(duration), EXPERIMENT, seeds, threads, progress)
 
 
 def scara_equations() -> Equations:

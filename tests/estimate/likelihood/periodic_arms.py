@@ -10,7 +10,6 @@ import numpy as np
 from arms import arm
 from steelyard.estimate.likelihood import LikelihoodProblem, LikelihoodRun, motion_basis, torque_functions
 from steelyard.model import build_model
-from steelyard.montecarlo import true_columns
 from steelyard.observe import Equations, equations_of
 from steelyard.papers.p4_arm import DURATION, HARMONICS, RATE, TORQUE_VARIANCE, p4_arm
 
@@ -79,7 +78,7 @@ def p4() -> P4:
     """Return P4's arm on a random motion within its limits."""
     given = p4_arm()
     equations, limits = equations_of(given.model), given.limits.motion
-    truth = true_columns(equations, dict(given.known.values))
+    truth = equations.base_values(dict(given.known.values))
     theta = np.array([truth[name] for name in equations.names])
     basis = motion_basis(np.arange(round(DURATION * RATE)) / RATE, DURATION, range(1, HARMONICS + 1))
     coefficients = np.random.default_rng(0).standard_normal((3, basis.shape[1]))

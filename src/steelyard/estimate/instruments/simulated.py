@@ -139,11 +139,7 @@ def robot_values(evidence: Evidence) -> dict[str, float]:
     Raises:
         SimulationError: If the robot has no inertias.
     """
-    equations = evidence.equations
-    model = equations.model
-    truth = true_values(plant_model(model.robot, 0.0))
-    standard = np.array([truth.get(name, 0.0) for name in model.names])
-    return dict(zip(equations.names, (equations.base.regrouping @ standard).tolist(), strict=True))
+    return evidence.equations.base_values(true_values(plant_model(evidence.equations.model.robot, 0.0)))
 
 
 def start_values(

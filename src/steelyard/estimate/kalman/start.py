@@ -87,8 +87,7 @@ def robot_values(evidence: Evidence) -> np.ndarray:
         for symbol, value in zip(INERTIAL_NAMES, body.inertia or np.zeros(10), strict=True)
     }
     known |= robot.values
-    standard = np.array([known.get(name, 0.0) for name in equations.model.names])
-    base = dict(zip(equations.names, equations.base.regrouping @ standard, strict=True))
+    base = equations.base_values(known)
     return np.array([base[name] for name in evidence.columns])
 
 
