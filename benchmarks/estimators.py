@@ -51,18 +51,18 @@ class Setting:
 SETTINGS = {
     "white": Setting(
         "noise on torques alone, white; positions exact, nothing filtered",
-        ("ols", "wls", "gls", "rls", "ml", "iv", "didim"),
+        ("ols", "wls", "gls", "rls", "ekf", "ml", "iv", "didim"),
         {"plant": "ideal", "record_rate": 100.0, "motor_noise": WHITE},
         {**UNFILTERED, "ml": {"position_noise": 0.0}},
     ),
     "usual": Setting(
         "the same with the product's own filter and decimation",
-        ("ols", "wls", "gls", "rls", "ml", "iv", "didim"),
+        ("ols", "wls", "gls", "rls", "ekf", "ml", "iv", "didim"),
         {"plant": "ideal", "record_rate": 100.0, "motor_noise": WHITE},
     ),
     "correlated": Setting(
         "noise on torques that persists for 50 ms",
-        ("ols", "wls", "gls", "rls", "ml", "iv"),
+        ("ols", "wls", "gls", "rls", "ekf", "ml", "iv"),
         {
             "plant": "ideal",
             "record_rate": 100.0,
@@ -71,7 +71,7 @@ SETTINGS = {
     ),
     "positions": Setting(
         "noise on positions too, 2e-3 rad",
-        ("wls", "gls", "ml", "iv", "didim"),
+        ("wls", "gls", "ekf", "ml", "iv", "didim"),
         {
             "plant": "ideal",
             "record_rate": 100.0,
@@ -100,7 +100,7 @@ SETTINGS = {
     ),
     "closed loop, filtered": Setting(
         "the same with P1's filter and decimation",
-        ("wls", "gls", "rls", "iv", "didim"),
+        ("wls", "gls", "rls", "ekf", "iv", "didim"),
         P1,
         {"cutoff": 20.0, "decimation": 10, "trim": 20, "standstill": 0.0},
         moves=True,

@@ -75,7 +75,7 @@ class Ours:
         start = time.perf_counter()
         graph = arm_graph(model, model.names, range(84), loaded=False, held=False)
         self.shape = Shape(joints=7, free=84, parameters=84, observed=7, noises=7)
-        self.engine = LapackEngine(compiled_arm(graph, "rk4"), self.shape, tuple(range(84)), steadied=False)
+        self.engine = LapackEngine(compiled_arm(graph, "rk4"), self.shape, tuple(range(84)), measured=False)
         self.compile_seconds = time.perf_counter() - start
         self.vector = new_vector(self.shape, case.values, np.diag(case.deviations**2))
         restart(self.shape, self.vector, case.x, np.full(14, 1e-3))
@@ -214,7 +214,7 @@ def _print_scara(samples: int = 3000) -> None:
     start = time.perf_counter()
     shape = Shape(joints=2, free=8, parameters=8, observed=2, noises=4)
     graph = arm_graph(model, names, range(8), loaded=False, held=False)
-    engines = {name: LoopEngine(graph, shape, name, tuple(range(8)), steadied=False) for name in ("euler", "rk4")}
+    engines = {name: LoopEngine(graph, shape, name, tuple(range(8)), measured=False) for name in ("euler", "rk4")}
     compiled = time.perf_counter() - start
     values = np.array([3.42, 0.07, 0.58, 0.064, 0.26, 0.0, 0.015, 0.156])
     vector = new_vector(shape, values, 1e-3 * np.eye(8))

@@ -111,6 +111,8 @@ class SettledPreparation:
         velocity_noise: Standard deviation of the velocity error of each joint (n,) [rad/s or m/s].
         signal_noise: Standard deviation of the noise on each recorded position (n,) [rad or m], followed by those on
             the velocities (2n,) where recorded ones are used.
+        proposed_cutoff: Cut-off that the data themselves ask for, whether it was chosen or not [Hz]; None if no joint
+            stands above its noise.
         reasons: Why this cut-off, this factor, this standstill speed: a sentence each.
     """
 
@@ -124,6 +126,7 @@ class SettledPreparation:
     standstill: np.ndarray
     velocity_noise: np.ndarray
     signal_noise: np.ndarray
+    proposed_cutoff: float | None
     reasons: tuple[str, ...]
 
     @property

@@ -100,7 +100,7 @@ def settle(preparation: Preparation, recordings: Sequence[AnyRecording]) -> Sett
     trim = filter_.ends() if preparation.trim is None else (preparation.trim, preparation.trim)
     return SettledPreparation(
         preparation, joints, rate, max_gap, filter_, trim, small, standstill, noise, frozen(np.sqrt(floor * rate / 2)),
-        (why_cutoff, why_factor, why_standstill),
+        max(float(spectrum.cutoff.max()) for spectrum in spectra) or None, (why_cutoff, why_factor, why_standstill),
     )  # fmt: skip
 
 

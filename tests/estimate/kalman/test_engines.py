@@ -27,10 +27,10 @@ def scara_graph(free=range(8)):
     return arm_graph(model, NAMES, list(free), loaded=False, held=False)
 
 
-def engine_of(kind, graph, shape, integrator, free, *, steadied=False):
+def engine_of(kind, graph, shape, integrator, free, *, measured=False):
     if kind is LoopEngine:
-        return LoopEngine(graph, shape, integrator, tuple(free), steadied=steadied)
-    return LapackEngine(compiled_arm(graph, integrator), shape, tuple(free), steadied=steadied)
+        return LoopEngine(graph, shape, integrator, tuple(free), measured=measured)
+    return LapackEngine(compiled_arm(graph, integrator), shape, tuple(free), measured=measured)
 
 
 LAST = [5.99, DT, WIDTH, 0.0, 0.0, 0.0, 0.0]
@@ -153,14 +153,20 @@ def test_both_engines_give_the_same_numbers(integrator, observed, noises, free):
     np.testing.assert_allclose(compiled[0][-6:], lapack[0][-6:], rtol=1e-9)
 
 
-def test_both_engines_agree_on_held_directions_slow_joints_and_smoothed_torques():
+def moving(columns, steps, seed=3):
+    """Return some measured motion: positions, velocities before and after each step, accelerations (T, 8, C)."""
+    rng = np.random.default_rng(seed)
+    return rng.normal(0, 1.0, (steps, 8, columns))
+
+
+@pytest.mark.parametrize("integrator", ["euler", "rk4"])
+def test_both_engines_agree_on_held_directions_slow_joints_and_measured_motion(integrator):
     shape, vectors, given, fixed = problem(2, 2, list(range(8)))
     fixed[-4:-2] = 0.3
-    smooth = given[:, :2] + 0.1
     graph = arm_graph(friction_model("scara_2r")[0], NAMES, range(8), loaded=False, held=True)
-    inputs = np.concatenate([given, smooth], axis=1)
+    inputs = np.concatenate([given, moving(3, len(given))], axis=1)
     compiled, lapack = (
-        engine_of(kind, graph, shape, "rk4", range(8), steadied=True).advance(vectors, inputs, fixed, 0, 7)
+        engine_of(kind, graph, shape, integrator, range(8), measured=True).advance(vectors, inputs, fixed, 0, 7)
         for kind in (LoopEngine, LapackEngine)
     )
     np.testing.assert_allclose(compiled[1], lapack[1], rtol=1e-9, atol=1e-9)
@@ -178,14 +184,36 @@ def test_torques_of_joints_that_stand_still_are_hardly_trusted(engine_kind):
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
 
 
-def test_the_derivatives_of_a_smoothed_torque_are_those_of_the_measured_one_where_both_agree():
+@pytest.mark.parametrize("engine_kind", [LoopEngine, LapackEngine])
+def test_a_measured_slow_joint_is_hardly_trusted_whatever_the_filter_believes_of_its_speed(engine_kind):
     shape, vectors, given, fixed = problem(2, 2, list(range(8)))
-    plain = engine_of(LoopEngine, scara_graph(), shape, "rk4", range(8)).advance(vectors, given, fixed, 0, 7)[0]
-    engine = engine_of(LoopEngine, scara_graph(), shape, "rk4", range(8), steadied=True)
-    same = engine.advance(vectors, np.concatenate([given, given[:, :2]], axis=1), fixed, 0, 7)[0]
-    np.testing.assert_allclose(same, plain, rtol=1e-9, atol=1e-9)
-    other = engine.advance(vectors, np.concatenate([given, given[:, :2] + 5.0], axis=1), fixed, 0, 7)[0]
-    assert np.abs(other[4:12] - plain[4:12]).max() > 1e-4
+    engine = engine_of(engine_kind, scara_graph(), shape, "rk4", range(8), measured=True)
+    motion = moving(3, len(given))
+    motion[:, 2:6] = 1.0
+    slow, noisy = motion.copy(), fixed.copy()
+    slow[:, 3], slow[:, 5] = 0.2, 1.8  # the second joint is slow before each step; its mean velocity is the same
+    fixed[-3], noisy[-3] = 0.5, 0.0
+    noisy[9] *= SLOW_NOISE
+    found = engine.advance(vectors, np.concatenate([given, slow], axis=1), fixed, 0, 7)[0]
+    expected = engine.advance(vectors, np.concatenate([given, motion], axis=1), noisy, 0, 7)[0]
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("engine_kind", [LoopEngine, LapackEngine])
+def test_derivatives_along_the_measured_motion_are_the_textbooks_where_it_is_the_predicted_one(engine_kind):
+    shape, vectors, given, fixed = problem(4, 2, list(range(8)))
+    graph, first = scara_graph(), given[:1]
+    plain = engine_of(engine_kind, graph, shape, "euler", range(8)).advance(vectors, first, fixed, 0, 7)[0]
+    still = np.zeros((2, 3))
+    qdd = compile_batch(graph.acceleration).dense(still, still, first[0, :2], vectors[4:12], still + 1 / WIDTH)[0]
+    engine = engine_of(engine_kind, graph, shape, "euler", range(8), measured=True)
+
+    def followed(acceleration):
+        motion = np.concatenate([np.zeros((6, 3)), acceleration.reshape(2, 3)])[None]
+        return engine.advance(vectors, np.concatenate([first, motion], axis=1), fixed, 0, 7)[0]
+
+    np.testing.assert_allclose(followed(qdd), plain, rtol=1e-9, atol=1e-9)
+    assert np.abs(followed(qdd + 1.0)[4:12] - plain[4:12]).max() > 1e-6
 
 
 @pytest.mark.parametrize("engine_kind", [LoopEngine, LapackEngine])

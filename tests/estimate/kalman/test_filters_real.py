@@ -30,18 +30,17 @@ def share_near(result: dict, batch: dict) -> float:
 
 
 def test_on_the_panda_the_filter_stays_a_possible_arm_where_least_squares_is_none(capsys):
-    """Measured: 1.25 % unseen, half of the parameters near; least squares: 1.04 %."""
+    """Measured: 1.08 % unseen, 58 % of the parameters near; least squares: 1.04 %."""
     batch, result = (identified(capsys, "franka_panda", method) for method in ("wls", "ekf"))
-    assert result["validation"]["relative_error_percent"] < 1.4
-    assert share_near(result, batch) > 0.4
+    assert result["validation"]["relative_error_percent"] < 1.2
+    assert share_near(result, batch) > 0.5
     assert any("no possible arm (inertia of joint 'joint_7' not positive" in note for note in result["notes"])
 
 
 def test_on_the_ur10e_the_filter_predicts_as_well_as_least_squares(capsys):
-    """Measured: 3.56 % unseen, 81 % of the parameters near; least squares: 3.62 %."""
+    """Measured: 3.54 % unseen, 95 % of the parameters near; least squares: 3.62 %."""
     logs = [f"ur10e/identification/ur-20_02_{name}.csv" for name in ("10-30sec_12harm", "12-40sec_12harm")]
     batch, result = (identified(capsys, "ur10e", method, logs[0], "--validate", logs[1]) for method in ("wls", "ekf"))
     assert result["validation"]["relative_error_percent"] < 3.8
-    assert share_near(result, batch) > 0.7
-    assert any("the farthest is Ia5" in note for note in result["notes"])
-    assert any("residuals of least squares persist" in note for note in result["notes"])
+    assert share_near(result, batch) > 0.9
+    assert not any("no possible arm" in note for note in result["notes"])

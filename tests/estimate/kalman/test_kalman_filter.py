@@ -18,6 +18,7 @@ from estimate.kalman.filter_cases import (
 )
 from steelyard.errors import EstimateError
 from steelyard.estimate import NoiseModel, kalman
+from steelyard.estimate.evidence import Estimated
 from steelyard.estimate.kalman import KalmanSettings, engines
 from steelyard.estimate.kalman.noises import noises_of, torque_noise
 from steelyard.model import build_model
@@ -283,10 +284,10 @@ def test_machine_code_is_made_once_for_an_arm_and_not_kept_beyond_it(monkeypatch
         kalman_filter(evidence, KalmanSettings(integrator="euler"), {})
 
 
-def test_derivatives_along_a_smoothed_torque_take_the_bias_of_noisy_torques_away():
+def test_derivatives_along_the_measured_motion_take_the_bias_of_noisy_torques_away():
     robot = arm("scara_2r")
     motion = default_motion(robot)
-    experiment = Experiment(plant="ideal", record_rate=200, motor_noise=Noise("white", (0.4, 0.02)))
+    experiment = Experiment(plant="ideal", record_rate=200, motor_noise=Noise("white", (4.0, 0.2)))
     run = simulate(robot, motion, experiment, range(6))
     equations = equations_of_scara()
     evidences = [
@@ -295,11 +296,12 @@ def test_derivatives_along_a_smoothed_torque_take_the_bias_of_noisy_torques_away
     ]
     k = evidences[0].columns.index("ZZ2")
     away = {
-        steadied: np.mean([
+        derivatives: np.mean([
             (result.estimate.values[k] - 0.064) / result.estimate.sigma[k]
-            for result in kalman_filters(evidences, KalmanSettings(steadied=steadied, position_noise=1e-6), {})
+            for result in kalman_filters(evidences, KalmanSettings(derivatives=derivatives, position_noise=1e-6), {})
+            if isinstance(result, Estimated)
         ])
-        for steadied in (True, False)
+        for derivatives in ("measured", "predicted")
     }  # fmt: skip
-    assert abs(away[True]) < 1.5
-    assert away[False] > 2.0
+    assert abs(away["measured"]) < 1.5
+    assert away["predicted"] > 5.0

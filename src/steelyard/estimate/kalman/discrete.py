@@ -6,6 +6,7 @@ classical Runge-Kutta method is of order four.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -60,10 +61,26 @@ def discrete_step(
     graph: ArmGraph, integrator: Integrator, dt: ca.SX, x: ca.SX, tau: ca.SX, chi: ca.SX, turn: ca.SX
 ) -> DiscreteStep:
     """Return a step of ``dt`` [s] from x with its derivatives; a direction that is held has none."""
-    n = graph.joints
-    count = len(FRACTIONS[integrator])
+    n, count = graph.joints, len(FRACTIONS[integrator])
     q, qd, qdd, following, pivots = stage_points(graph, integrator)(x, tau, chi, turn, dt)
     stages = [ca.reshape(part, count, n).T for part in (q, qd, qdd)]
+    return DiscreteStep(following, step_derivative(graph, integrator, dt, stages, chi, turn), pivots)
+
+
+def step_derivative(
+    graph: ArmGraph, integrator: Integrator, dt: ca.SX, stages: Sequence[ca.SX], chi: ca.SX, turn: ca.SX
+) -> ca.SX:
+    """Return the derivatives of x after a step by x, tau and the free parameters (2n, 2n + n + f).
+
+    Args:
+        graph: The arm.
+        integrator: How the step is taken.
+        dt: Its length [s].
+        stages: Positions, velocities and accelerations at its stages, each (n, stages).
+        chi: Parameters (c).
+        turn: See :class:`.ArmGraph`.
+    """
+    n, count = graph.joints, len(FRACTIONS[integrator])
     start = ca.horzcat(ca.SX.eye(2 * n), ca.SX(2 * n, n + graph.free))
     slope, total = ca.SX(*start.shape), ca.SX(*start.shape)
     for k in range(count):
@@ -73,4 +90,4 @@ def discrete_step(
         bent = ca.mtimes(A[:, : 2 * n], moved) + by_torque_and_values
         slope = ca.vertcat(bent, moved[:n, :])
         total += WEIGHTS[integrator][k] * slope
-    return DiscreteStep(following, start + dt * total, pivots)
+    return start + dt * total

@@ -65,22 +65,22 @@ class Arms:
         """Return :attr:`.ArmGraph.inertia`, compiled."""
         return self._kept(("inertia",), lambda: compile_batch(self.graph().inertia))
 
-    def engine(self, shape: Shape, integrator: Integrator, *, steadied: bool, careful: bool) -> Engine:
+    def engine(self, shape: Shape, integrator: Integrator, *, measured: bool, careful: bool) -> Engine:
         """Return what takes filters through time.
 
         Args:
             shape: Their sizes.
             integrator: How a step in time is taken.
-            steadied: Whether derivatives are taken along the motion of a smoothed torque.
+            measured: Whether derivatives are taken along the measured motion.
             careful: Whether parameters that make no possible arm are to be moved, whatever the size of the filter.
         """
         if is_compiled_whole(shape) and not careful:
             return self._kept(
-                ("loop", shape, integrator, steadied),
-                lambda: LoopEngine(self.graph(), shape, integrator, self._free, steadied=steadied),
+                ("loop", shape, integrator, measured),
+                lambda: LoopEngine(self.graph(), shape, integrator, self._free, measured=measured),
             )
         arm: CompiledArm = self._kept(("arm", integrator), lambda: compiled_arm(self.graph(), integrator))
-        return LapackEngine(arm, shape, self._free, steadied=steadied)
+        return LapackEngine(arm, shape, self._free, measured=measured)
 
     def _kept(self, key: tuple[Any, ...], make: Callable[[], Any]) -> Any:
         kept = _KEPT.setdefault(self._equations, {})

@@ -51,11 +51,11 @@ class LapackEngine:
         arm: The arm.
         shape: Sizes of the filter.
         free: Which parameters are estimated.
-        steadied: Whether derivatives are taken along the motion of a smoothed torque, see :func:`.loop_step`.
+        measured: Whether derivatives are taken along the measured motion, see :func:`.loop_step`.
     """
 
-    def __init__(self, arm: CompiledArm, shape: Shape, free: tuple[int, ...], *, steadied: bool) -> None:
-        self._steadied = steadied
+    def __init__(self, arm: CompiledArm, shape: Shape, free: tuple[int, ...], *, measured: bool) -> None:
+        self._measured = measured
         self._graph, self._shape, self._free = arm.graph, shape, list(free)
         self._derivative = StepDerivative(arm.graph, arm.sensitivity, arm.integrator)
         self._x, self._torque = np.zeros((shape.states, 1)), np.zeros((shape.joints, 1))
@@ -119,18 +119,17 @@ class LapackEngine:
 
     def _step(self, row: np.ndarray) -> tuple[float, bool]:
         """Predict and correct; return the normalised innovation squared, and whether parameters had to be moved."""
-        shape = self._shape
-        self._torque[:, 0] = row[: shape.joints]
+        shape, n = self._shape, self._shape.joints
+        self._torque[:, 0] = row[:n]
+        self._motion = row[n + shape.observed :].reshape(-1, n)
         self._predict_onwards()
-        is_moved = not (self._pivots[: shape.joints, 0] >= self._least).all() and self._moved()
-        observed = slice(shape.joints, shape.joints + shape.observed)
-        following, factors = self._following[:, 0].copy(), self._unsure()
-        self._innovation = row[observed] - following[shape.states - shape.observed :]
-        if self._steadied:
-            pivots = self._pivots.copy()
-            self._torque[:, 0] = row[observed.stop :]
-            self._predict()
-            np.copyto(self._pivots, pivots)
+        is_moved = not (self._pivots[:n, 0] >= self._least).all() and self._moved()
+        following, factors = self._following[:, 0], self._unsure()
+        self._innovation = row[n : n + shape.observed] - following[shape.states - shape.observed :]
+        if self._measured:
+            q, before, after, qdd = self._motion
+            for stages, measured in zip(self._derivative.motion, (q, (before + after) / 2, qdd), strict=True):
+                stages[:] = measured[:, None]
         derivative = self._derivative.at(self._chi, self._turn)
         dx, dp, squared = self._root.corrected(derivative, self._innovation, factors)
         np.add(following, dx, out=self._x[:, 0])
@@ -138,9 +137,15 @@ class LapackEngine:
         return squared, is_moved
 
     def _predict_onwards(self) -> None:
-        speed = self._x[: self._shape.joints] if self._graph.held else 1.0
+        speed = self._speeds()[0][:, None] if self._graph.held else 1.0
         np.divide(speed, self._width, out=self._turn)
         self._predict()
+
+    def _speeds(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return velocities before and after the step (n,): the measured ones, or those of the filter."""
+        if self._measured:
+            return self._motion[1], self._motion[2]
+        return self._x[: self._shape.joints, 0], self._following[: self._shape.joints, 0]
 
     def _moved(self) -> bool:
         """Move the parameters to those of a possible arm, and the state with them; return whether that was possible."""
@@ -161,7 +166,7 @@ class LapackEngine:
         shape = self._shape
         if shape.noises != shape.joints:
             return None
-        v, w = self._x[: shape.joints, 0], self._following[: shape.joints, 0]
+        v, w = self._speeds()
         is_slow = (np.minimum(np.abs(v), np.abs(w)) < self._standstill) | ((v * w < 0) & (self._standstill > 0))
         return np.where(is_slow, SLOW_NOISE, 1.0) if is_slow.any() else None
 

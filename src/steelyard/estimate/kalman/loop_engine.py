@@ -19,13 +19,13 @@ class LoopEngine:
         shape: Sizes of the filter.
         integrator: How a step in time is taken.
         free: Which parameters are estimated.
-        steadied: Whether derivatives are taken along the motion of a smoothed torque, see :func:`.loop_step`.
+        measured: Whether derivatives are taken along the measured motion, see :func:`.loop_step`.
     """
 
     def __init__(
-        self, graph: ArmGraph, shape: Shape, integrator: Integrator, free: tuple[int, ...], *, steadied: bool
+        self, graph: ArmGraph, shape: Shape, integrator: Integrator, free: tuple[int, ...], *, measured: bool
     ) -> None:
-        self._loop = compile_loop(loop_step(graph, shape, integrator, list(free), steadied=steadied))
+        self._loop = compile_loop(loop_step(graph, shape, integrator, list(free), measured=measured))
 
     def advance(
         self, vectors: np.ndarray, given: np.ndarray, fixed: np.ndarray, before: int, stride: int
@@ -34,7 +34,8 @@ class LoopEngine:
 
         Args:
             vectors: State vectors (size, C).
-            given: Torque over the step, what is observed after it, smoothed torque if steadied (T, n + m + n, C).
+            given: Torque over the step, what is observed after it, and the measured motion if derivatives are taken
+                along it, see :func:`.loop_step` (T, n + m + 4n, C).
             fixed: What is the same at every step, :attr:`.Shape.given` (k, C).
             before: Steps taken since instants were first kept.
             stride: Every how many steps the state before the step is kept.

@@ -19,7 +19,7 @@ import casadi as ca
 import numpy as np
 
 from .arm_graph import ArmGraph
-from .discrete import Integrator, discrete_step
+from .discrete import FRACTIONS, Integrator, discrete_step, step_derivative
 from .divergence import LARGEST, LOST, RELATIVE_PIVOT, Trouble
 from .state import Shape
 from .triangles import absorbed, back_substituted, orthogonal_solution, triangularised
@@ -29,33 +29,40 @@ SLOW_NOISE = 30.0
 direction of its friction is not known then, as rows of least squares near standstill are left out."""
 
 
-def loop_step(graph: ArmGraph, shape: Shape, integrator: Integrator, free: list[int], *, steadied: bool) -> ca.Function:
+def loop_step(graph: ArmGraph, shape: Shape, integrator: Integrator, free: list[int], *, measured: bool) -> ca.Function:
     """Return ``(state, input, parameters) -> (next state, output)`` of one filter step.
 
-    Steadied, derivatives are taken along the motion of a smoothed torque, which is then part of the input: at the
-    measured torque they hold the noise of the very torque whose error they are to explain, and estimates are biased
-    by the square of that noise.
+    Derivatives are taken along the measured motion, which is then part of the input, or along the predicted one. The
+    predicted acceleration ``M^-1 (tau - N)`` holds the noise of the very torque whose error its regressor is to
+    explain, and the errors of the parameters; estimates are biased by the square of both. Along the measured motion
+    the innovation, seen as a torque, is linear in the parameters, whatever they are. That motion says then too which
+    way friction points, and who stands still.
 
-    Input: torque (n), observed (m), smoothed torque (n) if steadied. Parameters: those of :attr:`.Shape.given`; free
+    Input: torque (n), observed (m), and of the measured motion positions in the middle of the step (n), velocities
+    before and after it (2n) and accelerations in the middle (n). Parameters: those of :attr:`.Shape.given`; free
     parameters among them are not read. Output, of the state before the step: x (2n), free parameters (f) and their
     standard deviations (f).
     """
     state = ca.SX.sym("state", shape.bounds[-1])
-    given = ca.SX.sym("given", shape.joints + shape.observed + steadied * shape.joints)
+    motion = shape.joints if measured else 0
+    given = ca.SX.sym("given", shape.joints + shape.observed + 4 * motion)
     fixed = ca.SX.sym("fixed", sum(shape.given))
     x, values, *roots, tally = ca.vertsplit(state, shape.bounds)
     R_xx, R_xp, R_pp = _matrices(shape, roots)
     chi, noise, deviation, bound, dt, width, standstill, least = ca.vertsplit(fixed, _bounds(shape.given))
     chi = ca.SX(chi)
     chi[free] = values
-    turn = (x[: shape.joints] if graph.held else ca.SX.ones(shape.joints)) / width
+    _, _, q, speed, later, qdd = ca.vertsplit(given, _bounds((shape.joints, shape.observed, *4 * (motion,))))
+    speed = speed if measured else x[: shape.joints]
+    turn = (speed if graph.held else ca.SX.ones(shape.joints)) / width
     step = discrete_step(graph, integrator, dt, x, given[: shape.joints], chi, turn)
-    noise = _unsure(shape, noise, x, step.following, standstill)
+    later = later if measured else step.following[: shape.joints]
+    noise = _unsure(shape, noise, speed, later, standstill)
     innovation = given[shape.joints : shape.joints + shape.observed] - observed_part(step.following, shape)
     derivative = step.derivative
-    if steadied:
-        smooth = given[shape.joints + shape.observed :]
-        derivative = discrete_step(graph, integrator, dt, x, smooth, chi, turn).derivative
+    if measured:
+        stages = [ca.repmat(part, 1, len(FRACTIONS[integrator])) for part in (q, (speed + later) / 2, qdd)]
+        derivative = step_derivative(graph, integrator, dt, stages, chi, turn)
     stack = _stack(shape, derivative, (R_xx, R_xp), noise, deviation, innovation)
     found = triangularised(stack, shape.noises + shape.states)
     kept = found[shape.noises : shape.noises + shape.states, shape.noises :]
@@ -101,11 +108,13 @@ def _stack(
     ])  # fmt: skip
 
 
-def _unsure(shape: Shape, noise: ca.SX, before: ca.SX, after: ca.SX, standstill: ca.SX) -> ca.SX:
-    """Return the deviations of the noise, larger for the torques of joints that stand still or turn back."""
+def _unsure(shape: Shape, noise: ca.SX, v: ca.SX, w: ca.SX, standstill: ca.SX) -> ca.SX:
+    """Return the deviations of the noise, larger for the torques of joints that stand still or turn back.
+
+    Velocities are v before the step and w after it.
+    """
     if shape.noises != shape.joints:
         return noise
-    v, w = before[: shape.joints], after[: shape.joints]
     is_slow = ca.logic_or(ca.fmin(ca.fabs(v), ca.fabs(w)) < standstill, ca.logic_and(v * w < 0, standstill > 0))
     return noise * ca.if_else(is_slow, SLOW_NOISE, 1.0)
 

@@ -7,18 +7,15 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from scipy import stats
-from scipy.signal import savgol_filter
 
 from ...errors import EstimateError
 from ...observe import RawBlock, raw_samples
 from ...progress import Progress
 from .divergence import Trouble, divergence, impossible_joint
 from .engines import Engine
+from .measured import MovingBlock, with_motion, without_motion
 from .plan import Plan, arms_of
 from .state import Shape, new_vector, parameter_root, restart
-
-SMOOTHED = 2.0
-"""Length of the window that smooths torques, in periods of the cut-off."""
 
 INSTANTS = 2000
 """Instants of the history that are kept, about."""
@@ -71,7 +68,7 @@ class _Run:
         self._stride = max(1, -(-samples // INSTANTS))
         self._end, self._steps = 0.0, 0
         self._shift: float | None = None  # from the clock of a recording to that of the history
-        self._last_torque, self._last_time = np.zeros((0, 0, 0)), 0.0
+        self._last_beside, self._last_time = np.zeros((0, 0, 0)), 0.0
 
     def through(self, progress: Progress) -> Passed:
         sources = self._plans[0].evidence.sources
@@ -85,18 +82,16 @@ class _Run:
         self._keep_last()
         return self._passed
 
-    def _blocks(self, index: int) -> Iterator[tuple[RawBlock, ...]]:
-        velocity = self._plans[0].settings.observe == "q_qd"
-        return zip(*(raw_samples(plan.evidence.sources[index], velocity=velocity) for plan in self._plans), strict=True)
+    def _blocks(self, index: int) -> Iterator[tuple[MovingBlock, ...]]:
+        return zip(*(_moving_blocks(plan, index) for plan in self._plans), strict=True)
 
-    def _take(self, index: int, blocks: tuple[RawBlock, ...]) -> None:
+    def _take(self, index: int, moving: tuple[MovingBlock, ...]) -> None:
+        blocks = [one.samples for one in moving]
         first = blocks[0]
         if self._shift is None:
             self._shift = self._end - first.time[0] if index else 0.0
         observed = np.stack([_observed(block) for block in blocks], axis=-1)
-        torque = np.stack(
-            [self._torques(plan, block) for plan, block in zip(self._plans, blocks, strict=True)], axis=-1
-        )
+        beside = np.stack([np.concatenate([one.samples.y, one.motion]) for one in moving], axis=-1)
         time = first.time
         if first.starts:
             for column, (plan, block) in enumerate(zip(self._plans, blocks, strict=True)):
@@ -105,19 +100,26 @@ class _Run:
                 self._passed.vectors[:, column] = vector
             observed = observed[:, 1:]
         else:
-            torque = np.concatenate([self._last_torque, torque], axis=1)
+            beside = np.concatenate([self._last_beside, beside], axis=1)
             time = np.concatenate([[self._last_time], time])
-        self._last_torque, self._last_time = torque[:, -1:], time[-1]
-        drive = torque[:, :-1] if self._plans[0].settings.torque == "held" else (torque[:, :-1] + torque[:, 1:]) / 2
-        drive, smooth = np.split(drive, [self._shape.joints])
-        given = np.ascontiguousarray(np.concatenate([drive, observed, smooth]).transpose(1, 0, 2))
-        self._advance(index, given, time)
+        self._last_beside, self._last_time = beside[:, -1:], time[-1]
+        given = self._over_steps(beside, observed)
+        self._advance(index, np.ascontiguousarray(given.transpose(1, 0, 2)), time)
         self._end = float(time[-1] + self._shift + 1 / self._plans[0].rate)
 
-    @staticmethod
-    def _torques(plan: Plan, block: RawBlock) -> np.ndarray:
-        """Return the torques (n, k), with smoothed ones below them (2n, k) if derivatives are steadied."""
-        return np.concatenate([block.y, smoothed(block.y, plan)]) if plan.settings.is_steadied else block.y
+    def _over_steps(self, beside: np.ndarray, observed: np.ndarray) -> np.ndarray:
+        """Return the inputs of the steps between samples: torque, what is observed after it, measured motion.
+
+        Args:
+            beside: Torque and measured motion at the samples (n or 4n, k + 1, C).
+            observed: (m, k, C).
+        """
+        torque, *motion = np.split(beside, len(beside) // self._shape.joints)
+        drive = torque[:, :-1] if self._plans[0].settings.torque == "held" else _middle(torque)
+        if not motion:
+            return np.concatenate([drive, observed])
+        q, qd, qdd = motion
+        return np.concatenate([drive, observed, _middle(q), qd[:, :-1], qd[:, 1:], _middle(qdd)])
 
     def _advance(self, index: int, given: np.ndarray, time: np.ndarray) -> None:
         passed, source = self._passed, self._plans[0].evidence.sources[index]
@@ -179,7 +181,10 @@ class _Run:
     def _engine(self, index: int) -> Engine:
         settings = self._plans[0].settings
         return arms_of(self._plans[0], index).engine(
-            self._shape, settings.integrator, steadied=settings.is_steadied, careful=self._careful
+            self._shape,
+            settings.integrator,
+            measured=self._plans[0].smoothing_cutoff is not None,
+            careful=self._careful,
         )
 
     def _keep_last(self) -> None:
@@ -200,14 +205,16 @@ def shape_of(plan: Plan) -> Shape:
     return Shape(n, len(plan.free), len(plan.evidence.columns), observed, noises)
 
 
-def smoothed(torque: np.ndarray, plan: Plan) -> np.ndarray:
-    """Return torques smoothed by local cubics over ``SMOOTHED`` periods of the low-pass filter's cut-off (n, k)."""
-    settled = plan.evidence.sources[0].settled
-    if settled.cutoff is None:
-        return torque
-    window = 2 * int(SMOOTHED * settled.rate / settled.cutoff / 2) + 1
-    window = min(window, torque.shape[1] - (torque.shape[1] + 1) % 2)
-    return torque if window < 5 else np.asarray(savgol_filter(torque, window, 3, axis=1))
+def _moving_blocks(plan: Plan, index: int) -> Iterator[MovingBlock]:
+    source = plan.evidence.sources[index]
+    blocks = raw_samples(source, velocity=plan.settings.observe == "q_qd")
+    cutoff = plan.smoothing_cutoff
+    return without_motion(blocks) if cutoff is None else with_motion(blocks, plan.rate, cutoff)
+
+
+def _middle(samples: np.ndarray) -> np.ndarray:
+    """Return the means of neighbouring samples (rows, k, C)."""
+    return (samples[:, :-1] + samples[:, 1:]) / 2
 
 
 def _observed(block: RawBlock) -> np.ndarray:

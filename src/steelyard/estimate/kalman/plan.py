@@ -55,6 +55,14 @@ class Plan:
         return len(self.evidence.equations.joints)
 
     @property
+    def smoothing_cutoff(self) -> float | None:
+        """Where the measured motion is smoothed [Hz]; None if derivatives are not taken along it."""
+        settings, settled = self.settings, self.evidence.sources[0].settled
+        if settings.derivatives == "predicted" or settings.process == "state":
+            return None
+        return settled.cutoff or settled.proposed_cutoff
+
+    @property
     def rate(self) -> float:
         """Rate of the samples [Hz]."""
         return self.evidence.sources[0].settled.rate

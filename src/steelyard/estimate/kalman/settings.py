@@ -15,6 +15,7 @@ _WORDS: dict[str, tuple[str, ...]] = {
     "start": ("auto", "first", "robot", "wls", "zero"),
     "process": ("torque", "state"),
     "torque": ("held", "mean"),
+    "derivatives": ("measured", "predicted"),
 }
 _POSITIVE = ("sign_width", "first", "widen", "position_noise", "velocity_noise", "state_deviation")
 _NOT_NEGATIVE = ("torque_noise", "state_noise")
@@ -53,8 +54,9 @@ class KalmanSettings:
         state_deviation: Deviations of the first [qd, q] of every recording, one number or 2n of them; None: those
             of what it is made from, the first samples.
         locked: Names of parameters that stay at their start.
-        steadied: Whether derivatives are taken along the motion of a smoothed torque; else of the measured one, as
-            the plain filter does, which is biased by the square of the torques' noise. Not for ``process = "state"``.
+        derivatives: Along which motion the derivatives of a step are taken: ``measured``, the smoothed positions and
+            their differences; ``predicted``, what the filter itself predicts from the torques, as the textbook does,
+            which is biased by the square of the torques' noise. With ``process = "state"`` always ``predicted``.
     """
 
     integrator: Integrator = "rk4"
@@ -71,12 +73,7 @@ class KalmanSettings:
     velocity_noise: PerJoint | None = None
     state_deviation: PerJoint | None = None
     locked: tuple[str, ...] = ()
-    steadied: bool = True
-
-    @property
-    def is_steadied(self) -> bool:
-        """Whether derivatives are taken along the motion of a smoothed torque."""
-        return self.steadied and self.process == "torque"
+    derivatives: Literal["measured", "predicted"] = "measured"
 
     def __post_init__(self) -> None:
         for field, allowed in _WORDS.items():
