@@ -27,6 +27,8 @@ from .rows import RowBlock as RowBlock
 from .rows import RowSource as RowSource
 from .rows import row_source as row_source
 from .settle import settle as settle
+from .standstill import coupled_motors as coupled_motors
+from .standstill import moving_joints as moving_joints
 from .storage import load_observations as load_observations
 from .storage import save_observations as save_observations
 from .triangle import RowStack as RowStack

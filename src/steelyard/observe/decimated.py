@@ -8,10 +8,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..signals import Decimator, FirStage
-from .equations import CompiledRows
+from .equations import CompiledRows, Equations
 from .in_cache import decimator_of, in_place_decimator
 from .motion_stream import Fifo
 from .preparation import SettledPreparation
+from .standstill import moving_joints
 
 _IN_CACHE = 110_000
 """Numbers in the buffer between regressor and filter: they stay in the second-level cache."""
@@ -29,12 +30,14 @@ class Layout:
         equations: For each equation, the rows of ``[W_e; y_e]``, one equation after the other; then q, qd, qdd.
         joint_index: Joint of each equation (E,).
         temperatures: Number of temperatures, n or 0.
+        coupling: C (n, n) with ``q_motor = C q``.
     """
 
     joints: int
     equations: tuple[slice, ...]
     joint_index: np.ndarray
     temperatures: int
+    coupling: np.ndarray
 
     @property
     def motion(self) -> slice:
@@ -53,11 +56,12 @@ class Layout:
         return slice(self.share.stop, self.share.stop + self.temperatures)
 
 
-def layout_of(compiled: CompiledRows, joint_index: np.ndarray, joints: int, temperatures: int) -> Layout:
+def layout_of(compiled: CompiledRows, equations: Equations, temperatures: int) -> Layout:
     """Return the layout of rows of a compiled regressor."""
     ends = np.cumsum([len(columns) + 1 for columns in compiled.columns])
     parts = tuple(slice(int(end) - len(c) - 1, int(end)) for end, c in zip(ends, compiled.columns, strict=True))
-    return Layout(joints, parts, joint_index, temperatures)
+    coupling = equations.model.robot.motor_coupling()
+    return Layout(len(equations.joints), parts, equations.joint_index, temperatures, coupling)
 
 
 class DecimatedSegment:
@@ -156,10 +160,9 @@ class DecimatedSegment:
 
     def _moving(self, qd: np.ndarray) -> np.ndarray:
         """Return which joints move (n, m), or which of the next samples count."""
-        speed = np.abs(qd)
-        np.maximum(self.fastest, speed.max(axis=1), out=self.fastest)
+        np.maximum(self.fastest, np.abs(qd).max(axis=1), out=self.fastest)
         if self._gate is None:
-            moving = speed >= self._settled.standstill[:, None]
+            moving = moving_joints(qd, self._settled.standstill, self._layout.coupling)
         else:
             moving = self._gate[:, self.samples : self.samples + qd.shape[1]]
         self.masked += (~moving).sum(axis=1)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .rows import RowSource
+from .standstill import moving_joints
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +54,7 @@ def prepared_blocks(source: RowSource) -> Iterator[PreparedBlock]:
 def _block(source: RowSource, segment: int, starts: bool, columns: np.ndarray) -> PreparedBlock:
     joints, rows = len(source.equations.joints), len(source.equations.kinds_joints)
     q, qd, qdd, y, _ = np.split(columns, np.cumsum([joints, joints, joints, rows]))
-    moving = np.abs(qd) >= source.settled.standstill[:, None]
+    moving = moving_joints(qd, source.settled.standstill, source.equations.model.robot.motor_coupling())
     for array in (columns, q, qd, qdd, y, moving):
         array.setflags(write=False)
     time = columns[-1]

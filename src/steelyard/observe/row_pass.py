@@ -88,7 +88,7 @@ class RowPass:
         self.tally = Tally(0, np.zeros(joints, dtype=np.int64), np.zeros(joints))
         self._compiled = self.equations.compiled(self.loaded)
         temperatures = 0 if self.template.temperature is None else joints
-        self.layout = layout_of(self._compiled, self.equations.joint_index, joints, temperatures)
+        self.layout = layout_of(self._compiled, self.equations, temperatures)
         torques = measured_torques(self.equations, self.template, self.label)
         self._raw = RawSignals(self.template, self.settled.chosen, torques, self.label)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -197,6 +198,27 @@ def test_a_measured_slow_joint_is_hardly_trusted_whatever_the_filter_believes_of
     found = engine.advance(vectors, np.concatenate([given, slow], axis=1), fixed, 0, 7)[0]
     expected = engine.advance(vectors, np.concatenate([given, motion], axis=1), noisy, 0, 7)[0]
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("engine_kind", [LoopEngine, LapackEngine])
+def test_where_a_coupled_motor_stands_still_both_its_joints_are_hardly_trusted(engine_kind):
+    shape, vectors, given, fixed = problem(2, 2, list(range(8)))
+    graph = scara_graph()
+    coupled = replace(graph, coupling=np.array([[1.0, 0.0], [1.0, 1.0]]))
+    motion = moving(3, len(given))
+    motion[:, 2:6] = np.array([1.0, -1.2, 1.0, -1.2])[:, None]  # the second motor turns with -0.2 rad/s
+    inputs = np.concatenate([given, motion], axis=1)
+    fixed[-4:-2], noisy = 0.5, fixed.copy()
+    noisy[8:10] *= SLOW_NOISE
+    plain, found = (
+        engine_of(engine_kind, each, shape, "rk4", range(8), measured=True).advance(vectors, inputs, fixed, 0, 7)[0]
+        for each in (graph, coupled)
+    )
+    expected = engine_of(engine_kind, graph, shape, "rk4", range(8), measured=True).advance(
+        vectors, inputs, noisy, 0, 7
+    )[0]
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
+    assert np.abs(found - plain).max() > 1e-3
 
 
 @pytest.mark.parametrize("engine_kind", [LoopEngine, LapackEngine])

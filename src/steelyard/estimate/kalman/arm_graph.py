@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import casadi as ca
+import numpy as np
 
 from ...errors import EstimateError
 from ...model import Model
@@ -36,6 +37,7 @@ class ArmGraph:
         parameters: c.
         free: f.
         held: Whether the direction of friction is held, and not that of the velocity at every instant.
+        coupling: C (n, n) with ``q_motor = C q``.
     """
 
     acceleration: ca.Function
@@ -46,6 +48,7 @@ class ArmGraph:
     parameters: int
     free: int
     held: bool
+    coupling: np.ndarray
 
 
 def arm_graph(model: Model, columns: Sequence[str], free: Sequence[int], *, loaded: bool, held: bool) -> ArmGraph:
@@ -82,7 +85,7 @@ def arm_graph(model: Model, columns: Sequence[str], free: Sequence[int], *, load
         _function("sensitivity", [q, qd, acceleration, chi, turn], [A]),
         _function("inertia", [q, chi], [M, pivots]),
         _function("inertia_row", [q, acceleration], [row]),
-        joints, len(places), len(free), held,
+        joints, len(places), len(free), held, model.robot.motor_coupling(),
     )  # fmt: skip
 
 

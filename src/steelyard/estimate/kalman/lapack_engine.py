@@ -8,6 +8,7 @@ import numpy as np
 from scipy.linalg import get_lapack_funcs
 
 from ...kernel import BatchFunction, compile_batch
+from ...observe import coupled_motors
 from .arm_graph import ArmGraph
 from .discrete import Integrator, stage_points
 from .divergence import LARGEST, LOST, RELATIVE_PIVOT, Trouble
@@ -66,6 +67,7 @@ class LapackEngine:
         inputs = [self._x, self._torque, self._chi, self._turn, self._dt]
         self._predict = arm.points.bind(inputs, [*flat, self._following, self._pivots])
         self._root = InformationRoot(shape)
+        self._coupled = coupled_motors(arm.graph.coupling)
 
     def advance(
         self, vectors: np.ndarray, given: np.ndarray, fixed: np.ndarray, before: int, stride: int
@@ -167,7 +169,11 @@ class LapackEngine:
         if shape.noises != shape.joints:
             return None
         v, w = self._speeds()
-        is_slow = (np.minimum(np.abs(v), np.abs(w)) < self._standstill) | ((v * w < 0) & (self._standstill > 0))
+        is_slow = _slow(v, w, self._standstill)
+        for motor, other in self._coupled:
+            turning = self._graph.coupling[motor]
+            if _slow(turning @ v, turning @ w, self._standstill[motor]):
+                is_slow[[motor, other]] = True
         return np.where(is_slow, SLOW_NOISE, 1.0) if is_slow.any() else None
 
     def _trouble(self, squared: float) -> int:
@@ -184,3 +190,8 @@ class LapackEngine:
         inverse, _ = _TRTRI(self._root.of_parameters)
         sigma = np.sqrt((inverse**2).sum(axis=1))
         return np.concatenate([self._x[:, 0], self._chi[self._free, 0], sigma])
+
+
+def _slow(v: np.ndarray, w: np.ndarray, standstill: np.ndarray) -> np.ndarray:
+    """Return what stands still at velocities v or w, or turns back between them."""
+    return (np.minimum(np.abs(v), np.abs(w)) < standstill) | ((v * w < 0) & (standstill > 0))

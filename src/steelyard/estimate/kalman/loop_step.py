@@ -18,6 +18,7 @@ from __future__ import annotations
 import casadi as ca
 import numpy as np
 
+from ...observe import coupled_motors
 from .arm_graph import ArmGraph
 from .discrete import FRACTIONS, Integrator, discrete_step, step_derivative
 from .divergence import LARGEST, LOST, RELATIVE_PIVOT, Trouble
@@ -57,7 +58,7 @@ def loop_step(graph: ArmGraph, shape: Shape, integrator: Integrator, free: list[
     turn = (speed if graph.held else ca.SX.ones(shape.joints)) / width
     step = discrete_step(graph, integrator, dt, x, given[: shape.joints], chi, turn)
     later = later if measured else step.following[: shape.joints]
-    noise = _unsure(shape, noise, speed, later, standstill)
+    noise = _unsure(shape, graph.coupling, noise, (speed, later), standstill)
     innovation = given[shape.joints : shape.joints + shape.observed] - observed_part(step.following, shape)
     derivative = step.derivative
     if measured:
@@ -108,15 +109,25 @@ def _stack(
     ])  # fmt: skip
 
 
-def _unsure(shape: Shape, noise: ca.SX, v: ca.SX, w: ca.SX, standstill: ca.SX) -> ca.SX:
+def _unsure(shape: Shape, coupling: np.ndarray, noise: ca.SX, speeds: tuple[ca.SX, ca.SX], standstill: ca.SX) -> ca.SX:
     """Return the deviations of the noise, larger for the torques of joints that stand still or turn back.
 
-    Velocities are v before the step and w after it.
+    Velocities are those before the step and after it; coupled motors count for both joints they turn with.
     """
     if shape.noises != shape.joints:
         return noise
-    is_slow = ca.logic_or(ca.fmin(ca.fabs(v), ca.fabs(w)) < standstill, ca.logic_and(v * w < 0, standstill > 0))
+    before, after = speeds
+    is_slow = _slow(before, after, standstill)
+    of_motors = _slow(ca.mtimes(ca.DM(coupling), before), ca.mtimes(ca.DM(coupling), after), standstill)
+    for motor, other in coupled_motors(coupling):
+        for joint in (motor, other):
+            is_slow[joint] = ca.logic_or(is_slow[joint], of_motors[motor])
     return noise * ca.if_else(is_slow, SLOW_NOISE, 1.0)
+
+
+def _slow(v: ca.SX, w: ca.SX, standstill: ca.SX) -> ca.SX:
+    """Return what stands still at velocities v or w, or turns back between them."""
+    return ca.logic_or(ca.fmin(ca.fabs(v), ca.fabs(w)) < standstill, ca.logic_and(v * w < 0, standstill > 0))
 
 
 def _possible(pivots: ca.SX, least: ca.SX) -> ca.SX:
