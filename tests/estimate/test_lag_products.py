@@ -83,6 +83,8 @@ def test_rows_of_a_source_are_freed_of_the_decimator_run_by_run(cuts):
     scale = np.array([2.0, 3.0, 5.0])
     correlation = settled_for(10).decimation_filter.noise_correlation(160)
     first, second = lag_products(sources_of(source), names_of(3), correlation, scale)
+    (longer, _) = lag_products(sources_of(source), names_of(3), correlation, scale, order=7)
+    assert (first.lags, longer.lags, first.count - longer.count) == (HIGHEST_ORDER + 1, 8, 3 * 3)
     assert (first.cell, second.cell) == (("a", "motor", "joint_1"), ("a", "motor", "joint_2"))
     np.testing.assert_array_equal(second.index, [1])
     for cell, part, kept, lengths in ((first, rows[0], [0, 1, 2, 3], scale), (second, rows[1], [0, 2], scale[1:2])):

@@ -15,8 +15,8 @@ from steelyard.estimate.restricted_likelihood import fit_noise, fit_noise_around
 EQUATION = ("motor", "joint_1")
 
 
-def cell_of(W, y, label="a", equation=EQUATION, index=None):
-    sums = LagProducts(HIGHEST_ORDER, W.shape[1] + 1)
+def cell_of(W, y, label="a", equation=EQUATION, index=None, order=HIGHEST_ORDER):
+    sums = LagProducts(order, W.shape[1] + 1)
     sums.push(np.column_stack([W, y]))
     index = np.arange(W.shape[1]) if index is None else index
     return cell_products((label, *equation), index, sums.products(), sums.count)
@@ -174,6 +174,17 @@ def test_around_an_estimate_that_stays_the_noise_is_that_of_its_residuals():
     np.testing.assert_allclose(-fit.filters[EQUATION][1:3], expected, atol=2e-3)
     np.testing.assert_allclose(np.sqrt(fit.variances["a", *EQUATION]), size, rtol=2e-3)
     np.testing.assert_array_equal(fit.mean, values)
+
+
+def test_orders_are_tried_up_to_the_largest_lag_at_hand():
+    rng = np.random.default_rng(11)
+    W = rng.standard_normal((5000, 2))
+    y = W @ [1.0, 2.0] + autoregression(rng, 5000, [0.0, 0.0, 0.0, 0.0, 0.0, 0.6], 0.5)
+    few, many = (
+        fit_noise_around([cell_of(W, y, order=order)], np.array([1.0, 2.0]), np.zeros((2, 2))) for order in (4, 8)
+    )
+    assert few.orders[EQUATION] <= 4 < many.orders[EQUATION] == 6
+    np.testing.assert_allclose(-many.filters[EQUATION][1:], [0, 0, 0, 0, 0, 0.6, 0, 0], atol=0.04)
 
 
 def test_an_uncertain_estimate_makes_the_noise_around_it_no_smaller():

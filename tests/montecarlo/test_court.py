@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import multiprocessing
 from concurrent.futures import wait
+from dataclasses import replace
 from itertools import count
 
 import numpy as np
@@ -12,8 +13,10 @@ import pytest
 
 from montecarlo.studies import DISTURBED, WHITE, moves, scara
 from steelyard.errors import EstimateError, FileError, SimulationError
+from steelyard.identify import fit_arm, fit_arms
 from steelyard.montecarlo import Case, Study, montecarlo, told_court, told_times
-from steelyard.montecarlo.workshop import Workshop
+from steelyard.montecarlo.workshop import Job, Workshop
+from steelyard.simulate import recording_of, simulate
 
 CLOSED_LOOP = {"plant": "compiled", "control_rate": 500.0, "plant_rate": 2000.0, **DISTURBED}
 
@@ -27,11 +30,12 @@ def same_numbers(first, second):
             np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
 
 
-@pytest.mark.parametrize("simulate", [WHITE, CLOSED_LOOP], ids=["ideal", "closed loop"])
-def test_a_seed_alone_gives_the_same_numbers(simulate):
-    given = scara(simulate)
-    together = montecarlo(given, Study(("wls", "gls"), seeds=6, first_seed=3))
-    alone = montecarlo(given, Study(("gls",), seeds=2, first_seed=5))
+@pytest.mark.parametrize("experiment", [WHITE, CLOSED_LOOP], ids=["ideal", "closed loop"])
+@pytest.mark.parametrize("method", ["gls", "ekf"])
+def test_a_seed_alone_gives_the_same_numbers(experiment, method):
+    given = scara(experiment)
+    together = montecarlo(given, Study(("wls", method), seeds=6, first_seed=3))
+    alone = montecarlo(given, Study((method,), seeds=2, first_seed=5))
     for row in range(2):
         np.testing.assert_array_equal(alone.runs[0].values[:, row], together.runs[1].values[:, 2 + row])
         np.testing.assert_array_equal(alone.runs[0].half_width[:, row], together.runs[1].half_width[:, 2 + row])
@@ -122,14 +126,12 @@ def test_a_damaged_file_of_runs_is_named(tmp_path, content):
 
 
 def test_a_run_that_fails_is_kept_with_its_message(tmp_path, monkeypatch):
-    fit = Workshop._outcome.__globals__["fit_arm"]
-
     def sometimes(robot, recordings, settings, **others):
         if settings.method == "ols" and "seed 2" in recordings[0].notes[0]:
             raise EstimateError("the filter\ndiverged")
-        return fit(robot, recordings, settings, **others)
+        return fit_arm(robot, recordings, settings, **others)
 
-    monkeypatch.setattr("steelyard.montecarlo.workshop.fit_arm", sometimes)
+    monkeypatch.setattr("steelyard.identify.many.fit_arm", sometimes)
     court = montecarlo(scara(), Study(("wls", "ols"), seeds=4), tmp_path)
     assert court.runs[1].failures == ("", "", "the filter diverged", "")
     assert np.isnan(court.runs[1].values[:, 2]).all()
@@ -142,11 +144,44 @@ def test_a_run_that_fails_is_kept_with_its_message(tmp_path, monkeypatch):
     assert again.runs[0].failures == court.runs[1].failures
 
 
+@pytest.mark.parametrize("experiment", [WHITE, CLOSED_LOOP], ids=["one motion", "motions of their own"])
+@pytest.mark.parametrize("method", ["wls", "ekf"])
+def test_a_run_is_the_fit_of_its_recording(experiment, method):
+    shop = Workshop(scara(experiment))
+    run = simulate(shop.robot, shop.motion, shop.experiment, [4])
+    fitted = fit_arm(shop.robot, [recording_of(run)], replace(shop.settings, method=method)).fit.estimate
+    (found,) = shop.run(Job(1.0, (3, 4, 5), (Case(method, 1.0),)))
+    np.testing.assert_array_equal(found.values[:, 1], fitted.values)
+    np.testing.assert_array_equal(found.half_width[:, 1], fitted.half_width())
+
+
+def test_filters_run_side_by_side_as_far_as_an_interrupt_can_wait(monkeypatch):
+    sizes, asked = [], count()
+
+    def counted(robot, experiments, *settings):
+        sizes.append(len(experiments))
+        return fit_arms(robot, experiments, *settings)
+
+    monkeypatch.setattr("steelyard.montecarlo.workshop.fit_arms", counted)
+    monkeypatch.setattr("steelyard.montecarlo.workshop._SECONDS_AT_ONCE", 1e6)
+    job = Job(1.0, tuple(range(7)), (Case("wls", 1.0), Case("ekf", 1.0), Case("ekf", 1.0, 0.1)))
+    whole = Workshop(scara()).run(job)
+    assert sizes == [1, 1, 1, *[1] * 6, 6, *[1] * 6]  # starts differ from seed to seed
+    monkeypatch.setattr("steelyard.montecarlo.workshop._SECONDS_AT_ONCE", 0.0)
+    sizes.clear()
+    stopped = Workshop(scara()).run(job, lambda: next(asked) == 4)
+    assert sizes == [1] * 3 * 4
+    for one, other in zip(stopped, whole, strict=True):
+        np.testing.assert_array_equal(one.seeds, range(4))
+        np.testing.assert_array_equal(one.values, other.values[:, :4])
+        assert (other.seconds > 0).all()
+
+
 def test_what_is_no_steelyard_error_is_not_caught(monkeypatch):
     def broken(*_, **__):
         raise ZeroDivisionError("a defect")
 
-    monkeypatch.setattr("steelyard.montecarlo.workshop.fit_arm", broken)
+    monkeypatch.setattr("steelyard.identify.many.fit_arm", broken)
     with pytest.raises(ZeroDivisionError):
         montecarlo(scara(), Study(("wls",), seeds=2))
 

@@ -12,7 +12,7 @@ from steelyard.errors import SimulationError
 from steelyard.model import base_parameters, build_model
 from steelyard.motion import quintic
 from steelyard.robot import load_robot
-from steelyard.simulate import Experiment, ModelLoop, model_loop, simulate, simulate_model
+from steelyard.simulate import Experiment, ModelLoop, OutlineStream, model_loop, simulate, simulate_model
 from steelyard.simulate.compiled_plant import CompiledStep
 
 EXPERIMENT = Experiment(control="pd", kp=(400, 12), kd=(70, 1.6), record_rate=100, sign_width=0.01)
@@ -121,6 +121,36 @@ def test_a_disturbance_pushes_the_arm_and_the_controller_holds_against_it():
     q = ModelLoop(model, experiment).run(truth, told, disturbance=push).q[0]
     # At rest a PD loop gives way by torque over gain.
     np.testing.assert_allclose(q[:, -1], [2.0 / 400, 0.1 / 12], rtol=0.02)
+
+
+@pytest.mark.parametrize("control", ["pd", "computed_torque"])
+def test_a_motion_followed_in_parts_gives_the_bits_of_the_whole(control):
+    """Delay and encoder velocities live in the controller: both are carried on, and so are waiting commands."""
+    gains = {} if control == "computed_torque" else {"kp": (400, 12), "kd": (70, 1.6)}
+    experiment = Experiment(control=control, record_rate=100, sign_width=0.01, delay=0.003, velocity="encoder", **gains)
+    model = build_model(load_robot("scara_2r"))
+    truth = true_values(simulate(load_robot("scara_2r"), PATH, experiment), model)
+    values = np.column_stack([truth, 1.1 * truth])
+    loop, told = ModelLoop(model, experiment), reference(PATH)
+    push = np.random.default_rng(0).normal(size=(2, told.shape[1]))
+    whole = loop.run(values, told, disturbance=push)
+    outline = OutlineStream(2, told.shape[1], 10)
+    for part in np.split(told, [10, 500, 510], axis=1):
+        outline.push(part[:2])
+    np.testing.assert_array_equal(outline.outline().span, np.ptp(told[:2, ::10], axis=1))
+    following = loop.begin(values, outline.outline())
+    cut = zip(*(np.split(each, [10, 500, 510], axis=1) for each in (told, push)), strict=True)
+    parts = [following.follow(*part) for part in cut]
+    for name in ("q", "qd", "qdd", "motor_torque", "joint_torque"):
+        joined = np.concatenate([getattr(part, name) for part in parts], axis=2)
+        np.testing.assert_array_equal(joined, getattr(whole, name))
+
+
+def test_an_outline_needs_the_columns_that_were_announced():
+    outline = OutlineStream(2, 5)
+    outline.push(np.zeros((2, 4)))
+    with pytest.raises(SimulationError, match="got 4 columns, announced were 5"):
+        outline.outline()
 
 
 def test_parameters_of_no_arm_and_loops_that_diverge_are_said_and_never_become_nan():

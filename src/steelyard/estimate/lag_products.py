@@ -16,7 +16,7 @@ Equation = tuple[str, str]
 """Torque kind and joint."""
 
 HIGHEST_ORDER = 4
-"""Of the autoregressive noise models that are tried."""
+"""Of the autoregressive noise models that are tried, unless told otherwise."""
 
 _CHUNK = 4096
 
@@ -115,7 +115,11 @@ def _upper_pairs(lags: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def lag_products(
-    sources: Sequence[RowSource], columns: Sequence[str], correlation: np.ndarray, scale: np.ndarray
+    sources: Sequence[RowSource],
+    columns: Sequence[str],
+    correlation: np.ndarray,
+    scale: np.ndarray,
+    order: int = HIGHEST_ORDER,
 ) -> tuple[CellProducts, ...]:
     """Return the lag products of every cell: one pass over the rows.
 
@@ -124,17 +128,18 @@ def lag_products(
         columns: Names of the unknowns; others are left out.
         correlation: Autocorrelation of white noise after the decimator.
         scale: Length of every column, by which it is divided.
+        order: Largest lag: that of the highest order to be tried.
     """
     place = {name: k for k, name in enumerate(columns)}
-    return tuple(cell for source in sources for cell in _products_of(source, place, correlation, scale))
+    return tuple(cell for source in sources for cell in _products_of(source, place, correlation, scale, order))
 
 
 def _products_of(
-    source: RowSource, place: Mapping[str, int], correlation: np.ndarray, scale: np.ndarray
+    source: RowSource, place: Mapping[str, int], correlation: np.ndarray, scale: np.ndarray, order: int
 ) -> list[CellProducts]:
     equations = source.equations
     kept = [[k for k, name in enumerate(names) if name in place] for names in equations.columns]
-    sums = [LagProducts(HIGHEST_ORDER, len(k) + 1) for k in kept]
+    sums = [LagProducts(order, len(k) + 1) for k in kept]
     whiteners = [decimator_whitener(correlation) for _ in kept]
     ends = [(-1, -1)] * len(kept)
     for block in source:

@@ -20,7 +20,7 @@ import numpy as np
 
 from ..errors import EstimateError
 from .autoregression import stationary
-from .lag_products import HIGHEST_ORDER, CellProducts, Equation
+from .lag_products import CellProducts, Equation
 from .system import Cell
 
 ROWS_PER_ORDER = 15
@@ -130,7 +130,8 @@ def _used(cells: Sequence[CellProducts], size: int) -> tuple[CellProducts, ...]:
 def _highest_orders(cells: Sequence[CellProducts]) -> dict[Equation, int]:
     equations = dict.fromkeys(cell.equation for cell in cells)
     rows = {equation: sum(c.count for c in cells if c.equation == equation) for equation in equations}
-    return {equation: min(HIGHEST_ORDER, rows[equation] // ROWS_PER_ORDER) for equation in equations}
+    highest = cells[0].lags - 1
+    return {equation: min(highest, rows[equation] // ROWS_PER_ORDER) for equation in equations}
 
 
 def _start(cells: tuple[CellProducts, ...], size: int, orders: Mapping[Equation, int]) -> NoiseFit:

@@ -6,8 +6,10 @@ from .fitting import fit_arm as fit_arm
 from .identification import Condition as Condition
 from .identification import Identification as Identification
 from .identification import Trained as Trained
+from .many import fit_arms as fit_arms
 from .method_settings import METHOD_SETTINGS as METHOD_SETTINGS
 from .method_settings import with_options as with_options
+from .methods import SIDE_BY_SIDE as SIDE_BY_SIDE
 from .payload import PayloadFound as PayloadFound
 from .payload import identify_payload as identify_payload
 from .payload_body import PayloadBody as PayloadBody

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ..errors import EstimateError
 from ..estimate import (
     TRUSTED,
     Estimate,
@@ -17,13 +16,10 @@ from ..estimate import (
     iterated,
     misfit,
     ordinary,
-    stacked_system,
     towards_prior,
-    weighted,
     with_correlated_noise,
 )
 from ..judge import with_covariance
-from ..model import resolve_name
 from ..observe import (
     AnyRecording,
     Equations,
@@ -32,13 +28,12 @@ from ..observe import (
     SettledPreparation,
     Whitening,
     equations_of,
-    reduce_rows,
-    row_source,
     settle,
 )
 from ..progress import Progress, silent
 from ..robot import Robot
-from .inputs import Labelled, labels_of, model_of
+from .ground import Ground, asked_of, evidence_of, ground_of, resolved_prior, sources_of
+from .inputs import labels_of, model_of
 from .methods import ESTIMATORS, PRIOR_IS_START
 from .settings import Settings
 
@@ -97,6 +92,7 @@ def fit_arm(
     *,
     payload: str | None = None,
     equations: Equations | None = None,
+    settled: SettledPreparation | None = None,
     progress: Progress = silent,
 ) -> Fitted:
     """Estimate the parameters from all of the recordings; nothing is held out and nothing judged.
@@ -107,20 +103,16 @@ def fit_arm(
         settings: Choices; the defaults if not given.
         payload: ``none``, ``loaded`` or ``paired``; None: as the recordings say.
         equations: Those of an earlier fit of the same arm and settings: saves building and compiling them again.
+        settled: That of an earlier fit of recordings with the very same motion and settings: saves finding it again.
         progress: Told how far it is.
     """
     settings = settings or Settings()
     labelled = tuple(zip(labels_of(recordings), recordings, strict=True))
     if equations is None:
         equations = equations_of(model_of(robot, labelled, (), settings, payload))
-    settled = settle(settings.preparation, recordings)
+    settled = settled or settle(settings.preparation, recordings)
     sources = sources_of(labelled, equations, settled)
     return Fitted(equations, settled, tuple(sources), fit_sources(sources, equations, settings, progress))
-
-
-def sources_of(recordings: Sequence[Labelled], equations: Equations, settled: SettledPreparation) -> list[RowSource]:
-    """Return the rows of recordings with their labels."""
-    return [row_source(recording, equations, settled, label) for label, recording in recordings]
 
 
 def fit_sources(
@@ -131,54 +123,46 @@ def fit_sources(
     Raises:
         EstimateError: If a joint never moves, or there are fewer rows than parameters.
     """
-    observations = reduce_rows(sources, threads=settings.threads, progress=progress)
-    check_motion(sources)
-    raw = stacked_system(observations, equations.names)
-    plain = weighted(observations, raw.columns)
+    ground = ground_of(sources, equations, settings, progress)
+    if settings.method in ESTIMATORS:
+        evidence, asked = evidence_of(ground), asked_of(equations, settings)
+        found = ESTIMATORS[settings.method](evidence, asked.settings, asked.prior, progress)
+        return completed(estimated_fit(ground, evidence, found), ground, settings)
     if settings.method == "gls":
-        fit = _generalised(sources, plain, observations, raw, settings)
-    elif settings.method in ESTIMATORS:
-        fit = _estimated(sources, equations, plain, observations, raw, settings, progress)
-    else:
-        chosen = plain if settings.method == "wls" else _OTHERS[settings.method](observations, raw.columns)
-        fit = Fit(chosen, observations, observations, with_correlated_noise(sources, plain).noise, raw)
+        return completed(_generalised(ground, settings), ground, settings)
+    chosen = ground.plain
+    if settings.method != "wls":
+        chosen = _OTHERS[settings.method](ground.observations, ground.raw.columns)
+    noise = with_correlated_noise(sources, ground.plain).noise
+    return completed(Fit(chosen, ground.observations, ground.observations, noise, ground.raw), ground, settings)
+
+
+def estimated_fit(ground: Ground, evidence: Evidence, found: Estimated) -> Fit:
+    """Return the fit from what such a method found."""
+    observations = ground.observations
+    return Fit(
+        found.estimate, observations, observations, evidence.noise, ground.raw, detail=found, plain=evidence.correlated
+    )
+
+
+def completed(fit: Fit, ground: Ground, settings: Settings) -> Fit:
+    """Return the fit with the covariance that was asked for, drawn towards the prior where that is not its start."""
     estimate = fit.estimate
     if settings.covariance is not None:
-        estimate = _with_covariance(settings.covariance, fit, sources)
+        estimate = _with_covariance(settings.covariance, fit, ground.sources)
     if settings.prior and settings.method not in PRIOR_IS_START:
-        estimate = towards_prior(estimate, resolved_prior(equations, settings))
+        estimate = towards_prior(estimate, resolved_prior(ground.equations, settings))
     return replace(fit, estimate=estimate)
 
 
-def _generalised(
-    sources: Sequence[RowSource], plain: Estimate, observations: Observations, raw: System, settings: Settings
-) -> Fit:
+def _generalised(ground: Ground, settings: Settings) -> Fit:
     """Return generalised least squares; weighted with correlated noise where the residuals are not noise alone."""
-    gls = generalised(sources, plain, threads=settings.threads)
-    worse = misfit(plain, gls.estimate)
+    gls = generalised(ground.sources, ground.plain, threads=settings.threads)
+    worse = misfit(ground.plain, gls.estimate)
     if worse <= TRUSTED:
-        return Fit(gls.estimate, observations, gls.whitened, gls.noise, raw)
-    held = with_correlated_noise(sources, plain)
-    return Fit(held.estimate, observations, observations, held.noise, raw, distrust=worse)
-
-
-def _estimated(
-    sources: Sequence[RowSource],
-    equations: Equations,
-    plain: Estimate,
-    observations: Observations,
-    raw: System,
-    settings: Settings,
-    progress: Progress,
-) -> Fit:
-    """Return the estimate of a method that sees more than the factors: rows in time, or the samples themselves."""
-    held = with_correlated_noise(sources, plain)
-    evidence = Evidence(tuple(sources), equations, plain, held.noise, held.estimate)
-    prior = resolved_prior(equations, settings)
-    locked = tuple(column_name(equations, name) for name in settings.ekf.locked)
-    chosen = replace(settings, ekf=replace(settings.ekf, locked=locked))
-    found = ESTIMATORS[settings.method](evidence, chosen, prior, progress)
-    return Fit(found.estimate, observations, observations, held.noise, raw, detail=found, plain=held.estimate)
+        return Fit(gls.estimate, ground.observations, gls.whitened, gls.noise, ground.raw)
+    held = with_correlated_noise(ground.sources, ground.plain)
+    return Fit(held.estimate, ground.observations, ground.observations, held.noise, ground.raw, distrust=worse)
 
 
 def _with_covariance(kind: str, fit: Fit, sources: Sequence[RowSource]) -> Estimate:
@@ -188,27 +172,3 @@ def _with_covariance(kind: str, fit: Fit, sources: Sequence[RowSource]) -> Estim
 
 
 _OTHERS = {"ols": ordinary, "iterated": iterated}
-
-
-def resolved_prior(equations: Equations, settings: Settings) -> dict[str, tuple[float, float]]:
-    """Return the prior by column name; base names (``ZZ2R``) and aliases (``ZZ[link]``) are understood."""
-    return {column_name(equations, name): value for name, value in settings.prior.items()}
-
-
-def column_name(equations: Equations, name: str) -> str:
-    """Return the column of a base parameter from its own name, its kept parameter's, or an alias."""
-    for base in equations.base.base:
-        if name in (base.name, base.kept):
-            return base.kept
-    return resolve_name(equations.model.robot, equations.model.parameters, name)
-
-
-def check_motion(sources: Sequence[RowSource]) -> None:
-    """Refuse recordings in which a joint never moves at all."""
-    still = set.intersection(*(set(source.still_joints) for source in sources))
-    if still:
-        joint = sorted(still)[0]
-        raise EstimateError(
-            f"joint '{joint}' never moves in any recording: its friction and inertia cannot be seen; record motion of "
-            "it, or lock it (robot.with_locked in Python) to identify the others alone"
-        )

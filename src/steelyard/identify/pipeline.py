@@ -25,7 +25,8 @@ from ..observe import AnyRecording, RowSource, equations_of, settle
 from ..progress import Progress, silent
 from ..recording import Recording
 from ..robot import Robot
-from .fitting import Fit, column_name, fit_sources, sources_of
+from .fitting import Fit, fit_sources
+from .ground import column_name, sources_of
 from .identification import Condition, Identification, Trained
 from .inputs import Inputs, inputs_of, model_of
 from .joining import check_joinable, with_earlier_runs

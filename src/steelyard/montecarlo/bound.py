@@ -19,7 +19,8 @@ from ..design.family import FEWEST_HARMONICS
 from ..estimate import System, independent
 from ..motion import FourierSeries
 from ..simulate import Noise, SimulatedRun, simulate
-from .workshop import Workshop, noises_of
+from .noises import noises_of
+from .workshop import Workshop
 
 _FOURIER = f"Fourier motions of {FEWEST_HARMONICS} harmonics or more"
 

@@ -15,12 +15,13 @@ from ..progress import Progress, silent
 from ..simulate.truth import plant_model
 from .arrangement import Arrangement
 from .bound import Bound, cramer_rao_bound
+from .noises import noises_of
 from .processes import finished_jobs
-from .runs import CaseRuns, joined
+from .runs import NOT_SIMULATED, CaseRuns, joined
 from .store import RunStore
 from .study import Case, Study
 from .verdict import CaseVerdict, judged_cases
-from .workshop import Job, Workshop, noises_of
+from .workshop import SMOOTH_WIDTHS, Job, Workshop
 
 JOBS_A_PROCESS = 4
 """Jobs for each process at least, so that none waits long for the last."""
@@ -68,7 +69,7 @@ def montecarlo(
         progress: Told how many runs are done.
 
     Raises:
-        SteelyardError: If the arm cannot be simulated, or the folder holds another study.
+        SteelyardError: If the arm cannot be simulated, not even with one seed, or the folder holds another study.
         KeyboardInterrupt: After an interrupt; runs that were finished are in the folder.
     """
     if processes < 1:
@@ -95,6 +96,7 @@ def montecarlo(
                 done += len(runs.seeds)
             progress(done, total)
     runs = tuple(joined(parts[case]).chosen(study.all_seeds) for case in study.cases)
+    _check_simulated(study, runs)
     return _judged(workshop, study, runs)
 
 
@@ -103,6 +105,17 @@ def _check_noise(workshop: Workshop) -> None:
         raise SimulationError(
             "the experiment has no noise, so that every run would be the same; give motor_noise, joint_noise, "
             "position_noise or disturbance in [simulate]"
+        )
+
+
+def _check_simulated(study: Study, runs: Sequence[CaseRuns]) -> None:
+    """Refuse to judge methods that never got a recording."""
+    messages = [text for one in runs for text in one.failures]
+    if all(text.startswith(NOT_SIMULATED) for text in messages):
+        levels = ", ".join(f"{level:g}" for level in study.noise_levels)
+        raise SimulationError(
+            f"no experiment could be simulated: all {study.seeds} seeds failed at noise level {levels}; "
+            f"seed {study.first_seed} {messages[0].removeprefix(NOT_SIMULATED)}"
         )
 
 
@@ -146,6 +159,12 @@ def _notes(workshop: Workshop, bound: Bound) -> Iterator[str]:
     if bound.reason:
         about = "Cramer-Rao bound" if bound.sigma is not None else "no Cramer-Rao bound"
         yield f"{about}: {bound.reason}"
+    if workshop.preparation is not workshop.settings.preparation:
+        width = workshop.undisturbed.experiment.sign_width or 0.0
+        yield (
+            f"the sign of simulated friction is smooth over {width:.2g} rad/s: samples slower than "
+            f"{SMOOTH_WIDTHS:g} times that are left out, as no model here has it"
+        )
     model, arm = workshop.equations.model, plant_model(workshop.robot, sign_width=1.0)
     unfelt = {"joint": "motor", "difference": "link"}.get(model.measured)
     lacking = {one.effect for one in arm.parameters if one.effect not in model.effects and one.side != unfelt}

@@ -9,6 +9,9 @@ import numpy as np
 
 from .study import Case
 
+NOT_SIMULATED = "simulation: "
+"""How the message of a run begins whose simulation diverged, so that there was nothing to estimate from."""
+
 
 @dataclass(frozen=True, eq=False)
 class CaseRuns:
@@ -21,7 +24,7 @@ class CaseRuns:
         values: Estimates (c, R).
         sigma: Standard deviations told (c, R).
         half_width: Half the width of the 95 % intervals told (c, R).
-        seconds: CPU time of each estimation (R,) [s].
+        seconds: CPU time of each estimation (R,) [s]; NaN where the simulation failed before it.
         failures: Message of each run that failed, empty for those that did not.
     """
 
@@ -37,6 +40,12 @@ class CaseRuns:
     def __post_init__(self) -> None:
         for array in (self.seeds, self.values, self.sigma, self.half_width, self.seconds):
             array.setflags(write=False)
+
+    @property
+    def times(self) -> np.ndarray:
+        """CPU times of the estimations that were made [s]; one of zero if none was."""
+        made = self.seconds[np.isfinite(self.seconds)]
+        return made if made.size else np.zeros(1)
 
     def chosen(self, seeds: Sequence[int]) -> CaseRuns:
         """Return the runs of these seeds, in this order; each must be there."""

@@ -36,8 +36,8 @@ def told_times(court: Court) -> list[dict[str, Any]]:
             {
                 **_head(runs),
                 "median": verdict.seconds,
-                "least": runs.seconds.min(),
-                "most": runs.seconds.max(),
+                "least": runs.times.min(),
+                "most": runs.times.max(),
             }
             for verdict, runs in zip(court.verdicts, court.runs, strict=True)
         ]

@@ -166,7 +166,7 @@ def _case_verdict(
     return CaseVerdict(
         runs.case, len(runs.seeds), failures, share_interval(failures, len(runs.seeds)), usual, tuple(judged),
         tuple(left), _rms_over_bound(runs.values - true[:, None], level_bound), by_bound, as_told,
-        float(np.median(runs.seconds)),
+        float(np.median(runs.times)),
     )  # fmt: skip
 
 

@@ -4,34 +4,42 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from ..errors import SimulationError, SteelyardError, one_line
-from ..identify import Settings, fit_arm, settings_from_table
+from ..identify import SIDE_BY_SIDE, Fitted, Settings, fit_arms, settings_from_table
 from ..identify.inputs import model_of
 from ..model import EFFECTS, build_model
 from ..motion import Trajectory
 from ..motion.document import trajectory_from_table
-from ..observe import Equations, equations_of
+from ..observe import Equations, Preparation, SettledPreparation, equations_of, settle
 from ..recording import Recording
 from ..robot import Robot, load_robot
-from ..simulate import Experiment, Noise, SimulatedRun, experiment_from_settings, recording_of, simulate
+from ..simulate import Experiment, SimulatedRun, Simulator, experiment_from_settings, recording_of, simulate
+from ..simulate.divergence import FAR, departures
 from ..simulate.truth import plant_model
 from .arrangement import Arrangement
-from .runs import CaseRuns
+from .noises import scaled, without_noise
+from .runs import NOT_SIMULATED, CaseRuns
 from .starting import with_start
 from .study import Case
 
 _BYTES_AT_ONCE = 200_000_000
 """Of simulated signals in a process."""
 
+_FITS_AT_ONCE, _SECONDS_AT_ONCE = 16, 1.0
+"""Seeds that are estimated together, and the CPU time that they may take [s]."""
+
 MOST_SEEDS, FEWEST_SEEDS = 100, 4
 """Seeds that are simulated together."""
+
+SMOOTH_WIDTHS = 4.0
+"""From so many widths of its smooth sign on, simulated Coulomb friction is that of the model to 0.1 %."""
 
 _CONTROLLER = ("control", "kp", "kd", "bandwidth", "velocity", "control_rate", "delay")
 
@@ -66,6 +74,7 @@ class Workshop:
         chosen = fitted_effects(self.robot) if settings.effects is None else settings.effects
         controller = known_controller(self.experiment, table.get("iv", {}))
         self.settings: Settings = replace(settings, effects=chosen, iv=replace(settings.iv, **controller))
+        self._simulators: dict[float, Simulator] = {}
 
     @cached_property
     def undisturbed(self) -> SimulatedRun:
@@ -73,9 +82,30 @@ class Workshop:
         return simulate(self.robot, self.motion, replace(self.experiment, disturbance=None), [0])
 
     @cached_property
+    def _template(self) -> Recording:
+        """A recording without noise."""
+        return recording_of(replace(self.undisturbed, experiment=without_noise(self.undisturbed.experiment)))
+
+    @cached_property
+    def preparation(self) -> Preparation:
+        """The preparation that was chosen, with samples left out at which the simulated friction is smooth.
+
+        The sign of a simulated arm's friction is ``tanh(v / width)``, and wide where dry friction is strong. What a
+        model lacks shows as bias, whatever the method; here methods are judged.
+        """
+        chosen, smooth = self.settings.preparation, SMOOTH_WIDTHS * (self.undisturbed.experiment.sign_width or 0.0)
+        if chosen.standstill is not None:
+            return chosen
+        try:
+            own = settle(chosen, [self._template]).standstill
+        except SteelyardError:
+            return chosen  # then every run says so itself, as it would alone
+        return replace(chosen, standstill=tuple(np.maximum(own, smooth))) if (own < smooth).any() else chosen
+
+    @cached_property
     def equations(self) -> Equations:
         """Equations of the model that is fitted."""
-        template = recording_of(replace(self.undisturbed, experiment=without_noise(self.undisturbed.experiment)))
+        template = self._template
         model = model_of(self.robot, (("recording 1", template),), (), self.settings)
         there = {channel.kind.split("_")[0] for channel in template.torques}
         lacking = {"both": {"motor", "joint"}, "difference": {"motor", "joint"}}.get(model.measured, {model.measured})
@@ -108,19 +138,26 @@ class Workshop:
     def run(self, job: Job, stop: Stop = lambda: False) -> list[CaseRuns]:
         """Return the runs of a job, a record a case; those finished until then if it is told to stop."""
         simulated = self._simulated(job)
+        lost = _lost(simulated)
         done: dict[Case, list[_Outcome]] = {case: [] for case in job.cases}
-        for index in range(len(job.seeds)):
-            if stop():
-                break
-            recording = recording_of(simulated, index)
-            for case in job.cases:
-                done[case].append(self._outcome(recording, case, job.seeds[index]))
+        first, count = 0, 1
+        while first < len(job.seeds) and not stop():
+            begin = time.process_time()
+            seeds = job.seeds[first : first + count]
+            recordings = {s: recording_of(simulated, simulated.seeds.index(s)) for s in seeds if s not in lost}
+            for case, outcomes in done.items():
+                made = {outcome.seed: outcome for outcome in self._outcomes(recordings, case)}
+                outcomes += [made.get(s) or self._failed(s, NOT_SIMULATED + lost[s], np.nan) for s in seeds]
+            first += len(seeds)
+            count = _together(job.cases, (time.process_time() - begin) / len(seeds))
         return [self._collected(case, outcomes) for case, outcomes in done.items() if outcomes]
 
     def _simulated(self, job: Job) -> SimulatedRun:
         experiment = scaled(self.experiment, job.noise_level)
         if experiment.disturbance is not None:
-            return simulate(self.robot, self.motion, experiment, job.seeds)
+            if job.noise_level not in self._simulators:
+                self._simulators[job.noise_level] = Simulator(self.robot, self.motion, experiment)
+            return self._simulators[job.noise_level].run(job.seeds, keep_going=True)
         # Noise on what is recorded leaves the motion as it is: one simulation serves all seeds.
         one, count = self.undisturbed, len(job.seeds)
         settled = replace(experiment, plant_rate=one.experiment.plant_rate, sign_width=one.experiment.sign_width)
@@ -130,22 +167,40 @@ class Workshop:
         }
         return replace(one, experiment=settled, seeds=job.seeds, **shared)
 
-    def _outcome(self, recording: Recording, case: Case, seed: int) -> _Outcome:
-        settings = replace(self.settings, method=case.method)
-        settings = with_start(settings, case.start, seed, self.equations.names, self.true, self.units)
-        begin = time.process_time()
+    @cached_property
+    def _settled(self) -> SettledPreparation | None:
+        """Filters and decimation where all seeds record the very same positions; None where each finds its own."""
+        if self.experiment.disturbance is not None or self.experiment.position_noise is not None:
+            return None
         try:
-            fitted = fit_arm(self.robot, [recording], settings, equations=self.equations)
-        except SteelyardError as error:
-            nothing = np.full((3, len(self.true)), np.nan)
-            return _Outcome(seed, nothing, time.process_time() - begin, one_line(str(error)) or type(error).__name__)
-        seconds = time.process_time() - begin
+            return settle(self.preparation, [self._template])
+        except SteelyardError:
+            return None  # then every run says so itself, as it would alone
+
+    def _outcomes(self, recordings: Mapping[int, Recording], case: Case) -> Iterator[_Outcome]:
+        """Yield the outcome of every recording; seeds are together where a method takes them so and starts are one."""
+        seeds = tuple(recordings)
+        together = case.method in SIDE_BY_SIDE and case.start is None
+        for group in [seeds] if together and seeds else [(seed,) for seed in seeds]:
+            settings = replace(self.settings, method=case.method, preparation=self.preparation)
+            settings = with_start(settings, case.start, group[0], self.equations.names, self.true, self.units)
+            begin = time.process_time()
+            fits = fit_arms(self.robot, [[recordings[s]] for s in group], settings, self.equations, self._settled)
+            seconds = (time.process_time() - begin) / len(group)
+            for seed, fitted in zip(group, fits, strict=True):
+                yield self._outcome(seed, fitted, seconds)
+
+    def _outcome(self, seed: int, fitted: Fitted | SteelyardError, seconds: float) -> _Outcome:
+        if isinstance(fitted, SteelyardError):
+            return self._failed(seed, str(fitted) or type(fitted).__name__, seconds)
         estimate = fitted.fit.estimate
-        found = np.array([estimate.values, estimate.sigma, estimate.half_width()])
         places = [self.equations.names.index(name) for name in estimate.columns]
         aligned = np.full((3, len(self.true)), np.nan)
-        aligned[:, places] = found
+        aligned[:, places] = [estimate.values, estimate.sigma, estimate.half_width()]
         return _Outcome(seed, aligned, seconds, "")
+
+    def _failed(self, seed: int, message: str, seconds: float) -> _Outcome:
+        return _Outcome(seed, np.full((3, len(self.true)), np.nan), seconds, one_line(message))
 
     def _collected(self, case: Case, outcomes: Sequence[_Outcome]) -> CaseRuns:
         values, sigma, half_width = np.stack([outcome.found for outcome in outcomes], axis=2)
@@ -171,6 +226,27 @@ class _Outcome:
     failure: str
 
 
+def _lost(run: SimulatedRun) -> dict[int, str]:
+    """Return the seeds that gave no useful recording, and why: diverged, or hurled away from the motion."""
+    words = f"left its motion by more than {FAR:g} times its width; lower the disturbance, or raise gains or limits"
+    departed = {
+        seed: words
+        for seed, distance in zip(run.seeds, departures(run.q, run.reference), strict=True)
+        if distance > FAR
+    }
+    return {**run.lost, **departed}
+
+
+def _together(cases: Sequence[Case], seconds: float) -> int:
+    """Return how many seeds to take at once: as many as columns help, and no more than an interrupt can wait for.
+
+    The numbers do not depend on it.
+    """
+    if not any(case.method in SIDE_BY_SIDE and case.start is None for case in cases):
+        return 1
+    return int(np.clip(_SECONDS_AT_ONCE / max(seconds, 1e-3), 1, _FITS_AT_ONCE))
+
+
 def fitted_effects(robot: Robot) -> tuple[str, ...]:
     """Return the effects of the model where none are chosen: the robot's own, and all that the simulated arm has.
 
@@ -183,23 +259,3 @@ def fitted_effects(robot: Robot) -> tuple[str, ...]:
 def known_controller(experiment: Experiment, chosen: Collection[str]) -> dict[str, Any]:
     """Return the experiment's own controller, which methods that simulate are told but for what the user chose."""
     return {name: getattr(experiment, name) for name in _CONTROLLER if name not in chosen}
-
-
-def noises_of(experiment: Experiment) -> dict[str, Noise]:
-    """Return the noises of an experiment by the name of their setting, those that are there and not zero."""
-    given = {one.name: getattr(experiment, one.name) for one in fields(Experiment)}
-    return {name: noise for name, noise in given.items() if isinstance(noise, Noise) and any(noise.std)}
-
-
-def scaled(experiment: Experiment, level: float) -> Experiment:
-    """Return the experiment with all noise deviations multiplied."""
-    noises = {
-        name: replace(noise, std=tuple(level * std for std in noise.std))
-        for name, noise in noises_of(experiment).items()
-    }
-    return replace(experiment, **noises)
-
-
-def without_noise(experiment: Experiment) -> Experiment:
-    """Return the experiment without any noise."""
-    return replace(experiment, **dict.fromkeys(noises_of(experiment)))

@@ -1,5 +1,6 @@
 """Signals and model become rows, decimated alike, then small triangular factors."""
 
+from .decimated import Gate as Gate
 from .equations import Equations as Equations
 from .equations import equations_of as equations_of
 from .factor import Factor as Factor
@@ -22,6 +23,7 @@ from .reading import part_of as part_of
 from .reading import template_of as template_of
 from .reduction import RowTransform as RowTransform
 from .reduction import Whitening as Whitening
+from .row_pass import Gates as Gates
 from .rows import MIN_SHARE as MIN_SHARE
 from .rows import RowBlock as RowBlock
 from .rows import RowSource as RowSource

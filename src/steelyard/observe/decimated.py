@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -16,6 +16,9 @@ from .standstill import moving_joints
 
 _IN_CACHE = 110_000
 """Numbers in the buffer between regressor and filter: they stay in the second-level cache."""
+
+Gate = Callable[[int, int], np.ndarray]
+"""From a first sample of a segment to before a last one: which of them count for each joint's own equations (n, m)."""
 
 _ROWS = 1024
 """Decimated columns returned at once, at most about."""
@@ -75,7 +78,7 @@ class DecimatedSegment:
         settled: The preparation.
         compiled: The compiled regressor.
         layout: Where things stand.
-        gate: Which samples count (n, N), instead of those that move at standstill speed or faster.
+        gate: Which samples count, instead of those that move at standstill speed or faster.
 
     Attributes:
         samples: Samples that came in.
@@ -84,7 +87,7 @@ class DecimatedSegment:
     """
 
     def __init__(
-        self, settled: SettledPreparation, compiled: CompiledRows, layout: Layout, gate: np.ndarray | None = None
+        self, settled: SettledPreparation, compiled: CompiledRows, layout: Layout, gate: Gate | None = None
     ) -> None:
         self._settled, self._layout, self._gate = settled, layout, gate
         filter_ = settled.decimation_filter
@@ -164,7 +167,7 @@ class DecimatedSegment:
         if self._gate is None:
             moving = moving_joints(qd, self._settled.standstill, self._layout.coupling)
         else:
-            moving = self._gate[:, self.samples : self.samples + qd.shape[1]]
+            moving = self._gate(self.samples, self.samples + qd.shape[1])
         self.masked += (~moving).sum(axis=1)
         return moving
 

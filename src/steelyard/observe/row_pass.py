@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ..recording import Recording, RecordingStream
-from .decimated import DecimatedSegment, Layout, layout_of
+from .decimated import DecimatedSegment, Gate, Layout, layout_of
 from .equations import Equations
 from .motion_stream import SegmentMotion
 from .preparation import SettledPreparation
@@ -21,8 +21,8 @@ ROWS = 1024
 """Decimated rows in a block, about."""
 
 
-Gates = Mapping[int, np.ndarray]
-"""Which samples of every joint's own equations count (n, N), by segment."""
+Gates = Mapping[int, Gate]
+"""Which samples of every joint's own equations count, by segment."""
 
 
 @dataclass

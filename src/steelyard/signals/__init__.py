@@ -32,6 +32,7 @@ from .noise import band_limited_noise as band_limited_noise
 from .noise import white_noise as white_noise
 from .period import Period as Period
 from .period import find_period as find_period
+from .periodic import OUT_OF_STEP as OUT_OF_STEP
 from .periodic import Folded as Folded
 from .periodic import PeriodAverage as PeriodAverage
 from .periodic import average_periods as average_periods

@@ -11,8 +11,8 @@ from scipy import interpolate, stats
 from ..errors import SignalError
 from .checks import as_rows, check_positive, frozen
 
-# Periods are cut without interpolation if the last one is then out of step by less than this many samples.
-_OUT_OF_STEP = 0.01
+OUT_OF_STEP = 0.01
+"""Periods are cut without interpolation if the last one is then out of step by no more than this many samples."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ def fold(values: np.ndarray, rate: float, period: float, least: int = 2) -> Fold
             f"needed are at least {least} periods"
         )
     left_over = rows.shape[1] - int(np.ceil(periods * length - 1e-6))
-    if abs(samples - length) * periods <= _OUT_OF_STEP:
+    if abs(samples - length) * periods <= OUT_OF_STEP:
         return Folded(frozen(_cut(rows, periods, samples)), float(period), "exact", left_over)
     at = np.add.outer(np.arange(periods) * length, np.arange(samples) * (length / samples)).ravel()
     at = np.minimum(at, rows.shape[1] - 1)

@@ -15,34 +15,14 @@ from ..model import Model
 from ..progress import Progress, silent
 from .compiled_plant import CompiledStep
 from .experiment import Experiment
+from .following import Following, ModelRun, check_reference
+from .outline import Outline, OutlineStream, posture_places
 from .tuning import STABILITY_LIMIT, ClosedLoop, friction_decays, inertia_function, settled_loop
 
-# Postures of a motion at which the inertia matrix is looked at, and how near to singular it may be.
-_POSTURES = 50
+# How near to singular an inertia matrix may be.
 _SINGULAR = 1e-9
 # Widths of a smooth sign are taken up to powers of this, so that near friction values share a compiled step.
 _WIDTH_STEP = math.sqrt(2.0)
-# A loop that is farther from its reference than this many times the motion's own width has lost it.
-_LOST = 3.0
-
-
-@dataclass(frozen=True, eq=False)
-class ModelRun:
-    """What a model does in closed loop, one column for every vector of values, at the recording's instants.
-
-    Attributes:
-        q: Positions (C, n, N).
-        qd: Velocities (C, n, N).
-        qdd: Accelerations (C, n, N).
-        motor_torque: Commanded torques (C, n, N).
-        joint_torque: Torques on the link side (C, n, N).
-    """
-
-    q: np.ndarray
-    qd: np.ndarray
-    qdd: np.ndarray
-    motor_torque: np.ndarray
-    joint_torque: np.ndarray
 
 
 _StepKey = tuple[Experiment, float, float]
@@ -116,54 +96,56 @@ class ModelLoop:
         Raises:
             SimulationError: If an inertia matrix is not positive definite, or the loop diverges.
         """
+        size, every = len(self._model.robot.actuated), self._experiment.record_every
+        check_reference(reference, size, every)
+        passing = OutlineStream(size, reference.shape[1], every)
+        passing.push(reference[:size])
+        return self.begin(values, passing.outline(), controller).follow(reference, disturbance, threads, progress)
+
+    def begin(self, values: np.ndarray, outline: Outline, controller: np.ndarray | None = None) -> Following:
+        """Make ready to follow a motion that comes in parts.
+
+        Args:
+            values: Parameters in the model's order (p,), or (p, C) for C runs at once.
+            outline: What is known of the whole motion before.
+            controller: Parameters that computed torque believes, (p,); those of each run if not given.
+
+        Raises:
+            SimulationError: If an inertia matrix is not positive definite.
+        """
         columns = np.atleast_2d(np.asarray(values, float).T).T
-        self._check(columns, reference)
-        names = [
-            f"with parameters {c + 1}" if columns.shape[1] > 1 else "of the model" for c in range(columns.shape[1])
-        ]
-        loops = [self._settled(column, reference) for column in columns.T]
+        self._check_values(columns, outline)
+        loops = [self._settled(column, outline) for column in columns.T]
         step = self._compiled(loops, columns)
         believed = columns if controller is None else np.broadcast_to(controller[:, None], columns.shape)
         tuned = [np.concatenate([s.kp, s.kd, s.effort, s.quantum]) for s in (loop.settings for loop in loops)]
         parameters = np.concatenate([columns, believed, np.column_stack(tuned)])
-        pushed = None if disturbance is None else np.broadcast_to(disturbance, (len(names), *disturbance.shape))
-        outputs = step.run(reference, np.ascontiguousarray(parameters), pushed, names, threads, progress)
-        size = len(reference) // 3
-        _check_follows(outputs[:, :size], reference[:size, :: self._experiment.record_every], names)
-        outputs.setflags(write=False)
-        return ModelRun(*(outputs[:, k * size : (k + 1) * size] for k in range(5)))
+        return Following(step, np.ascontiguousarray(parameters), outline, self._experiment.record_every)
 
     def inertia_margin(self, values: np.ndarray, q: np.ndarray) -> float:
         """Return the least eigenvalue of the inertia matrix over postures q (n, K), over its largest: > 0 is needed."""
-        places = np.unique(np.linspace(0, q.shape[1] - 1, _POSTURES).astype(int))
+        places = posture_places(q.shape[1])
         spectra = np.array([np.linalg.eigvalsh(np.array(self._inertia(q[:, k], values))) for k in places])
         return float(spectra.min() / max(np.abs(spectra).max(), 1e-300))
 
-    def _check(self, columns: np.ndarray, reference: np.ndarray) -> None:
-        size, count = len(self._model.robot.actuated), len(self._model.parameters)
+    def _check_values(self, columns: np.ndarray, outline: Outline) -> None:
+        count = len(self._model.parameters)
         if columns.shape[0] != count or not np.isfinite(columns).all():
             raise SimulationError(f"values: got {columns.shape[0]}, needed are {count} finite numbers, one a parameter")
-        every = self._experiment.record_every
-        shape = reference.shape
-        if reference.ndim != 2 or shape[0] != 3 * size or not shape[1] or shape[1] % every:
-            raise SimulationError(
-                f"reference: got shape {shape}, needed are {3 * size} rows (q, qd, qdd), a multiple of {every} columns"
-            )
-        if not np.isfinite(reference).all():
-            raise SimulationError("reference: got values that are no finite numbers; cut these samples out")
         for column in columns.T:
-            margin = self.inertia_margin(column, reference[:size])
+            margin = self.inertia_margin(column, outline.postures)
             if margin <= _SINGULAR:
                 raise SimulationError(
                     f"the inertia matrix of these parameters is not positive definite (least over largest eigenvalue "
                     f"{margin:.2g}): no arm has these parameters; give others"
                 )
 
-    def _settled(self, values: np.ndarray, reference: np.ndarray) -> ClosedLoop:
+    def _settled(self, values: np.ndarray, outline: Outline) -> ClosedLoop:
         truth = dict(zip(self._model.names, values.tolist(), strict=True))
-        middle = reference[: len(self._model.robot.actuated)].mean(axis=1)
-        inertia = np.array(self._inertia(middle, values))
-        return settled_loop(self._model, truth, self._experiment, reference, inertia)
+        inertia = np.array(self._inertia(outline.middle, values))
+        # Gains and friction are those of the middle of the motion: the arm at rest there stands for all of it.
+        at_rest = np.concatenate([outline.middle, np.zeros(2 * len(outline.middle))])[:, None]
+        return settled_loop(self._model, truth, self._experiment, at_rest, inertia)
 
     def _compiled(self, loops: Sequence[ClosedLoop], columns: np.ndarray) -> CompiledStep:
         """Return the compiled step; that of before if its integrator can follow these parameters' friction."""
@@ -196,14 +178,3 @@ def simulate_model(
 ) -> ModelRun:
     """Simulate a closed loop with given parameter values of a given model; arguments as for :class:`ModelLoop`."""
     return ModelLoop(model, experiment).run(values, reference, controller)
-
-
-def _check_follows(q: np.ndarray, reference: np.ndarray, names: Sequence[str]) -> None:
-    width = _LOST * (1.0 + np.ptp(reference, axis=1))
-    worst = (np.abs(q - reference).max(axis=2) / width).max(axis=1)
-    lost = int(np.argmax(worst))
-    if not worst[lost] <= 1:
-        raise SimulationError(
-            f"the simulation {names[lost]} diverged: it left its reference by {_LOST * worst[lost]:.3g} times the "
-            "motion's width; give the gains of the real controller, or other start values"
-        )

@@ -6,7 +6,8 @@ Offsets are applied as torques. Springs and couplings have no counterpart there 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from ..errors import SimulationError
 from ..model import Model
 from ..progress import Progress
 from ..robot import INERTIAL_NAMES, Robot, inertia_from_parameters, transform_from_placement
+from .divergence import OnLost, divergence
 from .experiment import Experiment
 from .noise import noise_of_seed
 from .plant import plant_equations
@@ -96,6 +98,16 @@ def check_mujoco_can(model: Model, truth: Mapping[str, float], experiment: Exper
         raise SimulationError("plant 'mujoco' runs without delay and with tachometers; use the compiled plant")
 
 
+@contextmanager
+def _without_log(mujoco: Any) -> Iterator[None]:
+    """Keep MuJoCo from writing its warnings to the screen and to a file in the working folder."""
+    mujoco.set_mju_user_warning(lambda text: None)
+    try:
+        yield
+    finally:
+        mujoco.set_mju_user_warning(None)
+
+
 class MujocoPlant:
     """The arm in closed loop on MuJoCo; the controller runs in Python, one seed after the other."""
 
@@ -116,18 +128,22 @@ class MujocoPlant:
         all_dry = np.array([_both_sides(truth, "Fc", k) for k in numbers])
         self._motor_share = np.divide(motor_dry, all_dry, out=np.zeros(len(all_dry)), where=all_dry > 0)
 
-    def run(self, seeds: tuple[int, ...], progress: Progress) -> np.ndarray:
-        """Return q, qd, qdd, motor torque, joint torque of every seed (S, 5 n, N)."""
+    def run(self, seeds: tuple[int, ...], threads: int, progress: Progress, on_lost: OnLost) -> np.ndarray:
+        """Return q, qd, qdd, motor torque, joint torque of every seed (S, 5 n, N); of those lost they mean nothing.
+
+        Seeds run one after the other, whatever the threads.
+        """
         outputs = []
         for index, seed in enumerate(seeds):
 
             def told(done: float, total: float, index: int = index) -> None:
                 progress(index + done / total, len(seeds))
 
-            outputs.append(self._run_seed(seed, told))
+            with _without_log(self._mujoco):
+                outputs.append(self._run_seed(seed, told, on_lost))
         return np.stack(outputs)
 
-    def _run_seed(self, seed: int, progress: Progress) -> np.ndarray:
+    def _run_seed(self, seed: int, progress: Progress, on_lost: OnLost) -> np.ndarray:
         size, periods = self._reference.shape[0] // 3, self._reference.shape[1]
         data = self._mujoco.MjData(self._model)
         data.qpos[:], data.qvel[:] = self._reference[:size, 0], self._reference[size : 2 * size, 0]
@@ -142,9 +158,19 @@ class MujocoPlant:
                 recorded[:, k // every] = self._output(data, torque, disturbance[:, k])
             for _ in range(self._substeps):
                 self._mujoco.mj_step(self._model, data)
+            if self._is_lost(data):
+                on_lost(seed, divergence((k + 1) / rate))
+                break
             if k % 500 == 0:
                 progress(k, periods)
         return recorded
+
+    def _is_lost(self, data: Any) -> bool:
+        """Return whether MuJoCo found the state unusable; it then begins anew at zero, and counts that."""
+        kinds = self._mujoco.mjtWarning
+        return any(
+            data.warning[kind].number for kind in (kinds.mjWARN_BADQPOS, kinds.mjWARN_BADQVEL, kinds.mjWARN_BADQACC)
+        )
 
     def _command(self, data: Any, reference: np.ndarray, size: int) -> np.ndarray:
         q = np.array(data.qpos)

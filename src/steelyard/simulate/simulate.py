@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 
 import numpy as np
 
@@ -37,6 +38,7 @@ class SimulatedRun:
         qdd: Accelerations (S, n, N).
         motor_torque: Commanded motor torques, on the joint side (S, n, N).
         joint_torque: Torques on the link side of the gears (S, n, N).
+        lost: Seeds that were asked for and are not among these, and why: the run diverged.
     """
 
     robot: Robot
@@ -51,6 +53,7 @@ class SimulatedRun:
     qdd: np.ndarray
     motor_torque: np.ndarray
     joint_torque: np.ndarray
+    lost: Mapping[int, str] = field(default_factory=lambda: MappingProxyType({}))
 
 
 def simulate(
@@ -60,6 +63,7 @@ def simulate(
     seeds: Sequence[int] = (0,),
     threads: int = 1,
     progress: Progress = silent,
+    keep_going: bool = False,
 ) -> SimulatedRun:
     """Run a trajectory on a simulated arm.
 
@@ -70,25 +74,58 @@ def simulate(
         seeds: One run for each; the seed decides disturbance and noise.
         threads: Threads that share the seeds.
         progress: Told how far the run is.
+        keep_going: Whether seeds whose runs diverge are left out and named in ``lost``; else the first is an error.
+
+    Raises:
+        SimulationError: If experiment, motion and arm do not fit each other, or a run diverges and must not.
     """
-    experiment = experiment or Experiment()
-    _check_joints(robot, trajectory)
-    reference = _reference(trajectory, experiment)
-    chosen = tuple(int(seed) for seed in seeds)
-    if experiment.plant == "ideal":
-        # Nothing is integrated, so nothing asks for a smooth sign.
-        model = plant_model(robot, experiment.sign_width or 0.0)
-        truth = true_values(model, experiment.payload)
-        values = np.array([truth[name] for name in model.names])
-        return _collected(
-            model, experiment, reference, chosen, ideal_outputs(model, values, experiment, reference, chosen)
-        )
-    loop = closed_loop(robot, experiment, reference)
-    if experiment.plant == "mujoco":
-        outputs = MujocoPlant(loop).run(chosen, progress)
-    else:
-        outputs = CompiledPlant(loop).run(chosen, threads, progress)
-    return _collected(loop.model, loop.experiment, reference, chosen, outputs)
+    return Simulator(robot, trajectory, experiment or Experiment()).run(seeds, threads, progress, keep_going)
+
+
+class Simulator:
+    """A trajectory on a simulated arm, made ready once and run with any seeds, any number of times.
+
+    Args:
+        robot: An arm with inertias.
+        trajectory: The motion to follow; its joints are the robot's actuated ones.
+        experiment: Controller, rates, noise.
+
+    Raises:
+        SimulationError: If experiment, motion and arm do not fit each other.
+    """
+
+    def __init__(self, robot: Robot, trajectory: Trajectory, experiment: Experiment) -> None:
+        _check_joints(robot, trajectory)
+        self._reference = _reference(trajectory, experiment)
+        self._plant: CompiledPlant | MujocoPlant | None = None
+        if experiment.plant == "ideal":
+            # Nothing is integrated, so nothing asks for a smooth sign.
+            self._model, self._experiment = plant_model(robot, experiment.sign_width or 0.0), experiment
+            return
+        loop = closed_loop(robot, experiment, self._reference)
+        self._model, self._experiment = loop.model, loop.experiment
+        self._plant = MujocoPlant(loop) if experiment.plant == "mujoco" else CompiledPlant(loop)
+
+    def run(
+        self, seeds: Sequence[int], threads: int = 1, progress: Progress = silent, keep_going: bool = False
+    ) -> SimulatedRun:
+        """Run the trajectory with every seed; arguments as for :func:`simulate`."""
+        chosen, lost = tuple(int(seed) for seed in seeds), dict[int, str]()
+        if self._plant is None:
+            truth = true_values(self._model, self._experiment.payload)
+            values = np.array([truth[name] for name in self._model.names])
+            outputs = ideal_outputs(self._model, values, self._experiment, self._reference, chosen)
+        else:
+            outputs = self._plant.run(chosen, threads, progress, lost.__setitem__ if keep_going else _refuse)
+        if lost:
+            outputs = outputs[[seed not in lost for seed in chosen]]
+        kept = tuple(seed for seed in chosen if seed not in lost)
+        run = _collected(self._model, self._experiment, self._reference, kept, outputs)
+        return replace(run, lost=MappingProxyType(lost))
+
+
+def _refuse(seed: int, why: str) -> None:
+    raise SimulationError(f"the simulation of seed {seed} {why}")
 
 
 def _check_joints(robot: Robot, trajectory: Trajectory) -> None:
@@ -117,8 +154,8 @@ def _collected(
     size = reference.shape[0] // 3
     time = np.arange(outputs.shape[2]) / experiment.record_rate
     commanded = reference[:size, :: experiment.record_every]
-    parts = [outputs[:, k * size : (k + 1) * size] for k in range(5)]
-    for array in (time, commanded, *parts):
+    q, qd, qdd, motor, joint = (outputs[:, k * size : (k + 1) * size] for k in range(5))
+    for array in (time, commanded, q, qd, qdd, motor, joint):
         array.setflags(write=False)
     truth = told_truth(model, experiment.payload)
-    return SimulatedRun(model.robot, experiment, truth, model.effects, seeds, time, commanded, *parts)
+    return SimulatedRun(model.robot, experiment, truth, model.effects, seeds, time, commanded, q, qd, qdd, motor, joint)

@@ -10,7 +10,7 @@ from steelyard.estimate import Evidence, weighted, with_correlated_noise
 from steelyard.model import build_model
 from steelyard.motion import quintic
 from steelyard.observe import Equations, Preparation, equations_of, reduce_rows, row_source, settle
-from steelyard.recording import Recording
+from steelyard.observe.reading import AnyRecording
 from steelyard.robot import load_robot
 from steelyard.simulate import Experiment, Noise, simulate
 
@@ -29,7 +29,7 @@ def true_values(run) -> dict[str, float]:
     return dict(zip(equations().names, (equations().base.regrouping @ standard).tolist(), strict=True))
 
 
-def evidence_of(recording: Recording, preparation: Preparation) -> Evidence:
+def evidence_of(recording: AnyRecording, preparation: Preparation) -> Evidence:
     sources = (row_source(recording, equations(), settle(preparation, [recording]), "run"),)
     plain = weighted(reduce_rows(sources), equations().names)
     return Evidence(sources, equations(), plain, with_correlated_noise(sources, plain).noise)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.interpolate import CubicSpline
 
 from estimate.instruments.disturbed_scara import JOINTS, moves
 from steelyard.errors import EstimateError
-from steelyard.estimate.instruments.courses import courses_of
+from steelyard.estimate.instruments.courses import Courses, at_stamps, courses_of
 from steelyard.observe import Preparation, settle
 from steelyard.recording import Recording
+from steelyard.signals import apply_low_pass
 
 PATH = moves(6)
 EVEN = np.arange(600) / 100.0
@@ -21,45 +23,88 @@ def recording_at(time: np.ndarray, *, commanded: bool = True, noise: float = 0.0
     return Recording(JOINTS, time, seen, reference=q if commanded else None)
 
 
-def courses(recording: Recording, every: int = 10, **settings):
+def courses(recording: Recording, every: int = 10, **settings) -> Courses:
     settled = settle(Preparation(**{"cutoff": 20.0, "decimation": 1, **settings}), [recording])
     return courses_of(recording, settled, every, "run")
 
 
+def reference_of(found: Courses, number: int = 0) -> np.ndarray:
+    columns = found.every[number].columns
+    return found.reference.read(columns.start, columns.stop)
+
+
 def test_an_even_reference_is_the_trajectory_at_the_control_rate():
-    (course,) = courses(recording_at(EVEN))
+    found = courses(recording_at(EVEN))
     exact = PATH.at(np.arange(5990) / 1000.0)
-    assert course.reference.shape == (6, 6000)
-    q, qd, qdd = np.split(course.reference[:, :5990], 3)
+    reference = reference_of(found)
+    assert reference.shape == (6, 6000)
+    q, qd, qdd = np.split(reference[:, :5990], 3)
     np.testing.assert_allclose(q, exact.q, atol=2e-6)
     np.testing.assert_allclose(qd, exact.qd, atol=3e-3)
     # Jerk jumps at the points: the spline's second derivative is within a tenth of its range there.
     assert np.abs(qdd - exact.qdd).max() < 0.1 * np.abs(exact.qdd).max()
-    np.testing.assert_array_equal(course.at_stamps(exact.q[:, ::10]), exact.q[:, :5990:10][:, :600])
+    (course,) = found.every
+    (same,) = at_stamps(course, found.stamps, iter([exact.q[:, ::10]]))
+    np.testing.assert_array_equal(same, exact.q[:, ::10])
+
+
+@pytest.mark.parametrize("even", [True, False])
+@pytest.mark.parametrize("commanded", [True, False])
+def test_a_reference_of_many_blocks_is_that_of_the_whole(even, commanded):
+    """Against scipy on the whole array: spline, low-pass, spline."""
+    time = np.arange(20_000) / 100.0
+    if not even:
+        time = time + np.random.default_rng(1).uniform(-0.003, 0.003, time.size)
+    q = np.vstack([np.sin(time), np.cos(2.3 * time)])
+    recording = Recording(JOINTS, time, q, reference=q if commanded else None)
+    settled = settle(Preparation(20.0, decimation=1, rate=100.0), [recording])
+    found = courses_of(recording, settled, 3, "run")
+    told, grid = q, np.arange(20_000.0)
+    if not even:
+        grid = np.arange(np.ceil((time[-1] - time[0]) * 100) + 1)
+        told = CubicSpline(time - time[0], q, axis=1)(np.minimum(grid / 100, time[-1] - time[0]))
+    if not commanded:
+        told = apply_low_pass(settled.low_pass, told)
+    curve = CubicSpline(grid / 100, told, axis=1)
+    instants = np.minimum(np.arange(3 * len(grid)) / 300, grid[-1] / 100)
+    for order, part in enumerate(np.split(reference_of(found), 3)):
+        np.testing.assert_allclose(part, curve(instants, order), atol=1e-9 * 30**order)
+    (course,) = found.every
+    assert course.outline is not None
+    np.testing.assert_allclose(course.outline.middle, curve(instants).mean(axis=1), atol=1e-9)
+    blocks = np.split(told, [300, 9000, 9001], axis=1)
+    moved = np.concatenate(list(at_stamps(course, found.stamps, iter(blocks))), axis=1)
+    expected = told if even else CubicSpline(grid / 100, told, axis=1)(time - time[0])
+    np.testing.assert_allclose(moved, expected, atol=1e-9)
 
 
 def test_uneven_stamps_get_their_own_values_back():
     time = EVEN + np.random.default_rng(1).uniform(-0.003, 0.003, EVEN.size)
-    (course,) = courses(recording_at(time), rate=100.0)
-    on_grid = course.reference[:2, ::10]
-    np.testing.assert_allclose(course.at_stamps(on_grid), PATH.at(time).q, atol=1e-4)
+    found = courses(recording_at(time), rate=100.0)
+    (course,) = found.every
+    on_grid = reference_of(found)[:2, ::10]
+    moved = np.concatenate(list(at_stamps(course, found.stamps, iter([on_grid]))), axis=1)
+    np.testing.assert_allclose(moved, PATH.at(time).q, atol=1e-4)
 
 
 def test_a_gap_makes_two_courses_and_a_short_stretch_is_not_simulated():
     time = np.delete(EVEN, np.r_[200:300, 303:400])
     found = courses(recording_at(time))
-    assert [(course.samples.start, course.samples.stop) for course in found] == [(0, 200), (200, 203), (203, 403)]
-    assert [course.followed for course in found] == [True, False, True]
-    np.testing.assert_allclose(found[2].reference[:2, 0], PATH.at([4.0]).q[:, 0], atol=1e-9)
+    samples = [course.stretch.samples for course in found.every]
+    assert [(part.start, part.stop) for part in samples] == [(0, 200), (200, 203), (203, 403)]
+    assert [course.outline is not None for course in found.every] == [True, False, True]
+    np.testing.assert_array_equal(found.followed(198, 205), [True] * 2 + [False] * 3 + [True] * 2)
+    np.testing.assert_allclose(reference_of(found, 1)[:2], PATH.at(time[200:203]).q, atol=1e-12)
+    np.testing.assert_allclose(reference_of(found, 2)[:2, 0], PATH.at([4.0]).q[:, 0], atol=1e-9)
 
 
 def test_without_a_reference_the_measured_positions_are_low_passed():
     noise = 1e-3
-    (smooth,) = courses(recording_at(EVEN, commanded=False, noise=noise))
-    error = smooth.reference[:2, ::10] - PATH.at(EVEN).q
+    smooth = reference_of(courses(recording_at(EVEN, commanded=False, noise=noise)))
+    error = smooth[:2, ::10] - PATH.at(EVEN).q
     assert error[:, 50:-50].std() < 0.75 * noise
-    (unfiltered,) = courses(recording_at(EVEN, commanded=False, noise=noise), cutoff=None, mode="none")
-    assert (unfiltered.reference[:2, ::10] - PATH.at(EVEN).q)[:, 50:-50].std() < 0.75 * noise
+    unfiltered = reference_of(courses(recording_at(EVEN, commanded=False, noise=noise), cutoff=None, mode="none"))
+    assert (unfiltered[:2, ::10] - PATH.at(EVEN).q)[:, 50:-50].std() < 0.75 * noise
 
 
 def test_a_reference_that_is_no_number_is_refused_with_its_joint():

@@ -125,7 +125,7 @@ def test_intervals_cover_and_p_values_are_uniform_over_many_seeds():
         z.append((found.estimate.values - truth) / found.estimate.sigma)
         p.append(found.endogeneity.p)
     assert 0.92 < np.mean(np.abs(z) < 1.96) < 0.97
-    assert np.mean(np.array(p) < 0.05) < 0.12
+    assert np.mean(np.array(p) < 0.05) < 0.1
 
 
 def test_noise_on_recorded_positions_biases_least_squares_and_not_the_instruments():

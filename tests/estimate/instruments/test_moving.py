@@ -11,7 +11,7 @@ from estimate.instruments.disturbed_scara import JOINTS, equations, evidence_of,
 from steelyard.errors import EstimateError
 from steelyard.estimate.instruments import InstrumentSettings
 from steelyard.estimate.instruments.moving import MovingRows, velocities_of
-from steelyard.observe import Preparation, prepared_blocks, row_source
+from steelyard.observe import Preparation, RowSource, prepared_blocks, row_source
 from steelyard.recording import Recording
 from steelyard.simulate import recording_of
 
@@ -24,6 +24,11 @@ def noisy(recording: Recording) -> Recording:
     """Return the recording with errors of the positions that make errors of the velocity of about ``NOISE`` rms."""
     error = np.random.default_rng(0).normal(size=recording.q.shape) * np.array(NOISE)[:, None] * np.sqrt(2) / 100
     return replace(recording, q=recording.q + error)
+
+
+def speeds(source: RowSource) -> np.ndarray:
+    found = velocities_of(source).columns
+    return found.read(0, found.count)
 
 
 @pytest.mark.parametrize("preparation", [DECIMATED, replace(DECIMATED, decimation=1)])
@@ -46,7 +51,7 @@ def test_the_simulated_speed_alone_decides_which_rows_count():
     for rows in (twins.real[0], twins.simulated[0]):
         share = np.concatenate([block.share for block in rows], axis=1)
         np.testing.assert_array_equal(share, np.abs(exact) >= [[0.1], [0.5]])
-    counted = np.abs(velocities_of(evidence.sources[0])[0][1][np.abs(exact[1]) >= 0.5])
+    counted = np.abs(speeds(evidence.sources[0])[1][np.abs(exact[1]) >= 0.5])
     assert counted.min() < 0.4  # a mask by the recorded velocity would have left these out
 
 
@@ -58,7 +63,7 @@ def test_without_a_choice_the_threshold_is_three_times_the_velocities_difference
     np.testing.assert_allclose(found, 3 * np.array(NOISE), rtol=0.1)
     slow = replace(recording, q=0.05 * recording.q)
     lost = MovingRows(evidence, None).twins([row_source(slow, equations(), evidence.sources[0].settled, "run")])
-    speed = velocities_of(row_source(slow, equations(), evidence.sources[0].settled, "run"))[0]
+    speed = speeds(row_source(slow, equations(), evidence.sources[0].settled, "run"))
     np.testing.assert_allclose(lost.standstill, 0.5 * np.sqrt(np.mean(speed**2, axis=1)))
     quiet = evidence_of(recording, DECIMATED)
     np.testing.assert_array_equal(MovingRows(quiet, None).twins(quiet.sources).standstill, [0.1, 0.5])
@@ -73,6 +78,18 @@ def test_a_gap_makes_two_gated_segments():
     twins = MovingRows(evidence, (0.1, 0.5)).twins(evidence.sources)
     assert [block.segment for block in twins.real[0]] == [0, 1]
     assert sum(len(block.time) for block in twins.real[0]) == sum(len(block.time) for block in evidence.sources[0])
+
+
+def test_a_segment_too_short_for_the_filter_has_no_gate_and_does_no_harm():
+    recording = recording_of(quiet_run(12))
+    island = np.delete(np.arange(recording.samples), np.r_[300:400, 405:450])
+    torques = tuple(replace(c, values=c.values[:, island]) for c in recording.torques)
+    broken = Recording(JOINTS, recording.time[island], recording.q[:, island], torques=torques)
+    evidence = evidence_of(broken, DECIMATED)
+    twins = MovingRows(evidence, (0.1, 0.5)).twins(evidence.sources)
+    assert {block.segment for block in twins.real[0]} == {0, 2}
+    for expected, found in zip(evidence.sources[0], twins.real[0], strict=True):
+        np.testing.assert_array_equal(found.share, expected.share)
 
 
 def evidence_of_exact(recording: Recording):

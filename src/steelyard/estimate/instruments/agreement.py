@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -85,18 +85,17 @@ def agreement_of(evidence: Evidence, found: Settled) -> Agreement:
     return Agreement(evidence.equations.joints, apart, explained, units, found.motion.has_reference)
 
 
-def residual_torques(source: RowSource, columns: Sequence[str], values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return times (N,) and the torques that would explain what the model does not (n, N), before decimation."""
+def residual_torques(
+    source: RowSource, columns: Sequence[str], values: np.ndarray
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yield times (m,) and the torques that would explain what the model does not (n, m), before decimation."""
     known = dict(zip(columns, values.tolist(), strict=True))
     compiled = source.equations.compiled(source.loaded)
     weights = [np.array([known.get(name, 0.0) for name in felt]) for felt in compiled.columns]
     equations_each = len(weights) / len(source.equations.joints)
-    times, torques = [], []
     for block in prepared_blocks(source):
         rows = compiled.function(block.q, block.qd, block.qdd)
         left = np.zeros_like(block.q)
         for e, joint in enumerate(source.equations.joint_index):
             left[joint] += (weights[e] @ rows[e] - block.y[e]) / equations_each
-        times.append(block.time)
-        torques.append(left)
-    return np.concatenate(times), np.concatenate(torques, axis=1)
+        yield block.time, left

@@ -10,6 +10,8 @@ from ...progress import Progress, silent
 from ..evidence import Estimated, Evidence, estimate_of
 from ..system import System
 from .agreement import agreement_notes
+from .bias_test import bias_test
+from .kept import with_kept_streams
 from .pairs import PairedRows, plain_pairs, whitened_pairs
 from .rounds import Method, Solved, noise_around, settled_rounds
 from .settings import InstrumentSettings
@@ -39,15 +41,17 @@ def direct_and_inverse(
     Raises:
         EstimateError: If the arm cannot be simulated, or the simulated motion does not excite all parameters.
     """
+    evidence = with_kept_streams(evidence)
     method = Method(plain_pairs, _solve, lambda twins: twins.simulated, any_motion=False)
     found = settled_rounds(evidence, settings, prior, method, progress)
     columns, solved = evidence.columns, found.solved
     real = noise_around(evidence, found.twins.real, solved)
     paired = whitened_pairs(found.twins, columns, real)
     tested = InstrumentSolution(paired)
-    notes = (*found.notes, tested.bias_note(), *agreement_notes(evidence, found))
+    test, doubts = bias_test(evidence, found.twins, solved, real, tested)
+    notes = (*found.notes, tested.bias_note(), *doubts, *agreement_notes(evidence, found))
     estimate = estimate_of("didim", "model", evidence, solved.values, solved.covariance, paired.rows - len(columns))
-    return Estimated(estimate, endogeneity=tested.endogeneity(), notes=notes)
+    return Estimated(estimate, endogeneity=test, notes=notes)
 
 
 def _solve(paired: PairedRows) -> Solved:

@@ -10,6 +10,8 @@ from ...progress import Progress, silent
 from ..correlated import TRUSTED
 from ..evidence import Estimated, Evidence, estimate_of
 from .agreement import agreement_notes
+from .bias_test import bias_test
+from .kept import with_kept_streams
 from .pairs import PairedRows, plain_pairs, whitened_pairs
 from .rounds import Method, Settled, Solved, settled_rounds
 from .settings import InstrumentSettings
@@ -40,14 +42,16 @@ def instrumental_variables(
     Raises:
         EstimateError: If the arm cannot be simulated, or the simulated motion does not excite all parameters.
     """
+    evidence = with_kept_streams(evidence)
     method = Method(whitened_pairs, _solve, lambda twins: twins.real, any_motion=True)
     found = settled_rounds(evidence, settings, prior, method, progress)
     whitened = InstrumentSolution(whitened_pairs(found.twins, evidence.columns, found.noise))
     chosen, notes = _trusted(evidence, found, whitened)
-    notes = (*notes, whitened.bias_note(), *agreement_notes(evidence, found))
+    test, doubts = bias_test(evidence, found.twins, found.solved, found.noise, whitened)
+    notes = (*notes, whitened.bias_note(), *doubts, *agreement_notes(evidence, found))
     freedom = chosen.paired.rows - len(evidence.columns)
     estimate = estimate_of("iv", "model", evidence, chosen.values, chosen.covariance, freedom)
-    return Estimated(estimate, endogeneity=whitened.endogeneity(), notes=notes)
+    return Estimated(estimate, endogeneity=test, notes=notes)
 
 
 def _solve(paired: PairedRows) -> Solved:

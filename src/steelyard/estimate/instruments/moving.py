@@ -2,24 +2,47 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ...errors import EstimateError
-from ...observe import RowSource, prepared_blocks, row_source
+from ...observe import Gate, Gates, RowSource, moving_joints, prepared_blocks, row_source
 from ..evidence import Evidence
+from .kept import KeptColumns
 
 # Velocities differ from simulated ones by more than this many times their rms in 3 of 1000 samples.
 _SURELY = 3.0
 # Not more than this part of a joint's own rms speed is left out, whatever the simulation is like.
 _MOST = 0.5
+# Rows of a round up to so many bytes stay in memory, real and simulated ones each; they are gone through three times.
+_KEPT_ROWS = 32_000_000
 # A threshold from the data follows the simulation for so many rounds, then stays, so that rounds settle.
 _ROUNDS = 8
 
-Segments = Mapping[int, np.ndarray]
-"""Samples (n, N) of every segment of a recording, by its number."""
+
+@dataclass(frozen=True, eq=False)
+class Velocities:
+    """The prepared velocities of a recording, before decimation.
+
+    Attributes:
+        columns: All of them (n rows), segments one after the other.
+        starts: Where each segment begins, by its number; a segment too short for the filter has none.
+    """
+
+    columns: KeptColumns
+    starts: Mapping[int, int]
+
+    def gates(self, limits: np.ndarray, coupling: np.ndarray) -> Gates:
+        """Return which samples are at least as fast as limits (n,), by segment; see :func:`.moving_joints`."""
+
+        def gate(begin: int) -> Gate:
+            return lambda first, last: moving_joints(self.columns.read(begin + first, begin + last), limits, coupling)
+
+        nothing = self.columns.count
+        return defaultdict(lambda: gate(nothing), {segment: gate(begin) for segment, begin in self.starts.items()})
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,25 +88,25 @@ class MovingRows:
         """Return the rows of the recordings and of simulated motions that count."""
         speeds = [velocities_of(source) for source in simulated]
         limits = self._limits(speeds)
-        gates = [
-            {segment: np.abs(qd) >= limits[:, None] for segment, qd in of_recording.items()} for of_recording in speeds
-        ]
+        coupling = self._sources[0].equations.model.robot.motor_coupling()
+        gates = [of_recording.gates(limits, coupling) for of_recording in speeds]
         real, others = (
             tuple(_gated(source, gate, limits) for source, gate in zip(rows, gates, strict=True))
             for rows in (self._sources, simulated)
         )
         return Twins(real, others, limits)
 
-    def _limits(self, simulated: Sequence[Segments]) -> np.ndarray:
+    def _limits(self, simulated: Sequence[Velocities]) -> np.ndarray:
         own = self._sources[0].settled.standstill
         if self._given is not None:
             return np.broadcast_to(self._given, own.shape)
         squares, apart, count = np.zeros(len(own)), np.zeros(len(own)), 0
         for real, other in zip(self._recorded, simulated, strict=True):
-            for segment, qd in other.items():
+            whole = other.columns.count
+            for qd, recorded in zip(other.columns.blocks(0, whole), real.columns.blocks(0, whole), strict=True):
                 squares += np.sum(qd**2, axis=1)
-                apart += np.sum((real[segment] - qd) ** 2, axis=1)
-                count += qd.shape[1]
+                apart += np.sum((recorded - qd) ** 2, axis=1)
+            count += whole
         wanted = np.minimum(_SURELY * np.sqrt(apart), _MOST * np.sqrt(squares)) / np.sqrt(max(count, 1))
         if self._count < _ROUNDS or self._last is None:
             self._last = np.maximum(wanted, own)
@@ -91,15 +114,16 @@ class MovingRows:
         return self._last
 
 
-def _gated(source: RowSource, gates: Segments, limits: np.ndarray) -> RowSource:
+def _gated(source: RowSource, gates: Gates, limits: np.ndarray) -> RowSource:
     """Return the rows of a recording with the samples that the gates name."""
     settled = replace(source.settled, standstill=limits)
-    return row_source(source.recording, source.equations, settled, source.label, gates=gates)
+    return row_source(source.recording, source.equations, settled, source.label, _KEPT_ROWS, gates)
 
 
-def velocities_of(source: RowSource) -> Segments:
-    """Return the prepared velocities (n, N) of every segment, before decimation."""
-    parts: dict[int, list[np.ndarray]] = {}
+def velocities_of(source: RowSource) -> Velocities:
+    """Return the prepared velocities of every segment, before decimation."""
+    columns, starts = KeptColumns(len(source.equations.joints)), dict[int, int]()
     for block in prepared_blocks(source):
-        parts.setdefault(block.segment, []).append(block.qd)
-    return {segment: np.concatenate(blocks, axis=1) for segment, blocks in parts.items()}
+        starts.setdefault(block.segment, columns.count)
+        columns.put(block.qd)
+    return Velocities(columns, starts)

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import signal
 
 from ...errors import EstimateError
-from ...observe import RowSource, RowStack
+from ...observe import MIN_SHARE, RowBlock, RowSource, RowStack
 from ..lag_products import Equation
 from ..noise import NoiseModel
 from ..whitening import noise_autocovariance
@@ -46,13 +46,16 @@ class _Run:
     rows: np.ndarray
 
 
-def whitened_pairs(twins: Twins, columns: Sequence[str], noise: NoiseModel) -> PairedRows:
+def whitened_pairs(
+    twins: Twins, columns: Sequence[str], noise: NoiseModel, least_share: float = MIN_SHARE
+) -> PairedRows:
     """Stack the rows, freed of correlation and weighted by one over their deviation.
 
     Args:
         twins: Rows ``[W y]`` of the real recordings, and ``[Z y]`` of the same ones with simulated motion.
         columns: Names of the unknowns.
         noise: Deviation and correlation of every equation.
+        least_share: Rows of which a smaller part of the decimation window was kept are left out.
 
     Raises:
         EstimateError: If fewer rows than unknowns are usable.
@@ -61,7 +64,7 @@ def whitened_pairs(twins: Twins, columns: Sequence[str], noise: NoiseModel) -> P
     for source, twin in zip(twins.real, twins.simulated, strict=True):
         deviations = _deviations(source, noise)
         whiteners = {e: noise.whitening(source, e) for e in deviations}
-        for run in _runs(source, twin, columns, deviations):
+        for run in _runs(source, twin, columns, deviations, least_share):
             if run.starts:
                 whiteners[run.e].restart()
             stack.push(whiteners[run.e].push(run.rows) / deviations[run.e])
@@ -115,7 +118,11 @@ def _half_kernel(noise: NoiseModel, equation: Equation) -> np.ndarray:
 
 
 def _runs(
-    source: RowSource, twin: RowSource, columns: Sequence[str], equations: Sequence[int] | dict[int, float]
+    source: RowSource,
+    twin: RowSource,
+    columns: Sequence[str],
+    equations: Sequence[int] | dict[int, float],
+    least_share: float = MIN_SHARE,
 ) -> Iterator[_Run]:
     place = {name: k for k, name in enumerate(columns)}
     names = source.equations.columns
@@ -124,7 +131,7 @@ def _runs(
     ends: dict[int, tuple[int, int]] = {}
     for real, other in zip(source, twin, strict=True):
         for e in equations:
-            for first, usable in real.runs(e):
+            for first, usable in _unbroken(real, e, least_share):
                 last = first + len(usable)
                 rows = np.zeros((len(usable), 2 * len(columns) + 1))
                 rows[:, index[e]] = other.rows[e][first:last, kept[e]]
@@ -133,3 +140,12 @@ def _runs(
                 starts = ends.get(e) != (real.segment, real.first + first)
                 ends[e] = (real.segment, real.first + last)
                 yield _Run(e, starts, rows)
+
+
+def _unbroken(block: RowBlock, e: int, least_share: float) -> Iterator[tuple[int, np.ndarray]]:
+    """Yield (place of the first row, rows) of every unbroken run of an equation's rows with such a share."""
+    for start, usable in block.runs(e):
+        kept = np.concatenate([[False], block.share[e][start : start + len(usable)] >= least_share, [False]])
+        bounds = np.flatnonzero(kept[1:] != kept[:-1])
+        for first, last in zip(bounds[::2], bounds[1::2], strict=True):
+            yield start + int(first), usable[first:last]

@@ -12,7 +12,7 @@ from ...observe import RowSource
 from ...progress import Progress
 from ..evidence import Evidence
 from ..gls import decimator_correlation
-from ..lag_products import lag_products
+from ..lag_products import HIGHEST_ORDER, lag_products
 from ..noise import NoiseModel, noise_model
 from ..restricted_likelihood import fit_noise_around
 from .moving import MovingRows, Twins
@@ -184,10 +184,12 @@ def _noted(found: Settled, count: int, notes: tuple[str, ...]) -> Settled:
     return replace(found, notes=(f"{count} round{'s' * (count > 1)} of simulation", *notes))
 
 
-def noise_around(evidence: Evidence, sources: tuple[RowSource, ...], solved: Solved) -> NoiseModel:
-    """Return the noise model of the residuals of rows at an estimate."""
+def noise_around(
+    evidence: Evidence, sources: tuple[RowSource, ...], solved: Solved, order: int = HIGHEST_ORDER
+) -> NoiseModel:
+    """Return the noise model of the residuals of rows at an estimate, of an order at most."""
     plain, correlation = evidence.plain, decimator_correlation(evidence.sources[0])
     scale = plain.system.scale
-    cells = lag_products(sources, plain.columns, correlation, scale)
+    cells = lag_products(sources, plain.columns, correlation, scale, order)
     fit = fit_noise_around(cells, solved.values * scale, solved.covariance * scale[:, None] * scale)
     return noise_model(fit, correlation)

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
 from ...errors import SimulationError
 from ...observe import RowSource, row_source
-from ...recording import Recording
-from ...simulate import ModelLoop
+from ...observe.reading import BLOCK, AnyRecording, blocks_of, template_of
+from ...simulate import ModelLoop, Outline
 from ...simulate.truth import plant_model, true_values
 from ..evidence import Evidence
-from .courses import Course, courses_of, whole_recording
+from .courses import Course, Courses, at_stamps, courses_of
+from .held_torques import HeldTorques, Torques
+from .kept import KeptColumns, kept_columns, with_motion
 from .settings import InstrumentSettings
 
 
@@ -32,17 +33,14 @@ class SimulatedMotion:
         experiment = settings.experiment(settled.rate)
         self._loop = ModelLoop(self._model, experiment)
         self._control_rate = experiment.control_rate
-        self._recordings = [whole_recording(source) for source in evidence.sources]
-        self._courses = [
-            courses_of(recording, source.settled, experiment.record_every, source.label)
-            for recording, source in zip(self._recordings, evidence.sources, strict=True)
-        ]
+        self._every = experiment.record_every
+        self._courses = [courses_of(s.recording, s.settled, self._every, s.label) for s in evidence.sources]
         self._controller = self._standard(robot_values(evidence)) if settings.controller == "robot" else None
 
     @property
     def has_reference(self) -> bool:
         """Whether every recording knows what the arm was told to do."""
-        return all(recording.reference is not None for recording in self._recordings)
+        return all(template_of(source.recording).reference is not None for source in self._evidence.sources)
 
     def is_arm(self, values: Mapping[str, float]) -> bool:
         """Return whether these base parameters give a positive definite inertia matrix on the recorded motion."""
@@ -50,8 +48,11 @@ class SimulatedMotion:
 
     def margin(self, values: Mapping[str, float]) -> float:
         """Return the least eigenvalue of the inertia matrix on the recorded motion over its largest; > 0 is needed."""
-        pairs = zip(self._evidence.sources, self._recordings, strict=True)
-        return min(self._loop.inertia_margin(self._standard(values, loaded=s.loaded), r.q) for s, r in pairs)
+        pairs = zip(self._evidence.sources, self._courses, strict=True)
+        return min(
+            self._loop.inertia_margin(self._standard(values, loaded=source.loaded), courses.recorded.postures)
+            for source, courses in pairs
+        )
 
     def sources(self, values: Mapping[str, float]) -> tuple[RowSource, ...]:
         """Return the rows of every recording simulated with base parameters by column; torques are the real ones.
@@ -60,24 +61,20 @@ class SimulatedMotion:
             SimulationError: If no arm has these parameters, or the loop diverges.
         """
         found = []
-        for source, recording, courses in zip(self._evidence.sources, self._recordings, self._courses, strict=True):
-            standard = self._standard(values, loaded=source.loaded)
-            motion = self._followed(recording, courses, standard)
+        for source, courses in zip(self._evidence.sources, self._courses, strict=True):
+            motion = self._moved(source, courses, self._standard(values, loaded=source.loaded))
             found.append(row_source(motion, source.equations, source.settled, source.label))
         return tuple(found)
 
     def differences(
-        self,
-        values: Mapping[str, float],
-        simulated: Sequence[RowSource],
-        pushes: Sequence[tuple[np.ndarray, np.ndarray]],
+        self, values: Mapping[str, float], simulated: Sequence[RowSource], pushes: Sequence[Torques]
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return how far simulated positions are from the recorded ones, and from those of a disturbed simulation.
 
         Args:
             values: Base parameters by column.
             simulated: The simulated recordings with these parameters.
-            pushes: For every recording times (N,) [s] and torques on the motors (n, N).
+            pushes: For every recording times [s] and torques on the motors, block by block.
 
         Returns:
             Root mean squares of both differences (n,) [rad or m].
@@ -85,18 +82,17 @@ class SimulatedMotion:
         Raises:
             SimulationError: If no arm has these parameters, or a loop diverges.
         """
-        apart, pushed = [], []
-        places = zip(simulated, self._recordings, self._courses, pushes, strict=True)
-        for source, recording, courses, push in places:
-            quiet = whole_recording(source).q
-            loud = self._followed(recording, courses, self._standard(values, loaded=source.loaded), push).q
-            for course in courses:
-                if course.followed:
-                    apart.append((recording.q - quiet)[:, course.samples])
-                    pushed.append((loud - quiet)[:, course.samples])
-        both = (np.concatenate(parts, axis=1) for parts in (apart, pushed))
-        first, second = (np.sqrt(np.mean(part**2, axis=1)) for part in both)
-        return first, second
+        squares, count = np.zeros((2, len(self._evidence.equations.joints))), 0
+        places = zip(self._evidence.sources, simulated, self._courses, pushes, strict=True)
+        for source, quiet, courses, push in places:
+            loud, first = self._moved(source, courses, self._standard(values, loaded=source.loaded), push), 0
+            for real, still, moved in zip(*map(blocks_of, (source.recording, quiet.recording, loud)), strict=True):
+                followed = courses.followed(first, first + real.samples)
+                for row, difference in enumerate((real.q - still.q, moved.q - still.q)):
+                    squares[row] += np.sum(difference[:, followed] ** 2, axis=1)
+                first, count = first + real.samples, count + int(followed.sum())
+        apart, pushed = np.sqrt(squares / max(count, 1))
+        return apart, pushed
 
     def _standard(self, values: Mapping[str, float], *, loaded: bool = True) -> np.ndarray:
         """Return parameters in the model's order (p,): columns that are not kept are zero."""
@@ -104,33 +100,56 @@ class SimulatedMotion:
         known = {parameter.name: values.get(parameter.name, 0.0) for parameter in felt}
         return np.array([known.get(name, 0.0) for name in self._model.names])
 
-    def _followed(
-        self,
-        recording: Recording,
-        courses: tuple[Course, ...],
-        standard: np.ndarray,
-        push: tuple[np.ndarray, np.ndarray] | None = None,
-    ) -> Recording:
-        q = np.array(recording.q if recording.reference is None else recording.reference)
-        qd = None if recording.qd is None else np.zeros_like(q)
-        for course in courses:
-            if not course.followed:
-                continue
-            torques = None if push is None else self._held(push, float(recording.time[course.samples.start]), course)
-            run = self._loop.run(standard, course.reference, self._controller, disturbance=torques)
-            q[:, course.samples] = course.at_stamps(run.q[0])
-            if qd is not None:
-                qd[:, course.samples] = course.at_stamps(run.qd[0])
-        stiffness = self._evidence.sources[0].settled.chosen.stiffness
-        if stiffness is not None:  # the preparation takes this wind-up off again
-            q = q + recording.torque("joint_torque").values / np.array(stiffness, dtype=float)[:, None]
-        return replace(recording, q=q, qd=qd, reference=None, pose=None, sources=(), findings=())
+    def _moved(
+        self, source: RowSource, courses: Courses, standard: np.ndarray, push: Torques | None = None
+    ) -> AnyRecording:
+        """Return a recording with the motion of an arm that has these parameters."""
+        template = template_of(source.recording)
+        rows = len(template.joints) * (1 if template.qd is None else 2)
+        torques = None if push is None else HeldTorques(push)
+        motion = (
+            both[:rows] for course in courses.every for both in self._followed(course, courses, standard, torques)
+        )
+        stiffness = source.settled.chosen.stiffness
+        if stiffness is not None:
+            motion = _wound_up(source.recording, kept_columns(rows, motion), np.array(stiffness, dtype=float))
+        return with_motion(source.recording, kept_columns(rows, motion))
 
-    def _held(self, push: tuple[np.ndarray, np.ndarray], start: float, course: Course) -> np.ndarray:
-        """Return torques (n, K) at the control instants of a course; none before the first and after the last."""
-        instants = start + np.arange(course.reference.shape[1]) / self._control_rate
-        times, torques = push
-        return np.array([np.interp(instants, times, torque, left=0.0, right=0.0) for torque in torques])
+    def _followed(
+        self, course: Course, courses: Courses, standard: np.ndarray, torques: HeldTorques | None
+    ) -> Iterator[np.ndarray]:
+        """Yield simulated positions and velocities (2 n, m) at the samples of a course."""
+        if course.outline is not None:
+            yield from at_stamps(
+                course, courses.stamps, self._on_grid(course, course.outline, courses, standard, torques)
+            )
+            return
+        for told in courses.reference.blocks(course.columns.start, course.columns.stop):
+            yield told[: 2 * len(told) // 3]
+
+    def _on_grid(
+        self, course: Course, outline: Outline, courses: Courses, standard: np.ndarray, torques: HeldTorques | None
+    ) -> Iterator[np.ndarray]:
+        following = self._loop.begin(standard, outline, self._controller)
+        done, together = 0, max(1, BLOCK // self._every) * self._every
+        for reference in courses.reference.blocks(course.columns.start, course.columns.stop, together):
+            push = None
+            if torques is not None:
+                periods = np.arange(done, done + reference.shape[1])
+                push = torques.at(course.stretch.start + periods / self._control_rate)
+            run = following.follow(reference, push)
+            done += reference.shape[1]
+            yield np.concatenate([run.q[0], run.qd[0]])
+
+
+def _wound_up(recording: AnyRecording, motion: KeptColumns, stiffness: np.ndarray) -> Iterator[np.ndarray]:
+    """Yield a motion with the wind-up of elastic joints, which the preparation takes off again."""
+    first = 0
+    for block in blocks_of(recording):
+        part = motion.read(first, first + block.samples).copy()
+        part[: len(stiffness)] += block.torque("joint_torque").values / stiffness[:, None]
+        first += block.samples
+        yield part
 
 
 def robot_values(evidence: Evidence) -> dict[str, float]:

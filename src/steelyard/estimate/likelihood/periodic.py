@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ...errors import EstimateError, SignalError
 from ...observe import RowSource
 from ...observe.raw_samples import raw_samples
-from ...signals import average_periods, check_periodicity, find_period, fold
+from ...observe.settle import LOOKED_AT
+from ...recording import Recording
+from ...signals import OUT_OF_STEP, check_periodicity, find_period
+from .averaging import LongestStretch, averaged_periods, longest_stretch
 from .lines import explaining_lines, repeated_lines
 from .settings import LikelihoodSettings
+
+LARGEST = 2_000_000_000
+"""Bytes of sines and cosines at all instants, where samples are used as they are; all in all thrice that is needed."""
+
+# So many lines are reckoned with before they are known.
+_LIKELY_LINES = tuple(range(1, 11))
 
 CERTAIN = 4.0
 """A period found is taken as a whole number of samples if it is within this many of its standard deviations."""
@@ -51,7 +60,8 @@ def periodic_samples(source: RowSource, settings: LikelihoodSettings) -> Periodi
     """Return the samples of a recording of a periodic motion.
 
     Whole periods are averaged: for white noise the mean tells all there is to know (P4.1). Where the recording has
-    fewer than two, or a period is no whole number of samples, the samples are used as they are.
+    fewer than two, or a period is no whole number of samples, the samples are used as they are. Of a stream the period
+    is found in the first 200,000 samples, and lines in mean periods of neighbours.
 
     Args:
         source: The recording.
@@ -60,42 +70,102 @@ def periodic_samples(source: RowSource, settings: LikelihoodSettings) -> Periodi
     Raises:
         EstimateError: If the motion is not periodic, or the period cannot be found.
     """
-    time, signals, longest = _samples(source)
-    joints, rate = len(source.equations.joints), source.settled.rate
-    q = signals[:joints, longest]
-    period = settings.period or _found_period(q, rate, source.label)
-    periods = int((q.shape[1] + 1e-6 * period * rate) / (period * rate))
-    if periods >= 3:
-        _check_repeats(q, rate, period, source.label)
-    if settings.lines or periods >= 2:
-        lines = settings.lines or repeated_lines(q, rate, period, source.label)
+    most = None if isinstance(source.recording, Recording) else LOOKED_AT
+    stretch, rate = longest_stretch(source, most), source.settled.rate
+    known = _Periods(stretch, settings.period or _found_period(stretch.head, rate, source.label), rate, most)
+    return (_averaged if known.is_whole else _as_they_are)(source, settings, known)
+
+
+@dataclass(frozen=True, eq=False)
+class _Periods:
+    """The stretch that is used, its period [s] and rate [Hz], and how many samples are looked at, at most."""
+
+    stretch: LongestStretch
+    period: float
+    rate: float
+    most: int | None
+
+    @property
+    def periods(self) -> int:
+        """Number of whole periods."""
+        length = self.period * self.rate
+        return int((self.stretch.count + 1e-6 * length) / length)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether periods can be averaged: two at least, of a whole number of samples."""
+        length, samples = self.period * self.rate, round(self.period * self.rate)
+        return self.periods >= 2 and samples >= 4 and abs(samples - length) * self.periods <= OUT_OF_STEP
+
+
+def _averaged(source: RowSource, settings: LikelihoodSettings, known: _Periods) -> PeriodicSamples:
+    rate, period, periods = source.settled.rate, known.period, known.periods
+    mean = averaged_periods(source, known.stretch, round(period * rate), periods, known.most)
+    lines = _lines(mean.repeated, settings, known, source.label)
+    spread = np.sqrt(mean.pooled_variance / periods)
+    time = np.arange(mean.mean.shape[1]) / rate
+    return _told_samples(source, settings, known, lines, time, mean.mean, periods, spread)
+
+
+def _as_they_are(source: RowSource, settings: LikelihoodSettings, known: _Periods) -> PeriodicSamples:
+    stretch, joints, label = known.stretch, len(source.equations.joints), source.label
+    _check_size(settings.lines or _LIKELY_LINES, known, label)
+    time, signals = _samples(source)
+    q = signals[:joints, stretch.first : stretch.first + stretch.count]
+    if not settings.period and stretch.head.shape[1] < stretch.count:
+        known = replace(known, period=_found_period(q, known.rate, label))
+    if settings.lines or known.periods >= 2:
+        lines = _lines(q, settings, known, label)
     else:
-        lines = explaining_lines(signals[:joints], time, period, source.label)
-    _check_rate(lines, period, rate, source.label)
-    spread, averaged = None, 1
-    if periods >= 2 and fold(q[:1], rate, period).method == "exact":
-        mean = average_periods(signals[:, longest], rate, period)
-        spread, averaged, signals = np.sqrt(mean.pooled_variance / periods), periods, mean.mean
-        time = np.arange(signals.shape[1]) / rate
-    note = f"recording '{source.label}': {_told(settings, period, lines)}; {_told_periods(averaged, len(time), rate)}"
-    return PeriodicSamples(
-        source.label, source.loaded, time, signals[:joints], signals[joints:], period, lines, averaged, spread, note
-    )
+        lines = explaining_lines(signals[:joints], time, known.period, label)
+        _check_rate(lines, known.period, known.rate, label)
+    _check_size(lines, known, label)
+    return _told_samples(source, settings, known, lines, time, signals, 1, None)
 
 
-def _samples(source: RowSource) -> tuple[np.ndarray, np.ndarray, slice]:
-    """Return times (N,) since the first sample, positions and torques (n + E, N), and the longest stretch of them."""
-    time, signals, starts, count = [], [], [], 0
-    for block in raw_samples(source):
-        if block.starts:
-            starts.append(count)
-        time.append(block.time)
-        signals.append(np.concatenate([block.q, block.y]))
-        count += len(block.time)
-    bounds = np.array([*starts, count])
-    longest = int(np.argmax(np.diff(bounds)))
-    stamps = np.concatenate(time)
-    return stamps - stamps[0], np.concatenate(signals, axis=1), slice(int(bounds[longest]), int(bounds[longest + 1]))
+def _lines(q: np.ndarray, settings: LikelihoodSettings, known: _Periods, label: str) -> tuple[int, ...]:
+    """Return the lines of positions (n, N) that repeat, or that are given; refuse those that do not repeat."""
+    if known.periods >= 3:
+        _check_repeats(q, known.rate, known.period, label)
+    lines = settings.lines or repeated_lines(q, known.rate, known.period, label)
+    _check_rate(lines, known.period, known.rate, label)
+    return lines
+
+
+def _told_samples(
+    source: RowSource,
+    settings: LikelihoodSettings,
+    known: _Periods,
+    lines: tuple[int, ...],
+    time: np.ndarray,
+    signals: np.ndarray,
+    averaged: int,
+    spread: np.ndarray | None,
+) -> PeriodicSamples:
+    rate, joints = source.settled.rate, len(source.equations.joints)
+    told = f"{_told(settings, known.period, lines)}; {_told_periods(averaged, len(time), rate)}"
+    note = f"recording '{source.label}': {told}"
+    q, y = signals[:joints], signals[joints:]
+    return PeriodicSamples(source.label, source.loaded, time, q, y, known.period, lines, averaged, spread, note)
+
+
+def _samples(source: RowSource) -> tuple[np.ndarray, np.ndarray]:
+    """Return times (N,) since the first sample, and positions and torques (n + E, N)."""
+    blocks = [(block.time, np.concatenate([block.q, block.y])) for block in raw_samples(source)]
+    stamps = np.concatenate([time for time, _ in blocks])
+    return stamps - stamps[0], np.concatenate([signals for _, signals in blocks], axis=1)
+
+
+def _check_size(lines: tuple[int, ...], known: _Periods, label: str) -> None:
+    samples = known.stretch.samples
+    needed = 3 * (2 * len(lines) + 1) * 8 * samples
+    if needed > LARGEST:
+        why = "a period is no whole number of samples" if known.periods >= 2 else "there are fewer than two periods"
+        raise EstimateError(
+            f"recording '{label}': {why}, and {samples} samples as they are need {needed / 1e9:.2g} GB, allowed are "
+            f"{LARGEST / 1e9:g}; prepare at a rate of which {known.period:g} s is a whole multiple, cut the recording, "
+            "or give fewer harmonics"
+        )
 
 
 def _found_period(q: np.ndarray, rate: float, label: str) -> float:
