@@ -10,7 +10,7 @@ from ...progress import Progress, silent
 from ..evidence import Estimated, Evidence, estimate_of
 from ..system import System
 from .agreement import agreement_notes
-from .bias_test import bias_test
+from .hausman import hausman_test
 from .kept import with_kept_streams
 from .pairs import PairedRows, plain_pairs, whitened_pairs
 from .rounds import Method, Solved, noise_around, settled_rounds
@@ -48,7 +48,7 @@ def direct_and_inverse(
     real = noise_around(evidence, found.twins.real, solved)
     paired = whitened_pairs(found.twins, columns, real)
     tested = InstrumentSolution(paired)
-    test, doubts = bias_test(evidence, found.twins, solved, real, tested)
+    test, doubts = hausman_test(evidence, found.twins, solved, real, tested)
     notes = (*found.notes, tested.bias_note(), *doubts, *agreement_notes(evidence, found))
     estimate = estimate_of("didim", "model", evidence, solved.values, solved.covariance, paired.rows - len(columns))
     return Estimated(estimate, endogeneity=test, notes=notes)

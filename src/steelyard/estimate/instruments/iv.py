@@ -10,7 +10,7 @@ from ...progress import Progress, silent
 from ..correlated import TRUSTED
 from ..evidence import Estimated, Evidence, estimate_of
 from .agreement import agreement_notes
-from .bias_test import bias_test
+from .hausman import hausman_test
 from .kept import with_kept_streams
 from .pairs import PairedRows, plain_pairs, whitened_pairs
 from .rounds import Method, Settled, Solved, settled_rounds
@@ -47,7 +47,7 @@ def instrumental_variables(
     found = settled_rounds(evidence, settings, prior, method, progress)
     whitened = InstrumentSolution(whitened_pairs(found.twins, evidence.columns, found.noise))
     chosen, notes = _trusted(evidence, found, whitened)
-    test, doubts = bias_test(evidence, found.twins, found.solved, found.noise, whitened)
+    test, doubts = hausman_test(evidence, found.twins, found.solved, found.noise, whitened)
     notes = (*notes, whitened.bias_note(), *doubts, *agreement_notes(evidence, found))
     freedom = chosen.paired.rows - len(evidence.columns)
     estimate = estimate_of("iv", "model", evidence, chosen.values, chosen.covariance, freedom)

@@ -12,8 +12,8 @@ from estimate.instruments.disturbed_scara import GAINS, equations, evidence_of, 
 from steelyard.estimate import Endogeneity, Evidence
 from steelyard.estimate.autoregression import LARGEST_REFLECTION
 from steelyard.estimate.instruments import InstrumentSettings, direct_and_inverse, instrumental_variables
-from steelyard.estimate.instruments import bias_test as module
-from steelyard.estimate.instruments.bias_test import WHOLE, bias_test
+from steelyard.estimate.instruments import hausman as module
+from steelyard.estimate.instruments.hausman import WHOLE, hausman_test
 from steelyard.estimate.instruments.moving import MovingRows, Twins
 from steelyard.estimate.instruments.pairs import whitened_pairs
 from steelyard.estimate.instruments.rounds import Solved, noise_around
@@ -56,7 +56,7 @@ class QuietRuns:
             solved = Solved(first.values, first.covariance, first.change_from)
             noise = noise_around(evidence, twins.real, solved)
             whitened = InstrumentSolution(whitened_pairs(twins, columns, noise))
-            test, doubts = bias_test(evidence, twins, solved, noise, whitened)
+            test, doubts = hausman_test(evidence, twins, solved, noise, whitened)
             assert doubts == ()
             yield test, whitened.endogeneity()
 

@@ -26,7 +26,7 @@ _NEAR_STANDSTILL = (
 )
 
 
-def bias_test(
+def hausman_test(
     evidence: Evidence, twins: Twins, solved: Solved, noise: NoiseModel, whitened: InstrumentSolution
 ) -> tuple[Endogeneity, tuple[str, ...]]:
     """Return the test, and what to say of it.
