@@ -87,7 +87,11 @@ def _way(plan: Plan) -> str:
     friction = f"Coulomb friction is smooth over {plan.sign_width:.3g} rad/s (tanh)"
     if settings.sign_width is None:
         friction = "the direction of Coulomb friction is held over each step"
-    return f"torques are {between}; {friction}; integrator {settings.integrator} at {plan.rate:g} Hz"
+    along = "predicted" if plan.smoothing_cutoff is None else "measured"
+    return (
+        f"torques are {between}; {friction}; integrator {settings.integrator} at {plan.rate:g} Hz, derivatives along "
+        f"the {along} motion"
+    )
 
 
 def _consistency(plan: Plan, mean_square: float, inside: float) -> Iterator[str]:
