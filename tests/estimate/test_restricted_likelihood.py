@@ -10,7 +10,7 @@ from estimate.synthetic import autoregression, smooth_columns
 from steelyard.errors import EstimateError
 from steelyard.estimate.lag_products import HIGHEST_ORDER, LagProducts, cell_products
 from steelyard.estimate.noise import noise_model
-from steelyard.estimate.restricted_likelihood import fit_noise, fit_noise_around
+from steelyard.estimate.restricted_likelihood import fit_noise, fit_noise_around, predictor
 
 EQUATION = ("motor", "joint_1")
 
@@ -193,3 +193,16 @@ def test_an_uncertain_estimate_makes_the_noise_around_it_no_smaller():
     cell = cell_of(W, rng.standard_normal(300))
     sure, unsure = (fit_noise_around([cell], np.zeros(5), size * np.eye(5)) for size in (0.0, 0.01))
     assert unsure.variances["a", *EQUATION] > sure.variances["a", *EQUATION]
+
+
+def test_residuals_that_are_nothing_at_all_have_no_correlation():
+    np.testing.assert_array_equal(predictor(np.zeros((5, 5)), 4), np.zeros(4))
+    W = smooth_columns(np.random.default_rng(0), 150, 5)
+    fit = fit_noise_around([cell_of(W, np.zeros(150))], np.zeros(5), np.zeros((5, 5)))
+    assert fit.orders == {EQUATION: 0}
+
+
+def test_a_row_is_predicted_best_by_the_rows_before_it():
+    moments = linalg.toeplitz(0.7 ** np.arange(5))
+    np.testing.assert_allclose(predictor(moments, 3), [0.7, 0, 0], atol=1e-12)
+    assert len(predictor(moments, 0)) == 0

@@ -175,9 +175,7 @@ def _expect(fit: NoiseFit) -> None:
 def _maximise(fit: NoiseFit) -> None:
     for equation, order in fit.orders.items():
         if order:
-            normal = fit.normal_matrix(equation)
-            found = stationary(np.linalg.solve(normal[1 : order + 1, 1 : order + 1], normal[1 : order + 1, 0]))
-            fit.filters[equation][1 : order + 1] = -found
+            fit.filters[equation][1 : order + 1] = -stationary(predictor(fit.normal_matrix(equation), order))
         filter_ = fit.filters[equation]
         for cell in fit.cells_of(equation):
             fit.variances[cell.cell] = max(float(filter_ @ fit.expected[cell.cell] @ filter_) / cell.count, _TINY)
@@ -191,7 +189,19 @@ def _best_order(fit: NoiseFit, equation: Equation) -> int:
     normal, rows = fit.normal_matrix(equation), fit.effective_rows(equation)
     criteria = []
     for order in range(min(fit.orders[equation], int(rows / ROWS_PER_ORDER)) + 1):
-        inner, outer = normal[1 : order + 1, 1 : order + 1], normal[1 : order + 1, 0]
-        left = normal[0, 0] - (outer @ np.linalg.solve(inner, outer) if order else 0.0)
-        criteria.append(rows * np.log(left) + order * np.log(rows))
+        left = normal[0, 0] - normal[0, 1 : order + 1] @ predictor(normal, order)
+        criteria.append(rows * np.log(left) + order * np.log(rows) if left > 0 else np.inf)
     return int(np.argmin(criteria))
+
+
+def predictor(normal: np.ndarray, order: int) -> np.ndarray:
+    """Return the coefficients (order,) that predict a row best from those before it; zeros if nothing tells them.
+
+    Args:
+        normal: Moments of a row and those before it (L + 1, L + 1); all zero where residuals are nothing at all.
+        order: How many rows before count.
+    """
+    try:
+        return np.linalg.solve(normal[1 : order + 1, 1 : order + 1], normal[1 : order + 1, 0])
+    except np.linalg.LinAlgError:
+        return np.zeros(order)
