@@ -144,7 +144,7 @@ def test_an_interrupt_at_any_moment_leaves_no_half_written_run(where, workplace,
     assert identify(*LOGS, "--out", "run") in (0, 2)
     before = {path.name: path.read_bytes() for path in Path("run").iterdir() if path.name != "timing.json"}
     place = {
-        "reduce_rows": "steelyard.identify.fitting.reduce_rows",
+        "reduce_rows": "steelyard.identify.ground.reduce_rows",
         "generalised": "steelyard.identify.fitting.generalised",
         "reduce_parameters": "steelyard.identify.pipeline.reduce_parameters",
         "write_result": "steelyard.identify.run_files.write_result",
