@@ -61,6 +61,7 @@ class QuietRuns:
             yield test, whitened.endogeneity()
 
 
+@pytest.mark.large
 @pytest.mark.parametrize(("noise", "decimation"), [(PERSISTENT, 2), (BAND_LIMITED, 1)])
 def test_least_squares_that_is_not_biased_is_rejected_as_often_as_the_test_says(noise, decimation):
     """Rows near standstill, decimated, or a noise model of order 4, at the full rate, would reject far more often."""

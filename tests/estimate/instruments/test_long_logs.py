@@ -46,6 +46,7 @@ def test_a_stream_gives_the_numbers_of_the_recording_in_memory(tmp_path, monkeyp
     assert parts.endogeneity == whole.endogeneity
 
 
+@pytest.mark.large
 @pytest.mark.parametrize("method", METHODS)
 def test_memory_does_not_grow_with_the_stream(tmp_path, monkeypatch, method):
     monkeypatch.setattr(kept, "IN_MEMORY", 50_000)

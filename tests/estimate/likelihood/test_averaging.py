@@ -101,6 +101,7 @@ def test_a_stream_that_drifts_after_its_beginning_is_refused(tmp_path, monkeypat
         maximum_likelihood(evidence_of(stream_of(late, tmp_path / "log.csv")), LikelihoodSettings(), {})
 
 
+@pytest.mark.large
 def test_memory_does_not_grow_with_the_stream(tmp_path, monkeypatch):
     monkeypatch.setattr(periodic, "LOOKED_AT", 20_000)
     monkeypatch.setattr(npz, "BLOCK_ROWS", 4096)
