@@ -24,7 +24,7 @@ from steelyard.estimate.kalman.noises import noises_of, torque_noise
 from steelyard.model import build_model
 from steelyard.montecarlo.defaults import default_motion
 from steelyard.motion import quintic
-from steelyard.observe import Preparation, equations_of, part_of
+from steelyard.observe import Preparation, equations_of, part_of, row_source
 from steelyard.papers.scara import CASES, NAMES, TRUE, paper_values, scara_equations
 from steelyard.signals import decimate
 from steelyard.simulate import Experiment, Noise, recording_of, simulate
@@ -305,3 +305,13 @@ def test_derivatives_along_the_measured_motion_take_the_bias_of_noisy_torques_aw
     }  # fmt: skip
     assert abs(away["measured"]) < 1.5
     assert away["predicted"] > 5.0
+
+
+def test_recordings_shorter_than_the_smoothing_are_refused_and_told_what_helps():
+    recording = recording_of(run_of_scara(4), 0)
+    evidence = evidence_of({"run": recording}, equations_of_scara(), CASES["full"])
+    slow = replace(evidence.sources[0].settled.low_pass, cutoff=1.9 / recording.duration)
+    settled = replace(evidence.sources[0].settled, low_pass=slow)
+    short = replace(evidence, sources=(row_source(recording, evidence.equations, settled, "run"),))
+    with pytest.raises(EstimateError, match="no stretch without a gap is as long as 2 periods of the cut-off"):
+        kalman_filter(short, KalmanSettings(start="wls"), {})

@@ -13,7 +13,7 @@ from ...observe import RawBlock, raw_samples
 from ...progress import Progress
 from .divergence import Trouble, divergence, impossible_joint
 from .engines import Engine
-from .measured import MovingBlock, with_motion, without_motion
+from .measured import PERIODS, MovingBlock, with_motion, without_motion
 from .plan import Plan, arms_of
 from .state import Shape, new_vector, parameter_root, restart
 
@@ -79,8 +79,21 @@ class _Run:
                 if all(failure is not None for failure in self._passed.failures):
                     return self._passed
             progress(index + 1, len(sources))
+        if not self._steps:
+            self._passed.failures = [self._too_short()] * len(self._plans)
+            return self._passed
         self._keep_last()
         return self._passed
+
+    def _too_short(self) -> EstimateError:
+        """Return the error that says why there was nothing to filter."""
+        cutoff = self._plans[0].smoothing_cutoff
+        if cutoff is None:
+            return EstimateError("no recording has two samples without a gap: there is nothing to filter")
+        return EstimateError(
+            f"no stretch without a gap is as long as {PERIODS:g} periods of the cut-off, {PERIODS / cutoff:.3g} s: "
+            "there is nothing to filter; record longer, raise --cutoff, or choose derivatives 'predicted'"
+        )
 
     def _blocks(self, index: int) -> Iterator[tuple[MovingBlock, ...]]:
         return zip(*(_moving_blocks(plan, index) for plan in self._plans), strict=True)
