@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -15,6 +16,7 @@ from steelyard.judge import (
     ErrorSums,
     Evaluation,
     JointError,
+    MotionExtent,
     combined,
     durbin_watson,
     evaluate,
@@ -109,6 +111,9 @@ def test_errors_are_those_of_whole_arrays_through_scipys_filter(name):
         np.testing.assert_allclose(joint.rms, np.sqrt(np.mean(e[m] ** 2)), rtol=1e-9)
         np.testing.assert_allclose(joint.torque_rms, np.sqrt(np.mean(t[m] ** 2)), rtol=1e-9)
         np.testing.assert_allclose(joint.maximum, np.abs(e[m]).max(), rtol=1e-9)
+        np.testing.assert_allclose(joint.torque_max, np.abs(t).max(), rtol=1e-9)
+        np.testing.assert_allclose(joint.torque_deviation, t[m].std(), rtol=1e-9)
+        np.testing.assert_allclose(joint.varying_percent, 100 * e[m].std() / t[m].std(), rtol=1e-9)
         np.testing.assert_allclose(joint.standstill_rms, np.sqrt(np.mean(e[~m] ** 2)), rtol=1e-9)
         assert (joint.samples, joint.standstill_samples) == (m.sum(), (~m).sum())
         assert joint.standstill_samples > 0
@@ -175,11 +180,15 @@ def test_durbin_watson_and_noise_are_those_of_the_decimated_residuals():
         np.testing.assert_allclose(joint.durbin_watson, oracle.statistic, rtol=1e-9)
         np.testing.assert_allclose(joint.expected_durbin_watson, oracle.expected, rtol=1e-9)
         assert joint.noise_ratio == pytest.approx(1, abs=0.05)
-    assert result.noise_ratio == pytest.approx(1, abs=0.05)
+        # White noise: as much of it within the evaluation band as what is above says.
+        assert joint.noise_rms == pytest.approx(joint.rms, rel=0.1)
+    assert result.noise_limited
     wrong = {name: 1.5 * value for name, value in true_values(equations, truth).items()}
     unseen = row_source(recording, equations, settled, "other label")
-    assert evaluate(unseen, estimate_of(wrong), gls.noise).noise_ratio > 3
-    assert np.isnan(evaluate(unseen, estimate_of(wrong)).noise_ratio)
+    worse = evaluate(unseen, estimate_of(wrong), gls.noise)
+    assert not worse.noise_limited
+    assert all(joint.noise_ratio > 3 for joint in worse.joints)
+    assert all(np.isnan(joint.noise_ratio) for joint in evaluate(unseen, estimate_of(wrong)).joints)
 
 
 def test_recordings_combine_by_their_sums_of_squares():
@@ -226,9 +235,13 @@ def part(unit, error, torque):
     return JointError("motor", "j", unit, 1.0, ErrorSums(samples=10, error=error, torque=torque))
 
 
+def with_top_speeds(*speeds):
+    return replace(MotionExtent.of(*np.zeros((3, len(speeds), 1))), speed_max=np.array(speeds))
+
+
 def test_forces_and_torques_are_never_summed():
     joints = (part("N m", 1.0, 100.0), part("N m", 3.0, 300.0), part("N", 4.0, 100.0))
-    result = Evaluation("x", 10.0, joints, ("a", "b", "c"), np.ones(3))
+    result = Evaluation("x", 10.0, joints, ("a", "b", "c"), with_top_speeds(1.0, 1.0, 1.0))
     assert result.relative_by_unit == pytest.approx({"N m": 10.0, "N": 20.0})
     assert result.relative_percent == pytest.approx(20.0)
 
@@ -241,7 +254,7 @@ def test_an_equation_without_a_sample_has_no_figures():
 
 def test_joints_that_move_faster_than_in_the_fit_are_named():
     def with_speeds(*speeds):
-        return Evaluation("x", 10.0, (), ("a", "b", "c"), np.array(speeds))
+        return Evaluation("x", 10.0, (), ("a", "b", "c"), with_top_speeds(*speeds))
 
     assert faster_joints(with_speeds(1.0, 1.0, 1.0), with_speeds(1.19, 1.21, 0.5)) == ("b",)
     assert faster_joints(with_speeds(1.0, 1.0, 1.0), with_speeds(1.19, 1.21, 0.5), factor=1.1) == ("a", "b")

@@ -8,7 +8,7 @@ from math import inf, nan
 import pytest
 
 from steelyard.errors import EstimateError
-from steelyard.judge import Figures, Reason, ResidualCorrelation, Thresholds, judge
+from steelyard.judge import Figures, Impossible, Plausibility, Reason, ResidualCorrelation, Scale, Thresholds, judge
 
 WHITE = ResidualCorrelation("motor", "joint_1", 0.1, 0.05, 0.5)
 GOOD = Figures(
@@ -19,8 +19,24 @@ GOOD = Figures(
     correlation=(WHITE,),
     spread=1.1,
     unseen_joints={"joint_1": 2.0, "joint_2": 3.0, "joint_3": nan},
+    plausibility=Plausibility(
+        effort=("joint_1", 0.4), scales=(Scale("motor", "joint_1", 1.1, 0.99),), worst_joint=("joint_2 (motor)", 3.0)
+    ),
 )
-RATIO, ERROR, CONDITION, KNOWN, CORRELATION, SPREAD = range(6)
+IMPOSSIBLE, EFFORT, SCALE, JOINT, ERROR, RATIO, CONDITION, KNOWN, CORRELATION, SPREAD, PATTERN = range(11)
+QUESTION = {**dict.fromkeys(range(4), "plausible"), ERROR: "predicts", RATIO: "predicts"}
+
+
+def plausible(**change):
+    return {"plausibility": replace(GOOD.plausibility, **change)}
+
+
+def negative(share, joint="joint_2", **change):
+    return plausible(impossible=(Impossible("Fvm2", joint, -1.0, 0.1, share),), **change)
+
+
+def of_size(*ratios, likeness=0.95):
+    return plausible(scales=tuple(Scale("motor", "joint_1", ratio, likeness) for ratio in ratios))
 
 
 def sigmas(good, bad):
@@ -32,10 +48,24 @@ def left(largest, p, lag_one=0.1):
 
 
 EDGES = [
-    (RATIO, {"fit_percent": 1.0, "unseen_percent": 1.3}, "good"),
-    (RATIO, {"fit_percent": 1.0, "unseen_percent": 1.3001}, "fair"),
-    (RATIO, {"fit_percent": 1.0, "unseen_percent": 2.0}, "fair"),
-    (RATIO, {"fit_percent": 1.0, "unseen_percent": 2.0001}, "poor"),
+    (IMPOSSIBLE, negative(0.05), "fair"),
+    (IMPOSSIBLE, negative(0.0501), "poor"),
+    (IMPOSSIBLE, negative(0.9, hidden=("joint_2",)), "fair"),
+    (EFFORT, plausible(effort=("joint_1", 1.05)), "good"),
+    (EFFORT, plausible(effort=("joint_1", 1.06)), "fair"),
+    (EFFORT, plausible(effort=("joint_1", 1.51)), "poor"),
+    (SCALE, of_size(3.0), "good"),
+    (SCALE, of_size(-1.0), "good"),
+    (SCALE, of_size(0.33), "fair"),
+    (SCALE, of_size(1.0, 6.1, 6.1), "poor"),
+    (SCALE, of_size(0.16), "poor"),
+    (JOINT, plausible(worst_joint=("joint_2 (motor)", 30.0)), "good"),
+    (JOINT, plausible(worst_joint=("joint_2 (motor)", 50.0)), "fair"),
+    (JOINT, plausible(worst_joint=("joint_2 (motor)", 50.1)), "poor"),
+    (RATIO, {"fit_percent": 1.0, "unseen_percent": 2.0}, "good"),
+    (RATIO, {"fit_percent": 1.0, "unseen_percent": 2.0001}, "fair"),
+    (PATTERN, {"patterns": {"joint_2": 10.0}}, "good"),
+    (PATTERN, {"patterns": {"joint_1": 1.0, "joint_2": 10.1}}, "fair"),
     (RATIO, {"fit_percent": 1e-12, "unseen_percent": 9e-12}, "good"),
     (ERROR, {"fit_percent": 5.0, "unseen_percent": 5.0}, "good"),
     (ERROR, {"fit_percent": 5.0, "unseen_percent": 5.001}, "fair"),
@@ -66,25 +96,40 @@ EDGES = [
 
 
 @pytest.mark.parametrize(("row", "change", "grade"), EDGES)
-def test_each_row_is_graded_at_its_edges_and_the_worst_decides(row, change, grade):
+def test_each_row_is_graded_at_its_edges_and_decides_its_own_question(row, change, grade):
     verdict = judge(replace(GOOD, **change))
     assert verdict.criteria[row].grade == grade
-    assert verdict.grade == grade
+    question = QUESTION.get(row, "known")
+    assert verdict.criteria[row].question == question
+    assert dict(verdict.questions) == {"plausible": "good", "predicts": "good", "known": "good", question: grade}
+    assert verdict.grade == ("good" if question == "known" else grade)
     named = [reason.criterion for reason in verdict.reasons]
     assert named == ([] if grade == "good" else [verdict.criteria[row].name])
     assert all(reason.text and reason.remedy for reason in verdict.reasons)
+
+
+@pytest.mark.parametrize(
+    ("fit", "unseen", "grade"), [(5.0, 6.5, "good"), (5.0, 6.51, "fair"), (4.0, 8.0, "fair"), (4.0, 8.01, "poor")]
+)
+def test_the_ratio_counts_in_full_where_the_unseen_error_is_not_good_by_itself(fit, unseen, grade):
+    assert judge(replace(GOOD, fit_percent=fit, unseen_percent=unseen)).criteria[RATIO].grade == grade
 
 
 def test_every_row_is_shown_with_its_thresholds():
     verdict = judge(GOOD)
     assert verdict.grade == "good"
     assert [(row.good, row.fair) for row in verdict.criteria] == [
-        ("<= 1.3", "<= 2"),
+        ("none", "<= 5 %"),
+        ("<= 1.05", "<= 1.5"),
+        ("within 3 x", "within 6 x"),
+        ("<= 30 %", "<= 50 %"),
         ("<= 5 %", "<= 15 %"),
+        ("<= 1.3", "<= 2"),
         ("<= 30", "<= 100"),
         (">= 80 %", ">= 50 %"),
-        ("modelled, <= 0.5", "modelled, strong"),
+        ("modelled", "strong"),
         ("<= 2", "<= 4"),
+        ("<= 10 %", "> 10 %"),
     ]
     assert all(row.sentence and not row.remedy for row in verdict.criteria)
 
@@ -92,7 +137,7 @@ def test_every_row_is_shown_with_its_thresholds():
 def test_one_recording_is_said_and_does_not_count():
     verdict = judge(replace(GOOD, spread=None))
     row = verdict.criteria[SPREAD]
-    assert (row.text_value, row.grade, row.value) == ("one recording: not judged", None, None)
+    assert (row.text_value, row.grade, row.value) == ("not judged", None, None)
     assert verdict.grade == "good"
     assert verdict.reasons == ()
 
@@ -108,43 +153,65 @@ def test_sentences_name_the_worst_joints_and_the_weak_parameters():
     )
     verdict = judge(bad)
     texts = {reason.criterion: reason for reason in verdict.reasons}
-    error = texts["unseen relative error, all joints"]
+    error = texts["unseen relative error"]
     assert "18 %; worst: joint_2 31 %, joint_1 4 %" in error.text
     assert error.remedy.startswith("look at joint_2 first")
-    known = texts["essential parameters with relative sigma <= 20 %"]
+    known = texts["parameters with sigma <= 20 %"]
     assert "1 of 6" in known.text
     assert "weak: B4 25 %, B3 24 %, B2 23 % and 2 more" in known.text
-    assert "Fvm1 in 'warm' disagrees most" in texts["recordings agree (spread over sigma)"].text
+    assert "Fvm1 in 'warm' disagrees most" in texts["spread of recordings over sigma"].text
 
 
 def test_an_error_that_is_all_noise_has_another_remedy():
-    noisy = judge(replace(GOOD, fit_percent=20.0, unseen_percent=20.0, noise_ratio=1.05))
-    assert "1.05 times what the noise" in noisy.reasons[0].text
+    noisy = judge(replace(GOOD, fit_percent=20.0, unseen_percent=20.0, noise_limited=True))
     assert "less noise" in noisy.reasons[0].remedy
-    wrong = judge(replace(GOOD, fit_percent=20.0, unseen_percent=20.0, noise_ratio=3.0))
+    wrong = judge(replace(GOOD, fit_percent=20.0, unseen_percent=20.0))
     assert "joint_2" in wrong.reasons[0].remedy
+
+
+def test_an_error_as_large_as_the_torque_is_never_called_noise():
+    lost = judge(replace(GOOD, fit_percent=90.0, unseen_percent=90.0, noise_limited=True))
+    assert "noise" not in lost.reasons[0].remedy
+    assert "does not describe" in lost.reasons[0].remedy
+
+
+@pytest.mark.parametrize(("ratio", "words"), [(1030.0, "mA read as A"), (0.0009, "mA read as A"), (0.08, "drive gain")])
+def test_a_wrong_size_names_the_factor(ratio, words):
+    (reason,) = judge(replace(GOOD, **of_size(ratio))).reasons
+    assert words in reason.remedy
+
+
+@pytest.mark.parametrize(("heaviness", "grade"), [(0.029, "poor"), (0.03, "good"), (3000.0, "good"), (3001.0, "poor")])
+def test_without_inertias_in_the_robot_file_the_reach_tells_the_size(heaviness, grade):
+    assert judge(replace(GOOD, **plausible(scales=(), heaviness=heaviness))).criteria[SCALE].grade == grade
+
+
+def test_torques_unlike_those_of_the_file_say_nothing_of_the_size():
+    assert judge(replace(GOOD, **of_size(50.0, likeness=0.5))).criteria[SCALE].grade is None
 
 
 def test_correlation_that_is_not_explained_names_the_equation():
     verdict = judge(replace(GOOD, **left(0.4, 1e-9)))
-    assert verdict.criteria[CORRELATION].text_value == "not explained"
+    assert verdict.criteria[CORRELATION].text_value == "unexplained"
     assert "joint_4 (joint)" in verdict.reasons[0].text
 
 
-def test_cautions_follow_the_reasons_and_change_the_grade_only_if_they_say_so():
+def test_cautions_follow_the_reasons_and_change_their_question_only_if_they_say_so():
     caution = Reason("unseen motion is faster", "record faster motion")
     verdict = judge(replace(GOOD, condition=50.0), cautions=[caution])
-    assert verdict.grade == "fair"
+    assert verdict.questions["known"] == "fair"
     assert verdict.reasons[-1] == caution
     assert len(verdict.reasons) == 2
     assert judge(GOOD, cautions=[caution]).grade == "good"
-    assert judge(GOOD, cautions=[replace(caution, grade="poor")]).grade == "poor"
+    poor = replace(caution, grade="poor", question="predicts")
+    assert judge(GOOD, cautions=[poor]).questions["predicts"] == "poor"
+    assert judge(replace(GOOD, condition=50.0), cautions=[caution, poor]).reasons[0] == poor
 
 
 def test_thresholds_can_be_set():
     strict = Thresholds(condition_good=5.0, condition_fair=10.0)
-    assert judge(GOOD, strict).grade == "poor"
-    assert judge(GOOD, Thresholds(relative_sigma=3.0)).grade == "poor"
+    assert judge(GOOD, strict).questions["known"] == "poor"
+    assert judge(GOOD, Thresholds(relative_sigma=3.0)).questions["known"] == "poor"
 
 
 @pytest.mark.parametrize(

@@ -55,11 +55,11 @@ def _run(name: str, essential: bool) -> ComparedRun:
     if name in published_names() and not Path(name).exists():
         return published_run(name)
     content = read_result(Path(name))
-    value, sigma = ("essential_value", "essential_sigma") if essential else ("value", "sigma")
+    value, sigma = ("value", "sigma") if essential else ("full_value", "full_sigma")
     parameters = {
         row["name"]: ComparedValue(row[value], row[sigma], row["unit"], row["regrouping"])
         for row in content["parameters"]
-        if row[value] is not None
+        if row[sigma] is not None
     }
     return ComparedRun(name, parameters)
 

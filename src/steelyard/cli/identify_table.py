@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -10,9 +11,9 @@ from rich.markup import escape
 from rich.table import Table
 
 from ..identify import Identification, PayloadBody
-from ..judge import Verdict
+from ..judge import QUESTIONS, Verdict
 
-STYLE = {"good": "green", "fair": "yellow", "poor": "red", "not judged": "dim"}
+STYLE = {"good": "green", "fair": "yellow", "poor": "red", "-": "dim"}
 
 
 def print_identification(
@@ -28,7 +29,7 @@ def print_identification(
     )
     print_verdict(console, found.verdict)
     console.print()
-    console.print(_errors(found))
+    _print_errors(console, found)
     console.print()
     console.print(_parameters(found))
     _print_left_out(console, found)
@@ -44,68 +45,97 @@ def print_identification(
 
 
 def print_verdict(console: Console, verdict: Verdict) -> None:
-    """Print the grade, every row with its thresholds, and the reasons with their remedies."""
-    style = STYLE[verdict.grade]
-    console.print(f"\nverdict: [bold {style}]{verdict.grade}[/bold {style}]")
-    table = Table(box=None, pad_edge=False, header_style="bold")
+    """Print the grade, every question with its rows and thresholds, and the reasons with their remedies."""
+    console.print(f"\nverdict: {_graded(verdict.grade, bold=True)}")
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for heading in ("", "found", "good", "fair", "grade"):
-        table.add_column(heading, justify="left")
-    for row in verdict.criteria:
-        grade = row.grade or "not judged"
-        style = STYLE[grade]
-        table.add_row(
-            row.name, escape(row.text_value), escape(str(row.good)), escape(str(row.fair)),
-            f"[{style}]{grade}[/{style}]",
-        )  # fmt: skip
+        table.add_column(heading, justify="left", no_wrap=True)
+    for question, text in QUESTIONS.items():
+        rows = [row for row in verdict.criteria if row.question == question]
+        if rows:
+            table.add_row(f"[bold]{text}[/bold]", "", "", "", _graded(verdict.questions[question], bold=True))
+        for row in rows:
+            table.add_row(
+                f"  {escape(row.name)}", escape(row.text_value), escape(row.good), escape(row.fair),
+                _graded(row.grade or "-"),
+            )  # fmt: skip
     console.print(table)
     for reason in verdict.reasons:
         console.print(f"- {escape(reason.text)}; [italic]{escape(reason.remedy)}[/italic]")
 
 
-def _errors(found: Identification) -> Table:
+def _graded(grade: str, *, bold: bool = False) -> str:
+    style = f"bold {STYLE[grade]}" if bold else STYLE[grade]
+    return f"[{style}]{grade}[/{style}]"
+
+
+def _print_errors(console: Console, found: Identification) -> None:
     unseen = {(joint.kind, joint.joint): joint for joint in found.unseen_error.joints}
     where = "held out" if found.held_out else "unseen"
-    table = Table(
-        box=None, pad_edge=False, header_style="bold", title_justify="left",
-        title=f"torque errors below {found.unseen_error.cutoff:.3g} Hz: rms and per cent of the torque; "
-        "over the noise; Durbin-Watson, and that of white noise",
-    )  # fmt: skip
-    headings = ("joint", "torque", "unit", "fit", "%", where, "%", "max", "/noise", "dw", "white")
-    for heading in headings:
-        table.add_column(heading, justify="left" if heading in ("joint", "torque", "unit") else "right", no_wrap=True)
+    white = np.mean([joint.expected_durbin_watson for joint in found.fit_error.joints])
+    console.print(
+        f"torque errors below {found.unseen_error.cutoff:.3g} Hz: rms [N m or N], per cent of the torque, largest, rms "
+        f"over the noise model's, and Durbin-Watson of the fit (white noise: {white:.2f})"
+    )
+    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
+    names = short_names([joint.joint for joint in found.fit_error.joints])
+    for heading in ("joint", "torque", "fit", "%", where, "%", "max", "/noise", "dw"):
+        table.add_column(heading, justify="left" if heading in ("joint", "torque") else "right", no_wrap=True)
     for fit in found.fit_error.joints:
         other = unseen[fit.kind, fit.joint]
         noise = f"{other.noise_ratio:.2f}" if np.isfinite(other.noise_ratio) else ""
         table.add_row(
-            fit.joint, fit.kind, fit.unit, f"{fit.rms:.3g}", f"{fit.relative_percent:.2f}", f"{other.rms:.3g}",
+            names[fit.joint], fit.kind, f"{fit.rms:.3g}", f"{fit.relative_percent:.2f}", f"{other.rms:.3g}",
             f"{other.relative_percent:.2f}", f"{other.maximum:.3g}", noise, f"{fit.durbin_watson:.2f}",
-            f"{fit.expected_durbin_watson:.2f}",
         )  # fmt: skip
     table.add_row(
-        "all", "", "", "", f"{found.fit_error.relative_percent:.2f}", "", f"{found.unseen_error.relative_percent:.2f}",
+        "all", "", "", f"{found.fit_error.relative_percent:.2f}", "", f"{found.unseen_error.relative_percent:.2f}",
         style="bold",
     )  # fmt: skip
-    return table
+    console.print(table)
+
+
+def short_names(names: Sequence[str], width: int = 20) -> dict[str, str]:
+    """Return names of at most ``width`` characters: without what all end in (``_joint``), then cut in the middle."""
+    unique = list(dict.fromkeys(names))
+    ending = ""
+    if any(len(name) > width for name in unique) and all(name.endswith("_joint") for name in unique):
+        ending = "_joint"
+    found = {}
+    for name in unique:
+        short = name.removesuffix(ending)
+        half = (width - 1) // 2
+        found[name] = short if len(short) <= width else f"{short[: width - 1 - half]}~{short[-half:]}"
+    return found
 
 
 def _parameters(found: Identification) -> Table:
-    estimate, essential = found.estimate, set(found.essential.columns)
-    half = dict(zip(estimate.columns, estimate.half_width(), strict=True))
-    rows = dict(
-        zip(estimate.columns, zip(estimate.values, estimate.sigma, estimate.relative_sigma, strict=True), strict=True)
+    """Return the parameters of the model that was judged: the essential ones, as they were fitted together."""
+    judged = found.essential
+    numbers = dict(
+        zip(judged.columns, zip(judged.values, judged.half_width(), judged.relative_sigma, strict=True), strict=True)
     )
-    marks, settled = _bias_marks(found), _settling_times(found)
+    marks, settled = found.marks(), _settling_times(found)
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("parameter", "value", "+- 95 %", "sigma %", "unit", "settled s" if settled else ""):
-        table.add_column(heading, justify="left" if heading in ("parameter", "unit", "") else "right", no_wrap=True)
+    for heading in (
+        "parameter",
+        "value",
+        "+- 95 %",
+        "sigma %",
+        "unit",
+        *(("settled s",) if settled else ()),
+        "caution",
+    ):
+        table.add_column(
+            heading, justify="left" if heading in ("parameter", "unit", "caution") else "right", no_wrap=True
+        )
     for base in found.equations.base.base:
-        if base.kept not in essential:
+        if base.kept not in numbers:
             continue
-        value, _, relative = rows[base.kept]
-        table.add_row(
-            base.name, f"{value:.4g}", f"{half[base.kept]:.2g}", f"{relative:.1f}", base.unit,
-            settled.get(base.kept, marks.get(base.kept, "")),
-        )  # fmt: skip
+        value, half, relative = numbers[base.kept]
+        cells = [base.name, f"{value:.4g}", f"{half:.2g}", f"{relative:.1f}", base.unit]
+        cells += [settled.get(base.kept, "")] if settled else []
+        table.add_row(*cells, marks.get(base.kept, ""))
     return table
 
 
@@ -128,14 +158,6 @@ def _print_endogeneity(console: Console, found: Identification) -> None:
             f"\nDurbin-Wu-Hausman test of least squares on these rows: F = {test.statistic:.3g}, p = {test.p:.2g}; "
             f"farthest apart {found.base_parameter(test.worst).name}, by {test.worst_z:.1f} sigmas of the difference"
         )
-
-
-def _bias_marks(found: Identification) -> dict[str, str]:
-    """Return the word beside each parameter that is biased, or would be by a delay that cannot be seen."""
-    if found.bias is None:
-        return {}
-    exposed = () if found.bias.delays.has_common else found.bias.exposed
-    return {**dict.fromkeys(exposed, "if in time"), **dict.fromkeys(found.bias.named, "biased")}
 
 
 def _print_left_out(console: Console, found: Identification) -> None:

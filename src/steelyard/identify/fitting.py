@@ -51,6 +51,7 @@ class Fit:
         distrust: Where generalised least squares was asked for and not used: how much worse it fitted; else 0.
         detail: What a method beyond least squares tells besides: its history in time, its tests, its notes.
         plain: Weighted least squares of the same recordings, for such a method; None otherwise.
+        without_prior: The estimate before it was drawn towards a prior; None if there was none.
     """
 
     estimate: Estimate
@@ -61,6 +62,12 @@ class Fit:
     distrust: float = 0.0
     detail: Estimated | None = None
     plain: Estimate | None = None
+    without_prior: Estimate | None = None
+
+    @property
+    def of_data(self) -> Estimate:
+        """What the data alone say: a prior must not hide a reversed sign."""
+        return self.without_prior or self.estimate
 
     @property
     def whitening(self) -> Whitening | None:
@@ -151,7 +158,8 @@ def completed(fit: Fit, ground: Ground, settings: Settings) -> Fit:
     if settings.covariance is not None:
         estimate = _with_covariance(settings.covariance, fit, ground.sources)
     if settings.prior and settings.method not in PRIOR_IS_START:
-        estimate = towards_prior(estimate, resolved_prior(ground.equations, settings))
+        drawn = towards_prior(estimate, resolved_prior(ground.equations, settings))
+        return replace(fit, estimate=drawn, without_prior=estimate)
     return replace(fit, estimate=estimate)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..estimate import Estimate
-from ..judge import Bias, Evaluation, JointTests, Reduction, Repeatability, Verdict
+from ..judge import LACKS, Bias, Evaluation, JointTests, Plausibility, Reduction, Repeatability, Verdict
 from ..model import BaseParameter
 from ..observe import Equations, SettledPreparation
 from .fitting import Fit
@@ -65,6 +65,7 @@ class Identification:
         repeatability: Recordings fitted alone against all of them; None for a single one.
         bias: Bias by position errors and filter; None if it was not asked for.
         payload: The payload's body, if one was carried and can be told.
+        plausibility: What speaks for or against an arm that can exist.
         verdict: May you believe it.
         notes: What a reader should know besides.
     """
@@ -84,6 +85,7 @@ class Identification:
     repeatability: Repeatability | None
     bias: Bias | None
     payload: PayloadBody | None
+    plausibility: Plausibility
     verdict: Verdict
     notes: tuple[str, ...]
 
@@ -101,16 +103,27 @@ class Identification:
         """Return the base parameter of a column."""
         return next(base for base in self.equations.base.base if base.kept == column)
 
+    def marks(self) -> dict[str, str]:
+        """Return a caution beside each parameter that needs one, by column: biased, lacking an effect, in time."""
+        found: dict[str, str] = {}
+        if self.bias is not None:
+            exposed = () if self.bias.delays.has_common else self.bias.exposed
+            found |= {**dict.fromkeys(exposed, "if in time"), **dict.fromkeys(self.bias.named, "biased")}
+        limit = self.settings.thresholds.pattern / 100
+        strong = {test.joint for test in self.tests if test.largest_share > limit}
+        owners = {parameter.name: parameter.joint for parameter in self.equations.model.parameters}
+        return found | {name: LACKS for name in self.estimate.columns if owners[name] in strong}
+
     def values(self) -> dict[str, float]:
-        """Return the value of every base parameter by its base name, from the estimate of all of them."""
+        """Return the value of every essential parameter by its base name: those of the model that was judged."""
         return {
             self.base_parameter(name).name: float(value)
-            for name, value in zip(self.estimate.columns, self.estimate.values, strict=True)
+            for name, value in zip(self.essential.columns, self.essential.values, strict=True)
         }
 
     def sigmas(self) -> dict[str, float]:
-        """Return the standard deviation of every base parameter by its base name."""
+        """Return the standard deviation of every essential parameter by its base name."""
         return {
             self.base_parameter(name).name: float(value)
-            for name, value in zip(self.estimate.columns, np.asarray(self.estimate.sigma), strict=True)
+            for name, value in zip(self.essential.columns, np.asarray(self.essential.sigma), strict=True)
         }

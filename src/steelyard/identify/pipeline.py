@@ -10,23 +10,31 @@ import numpy as np
 from ..errors import EstimateError
 from ..estimate import Estimate
 from ..judge import (
+    EFFORT,
+    SCALE,
     Bias,
     Evaluation,
     JointTests,
+    Plausibility,
+    Reason,
+    Verdict,
     combined,
     estimate_bias,
     evaluate,
     joint_tests,
+    plausibility,
     reduce_parameters,
     repeatability,
     residual_runs,
+    verdict_of,
 )
-from ..observe import AnyRecording, RowSource, equations_of, settle
+from ..observe import AnyRecording, Equations, RowSource, SettledPreparation, equations_of, settle
 from ..progress import Progress, silent
 from ..recording import Recording
 from ..robot import Robot
 from .fitting import Fit, fit_sources
 from .ground import column_name, sources_of
+from .hypotheses import likely_cause
 from .identification import Condition, Identification, Trained
 from .inputs import Inputs, inputs_of, model_of
 from .joining import check_joinable, with_earlier_runs
@@ -90,14 +98,46 @@ def identify_arm(
     bias = _bias(inputs, sources, fit, settings, stage("looking for bias"))
     condition = _condition(fit)
     body = payload_body(fit.estimate)
+    plausible = plausibility(equations, fit.of_data, fit.observations, fitted, unseen_error)
     verdict = judged(
-        settings.thresholds, equations, fitted, unseen_error, condition, reduction, tests, repeated,
+        settings.thresholds, equations, fitted, unseen_error, condition, reduction, tests, repeated, plausible,
         cautions_of(inputs, equations, fit, reduction, fitted, unseen_error, bias, body),
     )  # fmt: skip
+    if verdict.grade == "poor" and not _is_of_size(verdict):
+        stage("looking for the cause")
+        verdict = _explained(verdict, inputs, equations, settled, fit, plausible, fitted)
     return Identification(
         settings, equations, settled, fit, reduction, condition, _trained(inputs, sources), inputs.held_out, fitted,
-        unseen_error, of_all, tests, repeated, bias, body, verdict, notes_of(settled, sources, fit),
+        unseen_error, of_all, tests, repeated, bias, body, plausible, verdict, notes_of(settled, sources, fit),
     )  # fmt: skip
+
+
+def _explained(
+    verdict: Verdict,
+    inputs: Inputs,
+    equations: Equations,
+    settled: SettledPreparation,
+    fit: Fit,
+    plausible: Plausibility,
+    fitted: Evaluation,
+) -> Verdict:
+    """Return a poor verdict with the fault of the log that explains it, first of its reasons."""
+    cause = likely_cause(inputs.training, equations, settled, fit.observations, fitted.extent, plausible.hidden)
+    if cause is None:
+        return verdict
+    reason = Reason(cause.text, cause.remedy, "likely cause", "poor", "plausible")
+    return verdict_of(verdict.criteria, [reason, *(one for one in verdict.reasons if not _is_row(verdict, one))])
+
+
+def _is_of_size(verdict: Verdict) -> bool:
+    """Return whether torques of a wrong size are all that is wrong: no exchange of columns cures that."""
+    return all(
+        row.name in (EFFORT, SCALE) for row in verdict.criteria if row.grade == "poor" and row.question != "known"
+    )
+
+
+def _is_row(verdict: Verdict, reason: Reason) -> bool:
+    return any(row.name == reason.criterion for row in verdict.criteria)
 
 
 def _error(

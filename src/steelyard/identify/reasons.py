@@ -12,6 +12,7 @@ from ..judge import (
     Figures,
     JointError,
     JointTests,
+    Plausibility,
     Reason,
     Reduction,
     Repeatability,
@@ -41,6 +42,7 @@ def judged(
     reduction: Reduction,
     tests: Sequence[JointTests],
     repeated: Repeatability | None,
+    plausible: Plausibility,
     cautions: Sequence[Reason],
 ) -> Verdict:
     """Return the verdict; patterns in the residuals follow its reasons."""
@@ -54,10 +56,12 @@ def judged(
         relative_sigmas=relative,
         correlation=[test.correlation for test in tests],
         spread=None if repeated is None else repeated.spread,
-        noise_ratio=unseen.noise_ratio,
+        noise_limited=unseen.noise_limited,
         unseen_joints={_called(error): error.relative_percent for error in unseen.joints},
         correlation_in_sigmas=essential.covariance_kind not in _WHITE,
         spread_names=("", "") if repeated is None else (names[repeated.worst_column], repeated.worst_recording),
+        plausibility=plausible,
+        patterns={f"{test.joint} ({test.kind})": 100 * test.largest_share for test in tests if test.patterns},
     )
     return judge(figures, thresholds, [*_pattern_reasons(tests), *cautions])
 

@@ -20,7 +20,7 @@ import numpy as np
 from ..errors import EstimateError
 from ..estimate import Estimate, History, System
 from ..observe import save_observations
-from ..run import remove_other_arrays, write_arrays, write_result
+from ..run import SCHEMA_VERSION, remove_other_arrays, write_arrays, write_result
 from .identification import Identification
 from .told import told
 
@@ -130,6 +130,10 @@ def read_result(folder: Path) -> dict[str, Any]:
         raise EstimateError(f"'{path}' is not JSON ({error}); give the folder of an identify run") from error
     if not isinstance(content, dict) or "parameters" not in content:
         raise EstimateError(f"'{path}' holds no identified parameters; give the folder of an identify run")
+    if content.get("schema") != SCHEMA_VERSION:
+        raise EstimateError(
+            f"'{path}' has schema {content.get('schema')}, this version reads {SCHEMA_VERSION}; run identify again"
+        )
     return content
 
 

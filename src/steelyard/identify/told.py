@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..estimate import Estimate
-from ..judge import Evaluation, JointTests, Verdict
+from ..judge import Evaluation, JointTests, Plausibility, Verdict
 from .identification import Identification
 from .payload_body import PayloadBody
 
@@ -26,6 +26,7 @@ def told(found: Identification) -> dict[str, Any]:
             "method": found.estimate.method,
             "covariance": found.estimate.covariance_kind,
             "verdict": told_verdict(found.verdict),
+            "plausibility": _plausibility(found.plausibility),
             "parameters": _parameters(found),
             "fit": told_evaluation(found.fit_error),
             "validation": {
@@ -68,17 +69,33 @@ def told_verdict(verdict: Verdict) -> dict[str, Any]:
     """Return grade, rows with their thresholds, and reasons."""
     return {
         "grade": verdict.grade,
+        "questions": dict(verdict.questions),
         "criteria": [
             {
-                "name": row.name, "value": row.value, "text": row.text_value, "good": row.good, "fair": row.fair,
-                "grade": row.grade,
+                "name": row.name, "question": row.question, "value": row.value, "text": row.text_value,
+                "good": row.good, "fair": row.fair, "grade": row.grade,
             }
             for row in verdict.criteria
         ],
         "reasons": [
-            {"text": reason.text, "remedy": reason.remedy, "about": reason.criterion} for reason in verdict.reasons
+            {"text": reason.text, "remedy": reason.remedy, "about": reason.criterion, "question": reason.question}
+            for reason in verdict.reasons
         ],
     }  # fmt: skip
+
+
+def _plausibility(found: Plausibility) -> dict[str, Any]:
+    """Return what speaks for or against an arm that can exist."""
+    effort, worst = found.effort, found.worst_joint
+    return {
+        "impossible": [asdict(one) for one in found.impossible],
+        "hidden_joints": list(found.hidden),
+        "largest_torque_over_limit": None if effort is None else {"joint": effort[0], "ratio": effort[1]},
+        "size_over_robot_file": found.scale,
+        "scales": [asdict(one) for one in found.scales],
+        "heaviness": found.heaviness,
+        "worst_joint": None if worst is None else {"name": worst[0], "relative_error_percent": worst[1]},
+    }
 
 
 def told_evaluation(error: Evaluation) -> dict[str, Any]:
@@ -113,27 +130,35 @@ def told_payload(body: PayloadBody) -> dict[str, Any]:
 
 
 def _parameters(found: Identification) -> list[dict[str, Any]]:
-    estimate, essential = found.estimate, found.essential
-    known, left = _by_name(estimate), _by_name(essential)
-    half = dict(zip(estimate.columns, estimate.half_width(), strict=True))
+    """Return the judged model by base parameter: one left out is 0 in it; the full set stands beside it."""
+    judged, every, marks = _by_name(found.essential), _by_name(found.estimate), found.marks()
     rows = []
     for base in found.equations.base.base:
-        value, sigma, relative = known.get(base.kept, (None, None, None))
-        kept = left.get(base.kept, (None, None, None))
+        is_known, is_essential = base.kept in every, base.kept in judged
+        own = judged.get(base.kept, {**_NO_VALUE, "value": 0.0} if is_known else _NO_VALUE)
+        full = every.get(base.kept, _NO_VALUE)
         rows.append(
             {
-                "name": base.name, "value": value, "sigma": sigma, "relative_sigma_percent": relative,
-                "interval_95": None if value is None else [value - half[base.kept], value + half[base.kept]],
-                "unit": base.unit, "essential": base.kept in left, "essential_value": kept[0],
-                "essential_sigma": kept[1], "regrouping": base.text, "excited": value is not None,
+                "name": base.name, **own, "unit": base.unit, "essential": is_essential, "excited": is_known,
+                "caution": marks.get(base.kept), "regrouping": base.text,
+                **{f"full_{key}": value for key, value in full.items()},
             }
         )  # fmt: skip
     return rows
 
 
-def _by_name(estimate: Estimate) -> dict[str, tuple[float, float, float]]:
-    columns = zip(estimate.columns, estimate.values, estimate.sigma, estimate.relative_sigma, strict=True)
-    return {name: (float(value), float(sigma), float(relative)) for name, value, sigma, relative in columns}
+_NO_VALUE: dict[str, Any] = {"value": None, "sigma": None, "relative_sigma_percent": None, "interval_95": None}
+
+
+def _by_name(estimate: Estimate) -> dict[str, dict[str, Any]]:
+    numbers = zip(estimate.values, estimate.sigma, estimate.relative_sigma, estimate.half_width(), strict=True)
+    return {
+        name: {
+            "value": float(value), "sigma": float(sigma), "relative_sigma_percent": float(relative),
+            "interval_95": [float(value - half), float(value + half)],
+        }
+        for name, (value, sigma, relative, half) in zip(estimate.columns, numbers, strict=True)
+    }  # fmt: skip
 
 
 def _preparation(found: Identification) -> dict[str, Any]:

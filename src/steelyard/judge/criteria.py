@@ -4,15 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Literal
 
+import numpy as np
+
+from .plausibility import Plausibility
 from .residual_correlation import ResidualCorrelation
 from .thresholds import Grade, Thresholds
+
+Question = Literal["plausible", "predicts", "known"]
+QUESTIONS: Mapping[Question, str] = MappingProxyType(
+    {"plausible": "is it plausible?", "predicts": "does it predict?", "known": "are the parameters known?"}
+)
+"""What a verdict answers, each question with its own grade."""
 
 # Relative errors below this [%] are those of rounding: their ratio says nothing.
 _ROUNDING_PERCENT = 1e-6
 _NAMED = 3
-# Residuals up to so many times the noise are mostly noise.
-_NOISE_ALONE = 1.2
+
+HEAVINESS = (0.03, 3000.0)
+"""Inertias of arms over the fifth power of their reach [kg/m^3]: those we know lie between 3 and 40."""
+
+LACKS = "model lacks"
+"""Mark of a parameter whose joint has residuals that a pattern explains."""
+
+EFFORT, SCALE = "torque over effort limit", "size against the robot file"
+"""Names of the rows that judge the size of the torques."""
 
 
 @dataclass(frozen=True)
@@ -28,6 +46,7 @@ class Criterion:
         grade: The grade; None if the row does not count.
         sentence: What is the case, with figures.
         remedy: What would make it better; empty if it is good.
+        question: The question of the verdict to which it belongs.
     """
 
     name: str
@@ -38,6 +57,7 @@ class Criterion:
     grade: Grade | None
     sentence: str
     remedy: str
+    question: Question = "predicts"
 
 
 def small_is_good(value: float, good: float, fair: float) -> Grade:
@@ -46,44 +66,174 @@ def small_is_good(value: float, good: float, fair: float) -> Grade:
 
 
 def _row(
-    name: str, value: float, text: str, limits: tuple[str, str], grade: Grade, sentence: str, remedy: str
+    question: Question,
+    name: str,
+    value: float,
+    text: str,
+    limits: tuple[str, str],
+    grade: Grade,
+    sentence: str,
+    remedy: str,
 ) -> Criterion:
-    return Criterion(name, value, text, *limits, grade, sentence, "" if grade == "good" else remedy)
+    return Criterion(name, value, text, *limits, grade, sentence, "" if grade == "good" else remedy, question)
 
 
-def ratio_criterion(fit: float, unseen: float, limits: Thresholds) -> Criterion:
-    """Judge unseen against fitted relative error [%]."""
-    ratio = max(unseen, _ROUNDING_PERCENT) / max(fit, _ROUNDING_PERCENT)
+def _not_judged(question: Question, name: str, limits: tuple[str, str], why: str) -> Criterion:
+    return Criterion(name, None, "not judged", *limits, None, why, "", question)
+
+
+def impossible_criterion(found: Plausibility, limits: Thresholds) -> Criterion:
+    """Judge values that no arm can have: negative friction, drive inertia, mass, inertia matrix."""
+    material = [one for one in found.material if 100 * one.share > limits.impossible_fair]
+    grade: Grade = "poor" if material else "fair" if found.impossible else "good"
+    named = "; ".join(
+        f"{one.what} {one.value:.3g} +- {one.sigma:.1g}, {100 * one.share:.2g} % of the torque of {one.joint}"
+        for one in (material or found.impossible)[:_NAMED]
+    )
+    count = len(material or found.impossible)
+    more = f" and {count - _NAMED} more" if count > _NAMED else ""
     return _row(
-        "unseen relative error over fit",
-        ratio,
-        f"{ratio:.2f}",
-        (f"<= {limits.ratio_good:g}", f"<= {limits.ratio_fair:g}"),
-        small_is_good(ratio, limits.ratio_good, limits.ratio_fair),
-        f"the relative error on unseen motion, {unseen:.3g} %, is {ratio:.2f} times that of the fit, {fit:.3g} %",
-        "record more and more varied motion to fit, or leave out parameters that the data do not need",
+        "plausible",
+        "impossible parameter values",
+        len(found.impossible),
+        f"{len(found.impossible)}",
+        ("none", f"<= {limits.impossible_fair:g} %"),
+        grade,
+        f"no arm can have these values: {named}{more}" if count else "no value is one that no arm can have",
+        "check signs, order, units and gains of the torque and position columns in the set-up; values this small may "
+        "also be what the model lacks"
+        if grade == "fair"
+        else "check signs, order, units and gains of the torque and position columns in the set-up",
     )
 
 
-def error_criterion(
-    unseen: float, joints: Mapping[str, float], noise_ratio: float | None, limits: Thresholds
-) -> Criterion:
-    """Judge the unseen relative error over all joints [%]; the worst joints are named, and what the noise allows."""
+def effort_criterion(found: Plausibility, limits: Thresholds) -> Criterion:
+    """Judge the largest torque against the robot file's effort limits."""
+    name, bounds = EFFORT, (f"<= {limits.effort_good:g}", f"<= {limits.effort_fair:g}")
+    if found.effort is None:
+        return _not_judged("plausible", name, bounds, "the robot file has no effort limits")
+    joint, ratio = found.effort
+    return _row(
+        "plausible",
+        name,
+        ratio,
+        f"{ratio:.3g}",
+        bounds,
+        small_is_good(ratio, limits.effort_good, limits.effort_fair),
+        f"the torque of {joint} is up to {ratio:.3g} times its effort limit",
+        "check the unit and the gain of the torque columns (mA or A, N mm or N m, before or after the gears)",
+    )
+
+
+def scale_criterion(found: Plausibility, limits: Thresholds) -> Criterion:
+    """Judge the size of the rigid-body torques against those of the robot file's inertias."""
+    name, bounds = SCALE, (f"within {limits.scale_good:g} x", f"within {limits.scale_fair:g} x")
+    scale = found.scale
+    if scale is None:
+        return _heaviness_criterion(found.heaviness)
+    factor = max(scale, 1 / scale) if scale > 0 else float("inf")
+    return _row(
+        "plausible",
+        name,
+        scale,
+        f"{scale:.3g} x",
+        bounds,
+        small_is_good(factor, limits.scale_good, limits.scale_fair),
+        f"masses and inertias come out about {scale:.3g} times those of the robot file",
+        f"check the unit and the gain of the torque columns: a factor of {_likely_factor(scale)}; or the robot file's "
+        "inertias are placeholders",
+    )
+
+
+def _heaviness_criterion(heaviness: float | None) -> Criterion:
+    """Judge inertias by the arm's reach where the robot file has none: arms are alike within a factor of a hundred."""
+    low, high = HEAVINESS
+    name, bounds = "inertia over reach^5, kg/m^3", (f"{low:g} to {high:g}", "")
+    if heaviness is None:
+        return _not_judged("plausible", name, bounds, "the robot file has no inertias to compare with")
+    inside = low <= heaviness <= high
+    return _row(
+        "plausible",
+        name,
+        heaviness,
+        f"{heaviness:.2g}",
+        bounds,
+        "good" if inside else "poor",
+        f"an arm of this reach has inertias between {low:g} and {high:g} reach^5 kg/m^3; these are {heaviness:.2g}",
+        "check the units of the torque columns and of the robot file's lengths (mA or A, N mm or N m, mm or m)",
+    )
+
+
+def _likely_factor(scale: float) -> str:
+    decade = round(float(np.log10(scale))) if scale > 0 else 0
+    if abs(decade) >= 2:
+        return f"about {10.0**decade:g} is a unit (mA read as A, N mm read as N m, or the reverse)"
+    return f"about {scale:.2g} is a drive gain or a gear ratio left out or taken twice"
+
+
+def joint_criterion(found: Plausibility, limits: Thresholds) -> Criterion:
+    """Judge the joint that is predicted worst, of those whose torque stands above noise and bias."""
+    name, bounds = "worst joint, unseen error", (f"<= {limits.joint_good:g} %", f"<= {limits.joint_fair:g} %")
+    if found.worst_joint is None:
+        return _not_judged("plausible", name, bounds, "no torque stands above noise and bias of its sensor")
+    joint, percent = found.worst_joint
+    return _row(
+        "plausible",
+        name,
+        percent,
+        f"{percent:.3g} %",
+        bounds,
+        small_is_good(percent, limits.joint_good, limits.joint_fair),
+        f"{percent:.3g} % of the torque of {joint} on unseen motion is not explained, although it stands well above "
+        "noise and bias",
+        f"check sign, order, unit and gain of the columns of {joint.split(' (')[0]} and its neighbours in the set-up",
+    )
+
+
+def ratio_criterion(fit: float, unseen: float, limits: Thresholds) -> Criterion:
+    """Judge unseen against fitted relative error [%]; an unseen error that is good is at most fair for its ratio."""
+    ratio = max(unseen, _ROUNDING_PERCENT) / max(fit, _ROUNDING_PERCENT)
+    grade = small_is_good(ratio, limits.ratio_good, limits.ratio_fair)
+    if unseen <= limits.error_good and grade != "good":
+        grade = "good" if grade == "fair" else "fair"
+    return _row(
+        "predicts",
+        "unseen error over fit",
+        ratio,
+        f"{ratio:.2f}",
+        (f"<= {limits.ratio_good:g}", f"<= {limits.ratio_fair:g}"),
+        grade,
+        f"the relative error on unseen motion, {unseen:.3g} %, is {ratio:.2f} times that of the fit, {fit:.3g} %",
+        "record more motion to fit, as fast and as wide as the motion you want to predict",
+    )
+
+
+def error_criterion(unseen: float, joints: Mapping[str, float], noise_limited: bool, limits: Thresholds) -> Criterion:
+    """Judge the unseen relative error over all joints [%]; the worst joints are named.
+
+    Args:
+        unseen: The error.
+        joints: That of every joint, by name.
+        noise_limited: Whether noise of the torques, as what they have above the band shows it, explains the error.
+        limits: Where good ends and poor begins.
+    """
     known = {joint: value for joint, value in joints.items() if value == value}
     worst = sorted(known, key=lambda joint: -known[joint])[:_NAMED]
     named = f"; worst: {', '.join(f'{joint} {known[joint]:.3g} %' for joint in worst)}" if worst else ""
-    noise = "" if noise_ratio is None else f"; residuals are {noise_ratio:.2f} times what the noise of the fit allows"
     look = f"look at {worst[0]} first: " if worst else ""
-    remedy = f"{look}what its residuals depend on says which effect to add or which signal to mend"
-    if noise_ratio is not None and noise_ratio <= _NOISE_ALONE:
-        remedy = "measure with less noise, or judge at a lower cut-off: the model is as good as this noise can show"
+    remedy = f"{look}what its residuals depend on says which effect is missing or which signal to mend"
+    if unseen > limits.joint_fair:
+        remedy = f"{look}the model does not describe these torques; check that robot and log belong together"
+    elif noise_limited:
+        remedy = "measure with less noise, or judge at a lower cut-off (--evaluation-cutoff): the noise explains it"
     return _row(
-        "unseen relative error, all joints",
+        "predicts",
+        "unseen relative error",
         unseen,
         f"{unseen:.3g} %",
         (f"<= {limits.error_good:g} %", f"<= {limits.error_fair:g} %"),
         small_is_good(unseen, limits.error_good, limits.error_fair),
-        f"the relative error on unseen motion is {unseen:.3g} %{named}{noise}",
+        f"the relative error on unseen motion is {unseen:.3g} %{named}",
         remedy,
     )
 
@@ -91,14 +241,15 @@ def error_criterion(
 def condition_criterion(condition: float, limits: Thresholds) -> Criterion:
     """Judge the condition number of the equations with columns of unit length."""
     return _row(
-        "condition number, columns normalised",
+        "known",
+        "condition number, normalised",
         condition,
         f"{condition:.3g}",
         (f"<= {limits.condition_good:g}", f"<= {limits.condition_fair:g}"),
         small_is_good(condition, limits.condition_good, limits.condition_fair),
         f"the condition number with normalised columns is {condition:.3g}"
         + ("" if condition <= limits.condition_good else ": some parameters are hardly told apart"),
-        "design a better motion (steelyard design), or record longer with all joints moving at once",
+        "record a designed motion (steelyard design ROBOT), or longer with all joints moving at once",
     )
 
 
@@ -114,14 +265,15 @@ def known_criterion(relative_sigmas: Mapping[str, float], limits: Thresholds) ->
     further = f" and {len(weak) - _NAMED} more" if len(weak) > _NAMED else ""
     grade: Grade = "good" if share >= limits.known_good else "fair" if share >= limits.known_fair else "poor"
     return _row(
-        f"essential parameters with relative sigma <= {limits.relative_sigma:g} %",
+        "known",
+        f"parameters with sigma <= {limits.relative_sigma:g} %",
         share,
         f"{share:.3g} %",
         (f">= {limits.known_good:g} %", f">= {limits.known_fair:g} %"),
         grade,
         f"{total - len(weak)} of {total} essential parameters have a relative sigma of at most "
         f"{limits.relative_sigma:g} %" + (f"; weak: {named}{further}" if weak else ""),
-        "record longer or excite them more (higher accelerations, a heavier payload), or reduce the model further",
+        "record longer, or excite them more (higher accelerations, a heavier payload; steelyard design --after RUN)",
     )
 
 
@@ -139,17 +291,25 @@ def correlation_criterion(
     strong = [e for e in equations if abs(e.lag_one) > limits.lag_one]
     largest = max((abs(e.lag_one) for e in equations), default=0.0)
     grade: Grade = "poor" if left else "fair" if strong else "good"
-    text = {"good": "modelled", "fair": "modelled, strong", "poor": "not explained"}[grade]
-    good = f"modelled, <= {limits.lag_one:g}"
+    text = {"good": "modelled", "fair": "strong", "poor": "unexplained"}[grade]
     return _row(
-        "residual correlation beyond the decimator's",
+        "known",
+        "residual correlation",
         largest,
         text,
-        (good, "modelled, strong"),
+        ("modelled", "strong"),
         grade,
         _correlation_sentence(left, strong, largest, in_sigmas),
-        "decimate more, or add the friction terms that the residuals ask for",
+        _correlation_remedy(bool(left), in_sigmas),
     )
+
+
+def _correlation_remedy(left: bool, in_sigmas: bool) -> str:
+    if left:
+        return "take the intervals with care: record the motion again and see how far the values repeat"
+    if in_sigmas:
+        return "nothing, if you want intervals that hold; what the residuals depend on says what would narrow them"
+    return "use sigmas that include it: --method gls, or --covariance model"
 
 
 def _correlation_sentence(
@@ -177,14 +337,14 @@ def _names(equations: Sequence[ResidualCorrelation]) -> str:
 
 def spread_criterion(spread: float | None, names: tuple[str, str], limits: Thresholds) -> Criterion:
     """Judge whether recordings agree; with one recording the row does not count."""
-    name = "recordings agree (spread over sigma)"
+    name = "spread of recordings over sigma"
     bounds = (f"<= {limits.spread_good:g}", f"<= {limits.spread_fair:g}")
     if spread is None:
-        text = "one recording: not judged"
-        return Criterion(name, None, text, *bounds, None, f"{text}; a second one would show whether it repeats", "")
+        return _not_judged("known", name, bounds, "one recording only; a second one would show whether it repeats")
     column, recording = names
     most = f"; {column} in '{recording}' disagrees most" if column else ""
     return _row(
+        "known",
         name,
         spread,
         f"{spread:.2f}",
@@ -192,4 +352,30 @@ def spread_criterion(spread: float | None, names: tuple[str, str], limits: Thres
         small_is_good(spread, limits.spread_good, limits.spread_fair),
         f"recordings fitted alone differ by {spread:.2f} times what their sigmas allow{most}",
         "warm the arm up before recording, and check that payload and temperature were as declared in all recordings",
+    )
+
+
+def pattern_criterion(shares: Mapping[str, float], limits: Thresholds) -> Criterion:
+    """Judge what the model lacks: the part of a joint's residual variance that one pattern explains [%].
+
+    Args:
+        shares: The largest share of every joint in which a pattern was found, by what sentences call it.
+        limits: Where good ends.
+    """
+    worst = max(shares, key=lambda joint: shares[joint], default="")
+    share = shares.get(worst, 0.0)
+    strong = [joint for joint, value in shares.items() if value > limits.pattern]
+    return _row(
+        "known",
+        "residual explained by a pattern",
+        share,
+        f"{share:.2g} %",
+        (f"<= {limits.pattern:g} %", f"> {limits.pattern:g} %"),
+        "fair" if strong else "good",
+        f"the model lacks an effect on {', '.join(strong[:_NAMED])}{' and more' if len(strong) > _NAMED else ''}: a "
+        f"pattern explains up to {share:.2g} % of the residual's variance; intervals of the parameters marked "
+        f"'{LACKS}' are too narrow"
+        if strong
+        else "no pattern explains a large part of the residuals",
+        "use their values to predict at such speeds and loads, not as physical constants",
     )

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
+from functools import reduce
 from math import nan, sqrt
+from operator import add
 
 import numpy as np
 
@@ -12,6 +14,10 @@ from ..errors import EstimateError
 
 FASTER = 1.2
 """Unseen motion faster than that of the fit by more than this is extrapolation."""
+
+
+NOISE_ALONE = 0.5
+"""Part of the squared error that noise must be for it to be called the reason."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +37,11 @@ class ErrorSums:
         expected: What ``differences`` is for white noise before the decimator, for residuals of mean square 1.
         white_rows: Decimated rows that were whitened.
         white: Sum of squared whitened residuals over the noise's variance.
+        torque_variation: Sum of ``(tau - mean)^2`` over the moving samples, the mean that of each recording.
+        error_variation: Sum of ``(tau - tau_hat - mean)^2`` over them: what a constant bias cannot explain.
+        torque_max: Largest ``|tau|`` among all filtered samples.
+        noise: Sum of squares, over the moving samples, of the white noise within the band of the evaluation filter, as
+            what the torque has above that band says; no model is behind it.
     """
 
     samples: int = 0
@@ -45,10 +56,15 @@ class ErrorSums:
     expected: float = 0.0
     white_rows: int = 0
     white: float = 0.0
+    torque_variation: float = 0.0
+    error_variation: float = 0.0
+    torque_max: float = 0.0
+    noise: float = 0.0
 
     def __add__(self, other: ErrorSums) -> ErrorSums:
         both = {field.name: getattr(self, field.name) + getattr(other, field.name) for field in fields(self)}
-        return ErrorSums(**{**both, "maximum": max(self.maximum, other.maximum)})
+        largest = {name: max(getattr(self, name), getattr(other, name)) for name in ("maximum", "torque_max")}
+        return ErrorSums(**{**both, **largest})
 
 
 @dataclass(frozen=True)
@@ -83,6 +99,26 @@ class JointError:
     def torque_rms(self) -> float:
         """Root mean square of the measured torque [N m or N]."""
         return _root(self.sums.torque, self.sums.samples)
+
+    @property
+    def torque_deviation(self) -> float:
+        """Standard deviation of the measured torque within each recording [N m or N], without any constant bias."""
+        return _root(self.sums.torque_variation, self.sums.samples)
+
+    @property
+    def varying_percent(self) -> float:
+        """Relative error [%] after the mean of each recording is subtracted from torque and error."""
+        return 100 * _root(self.sums.error_variation, self.sums.torque_variation)
+
+    @property
+    def torque_max(self) -> float:
+        """Largest measured torque below the evaluation cut-off [N m or N]."""
+        return self.sums.torque_max
+
+    @property
+    def noise_rms(self) -> float:
+        """Noise of the measured torque within the evaluation band [N m or N], judged by what is above the band."""
+        return _root(self.sums.noise, self.sums.samples)
 
     @property
     def relative_percent(self) -> float:
@@ -125,6 +161,46 @@ def _root(numerator: float, denominator: float) -> float:
 
 
 @dataclass(frozen=True, eq=False)
+class MotionExtent:
+    """How far and how hard each joint moved; those of several recordings add up.
+
+    Attributes:
+        speed_max: Highest speed (n,) [rad/s or m/s].
+        lower: Lowest position (n,) [rad or m].
+        upper: Highest position (n,).
+        acceleration_squares: Sum of squared accelerations (n,).
+        samples: Number of samples.
+    """
+
+    speed_max: np.ndarray
+    lower: np.ndarray
+    upper: np.ndarray
+    acceleration_squares: np.ndarray
+    samples: int
+
+    @staticmethod
+    def of(q: np.ndarray, qd: np.ndarray, qdd: np.ndarray) -> MotionExtent:
+        """Return the extent of samples (n, k)."""
+        return MotionExtent(
+            np.abs(qd).max(axis=1), q.min(axis=1), q.max(axis=1), np.sum(qdd**2, axis=1), q.shape[1]
+        )  # fmt: skip
+
+    def __add__(self, other: MotionExtent) -> MotionExtent:
+        return MotionExtent(
+            np.maximum(self.speed_max, other.speed_max),
+            np.minimum(self.lower, other.lower),
+            np.maximum(self.upper, other.upper),
+            self.acceleration_squares + other.acceleration_squares,
+            self.samples + other.samples,
+        )
+
+    @property
+    def acceleration_rms(self) -> np.ndarray:
+        """Root mean square acceleration (n,) [rad/s^2 or m/s^2]."""
+        return np.sqrt(self.acceleration_squares / max(self.samples, 1))
+
+
+@dataclass(frozen=True, eq=False)
 class Evaluation:
     """An estimate tried on recordings.
 
@@ -133,7 +209,7 @@ class Evaluation:
         cutoff: Cut-off of the evaluation filter [Hz]; a figure without it means nothing.
         joints: Errors of every equation.
         joint_names: Names of the joints, n of them.
-        speed_max: Highest speed of each joint (n,) [rad/s or m/s].
+        extent: How far and how hard each joint moved.
         skipped_segments: Segments too short for the evaluation filter.
     """
 
@@ -141,8 +217,13 @@ class Evaluation:
     cutoff: float
     joints: tuple[JointError, ...]
     joint_names: tuple[str, ...]
-    speed_max: np.ndarray
+    extent: MotionExtent
     skipped_segments: int = 0
+
+    @property
+    def speed_max(self) -> np.ndarray:
+        """Highest speed of each joint (n,) [rad/s or m/s]."""
+        return self.extent.speed_max
 
     @property
     def relative_by_unit(self) -> Mapping[str, float]:
@@ -161,10 +242,10 @@ class Evaluation:
         return max(known, default=nan)
 
     @property
-    def noise_ratio(self) -> float:
-        """Root mean square of all whitened residuals over the noise's deviation; NaN if no noise model was given."""
-        sums = [joint.sums for joint in self.joints]
-        return _root(sum(part.white for part in sums), sum(part.white_rows for part in sums))
+    def noise_limited(self) -> bool:
+        """Whether noise of the torques, as what they have above the band shows it, is most of the error."""
+        error, noise = (sum(getattr(joint.sums, name) for joint in self.joints) for name in ("error", "noise"))
+        return noise >= NOISE_ALONE * error
 
 
 def combined(evaluations: Sequence[Evaluation]) -> Evaluation:
@@ -183,11 +264,10 @@ def combined(evaluations: Sequence[Evaluation]) -> Evaluation:
                 "differ in equations or cut-off and do not add up; evaluate them alike"
             )
     joints = tuple(_combined_joint(parts) for parts in zip(*(part.joints for part in evaluations), strict=True))
-    speeds = np.max([part.speed_max for part in evaluations], axis=0)
-    speeds.setflags(write=False)
+    extent = reduce(add, (part.extent for part in evaluations))
     label = ", ".join(part.label for part in evaluations)
     skipped = sum(part.skipped_segments for part in evaluations)
-    return Evaluation(label, first.cutoff, joints, first.joint_names, speeds, skipped)
+    return Evaluation(label, first.cutoff, joints, first.joint_names, extent, skipped)
 
 
 def _meaning(evaluation: Evaluation) -> tuple[object, ...]:

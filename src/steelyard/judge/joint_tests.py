@@ -53,6 +53,11 @@ class JointTests:
     patterns: tuple[Pattern, ...]
 
     @property
+    def largest_share(self) -> float:
+        """Largest part of the residual's variance that one pattern explains, 0 to 1."""
+        return max((pattern.share_explained for pattern in self.patterns), default=0.0)
+
+    @property
     def correlation(self) -> ResidualCorrelation:
         """What the verdict looks at: the correlation modelled, and what is left of it."""
         return ResidualCorrelation(

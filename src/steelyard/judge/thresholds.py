@@ -37,6 +37,15 @@ class Thresholds:
         leftover_p: Or its Ljung-Box probability, above which it may be chance.
         spread_good: Spread of recordings fitted alone, over their sigmas.
         spread_fair: The same.
+        impossible_fair: Part of a joint's torque that an impossible value may stand for [%]; above, it is poor.
+        joint_good: Unseen relative error of the worst joint, its mean apart [%].
+        joint_fair: The same.
+        effort_good: Largest torque over the robot file's effort limit.
+        effort_fair: The same.
+        scale_good: By what factor rigid-body torques may differ from those of the robot file's inertias.
+        scale_fair: The same.
+        pattern: Part of a joint's residual variance that one pattern may explain [%]; above, the joint's parameters
+            carry what the model lacks.
     """
 
     ratio_good: float = 1.3
@@ -53,13 +62,21 @@ class Thresholds:
     leftover_p: float = 0.001
     spread_good: float = 2.0
     spread_fair: float = 4.0
+    impossible_fair: float = 5.0
+    joint_good: float = 30.0
+    joint_fair: float = 50.0
+    effort_good: float = 1.05
+    effort_fair: float = 1.5
+    scale_good: float = 3.0
+    scale_fair: float = 6.0
+    pattern: float = 10.0
 
     def __post_init__(self) -> None:
         for field in fields(self):
             value = getattr(self, field.name)
             if not (isinstance(value, int | float) and isfinite(value) and value >= 0):
                 raise EstimateError(f"threshold {field.name}: got {value}, allowed are finite numbers of 0 and above")
-        for name in ("ratio", "error", "condition", "spread"):
+        for name in ("ratio", "error", "condition", "spread", "joint", "effort", "scale"):
             self._check_order(f"{name}_good", f"{name}_fair")
         self._check_order("known_fair", "known_good")
 

@@ -17,7 +17,7 @@ from ..estimate import Estimate, NoiseModel, decimator_correlation
 from ..observe import PreparedBlock, RowSource, prepared_blocks
 from ..observe.motion_stream import Fifo
 from ..signals import LowPass, LowPassStream, evaluation_filter
-from .evaluation import ErrorSums, Evaluation, JointError
+from .evaluation import ErrorSums, Evaluation, JointError, MotionExtent
 from .prediction import predictor
 from .residuals import ResidualWhitener, RunPiece, run_pieces, unit_of
 
@@ -56,14 +56,15 @@ def evaluate(
     for piece in run_pieces(source, estimate):
         residual.add(piece)
     index = source.equations.joint_index
-    torque.fastest.setflags(write=False)
+    assert torque.extent is not None  # there are samples
+    extent = torque.extent
     joints = tuple(
-        JointError(kind, joint, unit_of(source.equations, joint), float(torque.fastest[index[e]]), part)
+        JointError(kind, joint, unit_of(source.equations, joint), float(extent.speed_max[index[e]]), part)
         for e, ((kind, joint), part) in enumerate(
             zip(source.equations.kinds_joints, _both(torque, residual), strict=True)
         )
     )
-    return Evaluation(source.label, cutoff, joints, source.equations.joints, torque.fastest, torque.skipped)
+    return Evaluation(source.label, cutoff, joints, source.equations.joints, extent, torque.skipped)
 
 
 def _both(torque: _TorqueSums, residual: _ResidualSums) -> Iterator[ErrorSums]:
@@ -111,9 +112,13 @@ class _TorqueSums:
         self._segment: _FilteredSegment | None = None
         count = len(equations.kinds_joints)
         self._error, self._torque, self._maximum = np.zeros(count), np.zeros(count), np.zeros(count)
-        self._still_error = np.zeros(count)
+        self._still_error, self._largest, self._noise = np.zeros(count), np.zeros(count), np.zeros(count)
+        self._sum_of_torque, self._sum_of_error = np.zeros(count), np.zeros(count)
+        # White noise has as much power below the cut-off, per hertz, as above it.
+        cutoff, nyquist = low.cutoff or 0.0, source.settled.rate / 2
+        self._below_over_above = cutoff / (nyquist - cutoff)
         self._moving, self._still = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
-        self.fastest = np.zeros(len(equations.joints))
+        self.extent: MotionExtent | None = None
         self.segments = self.skipped = self.samples = 0
         self._before = 0
 
@@ -123,11 +128,12 @@ class _TorqueSums:
             self.end_segment()
             self._segment = _FilteredSegment(self._low)
             self.segments, self._before = self.segments + 1, self.samples
-        np.maximum(self.fastest, np.abs(block.qd).max(axis=1), out=self.fastest)
+        extent = MotionExtent.of(block.q, block.qd, block.qdd)
+        self.extent = extent if self.extent is None else self.extent + extent
         motion = (np.ascontiguousarray(signal) for signal in (block.q, block.qd, block.qdd))
         (torque,) = self._predict(*motion, self._values)
         moving = block.moving[self._index].astype(float)
-        self._sum(self._segment.push(np.concatenate([block.y, torque]), moving))
+        self._sum(self._segment.push(np.concatenate([block.y, torque]), np.concatenate([moving, block.y])))
 
     def end_segment(self) -> None:
         """End the segment at hand, if there is one."""
@@ -140,12 +146,16 @@ class _TorqueSums:
     def _sum(self, columns: np.ndarray | None) -> None:
         if columns is None:
             return
-        measured, predicted, moving = np.split(columns, 3)
-        error, moves = np.abs(measured - predicted), moving > 0
-        square = error**2
+        measured, predicted, moving, raw = np.split(columns, 4)
+        signed, moves = measured - predicted, moving > 0
+        error, square = np.abs(signed), signed**2
         self._error += np.sum(square, axis=1, where=moves)
         self._still_error += np.sum(square, axis=1, where=~moves)
         self._torque += np.sum(measured**2, axis=1, where=moves)
+        self._sum_of_torque += np.sum(measured, axis=1, where=moves)
+        self._sum_of_error += np.sum(signed, axis=1, where=moves)
+        self._noise += self._below_over_above * np.sum((raw - measured) ** 2, axis=1, where=moves)
+        np.maximum(self._largest, np.abs(measured).max(axis=1), out=self._largest)
         np.maximum(self._maximum, np.max(error, axis=1, where=moves, initial=0.0), out=self._maximum)
         self._moving += np.count_nonzero(moves, axis=1)
         self._still += np.count_nonzero(~moves, axis=1)
@@ -153,11 +163,22 @@ class _TorqueSums:
 
     def sums(self) -> Iterator[ErrorSums]:
         """Yield the sums of every equation."""
-        counts = (self._moving, self._still)
-        for e, (moving, still) in enumerate(zip(*counts, strict=True)):
-            sizes = (self._error, self._torque, self._maximum)
-            error, torque, maximum = (float(values[e]) for values in sizes)
-            yield ErrorSums(int(moving), error, torque, maximum, int(still), float(self._still_error[e]))
+        count = np.maximum(self._moving, 1)
+        torque = np.maximum(self._torque - self._sum_of_torque**2 / count, 0.0)
+        error = np.maximum(self._error - self._sum_of_error**2 / count, 0.0)
+        for e in range(len(count)):
+            yield ErrorSums(
+                samples=int(self._moving[e]),
+                error=float(self._error[e]),
+                torque=float(self._torque[e]),
+                maximum=float(self._maximum[e]),
+                still_samples=int(self._still[e]),
+                still_error=float(self._still_error[e]),
+                torque_variation=float(torque[e]),
+                error_variation=float(error[e]),
+                torque_max=float(self._largest[e]),
+                noise=float(self._noise[e]),
+            )
 
 
 class _ResidualSums:

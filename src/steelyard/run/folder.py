@@ -13,7 +13,8 @@ from typing import Any
 from .. import __version__
 from ..files import opened_aside, write_aside
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
+"""2: ``parameters[].value`` is that of the judged model; of the full set it is ``full_value``."""
 
 
 def json_text(command: str, content: Mapping[str, Any]) -> str:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ...judge import Criterion, Grade, Reason, Verdict
+from ...judge import Criterion, Grade, Reason, Verdict, verdict_of
 from ...judge.criteria import small_is_good
-from ...judge.thresholds import worst_grade
 from .accuracy import Accuracy
 from .calibration_thresholds import CalibrationThresholds
 
@@ -63,9 +62,7 @@ def judge_calibration(
         _gain(evidence, limits), _ratio(evidence, limits), _condition(evidence, limits), _enough(evidence, limits),
         _outliers(evidence, limits), _known(evidence, limits),
     )  # fmt: skip
-    own = (Reason(row.sentence, row.remedy, row.name) for row in rows if row.grade in ("fair", "poor"))
-    grades: list[Grade] = [item.grade for item in (*rows, *cautions) if item.grade is not None]
-    return Verdict(worst_grade(*grades), rows, (*own, *cautions))
+    return verdict_of(rows, cautions)
 
 
 def _row(

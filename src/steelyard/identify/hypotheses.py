@@ -1,0 +1,287 @@
+"""Why an estimate cannot be: faults of a log tried one by one, and the one that cures it named.
+
+A reversed sign, two columns exchanged or joints in another order are cured by the same change once more. Each change is
+made to the recordings, weighted least squares is fitted again, and the arm that comes out is judged as the first one
+was: by values that cannot be, and by the residual of every joint. Reversed torques need the factors only, exchanged
+ones the factors of every equation with every torque (as many passes as joints); positions need a pass for each change,
+and are tried for the joints that look worst.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+import numpy as np
+
+from ..errors import SteelyardError
+from ..estimate import stacked_system, weighted
+from ..judge import MotionExtent, impossible_values, squares_by_equation
+from ..observe import Equations, Observations, SettledPreparation, part_of, reduce_rows
+from ..recording import Recording
+from .ground import sources_of
+from .inputs import Labelled
+
+MOST_SAMPLES = 20_000
+"""Samples of each recording that a change is tried on."""
+
+SUSPECTS = 4
+"""Joints whose positions are tried: those with impossible values, then those with the largest residuals."""
+
+_BLOCKS = 2
+_MATERIAL = 0.05
+# A change is a cure if fewer values are impossible and residuals no larger, or if residuals are half as large.
+_NO_WORSE, _CURED = 1.1, 0.5
+
+
+@dataclass(frozen=True)
+class Cause:
+    """A fault of the log that explains an impossible estimate.
+
+    Attributes:
+        kind: ``torque sign``, ``position sign``, ``torque columns``, ``position columns`` or ``joint order``.
+        joints: Joints it concerns.
+        text: What is the case, with figures.
+        remedy: What to change in the set-up.
+    """
+
+    kind: str
+    joints: tuple[str, ...]
+    text: str
+    remedy: str
+
+
+@dataclass(frozen=True)
+class _Fit:
+    """How possible and how good a fit is.
+
+    Attributes:
+        impossible: Count of impossible values that matter.
+        misfit: Relative residual, root mean square over the equations.
+        suspects: Joints, those that look worst first.
+    """
+
+    impossible: int
+    misfit: float
+    suspects: tuple[str, ...]
+
+    def cures(self, before: _Fit) -> bool:
+        """Return whether this fit explains what is wrong with another."""
+        fewer = self.impossible < before.impossible and self.misfit <= _NO_WORSE * before.misfit
+        return fewer or (self.impossible <= before.impossible and self.misfit <= _CURED * before.misfit)
+
+
+@dataclass(frozen=True)
+class _Change:
+    """A change to the log, as it is described."""
+
+    kind: str
+    joints: tuple[str, ...]
+    what: str
+    remedy: str
+
+
+def likely_cause(
+    training: Sequence[Labelled],
+    equations: Equations,
+    settled: SettledPreparation,
+    observations: Observations,
+    extent: MotionExtent,
+    hidden: Sequence[str],
+) -> Cause | None:
+    """Return the change to the log that makes the estimate possible, or its residuals half as large.
+
+    Args:
+        training: The recordings that were fitted; of streams only the signs of torques are tried.
+        equations: Model, base parameters and rows.
+        settled: Filters and decimation.
+        observations: Factors of the rows as they are.
+        extent: How far and how hard the joints moved.
+        hidden: Joints whose torque does not stand out: their values count for nothing.
+    """
+
+    def judged(changed: Observations) -> _Fit:
+        return _judged(equations, changed, extent, hidden)
+
+    before = judged(observations)
+    found: list[tuple[_Fit, _Change]] = []
+    for change, reversed_ in _torque_signs(equations):
+        _keep(found, before, judged(_with_reversed(observations, reversed_)), change)
+    if not any(fit.impossible == 0 for fit, _ in found):
+        short = _short(training)
+        suspects = before.suspects[:SUSPECTS]
+        for change, exchanged in _exchanged_torques(short, equations, settled):
+            _keep(found, before, judged(exchanged), change)
+        for change, recordings in _changed_motions(short, equations, suspects):
+            rows = _rows(recordings, equations, settled)
+            if rows is not None:
+                _keep(found, before, judged(rows), change)
+    if not found:
+        return None
+    fit, change = min(found, key=lambda one: (one[0].impossible, one[0].misfit))
+    text = (
+        f"{change.what}: so changed, {fit.impossible} instead of {before.impossible} values are impossible, and the "
+        f"joints' residuals are {100 * fit.misfit:.2g} instead of {100 * before.misfit:.2g} % of their torques"
+    )
+    return Cause(change.kind, change.joints, text, change.remedy)
+
+
+def _short(training: Sequence[Labelled]) -> list[tuple[str, Recording]]:
+    """Return the first part of every recording; none if some are streams."""
+    short = [
+        (label, part_of(recording, 0, min(recording.samples, MOST_SAMPLES)))
+        for label, recording in training
+        if isinstance(recording, Recording)
+    ]
+    return short if len(short) == len(training) else []
+
+
+def _rows(
+    recordings: Sequence[tuple[str, Recording]], equations: Equations, settled: SettledPreparation
+) -> Observations | None:
+    """Return the factors of changed recordings; None where the change leaves nothing that can be fitted."""
+    try:
+        return reduce_rows(sources_of(recordings, equations, settled), blocks=_BLOCKS)
+    except SteelyardError:
+        return None
+
+
+def _keep(found: list[tuple[_Fit, _Change]], before: _Fit, fit: _Fit, change: _Change) -> None:
+    if fit.cures(before):
+        found.append((fit, change))
+
+
+def _judged(equations: Equations, observations: Observations, extent: MotionExtent, hidden: Sequence[str]) -> _Fit:
+    system = stacked_system(observations, equations.names)
+    estimate = weighted(observations, system.columns)
+    impossible = impossible_values(equations, estimate, observations, extent)
+    shares: dict[str, list[float]] = {}
+    squares = squares_by_equation(equations, observations)
+    for (_, joint), columns, square in zip(equations.kinds_joints, equations.columns, squares, strict=True):
+        if square is not None and square[-1, -1] > 0:
+            error = np.append(-estimate.full_values(columns), 1.0)
+            shares.setdefault(joint, []).append(min(1.0, float(error @ square @ error / square[-1, -1])))
+    counted = [one for one in impossible if one.share > _MATERIAL and one.joint not in hidden]
+    worst = sorted(shares, key=lambda joint: -max(shares[joint]))
+    suspects = tuple(dict.fromkeys([*(one.joint for one in counted), *worst]))
+    return _Fit(len(counted), float(np.sqrt(np.mean([x for own in shares.values() for x in own]))), suspects)
+
+
+def _torque_signs(equations: Equations) -> Iterator[tuple[_Change, frozenset[tuple[str, str]]]]:
+    """Yield torques that may be reversed: of all joints, of one joint, of one of its torques."""
+    remedy = "reverse it in the set-up: sign = {signs} for the torque"
+    every = frozenset(equations.kinds_joints)
+    yield (
+        _Change("torque sign", equations.joints, "the torques of all joints seem reversed", remedy.format(signs=-1)),
+        every,
+    )
+    kinds = tuple(dict.fromkeys(kind for kind, _ in equations.kinds_joints))
+    for joint in equations.joints:
+        signs = remedy.format(signs=[-1 if name == joint else 1 for name in equations.joints])
+        own = [one for one in equations.kinds_joints if one[1] == joint]
+        yield _Change("torque sign", (joint,), f"the torque of {joint} seems reversed", signs), frozenset(own)
+        for kind in kinds if len(kinds) > 1 else ():
+            text = f"the {kind} torque of {joint} seems reversed"
+            yield _Change("torque sign", (joint,), text, signs), frozenset({(kind, joint)})
+
+
+def _with_reversed(observations: Observations, which: frozenset[tuple[str, str]]) -> Observations:
+    factors = []
+    for factor in observations.factors:
+        if (factor.kind, factor.joint) in which:
+            triangle = factor.triangle.copy()
+            triangle[:, -1] *= -1
+            factor = replace(factor, triangle=triangle)
+        factors.append(factor)
+    return replace(observations, factors=tuple(factors))
+
+
+def _exchanged_torques(
+    short: Sequence[tuple[str, Recording]], equations: Equations, settled: SettledPreparation
+) -> Iterator[tuple[_Change, Observations]]:
+    """Yield factors with the torques of two joints exchanged, in every channel or in one."""
+    joints = equations.joints
+    channels = tuple(dict.fromkeys(c.name for _, one in short for c in one.torques if c.kind != "wrench"))
+    # With torques moved on by s joints, equation i has the torque of joint i + s.
+    moved = [
+        _rows([(label, _reordered(one, _moved_on(joints, s), channels)) for label, one in short], equations, settled)
+        for s in range(len(joints) if short else 0)
+    ]
+    kinds = tuple(dict.fromkeys(kind for kind, _ in equations.kinds_joints))
+    for first, second in combinations(range(len(joints)), 2):
+        pair = (joints[first], joints[second])
+        apart = [(kind,) for kind in kinds] if len(kinds) > 1 else []
+        for which in (kinds, *apart):
+            shift = {joints[first]: second - first, joints[second]: first - second + len(joints)}
+            if any(moved[s] is None for s in (0, *shift.values())):
+                continue
+            name = "torque" if which == kinds else f"{' '.join(which)} torque"
+            change = _Change(
+                "torque columns",
+                pair,
+                f"the {name} columns of {pair[0]} and {pair[1]} seem exchanged",
+                _exchange("torque"),
+            )
+            yield change, _picked(moved, shift, which)
+
+
+def _moved_on(joints: Sequence[str], steps: int) -> np.ndarray:
+    return (np.arange(len(joints)) + steps) % len(joints)
+
+
+def _picked(moved: Sequence[Observations | None], shift: dict[str, int], kinds: Sequence[str]) -> Observations:
+    """Return the factors of unmoved torques, but of two joints those with each other's."""
+    plain = moved[0]
+    assert plain is not None
+    factors = [f for f in plain.factors if f.joint not in shift or f.kind not in kinds]
+    for joint, steps in shift.items():
+        other = moved[steps]
+        assert other is not None
+        factors += [f for f in other.factors if f.joint == joint and f.kind in kinds]
+    return replace(plain, factors=tuple(factors))
+
+
+def _changed_motions(
+    short: Sequence[tuple[str, Recording]], equations: Equations, suspects: Sequence[str]
+) -> Iterator[tuple[_Change, list[tuple[str, Recording]]]]:
+    """Yield recordings with positions exchanged (alone or with their torques), or the position of a joint reversed."""
+    joints = equations.joints
+    if not short:
+        return
+    for joint in suspects:
+        signs = np.where(np.array(joints) == joint, -1.0, 1.0)[:, None]
+        remedy = f"reverse it in the set-up: sign = {[int(s) for s in signs[:, 0]]} for q (and qd)"
+        change = _Change("position sign", (joint,), f"the position of {joint} seems reversed", remedy)
+        yield change, [(label, _with_motion(one, lambda rows, signs=signs: signs * rows)) for label, one in short]
+    channels = tuple(dict.fromkeys(c.name for _, one in short for c in one.torques if c.kind != "wrench"))
+    for pair in combinations(sorted(suspects, key=joints.index), 2):
+        order = np.arange(len(joints))
+        first, second = (joints.index(joint) for joint in pair)
+        order[[first, second]] = second, first
+        named = f"{pair[0]} and {pair[1]}"
+        swapped = [(label, _with_motion(one, lambda rows, order=order: rows[order])) for label, one in short]
+        change = _Change("position columns", pair, f"the position columns of {named} seem exchanged", _exchange("q"))
+        yield change, swapped
+        text = f"the columns of {named} seem exchanged, positions and torques"
+        change = _Change("joint order", pair, text, _exchange("every channel"))
+        yield change, [(label, _reordered(one, order, channels)) for label, one in swapped]
+
+
+def _exchange(what: str) -> str:
+    return f"exchange the two columns of {what} in the set-up (columns = ..., or joints = ... in the order of the log)"
+
+
+def _reordered(recording: Recording, order: np.ndarray, channels: Sequence[str]) -> Recording:
+    """Return the recording with the rows of torque channels in another order."""
+    torques = tuple(
+        replace(channel, values=channel.values[order]) if channel.name in channels else channel
+        for channel in recording.torques
+    )
+    return replace(recording, torques=torques)
+
+
+def _with_motion(recording: Recording, changed: Callable[[np.ndarray], np.ndarray]) -> Recording:
+    """Return the recording with positions and velocities changed alike."""
+    qd = None if recording.qd is None else changed(recording.qd)
+    return replace(recording, q=changed(recording.q), qd=qd)
