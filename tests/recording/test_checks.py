@@ -70,7 +70,7 @@ def test_repeated_and_backward_stamps_are_left_out_and_counted(robot, motion):
 def test_stamps_in_another_unit_are_found_by_their_size(robot, motion, factor, unit):
     finding = one(findings_of(robot, {"time": motion.time * factor, "q": motion.q}), "time_unit")
     assert finding.severity == "bad"
-    assert f"declare time_unit = '{unit}'" in finding.text
+    assert f"declare time_unit = '{unit}'" in finding.remedy
 
 
 def test_rows_without_a_number_are_left_out_and_counted_by_joint(robot, motion):
@@ -135,7 +135,7 @@ def test_degrees_taken_for_radians_are_found_by_their_size(robot, motion):
         (lambda qd: -qd, -1, "the sign is the opposite"),
         (lambda qd: qd * 30 / np.pi, 9.55, "revolutions per minute"),
         (lambda qd: qd * 1e-3, 1e-3, ""),
-        (lambda qd: qd * 1.5, 1.5, "check its unit"),
+        (lambda qd: qd * 1.5, 1.5, "another unit"),
     ],
 )
 def test_velocities_of_another_size_are_found_with_their_factor(robot, motion, change, factor, words):

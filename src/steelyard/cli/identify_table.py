@@ -9,8 +9,9 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from ..identify import Identification, PayloadBody
+from ..identify import Identification, LogFinding, PayloadBody
 from ..judge import Verdict
+from .check import findings_table
 
 STYLE = {"good": "green", "fair": "yellow", "poor": "red", "not judged": "dim"}
 
@@ -27,6 +28,7 @@ def print_identification(
         f"{found.estimate.method}, {len(found.training)} recording(s), {found.estimate.system.rows} rows"
     )
     print_verdict(console, found.verdict)
+    _print_findings(console, found)
     console.print()
     console.print(_errors(found))
     console.print()
@@ -60,6 +62,21 @@ def print_verdict(console: Console, verdict: Verdict) -> None:
     console.print(table)
     for reason in verdict.reasons:
         console.print(f"- {escape(reason.text)}; [italic]{escape(reason.remedy)}[/italic]")
+
+
+def _print_findings(console: Console, found: Identification) -> None:
+    """Print what the checks saw in the logs, the worst first."""
+    if not found.findings:
+        return
+    console.print("\n[bold]log findings[/bold]")
+    alike: dict[tuple[str, str, str], list[LogFinding]] = {}
+    for one in found.findings:
+        alike.setdefault((one.severity, one.recording, one.kind), []).append(one)
+    rows = []
+    for first, *others in alike.values():
+        also = f" (also {', '.join(one.joint or one.text for one in others)})" if others else ""
+        rows.append((first.severity, f"{first.recording}: {first.text}{also}", first.remedy))
+    console.print(findings_table(rows))
 
 
 def _errors(found: Identification) -> Table:

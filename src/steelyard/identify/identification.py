@@ -10,6 +10,7 @@ from ..estimate import Estimate
 from ..judge import Bias, Evaluation, JointTests, Reduction, Repeatability, Verdict
 from ..model import BaseParameter
 from ..observe import Equations, SettledPreparation
+from .findings import LogFinding
 from .fitting import Fit
 from .payload_body import PayloadBody
 from .settings import Settings
@@ -67,6 +68,7 @@ class Identification:
         payload: The payload's body, if one was carried and can be told.
         verdict: May you believe it.
         notes: What a reader should know besides.
+        findings: What the checks saw in the logs, training and validation, the worst first.
     """
 
     settings: Settings
@@ -86,6 +88,7 @@ class Identification:
     payload: PayloadBody | None
     verdict: Verdict
     notes: tuple[str, ...]
+    findings: tuple[LogFinding, ...] = ()
 
     @property
     def estimate(self) -> Estimate:

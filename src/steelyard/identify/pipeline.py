@@ -25,6 +25,7 @@ from ..observe import AnyRecording, RowSource, equations_of, settle
 from ..progress import Progress, silent
 from ..recording import Recording
 from ..robot import Robot
+from .findings import log_findings, moving_sources
 from .fitting import Fit, fit_sources
 from .ground import column_name, sources_of
 from .identification import Condition, Identification, Trained
@@ -73,10 +74,12 @@ def identify_arm(
     if earlier:
         check_joinable(settings.method)
     inputs = inputs_of(recordings, validation, settings)
-    equations = equations_of(model_of(robot, inputs.training, inputs.unseen, settings, payload))
+    model = model_of(robot, inputs.training, inputs.unseen, settings, payload)
+    logs = log_findings(model, inputs, settings)
+    equations = equations_of(model, without=logs.dead)
     settled = settle(settings.preparation, [recording for _, recording in inputs.training])
     sources = sources_of(inputs.training, equations, settled)
-    unseen = sources_of(inputs.unseen, equations, settled)
+    unseen, still = moving_sources(sources_of(inputs.unseen, equations, settled), bool(inputs.held_out))
     fit = fit_sources(sources, equations, settings, stage("estimating"))
     if earlier:
         fit = replace(fit, estimate=with_earlier_runs(fit, equations, earlier))
@@ -97,6 +100,7 @@ def identify_arm(
     return Identification(
         settings, equations, settled, fit, reduction, condition, _trained(inputs, sources), inputs.held_out, fitted,
         unseen_error, of_all, tests, repeated, bias, body, verdict, notes_of(settled, sources, fit),
+        (*logs.findings, *still),
     )  # fmt: skip
 
 
