@@ -21,6 +21,8 @@ MUCH_LOST = 0.1
 """Part of the time that may lie in gaps."""
 MANY_SPIKES = 0.1
 """Rms of spikes, as a part of the signal's, from which the fit follows them."""
+LATE_VELOCITY = 0.01
+"""Delay of recorded velocities from which they spoil friction and inertia, where they are used [s]."""
 FAR_OUTSIDE = 0.1
 """Part of a joint's range beyond its limits that is more than a rounded limit."""
 
@@ -165,6 +167,8 @@ def _severity(finding: Finding, kind: str, samples: int, model: Model) -> LogSev
     if kind == "spikes":
         part = finding.values["part"]
         return "note" if finding.severity == "info" else "warning" if part <= MANY_SPIKES else "severe"
+    if kind == "velocity_delay":
+        return "warning" if abs(finding.values["delay"]) >= LATE_VELOCITY else "note"
     if kind == "gap":
         lost = finding.count / max(1, finding.count + samples)
         return "warning" if lost > MUCH_LOST else "note"

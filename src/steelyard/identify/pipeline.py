@@ -31,6 +31,7 @@ from .ground import column_name, sources_of
 from .identification import Condition, Identification, Trained
 from .inputs import Inputs, inputs_of, model_of
 from .joining import check_joinable, with_earlier_runs
+from .mounting import mounting_reasons
 from .payload_body import payload_body
 from .reasons import cautions_of, judged, notes_of
 from .run_files import SavedRun
@@ -95,7 +96,10 @@ def identify_arm(
     body = payload_body(fit.estimate)
     verdict = judged(
         settings.thresholds, equations, fitted, unseen_error, condition, reduction, tests, repeated,
-        cautions_of(inputs, equations, fit, reduction, fitted, unseen_error, bias, body),
+        [
+            *mounting_reasons(fitted, equations, inputs.training, settled, settings.threads),
+            *cautions_of(inputs, equations, fit, reduction, fitted, unseen_error, bias, body),
+        ],
     )  # fmt: skip
     return Identification(
         settings, equations, settled, fit, reduction, condition, _trained(inputs, sources), inputs.held_out, fitted,

@@ -16,8 +16,9 @@ from .subject import Subject
 
 FACTOR = 3.0
 """Friction and rotor inertia do not make motor torques differ more than this from joint torques."""
-LEAST_CORRELATION = 0.7
-"""Below this the two do not follow each other: friction hides the load, and a factor says nothing."""
+FOLLOWS, SAME, OPPOSITE = 0.7, 0.99, -0.9
+"""Correlations from which a factor speaks. Joint torques above motor torques need little: friction and rotors only add
+to what a motor has to do. Motor torques above joint torques may be friction, unless both are the same signal."""
 NEAR_A_GEAR = 0.25
 
 
@@ -51,25 +52,27 @@ class TorqueRatio:
                 continue
             correlation = mj[row] / np.sqrt(mm[row] * jj[row])
             ratio = float(np.sqrt(jj[row] / mm[row]) * np.sign(mj[row]))
-            if abs(correlation) < LEAST_CORRELATION or 1 / FACTOR <= ratio <= FACTOR:
-                continue
-            yield self._finding(row, joint, ratio, float(correlation))
+            if _speaks(ratio, float(correlation)):
+                yield self._finding(row, joint, ratio, float(correlation))
 
     def _finding(self, row: int, joint: str, ratio: float, correlation: float) -> Finding:
-        gear = abs(float(self._subject.gears[row]))
-        size = abs(ratio)
-        before = size > FACTOR
-        known = f"; its gear ratio is {gear:g}" if abs(size / gear - 1) < NEAR_A_GEAR else ""
-        words = (
-            f"; motor torque seems to be before the gears{known}" if before
-            else "; one of them is in another unit or on another side" if ratio > 0 or size < 1 / FACTOR else ""
-        ) + ("; the sign is the opposite" if ratio < 0 else "")  # fmt: skip
+        gear, size = abs(float(self._subject.gears[row])), abs(ratio)
+        if size > FACTOR:
+            known = f", whose ratio is {gear:g}" if abs(size / gear - 1) < NEAR_A_GEAR else ""
+            words = f"; motor torque seems to be before the gears{known}"
+            remedy = 'declare side = "motor" for the motor torque in [recording], and gear_ratio if the robot has none'
+        else:
+            words = "; one of them is in another unit or on another side" if size < 1 / FACTOR else ""
+            remedy = "check unit, side and sign of both torques in the table [recording] of a file for --config"
+        words += "; their signs are opposite" if ratio < 0 else ""
         text = f"joint torque of {joint} is {ratio:.3g} times its motor torque (correlation {correlation:.2f}){words}"
-        remedy = (
-            'declare side = "motor" for the motor torque, and gear_ratio where the robot file has none, in [recording]'
-            if before and ratio > 0
-            else "check unit, side and sign of both torques in the table [recording] of a file for --config"
-        )
         values = {"ratio": ratio, "correlation": correlation}
         channel = self._subject.labels[self._motor or 0]
         return Finding("torque_ratio", "warning", text, channel, joint, values=values, remedy=remedy)
+
+
+def _speaks(ratio: float, correlation: float) -> bool:
+    """Return whether a factor between motor and joint torque says that one of them is not what it is declared as."""
+    if ratio < 0:
+        return correlation <= OPPOSITE
+    return (ratio > FACTOR and correlation >= FOLLOWS) or (ratio < 1 / FACTOR and correlation >= SAME)
