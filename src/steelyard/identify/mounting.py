@@ -1,7 +1,8 @@
 """Is the arm mounted as the model says? Gravity along each axis of the base, tried on the training recordings.
 
 Gravity enters the equations linearly, but with the first moments as factors: it cannot be estimated beside them by
-least squares. A wrong direction leaves most of the gravity torques unexplained, so the residuals of six small fits tell it.
+least squares. A wrong direction leaves most of the gravity torques unexplained, so the residuals of six small fits tell
+it.
 """
 
 from __future__ import annotations

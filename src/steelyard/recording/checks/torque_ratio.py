@@ -16,7 +16,7 @@ from .subject import Subject
 
 FACTOR = 3.0
 """Friction and rotor inertia do not make motor torques differ more than this from joint torques."""
-FOLLOWS, SAME, OPPOSITE = 0.7, 0.99, -0.9
+FOLLOWS, SAME, OPPOSITE = 0.2, 0.99, -0.9
 """Correlations from which a factor speaks. Joint torques above motor torques need little: friction and rotors only add
 to what a motor has to do. Motor torques above joint torques may be friction, unless both are the same signal."""
 NEAR_A_GEAR = 0.25
