@@ -102,7 +102,8 @@ def _sources(robot: Robot, run: SavedRun, recordings: Sequence[Recording]) -> li
     model = build_model(arm_of(robot, asked), content["effects"], content["torque"], "paired", asked.sign_width)
     equations = equations_of(model)
     labels = labels_of(recordings)
-    moving = [without_locked(one, label, asked.lock) for label, one in zip(labels, recordings, strict=True)]
+    held = [without_locked(one, label, asked.lock) for label, one in zip(labels, recordings, strict=True)]
+    moving = [one for one in held if isinstance(one, Recording)]
     settled = settle(asked.preparation, moving)
     return [
         row_source(_as_loaded(recording), equations, settled, label)
