@@ -91,6 +91,25 @@ def test_a_dead_position_column_is_named_with_the_flag_for_a_held_joint(robot, c
     assert f"--lock {recording.joints[1]}=0.25" in dead["remedy"]
 
 
+def test_a_log_too_large_for_memory_is_checked_too(capsys, monkeypatch):
+    monkeypatch.setattr("steelyard.cli.logs.IN_MEMORY", 0)
+    write_recording(with_torque(scara(1), lambda values: values[1].fill(0.0)), Path("log.npz"))
+    write_recording(scara(2), Path("unseen.npz"))
+    _, result = identified(capsys, "scara_2r", "log.npz", "--validate", "unseen.npz")
+    assert [(one["recording"], one["joint"]) for one in found(result, "dead_column")] == [("log", "joint_2")]
+
+
+def test_a_joint_that_stands_still_in_all_validation_is_told(capsys):
+    unseen = scara(2)
+    q = unseen.q.copy()
+    q[1] = 0.3
+    write_recording(scara(1), Path("log.npz"))
+    write_recording(replace(unseen, q=q, qd=None), Path("unseen.npz"))
+    _, result = identified(capsys, "scara_2r", "log.npz", "--validate", "unseen.npz")
+    (told,) = found(result, "stands_still")
+    assert (told["joint"], told["severity"]) == ("joint_2", "note")
+
+
 def test_torques_that_are_all_dead_are_one_line(capsys):
     write_recording(with_torque(scara(1), lambda values: values.fill(0.0)), Path("log.npz"))
     assert main(["identify", "scara_2r", "log.npz"]) == 1

@@ -9,7 +9,7 @@ from typing import Literal
 from ..errors import EstimateError
 from ..model import Model
 from ..observe import AnyRecording, RowSource, channel_of, template_of
-from ..recording import Finding, Recording, check_recording
+from ..recording import Finding, Recording, RecordingStream, check_recording
 from .inputs import Inputs
 from .settings import FACTOR_METHODS, Settings
 
@@ -89,12 +89,20 @@ def _findings(model: Model, recording: AnyRecording) -> Sequence[Finding]:
     """Return the findings of a recording's own checks; one that was made in memory is checked now."""
     joints = tuple(body.joint.name for body in model.robot.actuated)
     if not isinstance(recording, Recording):
-        findings = recording.result.findings if recording.result else ()
+        findings = _stream_findings(recording)
     elif recording.findings or recording.joints != joints:
         findings = recording.findings  # a recording of another robot is refused where rows are made of it
     else:
         findings = check_recording(model.robot, recording)
     return [finding for finding in findings if not finding.joint or finding.joint in joints]
+
+
+def _stream_findings(stream: RecordingStream) -> Sequence[Finding]:
+    """Return the findings of a stream; one that has not been read to its end is read now."""
+    if stream.result is None:
+        for _ in stream.samples():
+            pass
+    return stream.result.findings if stream.result else ()
 
 
 def _never_moving(training: Sequence[Sequence[Finding]]) -> dict[str, float]:
@@ -205,11 +213,17 @@ def moving_sources(sources: Sequence[RowSource], held_out: bool) -> tuple[list[R
             f"{'them' if len(still) > 1 else 'it'}; give one that moves with --validate"
             + (", or hold out a larger part with --hold-out" if held_out else "")
         )
-    remedy = "give one that moves with --validate"
-    return moving, [
-        LogFinding(
-            one.label, "note", "stands_still", "",
-            f"validation recording '{one.label}' stands still: nothing can be judged on it, it is not used", remedy,
+    found = [
+        _stands_still(
+            one.label, "", f"validation recording '{one.label}' stands still: it is not used, nothing can be judged"
         )
         for one in still
-    ]  # fmt: skip
+    ]
+    for joint in sorted(set.intersection(*(set(one.still_joints) for one in moving))):
+        text = f"{joint} stands still in every validation recording: its torque is not judged"
+        found.append(_stands_still(moving[0].label, joint, text))
+    return moving, found
+
+
+def _stands_still(label: str, joint: str, text: str) -> LogFinding:
+    return LogFinding(label, "note", "stands_still", joint, text, "give a recording that moves it with --validate")
