@@ -39,3 +39,15 @@ def lwr4(seed: int, payload: str | None = None, moves: int = 10, shape: str = "t
         joint_noise=Noise("white", (0.3, 0.5, 0.2, 0.3, 0.08, 0.08, 0.03)),
     )  # fmt: skip
     return recording_of(simulate(robot, path(points, 2.0, joints), experiment, [seed]))
+
+
+@lru_cache(maxsize=8)
+def ur10e(seed: int, gravity: tuple[float, float, float] | None = None) -> Recording:
+    """Return a UR10e on ten moves, 100 Hz, with little noise on the motor currents."""
+    robot = load_robot("ur10e") if gravity is None else load_robot("ur10e").with_gravity(gravity)
+    joints = [body.joint.name for body in robot.actuated]
+    points = random_points(limits_of(robot), 9, 2.0, quintic_profile(), np.random.default_rng(seed))
+    experiment = Experiment(
+        record_rate=100, encoder_quantum=1e-5, motor_noise=Noise("white", (1.0, 1.0, 0.5, 0.2, 0.2, 0.2))
+    )
+    return recording_of(simulate(robot, quintic(points, 2.0, joints), experiment, [seed]))

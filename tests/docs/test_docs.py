@@ -185,6 +185,7 @@ OPEN = {
     "provenance.inputs",
     "provenance.versions",
     "preparation.standstill",
+    "findings",
     "noise[].deviations",
     "tests[].patterns",
     "repeatability.recordings",

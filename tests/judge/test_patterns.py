@@ -151,7 +151,7 @@ def test_a_wider_spread_near_reversals_is_the_sign_of_the_velocity():
     assert found.worst_bin[0] == np.abs(signals["velocity"]).min()
     assert 0.03 < found.worst_bin[1] < 0.25
     assert found.std_ratio_there > 1.5
-    assert "leave out or down-weight samples slower than" in found.remedy
+    assert "out with --standstill 0." in found.remedy
 
 
 def test_figures_of_a_pattern_are_those_of_the_truth():

@@ -189,3 +189,22 @@ def test_every_effect_builds_or_says_what_the_robot_lacks(effect):
 def test_a_wrong_choice_is_refused_with_what_is_allowed(options, message):
     with pytest.raises(ModelError, match=message):
         build_model(load_robot("kuka_lwr4"), **options)
+
+
+@pytest.mark.parametrize(
+    ("own", "measured", "effects"),
+    [
+        (("inertia", "Ia", "Fvm", "Fcm", "offm"), "joint", ("inertia", "Fvl", "Fcl", "offl")),
+        (("inertia", "Fvm", "Fcm"), "joint", ("inertia", "Fvl", "Fcl", "offl")),
+        (("inertia", "Ia", "Fvm", "Fcam"), "joint", ("inertia", "Fvl", "Fcal", "offl")),
+        (("inertia", "Ia", "Fvm", "Fcm"), "both", ("inertia", "Ia", "Fvm", "Fcm", "Fvl", "Fcl", "offl")),
+        (("inertia", "Fvl", "Fcl", "offl"), "motor", ("inertia", "Ia", "Fvm", "Fcm", "offm")),
+        (("inertia", "Ia", "Fvm", "Fcm", "offl"), "joint", ("inertia", "Ia", "Fvm", "Fcm", "offl")),
+        (("inertia",), "joint", ("inertia",)),
+    ],
+)
+def test_default_friction_is_on_the_side_that_the_torques_feel(own, measured, effects):
+    robot = load_robot("ur10e")
+    robot = replace(robot, defaults=replace(robot.defaults, effects=own))
+    assert build_model(robot, measured=measured).effects == effects
+    assert build_model(robot, own, measured).effects == tuple(effect for effect in EFFECTS if effect in own)

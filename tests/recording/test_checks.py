@@ -70,7 +70,7 @@ def test_repeated_and_backward_stamps_are_left_out_and_counted(robot, motion):
 def test_stamps_in_another_unit_are_found_by_their_size(robot, motion, factor, unit):
     finding = one(findings_of(robot, {"time": motion.time * factor, "q": motion.q}), "time_unit")
     assert finding.severity == "bad"
-    assert f"declare time_unit = '{unit}'" in finding.text
+    assert f"declare time_unit = '{unit}'" in finding.remedy
 
 
 def test_rows_without_a_number_are_left_out_and_counted_by_joint(robot, motion):
@@ -135,7 +135,7 @@ def test_degrees_taken_for_radians_are_found_by_their_size(robot, motion):
         (lambda qd: -qd, -1, "the sign is the opposite"),
         (lambda qd: qd * 30 / np.pi, 9.55, "revolutions per minute"),
         (lambda qd: qd * 1e-3, 1e-3, ""),
-        (lambda qd: qd * 1.5, 1.5, "check its unit"),
+        (lambda qd: qd * 1.5, 1.5, "another unit"),
     ],
 )
 def test_velocities_of_another_size_are_found_with_their_factor(robot, motion, change, factor, words):
@@ -233,3 +233,63 @@ def test_joints_without_limits_are_checked_by_what_no_arm_does(motion):
     assert kinds(recording_from_arrays(robot, arrays).findings, "warning", "bad") == set()
     wrapped = {**arrays, "q": arrays["q"] % (2 * np.pi)}
     assert one(recording_from_arrays(robot, wrapped).findings, "wrap").count == pytest.approx(63, abs=1)
+
+
+def test_appended_logs_follow_each_other_without_losing_a_row(robot):
+    """Two logs in one file: the second's stamps go on after a pause, whatever the blocks; no gap is told."""
+    motion = Motion()
+    arrays = {name: np.concatenate([values, values], axis=-1) for name, values in motion.arrays().items()}
+    recording = recording_from_arrays(robot, arrays)
+    assert recording.samples == 2 * motion.time.size
+    assert (np.diff(recording.time) > 0).all()
+    told = one(recording.findings, "concatenated")
+    assert (told.severity, told.count, told.where) == ("warning", 1, (recording.time[motion.time.size],))
+    assert kinds(recording.findings, "warning", "bad") == {"concatenated"}
+    pause = recording.time[motion.time.size] - recording.time[motion.time.size - 1]
+    assert pause == pytest.approx(1.0)
+
+
+def test_a_late_packet_is_no_restart(robot, motion):
+    arrays = {**motion.arrays(), "time": motion.time.copy()}
+    arrays["time"][300] -= 0.08
+    findings = recording_from_arrays(robot, arrays).findings
+    assert one(findings, "backward_stamp").count == 1
+    assert "concatenated" not in kinds(findings)
+
+
+@pytest.mark.parametrize("channel", ["joint_torque", "q"])
+def test_spikes_are_counted_with_their_size(robot, motion, channel):
+    rng = np.random.default_rng(3)
+    arrays = {**motion.arrays(), channel: motion.arrays()[channel].copy()}
+    if channel == "joint_torque":
+        arrays[channel] += 0.1 * rng.standard_normal(arrays[channel].shape)
+    places = np.array([250, 700, 1203])
+    arrays[channel][1, places] += 0.045 if channel == "q" else 20.0
+    del arrays["qd"]
+    finding = one(recording_from_arrays(robot, arrays).findings, "spikes")
+    assert (finding.severity, finding.joint, finding.channel) == ("warning", "elbow", channel)
+    assert finding.where == tuple(motion.time[places])
+    assert finding.values["largest"] == pytest.approx(0.045 if channel == "q" else 20.0, rel=0.25)
+
+
+def test_friction_that_reverses_noise_and_steps_of_the_encoder_are_no_spikes(robot):
+    """Coulomb friction of ten times the load, Laplace noise, torques and positions on a coarse grid: no alarm."""
+    motion = Motion(samples=20_000)
+    rng = np.random.default_rng(4)
+    friction = 50 * np.sign(motion.qd) + motion.tau
+    for torque in (friction, friction + rng.laplace(0, 2.0, friction.shape), np.round(friction / 5) * 5):
+        arrays = {"time": motion.time, "q": np.round(motion.q, 3), "motor_torque": torque}
+        assert "spikes" not in kinds(recording_from_arrays(robot, arrays).findings)
+
+
+def test_motor_torques_before_the_gears_are_told_and_friction_is_not(robot, motion):
+    friction = 3 * motion.tau.std() * np.sign(motion.qd) + motion.tau
+    right = {"time": motion.time, "q": motion.q, "motor_torque": friction, "joint_torque": motion.tau}
+    assert "torque_ratio" not in kinds(recording_from_arrays(robot, right).findings)
+    findings = recording_from_arrays(robot, {**right, "motor_torque": motion.tau / 100}).findings
+    for joint in ("shoulder", "elbow"):
+        finding = one(findings, "torque_ratio", joint)
+        assert finding.values["ratio"] == pytest.approx(100)
+        assert 'side = "motor"' in finding.remedy
+    opposite = recording_from_arrays(robot, {**right, "motor_torque": -motion.tau}).findings
+    assert "signs are opposite" in one(opposite, "torque_ratio", "elbow").text

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,8 +16,11 @@ from ..run import hashes_of, json_text, write_result
 from .logs import streams_of
 from .output import ProgressBar
 
-_STYLE = {"info": "dim", "warning": "yellow", "bad": "red"}
+_STYLE = {"info": "dim", "note": "dim", "warning": "yellow", "bad": "red", "severe": "red"}
 GOOD, POOR = 0, 2
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 
 def run(
@@ -81,9 +85,21 @@ def _told_finding(finding: Finding) -> dict[str, Any]:
     return {**told, "values": dict(finding.values)}
 
 
+def findings_table(rows: Sequence[tuple[str, str, str]]) -> Table:
+    """Return findings as a table: severity, text with remedy."""
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, show_header=False)
+    for severity, text, remedy in rows:
+        style = _STYLE[severity]
+        words = "; ".join(part for part in (text, remedy) if part)
+        table.add_row(f"[{style}]{severity}[/{style}]", escape(words))
+    return table
+
+
 def _print(content: dict[str, Any]) -> None:
     from rich.console import Console
-    from rich.table import Table
 
     console = Console(highlight=False)
     for told in content["recordings"]:
@@ -93,11 +109,8 @@ def _print(content: dict[str, Any]) -> None:
             f"{told['samples']} samples, {told['duration']:.2f} s, about {told['rate']:.4g} Hz; "
             f"{len(told['joints'])} joints, {channels}; payload: {told['payload'] or 'none'}"
         )
-        table = Table(box=None, pad_edge=False, show_header=False)
-        for finding in told["findings"]:
-            style = _STYLE[finding["severity"]]
-            table.add_row(f"[{style}]{finding['severity']}[/{style}]", finding["text"])
-        console.print(table if told["findings"] else "nothing found")
+        rows = [(finding["severity"], finding["text"], finding["remedy"]) for finding in told["findings"]]
+        console.print(findings_table(rows) if rows else "nothing found")
         for note in told["notes"]:
             console.print(f"note: {note}", style="dim")
         console.print()

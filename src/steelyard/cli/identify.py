@@ -13,10 +13,11 @@ from ..identify import SCHEMA, identify_arm, read_run, settings_from_table, told
 from ..observe import AnyRecording
 from ..progress import Progress
 from ..recording import Recording
-from ..robot import load_robot
+from ..robot import gravity_vector, load_robot, lock_positions
 from ..run import hashes_of, json_text, read_config
 from .identify_table import print_identification
 from .logs import read_streams, sound, streams_of
+from .model import SCHEMA as MODEL_SCHEMA
 from .output import ProgressBar
 
 CODE = {"good": 0, "fair": 0, "poor": 2}
@@ -36,9 +37,11 @@ def run(
     json: bool,
 ) -> int:
     """Identify, print and save; return 2 for a poor verdict."""
-    table = read_config(config, "identify", SCHEMA) if config else {}
+    table = {**read_config(config, "model", MODEL_SCHEMA), **read_config(config, "identify", SCHEMA)} if config else {}
     options = flags.pop("option")
     table.update({key: value for key, value in flags.items() if value is not None})
+    table |= {"gravity": list(gravity_vector(table["gravity"]))} if "gravity" in table else {}
+    table |= {"lock": lock_positions(table["lock"])} if "lock" in table else {}
     table = with_options(table, options or ())
     settings = settings_from_table(table)
     robot = load_robot(robot_name)

@@ -10,8 +10,9 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from ..identify import Identification, PayloadBody
+from ..identify import Identification, LogFinding, PayloadBody
 from ..judge import QUESTIONS, Verdict
+from .check import findings_table
 
 STYLE = {"good": "green", "fair": "yellow", "poor": "red", "-": "dim"}
 
@@ -28,6 +29,7 @@ def print_identification(
         f"{found.estimate.method}, {len(found.training)} recording(s), {found.estimate.system.rows} rows"
     )
     print_verdict(console, found.verdict)
+    _print_findings(console, found)
     console.print()
     _print_errors(console, found)
     console.print()
@@ -67,6 +69,21 @@ def print_verdict(console: Console, verdict: Verdict) -> None:
 def _graded(grade: str, *, bold: bool = False) -> str:
     style = f"bold {STYLE[grade]}" if bold else STYLE[grade]
     return f"[{style}]{grade}[/{style}]"
+
+
+def _print_findings(console: Console, found: Identification) -> None:
+    """Print what the checks saw in the logs, the worst first."""
+    if not found.findings:
+        return
+    console.print("\n[bold]log findings[/bold]")
+    alike: dict[tuple[str, str, str], list[LogFinding]] = {}
+    for one in found.findings:
+        alike.setdefault((one.severity, one.recording, one.kind), []).append(one)
+    rows = []
+    for first, *others in alike.values():
+        also = f" (also {', '.join(one.joint or one.text for one in others)})" if others else ""
+        rows.append((first.severity, f"{first.recording}: {first.text}{also}", first.remedy))
+    console.print(findings_table(rows))
 
 
 def _print_errors(console: Console, found: Identification) -> None:

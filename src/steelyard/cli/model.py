@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from ..errors import ModelError
 from ..model import build_model, summarise_model
-from ..robot import Robot, load_robot
+from ..robot import Robot, gravity_vector, load_robot, lock_positions
 from ..run import hashes_of, json_text, read_config, write_result
 from .model_table import print_model
 
@@ -44,40 +43,12 @@ def run(
 def _robot(name: str, settings: dict[str, Any]) -> Robot:
     robot = load_robot(name)
     if "gravity" in settings:
-        robot = robot.with_gravity(_vector(settings["gravity"]))
+        robot = robot.with_gravity(gravity_vector(settings["gravity"]))
     if "lock" in settings:
-        robot = robot.with_locked(_positions(settings["lock"]))
+        robot = robot.with_locked(lock_positions(settings["lock"]))
     return robot
 
 
 def _words(value: str | list[str] | None) -> list[str] | None:
     """Return effects from a list, or from words separated by commas or blanks."""
     return value.replace(",", " ").split() if isinstance(value, str) else value
-
-
-def _vector(value: str | list[float]) -> tuple[float, float, float]:
-    parts = value.replace(",", " ").split() if isinstance(value, str) else value
-    numbers = [_number(part, "gravity") for part in parts]
-    if len(numbers) != 3:
-        raise ModelError(f"gravity '{value}': three numbers x,y,z are needed, such as 0,0,-9.81")
-    return numbers[0], numbers[1], numbers[2]
-
-
-def _positions(value: tuple[str, ...] | dict[str, float]) -> dict[str, float]:
-    if isinstance(value, dict):
-        return {joint: _number(position, f"lock {joint}") for joint, position in value.items()}
-    pairs = [text.partition("=") for text in value]
-    for joint, equals, position in pairs:
-        if not (joint and equals and position):
-            raise ModelError(f"lock '{joint}{equals}{position}': write JOINT=POSITION, such as joint_3=0.5")
-    return {joint: _number(position, f"lock {joint}") for joint, _, position in pairs}
-
-
-def _number(text: Any, what: str) -> float:
-    try:
-        number = float(text)
-    except (TypeError, ValueError):
-        raise ModelError(f"{what}: '{text}' is not a number; write it like 9.81") from None
-    if number != number or number in (float("inf"), float("-inf")):
-        raise ModelError(f"{what}: got {text}; a finite number is needed")
-    return number

@@ -18,6 +18,16 @@ Torque = Annotated[
     Literal["motor", "joint", "both", "difference"] | None,
     Parameter(help="Torques that are measured; default: the robot's own."),
 ]
+Gravity = Annotated[
+    str | None,
+    Parameter(help="Gravity x,y,z in the base frame [m/s^2], if mounted otherwise.", allow_leading_hyphen=True),
+]
+SignWidth = Annotated[
+    float | None, Parameter(help="Width of the smooth sign in friction [rad/s or m/s]; 0: exact sign.")
+]
+Lock = Annotated[
+    tuple[str, ...], Parameter(negative="", help="Hold a joint: --lock JOINT=POSITION [rad or m]; may be repeated.")
+]
 Payload = Annotated[
     Literal["none", "loaded", "paired"] | None,
     Parameter(help="none; loaded: one data set with payload; paired: without and with. Default: as recorded, or none."),

@@ -131,7 +131,7 @@ def stacked_system(
     if rows <= len(columns):
         raise EstimateError(
             f"{rows} rows of equations for {len(columns)} parameters: more rows than parameters are needed; record "
-            "longer, decimate less (a smaller decimation factor), or leave effects out of the model"
+            "longer, decimate less (--decimation), or leave effects out of the model (--effects)"
         )
     return independent(System(tuple(columns), triangle, rows))
 

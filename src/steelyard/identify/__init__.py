@@ -1,5 +1,6 @@
 """The product's main job: recordings to parameters, with a verdict."""
 
+from .findings import LogFinding as LogFinding
 from .fitting import Fit as Fit
 from .fitting import Fitted as Fitted
 from .fitting import fit_arm as fit_arm

@@ -33,7 +33,7 @@ from ..observe import (
 from ..progress import Progress, silent
 from ..robot import Robot
 from .ground import Ground, asked_of, evidence_of, ground_of, resolved_prior, sources_of
-from .inputs import labels_of, model_of
+from .inputs import labels_of, model_of, without_locked
 from .methods import ESTIMATORS, PRIOR_IS_START
 from .settings import Settings
 
@@ -114,7 +114,9 @@ def fit_arm(
         progress: Told how far it is.
     """
     settings = settings or Settings()
-    labelled = tuple(zip(labels_of(recordings), recordings, strict=True))
+    labels = labels_of(recordings)
+    recordings = [without_locked(one, label, settings.lock) for label, one in zip(labels, recordings, strict=True)]
+    labelled = tuple(zip(labels, recordings, strict=True))
     if equations is None:
         equations = equations_of(model_of(robot, labelled, (), settings, payload))
     settled = settled or settle(settings.preparation, recordings)

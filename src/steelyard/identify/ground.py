@@ -87,11 +87,12 @@ def column_name(equations: Equations, name: str) -> str:
 
 
 def check_motion(sources: Sequence[RowSource]) -> None:
-    """Refuse recordings in which a joint never moves at all."""
-    still = set.intersection(*(set(source.still_joints) for source in sources))
+    """Refuse recordings in which a joint never moves at all, unless its equations are left out already."""
+    judged = {joint for _, joint in sources[0].equations.kinds_joints}
+    still = judged.intersection(*(source.still_joints for source in sources))
     if still:
         joint = sorted(still)[0]
         raise EstimateError(
             f"joint '{joint}' never moves in any recording: its friction and inertia cannot be seen; record motion of "
-            "it, or lock it (robot.with_locked in Python) to identify the others alone"
+            f"it, or identify the others alone with --lock {joint}=POSITION, where it was held"
         )

@@ -10,6 +10,7 @@ from ..estimate import Estimate
 from ..judge import LACKS, Bias, Evaluation, JointTests, Plausibility, Reduction, Repeatability, Verdict
 from ..model import BaseParameter
 from ..observe import Equations, SettledPreparation
+from .findings import LogFinding
 from .fitting import Fit
 from .payload_body import PayloadBody
 from .settings import Settings
@@ -68,6 +69,7 @@ class Identification:
         plausibility: What speaks for or against an arm that can exist.
         verdict: May you believe it.
         notes: What a reader should know besides.
+        findings: What the checks saw in the logs, training and validation, the worst first.
     """
 
     settings: Settings
@@ -88,6 +90,7 @@ class Identification:
     plausibility: Plausibility
     verdict: Verdict
     notes: tuple[str, ...]
+    findings: tuple[LogFinding, ...] = ()
 
     @property
     def estimate(self) -> Estimate:

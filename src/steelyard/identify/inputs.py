@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+
+import numpy as np
 
 from ..errors import EstimateError
 from ..model import Model, build_model
 from ..observe import AnyRecording, hashes_of, part_of, template_of
-from ..recording import Recording
+from ..recording import Recording, TorqueChannel
 from ..robot import Robot
 from ..run import hashes_of as file_hashes
 from .settings import Settings
+
+HELD = 0.01
+"""A joint that is farther from where it is said to be held was not held there [rad or m]."""
 
 Labelled = tuple[str, AnyRecording]
 """A recording with its label."""
@@ -42,8 +47,11 @@ def inputs_of(recordings: Sequence[AnyRecording], validation: Sequence[AnyRecord
     if not recordings:
         raise EstimateError("no recording is left to identify from; give at least one log that passed its checks")
     labels = labels_of([*recordings, *validation])
-    training = tuple(zip(labels, recordings, strict=False))
-    unseen = tuple(zip(labels[len(recordings) :], validation, strict=True))
+    moving = [
+        without_locked(one, label, settings.lock) for label, one in zip(labels, [*recordings, *validation], strict=True)
+    ]
+    training = tuple(zip(labels, moving[: len(recordings)], strict=False))
+    unseen = tuple(zip(labels[len(recordings) :], moving[len(recordings) :], strict=True))
     if unseen:
         _check_unseen(training, unseen)
         return Inputs(training, unseen)
@@ -71,6 +79,49 @@ def labels_of(recordings: Sequence[AnyRecording]) -> list[str]:
         names.append(Path(sources[0].path).stem if sources and sources[0].path else f"recording {number}")
     repeated = {name for name in names if names.count(name) > 1}
     return [f"{name} ({number})" if name in repeated else name for number, name in enumerate(names, 1)]
+
+
+def without_locked(recording: AnyRecording, label: str, lock: Mapping[str, float]) -> AnyRecording:
+    """Return the recording with the rows of the joints that move; held ones must be where they are said to be.
+
+    Raises:
+        EstimateError: If a joint is elsewhere than it is said to be held, or the recording is read as a stream.
+    """
+    if not lock or not set(lock) & set(template_of(recording).joints):
+        return recording
+    if not isinstance(recording, Recording):
+        raise EstimateError(
+            f"recording '{label}' is read as a stream, of which no joint can be locked; give a shorter log"
+        )
+    for joint in set(lock) & set(recording.joints):
+        q = recording.q[recording.joints.index(joint)]
+        away = float(np.abs(q - lock[joint]).max(initial=0.0))
+        if away > HELD:
+            raise EstimateError(
+                f"--lock {joint}={lock[joint]:.6g}: in recording '{label}' it is between {q.min():.4g} and "
+                f"{q.max():.4g}; lock a joint where it was held, or leave it free"
+            )
+    rows = [row for row, joint in enumerate(recording.joints) if joint not in lock]
+    torques = tuple(_with_rows(channel, rows, len(recording.joints)) for channel in recording.torques)
+    moving = {
+        name: None if values is None else values[rows]
+        for name in ("qd", "reference", "temperature")
+        for values in (getattr(recording, name),)
+    }
+    joints = tuple(recording.joints[row] for row in rows)
+    return replace(recording, joints=joints, q=recording.q[rows], torques=torques, **moving)
+
+
+def _with_rows(channel: TorqueChannel, rows: list[int], joints: int) -> TorqueChannel:
+    if channel.kind == "wrench" or len(channel.values) != joints:
+        return channel
+    return replace(channel, values=channel.values[rows], gain=None if channel.gain is None else channel.gain[rows])
+
+
+def arm_of(robot: Robot, settings: Settings) -> Robot:
+    """Return the robot as it is mounted, held joints locked."""
+    mounted = robot if settings.gravity is None else robot.with_gravity(settings.gravity)
+    return mounted.with_locked(settings.lock) if settings.lock else mounted
 
 
 def _check_unseen(training: tuple[Labelled, ...], unseen: tuple[Labelled, ...]) -> None:
@@ -124,7 +175,8 @@ def model_of(
         )
     _check_payload_of_unseen(unseen, names)
     measured = settings.measured or _measured(robot, templates)
-    return build_model(robot, settings.effects, measured, payload or _payload_of(found, measured), settings.sign_width)
+    arm = arm_of(robot, settings)
+    return build_model(arm, settings.effects, measured, payload or _payload_of(found, measured), settings.sign_width)
 
 
 def _check_payload_of_unseen(unseen: Sequence[Labelled], known: list[str]) -> None:

@@ -21,7 +21,7 @@ from ..observe import RowSource, equations_of, row_source, settle
 from ..recording import Recording
 from ..robot import Robot
 from .fitting import fit_sources
-from .inputs import labels_of
+from .inputs import arm_of, labels_of, without_locked
 from .joining import joined, run_rows
 from .payload_body import COLUMNS, PayloadBody, payload_body
 from .run_files import SavedRun
@@ -98,13 +98,16 @@ def _sources(robot: Robot, run: SavedRun, recordings: Sequence[Recording]) -> li
     if not recordings:
         raise EstimateError("no recording is given; give at least one log made with the payload")
     content = run.content
-    model = build_model(robot, content["effects"], content["torque"], "paired", settings_of_run(run).sign_width)
+    asked = settings_of_run(run)
+    model = build_model(arm_of(robot, asked), content["effects"], content["torque"], "paired", asked.sign_width)
     equations = equations_of(model)
-    settled = settle(settings_of_run(run).preparation, recordings)
     labels = labels_of(recordings)
+    held = [without_locked(one, label, asked.lock) for label, one in zip(labels, recordings, strict=True)]
+    moving = [one for one in held if isinstance(one, Recording)]
+    settled = settle(asked.preparation, moving)
     return [
         row_source(_as_loaded(recording), equations, settled, label)
-        for label, recording in zip(labels, recordings, strict=True)
+        for label, recording in zip(labels, moving, strict=True)
     ]
 
 

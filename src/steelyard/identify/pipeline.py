@@ -32,12 +32,14 @@ from ..observe import AnyRecording, Equations, RowSource, SettledPreparation, eq
 from ..progress import Progress, silent
 from ..recording import Recording
 from ..robot import Robot
+from .findings import finding_reasons, log_findings, moving_sources
 from .fitting import Fit, fit_sources
 from .ground import column_name, sources_of
 from .hypotheses import likely_cause
 from .identification import Condition, Identification, Trained
 from .inputs import Inputs, inputs_of, model_of
 from .joining import check_joinable, with_earlier_runs
+from .mounting import mounting_reasons
 from .payload_body import payload_body
 from .reasons import cautions_of, judged, notes_of
 from .run_files import SavedRun
@@ -81,10 +83,12 @@ def identify_arm(
     if earlier:
         check_joinable(settings.method)
     inputs = inputs_of(recordings, validation, settings)
-    equations = equations_of(model_of(robot, inputs.training, inputs.unseen, settings, payload))
+    model = model_of(robot, inputs.training, inputs.unseen, settings, payload)
+    logs = log_findings(model, inputs, settings)
+    equations = equations_of(model, without=logs.dead)
     settled = settle(settings.preparation, [recording for _, recording in inputs.training])
     sources = sources_of(inputs.training, equations, settled)
-    unseen = sources_of(inputs.unseen, equations, settled)
+    unseen, still = moving_sources(sources_of(inputs.unseen, equations, settled), bool(inputs.held_out))
     fit = fit_sources(sources, equations, settings, stage("estimating"))
     if earlier:
         fit = replace(fit, estimate=with_earlier_runs(fit, equations, earlier))
@@ -101,14 +105,19 @@ def identify_arm(
     plausible = plausibility(equations, fit.of_data, fit.observations, fitted, unseen_error)
     verdict = judged(
         settings.thresholds, equations, fitted, unseen_error, condition, reduction, tests, repeated, plausible,
-        cautions_of(inputs, equations, fit, reduction, fitted, unseen_error, bias, body),
+        [
+            *finding_reasons((*logs.findings, *still)),
+            *cautions_of(inputs, equations, fit, reduction, fitted, unseen_error, bias, body),
+        ],
     )  # fmt: skip
-    if verdict.grade == "poor" and not _is_of_size(verdict):
+    severe = any(one.severity == "severe" for one in (*logs.findings, *still))
+    if verdict.grade == "poor" and not severe and not _is_of_size(verdict):
         stage("looking for the cause")
-        verdict = _explained(verdict, inputs, equations, settled, fit, plausible, fitted)
+        verdict = _explained(verdict, inputs, equations, settled, fit, plausible, fitted, settings.threads)
     return Identification(
         settings, equations, settled, fit, reduction, condition, _trained(inputs, sources), inputs.held_out, fitted,
         unseen_error, of_all, tests, repeated, bias, body, plausible, verdict, notes_of(settled, sources, fit),
+        (*logs.findings, *still),
     )  # fmt: skip
 
 
@@ -120,13 +129,14 @@ def _explained(
     fit: Fit,
     plausible: Plausibility,
     fitted: Evaluation,
+    threads: int,
 ) -> Verdict:
-    """Return a poor verdict with the fault of the log that explains it, first of its reasons."""
-    cause = likely_cause(inputs.training, equations, settled, fit.observations, fitted.extent, plausible.hidden)
-    if cause is None:
-        return verdict
-    reason = Reason(cause.text, cause.remedy, "likely cause", "poor", "plausible")
-    return verdict_of(verdict.criteria, [reason, *(one for one in verdict.reasons if not _is_row(verdict, one))])
+    """Return a poor verdict with the mounting or the fault of the log that explains it, first of its reasons."""
+    causes = mounting_reasons(fitted, equations, inputs.training, settled, threads)
+    if not causes:
+        cause = likely_cause(inputs.training, equations, settled, fit.observations, fitted.extent, plausible.hidden)
+        causes = [] if cause is None else [Reason(cause.text, cause.remedy, "likely cause", "poor", "plausible")]
+    return verdict_of(verdict.criteria, [*causes, *(one for one in verdict.reasons if not _is_row(verdict, one))])
 
 
 def _is_of_size(verdict: Verdict) -> bool:

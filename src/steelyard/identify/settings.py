@@ -14,6 +14,7 @@ from ..estimate.likelihood import LikelihoodSettings
 from ..estimate.recursive import RecursiveSettings
 from ..judge import COVARIANCES, RULES, Thresholds
 from ..observe import Preparation
+from ..robot import gravity_vector, lock_positions
 from .method_settings import METHOD_SETTINGS, settings_of_method
 
 METHODS = ("gls", "wls", "iterated", "ols", "rls", "ekf", "ml", "iv", "didim")
@@ -25,6 +26,10 @@ def _no_prior() -> Mapping[str, tuple[float, float]]:
     return MappingProxyType({})
 
 
+def _no_positions() -> Mapping[str, float]:
+    return MappingProxyType({})
+
+
 @dataclass(frozen=True)
 class Settings:
     """Choices of an identification; the defaults are meant to be right.
@@ -33,6 +38,8 @@ class Settings:
         measured: ``motor``, ``joint``, ``both`` or ``difference``; None: the robot's, as far as the recordings go.
         effects: Effects of the model; None: the robot's own.
         sign_width: Width of the smooth sign in friction [rad/s or m/s]; 0 for the exact sign.
+        gravity: Acceleration of gravity in the base frame [m/s^2], for an arm mounted otherwise; None: the robot's own.
+        lock: Joints that were held, with their positions [rad or m]; they are no part of the model.
         preparation: Filters and decimation.
         method: ``gls``; ``wls`` (P1); ``iterated``; ``ols``; ``rls`` (recursive, P1.8); ``ekf`` (Kalman filter, P1.7);
             ``ml`` (noise on positions too, P4.2); ``iv`` and ``didim`` (simulated regressor).
@@ -56,6 +63,8 @@ class Settings:
     measured: str | None = None
     effects: tuple[str, ...] | None = None
     sign_width: float = 0.0
+    gravity: tuple[float, float, float] | None = None
+    lock: Mapping[str, float] = field(default_factory=_no_positions)
     preparation: Preparation = field(default_factory=Preparation)
     method: str = "gls"
     covariance: str | None = None
@@ -93,7 +102,8 @@ def _check_word(what: str, got: str, allowed: tuple[str, ...]) -> None:
 
 
 SCHEMA: dict[str, type | tuple[type, ...]] = {
-    "torque": str, "effects": list, "payload": str, "sign_width": float, "method": str, "covariance": str,
+    "torque": str, "effects": list, "payload": str, "sign_width": float, "gravity": list, "lock": dict,
+    "method": str, "covariance": str,
     "reduction": str, "protected": list, "prior": dict, "hold_out": float, "evaluation_cutoff": float,
     "thresholds": dict, "bias_repeats": int, "seed": int, "threads": int, "validate": list,
     "cutoff": float, "order": int, "mode": str, "design": str, "second": str, "velocity": str, "trim": int,
@@ -115,6 +125,10 @@ def settings_from_table(table: Mapping[str, Any]) -> Settings:
     plain = {key: _frozen(value) for key, value in table.items() if key not in _OUTSIDE}
     if "torque" in plain:
         plain["measured"] = plain.pop("torque")
+    if "gravity" in plain:
+        plain["gravity"] = gravity_vector(table["gravity"])
+    if "lock" in plain:
+        plain["lock"] = MappingProxyType(lock_positions(table["lock"]))
     if "prior" in plain:
         plain["prior"] = MappingProxyType({name: _prior(name, pair) for name, pair in table["prior"].items()})
     if "thresholds" in plain:

@@ -22,6 +22,7 @@ def told(found: Identification) -> dict[str, Any]:
             "robot": model.robot.name,
             "torque": model.measured,
             "payload_model": model.payload,
+            "gravity": list(model.robot.gravity),
             "effects": list(model.effects),
             "method": found.estimate.method,
             "covariance": found.estimate.covariance_kind,
@@ -46,6 +47,7 @@ def told(found: Identification) -> dict[str, Any]:
             "endogeneity": _endogeneity(found),
             "recordings": [asdict(one) for one in found.training],
             "notes": list(found.notes),
+            "findings": [asdict(one) for one in found.findings],
         }
     )
 

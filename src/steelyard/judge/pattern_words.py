@@ -36,35 +36,41 @@ _COMPARED = {
 _WORDS = {
     ("velocity", "odd", "slow"): (
         "friction at low speed on {joint}",
-        "add a friction term for low speed (Stribeck), or leave out the samples {where}",
+        "there is no effect for friction at low speed (Stribeck): the friction parameters of {joint} carry it; leave "
+        "the samples {where} out with --standstill {limit}",
     ),
     ("velocity", "odd", "curved"): (
         "friction that is not a straight line in speed on {joint}",
-        "add a friction term that is curved in speed, or identify at the speeds the arm will run at",
+        "there is no effect that is curved in speed: the friction parameters of {joint} carry it; identify at the "
+        "speeds the arm will run at",
     ),
     ("velocity", "odd", "constant"): (
         "Coulomb friction on {joint}",
-        "put Coulomb friction into the model; if it is there, it differs between recordings (warm-up, load)",
+        "add Fcm (motor torques) or Fcl (joint torques) with --effects; if it is there, it differs between recordings "
+        "(warm-up, load)",
     ),
     ("velocity", "odd", "line"): (
         "viscous friction on {joint}",
-        "put viscous friction into the model; if it is there, it differs between recordings (warm-up)",
+        "add Fvm (motor torques) or Fvl (joint torques) with --effects; if it is there, it differs between recordings "
+        "(warm-up)",
     ),
     ("velocity", "odd"): (
         "friction on {joint}",
-        "put Coulomb and viscous friction into the model; if they are there, they differ between recordings (warm-up)",
+        "add Fvm and Fcm (motor torques) or Fvl and Fcl (joint torques) with --effects; if they are there, they differ "
+        "between recordings (warm-up)",
     ),
     ("velocity", "even"): (
         "an error that depends on speed but not on direction on {joint}",
-        "identify Coulomb friction of both directions apart (Fcp, Fcn); check the velocity terms of neighbouring links",
+        "use Fcam instead of Fcm (Fcal instead of Fcl) in --effects: Coulomb friction of both directions apart",
     ),
     ("load", "odd"): (
         "load-dependent friction on {joint}",
-        "add a friction term in proportion to the load, or identify with the loads the arm will carry",
+        "there is no effect for friction that grows with the load: the friction parameters of {joint} carry it; "
+        "identify with the loads the arm will carry",
     ),
     ("load", "even"): (
         "an error that depends on the load on {joint}",
-        "check the gain of the torque or current and the payload",
+        "check the gain of the current (gain in [[recording.torque]]) and whether each recording declares its payload",
     ),
     ("temperature", "odd"): (
         "friction that changes with temperature on {joint}",
@@ -72,7 +78,8 @@ _WORDS = {
     ),
     ("temperature", "even"): (
         "temperature drift on {joint}",
-        "warm the arm up before recording, and re-zero the torque sensor or add an offset for each recording",
+        "warm the arm up before recording and re-zero the torque sensor; offsets are one for all recordings: identify "
+        "cold and warm ones apart",
     ),
     ("time", "odd"): (
         "friction that changes in time on {joint}",
@@ -80,19 +87,21 @@ _WORDS = {
     ),
     ("time", "even"): (
         "drift in time on {joint}",
-        "re-zero the torque sensor between recordings, or add an offset for each recording",
+        "re-zero the torque sensor between recordings; offsets are one for all of them: identify recordings apart that "
+        "differ",
     ),
     ("position", "even"): (
         "position-dependent (gear or gravity) error on {joint}",
-        "look for cable forces, springs and gear errors that repeat with the angle; add a spring if the arm has one",
+        "look for cable forces and gear errors that repeat with the angle; if the joint has a spring, name it under "
+        "springs in the robot file and add spring with --effects",
     ),
     ("acceleration", "even", "line"): (
         "a delay or wrong inertia, as residuals grow with acceleration, on {joint}",
-        "check the delay between torques and positions, and the drive's inertia (Ia)",
+        "check the delay between torques and positions; add the drive's inertia, Ia, with --effects if it is not there",
     ),
     ("acceleration", "even"): (
         "an error that depends on acceleration on {joint}",
-        "check the delay between torques and positions and the cut-off of the filter",
+        "check the delay between torques and positions, and try another low-pass with --cutoff",
     ),
 }
 
@@ -105,7 +114,9 @@ def mean_words(profile: Profile, joint: str, share: float, units: Units) -> tupl
     where = _where(profile, units)
     along = " in the direction of motion" if profile.parity == "odd" else ""
     size = f"residuals average {profile.worst_mean:+.2g} {units.torque}{along} while {where}"
-    return f"{head.format(joint=joint)}: {size} ({_percent(share)})", remedy.format(where=f"in which {where}")
+    return f"{head.format(joint=joint)}: {size} ({_percent(share)})", remedy.format(
+        joint=joint, where=f"in which {where}", limit=_speed(profile)
+    )
 
 
 def spread_words(profile: Profile, ratio: float, joint: str, share: float, units: Units) -> tuple[str, str]:
@@ -113,17 +124,28 @@ def spread_words(profile: Profile, ratio: float, joint: str, share: float, units
     where = _where(profile, units)
     size = f"residuals spread {ratio:.2g} times as far while {where} ({_percent(share)})"
     if profile.shape == "slow":
-        limit = f"{profile.high[profile.last]:.2g} {units.of('velocity')}"
-        remedy = f"leave out or down-weight samples slower than {limit}, or smooth the sign of the velocity"
+        limit = _speed(profile)
+        remedy = (
+            f"leave samples slower than {limit} {units.of('velocity')} out with --standstill {limit}, or smooth the "
+            f"sign of the velocity with --sign-width {limit}"
+        )
         return f"sign of velocity uncertain near reversals on {joint}: {size}", remedy
-    remedy = "weight these samples less, and look for vibration or saturation at these speeds"
+    remedy = "look for vibration or saturation at these speeds; sigmas that allow for it: --covariance sandwich"
     return f"noise that depends on speed on {joint}: {size}", remedy
 
 
 def constant_words(mean: float, joint: str, share: float, units: Units) -> tuple[str, str]:
     """Return the sentence and the remedy for residuals whose mean is not zero."""
     text = f"constant offset on {joint}: residuals average {mean:+.2g} {units.torque} ({_percent(share)})"
-    return text, "put an offset into the model; if it is there, it has changed since the fit: re-zero the torque sensor"
+    return text, (
+        "add offm (motor torques) or offl (joint torques) with --effects; if it is there, it has changed since the "
+        "fit: re-zero the torque sensor"
+    )
+
+
+def _speed(profile: Profile) -> str:
+    """Return the speed at which the bins of the pattern end."""
+    return f"{profile.high[profile.last]:.2g}"
 
 
 def _where(profile: Profile, units: Units) -> str:

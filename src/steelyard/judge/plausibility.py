@@ -255,14 +255,16 @@ def inertia_columns(equations: Equations, postures: np.ndarray) -> tuple[np.ndar
         postures: Joint positions (n, P).
 
     Returns:
-        Columns (P, n, n, c) with ``M[p, i, j] = columns[p, i, j] @ values``, values in the order of
-        ``equations.names``, and the numbers of the equations used (n,).
+        Columns (P, k, k, c) with ``M[p, i, j] = columns[p, i, j] @ values``, values in the order of
+        ``equations.names``, and the numbers of the k equations used, one for each joint whose torque is measured.
     """
-    joints, count = len(equations.joints), postures.shape[1]
+    count = postures.shape[1]
     kind = equations.kinds_joints[0][0]
     used = np.array([e for e, (k, _) in enumerate(equations.kinds_joints) if k == kind])
+    joints = len(used)
+    one_by_one = np.eye(len(equations.joints))[:, equations.joint_index[used]]
     q = np.repeat(postures, joints + 1, axis=1)
-    qdd = np.tile(np.hstack([np.zeros((joints, 1)), np.eye(joints)]), (1, count))
+    qdd = np.tile(np.hstack([np.zeros((len(equations.joints), 1)), one_by_one]), (1, count))
     compiled = equations.compiled(loaded=False)
     outputs = compiled.function(*(np.ascontiguousarray(signal) for signal in (q, np.zeros_like(q), qdd)))
     place = {name: k for k, name in enumerate(equations.names)}
@@ -288,8 +290,9 @@ def _indefinite_inertia(
         extent.lower[:, None], extent.upper[:, None], (len(extent.lower), POSTURES)
     )
     columns, used = inertia_columns(equations, postures)
-    torque = np.array([np.nan if squares[e] is None else np.sqrt(squares[e][-1, -1]) for e in used])
-    scale = np.sqrt(np.divide(extent.acceleration_rms, torque, out=np.zeros_like(torque), where=torque > 0))
+    own = equations.joint_index[used]
+    torque = np.sqrt([0.0 if square is None else square[-1, -1] for square in (squares[e] for e in used)])
+    scale = np.sqrt(np.divide(extent.acceleration_rms[own], torque, out=np.zeros_like(torque), where=torque > 0))
     place = [equations.names.index(name) for name in estimate.columns]
     columns = columns[..., place] * np.outer(scale, scale)[:, :, None]
     matrices = columns @ estimate.values
@@ -301,7 +304,7 @@ def _indefinite_inertia(
     if negative.mean() < 0.1:
         return
     typical = np.flatnonzero(negative)[np.argsort(sizes[negative, 0])[negative.sum() // 2]]
-    joint = equations.joints[int(np.argmax(np.abs(worst[typical])))]
+    joint = equations.joints[own[int(np.argmax(np.abs(worst[typical])))]]
     text = f"inertia matrix at {100 * negative.mean():.0f} % of the postures"
     yield Impossible(text, joint, float(sizes[typical, 0]), float(sigmas[typical]), float(-sizes[typical, 0]))
 
@@ -309,13 +312,13 @@ def _indefinite_inertia(
 def _heaviness(equations: Equations, estimate: Estimate, extent: MotionExtent) -> float | None:
     """Return the largest inertia about a revolute joint, in the middle of the motion, over the reach to the fifth."""
     robot = equations.model.robot
-    turning = [row for row, body in enumerate(robot.actuated) if body.joint.kind == "revolute"]
     reach = sum(float(np.linalg.norm(transform_from_placement(body.placement)[1])) for body in robot.bodies)
-    if not turning or reach <= 0 or equations.model.measured == "difference":
+    if reach <= 0 or equations.model.measured == "difference":
         return None
-    columns, _ = inertia_columns(equations, ((extent.lower + extent.upper) / 2)[:, None])
-    matrix = columns[0] @ estimate.full_values(equations.names)
-    return float(np.abs(np.diag(matrix)[turning]).max() / reach**5)
+    columns, used = inertia_columns(equations, ((extent.lower + extent.upper) / 2)[:, None])
+    sizes = np.abs(np.diag(columns[0] @ estimate.full_values(equations.names)))
+    turns = [robot.joint(equations.kinds_joints[e][1]).kind == "revolute" for e in used]
+    return float(sizes[turns].max() / reach**5) if any(turns) else None
 
 
 def scales_against_file(equations: Equations, estimate: Estimate, observations: Observations) -> tuple[Scale, ...]:

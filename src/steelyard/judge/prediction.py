@@ -22,7 +22,8 @@ def predictor(equations: Equations, loaded: bool) -> BatchFunction:
     regressor = model.regressor if loaded or model.payload == "none" else model.unloaded_regressor
     motion = model.motion
     kept = list(equations.base.kept_columns)
-    matrix = ca.sparsify(regressor(motion.q, motion.qd, motion.qdd)[:, kept])
+    rows = [model.rows.index(row) for row in equations.kinds_joints]
+    matrix = ca.sparsify(regressor(motion.q, motion.qd, motion.qdd)[rows, kept])
     values = ca.SX.sym("x", len(kept))
     torque = ca.cse(ca.densify(ca.mtimes(matrix, values)))
     inputs = [motion.q, motion.qd, motion.qdd, values]

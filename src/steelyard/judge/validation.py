@@ -50,7 +50,7 @@ def evaluate(
     if not torque.samples:
         raise EstimateError(
             f"recording '{source.label}': none of its {torque.segments} segments is long enough for an evaluation "
-            f"filter of {cutoff:g} Hz; raise its cut-off, or judge by a longer recording"
+            f"filter of {cutoff:g} Hz; raise it with --evaluation-cutoff, or judge by a longer recording"
         )
     residual = _ResidualSums(source, noise)
     for piece in run_pieces(source, estimate):

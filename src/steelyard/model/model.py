@@ -21,6 +21,9 @@ Payload = Literal["none", "loaded", "paired"]
 MEASURED: tuple[str, ...] = get_args(Measured)
 PAYLOADS: tuple[str, ...] = get_args(Payload)
 
+# Friction and offsets of the motor side, and the same of the link side.
+_LINK_SIDE = {"Fvm": "Fvl", "Fcm": "Fcl", "Fcam": "Fcal", "offm": "offl"}
+_MOTOR_SIDE = {link: motor for motor, link in _LINK_SIDE.items()}
 # Which sides of the gears each kind of row feels (P5's models A, B and D; C stacks A and B).
 _SIDES_FELT = {"motor": ("link", "motor"), "joint": ("link",), "difference": ("motor",)}
 
@@ -117,10 +120,10 @@ def build_model(
             f"robot '{robot.name}' is told in motor coordinates; models are written on the joint side, "
             "give the robot itself (effect 'coupling' covers coupled motors)"
         )
-    chosen = _default_effects(robot) if effects is None else tuple(effects)
-    _check_effects(chosen)
     measured = robot.defaults.measured if measured is None else measured
     _check_choice("torque", measured, MEASURED)
+    chosen = _default_effects(robot, measured) if effects is None else tuple(effects)
+    _check_effects(chosen)
     _check_choice("payload", payload, PAYLOADS)
     if not (math.isfinite(sign_width) and sign_width >= 0):
         raise ModelError(f"sign width {sign_width}: give 0 for the exact sign, or a positive velocity")
@@ -130,10 +133,24 @@ def build_model(
     return Model(robot, in_order, measured, payload, float(sign_width))  # type: ignore[arg-type]  # checked above
 
 
-def _default_effects(robot: Robot) -> tuple[str, ...]:
-    """Return the robot's default effects, less those of couplings and springs that locked joints took away."""
+def _default_effects(robot: Robot, measured: str) -> tuple[str, ...]:
+    """Return the robot's default effects as the measured torques feel them.
+
+    Where the robot's own are all on one side of the gears and other torques are measured, friction is put on the side
+    that these feel, with the offset of a joint torque sensor or the inertia of the drives. Couplings and springs that
+    locked joints took away are left out.
+    """
     present = {"coupling": bool(robot.gear_couplings), "spring": bool(robot.springs)}
-    return tuple(effect for effect in robot.defaults.effects if present.get(effect, True))
+    own = tuple(effect for effect in robot.defaults.effects if present.get(effect, True))
+    on_link = [effect for effect in own if effect in _MOTOR_SIDE]
+    on_motor = [effect for effect in own if effect in _LINK_SIDE]
+    if measured in ("joint", "both") and on_motor and not on_link:
+        kept = own if measured == "both" else tuple(effect for effect in own if effect not in (*on_motor, "Ia"))
+        return tuple(dict.fromkeys((*kept, *(_LINK_SIDE[effect] for effect in on_motor), "offl")))
+    if measured != "joint" and on_link and not on_motor:
+        kept = own if measured == "both" else tuple(effect for effect in own if effect not in on_link)
+        return tuple(dict.fromkeys((*kept, "Ia", *(_MOTOR_SIDE[effect] for effect in on_link))))
+    return own
 
 
 def _check_effects(effects: tuple[str, ...]) -> None:

@@ -33,4 +33,5 @@ from .standstill import coupled_motors as coupled_motors
 from .standstill import moving_joints as moving_joints
 from .storage import load_observations as load_observations
 from .storage import save_observations as save_observations
+from .torques import channel_of as channel_of
 from .triangle import RowStack as RowStack

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -36,7 +36,7 @@ class Equations:
     Attributes:
         model: The model.
         base: Its base parameters; only the kept columns are used.
-        kinds_joints: Torque kind and joint of each equation, as ``model.rows``.
+        kinds_joints: Torque kind and joint of each equation: ``model.rows``, less those left out.
         columns: For each equation, the standard names of its structurally non-zero kept columns, in model order,
             those of the payload included.
         names: All kept columns, standard names, model order.
@@ -86,23 +86,29 @@ class Equations:
         return _compiled(self, self.model.unloaded_regressor)
 
 
-def equations_of(model: Model, base: BaseParameters | None = None) -> Equations:
+def equations_of(
+    model: Model, base: BaseParameters | None = None, without: Collection[tuple[str, str]] = ()
+) -> Equations:
     """Return the equations of a model.
 
     Args:
         model: The model.
         base: Its base parameters, if they are at hand.
+        without: Equations (torque kind, joint) to leave out: their torque was not measured.
     """
     base = base_parameters(model) if base is None else base
     names = tuple(model.names[column] for column in base.kept_columns)
-    matrix = _kept_columns(model, base, model.regressor)
-    return Equations(model, base, model.rows, _felt(matrix, names), names)
+    rows = tuple(row for row in model.rows if row not in without)
+    matrix = _kept_columns(model, base, model.regressor, rows)
+    return Equations(model, base, rows, _felt(matrix, names), names)
 
 
-def _kept_columns(model: Model, base: BaseParameters, regressor: ca.Function) -> ca.SX:
+def _kept_columns(
+    model: Model, base: BaseParameters, regressor: ca.Function, rows: tuple[tuple[str, str], ...]
+) -> ca.SX:
     motion = model.motion
     matrix = regressor(motion.q, motion.qd, motion.qdd)
-    return ca.sparsify(matrix[:, list(base.kept_columns)])
+    return ca.sparsify(matrix[[model.rows.index(row) for row in rows], list(base.kept_columns)])
 
 
 def _felt(matrix: ca.SX, names: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
@@ -116,7 +122,7 @@ def _felt(matrix: ca.SX, names: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
 
 def _compiled(equations: Equations, regressor: ca.Function) -> CompiledRows:
     model, names = equations.model, equations.names
-    matrix = ca.cse(_kept_columns(model, equations.base, regressor))
+    matrix = ca.cse(_kept_columns(model, equations.base, regressor, equations.kinds_joints))
     columns = _felt(matrix, names)
     outputs = [
         ca.vertcat(*(matrix[row, names.index(name)] for name in felt)) if felt else ca.SX(0, 1)

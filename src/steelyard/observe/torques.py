@@ -51,13 +51,14 @@ def measured_torques(equations: Equations, recording: Recording, label: str) -> 
     size = len(equations.joints)
     for row, ((kind, _), joint) in enumerate(zip(equations.kinds_joints, equations.joint_index, strict=True)):
         for side, sign in signs[kind].items():
-            channel = _channel(recording, side, label)
+            channel = channel_of(recording, side, label)
             to_joint = maps.setdefault(channel.name, np.zeros((len(equations.kinds_joints), size)))
             to_joint[row] += sign * _to_joint_side(equations.model.robot, channel, label)[joint]
     return MeasuredTorques(tuple(maps), tuple(maps.values()))
 
 
-def _channel(recording: Recording, side: str, label: str) -> TorqueChannel:
+def channel_of(recording: Recording, side: str, label: str) -> TorqueChannel:
+    """Return the channel that rows of kind ``motor`` or ``joint`` are measured by."""
     wanted = _MOTOR_KINDS if side == "motor" else ("joint_torque",)
     for kind in wanted:
         for channel in recording.torques:

@@ -15,6 +15,12 @@ from .tables import Block
 from .tables.table import FEW
 from .unwrap import Unwrapper
 
+RESTART = 0.5
+"""Stamps that go back by more than this, and by more than RESTART_STEPS, start again: appended logs [s]."""
+RESTART_STEPS = 20
+BREAK = 1.0
+"""Pause put between the parts of such a log, or BREAK_STEPS if that is longer: no filter bridges it [s]."""
+BREAK_STEPS = 100
 LARGEST = 1e30
 """Beyond this a number is no measurement; it is counted with the infinite ones."""
 
@@ -40,18 +46,24 @@ class Assembly:
         rows: Data rows seen so far.
         kept: Samples passed on so far.
         finished: True when no later row can be wanted.
+        restarts: Stamps, in the clock of the samples, at which the stamps of the log started again.
     """
 
     def __init__(self, plan: Plan) -> None:
         self.rows = 0
         self.kept = 0
         self.finished = False
+        self.restarts: list[float] = []
         self._plan = plan
         self._first_row, self._last_row = plan.setup.rows or (1, 0)
         self._unwrappers = {k: Unwrapper() for k, c in enumerate(plan.channels) if c.setup.unwrap}
         self._unusable: dict[tuple[str, int, str], list[int]] = {}
         self._first_stamp: float | None = None
         self._latest = -np.inf
+        self._last_stamp: float | None = None
+        self._typical_step = 0.0
+        self._shift = 0.0
+        self._farthest_back = 0.0
         self._backwards: Counter[str] = Counter()
         self._backwards_at: dict[str, list[float]] = {"duplicate_stamp": [], "backward_stamp": []}
 
@@ -75,6 +87,7 @@ class Assembly:
         if not usable.all():
             columns = [tuple(column[usable] for column in part) for part in columns]
             time = time[usable]
+        time = self._continued(time)
         keep = self._later(time)
         if not keep.all():
             columns = [tuple(column[keep] for column in part) for part in columns]
@@ -114,6 +127,30 @@ class Assembly:
                 entry = self._unusable.setdefault((label, row, kind), [0])
                 entry[0] += found.size
                 entry += [int(place) + start + 1 for place in found[: max(0, FEW + 1 - len(entry))]]
+
+    def _continued(self, time: np.ndarray) -> np.ndarray:
+        """Return the stamps with those that start again (logs appended to each other) put after those before."""
+        before = [] if self._last_stamp is None else [self._last_stamp]
+        steps = np.diff(np.concatenate([before, time]))
+        if time.size:
+            self._last_stamp = float(time[-1])
+        if not steps.size:
+            return time + self._shift
+        self._typical_step = self._typical_step or float(np.median(np.abs(steps)))
+        back = np.flatnonzero(steps < -max(RESTART, RESTART_STEPS * self._typical_step)) + 1 - len(before)
+        if not back.size:
+            return time + self._shift if self._shift else time
+        parts, first = [], 0
+        for place in (*back.tolist(), time.size):
+            parts.append(time[first:place] + self._shift)
+            latest = max(self._latest, *(float(part.max()) for part in parts if part.size))
+            if place < time.size:
+                pause = max(BREAK, BREAK_STEPS * self._typical_step)
+                self._farthest_back = min(self._farthest_back, float(steps[place - 1 + len(before)]))
+                self._shift = latest + pause - float(time[place])
+                self.restarts.append(float(time[place] + self._shift))
+            first = place
+        return np.concatenate(parts)
 
     def _later(self, time: np.ndarray) -> np.ndarray:
         """Return which stamps are later than all before them; count the others."""
@@ -159,6 +196,8 @@ class Assembly:
         """Return what was dropped and what was undone; refuse a recording of which nothing useful is left."""
         self._refuse_too_little()
         found = [self._unusable_finding(*key, places) for key, places in self._unusable.items()]
+        if self.restarts:
+            found.append(self._restart_finding())
         words = {"duplicate_stamp": "repeat a stamp", "backward_stamp": "have a stamp before an earlier one"}
         for kind, count in self._backwards.items():
             if count:
@@ -173,6 +212,16 @@ class Assembly:
                     found.append(Finding("unwrapped", "info", text, label, joint, int(turns)))
         return found
 
+    def _restart_finding(self) -> Finding:
+        count = len(self.restarts)
+        text = (
+            f"the stamps start again {count} time{'s' if count > 1 else ''}, by up to {-self._farthest_back:.4g} s: "
+            f"logs appended to each other, or a clock set back; split into {count + 1} parts, no row is lost"
+        )
+        where = tuple(self.restarts[:FEW])
+        remedy = "give each log as a file of its own, so that each has its own noise and its own part held out"
+        return Finding("concatenated", "warning", text, "time", "", count, where, "s", remedy=remedy)
+
     def _unusable_finding(self, label: str, row: int, kind: str, places: list[int]) -> Finding:
         joints = self._plan.joints
         joint = "" if label == "time" or len(joints) <= row else joints[row]
@@ -182,7 +231,7 @@ class Assembly:
 
     def _refuse_too_little(self) -> None:
         path = self._plan.tables[0].path
-        backwards = sum(self._backwards.values())
+        backwards = sum(self._backwards.values()) + len(self.restarts)
         if self.kept < 2 and self._unusable:
             (label, row, _), places = max(self._unusable.items(), key=lambda item: item[1][0])
             joint = self._plan.joints[row] if label != "time" and row < len(self._plan.joints) else ""

@@ -31,13 +31,14 @@ class Finding:
     Attributes:
         kind: Name of the check's result: ``gap``, ``jitter``, ``wrap`` ...
         severity: ``info`` (good to know), ``warning`` (look at it), ``bad`` (do not trust results before it is mended).
-        text: One sentence: what, how much, what to do.
+        text: What was seen and how much, one sentence.
         channel: The channel it concerns: ``time``, ``q``, ``qd`` or a torque channel's name.
         joint: Name of the joint it concerns, empty for all.
         count: How many samples, lines or steps.
         where: The first or worst few places.
         where_unit: What ``where`` counts: seconds of the recording's clock, lines or data rows (both from 1).
         values: The numbers behind the sentence, by name, SI units.
+        remedy: What to do about it; empty if there is nothing to do.
     """
 
     kind: str
@@ -49,6 +50,7 @@ class Finding:
     where: tuple[float, ...] = ()
     where_unit: Place = ""
     values: Mapping[str, float] = field(default_factory=_no_values)
+    remedy: str = ""
 
 
 @dataclass(frozen=True)

@@ -73,7 +73,8 @@ class RecordingStream:
         plan = self.plan
         self._logs = [ReadLog() for _ in plan.tables]
         counters = [_Counted(t.read(w, log)) for t, w, log in zip(plan.tables, plan.wanted, self._logs, strict=True)]
-        assembly, checker = Assembly(plan), _checker(plan)
+        assembly = Assembly(plan)
+        checker = _checker(plan, assembly.restarts)
         with ThreadPoolExecutor(1, "hash") as pool:
             hashes = [pool.submit(_file_hash, table.path) if table.on_disk else None for table in plan.tables]
             for blocks in _one_ahead(side_by_side([iter(counter) for counter in counters])):
@@ -137,11 +138,11 @@ class _Counted:
         return self._rows + sum(block.rows for block in self._stream)
 
 
-def _checker(plan: Plan) -> Checker:
+def _checker(plan: Plan, restarts: list[float]) -> Checker:
     channels = [(c.setup.role, c.setup.label, c.setup.kind) for c in plan.channels]
     unit = plan.channels[0].setup.unit
     declared = normal_unit(unit) if isinstance(unit, str) else "rad" if unit is None else "mixed"
-    return Checker(subject_of(plan.robot, channels, plan.channels[0].turn, declared))
+    return Checker(subject_of(plan.robot, channels, plan.channels[0].turn, declared, restarts))
 
 
 def _length_findings(plan: Plan, lengths: list[int]) -> list[Finding]:
@@ -153,10 +154,9 @@ def _length_findings(plan: Plan, lengths: list[int]) -> list[Finding]:
         raise RecordingError(
             f"files side by side have different numbers of rows ({names}); they do not belong together"
         )
-    text = (
-        f"files side by side have different numbers of rows ({names}); the shortest counts, check that they start alike"
-    )
-    return [Finding("rows_differ", "bad", text, count=max(lengths) - min(lengths))]
+    text = f"files side by side have different numbers of rows ({names}); the shortest counts"
+    remedy = "check that they start alike"
+    return [Finding("rows_differ", "bad", text, count=max(lengths) - min(lengths), remedy=remedy)]
 
 
 def _file_hash(path: str) -> str:

@@ -2,6 +2,8 @@
 
 from .catalogue import catalogue_names as catalogue_names
 from .catalogue import read_catalogue as read_catalogue
+from .checks import gravity_vector as gravity_vector
+from .checks import lock_positions as lock_positions
 from .inertia import INERTIAL_NAMES as INERTIAL_NAMES
 from .inertia import inertia_from_parameters as inertia_from_parameters
 from .inertia import is_consistent as is_consistent

@@ -112,3 +112,33 @@ def inertia_note(what: str, inertia: tuple[float, ...]) -> str:
         f"{what}: inertia is not physically possible (smallest eigenvalue of the pseudo-inertia {smallest:.3g}, "
         "a real body has none below 0)"
     )
+
+
+def gravity_vector(value: object) -> tuple[float, float, float]:
+    """Return the acceleration of gravity from three numbers, or from a text such as ``0,0,-9.81``."""
+    parts = value.replace(",", " ").split() if isinstance(value, str) else value
+    if not isinstance(parts, list | tuple) or len(parts) != 3:
+        raise RobotError(f"gravity '{value}': three numbers x,y,z are needed, such as 0,0,-9.81")
+    x, y, z = (_number_in_text(part, "gravity") for part in parts)
+    return x, y, z
+
+
+def lock_positions(value: object) -> dict[str, float]:
+    """Return positions of held joints from a table, or from texts such as ``joint_3=0.5``."""
+    if isinstance(value, Mapping):
+        return {str(joint): _number_in_text(position, f"lock {joint}") for joint, position in value.items()}
+    pairs = [str(text).partition("=") for text in (value if isinstance(value, list | tuple) else [value])]
+    for joint, equals, position in pairs:
+        if not (joint and equals and position):
+            raise RobotError(f"lock '{joint}{equals}{position}': write JOINT=POSITION, such as joint_3=0.5")
+    return {joint: _number_in_text(position, f"lock {joint}") for joint, _, position in pairs}
+
+
+def _number_in_text(text: object, what: str) -> float:
+    try:
+        number = float(text)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        raise RobotError(f"{what}: '{text}' is not a number; write it like 9.81") from None
+    if not math.isfinite(number):
+        raise RobotError(f"{what}: got {text}; a finite number is needed")
+    return number

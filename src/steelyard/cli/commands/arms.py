@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-from cyclopts import Parameter
-
-from ..options import Config, Effects, Json, Out, Payload, Robot, Torque
+from ..options import Config, Effects, Gravity, Json, Lock, Out, Payload, Robot, SignWidth, Torque
 
 
 def robots(*, json: Json = False) -> None:
@@ -23,15 +19,9 @@ def model(
     torque: Torque = None,
     payload: Payload = None,
     effects: Effects = None,
-    gravity: Annotated[
-        str | None, Parameter(help="Gravity x,y,z in the base frame [m/s^2].", allow_leading_hyphen=True)
-    ] = None,
-    sign_width: Annotated[
-        float | None, Parameter(help="Width of the smooth sign in friction [rad/s or m/s]; 0: exact sign.")
-    ] = None,
-    lock: Annotated[
-        tuple[str, ...], Parameter(negative="", help="Hold a joint: --lock JOINT=POSITION [rad or m]; may be repeated.")
-    ] = (),
+    gravity: Gravity = None,
+    sign_width: SignWidth = None,
+    lock: Lock = (),
     config: Config = None,
     out: Out = None,
     json: Json = False,

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from ..options import Config, Effects, Json, Out, Payload, Robot, Root, Torque, words
+from ..options import Config, Effects, Gravity, Json, Lock, Out, Payload, Robot, Root, SignWidth, Torque, words
 
 
 def identify(
@@ -24,6 +24,9 @@ def identify(
     torque: Torque = None,
     payload: Payload = None,
     effects: Effects = None,
+    gravity: Gravity = None,
+    lock: Lock = (),
+    sign_width: SignWidth = None,
     method: Annotated[
         Literal["gls", "wls", "iterated", "ols", "rls", "ekf", "ml", "iv", "didim"] | None,
         Parameter(
@@ -78,7 +81,8 @@ def identify(
     from .. import identify as command
 
     flags = {
-        "torque": torque, "payload": payload, "effects": words(effects), "method": method, "option": option or None,
+        "torque": torque, "payload": payload, "effects": words(effects), "gravity": gravity,
+        "lock": lock or None, "sign_width": sign_width, "method": method, "option": option or None,
         "covariance": covariance, "reduction": reduction, "protected": list(protect) or None, "cutoff": cutoff,
         "decimation": decimation, "velocity": velocity, "standstill": standstill,
         "evaluation_cutoff": evaluation_cutoff, "hold_out": hold_out, "threads": threads or os.cpu_count() or 1,

@@ -11,9 +11,11 @@ from ..record import Finding
 from ..samples import Reblocker, Samples
 from .jumps import Jumps
 from .quantisation import Quantisation
+from .spikes import Spikes
 from .subject import Subject as Subject
 from .subject import subject_of as subject_of
 from .time_steps import TimeSteps
+from .torque_ratio import TorqueRatio
 from .values import Ranges
 from .velocity import VelocityAgreement
 
@@ -33,7 +35,9 @@ class Check(Protocol):
         ...
 
 
-CHECKS: tuple[Callable[[Subject], Check], ...] = (TimeSteps, Ranges, Jumps, VelocityAgreement, Quantisation)
+CHECKS: tuple[Callable[[Subject], Check], ...] = (
+    TimeSteps, Ranges, Jumps, Spikes, VelocityAgreement, TorqueRatio, Quantisation,
+)  # fmt: skip
 
 
 class Checker:

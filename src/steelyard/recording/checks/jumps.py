@@ -56,14 +56,23 @@ class Jumps:
     def findings(self) -> Iterator[Finding]:
         """Yield jumps and wraps of each joint."""
         for row, joint in enumerate(self._subject.joints):
-            for kind, cure in (
-                ("wrap", "the encoder starts again after a turn; declare unwrap = true for q"),
-                ("jump", "no drive moves so fast: lost packets, a reset encoder or a wrong column"),
+            for kind, cause, remedy in (
+                (
+                    "wrap",
+                    "the encoder starts again after a turn",
+                    "declare q = { columns = ..., unwrap = true } in the table [recording] of a file for --config",
+                ),
+                (
+                    "jump",
+                    "no drive moves so fast: spikes, lost packets, a reset encoder or a wrong column",
+                    'cut these samples out of the log, or use what lies before or after with rows = "first:last" in '
+                    "[recording]",
+                ),
             ):
                 count = int(self._counts[kind][row])
                 if count:
-                    text = f"{joint} jumps {count} times by up to {self._largest[row]:.4g}; {cure}"
+                    text = f"{joint} jumps {count} times by up to {self._largest[row]:.4g}: {cause}"
                     places = tuple(self._places[kind][row])
                     values = {"largest": float(self._largest[row])}
                     severity = "bad" if kind == "wrap" else "warning"
-                    yield Finding(kind, severity, text, "q", joint, count, places, "s", values)
+                    yield Finding(kind, severity, text, "q", joint, count, places, "s", values, remedy)

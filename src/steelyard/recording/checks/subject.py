@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -30,6 +30,7 @@ class Subject:
         turn: Step of an encoder that wraps round (n,), 0 for sliding joints.
         gears: Motor turns per joint turn (n,), NaN where unknown.
         position_unit: Unit the positions were declared in.
+        restarts: Stamps at which the log starts again (logs appended to each other), filled while it is read.
     """
 
     joints: tuple[str, ...]
@@ -43,6 +44,7 @@ class Subject:
     turn: np.ndarray
     gears: np.ndarray
     position_unit: str = "rad"
+    restarts: list[float] = field(default_factory=list)
 
     def row(self, role: str) -> int | None:
         """Return the number of the first channel of a role, None if there is none."""
@@ -54,6 +56,7 @@ def subject_of(
     channels: Sequence[tuple[str, str, str | None]],
     turn: np.ndarray | None = None,
     unit: str = "rad",
+    restarts: list[float] | None = None,
 ) -> Subject:
     """Return what checks may know of a robot and the channels recorded of it: role, name and torque kind of each."""
     joints = [body.joint for body in robot.actuated]
@@ -73,4 +76,5 @@ def subject_of(
         turn=np.where(revolute, 2 * math.pi, 0.0) if turn is None else turn,
         gears=np.array([joint.gear_ratio or math.nan for joint in joints]),
         position_unit=unit,
+        restarts=[] if restarts is None else restarts,
     )

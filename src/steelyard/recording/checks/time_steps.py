@@ -31,6 +31,7 @@ class TimeSteps:
     """Keeps a histogram of the steps in bins of a thousandth, so that memory does not grow with the log."""
 
     def __init__(self, subject: Subject) -> None:
+        self._restarts = subject.restarts
         self._counts = np.zeros(_BINS)
         self._sums = np.zeros(_BINS)
         self._squares = np.zeros(_BINS)
@@ -42,7 +43,10 @@ class TimeSteps:
 
     def take(self, block: Samples, fresh: int) -> None:
         """Add the steps of a block."""
-        steps = np.diff(block.time)
+        steps, starts = np.diff(block.time), block.time[:-1]
+        if self._restarts:
+            one_log = ~np.isin(block.time[1:], self._restarts)
+            steps, starts = steps[one_log], starts[one_log]
         if not steps.size:
             return
         # The leading bits of a positive float64 are its exponent and first mantissa bits: a logarithmic scale.
@@ -52,7 +56,7 @@ class TimeSteps:
         for total, weights in ((self._counts, None), (self._sums, steps), (self._squares, steps * steps)):
             part = np.bincount(bins, weights)
             total[low : low + part.size] += part
-        self._keep_longest(steps, block.time)
+        self._keep_longest(steps, starts)
         self._shortest = min(self._shortest, float(steps.min()))
         self._typical = self._typical or float(np.median(steps))
         late = steps > GAP * self._typical
@@ -91,9 +95,8 @@ class TimeSteps:
             f"steps of {1e3 * median:.4g} ms (median; from {1e3 * values['min']:.3g} to {1e3 * values['max']:.3g} ms, "
             f"{100 * rms / median:.2g} % rms jitter besides gaps)"
         )
-        if uneven:
-            text += "; do not assume an even grid, resample"
-        return Finding("jitter", "warning" if uneven else "info", text, "time", values=values)
+        remedy = "identify resamples it; stamps of the controller's own clock are better" if uneven else ""
+        return Finding("jitter", "warning" if uneven else "info", text, "time", values=values, remedy=remedy)
 
     def _gap_finding(self) -> Finding:
         longest = [entry for entry in self._longest if entry[0] > GAP * self._typical]
@@ -122,6 +125,7 @@ def _odd_unit(median: float) -> Finding:
     guess = ("ns" if median > 5e4 else "us" if median > 50 else "ms") if slow else "s"
     text = (
         f"the median step is {median:.3g} s; an arm is not recorded so {'slowly' if slow else 'fast'}: are the stamps "
-        f"in {guess}? declare time_unit = '{guess}'"
+        f"in {guess}?"
     )
-    return Finding("time_unit", "bad", text, "time", values={"median": median})
+    remedy = f"declare time_unit = '{guess}' in the table [recording] of a file for --config"
+    return Finding("time_unit", "bad", text, "time", values={"median": median}, remedy=remedy)

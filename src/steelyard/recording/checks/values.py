@@ -15,6 +15,8 @@ from .subject import Subject
 TOLERANCE = 0.005
 """Limits are often rounded; less than this outside is not worth a word [rad or m]."""
 CHECKED = ("q", "qd", "torque")
+_STILL = "it stood still, or the column is dead"
+_CONSTANT = {"q": _STILL, "qd": _STILL, "torque": "the column is dead"}
 
 
 class Ranges:
@@ -64,9 +66,12 @@ class Ranges:
             rows = WRENCH_ROWS if self._subject.kinds[number] == "wrench" else self._subject.joints
             for row in np.flatnonzero(least == self._most[number]):
                 value = least[row] + 0.0  # no minus zero
-                text = f"{label} of {rows[row]} is {value:.6g} throughout: it stood still, or the column is dead"
+                text = f"{label} of {rows[row]} is {value:.6g} throughout: {_CONSTANT[self._subject.roles[number]]}"
                 severity = "info" if self._subject.roles[number] != "torque" else "warning"
-                yield Finding("constant", severity, text, label, rows[row], values={"value": float(least[row])})
+                remedy = "check the column in the log and its name in the table [recording]"
+                yield Finding(
+                    "constant", severity, text, label, rows[row], values={"value": float(least[row])}, remedy=remedy
+                )
 
     def _outside_limits(self, least: np.ndarray, most: np.ndarray) -> Iterator[Finding]:
         for row in np.flatnonzero(self._outside):
@@ -74,11 +79,12 @@ class Ranges:
             joint = self._subject.joints[row]
             text = (
                 f"{joint} goes from {least[row]:.4g} to {most[row]:.4g} in {self._outside[row]} samples outside its "
-                f"limits {lower:.4g} to {upper:.4g}; check zero, sign and unit"
+                f"limits {lower:.4g} to {upper:.4g}"
             )
             yield Finding(
                 "outside_limits", "warning", text, "q", joint, int(self._outside[row]),
                 tuple(self._outside_at[row]), "s", {"min": float(least[row]), "max": float(most[row])},
+                "check zero (offset), sign and unit of q in the table [recording] of a file for --config",
             )  # fmt: skip
 
     def _degrees(self, least: np.ndarray, most: np.ndarray) -> Finding | None:
@@ -95,9 +101,9 @@ class Ranges:
         if subject.position_unit != "rad" or not absurd.any() or not would_fit.all():
             return None
         joint = subject.joints[int(np.argmax(absurd))]
-        text = (
-            f"positions reach {size[absurd].max():.4g} rad at {joint}, far beyond its range; as degrees they fit: "
-            "declare unit = 'deg'"
-        )
+        text = f"positions reach {size[absurd].max():.4g} rad at {joint}, far beyond its range; as degrees they fit"
         severity = "bad" if limited.any() else "warning"
-        return Finding("degrees", severity, text, "q", joint, int(absurd.sum()), values={"size": float(size.max())})
+        remedy = "declare q = { columns = ..., unit = 'deg' } in the table [recording] of a file for --config"
+        return Finding(
+            "degrees", severity, text, "q", joint, int(absurd.sum()), values={"size": float(size.max())}, remedy=remedy
+        )

@@ -41,6 +41,9 @@ _KNOWN = (
 )
 
 
+_REMEDY = "check columns, unit and sign of q and qd in the table [recording] of a file for --config"
+
+
 class VelocityAgreement:
     """Keeps the sums of the least-squares comparison."""
 
@@ -100,23 +103,24 @@ class VelocityAgreement:
 
     def _one_still(self, joint: str, recorded: bool) -> Finding:
         what = "the recorded velocity is zero while the position moves" if recorded else "the position never moves"
-        text = f"qd of {joint} disagrees with its position: {what}; check the columns"
-        return Finding("velocity", "bad", text, "qd", joint)
+        text = f"qd of {joint} disagrees with its position: {what}"
+        return Finding("velocity", "bad", text, "qd", joint, remedy=_REMEDY)
 
     def _judged(self, joint: str, factor: float, delay: float, correlation: float) -> Finding | None:
         values = {"factor": factor, "delay": delay, "correlation": correlation}
         if correlation < LEAST_CORRELATION:
-            text = f"qd of {joint} does not follow its position (correlation {correlation:.2f}); check the columns"
-            return Finding("velocity", "bad", text, "qd", joint, values=values)
+            text = f"qd of {joint} does not follow its position (correlation {correlation:.2f})"
+            return Finding("velocity", "bad", text, "qd", joint, values=values, remedy=_REMEDY)
         if abs(factor - 1) > FACTOR_TOLERANCE:
             row = self._subject.joints.index(joint)
             text = f"qd of {joint} is {factor:.4g} times the derivative of its position: {self._reason(row, factor)}"
-            return Finding("velocity", "bad", text, "qd", joint, values=values)
+            return Finding("velocity", "bad", text, "qd", joint, values=values, remedy=_REMEDY)
         step = self._step or 0.0
         if abs(delay) > max(1.5 * step, 0.002):
             words = "behind" if delay > 0 else "ahead of"
             text = f"qd of {joint} is {1e3 * abs(delay):.3g} ms {words} its position's derivative: filtered, or shifted"
-            return Finding("velocity_delay", "warning", text, "qd", joint, values=values)
+            remedy = "leave --velocity at 'differentiated', or declare the qd that was not filtered"
+            return Finding("velocity_delay", "warning", text, "qd", joint, values=values, remedy=remedy)
         return None
 
     def _reason(self, row: int, factor: float) -> str:
@@ -127,7 +131,7 @@ class VelocityAgreement:
             words.append("velocities are on the motor side")
         if factor < 0:
             words.append("the sign is the opposite")
-        return "; ".join(words) or "check its unit"
+        return "; ".join(words) or "another unit"
 
 
 def _integrals(values: np.ndarray, seconds: np.ndarray, edges: np.ndarray, size: int) -> np.ndarray:

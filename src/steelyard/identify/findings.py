@@ -1,0 +1,254 @@
+"""What the checks of the logs mean for an identification: how far each finding spoils its result."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from ..errors import EstimateError
+from ..judge import Grade, Reason
+from ..model import Model
+from ..observe import AnyRecording, RowSource, channel_of, template_of
+from ..recording import Finding, Recording, RecordingStream, check_recording
+from .inputs import Inputs
+from .settings import FACTOR_METHODS, Settings
+
+LogSeverity = Literal["note", "warning", "severe"]
+
+FEW_ROWS, MANY_ROWS = 0.01, 1 / 3
+"""Parts of the rows: fewer than the first left out do no harm; more than the second leave too little to trust."""
+MUCH_LOST = 0.1
+"""Part of the time that may lie in gaps."""
+MANY_SPIKES = 0.1
+"""Rms of spikes, as a part of the signal's, from which the fit follows them."""
+LATE_VELOCITY = 0.01
+"""Delay of recorded velocities from which they spoil friction and inertia, where they are used [s]."""
+FAR_OUTSIDE = 0.1
+"""Part of a joint's range beyond its limits that is more than a rounded limit."""
+
+_NAMED = 4
+_ROWS_LEFT_OUT = (
+    "not_a_number", "infinite", "garbage_lines", "truncated_lines", "duplicate_stamp", "backward_stamp",
+)  # fmt: skip
+_SIDES = {"motor": ("motor",), "joint": ("joint",), "both": ("motor", "joint"), "difference": ("motor", "joint")}
+
+
+@dataclass(frozen=True)
+class LogFinding:
+    """What a check found in a log, and how far it spoils the result.
+
+    Attributes:
+        recording: Label of the recording.
+        severity: ``note``: no harm; ``warning``: the result is fair at best; ``severe``: it cannot be trusted.
+        kind: Name of the finding: ``concatenated``, ``dead_column``, ``spikes``, ``gap``, ``not_a_number`` ...
+        joint: Name of the joint it concerns, empty for all.
+        text: What was found and how much.
+        remedy: What to do about it.
+        count: How many samples, rows or steps.
+    """
+
+    recording: str
+    severity: LogSeverity
+    kind: str
+    joint: str
+    text: str
+    remedy: str
+    count: int = 0
+
+
+@dataclass(frozen=True)
+class LogFindings:
+    """Findings of all logs, and the equations (torque kind, joint) that dead columns leave without a measurement."""
+
+    findings: tuple[LogFinding, ...]
+    dead: tuple[tuple[str, str], ...]
+
+
+def finding_reasons(findings: Sequence[LogFinding]) -> list[Reason]:
+    """Return what the findings mean for the verdict: poor where one is severe, fair at best where one is a warning."""
+    reasons = []
+    effects: dict[LogSeverity, tuple[Grade, str]] = {
+        "severe": ("poor", "the result cannot be trusted"), "warning": ("fair", "the result is fair at best"),
+    }  # fmt: skip
+    for severity, (grade, effect) in effects.items():
+        alike = [one for one in findings if one.severity == severity]
+        if not alike:
+            continue
+        named = list(
+            dict.fromkeys(f"{one.kind.replace('_', ' ')}{_of_joint(one)} in '{one.recording}'" for one in alike)
+        )
+        more = f" and {len(named) - _NAMED} more" if len(named) > _NAMED else ""
+        text = f"{effect}, for what the checks found in the logs: {', '.join(named[:_NAMED])}{more}"
+        reasons.append(Reason(text, alike[0].remedy, "log findings", grade, "plausible"))
+    return reasons
+
+
+def _of_joint(finding: LogFinding) -> str:
+    return f" of {finding.joint}" if finding.joint else ""
+
+
+def log_findings(model: Model, inputs: Inputs, settings: Settings) -> LogFindings:
+    """Return what the checks found in training and validation recordings, graded for this model.
+
+    Raises:
+        EstimateError: If no equation is left, or the method needs one that a dead column leaves out.
+    """
+    given = [*inputs.training, *(() if inputs.held_out else inputs.unseen)]
+    found = [(label, template_of(recording), _findings(model, recording)) for label, recording in given]
+    training = [findings for (_, _, findings), _ in zip(found, inputs.training, strict=False)]
+    still = _never_moving(training)
+    graded: list[LogFinding] = []
+    dead: set[tuple[str, str]] = {row for row in model.rows if row[1] in still}
+    for label, template, findings in found:
+        used = {side: channel_of(template, side, label).name for side in _SIDES[model.measured]}
+        for finding in findings:
+            graded += _graded(finding, label, template, used, still, model, settings)
+            dead |= _dead_equations(finding, used, model)
+    _check_enough(model, settings, dead, graded)
+    order = {"severe": 0, "warning": 1, "note": 2}
+    return LogFindings(tuple(sorted(graded, key=lambda one: order[one.severity])), tuple(sorted(dead)))
+
+
+def _findings(model: Model, recording: AnyRecording) -> Sequence[Finding]:
+    """Return the findings of a recording's own checks; one that was made in memory is checked now."""
+    joints = tuple(body.joint.name for body in model.robot.actuated)
+    if not isinstance(recording, Recording):
+        findings = _stream_findings(recording)
+    elif recording.findings or recording.joints != joints:
+        findings = recording.findings  # a recording of another robot is refused where rows are made of it
+    else:
+        findings = check_recording(model.robot, recording)
+    return [finding for finding in findings if not finding.joint or finding.joint in joints]
+
+
+def _stream_findings(stream: RecordingStream) -> Sequence[Finding]:
+    """Return the findings of a stream; one that has not been read to its end is read now."""
+    if stream.result is None:
+        for _ in stream.samples():
+            pass
+    return stream.result.findings if stream.result else ()
+
+
+def _never_moving(training: Sequence[Sequence[Finding]]) -> dict[str, float]:
+    """Return joints whose position is one and the same number in all training recordings, with that number."""
+    found = []
+    for findings in training:
+        constant = [finding for finding in findings if finding.kind == "constant" and finding.channel == "q"]
+        found.append({finding.joint: finding.values["value"] for finding in constant})
+    joints = set.intersection(*(set(one) for one in found)) if found else set()
+    return {joint: found[0][joint] for joint in joints}
+
+
+def _dead_equations(finding: Finding, used: dict[str, str], model: Model) -> set[tuple[str, str]]:
+    if finding.kind != "constant" or finding.channel not in used.values():
+        return set()
+    sides = {side for side, name in used.items() if name == finding.channel}
+    return {row for row in model.rows if row[1] == finding.joint and (row[0] in sides or row[0] == "difference")}
+
+
+def _check_enough(model: Model, settings: Settings, dead: set[tuple[str, str]], graded: Sequence[LogFinding]) -> None:
+    if not dead:
+        return
+    first = next(one for one in graded if one.kind == "dead_column")
+    if len(dead) == len(model.rows):
+        raise EstimateError(f"no torque is left to identify from: {first.text}; {first.remedy}")
+    if settings.method not in FACTOR_METHODS:
+        raise EstimateError(
+            f"{first.text}, and method '{settings.method}' needs all joints; {first.remedy}, or use one of "
+            f"{', '.join(FACTOR_METHODS)}"
+        )
+
+
+def _graded(
+    finding: Finding,
+    label: str,
+    template: Recording,
+    used: dict[str, str],
+    still: dict[str, float],
+    model: Model,
+    settings: Settings,
+) -> Iterator[LogFinding]:
+    """Yield the finding as one of the identification; what is merely good to know is left out."""
+    kind, text, remedy = finding.kind, finding.text, finding.remedy
+    is_position = finding.channel == "q"
+    if kind == "constant" and (not is_position or finding.joint in still):
+        kind = "dead_column" if is_position or finding.channel in used.values() else kind
+        if kind == "dead_column":
+            text += f"; the equations of {finding.joint} are left out"
+        if is_position:
+            remedy += f"; if the joint was held, say so with --lock {finding.joint}={still[finding.joint]:.6g}"
+    elif finding.severity == "info" and kind != "spikes":
+        return
+    in_use = is_position or finding.channel in ("time", "", *used.values())
+    if finding.channel == "qd":
+        in_use = settings.preparation.velocity == "recorded"
+    severity = _severity(finding, kind, template.samples, model) if in_use else _not_used(kind)
+    if severity is not None:
+        yield LogFinding(label, severity, kind, finding.joint, text, remedy, finding.count)
+
+
+def _not_used(kind: str) -> LogSeverity | None:
+    """Return the severity of a finding in a channel that the fit does not use."""
+    return "warning" if kind == "velocity" else None if kind == "constant" else "note"
+
+
+def _severity(finding: Finding, kind: str, samples: int, model: Model) -> LogSeverity:
+    if kind in ("dead_column", "jump") or finding.severity == "bad":
+        return "severe"
+    if kind in _ROWS_LEFT_OUT:
+        part = finding.count / max(1, finding.count + samples)
+        return "note" if part < FEW_ROWS else "warning" if part <= MANY_ROWS else "severe"
+    if kind == "spikes":
+        part = finding.values["part"]
+        return "note" if finding.severity == "info" else "warning" if part <= MANY_SPIKES else "severe"
+    if kind == "velocity_delay":
+        return "warning" if abs(finding.values["delay"]) >= LATE_VELOCITY else "note"
+    if kind == "gap":
+        lost = finding.count / max(1, finding.count + samples)
+        return "warning" if lost > MUCH_LOST else "note"
+    if kind == "outside_limits":
+        return "warning" if _far_outside(finding, model) else "note"
+    if kind == "torque_ratio":
+        return "severe" if model.measured in ("both", "difference") else "warning"
+    return "note" if kind == "jitter" else "warning"
+
+
+def _far_outside(finding: Finding, model: Model) -> bool:
+    limits = model.robot.joint(finding.joint).limits
+    beyond = max(limits.lower - finding.values["min"], finding.values["max"] - limits.upper)
+    return beyond > FAR_OUTSIDE * (limits.upper - limits.lower)
+
+
+def moving_sources(sources: Sequence[RowSource], held_out: bool) -> tuple[list[RowSource], list[LogFinding]]:
+    """Return the validation recordings in which a joint moves, and a finding for each other one.
+
+    Raises:
+        EstimateError: If none of them moves.
+    """
+    moving, still = [], []
+    for source in sources:
+        for _ in source:  # the speeds are known after a pass
+            pass
+        (moving if set(source.still_joints) < set(source.equations.joints) else still).append(source)
+    if not moving:
+        what = f"'{still[0].label}' stands" if len(still) == 1 else f"{', '.join(one.label for one in still)} stand"
+        raise EstimateError(
+            f"validation recording{'s' if len(still) > 1 else ''} {what} still: nothing can be judged on "
+            f"{'them' if len(still) > 1 else 'it'}; give one that moves with --validate"
+            + (", or hold out a larger part with --hold-out" if held_out else "")
+        )
+    found = [
+        _stands_still(
+            one.label, "", f"validation recording '{one.label}' stands still: it is not used, nothing can be judged"
+        )
+        for one in still
+    ]
+    for joint in sorted(set.intersection(*(set(one.still_joints) for one in moving))):
+        text = f"{joint} stands still in every validation recording: its torque is not judged"
+        found.append(_stands_still(moving[0].label, joint, text))
+    return moving, found
+
+
+def _stands_still(label: str, joint: str, text: str) -> LogFinding:
+    return LogFinding(label, "note", "stands_still", joint, text, "give a recording that moves it with --validate")
