@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -14,7 +15,8 @@ import pytest
 
 from rehearsals import lwr4, scara
 from steelyard.cli import main
-from steelyard.recording import write_recording
+from steelyard.observe import part_of
+from steelyard.recording import Recording, write_recording
 
 LOGS = ["calm.npz", "lively.npz"]
 
@@ -199,3 +201,55 @@ def test_runs_are_compared(workplace, capsys):
 def test_an_unknown_paper_is_one_line(capsys):
     assert main(["papers", "P9"]) == 1
     assert "P1" in capsys.readouterr().err
+
+
+def with_late_torques(recording: Recording, samples: int) -> Recording:
+    """Return the recording with torques that come so many samples late; the first samples go."""
+    later = part_of(recording, samples, recording.samples)
+    torques = tuple(replace(channel, values=channel.values[:, :-samples]) for channel in recording.torques)
+    return replace(later, torques=torques, sources=())
+
+
+@pytest.mark.parametrize(
+    ("robot", "make", "samples"), [("scara_2r", scara, 1), ("scara_2r", scara, 2), ("kuka_lwr4", lwr4, 2)]
+)
+def test_a_delay_is_told_with_a_remedy_that_cures_it(robot, make, samples, tmp_path, monkeypatch, capsys):
+    """Ten milliseconds and more, at the default preparation: found within the interval, corrected as advised."""
+    monkeypatch.chdir(tmp_path)
+    for name, seed in (("training", 1), ("unseen", 3)):
+        write_recording(with_late_torques(make(seed), samples), Path(f"{name}.npz"))
+    true = samples / (100 if make is scara else 200)
+    command = ["identify", robot, "training.npz", "--validate", "unseen.npz", "--reduction", "none", "--json"]
+    main(command)
+    before = json.loads(capsys.readouterr().out)
+    assert before["bias"]["common_delay"] == pytest.approx(true, abs=3 * before["bias"]["common_delay_sigma"])
+    reason = next(reason for reason in before["verdict"]["reasons"] if reason["about"] == "delay")
+    assert "late" in reason["text"]
+    flag, seconds = re.search(r"(--delay) (\S+?),", reason["remedy"]).groups()
+    main([*command, flag, seconds])
+    after = json.loads(capsys.readouterr().out)
+    assert after["preparation"]["delay"] == float(seconds)
+    assert abs(after["bias"]["common_delay"]) < 2 * after["bias"]["common_delay_sigma"]
+    assert not any(reason["about"] == "delay" and "late" in reason["text"] for reason in after["verdict"]["reasons"])
+    for part in ("fit", "validation"):
+        assert after[part]["relative_error_percent"] < before[part]["relative_error_percent"]
+
+
+def test_a_delay_may_stand_in_the_configuration_and_must_be_seconds(workplace, capsys):
+    Path("late.toml").write_text("[identify]\ndelay = 0.004\nbias_repeats = 0\n")
+    assert identify(*LOGS, "--config", "late.toml", "--json") in (0, 2)
+    assert json.loads(capsys.readouterr().out)["preparation"]["delay"] == 0.004
+    assert identify(*LOGS, "--delay", "-0.0005", "--json") in (0, 2)
+    assert json.loads(capsys.readouterr().out)["preparation"]["delay"] == -0.0005
+    assert identify(*LOGS, "--delay", "10") == 1
+    assert "delay: got 10 s, allowed are seconds from -1 to 1" in capsys.readouterr().err
+
+
+def test_a_prior_is_not_taken_for_a_bias(workplace, capsys):
+    """A prior that holds a parameter far from the data was reported as a bias of 900 sigmas."""
+    Path("prior.toml").write_text("[identify]\n[identify.prior]\nFvm1 = [0.5, 0.001]\n")
+    identify(*LOGS, "--validate", "unseen.npz", "--config", "prior.toml", "--json")
+    bias = json.loads(capsys.readouterr().out)["bias"]
+    assert max(abs(ratio) for ratio in bias["over_sigma"].values()) < 5
+    assert "Fvm1" not in bias["named"]
+    assert "Fvm1" not in bias["exposed_to_delay"]

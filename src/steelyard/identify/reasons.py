@@ -202,7 +202,7 @@ def _biased(equations: Equations, bias: Bias | None) -> list[Reason]:
         found.append(
             Reason(
                 f"bias by position errors, wrong signs near reversals, filter or delay is estimated for {told}{more}",
-                "read positions more finely, move faster, change the low-pass cut-off, or mend the delay",
+                "read positions more finely, move faster, change the low-pass cut-off, or correct the delay (--delay)",
                 "bias",
             )
         )
@@ -211,8 +211,10 @@ def _biased(equations: Equations, bias: Bias | None) -> list[Reason]:
 
 def _late(bias: Bias) -> list[Reason]:
     delays = bias.delays
+    remedy = "check how that torque is stamped; --delay moves all torques alike"
     if delays.has_common:
         (delay, sigma), where = delays.common, "all joints together"
+        remedy = f"identify with {delays.remedy}, which puts the torques back in time; or mend the log's stamps"
     elif delays.significant:
         worst = max(delays.significant, key=lambda e: abs(delays.delay[e]))
         delay, sigma = float(delays.delay[worst]), float(delays.sigma[worst])
@@ -224,7 +226,7 @@ def _late(bias: Bias) -> list[Reason]:
         Reason(
             f"torques seem {late} against positions, by {1e3 * abs(delay):.2g} +- {1e3 * sigma:.1g} ms on {where}: "
             "inertia then looks like viscous friction",
-            "check how the log is stamped; a command that is held counts from the middle of its period",
+            remedy,
             "delay",
         )
     ]

@@ -37,7 +37,7 @@ class StepLayout:
 
     @property
     def states(self) -> int:
-        """q, qd, held torque and disturbance, encoder position and velocity before, waiting commands (n each), a counter.
+        """q, qd, held torque, disturbance, encoder position and velocity before, waiting commands (n each), a counter.
 
         The counter is that of the steps since the last control instant; below 0 nothing was held before.
         """
