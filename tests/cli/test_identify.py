@@ -192,6 +192,12 @@ def test_runs_are_compared(workplace, capsys):
     assert first["differences"][0] == pytest.approx(first["values"][1] - first["values"][0])
     assert "ZZ1R" in Path("t.csv").read_text()
     assert r"\toprule" in Path("t.tex").read_text()
+    assert result["warnings"] == []
+    assert main(["compare", "run_0", "p2_lwr4", "--json"]) == 0
+    assert "robot 'kuka_lwr4'" in json.loads(capsys.readouterr().out)["warnings"][0]
+    assert main(["compare", "run_0", "run_1", "p2_lwr4"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("warning: 'p2_lwr4' is of robot")
     assert main(["compare", "run_0"]) == 1
     assert "two runs" in capsys.readouterr().err
     assert main(["compare", "run_0", "p9_lwr4"]) == 1
