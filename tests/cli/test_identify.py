@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from dataclasses import replace
+from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
@@ -259,3 +260,43 @@ def test_a_prior_is_not_taken_for_a_bias(workplace, capsys):
     assert max(abs(ratio) for ratio in bias["over_sigma"].values()) < 5
     assert "Fvm1" not in bias["named"]
     assert "Fvm1" not in bias["exposed_to_delay"]
+
+
+def test_a_method_that_predicts_worse_advises_least_squares(tmp_path, monkeypatch, capsys):
+    """Late torques mislead the simulated regressor: its unseen error is twice that of least squares."""
+    monkeypatch.chdir(tmp_path)
+    for name, seed in (("training", 1), ("unseen", 3)):
+        write_recording(with_late_torques(scara(seed), 2), Path(f"{name}.npz"))
+    identify("training.npz", "--validate", "unseen.npz", "--method", "didim", "--json")
+    reasons = json.loads(capsys.readouterr().out)["verdict"]["reasons"]
+    worse = next(reason for reason in reasons if "predicts worse than least squares" in reason["text"])
+    assert "--method gls" in worse["remedy"]
+    assert not any(reason["remedy"].startswith("keep this method") for reason in reasons)
+
+
+def robot_file(*left_out: str) -> str:
+    """Write the SCARA's file without the lines that begin with these words, and return its name."""
+    text = files("steelyard.robot").joinpath("catalogue/scara_2r.toml").read_text(encoding="utf-8")
+    Path("scara.toml").write_text("\n".join(line for line in text.splitlines() if not line.startswith(left_out)))
+    return "scara.toml"
+
+
+def test_a_filter_does_not_advise_the_start_that_failed(workplace, capsys):
+    command = ["identify", robot_file("inertia"), "calm.npz", "--validate", "unseen.npz", "--method", "ekf"]
+    assert main([*command, "--option", "start=robot"]) == 1
+    message = capsys.readouterr().err
+    assert message.count("\n") == 1
+    assert "start 'robot'" in message
+    assert "joint 'joint_1'" in message
+    flag = re.search(r"\((--option start=\w+)\)", message).group(1)
+    assert flag != "--option start=robot"
+    assert main([*command, *flag.split(), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["validation"]["relative_error_percent"] < 5
+
+
+def test_a_filter_starts_from_a_file_without_friction(workplace, capsys):
+    """What the file does not know was held near zero, by five sigmas of least squares."""
+    command = ["identify", robot_file("Fvm", "Fcm"), *LOGS, "--validate", "unseen.npz", "--method", "ekf", "--json"]
+    main([*command, "--option", "start=robot"])
+    reasons = json.loads(capsys.readouterr().out)["verdict"]["reasons"]
+    assert not any("weighted least squares of the same" in reason["text"] for reason in reasons)

@@ -30,6 +30,7 @@ from .ground import column_name, sources_of
 from .identification import Condition, Identification, Trained
 from .inputs import Inputs, inputs_of, model_of
 from .joining import check_joinable, with_earlier_runs
+from .method_reasons import UnseenErrors
 from .payload_body import payload_body
 from .reasons import cautions_of, judged, notes_of
 from .run_files import SavedRun
@@ -85,6 +86,7 @@ def identify_arm(
     fitted = _error(sources, reduction.estimate, fit, settings, stage("judging the fit"))
     unseen_error = _error(unseen, reduction.estimate, fit, settings, stage("judging unseen motion"))
     of_all = _error(unseen, fit.estimate, fit, settings, silent)
+    errors = None if fit.plain is None else UnseenErrors.of(of_all, _error(unseen, fit.plain, fit, settings, silent))
     tests = _tests(sources, reduction.estimate, fit)
     repeated = repeatability(fit.used, fit.estimate, fit.estimate.weights)
     bias = _bias(inputs, sources, fit, settings, stage("looking for bias"))
@@ -92,7 +94,7 @@ def identify_arm(
     body = payload_body(fit.estimate)
     verdict = judged(
         settings.thresholds, equations, fitted, unseen_error, condition, reduction, tests, repeated,
-        cautions_of(inputs, equations, fit, reduction, fitted, unseen_error, bias, body),
+        cautions_of(inputs, equations, fit, reduction, fitted, unseen_error, bias, body, errors),
     )  # fmt: skip
     return Identification(
         settings, equations, settled, fit, reduction, condition, _trained(inputs, sources), inputs.held_out, fitted,

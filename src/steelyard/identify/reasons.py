@@ -24,7 +24,7 @@ from ..observe import Equations, RowSource, SettledPreparation
 from .fitting import Fit
 from .identification import Condition
 from .inputs import Inputs
-from .method_reasons import method_reasons
+from .method_reasons import UnseenErrors, method_reasons
 from .payload_body import COLUMNS, PayloadBody
 
 _MOST_PATTERNS = 3
@@ -81,12 +81,13 @@ def cautions_of(
     unseen: Evaluation,
     bias: Bias | None,
     body: PayloadBody | None,
+    errors: UnseenErrors | None = None,
 ) -> list[Reason]:
     """Return what a reader must know that no row of the verdict says."""
     found = [
         *_held_out(inputs),
         *_distrusted(fit),
-        *method_reasons(equations, fit),
+        *method_reasons(equations, fit, errors),
         *_dropped(fit),
         *_payload(equations, fit, body),
         *_biased(equations, bias),
