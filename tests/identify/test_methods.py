@@ -21,7 +21,7 @@ from steelyard.identify import (
     with_options,
     write_run,
 )
-from steelyard.identify.method_reasons import distance_reasons
+from steelyard.identify.method_reasons import UnseenErrors, method_reasons
 from steelyard.motion import fourier
 from steelyard.recording import Recording
 from steelyard.robot import load_robot
@@ -171,8 +171,23 @@ def test_a_method_that_excludes_least_squares_is_told_so(found):
     assert all(sentences(method) == [] for method in METHODS)
     fit = found["ekf"].fit
     apart = replace(fit.estimate, values=fit.estimate.values + 5 * fit.estimate.sigma)
-    moved = distance_reasons(found["ekf"].equations, replace(fit, estimate=apart))
+    moved = method_reasons(found["ekf"].equations, replace(fit, estimate=apart), UnseenErrors(3.0, 2.9))
     assert "8 of 8 parameters" in moved[0].text
+    assert "3 % on unseen motion, against 2.9 % of weighted least squares" in moved[0].text
+
+
+def test_a_method_that_predicts_worse_than_least_squares_is_not_to_be_kept(found):
+    fit = found["iv"].fit
+    assert fit.detail is not None
+    assert fit.detail.endogeneity is not None
+    biased = replace(fit, detail=replace(fit.detail, endogeneity=replace(fit.detail.endogeneity, p=1e-6)))
+    equations = found["iv"].equations
+    worse = method_reasons(equations, biased, UnseenErrors(12.0, 4.0))
+    assert "predicts worse than least squares: its error is 12 % on unseen motion, against 4 %" in worse[0].text
+    assert "--method gls" in worse[0].remedy
+    assert not any(reason.remedy.startswith("keep this method") for reason in worse)
+    alike = method_reasons(equations, biased, UnseenErrors(4.0, 4.0))
+    assert [reason.remedy.startswith("keep this method") for reason in alike] == [True]
 
 
 def test_a_filter_that_lost_the_arm_begins_again_with_more_trust_in_its_start():

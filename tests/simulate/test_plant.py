@@ -13,7 +13,7 @@ from steelyard.model import build_model, stacked_regressor
 from steelyard.motion import quintic
 from steelyard.physics import energy_function
 from steelyard.robot import INERTIAL_NAMES, Robot, catalogue_names, load_robot
-from steelyard.simulate import Experiment, Noise, simulate
+from steelyard.simulate import Experiment, Noise, SimulatedRun, simulate
 
 SIMULABLE = [name for name in catalogue_names() if "inertias" in load_robot(name).carries]
 
@@ -26,6 +26,14 @@ def motion_for(robot: Robot, moves: int = 3, seconds: float = 1.0, seed: int = 0
     reach = np.array([min(limit.upper - limit.lower, 2.0) / 4 for limit in limits])
     points = middle[:, None] + reach[:, None] * rng.uniform(-1, 1, (len(limits), moves + 1))
     return quintic(points, seconds, [body.joint.name for body in robot.actuated])
+
+
+def held_torques(run: SimulatedRun) -> np.ndarray:
+    """Return the torques held from each control instant on (n, K), of which means of neighbours are recorded."""
+    held = run.motor_torque[0].copy()
+    for k in range(1, held.shape[1]):
+        held[:, k] = 2 * held[:, k] - held[:, k - 1]
+    return held
 
 
 def frictionless(name: str) -> Robot:
@@ -47,6 +55,27 @@ def test_recorded_torques_are_the_model_s_at_the_true_parameters(name):
     np.testing.assert_allclose(predicted[1], run.joint_torque[0], rtol=0, atol=1e-9 * scale)
 
 
+@pytest.mark.parametrize("plant", ["compiled", "mujoco"])
+def test_recorded_torques_are_in_time_with_the_positions(plant):
+    """A held torque jumps where it is recorded: the mean of before and after moves the arm around that instant."""
+    robot = frictionless("scara_2r")
+    experiment = Experiment(control="pd", control_rate=100, record_rate=100, saturate=False, plant=plant)
+    run = simulate(robot, motion_for(robot), experiment)
+    model = build_model(robot, ["inertia"], measured="motor")
+    truth = [run.truth[parameter] for parameter in model.names]
+
+    def predicted(shift: int) -> np.ndarray:
+        around = [run.q[0, :, 1 + k + shift : run.q.shape[2] - 2 + k + shift] for k in (-1, 0, 1)]
+        qd, qdd = (around[2] - around[0]) * 50, (around[2] - 2 * around[1] + around[0]) * 1e4
+        return (stacked_regressor(model.regressor, around[1], qd, qdd) @ truth).reshape(2, -1)
+
+    recorded = run.motor_torque[0, :, 1:-2]
+    now, next_ = (np.linalg.norm(predicted(shift) - recorded) for shift in (0, 1))
+    # Half a period early, as the command alone would be, both were as far away.
+    assert now < 0.02 * np.linalg.norm(recorded)
+    assert next_ > 5 * now
+
+
 @pytest.mark.parametrize("name", ["scara_2r", "kuka_lwr4", "franka_panda"])
 def test_without_friction_the_work_of_the_motors_is_the_change_of_energy(name):
     """Torques are constant between samples, so their work is exactly tau . (q[k+1] - q[k])."""
@@ -55,7 +84,7 @@ def test_without_friction_the_work_of_the_motors_is_the_change_of_energy(name):
     energy = energy_function(robot)
     inertias = [run.truth[f"{symbol}{body.number}"] for body in robot.bodies for symbol in INERTIAL_NAMES]
     total = np.array(energy(run.q[0], run.qd[0], inertias)).sum(axis=0)
-    work = (run.motor_torque[0, :, :-1] * np.diff(run.q[0], axis=1)).sum(axis=0)
+    work = (held_torques(run)[:, :-1] * np.diff(run.q[0], axis=1)).sum(axis=0)
     scale = np.abs(np.diff(total)).max()
     np.testing.assert_allclose(np.diff(total), work, rtol=0, atol=1e-8 * scale)
 
@@ -65,7 +94,7 @@ def test_with_friction_the_energy_that_is_lost_is_friction_s_work():
     run = simulate(robot, motion_for(robot), Experiment(control="pd"))
     inertias = [run.truth[f"{symbol}{body.number}"] for body in robot.bodies for symbol in INERTIAL_NAMES]
     total = np.array(energy_function(robot)(run.q[0], run.qd[0], inertias)).sum(axis=0)
-    work = (run.motor_torque[0, :, :-1] * np.diff(run.q[0], axis=1)).sum()
+    work = (held_torques(run)[:, :-1] * np.diff(run.q[0], axis=1)).sum()
     viscous, dry = (np.array([[run.truth[f"{symbol}{k}"]] for k in (1, 2)]) for symbol in ("Fvm", "Fcm"))
     power = (viscous * run.qd[0] ** 2 + dry * run.qd[0] * np.tanh(run.qd[0] / run.experiment.sign_width)).sum(axis=0)
     lost = np.trapezoid(power, run.time)
@@ -114,7 +143,7 @@ def test_the_controller_sees_the_encoder_s_steps():
     experiment = Experiment(control="pd", kp=(100, 10), kd=(0, 0), encoder_quantum=quantum, saturate=False)
     run = simulate(robot, motion_for(robot, moves=1), experiment)
     seen = quantum * np.floor(run.q[0] / quantum + 0.5)
-    np.testing.assert_allclose(run.motor_torque[0], np.array([[100], [10]]) * (run.reference - seen), atol=1e-9)
+    np.testing.assert_allclose(held_torques(run), np.array([[100], [10]]) * (run.reference - seen), atol=1e-9)
 
 
 def test_torques_stop_at_the_effort_limits():

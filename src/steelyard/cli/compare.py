@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from ..errors import EstimateError
@@ -61,13 +62,14 @@ def _run(name: str, essential: bool) -> ComparedRun:
         for row in content["parameters"]
         if row[sigma] is not None
     }
-    return ComparedRun(name, parameters)
+    return ComparedRun(name, parameters, robot=content.get("robot", ""))
 
 
 def _content(comparison: Comparison) -> dict[str, Any]:
     return plain(
         {
             "runs": list(comparison.runs),
+            "warnings": list(comparison.warnings),
             "parameters": [
                 {
                     "name": row.name,
@@ -97,6 +99,8 @@ def _content(comparison: Comparison) -> dict[str, Any]:
 
 def _print(comparison: Comparison) -> None:
     console = Console(highlight=False)
+    for warning in comparison.warnings:
+        console.print(f"warning: {escape(warning)}", style="yellow")
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("parameter", no_wrap=True)
     table.add_column("unit", no_wrap=True)

@@ -39,6 +39,7 @@ from .hypotheses import likely_cause
 from .identification import Condition, Identification, Trained
 from .inputs import Inputs, inputs_of, model_of
 from .joining import check_joinable, with_earlier_runs
+from .method_reasons import UnseenErrors
 from .mounting import mounting_reasons
 from .payload_body import payload_body
 from .reasons import cautions_of, judged, notes_of
@@ -97,6 +98,7 @@ def identify_arm(
     fitted = _error(sources, reduction.estimate, fit, settings, stage("judging the fit"))
     unseen_error = _error(unseen, reduction.estimate, fit, settings, stage("judging unseen motion"))
     of_all = _error(unseen, fit.estimate, fit, settings, silent)
+    errors = None if fit.plain is None else UnseenErrors.of(of_all, _error(unseen, fit.plain, fit, settings, silent))
     tests = _tests(sources, reduction.estimate, fit)
     repeated = repeatability(fit.used, fit.estimate, fit.estimate.weights)
     bias = _bias(inputs, sources, fit, settings, stage("looking for bias"))
@@ -107,7 +109,8 @@ def identify_arm(
         settings.thresholds, equations, fitted, unseen_error, condition, reduction, tests, repeated, plausible,
         [
             *finding_reasons((*logs.findings, *still)),
-            *cautions_of(inputs, equations, fit, reduction, fitted, unseen_error, bias, body),
+            *cautions_of(inputs, equations, fit, reduction, fitted, unseen_error, bias, body, errors,
+                settings.thresholds),
         ],
     )  # fmt: skip
     severe = any(one.severity == "severe" for one in (*logs.findings, *still))

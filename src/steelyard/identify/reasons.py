@@ -25,7 +25,7 @@ from ..observe import Equations, RowSource, SettledPreparation
 from .fitting import Fit
 from .identification import Condition
 from .inputs import Inputs
-from .method_reasons import method_reasons
+from .method_reasons import UnseenErrors, method_reasons
 from .payload_body import COLUMNS, PayloadBody
 
 _MOST_PATTERNS = 3
@@ -85,15 +85,17 @@ def cautions_of(
     unseen: Evaluation,
     bias: Bias | None,
     body: PayloadBody | None,
+    errors: UnseenErrors | None,
+    thresholds: Thresholds,
 ) -> list[Reason]:
     """Return what a reader must know that no row of the verdict says."""
     found = [
         *_held_out(inputs),
         *_distrusted(fit),
-        *method_reasons(equations, fit),
+        *method_reasons(equations, fit, errors),
         *_dropped(fit),
         *_payload(equations, fit, body),
-        *_biased(equations, bias),
+        *_biased(equations, bias, thresholds),
     ]
     faster = faster_joints(fitted, unseen)
     if faster:
@@ -194,11 +196,11 @@ def _payload(equations: Equations, fit: Fit, body: PayloadBody | None) -> list[R
     return []
 
 
-def _biased(equations: Equations, bias: Bias | None) -> list[Reason]:
+def _biased(equations: Equations, bias: Bias | None, thresholds: Thresholds) -> list[Reason]:
     if bias is None:
         return []
     names = {base.kept: base.name for base in equations.base.base}
-    found = [*_late(bias), *_exposed(bias, names)]
+    found = [*_late(bias, thresholds), *_exposed(bias, names)]
     if bias.named:
         ratio = dict(zip(bias.columns, bias.over_sigma, strict=True))
         told = ", ".join(f"{names[name]} ({ratio[name]:+.1f} sigma)" for name in bias.named[:6])
@@ -206,17 +208,19 @@ def _biased(equations: Equations, bias: Bias | None) -> list[Reason]:
         found.append(
             Reason(
                 f"bias by position errors, wrong signs near reversals, filter or delay is estimated for {told}{more}",
-                "read positions more finely, move faster, change the low-pass cut-off, or mend the delay",
+                "read positions more finely, move faster, change the low-pass cut-off, or correct the delay (--delay)",
                 "bias",
             )
         )
     return found
 
 
-def _late(bias: Bias) -> list[Reason]:
+def _late(bias: Bias, thresholds: Thresholds) -> list[Reason]:
     delays = bias.delays
+    remedy = "check how that torque is stamped; --delay moves all torques alike"
     if delays.has_common:
         (delay, sigma), where = delays.common, "all joints together"
+        remedy = f"identify with {delays.remedy}, which puts the torques back in time; or mend the log's stamps"
     elif delays.significant:
         worst = max(delays.significant, key=lambda e: abs(delays.delay[e]))
         delay, sigma = float(delays.delay[worst]), float(delays.sigma[worst])
@@ -228,8 +232,9 @@ def _late(bias: Bias) -> list[Reason]:
         Reason(
             f"torques seem {late} against positions, by {1e3 * abs(delay):.2g} +- {1e3 * sigma:.1g} ms on {where}: "
             "inertia then looks like viscous friction",
-            "check how the log is stamped; a command that is held counts from the middle of its period",
+            remedy,
             "delay",
+            "fair" if abs(delay) >= thresholds.delay else None,
         )
     ]
 

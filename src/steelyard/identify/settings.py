@@ -108,8 +108,8 @@ SCHEMA: dict[str, type | tuple[type, ...]] = {
     "thresholds": dict, "bias_repeats": int, "seed": int, "threads": int, "validate": list,
     "cutoff": float, "order": int, "mode": str, "design": str, "second": str, "velocity": str, "trim": int,
     "decimation": int, "decimation_cutoff": float, "attenuation": float, "ends": str, "standstill": (float, list),
-    "stiffness": list, "rate": float, "resampling": str, "max_gap": float, "rls": dict, "ekf": dict, "ml": dict,
-    "iv": dict,
+    "stiffness": list, "rate": float, "resampling": str, "max_gap": float, "delay": float, "rls": dict,
+    "ekf": dict, "ml": dict, "iv": dict,
 }  # fmt: skip
 """Keys of an ``[identify]`` table: those of :class:`Settings` and of its preparation, side by side."""
 

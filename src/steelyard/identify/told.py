@@ -172,6 +172,7 @@ def _preparation(found: Identification) -> dict[str, Any]:
         "decimated_rate": settled.rate / settled.decimation,
         "noise_gain": settled.decimation_filter.noise_gain(),
         "velocity": settled.chosen.velocity,
+        "delay": settled.chosen.delay,
         "standstill": dict(zip(settled.joints, settled.standstill, strict=True)),
         "filter": settled.filter_text,
         "reasons": list(settled.reasons),

@@ -16,12 +16,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..estimate import Estimate, cell_of, stacked_system
-from ..observe import RowSource, Whitening, reduce_rows, row_source
+from ..estimate import Estimate, System
+from ..observe import RowSource, Whitening, row_source
 from ..progress import Progress, silent
 from ..recording import Recording
 from ..signals import apply_low_pass, low_pass
-from .delay import Delays, estimate_delays
+from .delay import Delays, carried_over, estimate_delays, system_of_rows
 
 LOWER = 0.8
 """Cut-off of the second filter over that of the first: it takes about twice as much of the motion."""
@@ -78,10 +78,11 @@ def estimate_bias(
     rng = np.random.default_rng(seed)
     total = repeats + 1
     shifts = []
+    before = system_of_rows(sources, estimate.columns, estimate.weights, whitening)
     for done in range(repeats):
-        shifts.append(_shift(recordings, sources, estimate, whitening, lambda r, s: _noisier(r, s, rng)))
+        shifts.append(_shift(recordings, sources, estimate, whitening, before, lambda r, s: _noisier(r, s, rng)))
         progress(done + 1, total)
-    filtered = _shift(recordings, sources, estimate, whitening, _filtered_lower)
+    filtered = _shift(recordings, sources, estimate, whitening, before, _filtered_lower)
     progress(total, total)
     noise = np.mean(shifts, axis=0)
     error = np.std(shifts, axis=0, ddof=1) / np.sqrt(repeats) if repeats > 1 else np.full(noise.shape, np.inf)
@@ -104,6 +105,7 @@ def _shift(
     sources: Sequence[RowSource],
     estimate: Estimate,
     whitening: Whitening | None,
+    before: System,
     change: Callable[[Recording, RowSource], Recording],
 ) -> np.ndarray:
     """Return by how much the estimate moves when the recordings are changed, weights and noise model held."""
@@ -111,11 +113,10 @@ def _shift(
         row_source(change(recording, source), source.equations, source.settled, source.label)
         for recording, source in zip(recordings, sources, strict=True)
     ]
-    observations = reduce_rows(changed, whitening, blocks=1)
-    weights = estimate.weights
-    system = stacked_system(observations, estimate.columns, weights, lambda factor: cell_of(factor) in weights)
-    known = dict(zip(system.columns, system.values, strict=True))
-    return np.array([known.get(name, np.nan) for name in estimate.columns]) - estimate.values
+    after = system_of_rows(changed, estimate.columns, estimate.weights, whitening)
+    known = dict(zip(after.columns, after.values, strict=True))
+    moved = np.array([known.get(name, np.nan) for name in before.columns]) - before.values
+    return carried_over(estimate, before, moved)
 
 
 def _noisier(recording: Recording, source: RowSource, rng: np.random.Generator) -> Recording:

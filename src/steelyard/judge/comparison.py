@@ -12,6 +12,9 @@ from ..errors import EstimateError
 WITHIN = 2.0
 """Values that differ by no more sigmas than this agree."""
 
+_MANY_APART = 0.5
+"""Runs of which more than this part of the shared names regroup different parameters are not of one model."""
+
 
 @dataclass(frozen=True)
 class ComparedValue:
@@ -43,11 +46,13 @@ class ComparedRun:
         name: Its name.
         parameters: Its parameters by name.
         source: Where they come from, if that is not a run folder.
+        robot: Name of the robot; empty if not said.
     """
 
     name: str
     parameters: Mapping[str, ComparedValue]
     source: str = ""
+    robot: str = ""
 
 
 @dataclass(frozen=True)
@@ -112,11 +117,13 @@ class Comparison:
         runs: Names of the runs; the first is the reference.
         rows: Every parameter of any run, in the order of the first run that has it.
         summaries: Every run after the first against it.
+        warnings: Why runs may not be comparable at all, a sentence each.
     """
 
     runs: tuple[str, ...]
     rows: tuple[ComparedRow, ...]
     summaries: tuple[ComparedSummary, ...]
+    warnings: tuple[str, ...] = ()
 
 
 def compare_parameters(runs: Sequence[ComparedRun]) -> Comparison:
@@ -138,7 +145,8 @@ def compare_parameters(runs: Sequence[ComparedRun]) -> Comparison:
     kept = dict.fromkeys(name for table in tables for name in table)
     rows = tuple(_row([table.get(name) for table in tables], names) for name in kept)
     summaries = tuple(_summary(name, rows, k) for k, name in enumerate(names[1:]))
-    return Comparison(tuple(names), rows, summaries)
+    warnings = [warning for k in range(1, len(runs)) for warning in _warnings(runs[0], runs[k], rows, k)]
+    return Comparison(tuple(names), rows, summaries, tuple(warnings))
 
 
 _Named = tuple[str, ComparedValue]
@@ -178,6 +186,23 @@ def _difference(reference: ComparedValue | None, value: ComparedValue | None) ->
     known = [sigma for sigma in (reference.sigma, value.sigma) if sigma is not None]
     deviation = hypot(*known) if known else 0.0
     return Difference(absolute, percent, absolute / deviation if deviation > 0 else None)
+
+
+def _warnings(reference: ComparedRun, other: ComparedRun, rows: Sequence[ComparedRow], place: int) -> list[str]:
+    """Return why a run may not be comparable with the reference; it is the one at ``place`` among all runs."""
+    if reference.robot and other.robot and reference.robot != other.robot:
+        return [
+            f"'{other.name}' is of robot '{other.robot}', '{reference.name}' of '{reference.robot}': parameters of one "
+            "name are different quantities there; compare runs of one robot"
+        ]
+    shared = [row for row in rows if row.values[0] is not None and row.values[place] is not None]
+    apart = sum(row.differences[place - 1] is None for row in shared)
+    if not shared or apart > _MANY_APART * len(shared):
+        return [
+            f"'{other.name}' and '{reference.name}' share {len(shared)} names, of which {apart} regroup different "
+            "parameters: geometry, torque kind or payload of the two differ; compare runs of one robot and model"
+        ]
+    return []
 
 
 def _summary(name: str, rows: Sequence[ComparedRow], place: int) -> ComparedSummary:

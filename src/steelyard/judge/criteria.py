@@ -273,7 +273,7 @@ def known_criterion(relative_sigmas: Mapping[str, float], limits: Thresholds) ->
         grade,
         f"{total - len(weak)} of {total} essential parameters have a relative sigma of at most "
         f"{limits.relative_sigma:g} %" + (f"; weak: {named}{further}" if weak else ""),
-        "record longer, or excite them more: a motion designed for what is still weak (steelyard design), a heavier payload",
+        "record longer, or excite them more: a motion designed for what is weak (steelyard design), a heavier payload",
     )
 
 

@@ -1,23 +1,49 @@
 """Torques that come late against positions, and what that does to the parameters.
 
-A torque recorded late by d is ``y(t) = tau(t - d) = W x - d dtau/dt``: one more column for each equation, the
-derivative of the model's torque. Left out, it goes where it fits best: for a motion of angular frequency w an inertia M
-looks like a viscous friction ``-M d w^2`` (P1's forward-only filter is such a delay). A held command is late by half a
-control period.
+A torque recorded late by d is ``y(t) = tau(t - d)``. Left out, a delay goes where it fits best: for a motion of angular
+frequency w an inertia M looks like a viscous friction ``-M d w^2`` (P1's forward-only filter is such a delay). It is
+estimated by Gauss-Newton: recorded torques are put back by the delay at hand, ``-dtau/dt`` of the model's torque is one
+more column of each equation, all parameters are free, and the value of that column is the next step.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..estimate import Estimate, System, independent
-from ..observe import RowSource, RowStack, Whitening
+from ..estimate import (
+    Cell,
+    Estimate,
+    System,
+    cell_of,
+    generalised,
+    independent,
+    stacked_system,
+    weighted,
+    with_correlated_noise,
+)
+from ..observe import MIN_SHARE, RowSource, RowStack, Whitening, reduce_rows, row_source
 
 SIGNIFICANT = 3.0
 """A delay of fewer sigmas is chance."""
+
+_CONVERGED = 0.1
+"""Steps smaller than this part of sigma end the iteration."""
+
+_MOST_STEPS, _MOST_OWN_STEPS = 12, 4
+_LARGEST_STEP = 0.02
+"""Longest step [s]: the derivative says little of a torque that is farther away."""
+
+_MOVING = 0.999
+"""Share of its window in which a joint moves, for a row to say something of delays: a low-passed velocity turns round a
+little before or after the joint does, and friction with it, which would look like a delay."""
+
+_FEW = 0.2
+"""Where fewer rows than this part move so surely, all rows are taken."""
+
+_COMMON = "delay of all"
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,10 +52,12 @@ class Delays:
 
     Attributes:
         equations: Torque kind and joint of every equation.
-        delay: By how much its torque is late against the positions (E,) [s]; negative if early.
+        delay: By how much its torque is late against the positions (E,) [s], beyond what the rows were already
+            corrected for; negative if early.
         sigma: Standard deviations (E,); infinite where it cannot be told.
         common: The delay of all torques together and its sigma [s]: one clock is better known than each joint alone.
         bias: By how much delays that are more than chance bias the parameters (c,).
+        corrected: Delay that the rows were already corrected for [s].
         exposure: How far a common delay of one of its sigmas, too small to be seen, moves each parameter, over that
             parameter's sigma (c,).
     """
@@ -40,6 +68,7 @@ class Delays:
     common: tuple[float, float]
     bias: np.ndarray
     exposure: np.ndarray
+    corrected: float = 0.0
 
     @property
     def significant(self) -> tuple[int, ...]:
@@ -51,6 +80,12 @@ class Delays:
         """Whether the common delay is more than chance."""
         return abs(self.common[0]) > SIGNIFICANT * self.common[1]
 
+    @property
+    def remedy(self) -> str:
+        """The flag of ``identify`` that corrects the common delay."""
+        digits = int(np.ceil(-np.log10(self.common[1] / 2)))
+        return f"--delay {self.corrected + self.common[0]:.{np.clip(digits, 3, 6)}f}"
+
 
 def estimate_delays(sources: Sequence[RowSource], estimate: Estimate, whitening: Whitening | None) -> Delays:
     """Estimate the delay of the torques, all parameters free: of each equation, and one for all.
@@ -61,97 +96,226 @@ def estimate_delays(sources: Sequence[RowSource], estimate: Estimate, whitening:
         whitening: How its rows were whitened, if they were.
     """
     equations = sources[0].equations.kinds_joints
-    names = tuple(f"delay {kind} {joint}" for kind, joint in equations)
-    each = _with_delays(sources, estimate, whitening, names)
-    together = independent(_one_delay(each, names))
-    # Sigmas as told, with what correlated noise and small samples add to them.
-    gain = float(np.median(estimate.sigma / np.sqrt(np.diag(estimate.system.inverse))))
-    each = independent(each)
-    told = [_told(each, name, gain) for name in names]
-    delay, sigma = np.array(told).T
-    nothing, exposure = np.zeros(len(estimate.columns)), _exposure(together, estimate)
-    found = Delays(equations, delay, sigma, _told(together, _COMMON, gain), nothing, exposure)
-    firm = {names[e] for e in found.significant}
+    start = _Trial.of(sources, estimate, whitening)
+    undelayed = system_of_rows(sources, estimate.columns, estimate.weights, whitening)
+    common, trial = _common_delay(start)
+    delay, sigma = _own_delays(trial)
+    exposure = _exposure(start, common[1], undelayed, estimate)
+    applied = sources[0].settled.chosen.delay
+    found = Delays(equations, delay, sigma, common, np.zeros(len(estimate.columns)), exposure, applied)
     if found.has_common:
-        return replace(found, bias=_bias(together, estimate))
-    if firm:
-        kept = [name for name in each.columns if name not in names or name in firm]
-        return replace(found, bias=_bias(each.restricted(kept), estimate))
+        return replace(found, bias=_bias(undelayed, trial.parameters, estimate))
+    if found.significant:
+        firm = np.zeros(len(equations))
+        firm[list(found.significant)] = delay[list(found.significant)]
+        return replace(found, bias=_bias(undelayed, start.moved(firm).parameters, estimate))
     return found
 
 
-_COMMON = "delay of all"
+def system_of_rows(
+    sources: Sequence[RowSource], columns: Sequence[str], weights: Mapping[Cell, float], whitening: Whitening | None
+) -> System:
+    """Return the system of these rows, weighted and whitened as those of an estimate; other cells are left out."""
+    observations = reduce_rows(sources, whitening, blocks=1)
+    return stacked_system(observations, columns, weights, lambda factor: cell_of(factor) in weights)
 
 
-def _one_delay(system: System, names: tuple[str, ...]) -> System:
-    """Return the system with one delay for all equations."""
-    count = len(system.columns) - len(names)
+def carried_over(estimate: Estimate, system: System, change: np.ndarray) -> np.ndarray:
+    """Return by how much the estimate moves (c,) when the least-squares solution of some of its rows does.
+
+    The estimate may rest on more than these rows, a prior or earlier runs, which do not move:
+    ``(A + P) dx = A dx_rows``.
+
+    Args:
+        estimate: The estimate.
+        system: The system of these rows alone, weighted alike; columns that it lacks stay where they are.
+        change: By how much its solution moves.
+    """
+    place = [estimate.columns.index(name) for name in system.columns]
+    triangle = system.triangle[:, :-1]
+    return estimate.system.inverse[:, place] @ (triangle.T @ (triangle @ change))
+
+
+@dataclass(frozen=True, eq=False)
+class _Trial:
+    """Rows whose torques are put back by trial delays.
+
+    Attributes:
+        origin: The rows as they were given.
+        delays: The trial delays (E,) [s].
+        columns: The parameters.
+        values: Their values, for the derivative of the torque.
+        weights: Weights of the rows.
+        whitening: How the rows are whitened, if they are.
+        gain: What correlated noise and small samples add to sigmas.
+        least: For each equation, the least share of the rows that say something of delays (E,).
+    """
+
+    origin: Sequence[RowSource]
+    delays: np.ndarray
+    columns: tuple[str, ...]
+    values: Mapping[str, float]
+    weights: Mapping[Cell, float]
+    whitening: Whitening | None
+    gain: float
+    least: np.ndarray
+
+    @classmethod
+    def of(cls, sources: Sequence[RowSource], estimate: Estimate, whitening: Whitening | None) -> _Trial:
+        """Return rows as they are."""
+        nothing = np.zeros(len(sources[0].equations.kinds_joints))
+        return cls(
+            sources, nothing, estimate.columns, *_weighting(estimate), whitening, _gain(estimate), _least(sources)
+        )
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the columns of the delays."""
+        return tuple(f"delay {kind} {joint}" for kind, joint in self.origin[0].equations.kinds_joints)
+
+    @property
+    def parameters(self) -> System:
+        """The system of the parameters alone, of all rows, at the trial delays."""
+        return system_of_rows(self._shifted_sources(), self.columns, self.weights, self.whitening)
+
+    def moved(self, delays: np.ndarray, values: Mapping[str, float] | None = None) -> _Trial:
+        """Return the rows with torques put back by other delays."""
+        return replace(self, delays=delays, values=self.values if values is None else values)
+
+    def with_own_noise(self) -> _Trial:
+        """Return the trial with weights and noise model of its own residuals."""
+        sources = self._shifted_sources()
+        plain = weighted(reduce_rows(sources), self.columns)
+        if self.whitening is None:
+            estimate, whitening = with_correlated_noise(sources, plain).estimate, None
+        else:
+            fit = generalised(sources, plain)
+            estimate, whitening = fit.estimate, fit.noise.whitening
+        values, weights = _weighting(estimate)
+        return replace(self, values=values, weights=weights, whitening=whitening, gain=_gain(estimate))
+
+    def system(self) -> System:
+        """Return the weighted system with a column for the delay of each equation, of rows that say something of it."""
+        columns = (*self.columns, *self.names)
+        place = {name: k for k, name in enumerate(columns)}
+        stack, count = RowStack(len(columns) + 1), 0
+        for source in self._shifted_sources(self.values):
+            for e, rows in self._late_rows(source):
+                felt = [name for name in source.equations.columns[e] if name in place]
+                spread = np.zeros((len(rows), len(columns) + 1))
+                spread[:, [*(place[name] for name in felt), place[self.names[e]], -1]] = rows
+                stack.push(spread)
+                count += len(rows)
+        return System(columns, stack.triangle(), count)
+
+    def _shifted_sources(self, values: Mapping[str, float] | None = None) -> list[RowSource]:
+        return [
+            row_source(
+                one.recording, one.equations, one.settled, one.label, delays=one.delays + self.delays, values=values
+            )
+            for one in self.origin
+        ]
+
+    def _late_rows(self, source: RowSource) -> Iterator[tuple[int, np.ndarray]]:
+        """Yield equation and weighted rows ``[W, -dtau/dt, y]``, run by run."""
+        equations, known = source.equations, set(self.columns)
+        count = len(equations.columns)
+        transforms = [None if self.whitening is None else self.whitening(source, e) for e in range(count)]
+        for block in source:
+            for e, names in enumerate(equations.columns):
+                weight = self.weights.get((source.label, *equations.kinds_joints[e]), 0.0)
+                kept = [k for k, name in enumerate(names) if name in known]
+                for _, rows in block.runs(e, self.least[e]):
+                    if weight == 0.0:
+                        continue
+                    late, transform = rows[:, [*kept, -2, -1]], transforms[e]
+                    if transform is not None:
+                        transform.restart()
+                        late = transform.push(late)
+                    yield e, late * weight
+
+
+def _least(sources: Sequence[RowSource]) -> np.ndarray:
+    """Return the least share of each equation's rows that say something of delays (E,)."""
+    usable, moving = (np.zeros(len(sources[0].equations.kinds_joints)) for _ in range(2))
+    for source in sources:
+        for block in source:
+            usable += (block.share >= MIN_SHARE).sum(axis=1)
+            moving += (block.share >= _MOVING).sum(axis=1)
+    return np.where(moving >= _FEW * usable, _MOVING, MIN_SHARE)
+
+
+def _values(system: System) -> dict[str, float]:
+    return dict(zip(system.columns, system.values.tolist(), strict=True))
+
+
+def _weighting(estimate: Estimate) -> tuple[dict[str, float], dict[Cell, float]]:
+    return dict(zip(estimate.columns, estimate.values.tolist(), strict=True)), estimate.weights
+
+
+def _gain(estimate: Estimate) -> float:
+    """Return what correlated noise and small samples add to the sigmas of these rows' white noise."""
+    return float(np.median(estimate.sigma / np.sqrt(np.diag(estimate.system.inverse))))
+
+
+def _common_delay(trial: _Trial) -> tuple[tuple[float, float], _Trial]:
+    """Return the delay of all torques and its sigma, and the rows put back by it."""
+    delay, steps = 0.0, 0
+    while True:
+        system, steps = independent(_one_delay(trial.system(), len(trial.columns))), steps + 1
+        step, sigma = _step(system, _COMMON, trial.gain)
+        delay += step
+        if not np.isfinite(sigma) or abs(step) <= _CONVERGED * sigma:
+            return (delay, sigma), trial
+        if steps == _MOST_STEPS:
+            return (delay, max(sigma, abs(step))), trial
+        trial = trial.moved(np.full(len(trial.delays), delay), _values(system))
+        if abs(step) > SIGNIFICANT * sigma:
+            trial = trial.with_own_noise()
+
+
+def _own_delays(trial: _Trial) -> tuple[np.ndarray, np.ndarray]:
+    """Return the delay of every equation and its sigma (E,), starting from the delay of all."""
+    count = 0
+    while True:
+        system, count = independent(trial.system()), count + 1
+        steps, sigma = np.array([_step(system, name, trial.gain) for name in trial.names]).T
+        # Where a delay can hardly be told, the derivative says nothing of how far it is.
+        moving = (np.abs(steps) > _CONVERGED * sigma) & (sigma < _LARGEST_STEP)
+        delays = trial.delays + steps
+        if count == _MOST_OWN_STEPS or not moving.any():
+            return np.where(np.isfinite(sigma), delays, 0.0), sigma
+        trial = trial.moved(np.where(moving, delays, trial.delays), _values(system))
+
+
+def _one_delay(system: System, count: int) -> System:
+    """Return the system with one delay for all equations; the delays come after ``count`` parameters."""
     triangle = system.triangle
     columns = [triangle[:, :count], triangle[:, count:-1].sum(axis=1, keepdims=True), triangle[:, -1:]]
     reduced = np.asarray(np.linalg.qr(np.hstack(columns), mode="r"))
     return System((*system.columns[:count], _COMMON), reduced, system.rows)
 
 
-def _told(system: System, name: str, gain: float) -> tuple[float, float]:
-    """Return a delay and its sigma; 0 and infinity where it cannot be told."""
+def _step(system: System, name: str, gain: float) -> tuple[float, float]:
+    """Return the step of a delay, bounded, and its sigma; 0 and infinity where it cannot be told."""
     if name not in system.columns:
         return 0.0, float("inf")
     place = system.columns.index(name)
-    return float(system.values[place]), gain * float(np.sqrt(system.inverse[place, place]))
+    step = np.clip(system.values[place], -_LARGEST_STEP, _LARGEST_STEP)
+    return float(step), gain * float(np.sqrt(system.inverse[place, place]))
 
 
-def _bias(system: System, estimate: Estimate) -> np.ndarray:
+def _bias(undelayed: System, delayed: System, estimate: Estimate) -> np.ndarray:
     """Return by how much leaving the delays out moves the parameters (c,)."""
-    values = dict(zip(system.columns, system.values, strict=True))
-    return np.array(
-        [value - values.get(name, value) for name, value in zip(estimate.columns, estimate.values, strict=True)]
-    )
+    values = _values(delayed)
+    change = [value - values.get(name, value) for name, value in zip(undelayed.columns, undelayed.values, strict=True)]
+    return carried_over(estimate, undelayed, np.array(change))
 
 
-def _exposure(system: System, estimate: Estimate) -> np.ndarray:
+def _exposure(start: _Trial, sigma: float, undelayed: System, estimate: Estimate) -> np.ndarray:
     """Return by how many sigmas a common delay of one sigma moves each parameter (c,); 0 where it cannot be told."""
-    if _COMMON not in system.columns:
+    if not np.isfinite(sigma):
         return np.zeros(len(estimate.columns))
-    inverse, place = system.inverse, system.columns.index(_COMMON)
-    moved = dict(zip(system.columns, np.abs(inverse[place]) / np.sqrt(inverse[place, place]), strict=True))
-    alone = np.sqrt(np.diag(estimate.system.inverse))
-    return np.array([moved.get(name, 0.0) for name in estimate.columns]) / alone
-
-
-def _with_delays(
-    sources: Sequence[RowSource], estimate: Estimate, whitening: Whitening | None, names: tuple[str, ...]
-) -> System:
-    """Return the weighted system with a column for the delay of every equation."""
-    columns = (*estimate.columns, *names)
-    place = {name: k for k, name in enumerate(columns)}
-    stack, count = RowStack(len(columns) + 1), 0
-    for source in sources:
-        for e, rows in _late_rows(source, estimate, whitening):
-            felt = [name for name in source.equations.columns[e] if name in place]
-            spread = np.zeros((len(rows), len(columns) + 1))
-            spread[:, [*(place[name] for name in felt), place[names[e]], -1]] = rows
-            stack.push(spread)
-            count += len(rows)
-    return System(columns, stack.triangle(), count)
-
-
-def _late_rows(source: RowSource, estimate: Estimate, whitening: Whitening | None) -> Iterator[tuple[int, np.ndarray]]:
-    """Yield equation and weighted rows ``[W, -dtau/dt, y]``, run by run."""
-    equations, rate = source.equations, source.settled.rate / source.settled.decimation
-    known, weights = set(estimate.columns), estimate.weights
-    values = [estimate.full_values(names) for names in equations.columns]
-    transforms = [None if whitening is None else whitening(source, e) for e in range(len(values))]
-    for block in source:
-        for e, names in enumerate(equations.columns):
-            weight = weights.get((source.label, *equations.kinds_joints[e]), 0.0)
-            kept = [k for k, name in enumerate(names) if name in known]
-            for _, rows in block.runs(e):
-                if weight == 0.0 or len(rows) < 3:
-                    continue
-                change = np.gradient(rows[:, :-1] @ values[e]) * rate
-                late = np.column_stack([rows[:, kept], -change, rows[:, -1]])
-                transform = transforms[e]
-                if transform is not None:
-                    transform.restart()
-                    late = transform.push(late)
-                yield e, late * weight
+    # Torques later by as much: as if they had been early before.
+    moved = start.moved(np.full(len(start.delays), -sigma)).parameters
+    return np.abs(_bias(undelayed, moved, estimate)) / estimate.sigma

@@ -34,7 +34,7 @@ def published_run(name: str) -> ComparedRun:
         parameter: ComparedValue(value, abs(value) * percent / 100, _unit(parameter), regrouping.get(parameter, ""))
         for parameter, (value, percent) in table["parameters"].items()
     }
-    return ComparedRun(name, MappingProxyType(parameters), table["source"])
+    return ComparedRun(name, MappingProxyType(parameters), table["source"], table["robot"])
 
 
 def _unit(parameter: str) -> str:

@@ -44,6 +44,7 @@ class Thresholds:
         effort_fair: The same.
         scale_good: By what factor rigid-body torques may differ from those of the robot file's inertias.
         scale_fair: The same.
+        delay: Delay of torques against positions from which a result is fair at best [s].
         pattern: Part of a joint's residual variance that one pattern may explain [%]; above, the joint's parameters
             carry what the model lacks.
     """
@@ -69,6 +70,7 @@ class Thresholds:
     effort_fair: float = 1.5
     scale_good: float = 3.0
     scale_fair: float = 6.0
+    delay: float = 0.005
     pattern: float = 10.0
 
     def __post_init__(self) -> None:

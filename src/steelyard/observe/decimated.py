@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -34,6 +34,8 @@ class Layout:
         joint_index: Joint of each equation (E,).
         temperatures: Number of temperatures, n or 0.
         coupling: C (n, n) with ``q_motor = C q``.
+        values: For each equation, values x of its columns; its rows are then ``[W_e; -d(W_e x)/dt; y_e]``. None: rows
+            without that derivative.
     """
 
     joints: int
@@ -41,6 +43,12 @@ class Layout:
     joint_index: np.ndarray
     temperatures: int
     coupling: np.ndarray
+    values: tuple[np.ndarray, ...] | None = None
+
+    @property
+    def added(self) -> int:
+        """Rows of an equation besides those of W: y, and the derivative if there is one."""
+        return 1 if self.values is None else 2
 
     @property
     def motion(self) -> slice:
@@ -59,12 +67,17 @@ class Layout:
         return slice(self.share.stop, self.share.stop + self.temperatures)
 
 
-def layout_of(compiled: CompiledRows, equations: Equations, temperatures: int) -> Layout:
-    """Return the layout of rows of a compiled regressor."""
-    ends = np.cumsum([len(columns) + 1 for columns in compiled.columns])
-    parts = tuple(slice(int(end) - len(c) - 1, int(end)) for end, c in zip(ends, compiled.columns, strict=True))
+def layout_of(
+    compiled: CompiledRows, equations: Equations, temperatures: int, values: Mapping[str, float] | None = None
+) -> Layout:
+    """Return the layout of rows of a compiled regressor; with values of its columns, rows have the derivative too."""
+    known = None
+    if values is not None:
+        known = tuple(np.array([values.get(name, 0.0) for name in names]) for names in compiled.columns)
+    sizes = [len(columns) + (1 if known is None else 2) for columns in compiled.columns]
+    parts = tuple(slice(int(end) - size, int(end)) for end, size in zip(np.cumsum(sizes), sizes, strict=True))
     coupling = equations.model.robot.motor_coupling()
-    return Layout(len(equations.joints), parts, equations.joint_index, temperatures, coupling)
+    return Layout(len(equations.joints), parts, equations.joint_index, temperatures, coupling, known)
 
 
 class DecimatedSegment:
@@ -96,7 +109,7 @@ class DecimatedSegment:
         leaves_out = gate is not None or settled.standstill.any()
         self._window = _window_decimator(settled) if settled.decimates and leaves_out else None
         rows = self._decimator.inputs
-        outputs = [rows[part.start : part.stop - 1] for part in layout.equations]
+        outputs = [rows[part.start : part.stop - layout.added] for part in layout.equations]
         self._regressor = compiled.function.bind(np.split(rows[layout.motion], 3), outputs)
         self._measured = [part.stop - 1 for part in layout.equations]
         self._to_skip = filter_.kept(0).start // filter_.factor if settled.chosen.ends == "drop" else 0
@@ -145,6 +158,9 @@ class DecimatedSegment:
         rows[self._layout.motion] = motion
         self._regressor(0, count)
         rows[self._measured] = measured
+        for part, values in zip(self._layout.equations, self._layout.values or (), strict=False):
+            torque = values @ rows[part.start : part.stop - 2]
+            rows[part.stop - 2] = -self._settled.rate * np.gradient(torque) if count > 1 else 0.0
         for e, joint in enumerate(self._layout.joint_index):
             self._bridge(e, rows[self._layout.equations[e]], moving[joint])
         return count

@@ -1,4 +1,7 @@
-"""Positions to q, qd and qdd block by block, with everything else that was recorded kept beside them."""
+"""Positions to q, qd and qdd block by block, with everything else that was recorded kept beside them.
+
+Torques that were recorded late are put back in time first.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,12 @@ import numpy as np
 
 from ..signals import LowPassStream, central_difference
 from .preparation import SettledPreparation
+
+HALF = 16
+"""Samples on either side from which a torque between two samples is interpolated."""
+
+_BETA = 8.0
+"""Of the Kaiser window of that interpolation: exact to 1e-4 below 0.8 of the Nyquist frequency."""
 
 
 class Fifo:
@@ -28,6 +37,60 @@ class Fifo:
         self._parts = [joined[:, count:].copy()]
         self.count -= count
         return joined[:, :count]
+
+
+class TorqueShift:
+    """Moves some signals of one segment in time against the others: ``y(t)`` becomes ``y(t + delay)``.
+
+    Between samples a windowed sinc interpolates. Where its window reaches beyond the segment, samples of all signals
+    are dropped, but for those that are trimmed later on: there the signal is continued by its first and last value.
+
+    Args:
+        delays: Of each of these signals (E,) [samples], fractions and negative ones too.
+        first: Row of the first of them; the others are the rows after it.
+        trimmed: Samples at the start and at the end of the segment that will not be used.
+    """
+
+    def __init__(self, delays: np.ndarray, first: int, trimmed: tuple[int, int]) -> None:
+        self._first = first
+        windows = [interpolation_window(float(delay)) for delay in delays]
+        self._before = max(0, *(-start for start, _ in windows))
+        after = max(0, *(start + len(taps) - 1 for start, taps in windows))
+        self._taps = np.zeros((len(windows), self._before + after + 1))
+        for row, (start, taps) in zip(self._taps, windows, strict=True):
+            row[self._before + start : self._before + start + len(taps)] = taps
+        self._lead, self._trail = min(self._before, trimmed[0]), min(after, trimmed[1])
+        self._tail: np.ndarray | None = None
+
+    def push(self, signals: np.ndarray) -> np.ndarray:
+        """Take a block (rows, m) and return the columns (rows, k) that are ready."""
+        tail = self._tail
+        if tail is None:
+            tail = np.repeat(signals[:, :1], self._lead if signals.shape[1] else 0, axis=1)
+        joined = np.concatenate([tail, signals], axis=1)
+        count = max(0, joined.shape[1] - self._taps.shape[1] + 1)
+        self._tail = joined[:, count:].copy()
+        shifted = joined[:, self._before : self._before + count].copy()
+        if count:
+            for row, taps in enumerate(self._taps, self._first):
+                shifted[row] = np.correlate(joined[row], taps, "valid")
+        return shifted
+
+    def flush(self) -> np.ndarray:
+        """End the segment and return its last columns."""
+        assert self._tail is not None
+        return self.push(np.repeat(self._tail[:, -1:], self._trail, axis=1))
+
+
+def interpolation_window(delay: float) -> tuple[int, np.ndarray]:
+    """Return the weights of the samples that give a signal ``delay`` samples later, and the number of the first."""
+    whole = int(np.floor(delay))
+    fraction = delay - whole
+    if min(fraction, 1 - fraction) < 1e-9:
+        return round(delay), np.ones(1)
+    places = np.arange(1 - HALF, HALF + 1) - fraction
+    taps = np.sinc(places) * np.i0(_BETA * np.sqrt(1 - (places / HALF) ** 2))
+    return whole + 1 - HALF, taps / taps.sum()
 
 
 class SegmentMotion:

@@ -22,6 +22,9 @@ _WORDS: dict[str, tuple[str, ...]] = {
 _POSITIVE = ("cutoff", "decimation_cutoff", "attenuation", "rate", "max_gap")
 _COUNTS = {"order": 1, "trim": 0, "decimation": 1}
 
+LONGEST_DELAY = 1.0
+"""Delays beyond this are typing errors, milliseconds as a rule [s]."""
+
 
 @dataclass(frozen=True)
 class Preparation:
@@ -46,6 +49,8 @@ class Preparation:
         rate: Uniform rate [Hz]; None: that of the stamps, the median over recordings.
         resampling: ``linear``, ``cubic`` or ``monotone``, where stamps are uneven.
         max_gap: Intervals longer than this are not bridged [s]; None: three intervals of the slowest recording.
+        delay: By how much the torques of every recording are late against its positions [s]; negative if early. They
+            are put back by as much before anything else is done.
     """
 
     cutoff: float | None = None
@@ -64,6 +69,7 @@ class Preparation:
     rate: float | None = None
     resampling: Literal["linear", "cubic", "monotone"] = "cubic"
     max_gap: float | None = None
+    delay: float = 0.0
 
     def __post_init__(self) -> None:
         for field, allowed in _WORDS.items():
@@ -72,6 +78,11 @@ class Preparation:
             _check_positive(field, getattr(self, field))
         for field, least in _COUNTS.items():
             _check_count(field, getattr(self, field), least)
+        if not abs(self.delay) <= LONGEST_DELAY:
+            raise ObservationError(
+                f"preparation delay: got {self.delay:g} s, allowed are seconds from {-LONGEST_DELAY:g} to "
+                f"{LONGEST_DELAY:g}; 10 ms is 0.010"
+            )
         if self.standstill is not None:
             speeds = np.atleast_1d(np.asarray(self.standstill, dtype=float))
             if not (np.isfinite(speeds).all() and (speeds >= 0).all()):

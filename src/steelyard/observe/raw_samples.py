@@ -47,13 +47,20 @@ def raw_samples(source: RowSource, *, velocity: bool = False) -> Iterator[RawBlo
     chosen = replace(source.settled.chosen, velocity="recorded" if velocity else "differentiated")
     template = template_of(source.recording)
     torques = measured_torques(source.equations, template, source.label)
-    signals = RawSignals(template, chosen, torques, source.label)
+    signals = RawSignals(template, chosen, torques, source.label, source.delays)
+    starts = False
+    for piece in signals.in_time(_even_pieces(source, signals), source.settled.rate):
+        starts = starts or piece.starts
+        if len(piece.time):
+            yield _block(source, replace(piece, starts=starts), velocity)
+            starts = False
+
+
+def _even_pieces(source: RowSource, signals: RawSignals) -> Iterator[Piece]:
     even = EvenStream(source.settled)
     for block in blocks_of(source.recording):
-        for piece in even.push(block.time, signals.of(block)):
-            yield _block(source, piece, velocity)
-    for piece in even.flush():
-        yield _block(source, piece, velocity)
+        yield from even.push(block.time, signals.of(block))
+    yield from even.flush()
 
 
 def _block(source: RowSource, piece: Piece, velocity: bool) -> RawBlock:

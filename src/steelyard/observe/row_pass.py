@@ -79,7 +79,9 @@ class RowPass:
     settled: SettledPreparation
     label: str
     loaded: bool
+    delays: np.ndarray
     gates: Gates | None = None
+    values: Mapping[str, float] | None = None
     tally: Tally = field(init=False)
     layout: Layout = field(init=False)
 
@@ -88,9 +90,9 @@ class RowPass:
         self.tally = Tally(0, np.zeros(joints, dtype=np.int64), np.zeros(joints))
         self._compiled = self.equations.compiled(self.loaded)
         temperatures = 0 if self.template.temperature is None else joints
-        self.layout = layout_of(self._compiled, self.equations, temperatures)
+        self.layout = layout_of(self._compiled, self.equations, temperatures, self.values)
         torques = measured_torques(self.equations, self.template, self.label)
-        self._raw = RawSignals(self.template, self.settled.chosen, torques, self.label)
+        self._raw = RawSignals(self.template, self.settled.chosen, torques, self.label, self.delays)
 
     def __iter__(self) -> Iterator[DecimatedColumns]:
         """Yield the decimated columns."""
@@ -109,7 +111,7 @@ class RowPass:
         Columns are ``[q; qd; qdd; y (E); temperature; time]`` (rows, m), filtered and differentiated.
         """
         motion: SegmentMotion | None = None
-        for piece in self._pieces():
+        for piece in self._raw.in_time(self._pieces(), self.settled.rate, self.settled.trim):
             starts = motion is None or piece.starts
             if motion is None or starts:
                 if motion is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -29,7 +29,8 @@ class RowBlock:
         segment: Number of the segment, from 0; rows of two segments are not neighbours in time.
         first: Number of the first row within its segment.
         time: Times of the rows (k,) [s].
-        rows: For each equation ``[W_e y_e]`` (k, c_e + 1), columns as ``Equations.columns``, y last.
+        rows: For each equation ``[W_e y_e]`` (k, c_e + 1), columns as ``Equations.columns``, y last; ``-d(W_e x)/dt``
+            before y where the source was given values x.
         share: For each equation, the part of the decimation window that was not near standstill (E, k): the sum of
             the squared filter weights there over that of all, which is how white noise counts.
         q: Positions (n, k), decimated alike.
@@ -48,9 +49,14 @@ class RowBlock:
     qdd: np.ndarray
     temperature: np.ndarray | None
 
-    def runs(self, e: int) -> Iterator[tuple[int, np.ndarray]]:
-        """Yield (place of the first row, rows (m, c_e + 1)) of every unbroken run of usable rows of equation ``e``."""
-        usable = np.concatenate([[False], self.share[e] >= MIN_SHARE, [False]])
+    def runs(self, e: int, least: float = MIN_SHARE) -> Iterator[tuple[int, np.ndarray]]:
+        """Yield (place of the first row, rows (m, c_e + 1)) of every unbroken run of usable rows of equation ``e``.
+
+        Args:
+            e: Number of the equation.
+            least: Least share of a usable row.
+        """
+        usable = np.concatenate([[False], self.share[e] >= least, [False]])
         bounds = np.flatnonzero(usable[1:] != usable[:-1])
         for first, last in zip(bounds[::2], bounds[1::2], strict=True):
             yield int(first), self.rows[e][first:last]
@@ -70,6 +76,7 @@ class RowSource:
         payload: Name of the payload it carries, None if none.
         loaded: Whether its rows have payload columns.
         columns: For each equation, the columns that can be other than zero in this recording.
+        delays: By how much the torque of each equation is taken to be late against the positions (E,) [s].
         read: Part of the recording that the pass at hand has read, 0 to 1.
     """
 
@@ -81,6 +88,8 @@ class RowSource:
         label: str,
         keep_bytes: int,
         gates: Gates | None = None,
+        delays: np.ndarray | None = None,
+        values: Mapping[str, float] | None = None,
     ) -> None:
         template = template_of(recording)
         check_joints(template, equations.joints, label)
@@ -92,7 +101,9 @@ class RowSource:
         self.payload = template.payload
         self.loaded = equations.is_loaded(template.payload, label)
         self.columns = equations.compiled(self.loaded).columns
-        self._template, self._gates = template, gates
+        count = len(equations.kinds_joints)
+        self.delays = np.full(count, settled.chosen.delay) if delays is None else np.asarray(delays, dtype=float)
+        self._template, self._gates, self._values = template, gates, values
         expected = 8 * (template.samples // settled.decimation) * sum(len(c) + 1 for c in equations.columns)
         self._keep_bytes = keep_bytes if expected <= keep_bytes else 0
         self._kept: tuple[RowBlock, ...] | None = None
@@ -103,8 +114,9 @@ class RowSource:
     def new_pass(self) -> RowPass:
         """Return a pass over the recording that has not begun."""
         return RowPass(
-            self.recording, self._template, self.equations, self.settled, self.label, self.loaded, self._gates
-        )
+            self.recording, self._template, self.equations, self.settled, self.label, self.loaded, self.delays,
+            self._gates, self._values,
+        )  # fmt: skip
 
     def __iter__(self) -> Iterator[RowBlock]:
         """Yield the blocks of rows, in the order of time."""
@@ -186,12 +198,13 @@ class RowSource:
 
     def _rows(self, e: int, values: np.ndarray) -> np.ndarray:
         """Return rows (k, c_e + 1) with zeros in the columns that this recording does not feel."""
-        whole = len(self.equations.columns[e]) + 1
+        added = self._layout.added
+        whole = len(self.equations.columns[e]) + added
         if len(values) == whole:
             return values.T
         spread = np.zeros((whole, values.shape[1]))
-        spread[self.equations.compiled(self.loaded).places[e]] = values[:-1]
-        spread[-1] = values[-1]
+        spread[self.equations.compiled(self.loaded).places[e]] = values[:-added]
+        spread[-added:] = values[-added:]
         spread.setflags(write=False)
         return spread.T
 
@@ -203,6 +216,8 @@ def row_source(
     label: str,
     keep_bytes: int = 32_000_000,
     gates: Gates | None = None,
+    delays: np.ndarray | None = None,
+    values: Mapping[str, float] | None = None,
 ) -> RowSource:
     """Return the rows of a recording.
 
@@ -213,11 +228,14 @@ def row_source(
         label: Name of the recording, for factors and messages.
         keep_bytes: Rows smaller than this stay in memory after the first pass; others are computed anew at each pass.
         gates: Which samples count, by segment, where somebody else than the preparation's standstill decides it.
+        delays: By how much the torque of each equation is late (E,) [s]; None: the preparation's delay for all.
+        values: Values x of the columns by name, absent ones 0: every row then has ``-d(W_e x)/dt`` before y, which is
+            how y changes with a delay.
 
     Raises:
         ObservationError: If a channel or a gain is missing, or the recording is one of other joints.
     """
-    return RowSource(recording, equations, settled, label, keep_bytes, gates)
+    return RowSource(recording, equations, settled, label, keep_bytes, gates, delays, values)
 
 
 def _notes(source: RowSource, tally: Tally) -> Iterator[str]:

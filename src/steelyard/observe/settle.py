@@ -97,10 +97,15 @@ def settle(preparation: Preparation, recordings: Sequence[AnyRecording]) -> Sett
     floor = np.median([spectrum.floor for spectrum in spectra], axis=0)
     noise = _velocity_noise(preparation, filter_, floor, len(joints))
     standstill, why_standstill = _standstill(preparation, noise, _top_speeds(heads, rate, cutoff), joints)
+    reasons = [why_cutoff, why_factor, why_standstill]
+    if preparation.delay:
+        reasons.append(
+            f"torques are taken to be late by {1e3 * preparation.delay:.4g} ms, as given, and put back in time"
+        )
     trim = filter_.ends() if preparation.trim is None else (preparation.trim, preparation.trim)
     return SettledPreparation(
         preparation, joints, rate, max_gap, filter_, trim, small, standstill, noise, frozen(np.sqrt(floor * rate / 2)),
-        max(float(spectrum.cutoff.max()) for spectrum in spectra) or None, (why_cutoff, why_factor, why_standstill),
+        max(float(spectrum.cutoff.max()) for spectrum in spectra) or None, tuple(reasons),
     )  # fmt: skip
 
 

@@ -46,7 +46,8 @@ class CompiledStep:
         n = self._layout.joints
         start = np.zeros((self._layout.states, 1))
         start[: 2 * n, 0] = reference[: 2 * n, 0]
-        start[3 * n : 5 * n, 0] = reference[: 2 * n, 0]
+        start[4 * n : 6 * n, 0] = reference[: 2 * n, 0]
+        start[-1] = -1
         return LoopState(np.repeat(start, columns, axis=1), 0)
 
     def run(

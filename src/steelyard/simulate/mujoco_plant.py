@@ -150,12 +150,18 @@ class MujocoPlant:
         rate, every = self._experiment.control_rate, self._experiment.record_every
         disturbance = noise_of_seed(self._experiment.disturbance, "disturbance", seed, size, periods, rate)
         recorded = np.empty((5 * size, periods // every))
+        held = None
         for k in range(periods):
             torque = self._command(data, self._reference[:, k], size)
-            data.qfrc_applied[:] = torque + disturbance[:, k] - self._offset
             if k % every == 0:
+                # Where the torque jumps, the mean of before and after is recorded, as by the compiled plant.
+                mean = torque if held is None else (held + torque) / 2
+                mean_disturbance = disturbance[:, max(k - 1, 0) : k + 1].mean(axis=1)
+                data.qfrc_applied[:] = mean + mean_disturbance - self._offset
                 self._mujoco.mj_forward(self._model, data)
-                recorded[:, k // every] = self._output(data, torque, disturbance[:, k])
+                recorded[:, k // every] = self._output(data, mean, mean_disturbance)
+            held = torque
+            data.qfrc_applied[:] = torque + disturbance[:, k] - self._offset
             for _ in range(self._substeps):
                 self._mujoco.mj_step(self._model, data)
             if self._is_lost(data):

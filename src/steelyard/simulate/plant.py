@@ -3,6 +3,10 @@
 The plant is the model's own equations turned round: ``M(q) qdd + ... = tau``, friction, drive inertia, springs and
 couplings from the same terms that identification uses. Torques are held between control instants; within a
 step the state is integrated by the classical Runge-Kutta method of order four.
+
+A held torque jumps at each control instant, which is when it is recorded. What counts there is the mean of the torques
+just before and just after: the mean over the period around the instant, in time with the positions. The command alone,
+which acts on average half a period later, would be early by that.
 """
 
 from __future__ import annotations
@@ -33,8 +37,11 @@ class StepLayout:
 
     @property
     def states(self) -> int:
-        """q, qd, held torque, encoder position and velocity before, waiting commands (n each), and a counter."""
-        return self.joints * (5 + self.delay_steps) + 1
+        """q, qd, held torque, disturbance, encoder position and velocity before, waiting commands (n each), a counter.
+
+        The counter is that of the steps since the last control instant; below 0 nothing was held before.
+        """
+        return self.joints * (6 + self.delay_steps) + 1
 
     @property
     def inputs(self) -> int:
@@ -89,7 +96,8 @@ def plant_equations(model: Model) -> PlantEquations:
 def step_function(model: Model, experiment: Experiment, plant_rate: float) -> tuple[ca.Function, StepLayout]:
     """Return ``(state, input, parameters) -> (next state, output)`` of one plant step.
 
-    The output is q, qd, qdd, commanded motor torque and joint torque (n each) at the start of the step.
+    The output is q, qd, qdd, motor torque and joint torque (n each) at the start of the step; where the torque jumps
+    there, the last three are means of before and after.
     """
     equations = plant_equations(model)
     size = len(model.robot.actuated)
@@ -98,10 +106,10 @@ def step_function(model: Model, experiment: Experiment, plant_rate: float) -> tu
     parameters = ca.SX.sym("parameters", layout.parameters)
     values, believed = parameters[: layout.values], parameters[layout.values : 2 * layout.values]
     kp, kd, limit, quantum = ca.vertsplit(parameters[2 * layout.values :], size)
-    q, qd, held, seen, speed, *waiting = ca.vertsplit(state[:-1], size)
+    q, qd, held, disturbed, seen, speed, *waiting = ca.vertsplit(state[:-1], size)
     reference = ca.vertsplit(given[: 3 * size], size)
     disturbance = given[3 * size :]
-    is_control_instant = state[-1] == 0
+    is_control_instant = state[-1] <= 0
     seen_now, speed_now = _measured(experiment, q, qd, seen, speed, quantum)
     command = _command(experiment, equations, (seen_now, speed_now), reference, (kp, kd, limit), believed)
     applied = command if not waiting else waiting[0]
@@ -112,13 +120,19 @@ def step_function(model: Model, experiment: Experiment, plant_rate: float) -> tu
         ca.if_else(is_control_instant, new, old) for old, new in zip(waiting, [*waiting[1:], command], strict=False)
     ]
     substeps = round(plant_rate / experiment.control_rate)
-    counter = ca.if_else(state[-1] + 1 >= substeps, 0, state[-1] + 1)
+    passed = ca.fmax(state[-1], 0) + 1
+    counter = ca.if_else(passed >= substeps, 0, passed)
     seen_next = ca.if_else(is_control_instant, seen_now, seen)
     speed_next = ca.if_else(is_control_instant, speed_now, speed)
-    following = ca.vertcat(q_next, qd_next, torque, seen_next, speed_next, *queue, counter)
-    joint_torque = torque + disturbance - equations.motor_side(q, qd, qdd, values)
-    output = ca.vertcat(q, qd, qdd, torque, joint_torque)
-    step = ca.Function("step", [state, given, parameters], [ca.densify(ca.cse(following)), ca.densify(ca.cse(output))])
+    following = ca.vertcat(q_next, qd_next, torque, disturbance, seen_next, speed_next, *queue, counter)
+    is_first = state[-1] < 0
+    mean_torque = (torque + ca.if_else(is_first, torque, held)) / 2
+    mean_disturbance = (disturbance + ca.if_else(is_first, disturbance, disturbed)) / 2
+    mean_qdd = equations.acceleration(q, qd, mean_torque + mean_disturbance, values)
+    joint_torque = mean_torque + mean_disturbance - equations.motor_side(q, qd, mean_qdd, values)
+    output = ca.vertcat(q, qd, mean_qdd, mean_torque, joint_torque)
+    shared = ca.cse(ca.densify(ca.vertcat(following, output)))
+    step = ca.Function("step", [state, given, parameters], [shared[: layout.states], shared[layout.states :]])
     return step, layout
 
 

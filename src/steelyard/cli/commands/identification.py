@@ -56,6 +56,10 @@ def identify(
     standstill: Annotated[
         float | None, Parameter(help="Speed below which a joint's own rows are left out; default: from its noise.")
     ] = None,
+    delay: Annotated[
+        float | None,
+        Parameter(help="By how much all torques are late against the positions [s]; they are put back. Default: 0."),
+    ] = None,
     evaluation_cutoff: Annotated[
         float | None, Parameter(help="Low-pass under which torques are compared [Hz]; default: the cut-off.")
     ] = None,
@@ -84,7 +88,7 @@ def identify(
         "torque": torque, "payload": payload, "effects": words(effects), "gravity": gravity,
         "lock": lock or None, "sign_width": sign_width, "method": method, "option": option or None,
         "covariance": covariance, "reduction": reduction, "protected": list(protect) or None, "cutoff": cutoff,
-        "decimation": decimation, "velocity": velocity, "standstill": standstill,
+        "decimation": decimation, "velocity": velocity, "standstill": standstill, "delay": delay,
         "evaluation_cutoff": evaluation_cutoff, "hold_out": hold_out, "threads": threads or os.cpu_count() or 1,
     }  # fmt: skip
     return command.run(robot, logs, validate, flags, config, (table, validate_table), root, keep_bad, add, out, json)

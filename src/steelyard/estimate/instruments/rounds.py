@@ -107,12 +107,12 @@ def settled_rounds(
     except SimulationError as error:
         again = _robot_start(evidence, motion) if whose == "wls" else None
         if again is None:
-            raise EstimateError(f"{error}; {_NEXT}") from error
+            raise EstimateError(f"{error}; {_next(settings)}") from error
         notes = (*notes, f"started again from the robot's own values: {error}")
         try:
             found = rounds.settled(again)
         except SimulationError as second:
-            raise EstimateError(f"{second}; {_NEXT}") from second
+            raise EstimateError(f"{second}; {_next(settings)}") from second
     return replace(found, notes=(*found.notes, *notes))
 
 
@@ -124,7 +124,12 @@ _NO_REFERENCE = (
 _STAYS = 0.1
 # Rows of the simulated motion alone are those of the arm found if its parameters are within this part.
 _NEAR = 0.1
-_NEXT = 'give start = "robot" or the gains of the real controller, or use gls'
+
+
+def _next(settings: InstrumentSettings) -> str:
+    """Return what helps where an arm cannot be simulated; a start that has been tried does not."""
+    start = "" if settings.start == "robot" else "start from the robot's own values (--option start=robot), "
+    return f"{start}give the gains of the real controller (options kp and kd), or use --method gls"
 
 
 def _robot_start(evidence: Evidence, motion: SimulatedMotion) -> dict[str, float] | None:
@@ -176,7 +181,7 @@ class _Rounds:
         if steps.reason is None:
             return _noted(found, count, (told,))
         if not self.method.any_motion:
-            raise EstimateError(f"{told}: {steps.reason}; {_NEXT}")
+            raise EstimateError(f"{told}: {steps.reason}; {_next(self.settings)}")
         return _noted(found, count, (told, *steps.note(ahead)))
 
 

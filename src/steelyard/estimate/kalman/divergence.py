@@ -27,7 +27,7 @@ class Trouble(IntEnum):
     STATE = 3
 
 
-def divergence(trouble: Trouble, time: float, label: str, step: int, *, is_empty: bool) -> EstimateError:
+def divergence(trouble: Trouble, time: float, label: str, step: int, start: str, *, is_empty: bool) -> EstimateError:
     """Return the error that says when a filter stopped, why, and what to do.
 
     Args:
@@ -35,6 +35,7 @@ def divergence(trouble: Trouble, time: float, label: str, step: int, *, is_empty
         time: When [s].
         label: In which recording.
         step: At which prediction, from 0.
+        start: Where the settings let it start: what has been tried is not advised.
         is_empty: Whether all parameters are zero.
     """
     when = (
@@ -43,21 +44,37 @@ def divergence(trouble: Trouble, time: float, label: str, step: int, *, is_empty
     if is_empty:
         return EstimateError(
             f"the filter stopped {when}: the inertia matrix is singular because all parameters are zero; no "
-            "factorisation cures that: give a prior, or start from 'auto', 'robot' or 'wls'"
+            f"factorisation cures that: give a prior, or {_nearer(start)}"
         )
     if trouble is Trouble.INERTIA:
         return EstimateError(
             f"the filter stopped {when}: the inertia matrix of its parameters is singular or not positive definite; "
-            "start nearer (start 'wls' or 'robot', or a prior with smaller deviations), or lock small parameters"
+            f"{_nearer(start)}, give a prior with smaller deviations, or lock small parameters (option locked)"
         )
     if trouble is Trouble.LOST:
         return EstimateError(
             f"the filter stopped {when}: its prediction is more than {LOST:g} rad or m off the measured position; "
-            "start nearer, widen sign_width, or give smaller deviations of the start"
+            f"{_nearer(start)}, or smooth the sign of friction with a larger sign_width"
         )
     return EstimateError(
-        f"the filter stopped {when}: state or parameters are not finite; start nearer, widen sign_width, or use "
+        f"the filter stopped {when}: state or parameters are not finite; {_nearer(start)}, widen sign_width, or use "
         "integrator 'rk4'"
+    )
+
+
+def _nearer(start: str) -> str:
+    """Return what brings the start nearer to the arm, as options of the command line."""
+    if start != "auto":
+        return "start from a possible arm (--option start=auto)"
+    return "trust the start more (--option widen=1)"
+
+
+def impossible_start(joint: str) -> EstimateError:
+    """Return the error of a start at a robot's own values that no arm can have."""
+    return EstimateError(
+        f"ekf start 'robot': with the values of the robot's file the inertia matrix is not positive definite at joint "
+        f"'{joint}': its links have no usable inertias there; start from the recordings (--option start=auto), give a "
+        "prior, or complete the file"
     )
 
 

@@ -150,7 +150,8 @@ class _Run:
                 step, trouble = int(tally[3, column]), Trouble(int(tally[4, column]))
                 at = step - before
                 is_empty = trouble is Trouble.INERTIA and not values[:, column].any()
-                error = divergence(trouble, time[at], source.label, step, is_empty=is_empty)
+                start = self._plans[int(column)].settings.start
+                error = divergence(trouble, time[at], source.label, step, start, is_empty=is_empty)
                 if trouble is Trouble.INERTIA and not is_empty:
                     passed.impossible.add(int(column))
                     error = self._explained(

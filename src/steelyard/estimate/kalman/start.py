@@ -12,6 +12,7 @@ from ...observe import RowBlock, RowSource
 from ...robot import INERTIAL_NAMES
 from ..evidence import Evidence
 from ..record import Estimate
+from .divergence import impossible_joint, impossible_start
 from .postures import Postures
 from .settings import KalmanSettings
 
@@ -41,7 +42,8 @@ def start_of(
     """Return the start that the settings ask for, with the prior's values and deviations where it has them.
 
     Raises:
-        EstimateError: If the prior names a parameter that is not estimated, or has a deviation that is not above 0.
+        EstimateError: If the prior names a parameter that is not estimated, or has a deviation that is not above 0, or
+            the robot's own values are asked for and are no possible arm.
     """
     plain = evidence.plain
     if settings.start == "auto":
@@ -52,7 +54,7 @@ def start_of(
         values, covariance = plain.values.copy(), settings.widen**2 * plain.covariance
     elif settings.start == "robot":
         values = robot_values(evidence)
-        covariance = np.diag(np.maximum(np.abs(values), settings.widen * plain.sigma) ** 2)
+        covariance = np.diag(_weak(values, plain, settings) ** 2)
     else:
         values, covariance = np.zeros(len(plain.columns)), np.diag(_sizes(plain) ** 2)
     for name, (value, deviation) in prior.items():
@@ -62,7 +64,16 @@ def start_of(
         values[k] = value
         covariance[k, :] = covariance[:, k] = 0.0
         covariance[k, k] = deviation**2
+    if settings.start == "robot":
+        joint = impossible_joint(evidence, postures.pivots(values).min(axis=1))
+        if joint is not None:
+            raise impossible_start(joint)
     return Start(values, covariance)
+
+
+def _weak(known: np.ndarray, plain: Estimate, settings: KalmanSettings) -> np.ndarray:
+    """Return how little the values of a robot's file are trusted (c,); what it does not know may be of any size."""
+    return np.where(known == 0, _sizes(plain), np.maximum(np.abs(known), settings.widen * plain.sigma))
 
 
 def free_columns(columns: tuple[str, ...], locked: tuple[str, ...]) -> list[int]:
@@ -126,8 +137,7 @@ def _possible(evidence: Evidence, settings: KalmanSettings, postures: Postures) 
     plain, known = evidence.plain, robot_values(evidence)
     lowest = postures.pivots(known)
     if (lowest > 0).all():
-        weak = np.where(known == 0, _sizes(plain), np.maximum(np.abs(known), settings.widen * plain.sigma))
-        wanted, covariance = _first_rows(evidence, settings, known, weak)
+        wanted, covariance = _first_rows(evidence, settings, known, _weak(known, plain, settings))
         shares = (share for share in SHARES if _keeps(postures.pivots(known + share * (wanted - known)), lowest))
         values = known + next(shares, 0.0) * (wanted - known)
     else:
