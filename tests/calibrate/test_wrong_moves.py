@@ -162,6 +162,7 @@ FAULTS: dict[str, tuple[Fault, bool, tuple[str, ...]]] = {
 }
 
 
+OF_JOINTS = ("sign", "zero", "swapped joints")
 RARE = ("rows one late", "angles in another order")
 """Among many seeds only."""
 
@@ -194,10 +195,7 @@ def test_a_mistake_is_named_whatever_the_arm_and_the_noise(calibrate, arm, fault
     assert right >= 9
 
 
-@pytest.mark.parametrize(
-    "fault",
-    ["coupling", *(pytest.param(fault, marks=pytest.mark.large) for fault in ("sign", "zero", "swapped joints"))],
-)
+@pytest.mark.parametrize("fault", ["coupling", *(pytest.param(fault, marks=pytest.mark.large) for fault in OF_JOINTS)])
 def test_the_remedy_that_is_named_makes_it_good(calibrate, fault):
     measured = FAULTS[fault][0](simulated("staubli_tx40", 0, 20))
     _, answer = calibrate("staubli_tx40", measured, "--folds", "4")

@@ -39,6 +39,10 @@ UNPAIRED = 0.8
 
 # Among hypotheses that cure equally well, up to this factor, the one that is tried first is named.
 _ALIKE = 1.5
+# A cure by so many times, to this part of the reach, needs no further hypotheses.
+_SURE, _SURELY = 30.0, 5e-3
+# Gears couple neighbours, up to the third joint of a wrist.
+_COUPLED = 2
 _FEWEST_POSES, _MOST_ROWS, _RANDOM_ORDERS = 6, 300, 9
 # Zeros are tried at these angles [rad], and refined for the joints that come nearest.
 _ZERO_STEP, _REFINED = np.radians(30), 2
@@ -126,10 +130,11 @@ class _Trial:
 
 def _cure(trial: _Trial) -> Cause | None:
     """Return the hypothesis that brings the error down to that of a nominal arm, if there is one."""
-    found = [
-        *_signs(trial), *_conventions(trial), *_swapped_joints(trial), *_couplings(trial), *_sides(trial),
-        *_markers(trial), *_row_orders(trial),
-    ]  # fmt: skip
+    found: list[_Hypothesis] = []
+    for tried in (_signs, _conventions, _swapped_joints, _couplings, _sides, _markers, _row_orders):
+        found += tried(trial)
+        if min((each.error for each in found), default=np.inf) < min(trial.error / _SURE, _SURELY * trial.reach):
+            break
     named = _best(trial, found) or _best(trial, list(_zeros(trial)))
     if named is None:
         return None
@@ -182,7 +187,8 @@ def _swapped_joints(trial: _Trial) -> Iterator[_Hypothesis]:
 
 
 def _couplings(trial: _Trial) -> Iterator[_Hypothesis]:
-    for first, second in itertools.permutations(trial.joints, 2):
+    near = [pair for pair in itertools.permutations(trial.joints, 2) if abs(pair[0] - pair[1]) <= _COUPLED]
+    for first, second in near:
         for sign, word in ((1, "plus"), (-1, "minus")):
             q = trial.measurements.q.copy()
             q[second] += sign * q[first]
