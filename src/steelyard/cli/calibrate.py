@@ -65,6 +65,8 @@ def run(
         problem, suspicions = _problem(robot, setup, measurements)
         progress(1, 4)
         settings = _settings(flags, problem, setup)
+        if validate is None and flags.get("validation_base"):
+            raise CalibrationError("--validate-base: there is no file to validate with; name one with --validate")
         others = None if validate is None else _others(problem, validate, measurements)
         found = calibrated(problem, settings=settings, validation=others)
         progress(2, 4)

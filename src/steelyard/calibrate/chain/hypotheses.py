@@ -43,7 +43,7 @@ _ALIKE = 1.5
 _SURE, _SURELY = 30.0, 5e-3
 # Gears couple neighbours, up to the third joint of a wrist.
 _COUPLED = 2
-_FEWEST_POSES, _MOST_ROWS, _RANDOM_ORDERS = 6, 300, 9
+_FEWEST_POSES, _MOST_ROWS, _RANDOM_ORDERS = 6, 2000, 9
 # Zeros are tried at these angles [rad], and refined for the joints that come nearest.
 _ZERO_STEP, _REFINED = np.radians(30), 2
 _ZEROS = _ZERO_STEP * np.arange(-5, 7)

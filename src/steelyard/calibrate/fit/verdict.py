@@ -233,14 +233,14 @@ def _turned(unseen: _Unseen, fit: Accuracy, limits: CalibrationThresholds) -> li
     said = f"{unseen.where} the orientation error is {error:.3g} deg (rms)"
     return [
         _row(
-            "predicts", f"the same of orientations, {unseen.name} over nominal", gain, f"{gain:.2f}",
+            "predicts", f"{unseen.name} of orientations over nominal", gain, f"{gain:.2f}",
             (f"<= {limits.rotation_gain_good:g}", f"<= {limits.rotation_gain_fair:g}"),
             small_is_good(gain, limits.rotation_gain_good, limits.rotation_gain_fair),
             f"{said}, {gain:.2f} times that of the nominal arm, {before:.3g} deg",
             "let fewer joints have errors, or check how orientations are measured and written",
         ),
         _row(
-            "predicts", f"the same of orientations, {unseen.name} over fit", ratio, f"{ratio:.2f}",
+            "predicts", f"{unseen.name} of orientations over that of the fit", ratio, f"{ratio:.2f}",
             (f"<= {limits.ratio_good:g}", f"<= {limits.ratio_fair:g}"),
             small_is_good(ratio, limits.ratio_good, limits.ratio_fair),
             f"{said}, {ratio:.2f} times that of the fit, {inside:.3g} deg",
