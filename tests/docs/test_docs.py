@@ -202,6 +202,8 @@ OPEN = {
     "targets[].joints",
     "targets[].nominal",
     "configurations[]",
+    "held_out_before",
+    "cross_validated",
     "units",
 }
 

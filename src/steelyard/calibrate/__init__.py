@@ -32,6 +32,7 @@ from .fit.calibration import calibrated as calibrated
 from .fit.calibration_settings import CalibrationSettings as CalibrationSettings
 from .fit.identifiable import identifiability as identifiability
 from .measured.doors import check_measurements as check_measurements
+from .measured.instrument import declared_sigma as declared_sigma
 from .measured.instrument import instrument_sigma as instrument_sigma
 from .measured.measurements import Measurements as Measurements
 from .measured.measurements import position_measurements as position_measurements

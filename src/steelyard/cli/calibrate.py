@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ..calibrate import (
-    Accuracy,
     AccuracyMap,
     CalibrationSettings,
     CalibrationSetup,
     FramePlace,
     MeasuredProblem,
     accuracy_map,
-    accuracy_of,
     calibrated,
     calibrated_arm,
     check_measurements,
+    declared_sigma,
     default_setup,
-    instrument_sigma,
     load_named,
     map_csv,
     measured_problem,
@@ -68,12 +65,14 @@ def run(
         problem, suspicions = _problem(robot, setup, measurements)
         progress(1, 4)
         settings = _settings(flags, problem, setup)
-        found = calibrated(problem, settings=settings)
+        if validate is None and flags.get("validation_base"):
+            raise CalibrationError("--validate-base: there is no file to validate with; name one with --validate")
+        others = None if validate is None else _others(problem, validate, measurements)
+        found = calibrated(problem, settings=settings, validation=others)
         progress(2, 4)
-        judged = None if validate is None else _validated(problem, found, validate, measurements)
         mapped = _mapped(problem, found, MAPPED if workspace is None else workspace, load)
         progress(4, 4)
-    content = told_calibration(found, mapped, judged)
+    content = told_calibration(found, mapped)
     content["suspicions"] = [{"pose": s.pose, "marker": s.marker, "size_mm": 1e3 * s.size} for s in suspicions]
     content["notes"] = list(problem.measurements.notes)
     written: list[str] = []
@@ -101,10 +100,7 @@ def _settings(flags: Mapping[str, Any], problem: MeasuredProblem, setup: Calibra
     given = {key: value for key, value in flags.items() if value is not None}
     given["prior"] = dict(_prior(text) for text in given.get("prior", ()))
     if given.get("method") == "declared":
-        rows = instrument_sigma(setup, problem.measurements)
-        if rows is None:
-            raise CalibrationError("method 'declared': the set-up declares no sigma and no tracker; write one of them")
-        given["sigma"] = rows[problem.equations.row, np.minimum(problem.equations.coordinate, 2)]
+        given["sigma"] = declared_sigma(setup, problem.measurements, problem.equations)
     return CalibrationSettings(**given)
 
 
@@ -116,13 +112,13 @@ def _prior(text: str) -> tuple[str, float]:
         raise CalibrationError(f"--prior is '{text}'; allowed is NAME=SIGMA or UNIT=SIGMA, such as m=1e-3") from error
 
 
-def _validated(problem: MeasuredProblem, found: Calibration, path: Path, fitted: Path) -> Accuracy:
-    """Return the accuracy on measurements of their own, base and markers as they were found."""
+def _others(problem: MeasuredProblem, path: Path, fitted: Path) -> MeasuredProblem:
+    """Return measurements to validate with."""
     if hashes_of(path).values() == hashes_of(fitted).values() or path.resolve() == fitted.resolve():
         raise CalibrationError(f"'{path}' is the file that is fitted; validate with other measurements")
-    others = problem.with_measurements(read_measurements(path, problem.robot, problem.setup))
-    others = replace(others, registration=problem.registration)
-    return accuracy_of(others.equations, others.residual(found.values))
+    measured = read_measurements(path, problem.robot, problem.setup)
+    check_measurements(problem.robot, problem.setup, measured, fewest=1)
+    return problem.for_validation(measured)
 
 
 def _mapped(problem: MeasuredProblem, found: Calibration, count: int, load: str | None) -> AccuracyMap | None:

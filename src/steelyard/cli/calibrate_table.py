@@ -26,7 +26,11 @@ def print_calibration(found: Calibration, content: Mapping[str, Any], out: Path 
     )
     print_verdict(console, found.verdict)
     console.print()
-    console.print(_accuracy(content))
+    console.print(_accuracy(content, "position errors, mm", "points", ("mean_mm", "rms_mm", "p95_mm", "max_mm")))
+    if content["after"]["rotations"]:
+        figures = ("rotation_mean_deg", "rotation_rms_deg", "rotation_p95_deg", "rotation_max_deg")
+        console.print()
+        console.print(_accuracy(content, "orientation errors, deg", "rotations", figures))
     console.print()
     console.print(_base(content), markup=False)
     console.print(_parameters(content))
@@ -37,16 +41,21 @@ def print_calibration(found: Calibration, content: Mapping[str, Any], out: Path 
         console.print(f"saved in {out}: {', '.join(['result.json', *written])}")
 
 
-def _accuracy(content: Mapping[str, Any]) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold", title_justify="left", title="position errors, mm")
-    for heading in ("", "mean", "rms", "95 %", "max"):
+def _accuracy(content: Mapping[str, Any], title: str, count: str, figures: Sequence[str]) -> Table:
+    """Return errors before and after at the same points; points that differ have a row ``before`` of their own."""
+    table = Table(box=None, pad_edge=False, header_style="bold", title_justify="left", title=title)
+    for heading in ("", count, "mean", "rms", "95 %", "max"):
         table.add_column(heading, justify="left" if not heading else "right")
-    names = {"before": "before (base and markers fitted)", "after": "after, on the fit",
-             "held_out": f"after, {content['held_out_is']}"}  # fmt: skip
-    for key, name in names.items():
-        row = content[key]
-        if row is not None:
-            table.add_row(name, *(f"{row[what]:.3g}" for what in ("mean_mm", "rms_mm", "p95_mm", "max_mm")))
+    own, held_out = content["validation"], content["cross_validated"]
+    rows = [("before (base and markers fitted)", content["before"]), ("after, on the fit", content["after"])]
+    if held_out is not None and held_out[count] != content["before"][count] and own is None:
+        rows.append(("before, points held out", content["held_out_before"]))
+    rows.append(("after, cross-validated", held_out))
+    if own is not None:
+        rows += [("before, validation file", own["before"]), ("after, validation file", own["after"])]
+    for name, row in rows:
+        if row is not None and row[count]:
+            table.add_row(name, str(row[count]), *(f"{row[what]:.3g}" for what in figures))
     return table
 
 
@@ -91,12 +100,17 @@ def _print_rest(console: Console, content: Mapping[str, Any]) -> None:
             f"off by {row['size_mm']:.3g} mm",
             style="yellow", markup=False,
         )  # fmt: skip
+    for row in content["validation"]["gross"][:_MOST_OUTLIERS] if content["validation"] else ():
+        console.print(
+            f"far off in the validation file, and counted: pose {row['pose']}, marker {row['marker']}: "
+            f"{row['size_mm']:.3g} mm off",
+            style="yellow", markup=False,
+        )  # fmt: skip
     largest = max(content["weights"], key=lambda group: group["sigma"])
     smallest = min(content["weights"], key=lambda group: group["sigma"])
     console.print(
         f"noise as estimated: {len(content['weights'])} groups, sigma {_size(smallest)} ({smallest['group']}) to "
-        f"{_size(largest)} ({largest['group']}); {100 * content['shared_part_of_noise']:.0f} % of its variance is "
-        "shared within a configuration",
+        f"{_size(largest)} ({largest['group']}); {_shared(content['shared_part_of_noise'])}",
         markup=False,
     )
     if content["workspace"] is not None:
@@ -106,6 +120,12 @@ def _print_rest(console: Console, content: Mapping[str, Any]) -> None:
             f"configurations): median {row['median_mm']:.3g} mm, 95 % {row['p95_mm']:.3g} mm, worst "
             f"{row['worst_mm']:.3g} mm"
         )
+
+
+def _shared(part: float | None) -> str:
+    if part is None:
+        return "what a configuration shares cannot be estimated from one target without repeats"
+    return f"{100 * part:.0f} % of its variance is shared within a configuration"
 
 
 def _size(group: Mapping[str, Any]) -> str:

@@ -11,32 +11,33 @@ from ...identify.told import plain, told_verdict
 from ..chain.problem import MeasuredProblem
 from ..fit.accuracy import Accuracy
 from ..fit.calibration import Calibration
+from ..fit.shared_errors import is_shared_seen
+from ..fit.validation import Validation
 from .accuracy_map import AccuracyMap
 from .applied import roll_pitch_yaw
 
 
-def told_calibration(
-    found: Calibration, workspace: AccuracyMap | None = None, validation: Accuracy | None = None
-) -> dict[str, Any]:
+def told_calibration(found: Calibration, workspace: AccuracyMap | None = None) -> dict[str, Any]:
     """Return a calibration of measurements as plain data: what was found, how sure, and how accurate the arm is.
 
     Args:
         found: The calibration.
         workspace: Predicted uncertainty over the workspace, if it was computed.
-        validation: Accuracy on measurements of their own; else the cross-validated one is told.
     """
     problem = cast(MeasuredProblem, found.problem)
+    equations = problem.equations
     base_rotation, base_position = problem.base_pose(found.values)
     tool_rotation, tool_position = problem.tool_pose(found.values)
-    held_out = validation or found.held_out
+    own = found.validation
+    unseen = (found.before_held_out, found.held_out) if own is None else (own.before, own.after)
     return plain(
         {
             "robot": problem.robot.name,
             "link": problem.setup.link,
             "method": found.settings.method,
             "covariance": found.settings.covariance,
-            "configurations": len(np.unique(problem.equations.pose)),
-            "equations": problem.equations.size,
+            "configurations": len(np.unique(equations.pose)),
+            "equations": equations.size,
             "verdict": told_verdict(found.verdict),
             "parameters": _parameters(found),
             "invisible": [{"name": each.name, "why": each.why} for each in found.invisible],
@@ -49,8 +50,11 @@ def told_calibration(
             "tool": {"xyz": tool_position, "rpy": roll_pitch_yaw(tool_rotation)},
             "before": asdict(found.before),
             "after": asdict(found.after),
-            "held_out": None if held_out is None else asdict(held_out),
-            "held_out_is": "none" if held_out is None else "cross-validated" if validation is None else "own files",
+            "held_out_before": _accuracy(unseen[0]),
+            "held_out": _accuracy(unseen[1]),
+            "held_out_is": "own files" if own else "none" if unseen[1] is None else "cross-validated",
+            "cross_validated": _accuracy(found.held_out),
+            "validation": None if own is None else _validation(own),
             "outliers": [
                 {"pose": each.pose, "marker": each.marker, "size_mm": each.size_mm} for each in found.outliers
             ],
@@ -58,13 +62,30 @@ def told_calibration(
                 {"group": group.name, "sigma": group.sigma, "equations": group.equations}
                 for group in found.weights.groups
             ],
-            "shared_part_of_noise": found.weights.correlation,
+            "shared_part_of_noise": found.weights.correlation if is_shared_seen(equations.taken(found.used)) else None,
             "iterations": [
                 {"objective": each.objective, "step": each.step, "damping": each.damping} for each in found.iterations
             ],
             "workspace": None if workspace is None else _workspace(workspace),
         }
     )
+
+
+def _accuracy(found: Accuracy | None) -> dict[str, Any] | None:
+    return None if found is None else asdict(found)
+
+
+def _validation(own: Validation) -> dict[str, Any]:
+    return {
+        "base": own.base,
+        "before": asdict(own.before),
+        "after": asdict(own.after),
+        "own_registration": _accuracy(own.registered),
+        "shift_mm": None if own.motion is None else own.motion.shift_mm,
+        "turn_deg": None if own.motion is None else own.motion.turn_deg,
+        "moved": own.moved,
+        "gross": [{"pose": each.pose, "marker": each.marker, "size_mm": each.size_mm} for each in own.gross],
+    }
 
 
 def _parameters(found: Calibration) -> list[dict[str, Any]]:

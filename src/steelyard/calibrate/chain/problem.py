@@ -10,7 +10,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ...errors import CalibrationError
+from ...errors import CalibrationError, nearest_match
 from ...robot import Motion, Robot, transform_from_placement
 from ..measured.measurements import Measurements
 from ..measured.setup import CalibrationSetup, completed_setup
@@ -73,6 +73,19 @@ class MeasuredProblem:
                 f"{', '.join(self.measurements.markers)}, with orientations as there; make a problem of their own"
             )
         return _problem(self.chain, measurements)
+
+    def for_validation(self, measurements: Measurements) -> MeasuredProblem:
+        """Return the problem of measurements to validate with: base, tool and markers start where they do here.
+
+        Markers may be in another order, and some of them missing.
+        """
+        if _orientation(measurements) and not _orientation(self.measurements):
+            raise CalibrationError(
+                "measurements to validate with: got poses, allowed are positions of markers as in those that were "
+                "fitted; fit poses too, or leave the orientation out"
+            )
+        own = _with_markers(measurements, self.measurements.markers)
+        return replace(self, measurements=own, equations=equations_of(own))
 
     def base_pose(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return rotation (3, 3) and position (3,) of the robot's base in the measurement frame."""
@@ -176,6 +189,18 @@ def _problem(chain: MeasuredChain, measurements: Measurements) -> MeasuredProble
     parameters = unknown_parameters(robot, setup, orientation=orientation, markers=registration.markers)
     start = _frozen(np.array([_start(each, setup) for each in parameters]))
     return MeasuredProblem(robot, setup, measurements, parameters, equations, start, registration, chain)
+
+
+def _with_markers(measurements: Measurements, markers: tuple[str, ...]) -> Measurements:
+    """Return measurements whose markers are numbered as in a list that has them all."""
+    missing = [name for name in measurements.markers if name not in markers]
+    if missing:
+        raise CalibrationError(
+            f"measurements to validate with: got marker '{missing[0]}', allowed are those that were fitted, "
+            f"{', '.join(markers) or 'none'}{nearest_match(missing[0], markers)}"
+        )
+    number = np.array([*(markers.index(name) for name in measurements.markers), -1], dtype=int)
+    return replace(measurements, markers=markers, marker=number[measurements.marker], other=number[measurements.other])
 
 
 def _orientation(measurements: Measurements) -> bool:

@@ -22,8 +22,11 @@ from ..measured.setup import CalibrationSetup, FrameSetup, MarkerSetup
 
 # Points within this of a line, relative to their spread, do not fix a rotation about it.
 _ON_A_LINE = 1e-4
-# Steps of a search over rotations: far more than the twenty or so that the slowest start needs.
-_STEPS = 60
+# Steps of a search over rotations: far more than the twenty or so that the slowest start needs; it ends when no start
+# turns further than this [rad].
+_STEPS, _STILL = 60, 1e-9
+# skew(e) of the three axes.
+_GENERATORS = np.cross(np.eye(3)[:, None, :], np.eye(3)[None, :, :]).swapaxes(1, 2)
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,22 +206,24 @@ def _nearest_solutions(rows: np.ndarray, right: np.ndarray) -> np.ndarray:
 
     turn = Rotation.create_group("O").as_matrix()
     size = float((rows**2).sum()) or 1.0
-    damping = np.full(len(turn), 1e-3)
+    damping, here = np.full(len(turn), 1e-3), error(turn)
     for _ in range(_STEPS):
         slope = _turned(turn) @ rows.T
         normal = slope @ slope.transpose(0, 2, 1) + (damping * size)[:, None, None] * np.eye(3)
-        step = -np.linalg.solve(normal, slope @ error(turn)[:, :, None])[:, :, 0]
+        step = -np.linalg.solve(normal, slope @ here[:, :, None])[:, :, 0]
         tried = Rotation.from_rotvec(step).as_matrix() @ turn
-        better = (error(tried) ** 2).sum(axis=1) < (error(turn) ** 2).sum(axis=1)
-        turn = np.where(better[:, None, None], tried, turn)
+        there = error(tried)
+        better = (there**2).sum(axis=1) < (here**2).sum(axis=1)
+        turn, here = np.where(better[:, None, None], tried, turn), np.where(better[:, None], there, here)
         damping = np.maximum(np.where(better, damping / 10, damping * 4), np.finfo(float).eps)
-    return turn[np.argsort((error(turn) ** 2).sum(axis=1), kind="stable")]
+        if np.abs(step).max() < _STILL:
+            break
+    return turn[np.argsort((here**2).sum(axis=1), kind="stable")]
 
 
 def _turned(turn: np.ndarray) -> np.ndarray:
     """Return how vec(Q) changes with a small turn of Q about x, y and z: ``skew(e) Q`` (..., 3, 9)."""
-    changes = np.cross(np.eye(3)[:, None, :], turn.swapaxes(-1, -2)[..., None, :, :])
-    return changes.swapaxes(-1, -2).reshape(*turn.shape[:-2], 3, 9)
+    return (_GENERATORS @ turn[..., None, :, :]).reshape(*turn.shape[:-2], 3, 9)
 
 
 def _weakest_turn(rows: np.ndarray, turn: np.ndarray) -> float:

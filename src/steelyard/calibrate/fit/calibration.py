@@ -16,6 +16,7 @@ from .covariances import Covariance, intervals
 from .fit import Iteration
 from .identifiable import Identifiability, Invisible
 from .outliers import Outlier
+from .validation import Validation
 from .verdict import judge_calibration
 from .weights import Sigmas
 
@@ -40,6 +41,8 @@ class Calibration:
         before: Accuracy of the nominal arm with base, tool and markers fitted, gross errors left out.
         after: Accuracy of the fit.
         held_out: Cross-validated accuracy; None if no configuration could be held out.
+        before_held_out: As ``before``, at the points of ``held_out``.
+        validation: Accuracy on measurements of their own, before and after; None if there are none.
         outliers: Gross errors, named.
         iterations: Steps of the fit, all rounds.
         rounds: Values after each estimation of the weights (rounds, p).
@@ -61,6 +64,8 @@ class Calibration:
     before: Accuracy
     after: Accuracy
     held_out: Accuracy | None
+    before_held_out: Accuracy | None
+    validation: Validation | None
     outliers: tuple[Outlier, ...]
     iterations: tuple[Iteration, ...]
     rounds: np.ndarray
@@ -73,21 +78,24 @@ class Calibration:
 
 
 def calibrated(
-    problem: CalibrationProblem, method: Method | None = None, settings: CalibrationSettings | None = None
-) -> Calibration:
+    problem: CalibrationProblem, method: Method | None = None, settings: CalibrationSettings | None = None,
+    validation: CalibrationProblem | None = None,
+) -> Calibration:  # fmt: skip
     """Calibrate an arm; the same problem and settings give the same numbers.
 
     Args:
         problem: Unknowns and measured numbers.
         method: ``wls``, ``ols``, ``eq14``, ``declared`` or ``robust``; that of the settings if not given.
         settings: Everything else that may be chosen.
+        validation: Measurements that are not fitted and decide on the verdict's prediction, all their points counted:
+            ``problem.for_validation(measurements)``.
 
     Raises:
         CalibrationError: If the measurements cannot give what is asked for.
     """
     chosen = settings or CalibrationSettings()
-    stages = run_stages(problem, chosen if method is None else replace(chosen, method=method))
-    verdict = judge_calibration(evidence_of(stages), stages.settings.thresholds, cautions_of(stages))
+    stages = run_stages(problem, chosen if method is None else replace(chosen, method=method), validation)
+    verdict = judge_calibration(evidence_of(stages), stages.settings.thresholds, cautions_of(stages, validation))
     return _record(stages, verdict)
 
 
@@ -116,6 +124,8 @@ def _record(stages: Stages, verdict: Verdict) -> Calibration:
         before=stages.before,
         after=stages.after,
         held_out=stages.held_out.accuracy,
+        before_held_out=stages.before_held_out,
+        validation=stages.validation,
         outliers=stages.screening.outliers,
         iterations=stages.weighted.iterations,
         rounds=stages.weighted.rounds,

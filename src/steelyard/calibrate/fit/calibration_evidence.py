@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...judge import Reason
-from ..records import COORDINATES, Equations
+from ...judge import Question, Reason
+from ..chain.hypotheses import likely_cause
+from ..chain.problem import MeasuredProblem
+from ..measured.nominal import reach
+from ..records import COORDINATES, CalibrationProblem, Equations
+from .calibration_settings import WIDE
 from .calibration_stages import FRAMES, Stages
-from .verdict import CalibrationEvidence
+from .shared_errors import is_shared_seen
+from .validation import Validation
+from .verdict import CalibrationEvidence, Deviation
 
 # A rigid tool has six degrees of freedom, however many markers it carries.
 _RIGID = 6
@@ -37,7 +43,28 @@ def evidence_of(stages: Stages) -> CalibrationEvidence:
         left_out=points - len(np.unique(remaining.row)),
         small=tuple(stages.told.kept[k] for k in small),
         arm_unknowns=len(arm),
+        before_held_out=stages.before_held_out,
+        validation=stages.validation,
+        reach_mm=_reach_mm(stages.problem),
+        deviation=_largest_deviation(stages),
     )
+
+
+def _reach_mm(problem: CalibrationProblem) -> float | None:
+    if not isinstance(problem, MeasuredProblem):
+        return None
+    return 1e3 * reach(problem.robot, problem.setup.link, problem.measurements.q)
+
+
+def _largest_deviation(stages: Stages) -> Deviation | None:
+    fit, found = stages.weighted.fit, []
+    for column, sigma in zip(fit.columns, stages.covariance.sigma, strict=True):
+        each = stages.problem.parameters[column]
+        if each.group == "joint":
+            value = float(fit.values[column] - each.nominal)
+            over = max(abs(value) - 2 * float(sigma), 0.0) / WIDE[each.unit]
+            found.append(Deviation(each.name, value, each.unit, over))
+    return max(found, key=lambda each: each.over_usual, default=None)
 
 
 def independent_numbers(equations: Equations) -> int:
@@ -48,19 +75,77 @@ def independent_numbers(equations: Equations) -> int:
     return int(np.minimum(np.bincount(pose), _RIGID).sum())
 
 
-def cautions_of(stages: Stages) -> tuple[Reason, ...]:
-    """Return the sentences that stand by themselves: what did not converge, what is weak, what was not judged."""
-    return (*_unfinished(stages), *_unjudged(stages), *_weak(stages), *_shared(stages))
+def cautions_of(stages: Stages, others: CalibrationProblem | None = None) -> tuple[Reason, ...]:
+    """Return the sentences that stand by themselves: likely mistakes, what did not converge, what is weak."""
+    return (
+        *_mistakes(stages), *_validation(stages, others), *_unfinished(stages), *_unjudged(stages), *_weak(stages),
+        *_shared(stages), *_estimated_sigmas(stages),
+    )  # fmt: skip
+
+
+def _mistakes(stages: Stages) -> list[Reason]:
+    """Name the mistake in set-up or file that explains errors far above those of a nominal arm.
+
+    Where points were left out as gross errors, they may be what shows it: then all are looked at.
+    """
+    used, every = (np.unique(each.equations.row) for each in (stages.remaining, stages.problem))
+    found = _mistake_in(stages.problem, used, "plausible", "")
+    return found if found or len(used) == len(every) else _mistake_in(stages.problem, every, "plausible", "")
+
+
+def _mistake_in(problem: CalibrationProblem, rows: np.ndarray, question: Question, where: str) -> list[Reason]:
+    if not isinstance(problem, MeasuredProblem):
+        return []
+    cause = likely_cause(problem.robot, problem.setup, problem.measurements.taken(rows))
+    return [] if cause is None else [Reason(f"{where}{cause.text}", cause.remedy, "likely cause", "poor", question)]
+
+
+def _validation(stages: Stages, others: CalibrationProblem | None) -> list[Reason]:
+    """Say of a validation file whether its frame has moved, and which of its points are far off."""
+    own, found = stages.validation, []
+    if own is None or others is None:
+        return []
+    if own.moved and own.registered is not None and own.motion is not None:
+        text = (
+            f"the tracker or the base seems to have moved by {own.motion.shift_mm:.3g} mm and "
+            f"{own.motion.turn_deg:.2g} deg between the files: with a registration of its own the validation file is "
+            f"off by {own.registered.rms_mm:.3g} mm (rms) instead of {own.after.rms_mm:.3g} mm"
+        )
+        remedy = "measure both files from one station, or judge with --validate-base own if it was moved on purpose"
+        found.append(Reason(text, remedy, "validation", "poor", "predicts"))
+    elif own.after.rms_mm > stages.settings.thresholds.ratio_fair * stages.after.rms_mm:
+        found += _mistake_in(others, np.unique(others.equations.row), "predicts", "in the validation file, ")
+    if own.gross:
+        found.append(_gross_of_validation(own))
+    return found
+
+
+def _gross_of_validation(own: Validation) -> Reason:
+    named = "; ".join(each.text for each in own.gross[:_NAMED])
+    further = f" and {len(own.gross) - _NAMED} more" if len(own.gross) > _NAMED else ""
+    text = f"points of the validation file are far off, and count: {named}{further}"
+    return Reason(text, "look at them: a beam that was cut, swapped markers, joint angles written down wrongly")
+
+
+def _estimated_sigmas(stages: Stages) -> list[Reason]:
+    """Say which sigmas of method 'declared' are not declared."""
+    settings = stages.settings
+    if settings.method != "declared" or not np.isnan(np.asarray(settings.sigma, dtype=float)).any():
+        return []
+    found = [group for group in stages.weighted.sigmas.groups if group.name in ("rx", "ry", "rz")]
+    sizes = ", ".join(f"{group.name} {1e3 * group.sigma:.3g} mrad" for group in found)
+    text = f"no sigma of orientations is declared; it is estimated from the residuals: {sizes}"
+    return [Reason(text, "declare sigma_rotation [rad] under [measurement] in the set-up")]
 
 
 def _unfinished(stages: Stages) -> list[Reason]:
     found, fit = [], stages.weighted.fit
     if not fit.converged:
         remedy = "start from a better base and markers, or let fewer joints have errors"
-        found.append(Reason(f"the fit did not converge: {fit.reason}", remedy, grade="poor"))
+        found.append(Reason(f"the fit did not converge: {fit.reason}", remedy, "convergence", "poor", "plausible"))
     if not stages.weighted.settled and stages.settings.rounds:
         text = f"sigmas and weights still change after {len(stages.weighted.rounds) - 1} rounds"
-        found.append(Reason(text, "group by direction, or allow more rounds", grade="fair"))
+        found.append(Reason(text, "group by direction, or allow more rounds", "weights", "fair", "known"))
     return found
 
 
@@ -68,7 +153,7 @@ def _unjudged(stages: Stages) -> list[Reason]:
     found = []
     if not stages.screening.judged:
         text = "there are too few equations to look for gross errors"
-        found.append(Reason(text, "measure more configurations", grade="fair"))
+        found.append(Reason(text, "measure more configurations", "gross errors", "fair", "plausible"))
     if stages.held_out.unpredicted:
         named = ", ".join(stages.held_out.unpredicted[:_NAMED])
         text = f"held-out accuracy leaves out {named}: some unknown is told by these alone"
@@ -91,7 +176,7 @@ def _weak(stages: Stages) -> list[Reason]:
 def _shared(stages: Stages) -> list[Reason]:
     """Say so where the numbers of a configuration share most of their error: the model is then what is missing."""
     correlation = stages.weighted.sigmas.correlation
-    if correlation < _MOSTLY_SHARED:
+    if correlation < _MOSTLY_SHARED or not is_shared_seen(stages.remaining.equations):
         return []
     text = (
         f"{100 * correlation:.0f} % of the variance of the residuals is shared by all numbers of a configuration: more "

@@ -14,6 +14,7 @@ from ..records import Parameter
 from .calibration_thresholds import CalibrationThresholds
 from .covariances import COVARIANCES, CovarianceKind
 from .identifiable import DEPENDENT
+from .validation import VALIDATION_BASES, ValidationBase
 from .weights import GROUPINGS, LEAST_EQUATIONS, Grouping
 
 WIDE = MappingProxyType({"m": 0.02, "rad": 0.1})
@@ -39,7 +40,8 @@ class CalibrationSettings:
         grouping: Equations that share a sigma: by ``configuration`` (and direction), ``direction`` or ``kind``.
         least: Independent equations that a group must be worth to have its own sigma.
         rounds: How often sigmas are estimated from the residuals and the fit repeated, at most.
-        sigma: Declared sigmas, one an equation or one for each of x, y, z [m]; needed for ``declared`` only.
+        sigma: Declared sigmas, one an equation or one for each of x, y, z [m]; needed for ``declared`` only. NaN where
+            none is declared, as of rotations: those are estimated from the residuals, one for each kind.
         sigma0: Claimed precision of the instrument in ``eq14`` [m].
         eta: Tuning factor in ``eq14``.
         prior: Sigmas about the nominal values, by name of an unknown or by unit (``m``, ``rad``, ...); errors of joints
@@ -47,6 +49,7 @@ class CalibrationSettings:
         screen: Whether gross errors are looked for, named and left out.
         folds: Parts of the configurations that are held out in turn; None: each alone up to 50, then 10 parts.
         tolerance: Relative distance below which an unknown counts as a combination of others.
+        validation_base: Whose base holds for measurements to validate with: ``same``, that of the fit, or ``own``.
         level: Of the intervals.
         thresholds: Of the verdict.
         seed: Of the random subsets in screening and of the folds.
@@ -64,6 +67,7 @@ class CalibrationSettings:
     screen: bool = True
     folds: int | None = None
     tolerance: float = DEPENDENT
+    validation_base: ValidationBase = "same"
     level: float = 0.95
     thresholds: CalibrationThresholds = field(default_factory=CalibrationThresholds)
     seed: int = 0
@@ -73,6 +77,7 @@ class CalibrationSettings:
             ("method", self.method, METHODS),
             ("covariance", self.covariance, COVARIANCES),
             ("grouping", self.grouping, (*GROUPINGS, "equation")),
+            ("validation base", self.validation_base, VALIDATION_BASES),
         ):
             if got not in allowed:
                 raise CalibrationError(

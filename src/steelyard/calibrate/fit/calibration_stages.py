@@ -16,6 +16,7 @@ from .fit import fitted
 from .identifiable import Identifiability, felt_columns, identifiability
 from .outliers import Screening, screened
 from .reweighting import WeightedFit, weighted_fit
+from .validation import Validation, validated
 from .weights import estimated_sigmas, inverse_weights
 
 FRAMES = ("base", "tool", "marker")
@@ -40,6 +41,8 @@ class Stages:
         before: Accuracy of the nominal arm with base, tool and markers fitted.
         after: Accuracy of the fit.
         held_out: Cross-validation.
+        before_held_out: As ``before``, at the points that cross-validation predicts; None if there are none.
+        validation: Accuracy on measurements of their own, if there are any.
     """
 
     problem: CalibrationProblem
@@ -52,10 +55,19 @@ class Stages:
     before: Accuracy
     after: Accuracy
     held_out: CrossValidation
+    before_held_out: Accuracy | None
+    validation: Validation | None
 
 
-def run_stages(problem: CalibrationProblem, settings: CalibrationSettings) -> Stages:
+def run_stages(
+    problem: CalibrationProblem, settings: CalibrationSettings, others: CalibrationProblem | None = None
+) -> Stages:
     """Find what can be told, gross errors, the fit, its covariance and its accuracy.
+
+    Args:
+        problem: What was measured.
+        settings: How it is done.
+        others: Measurements to validate with: the same unknowns and registration, other equations.
 
     Raises:
         CalibrationError: If the measurements cannot give what is asked for.
@@ -71,9 +83,20 @@ def run_stages(problem: CalibrationProblem, settings: CalibrationSettings) -> St
     after = accuracy_of(remaining.equations, weighted.fit.residual)
     prior = prior_sigmas(settings, problem.parameters)
     held_out = cross_validated(remaining, weighted.fit, settings.folds, settings.seed, prior)
-    before = nominal_accuracy(remaining, weighted)
+    nominal = nominal_values(remaining, weighted)
+    residual = remaining.residual(nominal)
+    seen = np.isfinite(held_out.residual)
+    expected = after if held_out.accuracy is None else held_out.accuracy
+    validation = None
+    if others is not None:
+        validation = validated(others, weighted.fit.values, nominal, expected.rms_mm, settings.validation_base)
     return Stages(
-        problem, settings, screening, remaining, told, weighted, covariance, before, after, held_out
+        problem, settings, screening, remaining, told, weighted, covariance,
+        before=accuracy_of(remaining.equations, residual),
+        after=after,
+        held_out=held_out,
+        before_held_out=accuracy_of(remaining.equations.taken(seen), residual[seen]) if seen.any() else None,
+        validation=validation,
     )  # fmt: skip
 
 
@@ -158,8 +181,8 @@ def awakened(
     return replace(wider, columns=columns, invisible=tuple(invisible), regrouping=regrouping)
 
 
-def nominal_accuracy(problem: CalibrationProblem, weighted: WeightedFit) -> Accuracy:
-    """Return the accuracy of the nominal arm with base, tool and markers fitted, as far as they are unknown."""
+def nominal_values(problem: CalibrationProblem, weighted: WeightedFit) -> np.ndarray:
+    """Return the nominal arm (p,) with base, tool and markers fitted, as far as they are unknown."""
     parameters, fit = problem.parameters, weighted.fit
     frames = np.array([parameter.group in FRAMES for parameter in parameters])
     nominal = np.array([parameter.nominal for parameter in parameters])
@@ -167,9 +190,8 @@ def nominal_accuracy(problem: CalibrationProblem, weighted: WeightedFit) -> Accu
     jacobian = problem.at(values).jacobian
     felt = frames & felt_columns(parameters, jacobian)
     if not felt.any():
-        return accuracy_of(problem.equations, problem.residual(values))
+        return values
     among = np.flatnonzero(felt)
     told = identifiability([parameters[int(column)] for column in among], jacobian[:, among])
     weight = inverse_weights(estimated_sigmas(fit, problem.equations, "kind").sigma)
-    again = fitted(problem, among[told.columns], weight, start=values)
-    return accuracy_of(problem.equations, again.residual)
+    return fitted(problem, among[told.columns], weight, start=values).values

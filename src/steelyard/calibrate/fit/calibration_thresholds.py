@@ -24,6 +24,14 @@ class CalibrationThresholds:
         outliers_good: Share of points that are left out [%].
         outliers_fair: The same.
         known_good: Unknowns of the arm that differ from nominal by more than their sigma [%]; fair below.
+        size_good: Error after the fit over the arm's reach [%].
+        size_fair: The same.
+        rotation_good: Orientation error after the fit [deg].
+        rotation_fair: The same.
+        rotation_gain_good: Unseen orientation error over that of the nominal arm.
+        rotation_gain_fair: The same.
+        deviation_good: Largest error of a joint over what is usual, 0.1 rad or 20 mm; two sigmas are taken off.
+        deviation_fair: The same.
     """
 
     gain_good: float = 0.5
@@ -37,6 +45,14 @@ class CalibrationThresholds:
     outliers_good: float = 2.0
     outliers_fair: float = 20.0
     known_good: float = 50.0
+    size_good: float = 0.5
+    size_fair: float = 2.0
+    rotation_good: float = 1.0
+    rotation_fair: float = 5.0
+    rotation_gain_good: float = 1.1
+    rotation_gain_fair: float = 1.5
+    deviation_good: float = 1.0
+    deviation_fair: float = 2.0
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -45,7 +61,7 @@ class CalibrationThresholds:
                 raise CalibrationError(
                     f"threshold {field.name}: got {value}, allowed are finite numbers of 0 and above"
                 )
-        for name in ("gain", "ratio", "condition", "outliers"):
+        for name in ("gain", "ratio", "condition", "outliers", "size", "rotation", "rotation_gain", "deviation"):
             self._check_order(f"{name}_good", f"{name}_fair")
         self._check_order("enough_fair", "enough_good")
 

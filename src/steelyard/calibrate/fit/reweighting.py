@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -51,6 +51,8 @@ def weighted_fit(
     """
     equations, prior = problem.equations, prior_sigmas(settings, problem.parameters)
     declared = settings.method == "declared"
+    if declared:
+        settings = _completed(problem, columns, settings, start)
     sigmas = _declared(equations, settings) if declared else None
     weight = np.full(equations.size, 1 / _FIRST_SIGMA) if sigmas is None else inverse_weights(sigmas.sigma)
     fit = fitted(problem, columns, weight, start=start, prior=prior)
@@ -68,6 +70,17 @@ def weighted_fit(
     values = np.array(rounds)
     values.setflags(write=False)
     return WeightedFit(fit, sigmas, tuple(iterations), values, settled)
+
+
+def _completed(
+    problem: CalibrationProblem, columns: np.ndarray, settings: CalibrationSettings, start: np.ndarray | None
+) -> CalibrationSettings:
+    """Return settings whose sigmas are all there: those not declared are estimated by a fit of their own."""
+    given = np.array(np.nan if settings.sigma is None else settings.sigma, dtype=float)
+    if given.shape != (problem.equations.size,) or not np.isnan(given).any():
+        return settings
+    estimated = weighted_fit(problem, columns, replace(settings, method="ols", sigma=None), start).sigmas.sigma
+    return replace(settings, sigma=np.where(np.isnan(given), estimated, given))
 
 
 def _declared(equations: Equations, settings: CalibrationSettings) -> Sigmas:

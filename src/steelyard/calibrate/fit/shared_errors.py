@@ -16,6 +16,11 @@ def configuration_groups(equations: Equations) -> np.ndarray:
     return np.unique(equations.pose * len(COORDINATES) + equations.coordinate, return_inverse=True)[1]
 
 
+def is_shared_seen(equations: Equations) -> bool:
+    """Return whether any configuration has two numbers of one direction, so that a shared error can be estimated."""
+    return bool((np.bincount(configuration_groups(equations)) > 1).any())
+
+
 def group_sums(rows: np.ndarray, group: np.ndarray) -> np.ndarray:
     """Return the sums (groups, k) of rows (E, k) by number of their group (E,)."""
     order = np.argsort(group, kind="stable")

@@ -1,18 +1,38 @@
-"""May you believe a calibration: every row with its limits, the worst row decides, every reason with a remedy."""
+"""May you believe a calibration: is it plausible, does it predict, are its parameters known; rows have limits."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import degrees
 
-from ...judge import Criterion, Grade, Reason, Verdict, verdict_of
+from ...judge import Criterion, Grade, Question, Reason, Verdict, verdict_of
 from ...judge.criteria import small_is_good
 from .accuracy import Accuracy
 from .calibration_thresholds import CalibrationThresholds
+from .validation import Validation
 
-# Errors below this [mm] are those of rounding: their ratio says nothing.
-_ROUNDING_MM = 1e-9
+# Errors below these are those of rounding: their ratio says nothing.
+_ROUNDING_MM, _ROUNDING_DEG = 1e-9, 1e-9
 _NAMED = 3
+_COMPARE = "compare how the two files were measured (station, markers, load, joint columns); if alike, "
+
+
+@dataclass(frozen=True)
+class Deviation:
+    """The unknown of a joint that differs most from the robot's file.
+
+    Attributes:
+        name: Its name.
+        value: Its deviation [m or rad].
+        unit: ``m`` or ``rad``.
+        over_usual: The deviation, less two sigmas, over the largest that is usual.
+    """
+
+    name: str
+    value: float
+    unit: str
+    over_usual: float
 
 
 @dataclass(frozen=True)
@@ -31,6 +51,10 @@ class CalibrationEvidence:
         left_out: How many of them were left out as gross errors.
         small: Unknowns of the arm (not base, tool, markers) whose sigma is larger than their deviation from nominal.
         arm_unknowns: Unknowns of the arm that are fitted.
+        before_held_out: As ``before``, at the points that are held out; ``before`` if not given.
+        validation: Accuracy on measurements of their own: if there are any, they decide instead of what is held out.
+        reach_mm: How far the arm reaches [mm], if known.
+        deviation: The largest error of a joint, if joints have errors.
     """
 
     before: Accuracy
@@ -44,72 +68,180 @@ class CalibrationEvidence:
     left_out: int
     small: tuple[str, ...]
     arm_unknowns: int
+    before_held_out: Accuracy | None = None
+    validation: Validation | None = None
+    reach_mm: float | None = None
+    deviation: Deviation | None = None
 
 
 def judge_calibration(
     evidence: CalibrationEvidence, limits: CalibrationThresholds | None = None, cautions: Sequence[Reason] = ()
 ) -> Verdict:
-    """Return the verdict on a calibration.
+    """Return the verdict on a calibration: its grade is the worse of ``plausible`` and ``predicts``.
 
     Args:
         evidence: The numbers.
         limits: Where good ends and poor begins; the product's own if not given.
-        cautions: Further sentences: a fit that did not converge, unknowns that are weak. They change the grade only if
-            they carry one.
+        cautions: Further sentences: a likely mistake, a fit that did not converge, unknowns that are weak. They change
+            the grade only if they carry one, for their own question. Poor ones come first.
     """
     limits = limits or CalibrationThresholds()
-    rows = (
-        _gain(evidence, limits), _ratio(evidence, limits), _condition(evidence, limits), _enough(evidence, limits),
-        _outliers(evidence, limits), _known(evidence, limits),
-    )  # fmt: skip
+    rows = (*_plausible(evidence, limits), *_predicts(evidence, limits), *_parameters_known(evidence, limits))
     return verdict_of(rows, cautions)
 
 
 def _row(
-    name: str, value: float, text: str, limits: tuple[str, str], grade: Grade, sentence: str, remedy: str
+    question: Question,
+    name: str,
+    value: float,
+    text: str,
+    limits: tuple[str, str],
+    grade: Grade,
+    sentence: str,
+    remedy: str,
 ) -> Criterion:
-    return Criterion(name, value, text, *limits, grade, sentence, "" if grade == "good" else remedy)
+    return Criterion(name, value, text, *limits, grade, sentence, "" if grade == "good" else remedy, question)
+
+
+def _plausible(evidence: CalibrationEvidence, limits: CalibrationThresholds) -> list[Criterion]:
+    rows = []
+    if evidence.reach_mm:
+        rows.append(_size(evidence.after.rms_mm, evidence.reach_mm, limits))
+    if evidence.after.rotation_rms_deg is not None:
+        rows.append(_orientation(evidence.after.rotation_rms_deg, limits))
+    if evidence.deviation is not None:
+        rows.append(_deviation(evidence.deviation, limits))
+    return [*rows, _outliers(evidence, limits)]
+
+
+def _size(error: float, reach: float, limits: CalibrationThresholds) -> Criterion:
+    part = 100 * error / reach
+    return _row(
+        "plausible", "error after the fit over the arm's reach", part, f"{part:.2g} %",
+        (f"<= {limits.size_good:g} %", f"<= {limits.size_fair:g} %"),
+        small_is_good(part, limits.size_good, limits.size_fair),
+        f"after the fit the error is still {error:.3g} mm (rms), {part:.2g} % of the arm's reach of {reach:.4g} mm",
+        "the robot, the joint columns ([joints]) or the markers are not those that were measured: look at them first",
+    )  # fmt: skip
+
+
+def _orientation(error: float, limits: CalibrationThresholds) -> Criterion:
+    return _row(
+        "plausible", "orientation error after the fit", error, f"{error:.2g} deg",
+        (f"<= {limits.rotation_good:g} deg", f"<= {limits.rotation_fair:g} deg"),
+        small_is_good(error, limits.rotation_good, limits.rotation_fair),
+        f"after the fit the orientation error is still {error:.3g} deg (rms)",
+        "check how orientations are written: quaternions w, x, y, z, or roll, pitch, yaw as in a URDF",
+    )  # fmt: skip
+
+
+def _deviation(largest: Deviation, limits: CalibrationThresholds) -> Criterion:
+    size = abs(largest.value)
+    shown = f"{size:.3g} rad ({degrees(size):.3g} deg)" if largest.unit == "rad" else f"{1e3 * size:.3g} mm"
+    return _row(
+        "plausible", "largest error of a joint, in 0.1 rad or 20 mm", largest.over_usual, f"{largest.over_usual:.2g}",
+        (f"<= {limits.deviation_good:g}", f"<= {limits.deviation_fair:g}"),
+        small_is_good(largest.over_usual, limits.deviation_good, limits.deviation_fair),
+        f"{largest.name} differs from the robot's file by {shown}, far more than arms do",
+        "check the robot's file, and sign, zero and column of this joint and its neighbours ([joints] in the set-up)",
+    )  # fmt: skip
+
+
+def _predicts(evidence: CalibrationEvidence, limits: CalibrationThresholds) -> list[Criterion]:
+    """Judge by the validation file, all its points counted; without one by configurations held out."""
+    own = evidence.validation
+    if own is not None:
+        where = f"on the validation file ({own.after.points} points)"
+        unseen = _Unseen("validation error", where, own.before, own.after, _COMPARE)
+    else:
+        before = evidence.before_held_out or evidence.before
+        unseen = _Unseen("held-out error", "at configurations held out", before, evidence.held_out)
+    rows = [_gain(unseen, limits), _ratio(unseen, evidence.after, limits)]
+    if unseen.after is not None and unseen.after.rotation_rms_deg is not None:
+        rows += _turned(unseen, evidence.after, limits)
+    return rows
+
+
+@dataclass(frozen=True)
+class _Unseen:
+    """Errors at points that were not fitted: what they are called, nominal and calibrated arm, and what to do first."""
+
+    name: str
+    where: str
+    before: Accuracy
+    after: Accuracy | None
+    first: str = ""
 
 
 def _unjudged(name: str, limits: tuple[str, str]) -> Criterion:
     text = "no configuration could be held out: not judged"
-    return Criterion(name, None, text, *limits, None, text, "")
+    return Criterion(name, None, text, *limits, None, text, "", "predicts")
 
 
-def _gain(evidence: CalibrationEvidence, limits: CalibrationThresholds) -> Criterion:
-    name = "held-out error over that of the nominal arm"
+def _gain(unseen: _Unseen, limits: CalibrationThresholds) -> Criterion:
+    name = f"{unseen.name} over that of the nominal arm"
     bounds = (f"<= {limits.gain_good:g}", f"<= {limits.gain_fair:g}")
-    if evidence.held_out is None:
+    if unseen.after is None:
         return _unjudged(name, bounds)
-    unseen, before = evidence.held_out.rms_mm, evidence.before.rms_mm
-    ratio = max(unseen, _ROUNDING_MM) / max(before, _ROUNDING_MM)
+    error, before = unseen.after.rms_mm, unseen.before.rms_mm
+    ratio = max(error, _ROUNDING_MM) / max(before, _ROUNDING_MM)
+    better = "; the nominal arm does better" if ratio > 1 else ""
     return _row(
-        name, ratio, f"{ratio:.2f}", bounds, small_is_good(ratio, limits.gain_good, limits.gain_fair),
-        f"at configurations held out the error is {unseen:.3g} mm (rms), {ratio:.2f} times that of the nominal arm "
-        f"with base and markers fitted, {before:.3g} mm",
-        "let fewer joints have errors, or give a prior; if the nominal arm is as good as the instrument, leave it",
+        "predicts", name, ratio, f"{ratio:.2f}", bounds, small_is_good(ratio, limits.gain_good, limits.gain_fair),
+        f"{unseen.where} the error is {error:.3g} mm (rms), {ratio:.2f} times that of the nominal arm with base and "
+        f"markers fitted, {before:.3g} mm{better}",
+        f"{unseen.first}let fewer joints have errors, or give a prior (--prior); if the nominal arm is as good as the "
+        "instrument, leave it",
     )  # fmt: skip
 
 
-def _ratio(evidence: CalibrationEvidence, limits: CalibrationThresholds) -> Criterion:
-    name = "held-out error over that of the fit"
+def _ratio(unseen: _Unseen, fit: Accuracy, limits: CalibrationThresholds) -> Criterion:
+    name = f"{unseen.name} over that of the fit"
     bounds = (f"<= {limits.ratio_good:g}", f"<= {limits.ratio_fair:g}")
-    if evidence.held_out is None:
+    if unseen.after is None:
         return _unjudged(name, bounds)
-    unseen, fit = evidence.held_out.rms_mm, evidence.after.rms_mm
-    ratio = max(unseen, _ROUNDING_MM) / max(fit, _ROUNDING_MM)
+    error = unseen.after.rms_mm
+    ratio = max(error, _ROUNDING_MM) / max(fit.rms_mm, _ROUNDING_MM)
     return _row(
-        name, ratio, f"{ratio:.2f}", bounds, small_is_good(ratio, limits.ratio_good, limits.ratio_fair),
-        f"at configurations held out the error is {unseen:.3g} mm (rms), {ratio:.2f} times that of the fit, "
-        f"{fit:.3g} mm",
-        "measure more and more varied configurations, or let fewer joints have errors",
+        "predicts", name, ratio, f"{ratio:.2f}", bounds, small_is_good(ratio, limits.ratio_good, limits.ratio_fair),
+        f"{unseen.where} the error is {error:.3g} mm (rms), {ratio:.2f} times that of the fit, {fit.rms_mm:.3g} mm",
+        f"{unseen.first}measure more and more varied configurations, or let fewer joints have errors",
     )  # fmt: skip
+
+
+def _turned(unseen: _Unseen, fit: Accuracy, limits: CalibrationThresholds) -> list[Criterion]:
+    """Judge orientations: they may not get worse than the nominal arm's, nor than those of the fit."""
+    error, before, inside = (
+        max(each.rotation_rms_deg or 0.0, _ROUNDING_DEG) for each in (unseen.after or fit, unseen.before, fit)
+    )
+    gain, ratio = error / before, error / inside
+    said = f"{unseen.where} the orientation error is {error:.3g} deg (rms)"
+    return [
+        _row(
+            "predicts", f"{unseen.name} of orientations over nominal", gain, f"{gain:.2f}",
+            (f"<= {limits.rotation_gain_good:g}", f"<= {limits.rotation_gain_fair:g}"),
+            small_is_good(gain, limits.rotation_gain_good, limits.rotation_gain_fair),
+            f"{said}, {gain:.2f} times that of the nominal arm, {before:.3g} deg",
+            "let fewer joints have errors, or check how orientations are measured and written",
+        ),
+        _row(
+            "predicts", f"{unseen.name} of orientations over that of the fit", ratio, f"{ratio:.2f}",
+            (f"<= {limits.ratio_good:g}", f"<= {limits.ratio_fair:g}"),
+            small_is_good(ratio, limits.ratio_good, limits.ratio_fair),
+            f"{said}, {ratio:.2f} times that of the fit, {inside:.3g} deg",
+            "measure more and more varied configurations, or let fewer joints have errors",
+        ),
+    ]  # fmt: skip
+
+
+def _parameters_known(evidence: CalibrationEvidence, limits: CalibrationThresholds) -> list[Criterion]:
+    return [_condition(evidence, limits), _enough(evidence, limits), _known(evidence, limits)]
 
 
 def _condition(evidence: CalibrationEvidence, limits: CalibrationThresholds) -> Criterion:
     value = evidence.condition
     return _row(
-        "condition number, columns normalised", value, f"{value:.3g}",
+        "known", "condition number, columns normalised", value, f"{value:.3g}",
         (f"<= {limits.condition_good:g}", f"<= {limits.condition_fair:g}"),
         small_is_good(value, limits.condition_good, limits.condition_fair),
         f"the condition number with normalised columns is {value:.3g}"
@@ -122,7 +254,7 @@ def _enough(evidence: CalibrationEvidence, limits: CalibrationThresholds) -> Cri
     value = evidence.numbers / max(evidence.unknowns, 1)
     good, fair = limits.enough_good, limits.enough_fair
     return _row(
-        "independent numbers for each unknown", value, f"{value:.2f}", (f">= {good:g}", f">= {fair:g}"),
+        "known", "independent numbers for each unknown", value, f"{value:.2f}", (f">= {good:g}", f">= {fair:g}"),
         "good" if value >= good else "fair" if value >= fair else "poor",
         f"{evidence.configurations} configurations give {evidence.numbers} independent numbers for {evidence.unknowns} "
         f"unknowns, {value:.2f} each (a rigid tool gives six at most, however many markers it has)",
@@ -133,7 +265,7 @@ def _enough(evidence: CalibrationEvidence, limits: CalibrationThresholds) -> Cri
 def _outliers(evidence: CalibrationEvidence, limits: CalibrationThresholds) -> Criterion:
     share = 100 * evidence.left_out / max(evidence.points, 1)
     return _row(
-        "points left out as gross errors", share, f"{share:.3g} %",
+        "plausible", "points left out as gross errors", share, f"{share:.3g} %",
         (f"<= {limits.outliers_good:g} %", f"<= {limits.outliers_fair:g} %"),
         small_is_good(share, limits.outliers_good, limits.outliers_fair),
         f"{evidence.left_out} of {evidence.points} points were left out as gross errors",
@@ -148,7 +280,7 @@ def _known(evidence: CalibrationEvidence, limits: CalibrationThresholds) -> Crit
     named = ", ".join(evidence.small[:_NAMED])
     further = f" and {len(evidence.small) - _NAMED} more" if len(evidence.small) > _NAMED else ""
     return _row(
-        "unknowns of the arm that differ from nominal by more than their sigma", share, f"{share:.3g} %",
+        "known", "unknowns of the arm that differ from nominal by more than their sigma", share, f"{share:.3g} %",
         (f">= {limits.known_good:g} %", "any"), "good" if share >= limits.known_good else "fair",
         f"{total - len(evidence.small)} of {total} unknowns of the arm differ from nominal by more than their sigma"
         + (f"; not so: {named}{further}" if named else ""),

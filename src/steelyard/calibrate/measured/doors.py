@@ -14,19 +14,22 @@ from .setup import CalibrationSetup
 from .unit_doors import check_units
 
 
-def check_measurements(robot: Robot, setup: CalibrationSetup, measurements: Measurements) -> tuple[Suspicion, ...]:
+def check_measurements(
+    robot: Robot, setup: CalibrationSetup, measurements: Measurements, fewest: int = 2
+) -> tuple[Suspicion, ...]:
     """Refuse measurements from which the arm cannot be calibrated; return points that do not fit the others.
 
     Args:
         robot: The arm.
         setup: How it was measured.
         measurements: What was measured.
+        fewest: Configurations that are needed at least.
 
     Raises:
         CalibrationError: One line that says what is wrong and what to do: one configuration only, wrong units by size,
             left-handed frames, markers that are swapped, mirrored or there twice, differences without a load.
     """
-    check_configurations(measurements)
+    check_configurations(measurements, fewest)
     check_loads(setup, measurements)
     check_rotations(measurements.rotation, [f"pose '{measurements.poses[pose]}'" for pose in measurements.pose])
     check_units(robot, setup, measurements)
@@ -35,12 +38,12 @@ def check_measurements(robot: Robot, setup: CalibrationSetup, measurements: Meas
     return suspicions
 
 
-def check_configurations(measurements: Measurements) -> None:
+def check_configurations(measurements: Measurements, fewest: int = 2) -> None:
     """Refuse measurements of nothing, and of one configuration: they do not show what the joints do."""
     if not measurements.rows or not np.isfinite(measurements.value).any():
         raise CalibrationError("there are no measured numbers; at least two configurations are needed, better thirty")
     distinct = np.unique(np.round(measurements.q.T, 9), axis=0)
-    if len(distinct) < 2:
+    if len(distinct) < fewest:
         raise CalibrationError(
             f"all {measurements.rows} rows are at one configuration; measure at different joint positions, better "
             "thirty than ten"

@@ -7,11 +7,12 @@ import numpy as np
 from ...errors import CalibrationError
 from ...robot import Robot
 from .measurements import Measurements
-from .nominal import nominal_poses
+from .nominal import nominal_poses, reach
 from .setup import CalibrationSetup
 
-CLEARLY = 4.0
-"""A mirrored frame must fit this many times better before it is believed."""
+CLEARLY, SMALL = 4.0, 0.02
+"""A mirrored frame must fit this many times better before it is believed, and to this part of the arm's reach: where it
+does not, something else is wrong, such as the sign of a joint."""
 ROUNDS = 60
 FEWEST_POSES = 6
 MOST_ROWS = 3000
@@ -24,16 +25,18 @@ def check_right_handed(robot: Robot, setup: CalibrationSetup, measurements: Meas
     seen = (measurements.of_kind("position") | measurements.of_kind("pose")) & whole
     if len(np.unique(measurements.pose[seen])) < FEWEST_POSES:
         return
-    rows = np.flatnonzero(seen)
-    rows = rows[:: -(-len(rows) // MOST_ROWS)]
-    poses = nominal_poses(robot, setup.link, measurements.q[:, rows])
-    marker, value = measurements.marker[rows] + 1, measurements.value[rows]
-    right, left = (_misfit(*poses, marker, value, sign) for sign in (1.0, -1.0))
-    if left * CLEARLY < right:
+    right, left = (nominal_misfit(robot, setup.link, measurements.taken(seen), sign) for sign in (1.0, -1.0))
+    if left * CLEARLY < right and left < SMALL * reach(robot, setup.link, measurements.q):
         raise CalibrationError(
             f"measured positions fit the arm to {1e3 * left:.3g} mm in a left-handed frame and to {1e3 * right:.3g} mm "
             "in a right-handed one; turn one axis of the measurement round, or exchange two"
         )
+
+
+def nominal_misfit(robot: Robot, link: str, measurements: Measurements, sign: float = 1.0) -> float:
+    """Return the median distance [m] of complete positions from the nominal arm in a frame of one handedness."""
+    taken = measurements.taken(np.arange(0, measurements.rows, -(-measurements.rows // MOST_ROWS)))
+    return _misfit(*nominal_poses(robot, link, taken.q), taken.marker + 1, taken.value, sign)
 
 
 def _misfit(rotation: np.ndarray, point: np.ndarray, marker: np.ndarray, value: np.ndarray, sign: float) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...errors import CalibrationError
+from ..records import Equations
 from .measurements import Measurements
 from .setup import CalibrationSetup, TrackerNoise
 
@@ -30,6 +31,24 @@ def instrument_sigma(setup: CalibrationSetup, measurements: Measurements) -> np.
     sigma = np.tile(np.array(setup.sigma), (measurements.rows, 1))
     sigma[measurements.of_kind("difference") | measurements.of_kind("distance")] *= TWO_READINGS
     return sigma
+
+
+def declared_sigma(setup: CalibrationSetup, measurements: Measurements, equations: Equations) -> np.ndarray:
+    """Return the declared standard deviation of every equation (E,) [m or rad]; NaN for rotations without one.
+
+    A length is no angle: rotations have the set-up's ``sigma_rotation`` or none. A distance has the mean of x, y and z.
+
+    Raises:
+        CalibrationError: If the set-up declares neither sigma nor tracker.
+    """
+    rows = instrument_sigma(setup, measurements)
+    if rows is None:
+        raise CalibrationError("method 'declared': the set-up declares no sigma and no tracker; write one of them")
+    turn = np.nan if setup.sigma_rotation is None else setup.sigma_rotation
+    apart = np.sqrt((rows**2).mean(axis=1, keepdims=True))
+    # By coordinate, in the order of COORDINATES.
+    table = np.hstack([rows, np.full((len(rows), 3), turn), apart])
+    return table[equations.row, equations.coordinate]
 
 
 def tracker_sigma(noise: TrackerNoise, points: np.ndarray) -> np.ndarray:

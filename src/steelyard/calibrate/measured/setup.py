@@ -172,6 +172,7 @@ class CalibrationSetup:
         tracker: Noise of the instrument by distance and angle, if declared so.
         angles: Whether joint positions are those commanded or those measured by the encoders.
         columns: Units and columns of the file of measurements.
+        sigma_rotation: Noise of measured orientations about each axis [rad], if declared.
     """
 
     link: str
@@ -186,6 +187,7 @@ class CalibrationSetup:
     tracker: TrackerNoise | None = None
     angles: Angles = "commanded"
     columns: Columns = field(default_factory=Columns)
+    sigma_rotation: float | None = None
 
 
 def default_setup(robot: Robot) -> CalibrationSetup:

@@ -9,6 +9,7 @@ Every key is optional, an unknown key is an error; SI units unless said otherwis
     link = "flange"                      # the measured link; default: the payload's link, or the end of the arm
     angles = "measured"                  # joint positions are "commanded" (default) or "measured" by encoders
     sigma = [10e-6, 10e-6, 20e-6]        # noise of the instrument [m] in x, y, z, or one number
+    sigma_rotation = 1e-4                # noise of measured orientations about each axis [rad]; beside sigma or tracker
     tracker = {station = [0, 0, 0], distance = 10e-6, distance_per_metre = 0.5e-6, angle = 5e-6}    # instead of sigma
     load = "heavy"                       # load of rows that name none
     kind = "difference"                  # rows that do not say it: "position", "pose", "distance", "difference"
@@ -70,7 +71,8 @@ from .setup_values import checked_numbers, columns_in, finite_in, names_in
 
 TABLES = ("measurement", "joints", "base", "tool", "markers", "loads", "elastic", "geometry")
 MEASUREMENT_KEYS = (
-    "position", "angle", "slide", "link", "angles", "sigma", "tracker", "load", "kind", "names", "columns",
+    "position", "angle", "slide", "link", "angles", "sigma", "sigma_rotation", "tracker", "load", "kind", "names",
+    "columns",
 )  # fmt: skip
 ROLES = (
     "pose", "marker", "repeat", "load", "kind", "x", "y", "z", "qw", "qx", "qy", "qz", "roll", "pitch", "yaw",
@@ -130,6 +132,7 @@ def _setup(document: Table, robot: Robot) -> CalibrationSetup:
         tracker=tracker_noise(measurement),
         angles=cast(Angles, word_in(measurement, "angles", ("commanded", "measured"), where, "commanded")),
         columns=_columns(document, measurement, [load.name for load in loads]),
+        sigma_rotation=_sigma_rotation(measurement),
     )
 
 
@@ -177,6 +180,15 @@ def _sigma(measurement: Table) -> tuple[float, ...] | None:
     sigma = checked_numbers(given if isinstance(given, list) else [given] * 3, "[measurement]: sigma", 3)
     if not min(sigma) > 0:
         raise CalibrationError(f"[measurement]: sigma is {given!r}; allowed is above 0, in metres")
+    return sigma
+
+
+def _sigma_rotation(measurement: Table) -> float | None:
+    if "sigma_rotation" not in measurement:
+        return None
+    sigma = finite_in(measurement, "sigma_rotation", "[measurement]")
+    if not sigma > 0:
+        raise CalibrationError(f"[measurement]: sigma_rotation is {sigma:g}; allowed is above 0, in radians")
     return sigma
 
 

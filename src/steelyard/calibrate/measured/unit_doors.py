@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 
 from ...errors import CalibrationError
 from ...robot import Robot
+from .handedness import nominal_misfit
 from .measurements import Measurements
 from .nominal import nominal_poses, reach
 from .setup import LENGTHS, CalibrationSetup, moving_chain
@@ -72,11 +74,23 @@ def _check_not_degrees(robot: Robot, setup: CalibrationSetup, measurements: Meas
         limits = body.joint.limits
         beyond = max(limits.lower - low, high - limits.upper)
         fits = limits.lower <= math.radians(low) and math.radians(high) <= limits.upper
-        if max(-low, high) > MOST_TURN or (beyond > BEYOND_LIMITS and fits and high - low > 2 * math.pi):
+        far = beyond > BEYOND_LIMITS and fits and high - low > 2 * math.pi
+        if max(-low, high) > MOST_TURN or (far and _fits_in_degrees(robot, setup, measurements)):
             raise CalibrationError(
                 f"joint '{body.joint.name}' goes from {low:.4g} to {high:.4g} rad, its limits are {limits.lower:.3g} "
                 f'to {limits.upper:.3g} rad; if these are degrees, declare angle = "deg" in [measurement]'
             )
+
+
+def _fits_in_degrees(robot: Robot, setup: CalibrationSetup, measurements: Measurements) -> bool:
+    """Return whether the nominal arm fits the points better with angles in degrees, or nothing can be said."""
+    placed = (measurements.of_kind("position") | measurements.of_kind("pose")) & np.isfinite(measurements.value).all(1)
+    if not placed.any():
+        return True
+    seen = measurements.taken(placed)
+    turns = np.array([body.joint.kind != "prismatic" for body in robot.actuated])
+    degrees = replace(seen, q=np.where(turns[:, np.newaxis], np.radians(seen.q), seen.q))
+    return nominal_misfit(robot, setup.link, degrees) < nominal_misfit(robot, setup.link, seen)
 
 
 def _check_spread(

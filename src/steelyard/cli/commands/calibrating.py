@@ -24,6 +24,10 @@ def calibrate(
     validate: Annotated[
         Path | None, Parameter(help="Measurements to judge by, not fitted; default: cross-validation.")
     ] = None,
+    validate_base: Annotated[
+        Literal["same", "own"] | None,
+        Parameter(help="same (default): the base of the fit; own: the tracker was moved, register it by itself."),
+    ] = None,
     method: Annotated[
         Literal["wls", "ols", "eq14", "declared", "robust"] | None,
         Parameter(help="wls (default), ols, eq14 (P3), declared (the instrument's sigmas), robust."),
@@ -62,6 +66,7 @@ def calibrate(
     flags = {
         "method": method, "covariance": covariance, "grouping": grouping, "sigma0": sigma0, "eta": eta,
         "prior": list(prior) or None, "folds": folds, "screen": False if keep_outliers else None,
+        "validation_base": validate_base,
     }  # fmt: skip
     return command.run(robot, measurements, config, validate, flags, workspace, load, words(export), out, json)
 
