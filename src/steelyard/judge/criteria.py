@@ -28,6 +28,7 @@ class Criterion:
         grade: The grade; None if the row does not count.
         sentence: What is the case, with figures.
         remedy: What would make it better; empty if it is good.
+        question: Which question it answers: ``plausible``, ``predicts`` or ``known``; empty if none in particular.
     """
 
     name: str
@@ -38,6 +39,7 @@ class Criterion:
     grade: Grade | None
     sentence: str
     remedy: str
+    question: str = ""
 
 
 def small_is_good(value: float, good: float, fair: float) -> Grade:

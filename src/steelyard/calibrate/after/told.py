@@ -11,6 +11,7 @@ from ...identify.told import plain, told_verdict
 from ..chain.problem import MeasuredProblem
 from ..fit.accuracy import Accuracy
 from ..fit.calibration import Calibration
+from ..fit.joint_ranges import joint_range_to_json
 from .accuracy_map import AccuracyMap
 from .applied import roll_pitch_yaw
 
@@ -54,6 +55,8 @@ def told_calibration(
             "outliers": [
                 {"pose": each.pose, "marker": each.marker, "size_mm": each.size_mm} for each in found.outliers
             ],
+            "unmodelled_mm": 1e3 * found.unmodelled,
+            "joint_ranges": [joint_range_to_json(each) for each in found.ranges],
             "weights": [
                 {"group": group.name, "sigma": group.sigma, "equations": group.equations}
                 for group in found.weights.groups
