@@ -151,7 +151,7 @@ class NumpyChain:
             force = sum((load[2] for load in borne), np.zeros(3))
             moment = sum((load[3] + np.cross(load[1] - pose[:3, 3], load[2]) for load in borne), np.zeros(3))
             own = pose[:3, :3] @ np.array(body.joint.axis)
-            if body.joint.name in self.setup.elastic.joints:
+            if body.joint.name in (*self.setup.elastic.joints, *self.setup.elastic.known):
                 effort = force if body.joint.kind == "prismatic" else moment
                 bent[number, "own"] = self.compliance(body, value) * (own @ effort)
             if body.joint.name in self.setup.elastic.lateral:

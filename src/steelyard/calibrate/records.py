@@ -26,6 +26,7 @@ class Parameter:
         unit: ``m``, ``rad``, ``rad/(N m)``, ``m/N``, ``kg m`` or ``kg``.
         nominal: Its value by the robot's file or the set-up.
         meaning: What a person calls it: ``offset of joint_2 about its own axis``.
+        known: Whether it has its nominal value for sure: it acts and is not fitted.
     """
 
     name: str
@@ -33,6 +34,22 @@ class Parameter:
     unit: str
     nominal: float
     meaning: str
+    known: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class JointPositions:
+    """Where a joint is at every configuration.
+
+    Attributes:
+        name: Of the joint.
+        unit: ``rad`` or ``m``.
+        q: Its positions (poses,).
+    """
+
+    name: str
+    unit: str
+    q: np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +64,8 @@ class Equations:
         row: Number of the row of the measurements that it comes from (E,).
         poses: Names of the configurations.
         markers: Names of the markers.
+        joints: Positions of the joints that move the measured link; empty if not known.
+        declared: Standard deviations that the instrument's maker states (E,) [m], NaN where none; None if none at all.
     """
 
     measured: np.ndarray
@@ -56,6 +75,8 @@ class Equations:
     row: np.ndarray
     poses: tuple[str, ...]
     markers: tuple[str, ...]
+    joints: tuple[JointPositions, ...] = ()
+    declared: np.ndarray | None = None
 
     @property
     def size(self) -> int:
@@ -66,7 +87,8 @@ class Equations:
         """Return some of the equations, by numbers or as a mask; names stay."""
         return Equations(
             self.measured[chosen], self.pose[chosen], self.marker[chosen], self.coordinate[chosen],
-            self.row[chosen], self.poses, self.markers,
+            self.row[chosen], self.poses, self.markers, self.joints,
+            None if self.declared is None else self.declared[chosen],
         )  # fmt: skip
 
 

@@ -126,7 +126,7 @@ def _mapped(problem: MeasuredProblem, found: Calibration, count: int, load: str 
         return None
     if count < 0:
         raise CalibrationError(f"--workspace is {count}; allowed are 0 and above")
-    arm = calibrated_arm(problem, found.values, found.covariance)
+    arm = calibrated_arm(problem, found.values, found.covariance, found.ranges, found.unmodelled)
     q = random_configurations(problem.robot, count, np.random.default_rng(_SEED))
     return accuracy_map(arm, q, load=load_named(problem.setup, load))
 

@@ -2,6 +2,7 @@
 
 A position p(X, q) of the calibrated arm is uncertain by ``Sigma(q) = D C D^T`` with C the covariance of the unknowns X
 and D = dp/dX (3, p) at the configuration q: what P3 eq. 8 and eq. 11 give for parameters, carried on to the workspace.
+Where the model lacks something in a range of a joint, the errors that the fit left there are added.
 """
 
 from __future__ import annotations
@@ -107,17 +108,11 @@ def accuracy_map(
     derivatives = arm.point_derivatives(configurations, place, load)
     if base_rotation is not None:
         derivatives = seen_from_outside(arm, position, derivatives, base_rotation)
-    sigma = position_covariance(arm.covariance, derivatives)
+    sigma = arm.position_covariance(configurations, derivatives)
     result = AccuracyMap(configurations.copy(), position, sigma, largest_semi_axis(sigma))
     for array in (result.q, result.position, result.sigma, result.semi_axis):
         array.setflags(write=False)
     return result
-
-
-def position_covariance(covariance: np.ndarray, derivatives: np.ndarray) -> np.ndarray:
-    """Return ``D C D^T`` (N, 3, 3) [m^2] from C (p, p) and D (N, 3, p)."""
-    product = (derivatives @ covariance) @ derivatives.transpose(0, 2, 1)
-    return (product + product.transpose(0, 2, 1)) / 2
 
 
 def largest_semi_axis(sigma: np.ndarray) -> np.ndarray:

@@ -11,6 +11,7 @@ import numpy as np
 from ...errors import CalibrationError
 from ...robot import Robot
 from ..chain.problem import MeasuredProblem
+from ..fit.joint_ranges import JointRange
 from ..measured.setup import Load
 from ..records import Parameter
 
@@ -56,6 +57,8 @@ class CalibratedArm:
         covariance: Their covariance (p, p); zero for what was not estimated.
         frame_pose: Pose of the measured link in the robot's base frame.
         frame_derivatives: Its derivatives by the unknowns.
+        ranges: Ranges of joints in which the model lacks something, with the errors there.
+        unmodelled: Error elsewhere that the model lacks, rms [m].
     """
 
     robot: Robot
@@ -65,6 +68,8 @@ class CalibratedArm:
     covariance: np.ndarray
     frame_pose: FramePose
     frame_derivatives: FrameDerivatives
+    ranges: tuple[JointRange, ...] = ()
+    unmodelled: float = 0.0
 
     def __post_init__(self) -> None:
         size = len(self.parameters)
@@ -115,6 +120,19 @@ class CalibratedArm:
         used = self.values if values is None else values
         return self.frame_pose(used, q, *_pull(load, q.shape[1]))
 
+    def position_covariance(self, q: np.ndarray, derivatives: np.ndarray) -> np.ndarray:
+        """Return the covariance of a position (N, 3, 3) [m^2] at joints (na, N) from its derivatives D (N, 3, p).
+
+        It is ``D C D^T``, plus the square of the error that the model lacks, whose direction is not known, along every
+        axis.
+        """
+        product = (derivatives @ self.covariance) @ derivatives.transpose(0, 2, 1)
+        names = [body.joint.name for body in self.robot.actuated]
+        error = np.full(q.shape[1], self.unmodelled)
+        for each in self.ranges:
+            error = np.maximum(error, each.error_at(q[names.index(each.joint)]))
+        return (product + product.transpose(0, 2, 1)) / 2 + (error**2)[:, None, None] * np.eye(3)
+
     def point_derivatives(self, q: np.ndarray, point: np.ndarray, load: Load | None = None) -> np.ndarray:
         """Return how a point (3,) fixed to the measured link moves with every unknown (N, 3, p) [m per unit].
 
@@ -125,11 +143,25 @@ class CalibratedArm:
         return moved[:, :3] + np.cross(moved[:, 3:], lever[:, :, None], axis=1)
 
 
-def calibrated_arm(problem: MeasuredProblem, values: np.ndarray, covariance: np.ndarray) -> CalibratedArm:
-    """Return the arm of a calibration: its problem with the values (p,) found and their covariance (p, p)."""
+def calibrated_arm(
+    problem: MeasuredProblem,
+    values: np.ndarray,
+    covariance: np.ndarray,
+    ranges: Sequence[JointRange] = (),
+    unmodelled: float = 0.0,
+) -> CalibratedArm:
+    """Return the arm of a calibration: its problem with the values (p,) found and their covariance (p, p).
+
+    Args:
+        problem: Of the calibration.
+        values: Of all unknowns (p,).
+        covariance: Theirs (p, p).
+        ranges: Ranges of joints in which the model lacks something.
+        unmodelled: Error elsewhere that the model lacks, rms [m].
+    """
     return CalibratedArm(
         problem.robot, problem.setup.link, tuple(problem.parameters), values, covariance,
-        problem.frame_pose, problem.frame_derivatives,
+        problem.frame_pose, problem.frame_derivatives, tuple(ranges), unmodelled,
     )  # fmt: skip
 
 

@@ -13,7 +13,7 @@ from typing import Literal, final
 import numpy as np
 
 from ..measured.setup import Load
-from .accuracy_map import largest_semi_axis, position_covariance
+from .accuracy_map import largest_semi_axis
 from .calibrated_arm import CalibratedArm
 from .configurations import configurations_of, joint_range, random_configurations
 from .inverse import InverseProblem, PoseOf, Postures, solved_postures
@@ -94,7 +94,7 @@ def corrected_targets(
     found = solved_postures(problem, nominal)
     uncorrected = np.linalg.norm(problem.pose_of(nominal)[1] - targets.wanted.position, axis=1)
     status, told = _outcome(arm, problem, nominal, found)
-    sigma = position_covariance(arm.covariance, arm.point_derivatives(found.q, targets.point, load))
+    sigma = arm.position_covariance(found.q, arm.point_derivatives(found.q, targets.point, load))
     result = Corrected(
         targets.names, tuple(body.joint.name for body in arm.robot.actuated), nominal, found.q, status, told,
         uncorrected, found.position_error, found.rotation_error, sigma, largest_semi_axis(sigma),

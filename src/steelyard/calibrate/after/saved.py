@@ -19,6 +19,7 @@ from ...run import hashes_of, remove_other_arrays, write_arrays, write_result
 from ..chain.problem import MeasuredProblem, measured_problem
 from ..chain.rehearse import planned_measurements
 from ..fit.calibration import Calibration
+from ..fit.joint_ranges import joint_range_from_json
 from ..measured.measurements import joined
 from ..measured.setup import CalibrationSetup, FrameSetup, MarkerSetup, completed_setup, default_setup
 from ..measured.setup_file import setup_from_document
@@ -91,7 +92,11 @@ def read_calibration(folder: Path, robot_name: str | None = None) -> SavedCalibr
     outside = np.array([each.group in ("base", "tool", "marker") for each in problem.parameters])
     # Base, tool and markers start where they were found: nothing is left to add to them.
     values = np.where(outside, problem.start, arrays["values"])
-    return SavedCalibration(calibrated_arm(problem, values, arrays["covariance"]), setup, content, name)
+    ranges = [joint_range_from_json(each) for each in content.get("joint_ranges", ())]
+    lacking = 1e-3 * float(content.get("unmodelled_mm", 0.0))
+    return SavedCalibration(
+        calibrated_arm(problem, values, arrays["covariance"], ranges, lacking), setup, content, name
+    )
 
 
 def _content(folder: Path) -> dict[str, Any]:

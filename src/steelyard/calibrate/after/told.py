@@ -11,6 +11,7 @@ from ...identify.told import plain, told_verdict
 from ..chain.problem import MeasuredProblem
 from ..fit.accuracy import Accuracy
 from ..fit.calibration import Calibration
+from ..fit.joint_ranges import joint_range_to_json
 from ..fit.shared_errors import is_shared_seen
 from ..fit.validation import Validation
 from .accuracy_map import AccuracyMap
@@ -58,6 +59,8 @@ def told_calibration(found: Calibration, workspace: AccuracyMap | None = None) -
             "outliers": [
                 {"pose": each.pose, "marker": each.marker, "size_mm": each.size_mm} for each in found.outliers
             ],
+            "unmodelled_mm": 1e3 * found.unmodelled,
+            "joint_ranges": [joint_range_to_json(each) for each in found.ranges],
             "weights": [
                 {"group": group.name, "sigma": group.sigma, "equations": group.equations}
                 for group in found.weights.groups

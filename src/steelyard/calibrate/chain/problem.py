@@ -12,14 +12,15 @@ import numpy as np
 
 from ...errors import CalibrationError, nearest_match
 from ...robot import Motion, Robot, transform_from_placement
+from ..measured.instrument import instrument_sigma
 from ..measured.measurements import Measurements
-from ..measured.setup import CalibrationSetup, completed_setup
-from ..records import Equations, Linearised, Parameter
+from ..measured.setup import CalibrationSetup, completed_setup, moving_chain
+from ..records import Equations, JointPositions, Linearised, Parameter
 from .chain import NO_FRAME, ChainFrames, ChainSamples, MeasuredChain, measured_chain
-from .equations import equations_of, loads_of
+from .equations import DISTANCE, FIRST_ROTATION, equations_of, loads_of
 from .prediction import Prediction
 from .registration import Registration, register
-from .unknowns import PRINCIPAL, unknown_parameters
+from .unknowns import PRINCIPAL, springs_at_nodes_left_out, unknown_parameters, with_known_springs
 
 # Where a compliance begins of which nothing is known while weights are unknown too [rad/(N m) or m/N]: behind a
 # rigid joint no weight shows.
@@ -169,7 +170,13 @@ def measured_problem(robot: Robot, setup: CalibrationSetup, measurements: Measur
         CalibrationError: If nothing was measured, the set-up does not fit the arm, or the measurements do not fix a
             base of which nothing is known.
     """
-    setup = completed_setup(setup, measurements.markers)
+    setup = with_known_springs(robot, completed_setup(setup, measurements.markers))
+    for joint in springs_at_nodes_left_out(robot, setup):
+        note = (
+            f"the robot's file gives the compliance of {joint} at nodes; it is left out, name the joint in "
+            "[elastic] joints and its positions in nodes to take it"
+        )
+        measurements = replace(measurements, notes=(*measurements.notes, note))
     names = tuple(each.name for each in unknown_parameters(robot, setup, orientation=_orientation(measurements)))
     return _problem(measured_chain(robot, setup, names), measurements)
 
@@ -181,6 +188,11 @@ def _problem(chain: MeasuredChain, measurements: Measurements) -> MeasuredProble
         raise CalibrationError(
             f"measurements: got {measurements.rows} rows without a finite number, needed are measured positions"
         )
+    equations = replace(
+        equations,
+        joints=_joint_positions(robot, setup, measurements),
+        declared=_declared(setup, measurements, equations),
+    )
     orientation = _orientation(measurements)
     nominal = np.array([each.nominal for each in unknown_parameters(robot, setup, orientation=orientation)])
     samples = chain.samples(measurements.q, *loads_of(setup, measurements.load))
@@ -201,6 +213,31 @@ def _with_markers(measurements: Measurements, markers: tuple[str, ...]) -> Measu
         )
     number = np.array([*(markers.index(name) for name in measurements.markers), -1], dtype=int)
     return replace(measurements, markers=markers, marker=number[measurements.marker], other=number[measurements.other])
+
+
+def _joint_positions(robot: Robot, setup: CalibrationSetup, measurements: Measurements) -> tuple[JointPositions, ...]:
+    """Return where the joints that move the measured link are at every configuration; NaN where it has no row."""
+    moving = {robot.bodies[number - 1].joint.name for number in moving_chain(robot, setup.link)}
+    poses, first = np.unique(measurements.pose, return_index=True)
+    found = []
+    for body, row in zip(robot.actuated, measurements.q, strict=True):
+        if body.joint.name in moving:
+            q = np.full(len(measurements.poses), np.nan)
+            q[poses] = row[first]
+            found.append(JointPositions(body.joint.name, "m" if body.joint.kind == "prismatic" else "rad", _frozen(q)))
+    return tuple(found)
+
+
+def _declared(setup: CalibrationSetup, measurements: Measurements, equations: Equations) -> np.ndarray | None:
+    """Return the instrument's stated noise of every equation (E,) [m], NaN for rotations; None if none is stated."""
+    if setup.sigma is None and (setup.tracker is None or set(measurements.kind) - {"position", "pose"}):
+        return None
+    sigma = instrument_sigma(setup, measurements)
+    if sigma is None:
+        return None
+    turned = (equations.coordinate >= FIRST_ROTATION) & (equations.coordinate < DISTANCE)
+    column = np.where(equations.coordinate == DISTANCE, 0, equations.coordinate % 3)
+    return _frozen(np.where(turned, np.nan, sigma[equations.row, column]))
 
 
 def _orientation(measurements: Measurements) -> bool:

@@ -5,8 +5,9 @@ Order: base, joints, tool, markers, compliances, weights.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -83,7 +84,7 @@ def error_motions(body: Body) -> Placement:
 def joint_springs(robot: Robot, body: Body, elastic: ElasticSetup) -> tuple[Spring, ...]:
     """Return the springs of a joint: about its own axis, then about the two others, as the set-up asks."""
     name, springs = body.joint.name, []
-    if name in elastic.joints:
+    if name in (*elastic.joints, *elastic.known):
         springs.append(_own_spring(robot, body, elastic.nodes.get(name, ())))
     if name in elastic.lateral:
         own = own_letter(body)
@@ -97,6 +98,37 @@ def joint_springs(robot: Robot, body: Body, elastic: ElasticSetup) -> tuple[Spri
             if letter != own
         ]
     return tuple(springs)
+
+
+def with_known_springs(robot: Robot, setup: CalibrationSetup) -> CalibrationSetup:
+    """Return the set-up with the springs that the robot's file knows and the set-up does not name.
+
+    Where nothing loads the arm, neither applied loads nor weights, springs do nothing and none is added.
+    """
+    if not setup.loads and setup.elastic.own_weight == "none":
+        return setup
+    bodies = [robot.bodies[number - 1] for number in moving_chain(robot, setup.link)]
+    known = tuple(
+        body.joint.name
+        for body in bodies
+        if robot.values.get(f"k{body.number}") and body.joint.name not in setup.elastic.joints
+    )
+    return replace(setup, elastic=replace(setup.elastic, known=known))
+
+
+def springs_at_nodes_left_out(robot: Robot, setup: CalibrationSetup) -> tuple[str, ...]:
+    """Return the joints of the chain whose compliances the file gives at nodes that the set-up does not place."""
+    if not setup.loads and setup.elastic.own_weight == "none":
+        return ()
+    bodies = [robot.bodies[number - 1] for number in moving_chain(robot, setup.link)]
+    plain = {f"k{body.number}" for body in robot.bodies}
+    named = (*setup.elastic.joints, *setup.elastic.known)
+    return tuple(
+        body.joint.name
+        for body in bodies
+        if body.joint.name not in named
+        and any(re.fullmatch(rf"k{body.number}_?[1-9]", name) for name in robot.values.keys() - plain)
+    )
 
 
 def _own_spring(robot: Robot, body: Body, nodes: tuple[float, ...]) -> Spring:
@@ -194,8 +226,9 @@ def _marker_parameters(setup: CalibrationSetup, markers: np.ndarray | None) -> I
 def _compliance_parameters(robot: Robot, body: Body, elastic: ElasticSetup) -> Iterable[Parameter]:
     for spring in joint_springs(robot, body, elastic):
         unit = "m/N" if spring.motion.kind == "translate" else "rad/(N m)"
+        known = body.joint.name in elastic.known and spring.names == (f"k{body.number}",)
         for name, meaning in zip(spring.names, spring.meanings, strict=True):
-            yield Parameter(name, "compliance", unit, float(robot.values.get(name, 0.0)), meaning)
+            yield Parameter(name, "compliance", unit, float(robot.values.get(name, 0.0)), meaning, known)
 
 
 def _weight_parameters(robot: Robot, setup: CalibrationSetup) -> Iterable[Parameter]:

@@ -15,6 +15,7 @@ from .calibration_stages import Stages, run_stages
 from .covariances import Covariance, intervals
 from .fit import Iteration
 from .identifiable import Identifiability, Invisible
+from .joint_ranges import JointRange
 from .outliers import Outlier
 from .validation import Validation
 from .verdict import judge_calibration
@@ -47,6 +48,8 @@ class Calibration:
         iterations: Steps of the fit, all rounds.
         rounds: Values after each estimation of the weights (rounds, p).
         verdict: May you believe it.
+        ranges: Ranges of joints in which the model lacks something.
+        unmodelled: Error elsewhere that the model lacks, rms [m]; 0 where the noise of the instrument prevails.
     """
 
     problem: CalibrationProblem
@@ -70,6 +73,8 @@ class Calibration:
     iterations: tuple[Iteration, ...]
     rounds: np.ndarray
     verdict: Verdict
+    ranges: tuple[JointRange, ...] = ()
+    unmodelled: float = 0.0
 
     def interval(self, level: float | None = None) -> np.ndarray:
         """Return two-sided intervals (p, 2) of all unknowns at a level, the settings' own if none is given."""
@@ -130,4 +135,6 @@ def _record(stages: Stages, verdict: Verdict) -> Calibration:
         iterations=stages.weighted.iterations,
         rounds=stages.weighted.rounds,
         verdict=verdict,
+        ranges=stages.ranges,
+        unmodelled=stages.unmodelled,
     )

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from scipy import stats
 
 from ...judge import Question, Reason
 from ..chain.hypotheses import likely_cause
@@ -10,15 +13,17 @@ from ..chain.problem import MeasuredProblem
 from ..measured.nominal import reach
 from ..records import COORDINATES, CalibrationProblem, Equations
 from .calibration_settings import WIDE
-from .calibration_stages import FRAMES, Stages
-from .shared_errors import is_shared_seen
+from .calibration_stages import FRAMES, MOSTLY_SHARED, Stages
+from .covariances import intervals
+from .shared_errors import independent_part, is_shared_seen
 from .validation import Validation
-from .verdict import CalibrationEvidence, Deviation
+from .verdict import MUCH_NOISE, CalibrationEvidence, Deviation
 
 # A rigid tool has six degrees of freedom, however many markers it carries.
 _RIGID = 6
 _NAMED = 5
-_MOSTLY_SHARED = 0.5
+NOISE_FALSE_ALARM = 0.001
+"""Chance that noise as declared is said to differ from it."""
 
 
 def evidence_of(stages: Stages) -> CalibrationEvidence:
@@ -47,6 +52,11 @@ def evidence_of(stages: Stages) -> CalibrationEvidence:
         validation=stages.validation,
         reach_mm=_reach_mm(stages.problem),
         deviation=_largest_deviation(stages),
+        joint_unknowns=sum(parameters[fit.columns[k]].group == "joint" for k in arm),
+        **_compliance_signs(stages),
+        ranges=tuple(each.text for each in stages.ranges),
+        worst_range=max((each.ratio for each in stages.ranges), default=1.0),
+        **_declared_noise(stages),
     )
 
 
@@ -67,6 +77,42 @@ def _largest_deviation(stages: Stages) -> Deviation | None:
     return max(found, key=lambda each: each.over_usual, default=None)
 
 
+def _compliance_signs(stages: Stages) -> dict[str, Any]:
+    """Return which compliances are negative, beyond doubt (the whole interval) or by their value alone.
+
+    The intervals hold for all compliances together (Bonferroni).
+    """
+    parameters, fit = stages.problem.parameters, stages.weighted.fit
+    found = [k for k, column in enumerate(fit.columns) if parameters[column].group == "compliance"]
+    level = 1 - (1 - stages.settings.level) / max(len(found), 1)
+    bounds = intervals(fit.values[fit.columns], stages.covariance, level)
+    below = [k for k in found if fit.values[fit.columns[k]] < 0]
+    names = stages.told.kept
+    return {
+        "compliances": len(found),
+        "negative": tuple(names[k] for k in below if bounds[k, 1] < 0),
+        "doubtful": tuple(names[k] for k in below if bounds[k, 1] >= 0),
+    }
+
+
+def _declared_noise(stages: Stages) -> dict[str, Any]:
+    """Return the noise found over the declared one, and whether a chi-square test of both sides lets it pass.
+
+    Numbers that share an error count as the fewer that they are worth.
+    """
+    equations, fit = stages.remaining.equations, stages.weighted.fit
+    if equations.declared is None:
+        return {}
+    stated = np.isfinite(equations.declared) & (fit.weight > 0)
+    left = (1 - fit.leverage)[stated]
+    if left.sum() < 1:
+        return {}
+    variance = float(np.sum((fit.residual[stated] / equations.declared[stated]) ** 2) / left.sum())
+    freedom = max(float(left @ independent_part(equations, stages.weighted.sigmas.correlation)[stated]), 1.0)
+    low, high = stats.chi2.ppf([NOISE_FALSE_ALARM / 2, 1 - NOISE_FALSE_ALARM / 2], freedom) / freedom
+    return {"noise_ratio": float(np.sqrt(variance)), "noise_agrees": bool(low <= variance <= high)}
+
+
 def independent_numbers(equations: Equations) -> int:
     """Return how many numbers are measured: repeats count once, and a configuration of a rigid tool six at most."""
     size = len(COORDINATES)
@@ -79,7 +125,7 @@ def cautions_of(stages: Stages, others: CalibrationProblem | None = None) -> tup
     """Return the sentences that stand by themselves: likely mistakes, what did not converge, what is weak."""
     return (
         *_mistakes(stages), *_validation(stages, others), *_unfinished(stages), *_unjudged(stages), *_weak(stages),
-        *_shared(stages), *_estimated_sigmas(stages),
+        *_shared(stages), *_quiet(stages), *_estimated_sigmas(stages),
     )  # fmt: skip
 
 
@@ -173,10 +219,21 @@ def _weak(stages: Stages) -> list[Reason]:
     ]
 
 
+def _quiet(stages: Stages) -> list[Reason]:
+    """Say so where the residuals are far below the declared noise."""
+    found = _declared_noise(stages)
+    if not found or found["noise_agrees"] or found["noise_ratio"] >= 1 / MUCH_NOISE:
+        return []
+    text = (
+        f"the residuals are {found['noise_ratio']:.3g} times the declared noise: the instrument is better than declared"
+    )
+    return [Reason(text, "correct sigma in the set-up: steelyard poses and --method declared count on it")]
+
+
 def _shared(stages: Stages) -> list[Reason]:
     """Say so where the numbers of a configuration share most of their error: the model is then what is missing."""
     correlation = stages.weighted.sigmas.correlation
-    if correlation < _MOSTLY_SHARED or not is_shared_seen(stages.remaining.equations):
+    if correlation < MOSTLY_SHARED or not is_shared_seen(stages.remaining.equations):
         return []
     text = (
         f"{100 * correlation:.0f} % of the variance of the residuals is shared by all numbers of a configuration: more "

@@ -17,9 +17,9 @@ from .identifiable import DEPENDENT
 from .validation import VALIDATION_BASES, ValidationBase
 from .weights import GROUPINGS, LEAST_EQUATIONS, Grouping
 
-WIDE = MappingProxyType({"m": 0.02, "rad": 0.1})
-"""Sigmas of the errors of a joint before anything is measured, by unit: far beyond those of any arm, they matter only
-for what the measurements hardly tell, which would else run away."""
+WIDE = MappingProxyType({"m": 0.02, "rad": 0.1, "rad/(N m)": 1e-2, "m/N": 1e-2, "kg m": 500.0, "kg": 1000.0})
+"""Sigmas of the errors of a joint, of compliances and of weights before anything is measured, by unit: far beyond those
+of any arm, they matter only for what the measurements hardly tell, which would else run away."""
 
 Method = Literal["wls", "ols", "eq14", "declared", "robust"]
 METHODS = ("wls", "ols", "eq14", "declared", "robust")
@@ -44,8 +44,8 @@ class CalibrationSettings:
             none is declared, as of rotations: those are estimated from the residuals, one for each kind.
         sigma0: Claimed precision of the instrument in ``eq14`` [m].
         eta: Tuning factor in ``eq14``.
-        prior: Sigmas about the nominal values, by name of an unknown or by unit (``m``, ``rad``, ...); errors of joints
-            that are not in it have the wide ones of ``WIDE``, all else has none.
+        prior: Sigmas about the nominal values, by name of an unknown or by unit (``m``, ``rad``, ...); unknowns of the
+            arm that are not in it have the wide ones of ``WIDE``; base, tool and markers have none.
         screen: Whether gross errors are looked for, named and left out.
         folds: Parts of the configurations that are held out in turn; None: each alone up to 50, then 10 parts.
         tolerance: Relative distance below which an unknown counts as a combination of others.
@@ -113,5 +113,4 @@ def _of_unit(prior: Mapping[str, float], parameter: Parameter) -> float:
     """A prior by unit is one about the arm: base, tool and markers have no nominal value worth the name."""
     if parameter.group not in ("joint", "compliance", "weight"):
         return np.inf
-    wide = WIDE.get(parameter.unit, np.inf) if parameter.group == "joint" else np.inf
-    return prior.get(parameter.unit, wide)
+    return prior.get(parameter.unit, WIDE.get(parameter.unit, np.inf))

@@ -8,12 +8,13 @@ import numpy as np
 
 from ...errors import CalibrationError
 from ..records import CalibrationProblem, Equations
-from .accuracy import Accuracy, accuracy_of
+from .accuracy import Accuracy, accuracy_of, point_distances
 from .calibration_settings import CalibrationSettings, prior_sigmas
 from .covariances import Covariance, covariance_of
 from .cross_validation import CrossValidation, cross_validated
 from .fit import fitted
 from .identifiable import Identifiability, felt_columns, identifiability
+from .joint_ranges import JointRange
 from .outliers import Screening, screened
 from .reweighting import WeightedFit, weighted_fit
 from .validation import Validation, validated
@@ -21,6 +22,9 @@ from .weights import estimated_sigmas, inverse_weights
 
 FRAMES = ("base", "tool", "marker")
 """Groups of unknowns that belong to the set-up, not to the arm."""
+
+MOSTLY_SHARED = 0.5
+"""From this part of the variance on what a configuration shares, the model's error, is more than the noise."""
 
 # Unknowns without an effect at the start, as a first moment beside a compliance of 0, may come to life so often.
 _AWAKENINGS = 3
@@ -43,6 +47,8 @@ class Stages:
         held_out: Cross-validation.
         before_held_out: As ``before``, at the points that cross-validation predicts; None if there are none.
         validation: Accuracy on measurements of their own, if there are any.
+        ranges: Ranges of joints in which the model lacks something, with the errors held out there.
+        unmodelled: Error elsewhere that the configurations share and the model lacks, rms [m]; 0 if noise prevails.
     """
 
     problem: CalibrationProblem
@@ -57,6 +63,8 @@ class Stages:
     held_out: CrossValidation
     before_held_out: Accuracy | None
     validation: Validation | None
+    ranges: tuple[JointRange, ...] = ()
+    unmodelled: float = 0.0
 
 
 def run_stages(
@@ -90,6 +98,9 @@ def run_stages(
     validation = None
     if others is not None:
         validation = validated(others, weighted.fit.values, nominal, expected.rms_mm, settings.validation_base)
+    ranges, unmodelled = _unmodelled(
+        screening.ranges, remaining.equations, held_out.residual, weighted.sigmas.correlation
+    )
     return Stages(
         problem, settings, screening, remaining, told, weighted, covariance,
         before=accuracy_of(remaining.equations, residual),
@@ -97,6 +108,8 @@ def run_stages(
         held_out=held_out,
         before_held_out=accuracy_of(remaining.equations.taken(seen), residual[seen]) if seen.any() else None,
         validation=validation,
+        ranges=ranges,
+        unmodelled=unmodelled,
     )  # fmt: skip
 
 
@@ -136,6 +149,31 @@ def _told(problem: CalibrationProblem, settings: CalibrationSettings) -> Identif
     return told
 
 
+def _unmodelled(
+    ranges: tuple[JointRange, ...], equations: Equations, residual: np.ndarray, shared: float
+) -> tuple[tuple[JointRange, ...], float]:
+    """Return ranges of joints with the errors in them, and the error elsewhere [m] that is no noise.
+
+    Args:
+        ranges: The ranges.
+        equations: The equations that remain.
+        residual: At configurations held out (E,), NaN where there is none.
+        shared: The part of the residuals' variance that the points of a configuration share.
+    """
+    seen = np.isfinite(residual)
+    rows, distance = point_distances(equations.taken(seen), residual[seen])
+    at, first = np.unique(equations.row, return_index=True)
+    pose = equations.pose[first][np.searchsorted(at, rows)]
+    where = {each.name: each.q[pose] for each in equations.joints}
+    elsewhere = np.ones(len(rows), dtype=bool)
+    for each in ranges:
+        elsewhere &= ~each.holds(where[each.joint])
+    found = tuple(each.fitted(where[each.joint], distance) for each in ranges)
+    if not elsewhere.any() or not (ranges or shared >= MOSTLY_SHARED):
+        return found, 0.0
+    return found, float(np.sqrt(shared * np.mean(distance[elsewhere] ** 2)))
+
+
 def _with_remaining_sigma(settings: CalibrationSettings, good: np.ndarray) -> CalibrationSettings:
     """Return settings whose declared sigmas are those of the equations that remain."""
     if settings.sigma is None or np.shape(settings.sigma) != good.shape:
@@ -153,14 +191,21 @@ def _told_and_fitted(
         wider = awakened(problem, told, weighted.fit.values, settings.tolerance)
         if wider is None:
             break
-        told, weighted = wider, weighted_fit(problem, wider.columns, settings, weighted.fit.values)
+        told, before = wider, told
+        if len(told.columns) == len(before.columns):
+            break
+        weighted = weighted_fit(problem, told.columns, settings, weighted.fit.values)
     return told, weighted
 
 
 def awakened(
     problem: CalibrationProblem, told: Identifiability, values: np.ndarray, tolerance: float
 ) -> Identifiability | None:
-    """Return what can be told at some values if unknowns without effect at the start have one there, else None."""
+    """Return what can be told at some values if unknowns without effect at the start have one there, else None.
+
+    Those that could be told at the start stay. Of a compliance and the weights behind it, for one, only the products
+    show without a load: the compliance then has an effect, and stays where it is.
+    """
     parameters = problem.parameters
     names = [parameter.name for parameter in parameters]
     asleep = [names.index(item.name) for item in told.invisible if not item.combination]
@@ -169,12 +214,14 @@ def awakened(
     if not len(awake):
         return None
     among = np.sort(np.concatenate([told.columns, awake]))
-    wider = identifiability([parameters[column] for column in among], jacobian[:, among], tolerance)
+    settled = np.isin(among, told.columns)
+    wider = identifiability([parameters[column] for column in among], jacobian[:, among], tolerance, settled)
     columns = among[wider.columns]
     regrouping = np.zeros((len(columns), len(parameters)))
     regrouping[:, among] = wider.regrouping
     spanned = np.array([names.index(item.name) for item in told.invisible if item.combination], dtype=int)
-    regrouping[np.ix_(np.searchsorted(columns, told.columns), spanned)] = told.regrouping[:, spanned]
+    # Those spanned before are combinations of what was kept then, of which some may be spanned now.
+    regrouping[:, spanned] = regrouping[:, told.columns] @ told.regrouping[:, spanned]
     regrouping.setflags(write=False)
     left = [item for item in told.invisible if names.index(item.name) not in awake]
     invisible = sorted([*left, *wider.invisible], key=lambda item: names.index(item.name))

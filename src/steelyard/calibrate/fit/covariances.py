@@ -27,6 +27,7 @@ from ...errors import CalibrationError, nearest_match
 from ..records import Equations
 from .fit import Fit
 from .shared_errors import configuration_groups, group_sums
+from .triangles import square_root
 from .weights import Sigmas
 
 CovarianceKind = Literal["shared", "groups", "model", "classical", "cluster"]
@@ -97,12 +98,14 @@ def _frozen(kind: CovarianceKind, matrix: np.ndarray, freedom: np.ndarray) -> Co
 
 def _sandwich(fit: Fit, equations: Equations, sigma: np.ndarray, correlation: float) -> np.ndarray:
     """Return eq. 11 with ``Sigma_g = sigma_i sigma_j ((1 - r) delta_ij + r)`` within a configuration and direction."""
-    rows = fit.jacobian * (fit.weight**2 * sigma)[:, None]
-    filling = (1 - correlation) * rows.T @ rows
+    # Influences first, then their squares: no variance comes out negative, however badly unknowns are told apart.
+    influence = fit.jacobian * (fit.weight**2 * sigma)[:, None] @ fit.inverse
+    prior = np.sqrt(fit.precision)[:, None] * fit.inverse
+    matrix = (1 - correlation) * influence.T @ influence + prior.T @ prior
     if correlation > 0:
-        sums = group_sums(rows, configuration_groups(equations))
-        filling += correlation * sums.T @ sums
-    return fit.inverse @ (filling + np.diag(fit.precision)) @ fit.inverse
+        sums = group_sums(influence, configuration_groups(equations))
+        matrix += correlation * sums.T @ sums
+    return matrix
 
 
 def _cost_of_sigmas(fit: Fit, equations: Equations, sigmas: Sigmas) -> np.ndarray:
@@ -114,7 +117,7 @@ def _cost_of_sigmas(fit: Fit, equations: Equations, sigmas: Sigmas) -> np.ndarra
     kinds = [fit.weight[(equations.coordinate // 3) == kind] for kind in range(3)]
     if all(np.ptp(weights) == 0 for weights in kinds if len(weights)):
         return np.ones(len(fit.columns))
-    lower = np.linalg.cholesky(fit.inverse)
+    lower = square_root(fit.inverse)
     rows = fit.jacobian * fit.weight[:, None] @ lower
     part = 2 / sigmas.worth
     excess = (rows * part[sigmas.group][:, None]).T @ rows
@@ -173,7 +176,7 @@ def _corrected(block: np.ndarray, inverse: np.ndarray) -> np.ndarray:
 
 def _satterthwaite(squares: np.ndarray, through: np.ndarray, inverse: np.ndarray) -> np.ndarray:
     """Return ``(tr M)^2 / tr M^2`` with ``M = diag(d) - V (B^T B)^-1 V^T`` for each unknown (k,)."""
-    lower = np.linalg.cholesky(inverse)
+    lower = square_root(inverse)
     freedom = np.zeros(squares.shape[1])
     for unknown in range(squares.shape[1]):
         d, v = squares[:, unknown], through[:, unknown] @ lower

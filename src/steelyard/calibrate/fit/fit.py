@@ -192,7 +192,7 @@ class _Search:
         return _Point(values, here.residual, jacobian, float(wanted @ wanted), *triangle_of(rows, wanted))
 
     def _result(self, here: _Point, iterations: list[Iteration], converged: bool, reason: str) -> Fit:
-        inverse = inverse_of(here.triangle)
+        inverse = inverse_of(here.triangle, [self.problem.parameters[column].name for column in self.columns])
         for array in (here.values, here.residual, here.jacobian, self.weight, self.precision, inverse):
             array.setflags(write=False)
         return Fit(

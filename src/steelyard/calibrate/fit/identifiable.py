@@ -103,18 +103,28 @@ def preference(parameter: Parameter) -> int:
 
 
 def felt_columns(parameters: Sequence[Parameter], jacobian: np.ndarray) -> np.ndarray:
-    """Return which columns are not zero in absolute terms (p,), before any scaling."""
-    sizes = np.array([PLAUSIBLE.get(parameter.unit, 1.0) for parameter in parameters])
+    """Return which columns are not zero in absolute terms (p,), before any scaling; known values have none."""
+    sizes = np.array([0.0 if each.known else PLAUSIBLE.get(each.unit, 1.0) for each in parameters])
     return np.abs(jacobian).max(axis=0, initial=0.0) * sizes > NO_EFFECT
 
 
 def identifiability(
-    parameters: Sequence[Parameter], jacobian: np.ndarray, tolerance: float = DEPENDENT
+    parameters: Sequence[Parameter],
+    jacobian: np.ndarray,
+    tolerance: float = DEPENDENT,
+    settled: np.ndarray | None = None,
 ) -> Identifiability:
     """Return what measurements with this Jacobian (E, p) can tell.
 
     Take the Jacobian at the start, where the geometry is that of the robot's file: there what depends on what is exact
     (parallel axes); at a solution such unknowns are nearly, not quite, the same, and both would be kept and be weak.
+
+    Args:
+        parameters: The unknowns (p).
+        jacobian: (E, p).
+        tolerance: Relative distance below which a column counts as spanned by those kept before.
+        settled: Which unknowns are known to be independent (p,), from the start: they come first. The others, judged at
+            a solution, count as spanned where they would be weak.
 
     Raises:
         CalibrationError: If the Jacobian does not fit the unknowns, is not finite, or shows no unknown at all.
@@ -124,10 +134,11 @@ def identifiability(
     if not felt.any():
         raise CalibrationError("none of the unknowns has an effect on a measured number; check the measured link")
     ranks = np.array([preference(parameter) for parameter in parameters])
-    order = np.array([column for column in np.argsort(ranks, kind="stable") if felt[column]])
+    later = np.zeros(len(ranks), dtype=bool) if settled is None else ~settled
+    order = np.array([column for column in np.lexsort((ranks, later)) if felt[column]])
     norms = np.linalg.norm(jacobian, axis=0)
     triangle = np.asarray(np.linalg.qr(jacobian[:, order] / norms[order], mode="r"))
-    kept, spanned, gap = _split(triangle, tolerance)
+    kept, spanned, gap = _split(triangle, np.where(later[order], max(tolerance, WEAK), tolerance))
     alike = np.linalg.lstsq(triangle[:, kept], triangle[:, spanned], rcond=None)[0]
     columns = np.sort(order[kept])
     place = np.argsort(order[kept])
@@ -155,7 +166,7 @@ def _check(parameters: Sequence[Parameter], jacobian: np.ndarray) -> None:
         raise CalibrationError(f"derivatives by {parameters[column].name}: got a value that is not finite")
 
 
-def _split(triangle: np.ndarray, tolerance: float) -> tuple[list[int], list[int], tuple[float, float]]:
+def _split(triangle: np.ndarray, tolerance: np.ndarray) -> tuple[list[int], list[int], tuple[float, float]]:
     """Take unit columns in order; keep each that the kept ones do not span (Gram-Schmidt, done twice)."""
     basis = np.zeros((triangle.shape[0], 0))
     kept: list[int] = []
@@ -166,7 +177,7 @@ def _split(triangle: np.ndarray, tolerance: float) -> tuple[list[int], list[int]
         for _ in range(2):
             rest = rest - basis @ (basis.T @ rest)
         distances[column] = np.linalg.norm(rest)
-        if distances[column] > tolerance:
+        if distances[column] > tolerance[column]:
             kept.append(column)
             basis = np.column_stack([basis, rest / distances[column]])
         else:
@@ -181,6 +192,9 @@ def _invisible(
     found = []
     for number in np.setdiff1d(np.arange(len(parameters)), columns):
         name = parameters[number].name
+        if parameters[number].known:
+            found.append(Invisible(name, "is known from the robot's file and not fitted"))
+            continue
         if not felt[number]:
             found.append(Invisible(name, "has no effect on any measured number"))
             continue

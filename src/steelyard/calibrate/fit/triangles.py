@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from scipy.linalg import solve_triangular
 
@@ -36,17 +38,33 @@ def _cholesky(gram: np.ndarray) -> np.ndarray | None:
     return lower if np.diag(lower).min(initial=1.0) > _SAFE else None
 
 
-def inverse_of(triangle: np.ndarray) -> np.ndarray:
-    """Return ``(R^T R)^-1`` (k, k).
+def inverse_of(triangle: np.ndarray, names: Sequence[str]) -> np.ndarray:
+    """Return ``(R^T R)^-1`` (k, k) for unknowns of these names.
 
     Raises:
         CalibrationError: If a column is zero or a combination of others.
     """
     norms = np.linalg.norm(triangle, axis=0)
     if not (norms > 0).all():
-        raise CalibrationError("fit: an unknown that is fitted has no effect on a measured number; find the rank first")
+        name = names[int(np.argmin(norms))]
+        raise CalibrationError(
+            f"fit: {name} has no effect on a measured number at the values reached; give it a prior "
+            f"(--prior {name}=SIGMA), or take it out of the set-up"
+        )
     unit = triangle / norms
-    if np.abs(np.diag(unit)).min(initial=1.0) < _SINGULAR:
-        raise CalibrationError("fit: unknowns that are fitted cannot be told apart; find the rank first")
+    distance = np.abs(np.diag(unit))
+    if distance.min(initial=1.0) < _SINGULAR:
+        name = names[int(np.argmin(distance))]
+        raise CalibrationError(
+            f"fit: {name} is not identifiable beside the other unknowns at the values reached; give it a prior "
+            f"(--prior {name}=SIGMA), take it out of the set-up, or measure more configurations"
+        )
     inverse = solve_triangular(unit, np.eye(len(norms))) if len(norms) else unit
     return inverse @ inverse.T / np.outer(norms, norms)
+
+
+def square_root(matrix: np.ndarray) -> np.ndarray:
+    """Return F (k, k) with ``F F^T`` a matrix that is positive semidefinite up to rounding."""
+    scale = np.sqrt(np.diag(matrix))
+    values, vectors = np.linalg.eigh(matrix / np.outer(scale, scale))
+    return scale[:, None] * vectors * np.sqrt(np.maximum(values, 0.0))

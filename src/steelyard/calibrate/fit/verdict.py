@@ -17,6 +17,9 @@ _ROUNDING_MM, _ROUNDING_DEG = 1e-9, 1e-9
 _NAMED = 3
 _COMPARE = "compare how the two files were measured (station, markers, load, joint columns); if alike, "
 
+MUCH_NOISE = 1.5
+"""Noise that differs from the declared one by more than this factor, and more than by chance, is said."""
+
 
 @dataclass(frozen=True)
 class Deviation:
@@ -55,6 +58,14 @@ class CalibrationEvidence:
         validation: Accuracy on measurements of their own: if there are any, they decide instead of what is held out.
         reach_mm: How far the arm reaches [mm], if known.
         deviation: The largest error of a joint, if joints have errors.
+        joint_unknowns: How many of these are errors of joints.
+        negative: Compliances whose interval holds no positive value.
+        doubtful: Compliances that came out negative and may be positive.
+        compliances: How many compliances are fitted.
+        ranges: Ranges of joints in which the model lacks something, in words.
+        worst_range: How many times worse the points of the worst of them are.
+        noise_ratio: Noise found over the noise that the instrument's maker states; None if none is stated.
+        noise_agrees: Whether chance explains that they differ.
     """
 
     before: Accuracy
@@ -72,6 +83,14 @@ class CalibrationEvidence:
     validation: Validation | None = None
     reach_mm: float | None = None
     deviation: Deviation | None = None
+    joint_unknowns: int = 1
+    negative: tuple[str, ...] = ()
+    doubtful: tuple[str, ...] = ()
+    compliances: int = 0
+    ranges: tuple[str, ...] = ()
+    worst_range: float = 1.0
+    noise_ratio: float | None = None
+    noise_agrees: bool = True
 
 
 def judge_calibration(
@@ -111,7 +130,7 @@ def _plausible(evidence: CalibrationEvidence, limits: CalibrationThresholds) -> 
         rows.append(_orientation(evidence.after.rotation_rms_deg, limits))
     if evidence.deviation is not None:
         rows.append(_deviation(evidence.deviation, limits))
-    return [*rows, _outliers(evidence, limits)]
+    return [*rows, _outliers(evidence, limits), *_compliances(evidence), *_noise(evidence)]
 
 
 def _size(error: float, reach: float, limits: CalibrationThresholds) -> Criterion:
@@ -156,10 +175,10 @@ def _predicts(evidence: CalibrationEvidence, limits: CalibrationThresholds) -> l
     else:
         before = evidence.before_held_out or evidence.before
         unseen = _Unseen("held-out error", "at configurations held out", before, evidence.held_out)
-    rows = [_gain(unseen, limits), _ratio(unseen, evidence.after, limits)]
+    rows = [_gain(unseen, evidence, limits), _ratio(unseen, evidence, limits)]
     if unseen.after is not None and unseen.after.rotation_rms_deg is not None:
         rows += _turned(unseen, evidence.after, limits)
-    return rows
+    return [*rows, *_ranges(evidence)]
 
 
 @dataclass(frozen=True)
@@ -173,16 +192,26 @@ class _Unseen:
     first: str = ""
 
 
-def _unjudged(name: str, limits: tuple[str, str]) -> Criterion:
-    text = "no configuration could be held out: not judged"
+def _unjudged(
+    name: str, limits: tuple[str, str], text: str = "no configuration could be held out: not judged"
+) -> Criterion:
     return Criterion(name, None, text, *limits, None, text, "", "predicts")
 
 
-def _gain(unseen: _Unseen, limits: CalibrationThresholds) -> Criterion:
+def _fewer(evidence: CalibrationEvidence) -> str:
+    """Return the advice to fit fewer unknowns, where there are any that could be left out."""
+    if evidence.joint_unknowns:
+        return "let fewer joints have errors ([geometry] joints), or "
+    return "name fewer joints in [elastic], or " if evidence.arm_unknowns else ""
+
+
+def _gain(unseen: _Unseen, evidence: CalibrationEvidence, limits: CalibrationThresholds) -> Criterion:
     name = f"{unseen.name} over that of the nominal arm"
     bounds = (f"<= {limits.gain_good:g}", f"<= {limits.gain_fair:g}")
     if unseen.after is None:
         return _unjudged(name, bounds)
+    if not evidence.arm_unknowns:
+        return _unjudged(name, bounds, "no unknown of the arm is fitted, it stays nominal: not judged")
     error, before = unseen.after.rms_mm, unseen.before.rms_mm
     ratio = max(error, _ROUNDING_MM) / max(before, _ROUNDING_MM)
     better = "; the nominal arm does better" if ratio > 1 else ""
@@ -190,22 +219,22 @@ def _gain(unseen: _Unseen, limits: CalibrationThresholds) -> Criterion:
         "predicts", name, ratio, f"{ratio:.2f}", bounds, small_is_good(ratio, limits.gain_good, limits.gain_fair),
         f"{unseen.where} the error is {error:.3g} mm (rms), {ratio:.2f} times that of the nominal arm with base and "
         f"markers fitted, {before:.3g} mm{better}",
-        f"{unseen.first}let fewer joints have errors, or give a prior (--prior); if the nominal arm is as good as the "
-        "instrument, leave it",
+        f"{unseen.first}{_fewer(evidence)}give a prior (--prior); if the nominal arm is as good as the instrument, "
+        "leave it",
     )  # fmt: skip
 
 
-def _ratio(unseen: _Unseen, fit: Accuracy, limits: CalibrationThresholds) -> Criterion:
+def _ratio(unseen: _Unseen, evidence: CalibrationEvidence, limits: CalibrationThresholds) -> Criterion:
     name = f"{unseen.name} over that of the fit"
     bounds = (f"<= {limits.ratio_good:g}", f"<= {limits.ratio_fair:g}")
     if unseen.after is None:
         return _unjudged(name, bounds)
-    error = unseen.after.rms_mm
+    error, fit = unseen.after.rms_mm, evidence.after
     ratio = max(error, _ROUNDING_MM) / max(fit.rms_mm, _ROUNDING_MM)
     return _row(
         "predicts", name, ratio, f"{ratio:.2f}", bounds, small_is_good(ratio, limits.ratio_good, limits.ratio_fair),
         f"{unseen.where} the error is {error:.3g} mm (rms), {ratio:.2f} times that of the fit, {fit.rms_mm:.3g} mm",
-        f"{unseen.first}measure more and more varied configurations, or let fewer joints have errors",
+        f"{unseen.first}{_fewer(evidence)}measure more and more varied configurations",
     )  # fmt: skip
 
 
@@ -258,7 +287,7 @@ def _enough(evidence: CalibrationEvidence, limits: CalibrationThresholds) -> Cri
         "good" if value >= good else "fair" if value >= fair else "poor",
         f"{evidence.configurations} configurations give {evidence.numbers} independent numbers for {evidence.unknowns} "
         f"unknowns, {value:.2f} each (a rigid tool gives six at most, however many markers it has)",
-        "measure more configurations, or let fewer joints have errors",
+        f"{_fewer(evidence)}measure more configurations",
     )  # fmt: skip
 
 
@@ -286,3 +315,71 @@ def _known(evidence: CalibrationEvidence, limits: CalibrationThresholds) -> Crit
         + (f"; not so: {named}{further}" if named else ""),
         "leave out those that do not, or measure more: they add noise to every corrected target",
     )  # fmt: skip
+
+
+def _compliances(evidence: CalibrationEvidence) -> list[Criterion]:
+    """A spring gives way in the direction of its load: a compliance that is negative for sure is no spring's."""
+    if not evidence.compliances:
+        return []
+    wrong, doubtful = evidence.negative, evidence.doubtful
+    if wrong:
+        sentence = (
+            f"compliances that are negative beyond doubt: {', '.join(wrong)}; no joint gives way against its load"
+        )
+    elif doubtful:
+        sentence = f"compliances that came out negative, within their intervals: {', '.join(doubtful)}"
+    else:
+        sentence = "all compliances are positive"
+    remedy = (
+        'check sign and point of the loads and the sign of these joints, or add what is missing (own_weight = "model")'
+        if wrong
+        else "leave these joints out of [elastic] joints, or measure with a larger load"
+    )
+    return [
+        Criterion(
+            "negative compliances", float(len(wrong)), f"{len(wrong)} of {evidence.compliances}", "0", "in doubt",
+            "poor" if wrong else "fair" if doubtful else "good", sentence, remedy if wrong or doubtful else "",
+            "plausible",
+        )
+    ]  # fmt: skip
+
+
+def _ranges(evidence: CalibrationEvidence) -> list[Criterion]:
+    """Errors that gather in a range of a joint are what the model lacks; prediction holds, widened."""
+    if not evidence.ranges:
+        return []
+    return [
+        Criterion(
+            "error in a range of a joint over that elsewhere", evidence.worst_range, f"{evidence.worst_range:.2g}",
+            "none", "any", "fair",
+            f"{'; '.join(evidence.ranges)}: the model lacks something there; these points are fitted and the predicted "
+            "uncertainty is wider there",
+            "let the joints in question bend ([elastic] joints, own_weight), check their couplings ([joints] in the "
+            "set-up), or keep targets out of this range",
+            "predicts",
+        )
+    ]  # fmt: skip
+
+
+def _noise(evidence: CalibrationEvidence) -> list[Criterion]:
+    """Residuals far above the stated noise: the model lacks something, or the instrument is worse than stated."""
+    ratio = evidence.noise_ratio
+    if ratio is None:
+        return []
+    larger, smaller = (not evidence.noise_agrees and is_so for is_so in (ratio > MUCH_NOISE, ratio < 1 / MUCH_NOISE))
+    sentence = f"the residuals are {ratio:.3g} times as large as the declared noise of the instrument"
+    if larger:
+        sentence += ": the model lacks something, or the instrument is worse than declared"
+    if smaller:
+        sentence += ": the instrument is better than declared"
+    remedy = (
+        "do not take --method declared, whose intervals would be too narrow; add what the model lacks ([elastic]), or "
+        "correct sigma in the set-up"
+    )
+    return [
+        Criterion(
+            "residuals over the declared noise", ratio, f"{ratio:.3g}",
+            f"{1 / MUCH_NOISE:.2g} to {MUCH_NOISE:g}", "any",
+            "fair" if larger else "good", sentence, remedy if larger else "", "plausible",
+        )
+    ]  # fmt: skip

@@ -97,6 +97,8 @@ class ElasticSetup:
         nodes: Positions [rad or m], by joint, at which a compliance has values of its own (P3.5).
         between: What a compliance is between nodes: that of the nearest one, or linear.
         own_weight: Weight of the links: left out, from the robot's file, or as unknown first moments and masses.
+        known: Joints that are not to be fitted and give way as the robot's file says; filled in where something loads
+            the arm.
     """
 
     joints: tuple[str, ...] = ()
@@ -104,6 +106,7 @@ class ElasticSetup:
     nodes: Mapping[str, tuple[float, ...]] = field(default_factory=_no_nodes)
     between: Between = "nearest"
     own_weight: OwnWeight = "none"
+    known: tuple[str, ...] = ()
 
 
 @final
