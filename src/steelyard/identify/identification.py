@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..estimate import Estimate
-from ..judge import Bias, Evaluation, JointTests, Reduction, Repeatability, Verdict
+from ..judge import Bias, Disagreement, Evaluation, JointTests, Reduction, Repeatability, Verdict
 from ..model import BaseParameter
 from ..observe import Equations, SettledPreparation
 from .fitting import Fit
@@ -67,6 +67,7 @@ class Identification:
         payload: The payload's body, if one was carried and can be told.
         verdict: May you believe it.
         notes: What a reader should know besides.
+        disagreement: Which recording is not of the same arm as the others, and what explains it; None if they agree.
     """
 
     settings: Settings
@@ -86,6 +87,7 @@ class Identification:
     payload: PayloadBody | None
     verdict: Verdict
     notes: tuple[str, ...]
+    disagreement: Disagreement | None = None
 
     @property
     def estimate(self) -> Estimate:

@@ -13,15 +13,17 @@ from ..judge import (
     Bias,
     Evaluation,
     JointTests,
+    LeftOutBlocks,
     combined,
+    disagreement,
     estimate_bias,
     evaluate,
     joint_tests,
+    recordings_agree,
     reduce_parameters,
-    repeatability,
     residual_runs,
 )
-from ..observe import AnyRecording, RowSource, equations_of, settle
+from ..observe import AnyRecording, Equations, RowSource, equations_of, settle
 from ..progress import Progress, silent
 from ..recording import Recording
 from ..robot import Robot
@@ -81,12 +83,16 @@ def identify_arm(
     if earlier:
         fit = replace(fit, estimate=with_earlier_runs(fit, equations, earlier))
     protected = [column_name(equations, name) for name in settings.protected]
-    reduction = reduce_parameters(fit.estimate, settings.reduction, protected)
+    repeated = recordings_agree(fit.observations, sources, fit.raw.columns)
+    differs = disagreement(fit.observations, equations, repeated)
+    reduction = reduce_parameters(
+        fit.estimate, settings.reduction, protected, left_out=_left_out(fit, equations),
+        hold=f"{differs.text}: no parameter is left out" if differs else "",
+    )  # fmt: skip
     fitted = _error(sources, reduction.estimate, fit, settings, stage("judging the fit"))
     unseen_error = _error(unseen, reduction.estimate, fit, settings, stage("judging unseen motion"))
     of_all = _error(unseen, fit.estimate, fit, settings, silent)
     tests = _tests(sources, reduction.estimate, fit)
-    repeated = repeatability(fit.used, fit.estimate, fit.estimate.weights)
     bias = _bias(inputs, sources, fit, settings, stage("looking for bias"))
     condition = _condition(fit)
     body = payload_body(fit.estimate)
@@ -97,7 +103,15 @@ def identify_arm(
     return Identification(
         settings, equations, settled, fit, reduction, condition, _trained(inputs, sources), inputs.held_out, fitted,
         unseen_error, of_all, tests, repeated, bias, body, verdict, notes_of(settled, sources, fit),
+        differs,
     )  # fmt: skip
+
+
+def _left_out(fit: Fit, equations: Equations) -> LeftOutBlocks:
+    """Return the prediction of left-out blocks; torques of sliding and of turning joints are not added."""
+    kinds = {body.joint.name: body.joint.kind for body in equations.model.robot.actuated}
+    columns, weights = fit.estimate.columns, fit.estimate.weights
+    return LeftOutBlocks(fit.observations, fit.used, weights, columns, lambda factor: kinds[factor.joint])
 
 
 def _error(
