@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields, replace
-from functools import lru_cache
+from functools import cache
 
 import numpy as np
 import pytest
@@ -146,7 +146,7 @@ def test_noise_within_a_recording_counts_with_its_share_of_the_difference():
 PAYLOAD = (0.02, 0.0, 0.0, 0.02, 0.0, 0.004, 0.05, 0.02, 0.16, 2.0)
 
 
-@lru_cache(maxsize=None)
+@cache
 def simulated(name, seed, loaded=False, gain=None, factor=0.9):
     """Return an undeclared recording of an arm, noise a hundredth of the torques; a joint's torques may be scaled."""
     robot = replace(load_robot(name), payloads={"tool": PAYLOAD})

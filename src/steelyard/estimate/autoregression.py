@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 from scipy import signal
 
 LARGEST_REFLECTION = 0.995
 """Noise more persistent than this cannot be told from a drift; it is held there."""
 
-_FREQUENCIES = 512
 _SHRINKINGS = 30
 
 
@@ -35,8 +36,14 @@ def correlation_length(coefficients: np.ndarray) -> float:
     At frequency 0 this is the sum of all autocorrelations, by which the variance of a mean exceeds that of white noise.
     """
     full = np.concatenate([[1.0], -np.asarray(coefficients, dtype=float)])
-    smallest = np.min(np.abs(np.fft.rfft(full, 2 * _FREQUENCIES)) ** 2)
+    smallest = np.min(np.abs(full @ _waves(len(full))) ** 2)
     return innovation_share(coefficients) / max(float(smallest), 1e-300)
+
+
+@cache
+def _waves(count: int) -> np.ndarray:
+    """Return ``exp(-i w k)`` (count, frequencies) from frequency 0 to half the rate of rows."""
+    return np.exp(-1j * np.outer(np.arange(count), np.linspace(0, np.pi, 513)))
 
 
 def _held_reflections(coefficients: np.ndarray) -> np.ndarray:

@@ -31,7 +31,7 @@ needs noise so slow that it explains the difference, or else is what the model l
 CHANCE = 3.0
 """Standard deviations by which the difference of both may exceed what the noise model expects of it."""
 
-BLOCK_FACTOR = 2.0
+BLOCK_FACTOR = 1.5
 """Sigmas of the noise model are held within this factor of those of blocks of time."""
 
 _LEAST_BLOCKS = 10

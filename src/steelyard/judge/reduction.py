@@ -4,7 +4,7 @@ All rules take away the parameter with the largest relative sigma that is left, 
 
 | rule | goes on while |
 |---|---|
-| ``f`` | ``t^2`` of the parameter, and ``x_S^T C_SS^-1 x_S / s`` of all s parameters gone so far, are below their 5 % points |
+| ``f`` | ``t^2`` of the parameter, and ``x_S^T C_SS^-1 x_S / s`` of all s gone so far, are below their 5 % points |
 | ``stepwise`` | ``F = (||rho_c||^2 - ||rho||^2) / (||rho||^2 / (r - b))`` is below its 5 % point, 3.85 for many rows |
 | ``rsd`` | the largest relative sigma is above a threshold, 20 % |
 | ``bic`` | ``r log(||rho||^2 / r) + b log r`` is not yet at its smallest along the way |

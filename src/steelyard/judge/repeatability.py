@@ -313,8 +313,8 @@ class _Pooled:
     def _gain(self, label: str, joint: str, gain: float, squares: float) -> Disagreement:
         share = min((self._together - squares) / self.excess, 1.0)
         return Disagreement(
-            label, f"gain of joint {joint}", f"the recordings disagree: torques of joint '{joint}' are {gain:.2g} times "
-            f"as large in '{label}' as in the others; this explains {100 * share:.0f} % of the difference",
+            label, f"gain of joint {joint}", f"the recordings disagree: torques of joint '{joint}' are {gain:.2g} "
+            f"times as large in '{label}' as in the others; this explains {100 * share:.0f} % of the difference",
             f"check the gain of '{joint}' in the set-up of '{label}', and the unit of its torque column",
             (), share,
         )  # fmt: skip

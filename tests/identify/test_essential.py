@@ -1,0 +1,35 @@
+"""Leaving out parameters costs nothing on unseen motion, and sigmas do not jump with the share that is held out."""
+
+from __future__ import annotations
+
+import pytest
+
+from data_folder import data_folder
+from from_benchmarks import benchmark_module
+
+essential = benchmark_module("essential")
+
+
+def judged(found):
+    """Check that at most one in twenty is worse than all parameters by 5 %, and no sigma jumps."""
+    worse = [(one.name, one.share, one.reduced_percent, one.all_percent) for one in found if one.is_worse]
+    assert len(worse) <= 0.05 * len(found), worse
+    jumps = [(one.name, one.share, one.column, one.jump_beyond_motion) for one in found]
+    assert [jump for jump in jumps if jump[-1] > essential.LARGEST_JUMP] == []
+
+
+def test_a_simulated_arm_with_slow_residuals():
+    judged(list(essential.outcomes(essential.simulated_case("scara_2r", essential.SLOW_POLE), (0.25, 0.3, 0.35))))
+
+
+@pytest.mark.large
+@pytest.mark.parametrize("pole", [0.0, essential.SLOW_POLE])
+def test_every_simulated_arm(pole):
+    judged([one for name in essential.ARMS for one in essential.outcomes(essential.simulated_case(name, pole))])
+
+
+@pytest.mark.large
+@pytest.mark.data
+def test_every_real_recording(monkeypatch):
+    monkeypatch.setenv("STEELYARD_DATA", str(data_folder()))
+    judged([one for case in essential.real_cases() for one in essential.outcomes(case)])
