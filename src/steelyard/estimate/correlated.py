@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy import signal
+from scipy import signal, stats
 
 from ..observe import Observations, RowSource
 from .autoregression import autocorrelation
@@ -28,10 +28,10 @@ TRUSTED = 1.05
 """Generalised least squares may fit worse than weighted by this factor (noise alone, lag-one 0.8: 1.02 at most); more
 needs noise so slow that it explains the difference, or else is what the model lacks."""
 
-CHANCE = 3.0
-"""Standard deviations by which the difference of both may exceed what the noise model expects of it."""
+CHANCE = 0.001
+"""Probability below which a difference of both is no longer put down to the noise."""
 
-BLOCK_FACTOR = 1.5
+BLOCK_FACTOR = 2.0
 """Sigmas of the noise model are held within this factor of those of blocks of time."""
 
 _LEAST_BLOCKS = 10
@@ -61,7 +61,8 @@ def noise_explains(sources: Sequence[RowSource], plain: Estimate, gls: GlsFit) -
     """Return whether noise alone makes generalised and weighted least squares differ as much as they do.
 
     With ``d`` their difference, ``d^T A d`` has mean ``tr L`` and variance ``2 tr L^2``, ``L = A (C_w - C_g)``, if the
-    noise is what its model says: slow noise moves the weighted estimate far, and this is no sign of a wrong model.
+    noise is what its model says: slow noise moves the weighted estimate far, and this is no sign of a wrong model. Its
+    distribution is taken as that of a chi-square with the same mean and variance (Satterthwaite).
 
     Args:
         sources: The rows of all recordings.
@@ -75,7 +76,11 @@ def noise_explains(sources: Sequence[RowSource], plain: Estimate, gls: GlsFit) -
     between[np.ix_(index, index)] -= gls.estimate.covariance
     sizes = np.linalg.eigvalsh(root @ between @ root.T)
     moved = np.sum((root @ (gls.estimate.full_values(plain.columns) - plain.values)) ** 2)
-    return bool(moved <= sizes.sum() + CHANCE * np.sqrt(2 * np.sum(sizes**2)))
+    sizes = sizes[sizes > 0]
+    if not len(sizes):
+        return False
+    scale = np.sum(sizes**2) / sizes.sum()
+    return bool(moved <= scale * stats.chi2.isf(CHANCE, sizes.sum() / scale))
 
 
 def with_correlated_noise(

@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 import numpy as np
-from scipy import linalg, stats
+from scipy import stats
 
 from ..errors import EstimateError, nearest_match
 from ..estimate import Cell, Estimate, System, cell_of
@@ -293,7 +293,7 @@ def _parts_of_blocks(rows: Observations, parts: int) -> dict[tuple[str, int], in
 def _least_squares(rows: np.ndarray, y: np.ndarray) -> np.ndarray:
     scale = np.linalg.norm(rows, axis=0)
     scale[scale == 0] = 1.0
-    return np.asarray(linalg.lstsq(rows / scale, y, cond=_UNSEEN, lapack_driver="gelsy")[0]) / scale
+    return np.linalg.lstsq(rows / scale, y, rcond=_UNSEEN)[0] / scale
 
 
 def _bic(system: System) -> float:

@@ -163,7 +163,7 @@ def repeatability(
 
 def _different(z: np.ndarray, columns: Sequence[str]) -> tuple[str, ...]:
     size = np.nan_to_num(np.abs(z))
-    return tuple(columns[k] for k in np.argsort(-size) if size[k] > _DIFFERENT)
+    return tuple(columns[int(k)] for k in np.argsort(-size) if size[k] > _DIFFERENT)
 
 
 def _triangle(whitened: Observations, estimate: Estimate, weights: Mapping[Cell, float], label: str) -> np.ndarray:
