@@ -23,7 +23,7 @@ def rarely_worse(found):
 
 
 def without_jumps(found):
-    """Check that no sigma jumps from one share to the next by more than a factor of 2 beyond what the motion explains."""
+    """Check that no sigma jumps between neighbouring shares by more than 2 beyond what the motion explains."""
     jumps = [(one.name, one.share, one.column, one.jump_beyond_motion) for one in found]
     assert [jump for jump in jumps if jump[-1] > essential.LARGEST_JUMP] == []
 
