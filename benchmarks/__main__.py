@@ -11,7 +11,15 @@ NAMES = (
     "calibration_speed", "kalman_speed", "montecarlo_speed",
 )  # fmt: skip
 
-LONG = ("coverage", "design_full", "calibration_coverage", "calibration_real", "estimators", "filters_real")
+LONG = (
+    "coverage",
+    "design_full",
+    "calibration_coverage",
+    "calibration_real",
+    "estimators",
+    "filters_real",
+    "essential",
+)
 """Run only when named: they take long, or need the real recordings."""
 
 

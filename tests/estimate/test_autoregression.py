@@ -5,7 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from steelyard.estimate.autoregression import LARGEST_REFLECTION, autocorrelation, innovation_share, stationary
+from steelyard.estimate.autoregression import (
+    LARGEST_REFLECTION,
+    autocorrelation,
+    correlation_length,
+    innovation_share,
+    stationary,
+)
 
 arima = pytest.importorskip("statsmodels.tsa.arima_process")
 
@@ -56,3 +62,26 @@ def test_others_are_brought_within_the_bound(coefficients):
 
 def test_a_random_walk_is_held_at_the_bound():
     np.testing.assert_allclose(stationary(np.array([1.0])), [LARGEST_REFLECTION])
+
+
+@pytest.mark.parametrize("pole", [0.0, 0.5, 0.97])
+def test_the_correlation_length_of_slow_noise_is_the_sum_of_its_autocorrelations(pole):
+    assert correlation_length(np.array([pole])) == pytest.approx((1 + pole) / (1 - pole), rel=1e-9)
+
+
+def test_the_correlation_length_of_a_vibration_is_that_at_its_own_frequency():
+    radius, angle = 0.98, 2 * np.pi * 64 / 1024
+    coefficients = np.array([2 * radius * np.cos(angle), -(radius**2)])
+    acf = autocorrelation(coefficients, 5000)
+    density = 1 + 2 * np.sum(acf[1:] * np.cos(angle * np.arange(1, 5001)))
+    assert correlation_length(coefficients) == pytest.approx(density, rel=0.01)
+
+
+@pytest.mark.parametrize("coefficients", [[0.999], [1.9, -0.905], [0.5, 0.2, 0.1, 0.19]], ids=str)
+def test_persistence_is_held_to_what_a_run_can_show(coefficients):
+    free = stationary(np.array(coefficients))
+    held = stationary(np.array(coefficients), 20.0)
+    assert correlation_length(free) > 20.0
+    assert correlation_length(held) == pytest.approx(20.0, rel=1e-3)
+    assert process(held).isstationary
+    np.testing.assert_array_equal(stationary(np.array([0.5]), 20.0), [0.5])

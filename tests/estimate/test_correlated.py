@@ -7,7 +7,8 @@ import pytest
 from scipy import linalg
 
 from estimate.synthetic import SyntheticRows, autoregression, names_of, settled_for, smooth_columns, sources_of
-from steelyard.estimate import TRUSTED, generalised, misfit, weighted, with_correlated_noise
+from steelyard.estimate import TRUSTED, generalised, misfit, noise_explains, weighted, with_correlated_noise
+from steelyard.estimate.correlated import BLOCK_FACTOR, block_scores
 from steelyard.estimate.whitening import noise_autocovariance
 from steelyard.observe import reduce_rows
 
@@ -37,7 +38,10 @@ def test_the_covariance_is_the_sandwich_of_the_noise_model(factor, cuts):
         X = W[e] / plain.deviations[cell] ** 2 * fit.noise.deviations[cell]
         meat[np.ix_(place[e], place[e])] += X.T @ linalg.toeplitz(lags) @ X
     bread = plain.system.inverse
-    np.testing.assert_allclose(fit.estimate.covariance, bread @ meat @ bread, rtol=2e-2)
+    sigma = np.sqrt(np.diag(bread @ meat @ bread))
+    np.testing.assert_allclose(
+        fit.estimate.covariance / np.outer(sigma, sigma), bread @ meat @ bread / np.outer(sigma, sigma), atol=1e-2
+    )
 
 
 def test_the_decimator_s_correlation_is_convolved_with_the_autoregression():
@@ -84,3 +88,45 @@ def test_errors_in_the_columns_can_make_the_noise_model_take_the_signal_for_nois
     strayed = generalised(given, plain).estimate
     assert strayed.values[0] < 0.5 * plain.values[0]
     assert misfit(plain, strayed) > TRUSTED
+
+
+def test_slow_noise_explains_why_both_estimates_differ_and_a_missing_effect_does_not():
+    """An offset next to noise of a correlation time of 50 rows: the misfit alone would call it a wrong model."""
+    explained, misfits = [], []
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        W = np.column_stack([np.ones(600), smooth_columns(rng, 600, 3, pole=0.95)])
+        y = W @ [1.0, 2.0, 3.0, 4.0] + autoregression(rng, 600, [0.98])
+        given = sources_of(SyntheticRows("a", [np.column_stack([W, y])], [names_of(4)]))
+        plain = weighted(reduce_rows(given), names_of(4))
+        gls = generalised(given, plain)
+        misfits.append(misfit(plain, gls.estimate))
+        explained.append(misfits[-1] <= TRUSTED or noise_explains(given, plain, gls))
+    assert sum(value > TRUSTED for value in misfits) >= 2
+    assert np.mean(explained) > 0.9
+    rng = np.random.default_rng(4)
+    true = smooth_columns(rng, 400, 1, pole=0.97)
+    W = true + 3.0 * rng.standard_normal(true.shape)
+    given = sources_of(SyntheticRows("a", [np.column_stack([W, true[:, 0]])], [("p0",)]))
+    plain = weighted(reduce_rows(given), ("p0",))
+    assert not noise_explains(given, plain, generalised(given, plain))
+
+
+@pytest.mark.parametrize("drift", [0.0, 400.0])
+def test_sigmas_stay_within_a_factor_of_those_of_blocks(drift):
+    """A ramp in the residuals makes an autoregression persistent; blocks of time bound what it may do to sigmas."""
+    rng = np.random.default_rng(7)
+    W = np.column_stack([np.ones(400), smooth_columns(rng, 400, 2)])
+    y = W @ [1.0, 2.0, 3.0] + rng.standard_normal(400) + drift * np.sin(np.linspace(0, 3, 400) ** 3)
+    given = sources_of(SyntheticRows("a", [np.column_stack([W, y])], [names_of(3)]))
+    observations = reduce_rows(given)
+    plain = weighted(observations, names_of(3))
+    scores = block_scores(plain, observations)
+    blocks = np.sqrt(np.sum((plain.system.inverse @ scores.T) ** 2, axis=1) * len(scores) / (len(scores) - 1))
+    free, held = (with_correlated_noise(given, plain, part).estimate.sigma for part in (None, observations))
+    assert (held <= BLOCK_FACTOR * blocks * (1 + 1e-9)).all()
+    assert (held >= blocks / BLOCK_FACTOR * (1 - 1e-9)).all()
+    inside = (free < BLOCK_FACTOR * blocks) & (free > blocks / BLOCK_FACTOR)
+    np.testing.assert_allclose(held[inside], free[inside], rtol=1e-12)
+    if not drift:
+        assert inside.all()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -9,7 +11,7 @@ from scipy import stats
 from estimate.synthetic import SyntheticRows, factor_of, names_of, observations_of, smooth_columns, sources_of
 from steelyard.errors import EstimateError
 from steelyard.estimate import generalised, ordinary, weighted
-from steelyard.judge.reduction import reduce_parameters
+from steelyard.judge.reduction import LeftOutBlocks, reduce_parameters
 from steelyard.observe import reduce_rows
 
 sm = pytest.importorskip("statsmodels.api")
@@ -51,23 +53,25 @@ def walk(rows, reduction):
 
 
 def test_every_step_takes_the_weakest_with_the_f_statistic_of_statsmodels(rows, full):
+    """Both tests have the residual variance of the full model: t^2 of the step, Wald's F of all that went."""
     reduction = reduce_parameters(full, "rsd", relative_sigma=0.0)
     assert len(reduction.steps) == 5
-    whole = fit(rows, names_of(6))
+    whole, gone = fit(rows, names_of(6)), []
     for step, before, after, names in walk(rows, reduction):
-        t = np.abs(before.tvalues)
+        t = np.abs(before.tvalues) * np.sqrt(before.scale / whole.scale)
         assert step.name == names[int(np.argmin(t))]
         np.testing.assert_allclose(step.relative_sigma, 100 / t.min(), rtol=1e-8)
-        f, *_ = before.compare_f_test(after)
-        np.testing.assert_allclose(step.total_f, whole.compare_f_test(after)[0], rtol=1e-8)
-        np.testing.assert_allclose(step.f, f, rtol=1e-8)
-        # F of one parameter is the square of its t value.
         np.testing.assert_allclose(step.f, t.min() ** 2, rtol=1e-8)
+        gone.append(int(step.name[1:]))
+        np.testing.assert_allclose(step.total_f, whole.compare_f_test(after)[0], rtol=1e-8)
+        np.testing.assert_allclose(step.total_f, whole.f_test(np.eye(6)[gone]).fvalue, rtol=1e-8)
 
 
-def test_with_weights_sigmas_keep_the_deviations_of_the_full_model_and_f_does_not(rows, observations):
-    reduction = reduce_parameters(weighted(observations, names_of(6)), "rsd", relative_sigma=0.0)
-    for step, before, after, _ in walk(rows, reduction):
+def test_stepwise_has_the_variance_of_the_step_before(rows, observations):
+    """P5.6: with weights, sigmas keep the deviations of the full model and F does not."""
+    stepwise = reduce_parameters(weighted(observations, names_of(6)), "stepwise", level=1e-12)
+    assert len(stepwise.steps) > 2
+    for step, before, after, _ in walk(rows, stepwise):
         told = np.sqrt(fit(rows, names_of(6)).scale / before.scale) / np.abs(before.tvalues).min()
         np.testing.assert_allclose(step.relative_sigma, 100 * told, rtol=1e-8)
         np.testing.assert_allclose(step.f, before.compare_f_test(after)[0], rtol=1e-8)
@@ -81,7 +85,8 @@ def test_elimination_by_f_ends_before_the_first_parameter_that_matters(rows, ful
     assert reduction.estimate.columns == ("p0", "p2", "p5")
     theirs = fit(rows, ("p0", "p2", "p5"))
     np.testing.assert_allclose(reduction.estimate.values, theirs.params, rtol=1e-9)
-    np.testing.assert_allclose(reduction.estimate.sigma, theirs.bse, rtol=1e-8)
+    scale = np.sqrt(fit(rows, names_of(6)).scale / theirs.scale)
+    np.testing.assert_allclose(reduction.estimate.sigma, scale * theirs.bse, rtol=1e-8)
     assert (np.abs(theirs.tvalues) ** 2 > reduction.threshold).all()
 
 
@@ -157,10 +162,11 @@ def test_order_follows_the_sigmas_of_the_noise_model():
     reduction = reduce_parameters(careful, "f")
     assert [step.name for step in reduction.steps] == ["off"]
     assert reduction.estimate.covariance_kind == "model"
-    # Sigmas keep the correction of the full estimate.
-    ratio = reduction.estimate.sigma / np.sqrt(np.diag(reduction.estimate.system.inverse))
-    whole = careful.sigma / np.sqrt(np.diag(careful.system.inverse))
-    np.testing.assert_allclose(ratio, whole[1:], rtol=1e-10)
+    # What is left has the covariance that the reported one gives to a linear function of the full estimate.
+    A = careful.system.triangle[:-1, :-1].T @ careful.system.triangle[:-1, :-1]
+    carry = np.column_stack([np.linalg.solve(A[1:, 1:], A[1:, 0]), np.eye(2)])
+    np.testing.assert_allclose(reduction.estimate.values, carry @ careful.values, rtol=1e-9)
+    np.testing.assert_allclose(reduction.estimate.covariance, carry @ careful.covariance @ carry.T, rtol=1e-9)
 
 
 def test_one_parameter_is_never_taken_away():
@@ -171,7 +177,68 @@ def test_one_parameter_is_never_taken_away():
 
 
 def test_unknown_rules_and_names_are_refused(full):
-    with pytest.raises(EstimateError, match="reduction: got 'rds', allowed are f, rsd, bic, none; did you mean 'rsd'"):
+    with pytest.raises(
+        EstimateError, match="reduction: got 'rds', allowed are f, stepwise, rsd, bic, none; did you mean 'rsd'"
+    ):
         reduce_parameters(full, "rds")
     with pytest.raises(EstimateError, match="protected parameter 'p9' is not among those estimated; did you mean 'p"):
         reduce_parameters(full, "f", protected=["p9"])
+
+
+def many_small_effects(t):
+    """Return 400 rows in 20 blocks with one large parameter and 30 small ones, uncorrelated, all with this t value."""
+    rng = np.random.default_rng(8)
+    orthogonal = np.linalg.qr(rng.standard_normal((400, 32)))[0] * 20
+    W, noise = orthogonal[:, :31], orthogonal[:, 31]
+    sigma = 1 / np.sqrt(400 - 31)
+    rows = np.column_stack([W, W @ np.concatenate([[5.0], np.full(30, t * sigma)]) + noise])
+    return observations_of(*(factor_of(rows[20 * b : 20 * b + 20], names_of(31), CELL, b) for b in range(20)))
+
+
+def test_harmless_removals_do_not_add_up():
+    """Every step's own test allows it, t = 1.6; the test of all that went stops at the fourth of thirty."""
+    estimate = weighted(many_small_effects(1.6), names_of(31))
+    careful, stepwise = reduce_parameters(estimate, "f"), reduce_parameters(estimate, "stepwise")
+    assert len(stepwise.steps) == 30
+    assert len(careful.steps) == 3
+    assert careful.steps[-1].total_f == pytest.approx(1.6**2, rel=1e-6)
+    assert stats.f.isf(0.05, 4, 369) < 1.6**2 < stats.f.isf(0.05, 3, 369)
+
+
+def test_a_reduced_model_that_predicts_left_out_blocks_worse_is_not_taken():
+    """Sigmas ten times too large would let everything go; the blocks that a fit leaves out say otherwise."""
+    data = many_small_effects(10.0)
+    estimate = weighted(data, names_of(31))
+    wide = replace(estimate, covariance=100 * estimate.covariance)
+    blocks = LeftOutBlocks(data, data, estimate.weights, estimate.columns)
+    assert len(reduce_parameters(wide, "f").steps) == 30
+    guarded = reduce_parameters(wide, "f", left_out=blocks)
+    assert guarded.steps == ()
+    assert guarded.estimate is wide
+    assert "predicted worse" in guarded.stopped
+
+
+def test_parameters_that_are_nothing_still_go_with_left_out_blocks():
+    data = many_small_effects(0.1)
+    estimate = weighted(data, names_of(31))
+    guarded = reduce_parameters(estimate, "f", left_out=LeftOutBlocks(data, data, estimate.weights, estimate.columns))
+    assert len(guarded.steps) > 15
+
+
+def test_left_out_blocks_are_predicted_by_fits_of_the_others():
+    rng = np.random.default_rng(11)
+    rows = np.column_stack([W := rng.standard_normal((60, 3)), W @ [1.0, 2.0, 3.0] + rng.standard_normal(60)])
+    data = observations_of(*(factor_of(rows[10 * b : 10 * b + 10], names_of(3), CELL, b) for b in range(6)))
+    squares = LeftOutBlocks(data, data, {CELL: 1.0}, names_of(3), parts=3).squares(("p0", "p2"))
+    expected = []
+    for part in range(3):
+        unseen = np.arange(60) // 20 == part
+        x = np.linalg.lstsq(rows[~unseen][:, [0, 2]], rows[~unseen][:, -1], rcond=None)[0]
+        expected.append([np.sum((rows[unseen][:, -1] - rows[unseen][:, [0, 2]] @ x) ** 2)])
+    np.testing.assert_allclose(squares, expected, rtol=1e-9)
+
+
+def test_a_reason_to_hold_leaves_everything(full):
+    held = reduce_parameters(full, "f", hold="the recordings disagree")
+    assert held.estimate is full
+    assert (held.steps, held.stopped) == ((), "the recordings disagree")

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
+from functools import cache
 
 import numpy as np
 import pytest
 
 from steelyard.estimate import weighted
+from steelyard.identify import Settings, identify_arm, told
 from steelyard.judge import repeatability
+from steelyard.motion import limits_of, quintic, quintic_profile, random_points
 from steelyard.observe import Factor, Fingerprint, Observations, RecordingInfo
+from steelyard.robot import load_robot
+from steelyard.simulate import Experiment, recording_of, simulate
 
 COLUMNS = ("Fv1", "Fc1", "ZZ2", "MX2", "MY2", "ML")
 ARM = COLUMNS[:-1]
@@ -120,3 +125,102 @@ def test_larger_sigmas_make_the_same_differences_smaller():
 
 def test_one_recording_is_not_judged():
     assert alone_and_together(observations(recording("alone", np.random.default_rng(5)))) is None
+
+
+def test_noise_within_a_recording_counts_with_its_share_of_the_difference():
+    """A gain for each recording: slow noise in one of them widens its own scores and those of the other."""
+    rng = np.random.default_rng(6)
+    data = observations(recording("a", rng), recording("b", rng))
+    deviations = {(f.recording, f.kind, f.joint): SIGMA for f in data.factors}
+    estimate, weights = weighted(data, COLUMNS, deviations), dict.fromkeys(deviations, 1 / SIGMA)
+    ones = np.ones(len(COLUMNS))
+    alike = repeatability(data, estimate, weights, {"a": ones, "b": ones})
+    unlike = repeatability(data, estimate, weights, {"a": ones, "b": 7 * ones})
+    assert alike is not None
+    assert unlike is not None
+    # Both have about half of the information: the variance of their difference is 1 + 7 instead of 1 + 1.
+    assert unlike.spread == pytest.approx(alike.spread / 2, rel=0.1)
+    assert unlike.recordings["a"] == pytest.approx(unlike.recordings["b"], rel=0.1)
+
+
+PAYLOAD = (0.02, 0.0, 0.0, 0.02, 0.0, 0.004, 0.05, 0.02, 0.16, 2.0)
+
+
+@cache
+def simulated(name, seed, loaded=False, gain=None, factor=0.9):
+    """Return an undeclared recording of an arm, noise a hundredth of the torques; a joint's torques may be scaled."""
+    robot = replace(load_robot(name), payloads={"tool": PAYLOAD})
+    points = random_points(limits_of(robot), 8, 2.0, quintic_profile(), np.random.default_rng(seed))
+    experiment = Experiment(
+        record_rate=200,
+        saturate=False,
+        encoder_quantum=1e-6,
+        payload="tool" if loaded else None,
+        control="computed_torque",
+    )
+    run = simulate(robot, quintic(points, 2.0, [body.joint.name for body in robot.actuated]), experiment, [seed])
+    clean, rng, torques = recording_of(run), np.random.default_rng(seed), []
+    for channel in clean.torques:
+        size = 0.01 * np.sqrt((channel.values**2).mean(axis=1, keepdims=True))
+        values = channel.values + size * rng.standard_normal(channel.values.shape)
+        if gain is not None:
+            values[gain] *= factor
+        torques.append(replace(channel, values=values))
+    return replace(clean, torques=tuple(torques), payload=None)
+
+
+def identified(name, *recordings):
+    return identify_arm(load_robot(name), recordings, settings=Settings(bias_repeats=0))
+
+
+@pytest.mark.parametrize("name", ["scara_2r", pytest.param("ur10e", marks=pytest.mark.large)])
+@pytest.mark.parametrize("first", [False, True])
+def test_an_undeclared_payload_in_one_recording_is_named_before_any_reduction(name, first):
+    result = identified(name, simulated(name, 1, loaded=first), simulated(name, 2, loaded=not first))
+    assert result.disagreement is not None
+    assert (result.disagreement.recording, result.disagreement.cause) == (
+        "recording 1" if first else "recording 2",
+        "payload",
+    )
+    assert "about 2 kg" in result.disagreement.text
+    assert result.repeatability is not None
+    assert result.repeatability.spread > 10
+    # Nothing is left out because recordings disagree, and the record says why.
+    assert result.reduction.steps == ()
+    assert "disagree" in result.reduction.stopped
+    assert result.unseen_error.relative_percent == result.unseen_error_of_all.relative_percent
+    content = told(result)
+    assert content["repeatability"]["disagreement"]["cause"] == "payload"
+    assert content["reduction"]["stopped"] == result.reduction.stopped
+
+
+@pytest.mark.parametrize(
+    ("name", "joint"),
+    [("scara_2r", 0), ("scara_2r", 1), *(pytest.param("ur10e", k, marks=pytest.mark.large) for k in (0, 1, 5))],
+)
+def test_a_gain_of_one_joint_in_one_recording_is_named(name, joint):
+    result = identified(name, simulated(name, 1), simulated(name, 2, gain=joint))
+    joints = [body.joint.name for body in load_robot(name).actuated]
+    assert result.disagreement is not None
+    assert result.disagreement.cause == f"gain of joint {joints[joint]}"
+    assert "0.9 times as large in 'recording 2'" in result.disagreement.text
+
+
+@pytest.mark.parametrize("name", ["scara_2r", pytest.param("ur10e", marks=pytest.mark.large)])
+def test_recordings_of_one_arm_agree(name):
+    result = identified(name, simulated(name, 1), simulated(name, 2))
+    assert result.disagreement is None
+    assert result.repeatability is not None
+    assert result.repeatability.spread < 2
+    assert result.reduction.stopped == "" or result.reduction.steps
+
+
+def test_recordings_that_differ_in_friction_are_named_without_a_cause():
+    """Neither a payload nor a gain explains more friction on both joints."""
+    other = simulated("scara_2r", 2)
+    speed = np.gradient(other.q, other.time, axis=1)
+    torques = tuple(replace(c, values=c.values + np.array([[3.0], [0.3]]) * np.sign(speed)) for c in other.torques)
+    result = identified("scara_2r", simulated("scara_2r", 1), replace(other, torques=torques))
+    assert result.disagreement is not None
+    assert result.disagreement.cause == ""
+    assert {"Fcm1", "Fcm2"} <= set(result.disagreement.columns)

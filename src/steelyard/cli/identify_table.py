@@ -185,6 +185,8 @@ def _print_left_out(console: Console, found: Identification) -> None:
             f"{len(found.estimate.columns)}): {' '.join(names)}",
             style="dim",
         )
+    if found.reduction.stopped:
+        console.print(f"note: {escape(found.reduction.stopped)}", style="dim")
 
 
 def print_payload(console: Console, body: PayloadBody) -> None:

@@ -2,18 +2,51 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 from scipy import signal
 
 LARGEST_REFLECTION = 0.995
 """Noise more persistent than this cannot be told from a drift; it is held there."""
 
+_SHRINKINGS = 30
 
-def stationary(coefficients: np.ndarray) -> np.ndarray:
-    """Return the nearest coefficients (p,) of ``v[t] = sum_k a_k v[t-k] + e[t]`` with reflections of at most 0.995.
 
-    Down the Levinson recursion to the reflection coefficients, and up again from those held within bounds.
+def stationary(coefficients: np.ndarray, longest: float = np.inf) -> np.ndarray:
+    """Return the nearest coefficients (p,) of ``v[t] = sum_k a_k v[t-k] + e[t]`` within bounds.
+
+    Reflection coefficients are at most 0.995: down the Levinson recursion to them, and up again from those held. The
+    correlation length (:func:`correlation_length`) is at most ``longest`` rows: poles are drawn towards 0, all by one
+    factor, until it is.
     """
+    held = _held_reflections(coefficients)
+    if len(held) == 0 or correlation_length(held) <= longest:
+        return held
+    powers, low, high = np.arange(1, len(held) + 1), 0.0, 1.0
+    for _ in range(_SHRINKINGS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if correlation_length(held * middle**powers) <= longest else (low, middle)
+    return held * low**powers
+
+
+def correlation_length(coefficients: np.ndarray) -> float:
+    """Return how many rows count as one where the noise is strongest: its largest spectral density over its variance.
+
+    At frequency 0 this is the sum of all autocorrelations, by which the variance of a mean exceeds that of white noise.
+    """
+    full = np.concatenate([[1.0], -np.asarray(coefficients, dtype=float)])
+    smallest = np.min(np.abs(full @ _waves(len(full))) ** 2)
+    return innovation_share(coefficients) / max(float(smallest), 1e-300)
+
+
+@cache
+def _waves(count: int) -> np.ndarray:
+    """Return ``exp(-i w k)`` (count, frequencies) from frequency 0 to half the rate of rows."""
+    return np.exp(-1j * np.outer(np.arange(count), np.linspace(0, np.pi, 513)))
+
+
+def _held_reflections(coefficients: np.ndarray) -> np.ndarray:
     reflections = _reflections(np.asarray(coefficients, dtype=float))
     held = np.clip(reflections, -LARGEST_REFLECTION, LARGEST_REFLECTION)
     if np.array_equal(held, reflections):

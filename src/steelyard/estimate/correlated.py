@@ -13,20 +13,28 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy import signal
+from scipy import signal, stats
 
-from ..observe import RowSource
+from ..observe import Observations, RowSource
 from .autoregression import autocorrelation
-from .gls import decimator_correlation
+from .gls import GlsFit, decimator_correlation
 from .lag_products import lag_products
 from .noise import NoiseModel, noise_model
 from .record import Estimate
 from .restricted_likelihood import fit_noise_around
+from .system import cell_of
 
 TRUSTED = 1.05
 """Generalised least squares may fit worse than weighted by this factor (noise alone, lag-one 0.8: 1.02 at most); more
-is no noise but what the model lacks."""
+needs noise so slow that it explains the difference, or else is what the model lacks."""
 
+CHANCE = 0.001
+"""Probability below which a difference of both is no longer put down to the noise."""
+
+BLOCK_FACTOR = 2.0
+"""Sigmas of the noise model are held within this factor of those of blocks of time."""
+
+_LEAST_BLOCKS = 10
 _LONGEST = 2000
 _DIED_OUT = 1e-3
 
@@ -49,12 +57,41 @@ def misfit(plain: Estimate, other: Estimate) -> float:
     return float(np.sqrt(plain.system.squares_at(other.full_values(plain.columns)) / plain.system.squares))
 
 
-def with_correlated_noise(sources: Sequence[RowSource], plain: Estimate) -> CorrelatedFit:
+def noise_explains(sources: Sequence[RowSource], plain: Estimate, gls: GlsFit) -> bool:
+    """Return whether noise alone makes generalised and weighted least squares differ as much as they do.
+
+    With ``d`` their difference, ``d^T A d`` has mean ``tr L`` and variance ``2 tr L^2``, ``L = A (C_w - C_g)``, if the
+    noise is what its model says: slow noise moves the weighted estimate far, and this is no sign of a wrong model. Its
+    distribution is taken as that of a chi-square with the same mean and variance (Satterthwaite).
+
+    Args:
+        sources: The rows of all recordings.
+        plain: The weighted estimate.
+        gls: Generalised least squares of the same rows.
+    """
+    root, bread = plain.system.triangle[:-1, :-1], plain.system.inverse
+    meat = np.sum([_meat(source, plain, gls.noise)[0] for source in sources], axis=0)
+    index = [plain.columns.index(name) for name in gls.estimate.columns]
+    between = bread @ meat @ bread
+    between[np.ix_(index, index)] -= gls.estimate.covariance
+    sizes = np.linalg.eigvalsh(root @ between @ root.T)
+    moved = np.sum((root @ (gls.estimate.full_values(plain.columns) - plain.values)) ** 2)
+    sizes = sizes[sizes > 0]
+    if not len(sizes):
+        return False
+    scale = np.sum(sizes**2) / sizes.sum()
+    return bool(moved <= scale * stats.chi2.isf(CHANCE, sizes.sum() / scale))
+
+
+def with_correlated_noise(
+    sources: Sequence[RowSource], plain: Estimate, observations: Observations | None = None
+) -> CorrelatedFit:
     """Return a weighted estimate with the covariance that the correlation of its residuals gives it.
 
     Args:
         sources: The rows of all recordings.
         plain: The weighted estimate.
+        observations: Factors of the same rows: blocks of time against which the sigmas are checked.
     """
     scale = plain.system.scale
     correlation = decimator_correlation(sources[0])
@@ -68,8 +105,37 @@ def with_correlated_noise(sources: Sequence[RowSource], plain: Estimate) -> Corr
         effective += rows
     bread = plain.system.inverse
     covariance = bread @ meat @ bread
+    if observations is not None:
+        covariance = _near_blocks(covariance, plain, observations)
     freedom = np.full(len(plain.columns), max(effective - len(plain.columns), 3.0))
     return CorrelatedFit(replace(plain, covariance=covariance, covariance_kind="model", freedom=freedom), noise)
+
+
+def block_scores(estimate: Estimate, observations: Observations) -> np.ndarray:
+    """Return ``X_b^T e_b`` of every block of time (G, c), from its factors: ``R_W^T (r_y - R_W x)``."""
+    scores: dict[tuple[str, int], np.ndarray] = {}
+    place, weights = {name: k for k, name in enumerate(estimate.columns)}, estimate.weights
+    for factor in observations.factors:
+        known = [k for k, name in enumerate(factor.columns) if name in place]
+        index = [place[factor.columns[k]] for k in known]
+        weight = weights.get(cell_of(factor), 0.0)
+        part = factor.triangle[:, known] * weight
+        residual = factor.triangle[:, -1] * weight - part @ estimate.values[index]
+        score = scores.setdefault((factor.recording, factor.block), np.zeros(len(place)))
+        score[index] += part.T @ residual
+    return np.array(list(scores.values()))
+
+
+def _near_blocks(covariance: np.ndarray, plain: Estimate, observations: Observations) -> np.ndarray:
+    """Return the covariance with every sigma within a factor of that which blocks of time give it."""
+    scores = block_scores(plain, observations)
+    count = len(scores)
+    if count < _LEAST_BLOCKS:
+        return covariance
+    variance = np.sum((plain.system.inverse @ scores.T) ** 2, axis=1) * count / (count - 1)
+    ratio = np.sqrt(variance / np.diag(covariance))
+    gain = ratio / np.clip(ratio, 1 / BLOCK_FACTOR, BLOCK_FACTOR)
+    return covariance * gain[:, None] * gain
 
 
 def _meat(source: RowSource, plain: Estimate, noise: NoiseModel) -> tuple[np.ndarray, float]:

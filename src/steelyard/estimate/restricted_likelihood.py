@@ -26,6 +26,10 @@ from .system import Cell
 ROWS_PER_ORDER = 15
 """At least so many rows for each order tried."""
 
+LEAST_INDEPENDENT = 10
+"""The rows of an equation in a recording are taken to be worth at least so many independent ones: correlation that is
+longer than this part of a recording cannot be told from a trend."""
+
 _MOST_STEPS = 200
 _SETTLED = 1e-6
 _TINY = 1e-300
@@ -175,7 +179,9 @@ def _expect(fit: NoiseFit) -> None:
 def _maximise(fit: NoiseFit) -> None:
     for equation, order in fit.orders.items():
         if order:
-            fit.filters[equation][1 : order + 1] = -stationary(predictor(fit.normal_matrix(equation), order))
+            longest = max(cell.count for cell in fit.cells_of(equation)) / LEAST_INDEPENDENT
+            found = predictor(fit.normal_matrix(equation), order)
+            fit.filters[equation][1 : order + 1] = -stationary(found, max(longest, 1.0))
         filter_ = fit.filters[equation]
         for cell in fit.cells_of(equation):
             fit.variances[cell.cell] = max(float(filter_ @ fit.expected[cell.cell] @ filter_) / cell.count, _TINY)

@@ -15,6 +15,7 @@ from ..estimate import (
     generalised,
     iterated,
     misfit,
+    noise_explains,
     ordinary,
     towards_prior,
     with_correlated_noise,
@@ -169,15 +170,15 @@ def _generalised(ground: Ground, settings: Settings) -> Fit:
     """Return generalised least squares; weighted with correlated noise where the residuals are not noise alone."""
     gls = generalised(ground.sources, ground.plain, threads=settings.threads)
     worse = misfit(ground.plain, gls.estimate)
-    if worse <= TRUSTED:
+    if worse <= TRUSTED or noise_explains(ground.sources, ground.plain, gls):
         return Fit(gls.estimate, ground.observations, gls.whitened, gls.noise, ground.raw)
-    held = with_correlated_noise(ground.sources, ground.plain)
+    held = with_correlated_noise(ground.sources, ground.plain, ground.observations)
     return Fit(held.estimate, ground.observations, ground.observations, held.noise, ground.raw, distrust=worse)
 
 
 def _with_covariance(kind: str, fit: Fit, sources: Sequence[RowSource]) -> Estimate:
     if kind == "model" and fit.estimate.covariance_kind != "model":
-        return with_correlated_noise(sources, fit.estimate).estimate
+        return with_correlated_noise(sources, fit.estimate, fit.used).estimate
     return with_covariance(kind, fit.estimate, fit.used, sources, fit.whitening)
 
 

@@ -50,7 +50,7 @@ def ground_of(
 
 def evidence_of(ground: Ground) -> Evidence:
     """Return what a method gets that sees more than the factors: rows in time, or the samples themselves."""
-    held = with_correlated_noise(ground.sources, ground.plain)
+    held = with_correlated_noise(ground.sources, ground.plain, ground.observations)
     return Evidence(ground.sources, ground.equations, ground.plain, held.noise, held.estimate)
 
 

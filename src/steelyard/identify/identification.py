@@ -7,7 +7,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..estimate import Estimate
-from ..judge import LACKS, Bias, Evaluation, JointTests, Plausibility, Reduction, Repeatability, Verdict
+from ..judge import (
+    LACKS,
+    Bias,
+    Disagreement,
+    Evaluation,
+    JointTests,
+    Plausibility,
+    Reduction,
+    Repeatability,
+    Verdict,
+)
 from ..model import BaseParameter
 from ..observe import Equations, SettledPreparation
 from .findings import LogFinding
@@ -70,6 +80,7 @@ class Identification:
         verdict: May you believe it.
         notes: What a reader should know besides.
         findings: What the checks saw in the logs, training and validation, the worst first.
+        disagreement: Which recording is not of the same arm as the others, and what explains it; None if they agree.
     """
 
     settings: Settings
@@ -91,6 +102,7 @@ class Identification:
     verdict: Verdict
     notes: tuple[str, ...]
     findings: tuple[LogFinding, ...] = ()
+    disagreement: Disagreement | None = None
 
     @property
     def estimate(self) -> Estimate:

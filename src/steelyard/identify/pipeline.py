@@ -15,16 +15,18 @@ from ..judge import (
     Bias,
     Evaluation,
     JointTests,
+    LeftOutBlocks,
     Plausibility,
     Reason,
     Verdict,
     combined,
+    disagreement,
     estimate_bias,
     evaluate,
     joint_tests,
     plausibility,
+    recordings_agree,
     reduce_parameters,
-    repeatability,
     residual_runs,
     verdict_of,
 )
@@ -42,7 +44,7 @@ from .joining import check_joinable, with_earlier_runs
 from .method_reasons import UnseenErrors
 from .mounting import mounting_reasons
 from .payload_body import payload_body
-from .reasons import cautions_of, judged, notes_of
+from .reasons import cautions_of, disagreement_reasons, judged, notes_of
 from .run_files import SavedRun
 from .settings import FACTOR_METHODS, Settings
 
@@ -94,13 +96,17 @@ def identify_arm(
     if earlier:
         fit = replace(fit, estimate=with_earlier_runs(fit, equations, earlier))
     protected = [column_name(equations, name) for name in settings.protected]
-    reduction = reduce_parameters(fit.estimate, settings.reduction, protected)
+    repeated = recordings_agree(fit.observations, sources, fit.raw.columns)
+    differs = disagreement(fit.observations, equations, repeated)
+    reduction = reduce_parameters(
+        fit.estimate, settings.reduction, protected, left_out=_left_out(fit, equations),
+        hold=f"{differs.text}: no parameter is left out" if differs else "",
+    )  # fmt: skip
     fitted = _error(sources, reduction.estimate, fit, settings, stage("judging the fit"))
     unseen_error = _error(unseen, reduction.estimate, fit, settings, stage("judging unseen motion"))
     of_all = _error(unseen, fit.estimate, fit, settings, silent)
     errors = None if fit.plain is None else UnseenErrors.of(of_all, _error(unseen, fit.plain, fit, settings, silent))
     tests = _tests(sources, reduction.estimate, fit)
-    repeated = repeatability(fit.used, fit.estimate, fit.estimate.weights)
     bias = _bias(inputs, sources, fit, settings, stage("looking for bias"))
     condition = _condition(fit)
     body = payload_body(fit.estimate)
@@ -109,6 +115,7 @@ def identify_arm(
         settings.thresholds, equations, fitted, unseen_error, condition, reduction, tests, repeated, plausible,
         [
             *finding_reasons((*logs.findings, *still)),
+            *disagreement_reasons(differs),
             *cautions_of(inputs, equations, fit, reduction, fitted, unseen_error, bias, body, errors,
                 settings.thresholds),
         ],
@@ -120,7 +127,7 @@ def identify_arm(
     return Identification(
         settings, equations, settled, fit, reduction, condition, _trained(inputs, sources), inputs.held_out, fitted,
         unseen_error, of_all, tests, repeated, bias, body, plausible, verdict, notes_of(settled, sources, fit),
-        (*logs.findings, *still),
+        (*logs.findings, *still), differs,
     )  # fmt: skip
 
 
@@ -151,6 +158,13 @@ def _is_of_size(verdict: Verdict) -> bool:
 
 def _is_row(verdict: Verdict, reason: Reason) -> bool:
     return any(row.name == reason.criterion for row in verdict.criteria)
+
+
+def _left_out(fit: Fit, equations: Equations) -> LeftOutBlocks:
+    """Return the prediction of left-out blocks; torques of sliding and of turning joints are not added."""
+    kinds = {body.joint.name: body.joint.kind for body in equations.model.robot.actuated}
+    columns, weights = fit.estimate.columns, fit.estimate.weights
+    return LeftOutBlocks(fit.observations, fit.used, weights, columns, lambda factor: kinds[factor.joint])
 
 
 def _error(

@@ -8,8 +8,10 @@ import numpy as np
 
 from ..judge import (
     Bias,
+    Disagreement,
     Evaluation,
     Figures,
+    Grade,
     JointError,
     JointTests,
     Plausibility,
@@ -109,14 +111,21 @@ def cautions_of(
     if reduction.steps:
         found.append(
             Reason(
-                f"{len(reduction.steps)} parameters were left out because these data do not need them: intervals of "
-                "the "
-                "essential ones are after selection and somewhat too narrow",
-                "use the intervals of all base parameters where coverage matters",
+                f"{len(reduction.steps)} parameters were left out because these data do not need them: intervals of the "
+                "reduced model ignore the selection step and are slightly too narrow",
+                "identify with --reduction none where coverage matters",
                 "selection",
             )
         )
     return found
+
+
+def disagreement_reasons(found: Disagreement | None) -> list[Reason]:
+    """Return which recording is not of the same arm; with a payload that nobody declared the result is of no arm."""
+    if found is None:
+        return []
+    grade: Grade = "poor" if found.cause == "payload" else "fair"
+    return [Reason(found.text, found.remedy, "recordings", grade, "plausible")]
 
 
 def _held_out(inputs: Inputs) -> list[Reason]:

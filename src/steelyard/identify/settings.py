@@ -45,7 +45,7 @@ class Settings:
             ``ml`` (noise on positions too, P4.2); ``iv`` and ``didim`` (simulated regressor).
         covariance: ``model``, ``classical``, ``sandwich``, ``block`` or ``hac``; None: ``model`` for ``gls``, else
             ``classical``. Methods from ``rls`` on bring their own.
-        reduction: Rule for essential parameters: ``f``, ``rsd``, ``bic`` or ``none``.
+        reduction: Rule for essential parameters: ``f``, ``stepwise`` (P5.6), ``rsd``, ``bic`` or ``none``.
         protected: Parameters that the reduction may not take away.
         prior: Value and standard deviation of parameters towards which the estimate is drawn.
         hold_out: Last part of every recording that is held out if no validation is given.

@@ -207,6 +207,7 @@ def _reduction(found: Identification) -> dict[str, Any]:
         "protected": [found.base_parameter(name).name for name in reduction.protected],
         "steps": [{**asdict(step), "name": found.base_parameter(step.name).name} for step in reduction.steps],
         "after_selection": bool(reduction.steps),
+        "stopped": reduction.stopped,
     }
 
 
@@ -223,6 +224,21 @@ def _repeatability(found: Identification) -> dict[str, Any] | None:
             "recording": agreed.worst_recording,
             "in_sigmas": agreed.worst_z,
         },
+        "disagreement": _disagreement(found),
+    }
+
+
+def _disagreement(found: Identification) -> dict[str, Any] | None:
+    differs = found.disagreement
+    if differs is None:
+        return None
+    return {
+        "recording": differs.recording,
+        "cause": differs.cause,
+        "text": differs.text,
+        "remedy": differs.remedy,
+        "parameters": [found.base_parameter(column).name for column in differs.columns],
+        "explained": differs.explained,
     }
 
 

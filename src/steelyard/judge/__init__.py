@@ -51,10 +51,14 @@ from .plausibility import squares_by_equation as squares_by_equation
 from .published_runs import published_names as published_names
 from .published_runs import published_run as published_run
 from .reduction import RULES as RULES
+from .reduction import LeftOutBlocks as LeftOutBlocks
 from .reduction import Reduction as Reduction
 from .reduction import Step as Step
 from .reduction import reduce_parameters as reduce_parameters
+from .repeatability import Disagreement as Disagreement
 from .repeatability import Repeatability as Repeatability
+from .repeatability import disagreement as disagreement
+from .repeatability import recordings_agree as recordings_agree
 from .repeatability import repeatability as repeatability
 from .residual_correlation import ResidualCorrelation as ResidualCorrelation
 from .residuals import EquationRuns as EquationRuns

@@ -4,17 +4,22 @@ All rules take away the parameter with the largest relative sigma that is left, 
 
 | rule | goes on while |
 |---|---|
-| ``f`` | ``F = (||rho_c||^2 - ||rho||^2) / (||rho||^2 / (r - b))`` is below its 5 % point, 3.85 for many rows |
+| ``f`` | ``t^2`` of the parameter, and ``x_S^T C_SS^-1 x_S / s`` of all s gone so far, are below their 5 % points |
+| ``stepwise`` | ``F = (||rho_c||^2 - ||rho||^2) / (||rho||^2 / (r - b))`` is below its 5 % point, 3.85 for many rows |
 | ``rsd`` | the largest relative sigma is above a threshold, 20 % |
 | ``bic`` | ``r log(||rho||^2 / r) + b log r`` is not yet at its smallest along the way |
 
-The first is P5.6. For one parameter F is the square of its t value, so ``f`` keeps what has a relative sigma below
-51 %; P5's printed counts follow ``rsd`` at 20 %.
+``f`` takes both tests from the covariance C that is reported for the full model, so removals that are harmless one by
+one cannot add up. ``stepwise`` is P5.6: its variance is that of the step before and grows with each removal. P5's
+printed counts follow ``rsd`` at 20 %; ``bic`` compares every step with the full model by itself.
+
+Whatever the rule, a reduced model has to predict blocks of time that its fit left out as well as all parameters do
+(:class:`LeftOutBlocks`); otherwise the last step that does is taken.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
@@ -22,10 +27,20 @@ import numpy as np
 from scipy import stats
 
 from ..errors import EstimateError, nearest_match
-from ..estimate import Estimate, System
+from ..estimate import Cell, Estimate, System, cell_of
+from ..observe import Factor, Observations, merged_triangle
 
-Rule = Literal["f", "rsd", "bic", "none"]
+Rule = Literal["f", "stepwise", "rsd", "bic", "none"]
 RULES: tuple[str, ...] = get_args(Rule)
+
+PARTS = 5
+"""Parts of consecutive blocks into which every recording is cut; each is left out once."""
+
+WORSE = 1.02
+"""A reduced model may predict a part by this factor worse than all parameters do: less is chance."""
+
+_UNSEEN = 1e-8
+"""Directions that the other parts excite less than this, relative to the strongest, get no value in a refit."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +72,7 @@ class Reduction:
         steps: What went, in order.
         estimate: What is left, refitted, marked as after selection.
         protected: Columns that were not allowed to go.
+        stopped: Why fewer parameters went than the rule alone would take; empty if the rule had its way.
     """
 
     rule: str
@@ -64,6 +80,53 @@ class Reduction:
     steps: tuple[Step, ...]
     estimate: Estimate
     protected: tuple[str, ...]
+    stopped: str = ""
+
+
+class LeftOutBlocks:
+    """Prediction of blocks of time that a fit left out, from factors alone: training data judge a reduced model.
+
+    Every recording is cut into parts of consecutive blocks. Each part is predicted by least squares of all others.
+
+    Args:
+        rows: Factors of the rows as measured, which are predicted.
+        used: Factors of the rows that are fitted, whitened or not.
+        weights: Weight of every cell in the fit.
+        columns: The parameters.
+        unit_of: What an equation's torque is measured in, so that N and N m are not added; all alike by default.
+        parts: Parts of every recording.
+    """
+
+    def __init__(
+        self,
+        rows: Observations,
+        used: Observations,
+        weights: Mapping[Cell, float],
+        columns: Sequence[str],
+        unit_of: Callable[[Factor], str] = lambda factor: "",
+        parts: int = PARTS,
+    ) -> None:
+        self._columns = tuple(columns)
+        part = _parts_of_blocks(rows, parts)
+        fitted = [factor for factor in used.factors if cell_of(factor) in weights]
+        units = sorted({unit_of(factor) for factor in rows.factors})
+        self._parts: list[tuple[np.ndarray, list[np.ndarray]]] = []
+        for left in range(parts):
+            others = [f for f in fitted if part[f.recording, f.block] != left]
+            unseen = [f for f in rows.factors if part[f.recording, f.block] == left]
+            if others and unseen:
+                triangle, _ = merged_triangle(others, self._columns, lambda factor: weights[cell_of(factor)])
+                by_unit = [[f for f in unseen if unit_of(f) == unit] for unit in units]
+                self._parts.append((triangle, [merged_triangle(own, self._columns)[0] for own in by_unit]))
+
+    def squares(self, columns: Sequence[str]) -> np.ndarray:
+        """Return the squared prediction errors of every part and unit (p, u) with these parameters alone."""
+        index = [self._columns.index(name) for name in columns]
+        found = []
+        for triangle, unseen in self._parts:
+            values = _least_squares(triangle[:, index], triangle[:, -1])
+            found.append([np.sum((rows[:, index] @ values - rows[:, -1]) ** 2) for rows in unseen])
+        return np.array(found)
 
 
 def reduce_parameters(
@@ -73,15 +136,19 @@ def reduce_parameters(
     *,
     level: float = 0.05,
     relative_sigma: float = 20.0,
+    left_out: LeftOutBlocks | None = None,
+    hold: str = "",
 ) -> Reduction:
     """Leave out the parameters that the data do not need.
 
     Args:
         estimate: The estimate of all base parameters.
-        rule: ``f``, ``rsd``, ``bic`` or ``none``.
+        rule: ``f``, ``stepwise``, ``rsd``, ``bic`` or ``none``.
         protected: Columns that stay whatever the statistics say (P2.7): those seen in rare motions only.
-        level: Level of the F test.
+        level: Level of the F tests.
         relative_sigma: Threshold of ``rsd`` [%].
+        left_out: Blocks of the training data that a reduced model has to predict as well as the full one.
+        hold: A reason to leave out nothing at all, such as recordings that disagree.
 
     Raises:
         EstimateError: If the rule or a protected name is unknown.
@@ -93,34 +160,68 @@ def reduce_parameters(
             known = nearest_match(name, estimate.columns)
             raise EstimateError(f"protected parameter '{name}' is not among those estimated{known}")
     critical = float(stats.f.isf(level, 1, estimate.system.freedom))
-    path = _elimination(estimate, set(protected))
-    steps = _until(rule, path, critical, relative_sigma, _bic(estimate.system))
-    threshold = {"f": critical, "rsd": relative_sigma}.get(rule, steps[-1].bic if steps else _bic(estimate.system))
+    path = [] if hold or rule == "none" else _elimination(estimate, set(protected), rule)
+    steps, stopped = _until(rule, path, estimate, level, relative_sigma), hold
+    if steps and left_out is not None:
+        steps, stopped = _predicting(steps, estimate.columns, left_out)
+    threshold = {"f": critical, "stepwise": critical, "rsd": relative_sigma}.get(
+        rule, steps[-1].bic if steps else _bic(estimate.system)
+    )
     gone = {step.name for step in steps}
     left = [name for name in estimate.columns if name not in gone]
-    return Reduction(rule, threshold, steps, _restricted(estimate, left), tuple(protected))
+    return Reduction(rule, threshold, steps, _restricted(estimate, left), tuple(protected), stopped)
 
 
-def _elimination(estimate: Estimate, protected: set[str]) -> list[Step]:
+def _elimination(estimate: Estimate, protected: set[str], rule: str) -> list[Step]:
     """Return the whole way down: each step takes the parameter with the largest relative sigma."""
     full = estimate.system
-    gain = _gain(estimate)
-    system, steps = full, []
+    gain = dict(zip(estimate.columns, estimate.sigma / _classical_sigma(estimate), strict=True))
+    system, steps, gone = full, [], []
     while True:
-        # Scaled by the covariance in use, so that the order follows the sigmas that are told.
-        sigma = _classical_sigma(estimate.method, system) * np.array([gain[name] for name in system.columns])
+        sigma = np.sqrt(np.diag(_carried(estimate, system)))
         t = np.abs(system.values) / sigma
         free = [k for k, name in enumerate(system.columns) if name not in protected]
         if not free or len(system.columns) == 1:
             return steps
         weakest = min(free, key=lambda k: t[k])
         name = system.columns[weakest]
+        gone.append(name)
         smaller = system.restricted([other for other in system.columns if other != name])
-        f = (smaller.squares - system.squares) / _variance(system)
-        total = (smaller.squares - full.squares) / (len(full.columns) - len(smaller.columns)) / _variance(full)
+        if rule == "stepwise":
+            f = (smaller.squares - system.squares) / _variance(system) / gain[name] ** 2
+            total = (smaller.squares - full.squares) / len(gone) / _variance(full)
+        else:
+            f, total = float(t[weakest] ** 2), _wald(estimate, gone)
         relative = float(100 / t[weakest]) if t[weakest] > 0 else float("inf")
-        steps.append(Step(name, relative, f / gain[name] ** 2, total, _bic(smaller)))
+        steps.append(Step(name, relative, f, total, _bic(smaller)))
         system = smaller
+
+
+def _carried(estimate: Estimate, system: System) -> np.ndarray:
+    """Return the covariance of a system's solution, from the one that is reported for all parameters.
+
+    With ``A = W^T W`` and parameters S left out, those left are ``x_R + A_RR^-1 A_RS x_S``: linear in x.
+    """
+    if len(system.columns) == len(estimate.columns):
+        return estimate.covariance
+    full = estimate.system
+    left = [full.columns.index(name) for name in system.columns]
+    gone = [k for k in range(len(full.columns)) if k not in set(left)]
+    root = full.triangle[:-1, :-1]
+    carry = np.zeros((len(left), len(full.columns)))
+    carry[:, left] = np.eye(len(left))
+    carry[:, gone] = system.inverse_root @ (system.inverse_root.T @ (root[:, left].T @ root[:, gone]))
+    return carry @ estimate.covariance @ carry.T
+
+
+def _wald(estimate: Estimate, gone: Sequence[str]) -> float:
+    """Return ``x_S^T C_SS^-1 x_S / rank`` of parameters S of the full model."""
+    index = [estimate.columns.index(name) for name in gone]
+    sigma = estimate.sigma[index]
+    sizes, vectors = np.linalg.eigh(estimate.covariance[np.ix_(index, index)] / np.outer(sigma, sigma))
+    held = sizes > _UNSEEN * sizes[-1]
+    along = vectors[:, held].T @ (estimate.values[index] / sigma)
+    return float(np.mean(along**2 / sizes[held]))
 
 
 def _variance(system: System) -> float:
@@ -128,33 +229,71 @@ def _variance(system: System) -> float:
     return system.squares / system.freedom if system.squares > 0 else 1e-300
 
 
-def _scale(method: str, system: System) -> float:
-    """Return the variance of a weighted equation: 1, but for ordinary least squares that of its residuals."""
-    return _variance(system) if method == "ols" else 1.0
+def _classical_sigma(estimate: Estimate) -> np.ndarray:
+    scale = _variance(estimate.system) if estimate.method == "ols" else 1.0
+    return np.sqrt(scale * np.diag(estimate.system.inverse))
 
 
-def _classical_sigma(method: str, system: System) -> np.ndarray:
-    return np.sqrt(_scale(method, system) * np.diag(system.inverse))
-
-
-def _gain(estimate: Estimate) -> dict[str, float]:
-    """Return by how much each sigma that is told exceeds the classical one."""
-    classical = _classical_sigma(estimate.method, estimate.system)
-    return dict(zip(estimate.columns, estimate.sigma / classical, strict=True))
-
-
-def _until(rule: str, path: list[Step], critical: float, largest: float, full: float) -> tuple[Step, ...]:
-    if rule == "none":
-        return ()
+def _until(rule: str, path: list[Step], estimate: Estimate, level: float, largest: float) -> tuple[Step, ...]:
+    """Return the steps that a rule takes."""
     if rule == "bic":
-        criteria = [full, *(step.bic for step in path)]
+        criteria = [_bic(estimate.system), *(step.bic for step in path)]
         return tuple(path[: int(np.argmin(criteria))])
+    freedom = estimate.system.freedom
     taken: list[Step] = []
     for step in path:
-        if (rule == "f" and step.f >= critical) or (rule == "rsd" and step.relative_sigma <= largest):
+        needed = step.f >= stats.f.isf(level, 1, freedom)
+        if rule == "f":
+            needed |= step.total_f >= stats.f.isf(level, len(taken) + 1, freedom)
+        if rule == "rsd":
+            needed = step.relative_sigma <= largest
+        if needed:
             break
         taken.append(step)
     return tuple(taken)
+
+
+def _predicting(
+    steps: tuple[Step, ...], columns: Sequence[str], left_out: LeftOutBlocks
+) -> tuple[tuple[Step, ...], str]:
+    """Return the steps after which left-out blocks are still predicted as well as with all columns, and why not all.
+
+    No step on the way may predict any part worse than by a factor; the last one none the worse in all parts together.
+    """
+    left, full = list(columns), left_out.squares(columns)
+    taken, worst = 0, 1.0
+    for number, step in enumerate(steps, 1):
+        left.remove(step.name)
+        now = left_out.squares(left)
+        worst = np.sqrt(np.max(now / np.maximum(full, 1e-300), initial=0.0))
+        if worst > WORSE:
+            break
+        if np.all(now.sum(axis=0) <= full.sum(axis=0)):
+            taken = number
+    if taken == len(steps):
+        return steps, ""
+    return steps[:taken], (
+        f"the rule would leave out {len(steps)} parameters; {taken} are left out, because with fewer the parts of the "
+        "training data that a fit leaves out are predicted worse than with all parameters"
+    )
+
+
+def _parts_of_blocks(rows: Observations, parts: int) -> dict[tuple[str, int], int]:
+    """Return the part of every block of every recording: consecutive blocks share one."""
+    blocks: dict[str, set[int]] = {}
+    for factor in rows.factors:
+        blocks.setdefault(factor.recording, set()).add(factor.block)
+    return {
+        (recording, block): k * parts // len(numbers)
+        for recording, numbers in blocks.items()
+        for k, block in enumerate(sorted(numbers))
+    }
+
+
+def _least_squares(rows: np.ndarray, y: np.ndarray) -> np.ndarray:
+    scale = np.linalg.norm(rows, axis=0)
+    scale[scale == 0] = 1.0
+    return np.linalg.lstsq(rows / scale, y, rcond=_UNSEEN)[0] / scale
 
 
 def _bic(system: System) -> float:
@@ -163,14 +302,12 @@ def _bic(system: System) -> float:
 
 
 def _restricted(estimate: Estimate, left: Sequence[str]) -> Estimate:
-    """Return the estimate with only these columns; sigmas keep the correction of the full one."""
+    """Return the estimate with only these columns, its covariance carried over from that of all."""
     if len(left) == len(estimate.columns):
         return estimate
     system = estimate.system.restricted(left)
     index = [estimate.columns.index(name) for name in left]
-    gain = np.array([_gain(estimate)[name] for name in left])
-    covariance = _scale(estimate.method, system) * system.inverse * gain[:, None] * gain
     return replace(
-        estimate, system=system, values=system.values, covariance=covariance, freedom=estimate.freedom[index],
-        after_selection=True,
+        estimate, system=system, values=system.values, covariance=_carried(estimate, system),
+        freedom=estimate.freedom[index], after_selection=True,
     )  # fmt: skip

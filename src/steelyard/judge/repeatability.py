@@ -3,26 +3,41 @@
 A part of the data gives an estimate ``x_r`` with covariance ``C_r``, all of them together ``x`` with C. As x is the
 best combination, ``cov(x_r - x) = C_r - C``, so that ``z = (x_r - x) / sqrt(diag(C_r - C))`` has variance 1 if the
 recordings are of one arm and the sigmas are right. Another temperature, payload or noise than assumed makes it larger.
+
+The sigmas are those of noise within a recording: residuals of all recordings together already contain what they
+disagree about, and would hide it. Where recordings disagree, a payload and a torque gain are tried as the cause.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 import numpy as np
 
-from ..estimate import Cell, Estimate, cell_of
-from ..observe import Observations, merged_triangle
+from ..errors import EstimateError
+from ..estimate import Cell, Estimate, cell_of, weighted, with_correlated_noise
+from ..observe import Equations, Factor, Observations, RowSource, merged_triangle
+from ..robot import INERTIAL_NAMES
 
 WEAKEST = 10.0
 """A recording tells something of a column if its own sigma is at most so many times that of all recordings."""
+
+LARGEST_SPREAD = 4.0
+"""Recordings whose estimates differ by more than so many of their sigmas, in the root mean square, disagree."""
+
+SUSPECT_SPREAD, SUSPECT_SCORE = 2.0, 8.0
+"""Spread, or score of a single column, from which a cause is looked for; found, it counts as disagreement too."""
+
+EXPLAINED = 0.75
+"""A cause is named if it explains at least this share of what recordings disagree about."""
 
 # Directions that a recording does not excite get sigmas so large that no column they touch is compared.
 _UNSEEN = 1e-10
 # Where a recording has all but this part of the information there is nothing left to compare it with.
 _LEAST_OTHERS = 1e-6
+_DIFFERENT = 4.0
 
 
 @dataclass(frozen=True)
@@ -36,6 +51,7 @@ class Repeatability:
         worst_column: Column with the largest ``|z|``.
         worst_recording: Recording of that z.
         worst_z: That z, with its sign.
+        different: Columns with ``|z|`` above 4 in each recording, the largest first, by label.
     """
 
     spread: float
@@ -44,27 +60,89 @@ class Repeatability:
     worst_column: str
     worst_recording: str
     worst_z: float
+    different: Mapping[str, tuple[str, ...]]
 
 
-def repeatability(whitened: Observations, estimate: Estimate, weights: Mapping[Cell, float]) -> Repeatability | None:
+@dataclass(frozen=True)
+class Disagreement:
+    """Recordings that are not of one and the same arm.
+
+    Attributes:
+        recording: Label of the recording that differs.
+        cause: ``payload``, ``gain of joint X``, or empty if neither explains the difference.
+        text: The finding as a sentence.
+        remedy: What to do about it.
+        columns: Columns that differ by more than 4 sigmas in that recording, the largest difference first.
+        explained: Share of the difference that the cause explains.
+    """
+
+    recording: str
+    cause: str
+    text: str
+    remedy: str
+    columns: tuple[str, ...]
+    explained: float
+
+
+def recordings_agree(
+    observations: Observations, sources: Sequence[RowSource], columns: Sequence[str]
+) -> Repeatability | None:
+    """Compare each recording's own estimate with that of all, with the noise that each recording alone shows.
+
+    Args:
+        observations: Factors of the rows as measured.
+        sources: The rows of every recording.
+        columns: The parameters.
+    """
+    if len(sources) < 2:
+        return None
+    plain = weighted(observations, columns)
+    gains = {source.label: _own_gain(observations, source, plain.columns) for source in sources}
+    return repeatability(observations, plain, plain.weights, gains)
+
+
+def _own_gain(observations: Observations, source: RowSource, columns: Sequence[str]) -> np.ndarray:
+    """Return by how much the noise of one recording alone widens its variances (c,), NaN where it tells nothing."""
+    factors = tuple(factor for factor in observations.factors if factor.recording == source.label)
+    gain = np.full(len(columns), np.nan)
+    try:
+        own = replace(observations, factors=factors)
+        alone = weighted(own, columns)
+        wide = with_correlated_noise([source], alone, own).estimate
+    except EstimateError:  # too short to be fitted alone
+        return gain
+    gain[[columns.index(name) for name in alone.columns]] = (wide.sigma / alone.sigma) ** 2
+    return gain
+
+
+def repeatability(
+    whitened: Observations,
+    estimate: Estimate,
+    weights: Mapping[Cell, float],
+    gains: Mapping[str, np.ndarray] | None = None,
+) -> Repeatability | None:
     """Compare each recording's own estimate with that of all recordings.
 
     A recording is compared in the columns of which it alone tells something: those it does not excite, or only together
     with others (the payload and the last links of a loaded recording), have sigmas without end there and drop out by
-    themselves. Sigmas carry the small-sample gain of the estimate.
+    themselves.
 
     Args:
         whitened: Factors of the rows that gave the estimate.
         estimate: The estimate of all recordings.
         weights: Weight of every cell, one over the deviation of its noise, as in the estimate.
+        gains: By how much correlated noise widens the variance of every column (c,) in each recording, by label, NaN
+            where not known; by default what the covariance of the estimate has beyond that of white noise.
 
     Returns:
         The comparison; None if there are fewer than two recordings that can be compared.
     """
     # A deviation of the bare system is 1; the gain turns it into the sigma that is told.
     bare = np.diag(estimate.system.inverse)
-    gain = np.diag(estimate.covariance) / bare
-    scores = {info.label: _scores(whitened, estimate, weights, info.label, bare, gain) for info in whitened.recordings}
+    if gains is None:
+        gains = dict.fromkeys((info.label for info in whitened.recordings), np.diag(estimate.covariance) / bare)
+    alone = {info.label: _alone(_triangle(whitened, estimate, weights, info.label)) for info in whitened.recordings}
+    scores = {label: _scores(estimate, bare, alone, gains, label) for label in alone}
     told = {label: z for label, z in scores.items() if np.isfinite(z).any()}
     if len(whitened.recordings) < 2 or not told:
         return None
@@ -79,26 +157,48 @@ def repeatability(whitened: Observations, estimate: Estimate, weights: Mapping[C
         estimate.columns[column],
         label,
         float(told[label][column]),
+        MappingProxyType({label: _different(z, estimate.columns) for label, z in told.items()}),
     )
 
 
+def _different(z: np.ndarray, columns: Sequence[str]) -> tuple[str, ...]:
+    size = np.nan_to_num(np.abs(z))
+    return tuple(columns[int(k)] for k in np.argsort(-size) if size[k] > _DIFFERENT)
+
+
+def _triangle(whitened: Observations, estimate: Estimate, weights: Mapping[Cell, float], label: str) -> np.ndarray:
+    factors = [factor for factor in whitened.factors if factor.recording == label and cell_of(factor) in weights]
+    return merged_triangle(factors, estimate.columns, lambda factor: weights[cell_of(factor)])[0]
+
+
 def _scores(
-    whitened: Observations,
     estimate: Estimate,
-    weights: Mapping[Cell, float],
-    label: str,
     bare: np.ndarray,
-    gain: np.ndarray,
+    alone: Mapping[str, tuple[np.ndarray, np.ndarray]],
+    gains: Mapping[str, np.ndarray],
+    label: str,
 ) -> np.ndarray:
     """Return z of every column (c,), NaN where the recording is not compared."""
-    factors = [factor for factor in whitened.factors if factor.recording == label and cell_of(factor) in weights]
-    triangle, _ = merged_triangle(factors, estimate.columns, lambda factor: weights[cell_of(factor)])
-    values, variance = _alone(triangle)
+    values, variance = alone[label]
     beyond = variance - bare
-    compared = (variance <= WEAKEST**2 * bare) & (beyond > _LEAST_OTHERS * bare)
+    compared = (variance <= WEAKEST**2 * bare) & (beyond > _LEAST_OTHERS * bare) & np.isfinite(gains[label])
+    # x_r - x is x_r - x_others in part: the noise of the others counts as much as the recording has of the information.
+    share = bare / variance
+    gain = (1 - share) * gains[label] + share * _gain_of_others(alone, gains, label)
     z = np.full(len(bare), np.nan)
     z[compared] = (values - estimate.values)[compared] / np.sqrt((gain * beyond)[compared])
     return z
+
+
+def _gain_of_others(
+    alone: Mapping[str, tuple[np.ndarray, np.ndarray]], gains: Mapping[str, np.ndarray], label: str
+) -> np.ndarray:
+    """Return the gain of all other recordings together (c,): their mean by information, else that of this one."""
+    others = [other for other in alone if other != label]
+    known = np.array([np.where(np.isfinite(gains[other]), 1 / alone[other][1], 0.0) for other in others])
+    total = known.sum(axis=0)
+    mean = np.sum([one * np.nan_to_num(gains[other]) for one, other in zip(known, others, strict=True)], axis=0)
+    return np.divide(mean, total, out=gains[label].copy(), where=total > 0)
 
 
 def _alone(triangle: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -118,3 +218,132 @@ def _alone(triangle: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def _root_mean_square(z: np.ndarray) -> float:
     return float(np.sqrt(np.nanmean(z**2)))
+
+
+def disagreement(
+    observations: Observations,
+    equations: Equations,
+    repeated: Repeatability | None,
+    largest: float = LARGEST_SPREAD,
+) -> Disagreement | None:
+    """Return which recording is not of the same arm as the others, and what explains it.
+
+    A payload of the last link that only one recording carries, and a torque gain of one joint in one recording, are
+    tried: each gives that recording's rows further columns. What they explain is counted as a share of the squares by
+    which one estimate for all recordings fits worse than an estimate for each.
+
+    Args:
+        observations: Factors of the rows as measured.
+        equations: The model's equations.
+        repeated: How far the recordings agree.
+        largest: Spread up to which they do, unless one of these causes explains what difference there is.
+
+    Returns:
+        The finding; None if the recordings agree, or there are fewer than two.
+    """
+    if repeated is None or (repeated.spread <= SUSPECT_SPREAD and abs(repeated.worst_z) <= SUSPECT_SCORE):
+        return None
+    plain = weighted(observations, equations.names)
+    tried = _Pooled(observations, plain, equations)
+    causes = [*tried.payloads(), *tried.gains()] if tried.excess > 0 else []
+    best = max(causes, key=lambda cause: cause.explained, default=None)
+    if best is not None and best.explained >= EXPLAINED:
+        return replace(best, columns=repeated.different.get(best.recording, ()))
+    if repeated.spread <= largest:
+        return None
+    label = max(repeated.recordings, key=lambda name: repeated.recordings[name])
+    return Disagreement(
+        label, "", f"the recordings disagree: '{label}' differs most, by {repeated.recordings[label]:.2g} times its "
+        "sigmas in the root mean square; neither a payload nor a torque gain of one joint explains it",
+        "identify the recordings one by one and compare them (steelyard compare); record them at one temperature",
+        repeated.different.get(label, ()), 0.0,
+    )  # fmt: skip
+
+
+class _Pooled:
+    """One estimate for all recordings, with further columns for the rows of one of them."""
+
+    def __init__(self, observations: Observations, plain: Estimate, equations: Equations) -> None:
+        self._equations, self._columns, weights = equations, plain.columns, plain.weights
+        cells: dict[Cell, list[Factor]] = {}
+        for factor in observations.factors:
+            if cell_of(factor) in weights:
+                cells.setdefault(cell_of(factor), []).append(factor)
+        self._rows = {
+            cell: merged_triangle(factors, plain.columns, lambda factor: weights[cell_of(factor)])[0]
+            for cell, factors in cells.items()
+        }
+        self._labels = list(dict.fromkeys(cell[0] for cell in cells))
+        self._together = self._squares({})[0]
+        separate = [_residual(np.vstack([self._rows[c] for c in cells if c[0] == label]))[0] for label in self._labels]
+        self.excess = self._together - sum(separate)
+
+    def payloads(self) -> Iterator[Disagreement]:
+        """Yield a payload of each recording as the cause; one of negative mass is one that the others carry."""
+        span = self._payload_columns()
+        for label in self._labels:
+            extra = {cell: rows[:, :-1] @ span for cell, rows in self._rows.items() if cell[0] == label}
+            squares, values = self._squares(extra)
+            mass = float(values[-1])
+            carrying = label if mass >= 0 else next(other for other in self._labels if other != label)
+            if mass < 0 and len(self._labels) > 2:
+                continue
+            share = min((self._together - squares) / self.excess, 1.0)
+            yield Disagreement(
+                carrying, "payload", f"the recordings disagree: '{carrying}' carries a payload that the others do not, "
+                f"about {abs(mass):.2g} kg; it explains {100 * share:.0f} % of the difference",
+                f'declare it in the set-up of \'{carrying}\' (payload = "name"), or leave that recording out',
+                (), share,
+            )  # fmt: skip
+
+    def gains(self) -> Iterator[Disagreement]:
+        """Yield a torque gain of each joint in each recording as the cause: of one kind of torque, or of all."""
+        for label in self._labels:
+            known = _residual(np.vstack([rows for cell, rows in self._rows.items() if cell[0] != label]))[1]
+            own = {cell: (rows[:, :-1] @ known)[:, None] for cell, rows in self._rows.items() if cell[0] == label}
+            joints: dict[str, list[Cell]] = {}
+            for cell in own:
+                joints.setdefault(cell[2], []).append(cell)
+            for joint, cells in joints.items():
+                kinds = [[cell] for cell in cells] if len(cells) > 1 else []
+                for scaled in (cells, *kinds):
+                    squares, values = self._squares({cell: own[cell] for cell in scaled})
+                    yield self._gain(label, joint, 1 + float(values[-1]), squares)
+
+    def _gain(self, label: str, joint: str, gain: float, squares: float) -> Disagreement:
+        share = min((self._together - squares) / self.excess, 1.0)
+        return Disagreement(
+            label, f"gain of joint {joint}", f"the recordings disagree: torques of joint '{joint}' are {gain:.2g} "
+            f"times as large in '{label}' as in the others; this explains {100 * share:.0f} % of the difference",
+            f"check the gain of '{joint}' in the set-up of '{label}', and the unit of its torque column",
+            (), share,
+        )  # fmt: skip
+
+    def _payload_columns(self) -> np.ndarray:
+        """Return what each of a payload's ten parameters adds to the base parameters (c, 10)."""
+        model, names = self._equations.model, self._equations.names
+        number = model.robot.frame(model.payload_link).body
+        carrier = [f"{symbol}{number}" for symbol in INERTIAL_NAMES]
+        span = np.zeros((len(self._columns), len(carrier)))
+        for k, symbol in enumerate(carrier):
+            if symbol in model.names:
+                column = self._equations.base.regrouping[:, model.names.index(symbol)]
+                span[:, k] = [column[names.index(name)] for name in self._columns]
+        return span
+
+    def _squares(self, extra: Mapping[Cell, np.ndarray]) -> tuple[float, np.ndarray]:
+        """Return the squares of all rows with further columns for some cells, and all values, the further ones last."""
+        count = next((part.shape[1] for part in extra.values()), 0)
+        stacked = [
+            np.hstack([rows[:, :-1], extra.get(cell, np.zeros((len(rows), count))), rows[:, -1:]])
+            for cell, rows in self._rows.items()
+        ]
+        return _residual(np.vstack(stacked))
+
+
+def _residual(rows: np.ndarray) -> tuple[float, np.ndarray]:
+    """Return the squares that least squares leaves of rows (m, c + 1), and its values (c,)."""
+    scale = np.linalg.norm(rows[:, :-1], axis=0)
+    scale[scale == 0] = 1.0
+    values = np.linalg.lstsq(rows[:, :-1] / scale, rows[:, -1], rcond=1e-9)[0]
+    return float(np.sum((rows[:, :-1] / scale @ values - rows[:, -1]) ** 2)), values / scale

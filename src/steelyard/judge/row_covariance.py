@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..errors import EstimateError, nearest_match
-from ..estimate import Estimate, cell_of
+from ..estimate import Estimate, block_scores
 from ..observe import Observations, RowSource, RowTransform, Whitening
 from .covariance import HacMeat, block_sandwich, default_lags
 
@@ -75,18 +75,7 @@ def _classical(estimate: Estimate, *_: object) -> np.ndarray:
 
 
 def _block(estimate: Estimate, observations: Observations, *_: object) -> np.ndarray:
-    """Scores of every block of time follow from its factors: ``X_b^T e_b = R_W^T (r_y - R_W x)``."""
-    scores: dict[tuple[str, int], np.ndarray] = {}
-    place = {name: k for k, name in enumerate(estimate.columns)}
-    for factor in observations.factors:
-        known = [k for k, name in enumerate(factor.columns) if name in place]
-        index = [place[factor.columns[k]] for k in known]
-        weight = estimate.weights.get(cell_of(factor), 0.0)
-        part = factor.triangle[:, known] * weight
-        residual = factor.triangle[:, -1] * weight - part @ estimate.values[index]
-        score = scores.setdefault((factor.recording, factor.block), np.zeros(len(place)))
-        score[index] += part.T @ residual
-    return block_sandwich(np.array(list(scores.values())), estimate.system.inverse, estimate.system.rows)
+    return block_sandwich(block_scores(estimate, observations), estimate.system.inverse, estimate.system.rows)
 
 
 def _sandwich(

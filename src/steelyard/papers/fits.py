@@ -69,7 +69,7 @@ def paper_fit(
     sources = tuple(row_source(recording, equations, settled, label) for label, recording in recordings.items())
     observations = reduce_rows(sources, threads=threads)
     estimate = weighted(observations, equations.names)
-    by_f, by_rsd = (reduce_parameters(estimate, rule, protected) for rule in ("f", "rsd"))
+    by_f, by_rsd = (reduce_parameters(estimate, rule, protected) for rule in ("stepwise", "rsd"))
     return PaperFit(sources, observations, estimate, by_f, by_rsd)
 
 

@@ -43,7 +43,8 @@ def identify(
         Parameter(help="Whose sigmas; default: model with gls, else classical."),
     ] = None,
     reduction: Annotated[
-        Literal["f", "rsd", "bic", "none"] | None, Parameter(help="Rule for essential parameters; default: f.")
+        Literal["f", "stepwise", "rsd", "bic", "none"] | None,
+        Parameter(help="Rule for essential parameters; default: f."),
     ] = None,
     protect: Annotated[
         tuple[str, ...], Parameter(negative="", help="Parameter that the reduction must keep; may be repeated.")
