@@ -111,8 +111,8 @@ def cautions_of(
     if reduction.steps:
         found.append(
             Reason(
-                f"{len(reduction.steps)} parameters were left out because these data do not need them: intervals of the "
-                "reduced model ignore the selection step and are slightly too narrow",
+                f"{len(reduction.steps)} parameters were left out because these data do not need them: intervals of "
+                "the reduced model ignore the selection step and are slightly too narrow",
                 "identify with --reduction none where coverage matters",
                 "selection",
             )
