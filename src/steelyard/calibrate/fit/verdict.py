@@ -163,17 +163,23 @@ def _deviation(largest: Deviation, limits: CalibrationThresholds) -> Criterion:
 
 
 def _predicts(evidence: CalibrationEvidence, limits: CalibrationThresholds) -> list[Criterion]:
-    """Judge by the validation file, all its points counted; without one by configurations held out."""
-    own = evidence.validation
+    """Judge by the validation file, all its points counted; without one by configurations held out.
+
+    The error of the fit flatters, more so the fewer points there are: a validation file is compared with what
+    cross-validation leads to expect.
+    """
+    own, inside, named = evidence.validation, evidence.after, "the fit"
+    if own is not None and evidence.held_out is not None:
+        inside, named = evidence.held_out, "cross-validation"
     if own is not None:
         where = f"on the validation file ({own.after.points} points)"
         unseen = _Unseen("validation error", where, own.before, own.after, _COMPARE)
     else:
         before = evidence.before_held_out or evidence.before
         unseen = _Unseen("held-out error", "at configurations held out", before, evidence.held_out)
-    rows = [_gain(unseen, limits), _ratio(unseen, evidence.after, limits)]
+    rows = [_gain(unseen, limits), _ratio(unseen, inside, named, limits)]
     if unseen.after is not None and unseen.after.rotation_rms_deg is not None:
-        rows += _turned(unseen, evidence.after, limits)
+        rows += _turned(unseen, inside, named, limits)
     return rows
 
 
@@ -210,8 +216,8 @@ def _gain(unseen: _Unseen, limits: CalibrationThresholds) -> Criterion:
     )  # fmt: skip
 
 
-def _ratio(unseen: _Unseen, fit: Accuracy, limits: CalibrationThresholds) -> Criterion:
-    name = f"{unseen.name} over that of the fit"
+def _ratio(unseen: _Unseen, fit: Accuracy, named: str, limits: CalibrationThresholds) -> Criterion:
+    name = f"{unseen.name} over that of {named}"
     bounds = (f"<= {limits.ratio_good:g}", f"<= {limits.ratio_fair:g}")
     if unseen.after is None:
         return _unjudged(name, bounds)
@@ -219,12 +225,12 @@ def _ratio(unseen: _Unseen, fit: Accuracy, limits: CalibrationThresholds) -> Cri
     ratio = max(error, _ROUNDING_MM) / max(fit.rms_mm, _ROUNDING_MM)
     return _row(
         "predicts", name, ratio, f"{ratio:.2f}", bounds, small_is_good(ratio, limits.ratio_good, limits.ratio_fair),
-        f"{unseen.where} the error is {error:.3g} mm (rms), {ratio:.2f} times that of the fit, {fit.rms_mm:.3g} mm",
+        f"{unseen.where} the error is {error:.3g} mm (rms), {ratio:.2f} times that of {named}, {fit.rms_mm:.3g} mm",
         f"{unseen.first}measure more and more varied configurations, or let fewer joints have errors",
     )  # fmt: skip
 
 
-def _turned(unseen: _Unseen, fit: Accuracy, limits: CalibrationThresholds) -> list[Criterion]:
+def _turned(unseen: _Unseen, fit: Accuracy, named: str, limits: CalibrationThresholds) -> list[Criterion]:
     """Judge orientations: they may not get worse than the nominal arm's, nor than those of the fit."""
     error, before, inside = (
         max(each.rotation_rms_deg or 0.0, _ROUNDING_DEG) for each in (unseen.after or fit, unseen.before, fit)
@@ -240,10 +246,10 @@ def _turned(unseen: _Unseen, fit: Accuracy, limits: CalibrationThresholds) -> li
             "let fewer joints have errors, or check how orientations are measured and written",
         ),
         _row(
-            "predicts", f"{unseen.name} of orientations over that of the fit", ratio, f"{ratio:.2f}",
+            "predicts", f"{unseen.name} of orientations over that of {named}", ratio, f"{ratio:.2f}",
             (f"<= {limits.ratio_good:g}", f"<= {limits.ratio_fair:g}"),
             small_is_good(ratio, limits.ratio_good, limits.ratio_fair),
-            f"{said}, {ratio:.2f} times that of the fit, {inside:.3g} deg",
+            f"{said}, {ratio:.2f} times that of {named}, {inside:.3g} deg",
             "measure more and more varied configurations, or let fewer joints have errors",
         ),
     ]  # fmt: skip
