@@ -58,7 +58,7 @@ def test_good_numbers_give_a_good_verdict_without_reasons():
             "fair",
             "on the validation file (90 points) the error is 0.2 mm",
         ),
-        ({"validation": validation(2.0, 0.3)}, "poor", "3.00 times that of the fit"),
+        ({"validation": validation(2.0, 0.36)}, "poor", "3.00 times that of cross-validation"),
     ],
 )
 def test_each_row_can_decide(change, grade, words):

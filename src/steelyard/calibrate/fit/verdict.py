@@ -136,7 +136,7 @@ def _plausible(evidence: CalibrationEvidence, limits: CalibrationThresholds) -> 
 def _size(error: float, reach: float, limits: CalibrationThresholds) -> Criterion:
     part = 100 * error / reach
     return _row(
-        "plausible", "error after the fit over the arm's reach", part, f"{part:.2g} %",
+        "plausible", "error after fit over reach", part, f"{part:.2g} %",
         (f"<= {limits.size_good:g} %", f"<= {limits.size_fair:g} %"),
         small_is_good(part, limits.size_good, limits.size_fair),
         f"after the fit the error is still {error:.3g} mm (rms), {part:.2g} % of the arm's reach of {reach:.4g} mm",
@@ -146,7 +146,7 @@ def _size(error: float, reach: float, limits: CalibrationThresholds) -> Criterio
 
 def _orientation(error: float, limits: CalibrationThresholds) -> Criterion:
     return _row(
-        "plausible", "orientation error after the fit", error, f"{error:.2g} deg",
+        "plausible", "orientation error after fit", error, f"{error:.2g} deg",
         (f"<= {limits.rotation_good:g} deg", f"<= {limits.rotation_fair:g} deg"),
         small_is_good(error, limits.rotation_good, limits.rotation_fair),
         f"after the fit the orientation error is still {error:.3g} deg (rms)",
@@ -158,7 +158,7 @@ def _deviation(largest: Deviation, limits: CalibrationThresholds) -> Criterion:
     size = abs(largest.value)
     shown = f"{size:.3g} rad ({degrees(size):.3g} deg)" if largest.unit == "rad" else f"{1e3 * size:.3g} mm"
     return _row(
-        "plausible", "largest error of a joint, in 0.1 rad or 20 mm", largest.over_usual, f"{largest.over_usual:.2g}",
+        "plausible", "joint error / (0.1 rad or 20 mm)", largest.over_usual, f"{largest.over_usual:.2g}",
         (f"<= {limits.deviation_good:g}", f"<= {limits.deviation_fair:g}"),
         small_is_good(largest.over_usual, limits.deviation_good, limits.deviation_fair),
         f"{largest.name} differs from the robot's file by {shown}, far more than arms do",
@@ -167,17 +167,23 @@ def _deviation(largest: Deviation, limits: CalibrationThresholds) -> Criterion:
 
 
 def _predicts(evidence: CalibrationEvidence, limits: CalibrationThresholds) -> list[Criterion]:
-    """Judge by the validation file, all its points counted; without one by configurations held out."""
-    own = evidence.validation
+    """Judge by the validation file, all its points counted; without one by configurations held out.
+
+    The error of the fit flatters, more so the fewer points there are: a validation file is compared with what
+    cross-validation leads to expect.
+    """
+    own, inside, named = evidence.validation, evidence.after, "the fit"
+    if own is not None and evidence.held_out is not None:
+        inside, named = evidence.held_out, "cross-validation"
     if own is not None:
         where = f"on the validation file ({own.after.points} points)"
         unseen = _Unseen("validation error", where, own.before, own.after, _COMPARE)
     else:
         before = evidence.before_held_out or evidence.before
         unseen = _Unseen("held-out error", "at configurations held out", before, evidence.held_out)
-    rows = [_gain(unseen, evidence, limits), _ratio(unseen, evidence, limits)]
+    rows = [_gain(unseen, evidence, limits), _ratio(unseen, inside, named, evidence, limits)]
     if unseen.after is not None and unseen.after.rotation_rms_deg is not None:
-        rows += _turned(unseen, evidence.after, limits)
+        rows += _turned(unseen, inside, named, limits)
     return [*rows, *_ranges(evidence)]
 
 
@@ -195,7 +201,7 @@ class _Unseen:
 def _unjudged(
     name: str, limits: tuple[str, str], text: str = "no configuration could be held out: not judged"
 ) -> Criterion:
-    return Criterion(name, None, text, *limits, None, text, "", "predicts")
+    return Criterion(name, None, "not judged", *limits, None, text, "", "predicts")
 
 
 def _fewer(evidence: CalibrationEvidence) -> str:
@@ -206,7 +212,7 @@ def _fewer(evidence: CalibrationEvidence) -> str:
 
 
 def _gain(unseen: _Unseen, evidence: CalibrationEvidence, limits: CalibrationThresholds) -> Criterion:
-    name = f"{unseen.name} over that of the nominal arm"
+    name = f"{unseen.name} over nominal"
     bounds = (f"<= {limits.gain_good:g}", f"<= {limits.gain_fair:g}")
     if unseen.after is None:
         return _unjudged(name, bounds)
@@ -224,21 +230,23 @@ def _gain(unseen: _Unseen, evidence: CalibrationEvidence, limits: CalibrationThr
     )  # fmt: skip
 
 
-def _ratio(unseen: _Unseen, evidence: CalibrationEvidence, limits: CalibrationThresholds) -> Criterion:
-    name = f"{unseen.name} over that of the fit"
+def _ratio(
+    unseen: _Unseen, fit: Accuracy, named: str, evidence: CalibrationEvidence, limits: CalibrationThresholds
+) -> Criterion:
+    name = f"{unseen.name} over {named.removeprefix('the ')}"
     bounds = (f"<= {limits.ratio_good:g}", f"<= {limits.ratio_fair:g}")
     if unseen.after is None:
         return _unjudged(name, bounds)
-    error, fit = unseen.after.rms_mm, evidence.after
+    error = unseen.after.rms_mm
     ratio = max(error, _ROUNDING_MM) / max(fit.rms_mm, _ROUNDING_MM)
     return _row(
         "predicts", name, ratio, f"{ratio:.2f}", bounds, small_is_good(ratio, limits.ratio_good, limits.ratio_fair),
-        f"{unseen.where} the error is {error:.3g} mm (rms), {ratio:.2f} times that of the fit, {fit.rms_mm:.3g} mm",
+        f"{unseen.where} the error is {error:.3g} mm (rms), {ratio:.2f} times that of {named}, {fit.rms_mm:.3g} mm",
         f"{unseen.first}{_fewer(evidence)}measure more and more varied configurations",
     )  # fmt: skip
 
 
-def _turned(unseen: _Unseen, fit: Accuracy, limits: CalibrationThresholds) -> list[Criterion]:
+def _turned(unseen: _Unseen, fit: Accuracy, named: str, limits: CalibrationThresholds) -> list[Criterion]:
     """Judge orientations: they may not get worse than the nominal arm's, nor than those of the fit."""
     error, before, inside = (
         max(each.rotation_rms_deg or 0.0, _ROUNDING_DEG) for each in (unseen.after or fit, unseen.before, fit)
@@ -247,17 +255,17 @@ def _turned(unseen: _Unseen, fit: Accuracy, limits: CalibrationThresholds) -> li
     said = f"{unseen.where} the orientation error is {error:.3g} deg (rms)"
     return [
         _row(
-            "predicts", f"{unseen.name} of orientations over nominal", gain, f"{gain:.2f}",
+            "predicts", "orientation over nominal", gain, f"{gain:.2f}",
             (f"<= {limits.rotation_gain_good:g}", f"<= {limits.rotation_gain_fair:g}"),
             small_is_good(gain, limits.rotation_gain_good, limits.rotation_gain_fair),
             f"{said}, {gain:.2f} times that of the nominal arm, {before:.3g} deg",
             "let fewer joints have errors, or check how orientations are measured and written",
         ),
         _row(
-            "predicts", f"{unseen.name} of orientations over that of the fit", ratio, f"{ratio:.2f}",
+            "predicts", f"orientation over {named.removeprefix('the ')}", ratio, f"{ratio:.2f}",
             (f"<= {limits.ratio_good:g}", f"<= {limits.ratio_fair:g}"),
             small_is_good(ratio, limits.ratio_good, limits.ratio_fair),
-            f"{said}, {ratio:.2f} times that of the fit, {inside:.3g} deg",
+            f"{said}, {ratio:.2f} times that of {named}, {inside:.3g} deg",
             "measure more and more varied configurations, or let fewer joints have errors",
         ),
     ]  # fmt: skip
@@ -270,7 +278,7 @@ def _parameters_known(evidence: CalibrationEvidence, limits: CalibrationThreshol
 def _condition(evidence: CalibrationEvidence, limits: CalibrationThresholds) -> Criterion:
     value = evidence.condition
     return _row(
-        "known", "condition number, columns normalised", value, f"{value:.3g}",
+        "known", "condition number, normalised", value, f"{value:.3g}",
         (f"<= {limits.condition_good:g}", f"<= {limits.condition_fair:g}"),
         small_is_good(value, limits.condition_good, limits.condition_fair),
         f"the condition number with normalised columns is {value:.3g}"
@@ -283,7 +291,7 @@ def _enough(evidence: CalibrationEvidence, limits: CalibrationThresholds) -> Cri
     value = evidence.numbers / max(evidence.unknowns, 1)
     good, fair = limits.enough_good, limits.enough_fair
     return _row(
-        "known", "independent numbers for each unknown", value, f"{value:.2f}", (f">= {good:g}", f">= {fair:g}"),
+        "known", "independent numbers per unknown", value, f"{value:.2f}", (f">= {good:g}", f">= {fair:g}"),
         "good" if value >= good else "fair" if value >= fair else "poor",
         f"{evidence.configurations} configurations give {evidence.numbers} independent numbers for {evidence.unknowns} "
         f"unknowns, {value:.2f} each (a rigid tool gives six at most, however many markers it has)",
@@ -294,7 +302,7 @@ def _enough(evidence: CalibrationEvidence, limits: CalibrationThresholds) -> Cri
 def _outliers(evidence: CalibrationEvidence, limits: CalibrationThresholds) -> Criterion:
     share = 100 * evidence.left_out / max(evidence.points, 1)
     return _row(
-        "plausible", "points left out as gross errors", share, f"{share:.3g} %",
+        "plausible", "points left out", share, f"{share:.3g} %",
         (f"<= {limits.outliers_good:g} %", f"<= {limits.outliers_fair:g} %"),
         small_is_good(share, limits.outliers_good, limits.outliers_fair),
         f"{evidence.left_out} of {evidence.points} points were left out as gross errors",
@@ -309,7 +317,7 @@ def _known(evidence: CalibrationEvidence, limits: CalibrationThresholds) -> Crit
     named = ", ".join(evidence.small[:_NAMED])
     further = f" and {len(evidence.small) - _NAMED} more" if len(evidence.small) > _NAMED else ""
     return _row(
-        "known", "unknowns of the arm that differ from nominal by more than their sigma", share, f"{share:.3g} %",
+        "known", "unknowns beyond their sigma", share, f"{share:.3g} %",
         (f">= {limits.known_good:g} %", "any"), "good" if share >= limits.known_good else "fair",
         f"{total - len(evidence.small)} of {total} unknowns of the arm differ from nominal by more than their sigma"
         + (f"; not so: {named}{further}" if named else ""),
@@ -350,7 +358,7 @@ def _ranges(evidence: CalibrationEvidence) -> list[Criterion]:
         return []
     return [
         Criterion(
-            "error in a range of a joint over that elsewhere", evidence.worst_range, f"{evidence.worst_range:.2g}",
+            "error in a joint range", evidence.worst_range, f"{evidence.worst_range:.2g}",
             "none", "any", "fair",
             f"{'; '.join(evidence.ranges)}: the model lacks something there; these points are fitted and the predicted "
             "uncertainty is wider there",
