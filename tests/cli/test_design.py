@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -13,11 +15,12 @@ import polars as pl
 import pytest
 from rich.console import Console
 
+from oracles import NO_PINOCCHIO, pinocchio_model
 from steelyard.cli import main
 from steelyard.cli.design_table import print_design
 from steelyard.design import DesignSettings, design_experiment, design_limits
 from steelyard.motion import limit_violations, read_trajectory
-from steelyard.robot import load_robot
+from steelyard.robot import Robot, load_robot, transform_from_placement
 
 SMALL = {"--starts": "1", "--duration": "5", "--harmonics": "2"}
 FILES = {"motion.toml", "motion_010.csv", "motion_050.csv", "motion_100.csv", "result.json"}
@@ -241,6 +244,13 @@ def test_settings_come_from_the_file_and_flags_win(workplace, capsys):
     [
         (["--start", "9,0"], ["joint_1 at 9 is outside its limits"]),
         (["--start", "0"], ["1 numbers", "2 finite"]),
+        (["--start", "0,2.55"], ["joint_2 at 2.55 is outside its limits -2.487 to 2.487", "--position-scale"]),
+        (["--floor", "low"], ["--floor is 'low'", "a height [m], or none"]),
+        (["--floor", "1"], ["rule 'floor - link_1 (start)' cannot be kept", "--floor none"]),
+        (["--floor", "nan"], ["floor is nan"]),
+        (["--position-scale", "1.2"], ["position_scale is 1.2", "at most 1"]),
+        (["--gravity", "0,9.81"], ["gravity is [0.0, 9.81]", "three finite numbers"]),
+        (["--config", "floor.toml"], ["floor is 'deep'"]),
         (["--start", "a,b"], ["--start is 'a,b'", "numbers"]),
         (["--start", "nan,0"], ["finite"]),
         (["--duration", "0.1"], ["duration 0.1 s is too short", "longer duration, fewer harmonics"]),
@@ -288,6 +298,7 @@ def test_bad_input_is_one_line_before_any_search_and_leaves_nothing(arguments, w
     Path("around.toml").write_text(BALL_AROUND_THE_BASE)
     Path("words.toml").write_text('[design]\nstart = ["a", 0]\n')
     Path("typo.toml").write_text("[design]\nharmonic = 3\n")
+    Path("floor.toml").write_text('[design]\nfloor = "deep"\n')
     monkeypatch.setattr("steelyard.design.design.search", None)
     assert design(*arguments, "--out", "d") == 1
     captured = capsys.readouterr()
@@ -326,6 +337,117 @@ def test_a_torque_that_friction_uses_up_is_named(workplace, capsys):
     assert error.startswith("steelyard: torque of joint_1: its Coulomb friction 0.58 alone reaches the limit 0.2")
     assert error.count("\n") == 0
     assert not Path("d").exists()
+
+
+FLANGES = {"ur10e": "ee_link", "kuka_lwr4": "flange"}
+PARTS = np.linspace(0, 1, 21)
+
+
+def segments_by_pinocchio(robot: Robot, q: np.ndarray) -> np.ndarray:
+    """Return both ends of every moving link and of the base (n + 1, 2, N, 3) at postures (n, N), the base last."""
+    pin = pytest.importorskip("pinocchio", reason=NO_PINOCCHIO)
+    model = pinocchio_model(robot)
+    data, count = model.createData(), len(robot.bodies)
+    flange = transform_from_placement(robot.frame(FLANGES[robot.name]).placement)[1]
+    ends = np.empty((count + 1, q.shape[1], 3))
+    for instant, posture in enumerate(q.T):
+        pin.forwardKinematics(model, data, posture)
+        ends[:count, instant] = [data.oMi[number].translation for number in range(1, count + 1)]
+        ends[count, instant] = data.oMi[count].act(flange)
+    foot = np.broadcast_to([0.0, 0.0, robot.floor or 0.0], ends[0].shape)
+    moving = np.stack([ends[:-1], ends[1:]], axis=1)
+    return np.concatenate([moving, np.stack([foot, ends[0]])[None]])
+
+
+def distance_of_segments(first: np.ndarray, second: np.ndarray) -> float:
+    """Return the least distance over N instants of points along the first (2, N, 3) from the second."""
+    points = first[0] + PARTS[:, None, None] * (first[1] - first[0])
+    along = second[1] - second[0]
+    part = np.clip(((points - second[0]) * along).sum(-1) / np.maximum((along**2).sum(-1), 1e-12), 0, 1)
+    return float(np.linalg.norm(points - second[0] - part[..., None] * along, axis=-1).min())
+
+
+@pytest.mark.parametrize("name", ["ur10e", "kuka_lwr4"])
+def test_pinocchio_finds_the_whole_motion_above_the_floor_and_clear_of_the_arm_itself(name, workplace, capsys):
+    assert design("--out", "d", "--format", "none", "--json", robot=name) in (0, 2)
+    content = json.loads(Path("d/result.json").read_text())
+    robot = load_robot(name)
+    motion = read_trajectory("d/motion.toml", [body.joint.name for body in robot.actuated])
+    times = np.linspace(0, motion.duration, 20_000)
+    links = segments_by_pinocchio(robot, motion.at(times).q)
+    radius = float(re.search(r"radius (\d\.\d+) m", content["capsules"])[1])  # rounded to 1 mm
+    assert robot.floor is not None
+    assert links[:-1, ..., 2].min() >= robot.floor + radius
+    names = [*(body.link for body in robot.bodies), robot.root]
+    checked = {rule["name"] for rule in content["constraints"]}
+    pairs = 0
+    for a, b in itertools.combinations(range(len(names)), 2):
+        if {f"{names[a]} - {names[b]}", f"{names[b]} - {names[a]}"} & checked:
+            assert distance_of_segments(links[a], links[b]) >= 2 * radius
+            pairs += 1
+        elif abs(a - b) > 1 and {a, b} != {0, len(names) - 1}:
+            assert any(f"{names[a]} - {names[b]}" in words for words in content["not_checked"])
+    assert pairs >= 15
+    assert f"self-collision ({pairs} pairs of links)" in content["checked"]
+    for body, positions in zip(robot.actuated, motion.at(times).q, strict=True):
+        assert np.abs(positions).max() <= 0.95 * body.joint.limits.upper + 1e-9
+
+
+def test_what_is_proven_and_what_is_not_checked_stand_in_the_first_lines(workplace, capsys):
+    assert design() == 0
+    head, _, rest = capsys.readouterr().out.partition("log10 det of the covariance =")
+    told = " ".join(head.split())
+    assert len(head.splitlines()) < 12
+    assert "proven at every instant: positions (95 % of their ranges); velocities; accelerations; motor" in told
+    assert "floor at -0.5 m (by the robot's description); self-collision (1 pair of links)" in told
+    assert "capsules for links: assumed along all links, radius 0.075 m from 15 % of" in told
+    assert "not checked: neighbouring links; obstacles (none are given); shape of tool and payload; cables" in told
+    assert "proven" not in rest
+
+
+def test_a_limit_that_nobody_checks_is_not_called_proven(workplace, capsys):
+    Path("bare.toml").write_text(BARE_ARM)
+    assert design("--json", robot="bare.toml") == 0
+    content = json.loads(capsys.readouterr().out)
+    assert not any("torque" in words or "floor" in words for words in content["checked"])
+    assert "torques (their limits or the inertias are unknown)" in content["not_checked"]
+    assert "floor (its height is unknown; give it by --floor HEIGHT)" in content["not_checked"]
+
+
+def test_flags_set_the_floor_the_mounting_and_the_part_of_the_ranges(workplace, capsys):
+    assert design("--json", "--floor", "none", "--position-scale", "1") == 0
+    content = json.loads(capsys.readouterr().out)
+    assert "floor (switched off)" in content["not_checked"]
+    assert content["checked"][0] == "positions"
+    found = {finding["name"]: finding["limit"] for finding in content["constraints"]}
+    assert found["upper of joint_2"] == pytest.approx(np.deg2rad(150))
+    Path("wall.toml").write_text("[design]\ngravity = [9.81, 0, 0]\nfloor = -1.5\nposition_scale = 0.5\n")
+    assert design("--json", "--config", "wall.toml") == 0
+    content = json.loads(capsys.readouterr().out)
+    assert "floor at -1.5 m (as given)" in content["checked"]
+    assert content["checked"][0] == "positions (50 % of their ranges)"
+    assert design("--json", "--config", "wall.toml", "--floor", "none", "--gravity", "0,0,9.81") == 0
+    assert "floor (switched off)" in json.loads(capsys.readouterr().out)["not_checked"]
+
+
+def test_a_start_posture_below_the_floor_is_one_line_with_what_to_do(workplace, capsys, monkeypatch):
+    monkeypatch.setattr("steelyard.design.design.search", None)
+    assert design("--start", "0,2.5,0,0,0,0", "--out", "d", robot="ur10e") == 1
+    error = capsys.readouterr().err
+    assert error.startswith("steelyard: start posture: clearance 'floor - ")
+    assert "start elsewhere, or change that rule (--floor, --limits)" in error
+    assert error.count("\n") == 1
+    assert not Path("d").exists()
+
+
+def test_a_scale_on_torque_limits_promises_no_smaller_sigmas(workplace, capsys):
+    Path("less.toml").write_text("[joints]\ntorque_scale = 0.8\n")
+    sigmas = []
+    for limits in ((), ("--limits", "less.toml")):
+        assert design("--json", "--seed", "1", *limits) == 0
+        sigmas.append(json.loads(capsys.readouterr().out)["predicted_sigma"])
+    for name, sigma in sigmas[0].items():
+        assert sigmas[1][name] >= 0.95 * sigma, name
 
 
 @pytest.mark.parametrize("columns", [80, 120])

@@ -402,7 +402,7 @@ def test_a_mesh_that_is_missing_gives_a_note_and_no_capsule(tmp_path):
     capsules, notes = fitted_capsules(read_urdf(tmp_path / "arm.urdf"))
     assert [capsule.link for capsule in capsules] == ["c"]
     assert len(notes) == 1
-    assert "meshes of 'a', 'b': mesh file 'gone.stl' is not found" in notes[0]
+    assert "meshes of 'a', 'b' are not used: mesh file 'gone.stl' is not found" in notes[0]
     with pytest.raises(RobotError, match=r"'bad.stl' is not read \(not an STL file"):
         fitted_capsule("b", MeshShape((), "bad.stl", tmp_path / "bad.stl"))
 

@@ -25,7 +25,9 @@ class Waves:
     def values(self, time: np.ndarray) -> np.ndarray:
         return self._amplitude * np.sin(self._rate * time + 0.3)
 
-    def bounds(self, begin: np.ndarray, end: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def bounds(
+        self, begin: np.ndarray, end: np.ndarray, wanted: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
         self.evaluated += len(begin)
         time, half = 0.5 * (begin + end), 0.5 * (end - begin)
         slope = self._amplitude * self._rate * np.cos(self._rate * time + 0.3)

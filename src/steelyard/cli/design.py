@@ -25,7 +25,7 @@ MOTION_FILE = "motion.toml"
 POOR = 2
 _KEYS = {
     **SCHEMA, "torque": str, "payload": str, "effects": list, "limits": str, "start": list, "carries": str,
-    "after": str, "format": list, "file_rate": float,
+    "after": str, "format": list, "file_rate": float, "floor": (float, str), "position_scale": float, "gravity": list,
 }  # fmt: skip
 
 
@@ -35,7 +35,7 @@ def run(robot_name: str, flags: dict[str, Any], config: Path | None, out: Path |
     asked.update({key: value for key, value in _parsed(flags).items() if value is not None})
     asked.setdefault("threads", os.cpu_count() or 1)
     _check_contents(asked)
-    settings, robot = design_settings(asked), load_robot(robot_name)
+    settings, robot = design_settings(asked), _mounted(load_robot(robot_name), asked)
     _check_out(out)
     _check_formats(robot, _formats(asked), asked.get("file_rate"), settings.durations[1])
     limits_file = Path(asked["limits"]) if asked.get("limits") else None
@@ -45,7 +45,8 @@ def run(robot_name: str, flags: dict[str, Any], config: Path | None, out: Path |
             robot, settings, torque=asked.get("torque"),
             payload=asked.get("payload", "none"), effects=asked.get("effects"), limits=limits_file,
             carries=asked.get("carries"), after=None if after is None else read_run(after),
-            start=asked.get("start"), tell=lambda news: _tell(bar, news),
+            start=asked.get("start"), floor=asked.get("floor"), position_scale=asked.get("position_scale"),
+            tell=lambda news: _tell(bar, news),
         )  # fmt: skip
     content = told_design(design)
     if out is not None:
@@ -58,6 +59,17 @@ def run(robot_name: str, flags: dict[str, Any], config: Path | None, out: Path |
     return POOR if content["condition_number"]["normalised"] is None else 0
 
 
+def _mounted(robot: Robot, asked: Mapping[str, Any]) -> Robot:
+    """Return the robot under the gravity that was asked for."""
+    if "gravity" not in asked:
+        return robot
+    gravity = asked["gravity"]
+    if len(gravity) != 3 or not np.isfinite(gravity).all():
+        raise DesignError(f"gravity is {gravity}; allowed are three finite numbers, such as 0,0,-9.81")
+    x, y, z = (float(value) for value in gravity)
+    return robot.with_gravity((x, y, z))
+
+
 def _tell(bar: ProgressBar, news: News) -> None:
     if news.value is not None:
         kept = "limits kept" if news.violation == 0 else f"worst constraint {100 * news.violation:.2g} % over"
@@ -68,10 +80,12 @@ def _tell(bar: ProgressBar, news: News) -> None:
 def _parsed(flags: Mapping[str, Any]) -> dict[str, Any]:
     """Return flags with lists of numbers and goals in place of their texts."""
     parsed = dict(flags)
-    for key in ("duration", "noise", "start"):
+    for key in ("duration", "noise", "start", "gravity"):
         if isinstance(parsed[key], str):
             numbers = _numbers(parsed[key], key)
-            parsed[key] = numbers if key == "start" or len(numbers) > 1 else numbers[0]
+            parsed[key] = numbers if key in ("start", "gravity") or len(numbers) > 1 else numbers[0]
+    if parsed["floor"] not in (None, "none"):
+        parsed["floor"] = _height(parsed["floor"])
     if isinstance(parsed["harmonics"], str):
         whole = [int(count) if count.is_integer() else count for count in _numbers(parsed["harmonics"], "harmonics")]
         parsed["harmonics"] = whole if len(whole) > 1 else whole[0]
@@ -89,6 +103,13 @@ def _numbers(text: str, what: str) -> list[float]:
         raise DesignError(f"--{what} is '{text}'; allowed are numbers separated by commas") from error
 
 
+def _height(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError as error:
+        raise DesignError(f"--floor is '{text}'; allowed is a height [m], or none for no floor") from error
+
+
 def _goal(text: str) -> tuple[str, float]:
     name, _, wanted = text.rpartition("=")
     try:
@@ -99,7 +120,7 @@ def _goal(text: str) -> tuple[str, float]:
 
 def _check_contents(asked: Mapping[str, Any]) -> None:
     """Refuse what types alone do not tell: what lists hold, and what has nothing to go with."""
-    for key in ("duration", "noise", "start", "harmonics"):
+    for key in ("duration", "noise", "start", "gravity", "harmonics"):
         allowed, kind = ("whole numbers", int) if key == "harmonics" else ("numbers", int | float)
         values = asked.get(key, ())
         for value in values if isinstance(values, list) else [values] if key in asked else ():

@@ -26,7 +26,7 @@ def print_design(design: Design, out: Path | None, files: Sequence[str], console
     _print_head(console, design)
     console.print(_figures(design.figures, design.baseline))
     _print_sigmas(console, design)
-    console.print("\n[bold]limits[/bold], proven at every instant; the tightest of each kind, and those used most:")
+    console.print("\n[bold]limits[/bold] that were checked; the tightest of each kind, and those used most:")
     console.print(_limits(design))
     _print_weak(console, design)
     for note in design.notes:
@@ -45,6 +45,10 @@ def _print_head(console: Console, design: Design) -> None:
         f"{len(design.figures.names)} parameters; torque {model.measured}"
         f"{'' if model.payload == 'none' else f', payload {model.payload}'}"
     )
+    console.print(f"[bold]proven[/bold] at every instant: {escape('; '.join(design.checked))}")
+    if design.limits.capsules:
+        console.print(f"capsules for links: {escape(design.limits.capsules)}")
+    console.print(f"[bold]not checked[/bold]: {escape('; '.join(design.not_checked))}", style="yellow")
     told = "gamma of the goals" if design.goals else CRITERIA[design.objective].told
     console.print(f"made small: {escape(told)} = [bold]{design.value:.4g}[/bold]")
     for name, wanted, reached in design.goals:

@@ -29,7 +29,7 @@ SIGN_PART = 0.015
 """Width of the smooth sign of friction, as a part of the smallest velocity limit."""
 
 NOISE_PART = 0.02
-"""Noise of a torque as a part of its limit, where none is given."""
+"""Noise of a torque as a part of what its drive can give, where none is given."""
 
 INSTANTS_A_HARMONIC, FEWEST_INSTANTS = 20, 80
 """Instants of the coarse grid for each harmonic, or for each move."""
@@ -162,9 +162,11 @@ def _deviations(
         return np.tile(given, count // len(given)) if len(given) < count else given, []
     if known.deviations is not None:
         return known.deviations, []
-    if np.isfinite(limits.torque).all():
-        return np.tile(NOISE_PART * limits.torque, count // joints), [
-            f"no torque noise is given: {100 * NOISE_PART:g} % of the torque limits are assumed; sigmas scale with it"
+    rated = limits.torque if limits.rated_torque is None else limits.rated_torque
+    if np.isfinite(rated).all():
+        return np.tile(NOISE_PART * rated, count // joints), [
+            f"no torque noise is given: {100 * NOISE_PART:g} % of the arm's torque limits are assumed, before any "
+            "scale on them; sigmas scale with it"
         ]
     return np.ones(count), [
         "neither torque noise nor torque limits are given: a noise of 1 is assumed; sigmas scale with it"

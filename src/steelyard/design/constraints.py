@@ -19,7 +19,8 @@ from .rows import Differentiable, Motion, differentiable
 from .space.capsules import CapsulePair
 from .space.pair_batch import PairBatch
 from .space.places import stacked_places
-from .space.rules import SpaceRule
+from .space.regions import HalfSpace
+from .space.rules import PointRule, SpaceRule
 
 CLEARANCE_SCALE = 0.1
 """Clearance [m] that weighs as much as the whole of a joint's limit."""
@@ -128,18 +129,47 @@ class TorqueBlock(Block):
 
 @final
 @dataclass(frozen=True, eq=False)
+class PlaneBatch:
+    """Points that keep on the same side of a plane: ``normal . p >= offset``.
+
+    Attributes:
+        numbers: Number of each point's rule among the names (m,).
+        rows: Row of each point among the places (m,).
+        normal: Unit normal of the plane (3,).
+        offset: Of each point, its margin included (m,).
+    """
+
+    numbers: np.ndarray
+    rows: np.ndarray
+    normal: np.ndarray
+    offset: np.ndarray
+
+    def missing(self, places: np.ndarray) -> np.ndarray:
+        """Return what is missing of the clearances (m, N) at places (k, 3, N)."""
+        return self.offset[:, None] - self.normal @ places[self.rows]
+
+    def push(self, seeds: np.ndarray, weights: np.ndarray) -> None:
+        """Add to the gradient by the places (k, 3, N) that of ``sum weights * clearances``, weights (m, N)."""
+        for row, weight in zip(self.rows, weights, strict=True):
+            seeds[row] += self.normal[:, None] * weight
+
+
+@final
+@dataclass(frozen=True, eq=False)
 class SpaceBlock(Block):
     """Clearances of rules about points of the arm.
 
     Attributes:
         places: Positions of all their points (3 k, N).
         points: The rules on one point each: number among the names, row of its point, rule.
+        planes: Rules that keep several points on one side of a plane each, as the floor does.
         pairs: Numbers among the names of the pairs of capsules.
         batch: Those pairs.
     """
 
     places: Differentiable
     points: tuple[tuple[int, list[int], SpaceRule], ...]
+    planes: tuple[PlaneBatch, ...]
     pairs: np.ndarray
     batch: PairBatch
 
@@ -159,6 +189,8 @@ class SpaceBlock(Block):
         missing = np.empty((len(self.names), places.shape[2]))
         for number, rows, rule in self.points:
             missing[number] = -rule.clearance(places[rows])[0]
+        for plane in self.planes:
+            missing[plane.numbers] = plane.missing(places)
         missing[self.pairs] = -self.batch.clearances(places)
         return missing / CLEARANCE_SCALE
 
@@ -170,6 +202,8 @@ class SpaceBlock(Block):
         for number, rows, rule in self.points:
             if weights[number].any():
                 np.add.at(seeds, rows, rule.clearance(places[rows])[1] * scaled[number])
+        for plane in self.planes:
+            plane.push(seeds, scaled[plane.numbers])
         back[0] += self.places.pull_back((samples[0],), [seeds.reshape(-1, places.shape[2])])[0]
 
     def _placed(self, samples: Samples) -> np.ndarray:
@@ -216,6 +250,24 @@ def space_block(robot: Robot, rules: Sequence[SpaceRule]) -> Block | None:
     row_of = {point: row for row, point in enumerate(points)}
     rows = [[row_of[point] for point in rule.points] for rule in rules]
     pairs = [number for number, rule in enumerate(rules) if isinstance(rule, CapsulePair)]
-    others = tuple((n, rows[n], rule) for n, rule in enumerate(rules) if not isinstance(rule, CapsulePair))
+    planes, batched = _planes(rules, rows)
+    others = tuple((n, rows[n], rule) for n, rule in enumerate(rules) if n not in {*pairs, *batched})
     batch = PairBatch([rule for rule in rules if isinstance(rule, CapsulePair)], [rows[n] for n in pairs], len(points))
-    return SpaceBlock(tuple(rule.name for rule in rules), places, others, np.array(pairs, dtype=np.intp), batch)
+    return SpaceBlock(tuple(rule.name for rule in rules), places, others, planes, np.array(pairs, dtype=np.intp), batch)
+
+
+def _planes(rules: Sequence[SpaceRule], rows: Sequence[list[int]]) -> tuple[tuple[PlaneBatch, ...], set[int]]:
+    """Return the planes on one side of which several rules keep a point each, and the numbers of those rules."""
+    by_plane: dict[HalfSpace, list[int]] = {}
+    for number, rule in enumerate(rules):
+        if isinstance(rule, PointRule) and isinstance(rule.region, HalfSpace) and rule.keep == "keep_in":
+            by_plane.setdefault(rule.region, []).append(number)
+    shared = [(plane, numbers) for plane, numbers in by_plane.items() if len(numbers) > 1]
+    batches = tuple(
+        PlaneBatch(
+            np.array(numbers), np.array([rows[number][0] for number in numbers]), np.array(plane.unit),
+            plane.offset + np.array([getattr(rules[number], "margin", 0.0) for number in numbers]),
+        )
+        for plane, numbers in shared
+    )  # fmt: skip
+    return batches, {number for _, numbers in shared for number in numbers}

@@ -10,8 +10,9 @@ import numpy as np
 from ..errors import DesignError
 from ..model import Model
 from ..motion import ApproachedTrajectory, Trajectory, with_approach
+from ..robot import Robot
 from .advice import Weak, weak_parameters
-from .assembly import Assembled, Known, assembled
+from .assembly import LOADED, Assembled, Known, assembled
 from .baseline import random_baseline
 from .certify.certificate import Certificate
 from .certify.certifier import Certifier
@@ -23,6 +24,7 @@ from .objective import GoalAttainment, Objective
 from .promise import Promise
 from .search import Found, Start, Tell, search, silent_news
 from .settings import DesignSettings
+from .space.places import ArmPlaces
 
 LONGEST_APPROACH = 60.0
 """No way into a motion takes longer than this [s]."""
@@ -75,6 +77,17 @@ class Design:
     is_interrupted: bool
     notes: tuple[str, ...]
 
+    @property
+    def checked(self) -> tuple[str, ...]:
+        """What the certificate proves at every instant, in words."""
+        return (*_proven_joints(self.certificate, self.limits), *self.limits.checked)
+
+    @property
+    def not_checked(self) -> tuple[str, ...]:
+        """What nothing proves, in words."""
+        way = () if isinstance(self.trajectory, ApproachedTrajectory) else ("the way to the first posture (--start)",)
+        return (*_unproven_torques(self.certificate, self.limits, self.model), *self.limits.not_checked, *way)
+
     def check(self, trajectory: Trajectory) -> None:
         """Refuse a motion that does not keep the limits of the design at every instant.
 
@@ -87,6 +100,41 @@ class Design:
                 f"the motion of {trajectory.duration:.3g} s does not keep '{worst.name}': {worst.worst:.4g}, the limit "
                 f"is {worst.limit:.4g}; it was not written"
             )
+
+
+def _proven_joints(certificate: Certificate, limits: DesignLimits) -> list[str]:
+    """Return the limits of joints that a certificate is about, in words; with names where it is not about all."""
+    scales = np.unique(np.ones(1) if limits.position_scale is None else limits.position_scale)
+    part = " to ".join(f"{100 * scale:g}" for scale in dict.fromkeys((scales.min(), scales.max())))
+    words = ["positions" if scales.min() == 1 else f"positions ({part} % of their ranges)"]
+    for kind, plural in (
+        ("velocity", "velocities"), ("acceleration", "accelerations"), ("jerk", "jerks"),
+        ("torque", f"{limits.torque_side} torques"),
+    ):  # fmt: skip
+        joints = _found_joints(certificate, limits, kind)
+        words += [plural + _of_some(joints, limits)] if joints else []
+    return words
+
+
+def _unproven_torques(certificate: Certificate, limits: DesignLimits, model: Model) -> list[str]:
+    """Return the torques that a certificate is not about, in words."""
+    found = _found_joints(certificate, limits, "torque")
+    if not found:
+        return ["torques (their limits or the inertias are unknown)"]
+    words = [joint for joint in limits.motion.joints if joint not in found]
+    missing = [f"torques{_of_some(words, limits)} (no limit is known)"] if words else []
+    if model.payload != "none" and not any(finding.name.endswith(LOADED) for finding in certificate.findings):
+        missing.append("torques with the payload (it is unknown)")
+    return missing
+
+
+def _found_joints(certificate: Certificate, limits: DesignLimits, kind: str) -> list[str]:
+    names = {finding.name.removesuffix(LOADED) for finding in certificate.findings}
+    return [joint for joint in limits.motion.joints if f"{kind} of {joint}" in names]
+
+
+def _of_some(joints: Sequence[str], limits: DesignLimits) -> str:
+    return "" if len(joints) == len(limits.motion.joints) else f" of {', '.join(joints)}"
 
 
 def design_motion(
@@ -114,7 +162,7 @@ def design_motion(
     Raises:
         DesignError: If what is asked does not fit together, or no motion keeps the limits.
     """
-    posture = None if start is None else _checked_start(start, limits)
+    posture = None if start is None else _checked_start(start, limits, model.robot)
     ready, found = _searched(model, limits, settings, known, tell)
     problem, certifier = ready.problem, ready.certifier
     core = found.problem.trajectory(found.best.z)
@@ -220,7 +268,7 @@ def alike(core: Trajectory, recorded: Trajectory) -> Trajectory:
     return with_approach(core, recorded.start_posture, *ways, recorded.end_posture)
 
 
-def _checked_start(start: Sequence[float], limits: DesignLimits) -> np.ndarray:
+def _checked_start(start: Sequence[float], limits: DesignLimits, robot: Robot) -> np.ndarray:
     posture = np.asarray(start, dtype=float)
     joints, motion = limits.motion.joints, limits.motion
     if posture.shape != (len(joints),) or not np.isfinite(posture).all():
@@ -231,7 +279,16 @@ def _checked_start(start: Sequence[float], limits: DesignLimits) -> np.ndarray:
         if not motion.lower[row] <= posture[row] <= motion.upper[row]:
             raise DesignError(
                 f"start posture: {joint} at {posture[row]:.4g} is outside its limits {motion.lower[row]:.4g} to "
-                f"{motion.upper[row]:.4g}; start inside them, or widen them by --limits"
+                f"{motion.upper[row]:.4g}; start inside them, or widen them by --position-scale or --limits"
+            )
+    arm = ArmPlaces(robot, (point for rule in limits.rules for point in rule.points))
+    places = arm.at(posture[:, None])
+    for rule in limits.rules:
+        clearance = float(rule.clearance(arm.of(rule, places))[0][0])
+        if clearance < 0:
+            raise DesignError(
+                f"start posture: clearance '{rule.name}' is {clearance:.3g} m, with its margin; allowed is 0 or more: "
+                "start elsewhere, or change that rule (--floor, --limits)"
             )
     return posture
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from ..errors import DesignError
 from ..identify import SavedRun
 from ..model import build_model
 from ..robot import Robot
@@ -13,6 +14,7 @@ from .knowledge import known_after, known_of
 from .limits.design_limits import DesignLimits, design_limits
 from .search import Tell, silent_news
 from .settings import DesignSettings
+from .space.floor import FloorHeight
 
 
 def design_experiment(
@@ -26,6 +28,8 @@ def design_experiment(
     carries: str | None = None,
     after: SavedRun | None = None,
     start: Sequence[float] | None = None,
+    floor: FloorHeight = None,
+    position_scale: float | None = None,
     tell: Tell = silent_news,
 ) -> Design:
     """Design the motion that makes an arm's parameters most certain, within limits that hold at every instant.
@@ -40,6 +44,8 @@ def design_experiment(
         carries: Name of the payload, of those the robot knows.
         after: An earlier run: its parameters, noise and information are what is known.
         start: Posture (n,) to start from and to return to [rad or m].
+        floor: Height of the floor against gravity [m], or ``none``, as in :func:`~steelyard.design.design_limits`.
+        position_scale: Part of each position range that may be used, as there.
         tell: Told how far the search is.
 
     Raises:
@@ -47,8 +53,18 @@ def design_experiment(
     """
     settings = settings or DesignSettings()
     model = build_model(robot, effects, torque, payload)
-    kept = limits if isinstance(limits, DesignLimits) else design_limits(robot, limits)
+    kept = _kept(robot, limits, floor, position_scale)
     known, notes = known_of(model, kept, carries)
     if after is not None:
         known = known_after(known, after, model, kept, settings.rate)
     return design_motion(model, kept, settings, known, start=start, tell=tell, notes=notes)
+
+
+def _kept(
+    robot: Robot, limits: DesignLimits | Path | None, floor: FloorHeight, position_scale: float | None
+) -> DesignLimits:
+    if not isinstance(limits, DesignLimits):
+        return design_limits(robot, limits, floor=floor, position_scale=position_scale)
+    if floor is not None or position_scale is not None:
+        raise DesignError("floor and position_scale are part of limits that are given; give them to design_limits")
+    return limits

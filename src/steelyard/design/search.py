@@ -224,7 +224,8 @@ def _impossible(problem: Problem, certifier: Certifier, state: State) -> str:
         return "no motion could be proven to keep all limits; widen the tightest of them, or allow a longer duration"
     return (
         f"no motion was found that keeps '{worst.name}': the one that comes closest reaches {_told(worst)} at "
-        f"{worst.instant:.3g} s; widen that limit, or change what stands in its way"
+        f"{worst.instant:.3g} s; widen that limit (--limits FILE, --position-scale), or change what "
+        "stands in its way (--floor HEIGHT or none)"
     )
 
 

@@ -31,13 +31,14 @@ The same rows fit on one line each, at the top of the file::
       {alpha_deg = -90, d = 0.4, theta_deg = 0, r = 0},
     ]
 
-Further keys. ``[robot]``: ``source`` (text), ``payload_link``, ``springs`` (joint names), ``torque``, ``measured``,
-``effects`` (defaults of a model). ``[[joint]]``: ``name`` (default ``joint_<n>``), ``type`` (default ``revolute``; or
-``continuous``, ``prismatic``, ``fixed``), ``parent`` (default: the link before), ``link`` (default ``link_<n>``),
-``gamma``, ``b`` (DH branches), ``velocity``, ``effort``, ``acceleration``, ``jerk``, ``mimic = {leader, multiplier,
-offset}``, ``gear_ratio``, ``rotor_inertia``, and instead of ``inertia``: ``mass``, ``centre``, ``inertia_at_centre``
-(XX XY XZ YY YZ ZZ). ``[payloads]``: ten numbers by name. ``[[gear_coupling]]``: ``motor``, ``also_turns_with``,
-``ratio``. An unknown key is an error.
+Further keys. ``[robot]``: ``source`` (text), ``payload_link``, ``floor`` (height of the floor the arm stands on, from
+the base frame's origin against gravity [m]), ``springs`` (joint names), ``torque``, ``measured``, ``effects`` (defaults
+of a model). ``[[joint]]``: ``name`` (default ``joint_<n>``), ``type`` (default ``revolute``; or ``continuous``,
+``prismatic``, ``fixed``), ``parent`` (default: the link before), ``link`` (default ``link_<n>``), ``gamma``, ``b`` (DH
+branches), ``velocity``, ``effort``, ``acceleration``, ``jerk``, ``mimic = {leader, multiplier, offset}``,
+``gear_ratio``, ``rotor_inertia``, and instead of ``inertia``: ``mass``, ``centre``, ``inertia_at_centre`` (XX XY XZ YY
+YZ ZZ). ``[payloads]``: ten numbers by name. ``[[gear_coupling]]``: ``motor``, ``also_turns_with``, ``ratio``. An
+unknown key is an error.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ from .tree import STANDARD_GRAVITY, Robot
 LARGEST_TABLE = 1_000_000
 
 TOP_KEYS = ("robot", "joint", "values", "payloads", "gear_coupling")
-ROBOT_KEYS = ("name", "gravity", "source", "payload_link", "springs", "torque", "measured", "effects")
+ROBOT_KEYS = ("name", "gravity", "source", "payload_link", "floor", "springs", "torque", "measured", "effects")
 COUPLING_KEYS = ("motor", "also_turns_with", "ratio")
 TORQUE_KINDS = ("motor_current", "motor_torque", "joint_torque", "motor_pwm", "wrench")
 MEASURED_KINDS = ("motor", "joint", "both", "difference")
@@ -107,6 +108,7 @@ def _robot(document: Mapping[str, Any], where: str) -> Robot:
         gravity=finite_numbers(head.get("gravity", STANDARD_GRAVITY), 3, "[robot]: gravity"),
         payloads=MappingProxyType(payloads),
         payload_link=text_in(head, "payload_link", "[robot]") if "payload_link" in head else None,
+        floor=finite_number(head["floor"], "[robot]: floor") if "floor" in head else None,
         springs=_words(head, "springs"),
         gear_couplings=tuple(_coupling(row) for row in _tables(document, "gear_coupling")),
         defaults=_defaults(head),
@@ -191,6 +193,8 @@ def _check_references(robot: Robot) -> None:
     """Refuse springs, couplings and payload links that name nothing."""
     if robot.payload_link is not None:
         robot.frame(robot.payload_link)
+    if robot.floor is not None and robot.up is None:
+        raise RobotError(f"[robot]: floor is {robot.floor:g}, but gravity is zero: no direction is up; leave floor out")
     actuated = [body.joint.name for body in robot.actuated]
     for coupling in robot.gear_couplings:
         checked_word(coupling.motor, actuated, "[[gear_coupling]]: motor")

@@ -16,6 +16,9 @@ from .parts import Body, Defaults, Frame, GearCoupling, Joint, Link
 from .placement import Vector3
 
 STANDARD_GRAVITY: Vector3 = (0.0, 0.0, -9.81)
+SAME_DIRECTION = 1 - 5e-7
+"""Cosine of 1e-3 rad: directions of gravity that differ by less are those of one mounting."""
+
 Coordinates = Literal["joint", "motor"]
 
 
@@ -43,6 +46,7 @@ class Robot:
         values: Values known beforehand of parameters other than link inertias, by parameter name.
         payloads: Known payloads: ten parameters in the frame of the link that carries them.
         payload_link: Link a payload is fixed to; None for the last moving link.
+        floor: Height of the floor it stands on, against gravity from the base frame's origin [m]; None if unknown.
         defaults: Default torque kind and effects.
         source: Where the description came from.
         notes: Things a reader should know: angles taken as right angles, odd inertias.
@@ -59,6 +63,7 @@ class Robot:
     values: Mapping[str, float] = field(default_factory=_no_values)
     payloads: Mapping[str, tuple[float, ...]] = field(default_factory=_no_payloads)
     payload_link: str | None = None
+    floor: float | None = None
     defaults: Defaults = field(default_factory=Defaults)
     source: str = ""
     notes: tuple[str, ...] = ()
@@ -71,8 +76,13 @@ class Robot:
         object.__setattr__(self, "frames", MappingProxyType(frames))
 
     def with_gravity(self, gravity: Vector3) -> Robot:
-        """Return the same arm under another gravity vector (base frame) [m/s^2]."""
-        return replace(self, gravity=gravity)
+        """Return the same arm under another gravity vector (base frame) [m/s^2].
+
+        An arm mounted another way, where gravity has another direction, no longer stands on the same floor.
+        """
+        turned = replace(self, gravity=gravity)
+        same = self.up is not None and turned.up is not None and float(self.up @ turned.up) > SAME_DIRECTION
+        return turned if same else replace(turned, floor=None)
 
     def with_locked(self, positions: Mapping[str, float]) -> Robot:
         """Return the same arm with joints held at given positions; they no longer count as moving.
@@ -111,6 +121,17 @@ class Robot:
         raise RobotError(
             f"robot '{self.name}' has no link '{name}'; links: {', '.join(names)}{nearest_match(name, names)}"
         )
+
+    @property
+    def up(self) -> np.ndarray | None:
+        """Unit vector (3,) against gravity, in the base frame; None without gravity."""
+        strength = float(np.linalg.norm(self.gravity))
+        return -np.array(self.gravity) / strength if strength > 0 else None
+
+    @property
+    def is_upright(self) -> bool:
+        """Whether gravity points along -z of the base frame."""
+        return self.up is not None and float(self.up[2]) > SAME_DIRECTION
 
     @property
     def actuated(self) -> tuple[Body, ...]:

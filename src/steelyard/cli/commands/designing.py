@@ -40,6 +40,20 @@ def design(
     periods: Annotated[int | None, Parameter(help="Periods within the duration; default: 1.")] = None,
     moves: Annotated[int | None, Parameter(help="Moves through via points; default: one each 2 s.")] = None,
     limits: Annotated[Path | None, Parameter(help="TOML file with limits, space rules and obstacles.")] = None,
+    floor: Annotated[
+        str | None,
+        Parameter(
+            help="Height of the floor above the base frame's origin [m], or none; default: by the robot's file.",
+            allow_leading_hyphen=True,
+        ),
+    ] = None,
+    position_scale: Annotated[
+        float | None, Parameter(help="Part of each position range that may be used; default: 0.95.")
+    ] = None,
+    gravity: Annotated[
+        str | None,
+        Parameter(help="Gravity x,y,z in the base frame [m/s^2]; default: the robot's.", allow_leading_hyphen=True),
+    ] = None,
     parameters: Annotated[str | None, Parameter(help="Base parameters that count, by commas; default: all.")] = None,
     noise: Annotated[
         str | None, Parameter(help="Torque noise of a sample [N m or N], one or one a joint; default: 2 % of limits.")
@@ -79,6 +93,6 @@ def design(
         "periods": periods, "moves": moves, "parameters": words(parameters), "noise": noise, "rate": rate,
         "position_noise": position_noise, "resonance": resonance, "start": start, "carries": carries,
         "starts": starts, "seed": seed, "threads": threads, "format": words(format), "file_rate": file_rate,
-        "limits": limits, "after": after,
+        "limits": limits, "after": after, "floor": floor, "position_scale": position_scale, "gravity": gravity,
     }  # fmt: skip
     return command.run(robot, flags, config, out, json)

@@ -43,8 +43,13 @@ class Bounder(Protocol):
         """Their limits (g,), infinite where there is none."""
         ...
 
-    def bounds(self, begin: np.ndarray, end: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return values at the middles of K intervals, and upper bounds on all of each, both (g, K)."""
+    def bounds(
+        self, begin: np.ndarray, end: np.ndarray, wanted: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return values at the middles of K intervals, and upper bounds on all of each, both (g, K).
+
+        Bounds that are not ``wanted`` (g, K) may be infinite.
+        """
         ...
 
 
@@ -193,11 +198,12 @@ class _Search:
     def run(self, breaks: np.ndarray, most_intervals: int) -> list[Finding]:
         begin, end = first_intervals(breaks)
         inherited = np.full((len(self.limits), len(begin)), np.inf)
+        wanted = np.ones(inherited.shape, dtype=bool)
         narrowest = _NARROWEST * max(abs(breaks[0]), abs(breaks[-1]))
         spent = 0
         while len(begin):
             spent += len(begin)
-            upper = np.minimum(self._evaluated(begin, end), inherited)
+            upper = np.minimum(self._evaluated(begin, end, wanted), inherited)
             is_open = self._open(upper) & (end - begin > narrowest)
             if spent + 2 * int(is_open.any(axis=0).sum()) > most_intervals:
                 is_open[:] = False
@@ -206,12 +212,12 @@ class _Search:
             parts = np.clip(_BATCH // max(int(going.sum()), 1), 2, _MOST_PARTS)
             counts = np.full(int(going.sum()), parts)
             begin, end = _split(begin[going], end[going], counts) if going.any() else (begin[:0], end[:0])
-            inherited = np.repeat(upper[:, going], counts, axis=1)
+            inherited, wanted = (np.repeat(rows[:, going], counts, axis=1) for rows in (upper, is_open))
         return self._findings()
 
-    def _evaluated(self, begin: np.ndarray, end: np.ndarray) -> np.ndarray:
+    def _evaluated(self, begin: np.ndarray, end: np.ndarray, wanted: np.ndarray) -> np.ndarray:
         """Evaluate intervals, remember the best values found, return the upper bounds (g, K)."""
-        values, upper = self.bounder.bounds(begin, end)
+        values, upper = self.bounder.bounds(begin, end, wanted)
         largest = np.argmax(values, axis=1)
         rows = np.arange(len(values))
         better = values[rows, largest] > self.best

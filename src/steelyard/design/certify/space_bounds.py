@@ -108,14 +108,23 @@ class SpaceBounder:
         self.limits = np.zeros(len(graph.rules))
         self.limits.setflags(write=False)
 
-    def bounds(self, begin: np.ndarray, end: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return ``-clearance`` [m] at the middles and upper bounds over the intervals, both (g, K)."""
+    def bounds(
+        self, begin: np.ndarray, end: np.ndarray, wanted: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return ``-clearance`` [m] at the middles and upper bounds over the intervals, both (g, K).
+
+        Bounds that are not ``wanted`` (g, K) are infinite: near its smallest clearance a rule needs intervals that are
+        split much finer than others do.
+        """
         span = spans(self._trajectory, begin, end)
         place, velocity, error = self._lines(span)
-        at_middle, upper = np.empty((2, len(self.names), len(begin)))
+        at_middle, upper = np.full((2, len(self.names), len(begin)), np.inf)
         for index, (rule, rows) in enumerate(zip(self._graph.rules, self._graph.rows, strict=True)):
-            lines = Lines(place[rows], velocity[rows], span.half, error[rows])
-            at_middle[index], upper[index] = missing_bounds(rule, lines)
+            at_middle[index] = -rule.clearance(place[rows])[0]
+            own = np.arange(len(begin)) if wanted is None else np.flatnonzero(wanted[index])
+            if len(own):
+                lines = Lines(place[rows][:, :, own], velocity[rows][:, :, own], span.half[own], error[rows][:, own])
+                upper[index, own] = missing_bounds(rule, lines)[1]
         return at_middle, upper
 
     def _lines(self, span: Spans) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -69,7 +69,9 @@ class TorqueBounder:
         self.limits = given[self._rows]
         self.limits.setflags(write=False)
 
-    def bounds(self, begin: np.ndarray, end: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def bounds(
+        self, begin: np.ndarray, end: np.ndarray, wanted: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Return ``|tau|`` plus its deviation at the middles and upper bounds over the intervals, both (g, K).
 
         At standstill friction may be anything up to Coulomb's: the middle then counts the worst of it.

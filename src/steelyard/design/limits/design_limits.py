@@ -1,9 +1,11 @@
 """What an experiment must keep: limits of the joints, torques, and rules on space, by default and from a file.
 
-Without a file the robot's description gives the limits, and capsules fitted to its collision shapes must keep apart.
-A limits file is TOML; every key is optional, SI units, an unknown key is an error::
+Without a file the robot's description gives the limits, of positions 95 %. Capsules fitted to its collision shapes, or
+assumed along links that have none, keep apart and above the floor on which the arm stands. A limits file is TOML;
+every key is optional, SI units, an unknown key is an error::
 
     torque_side = "joint"                # which torques are limited: "motor" (default) or "joint"
+    floor = -0.3                         # height from the base frame's origin against gravity, or "none"
 
     [joints]                             # instead of the description's limits
     position_deg = [[-170, 170], [-120, 120]]    # or lower and upper; not wider than the arm really allows
@@ -12,6 +14,7 @@ A limits file is TOML; every key is optional, SI units, an unknown key is an err
     jerk = [50.0, 80.0]                  # inf: no limit
     torque = [100.0, 60.0]               # inf: no limit
     velocity_scale = 0.8                 # factors on these: velocity, acceleration, jerk, torque
+    position_scale = 1.0                 # part of each range; default 0.95 of the description's ranges
     position_margin = 0.05               # kept from both ends of each range
 
     [[space]]                            # a rule on one point of the arm
@@ -51,10 +54,11 @@ A limits file is TOML; every key is optional, SI units, an unknown key is an err
     margin = 0.02                        # default 0
     ignore = ["upper_arm"]               # links that may come near it
 
-    [[obstacle]]
-    name = "floor"
+    [[obstacle]]                         # one that is named "floor" replaces the floor
+    name = "ceiling"
     kind = "half_space"                  # the arm keeps where normal . p >= offset
-    normal = [0, 0, 1]
+    normal = [0, 0, -1]
+    offset = -2.2
 
     [self_collision]
     on = true
@@ -69,10 +73,9 @@ turn.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, cast, final
+from typing import Any, Literal, NamedTuple, cast, final
 
 import numpy as np
 
@@ -80,21 +83,20 @@ from ...errors import DesignError, one_line
 from ...files import toml_document
 from ...motion import MotionLimits
 from ...robot import Robot
-from ..space.capsules import Capsule
-from ..space.feasible_rules import check_rules_can_be_kept
-from ..space.fitting import fitted_capsules
+from ..space.floor import FloorHeight, floor_of
 from ..space.rules import SpaceRule
-from ..space.self_collision import self_collision_pairs
-from .checked_tables import Table, check_keys, number_in, table_in, tables_in, word_in
+from .checked_tables import check_keys, checked_number, table_in, word_in
 from .joint_limits import completed_limits, described_limits
-from .joint_tables import narrowed_limits, overridden_limits
-from .space_tables import given_capsule, obstacle_rules, space_rule
+from .joint_tables import narrowed_limits, overridden_limits, rated_torques
+from .space_limits import space_limits
 
 TorqueSide = Literal["motor", "joint"]
-TOP_KEYS = ("torque_side", "joints", "space", "capsule", "obstacle", "self_collision")
-DEFAULT_MARGIN = 0.01
+TOP_KEYS = ("torque_side", "floor", "joints", "space", "capsule", "obstacle", "self_collision")
 LARGEST_FILE = 1_000_000
 """More bytes than this are no limits file."""
+
+UNKNOWN = ("collisions beyond the given rules on space",)
+"""What is not checked with limits that were put together by hand."""
 
 
 @final
@@ -108,6 +110,11 @@ class DesignLimits:
         torque_side: Which torques are limited: those of the motors or those in the joints.
         rules: Rules on space.
         notes: What was assumed or left out.
+        rated_torque: What the arm's drives can give (n,): torque limits before any derating; ``torque`` if not given.
+        position_scale: Part of its range that each joint may use (n,); all of it if not given.
+        capsules: What stands for the links in rules on space, in words.
+        checked: What the rules on space keep, in words.
+        not_checked: What no rule looks at, in words.
     """
 
     motion: MotionLimits
@@ -115,77 +122,81 @@ class DesignLimits:
     torque_side: TorqueSide
     rules: tuple[SpaceRule, ...] = ()
     notes: tuple[str, ...] = ()
+    rated_torque: np.ndarray | None = None
+    position_scale: np.ndarray | None = None
+    capsules: str = ""
+    checked: tuple[str, ...] = ()
+    not_checked: tuple[str, ...] = UNKNOWN
 
     def __post_init__(self) -> None:
-        torque = np.array(self.torque, dtype=float)
-        torque.setflags(write=False)
-        object.__setattr__(self, "torque", torque)
+        for name in ("torque", "rated_torque", "position_scale"):
+            if getattr(self, name) is not None:
+                array = np.array(getattr(self, name), dtype=float)
+                array.setflags(write=False)
+                object.__setattr__(self, name, array)
 
 
-def design_limits(robot: Robot, file: Path | None = None, *, self_collision: bool = True) -> DesignLimits:
+def design_limits(
+    robot: Robot,
+    file: Path | None = None,
+    *,
+    self_collision: bool = True,
+    floor: FloorHeight = None,
+    position_scale: float | None = None,
+) -> DesignLimits:
     """Return what a motion of the robot must keep; the module's text explains the file.
 
     Args:
         robot: The arm.
         file: A limits file (TOML).
         self_collision: Whether links of the arm must keep apart.
+        floor: Height of the floor against gravity from the base frame's origin [m], or ``none``; by default that of
+            the file, of the robot's description, or the lowest point of the collision shapes of an upright base.
+        position_scale: Part of each position range that may be used; by default 0.95 of the description's ranges.
 
     Raises:
         DesignError: If a limit that a design needs is missing or contradicts another, if the file cannot be read, or
             if no posture keeps a rule on space.
     """
+    chosen = _Chosen(self_collision, _checked_floor(floor), position_scale)
     if file is None:
-        return _limits(robot, {}, self_collision)
+        return _limits(robot, {}, chosen)
     try:
         document = toml_document(Path(file), LARGEST_FILE, "the limits", DesignError)
         check_keys(document, TOP_KEYS, "the file")
-        return _limits(robot, document, self_collision)
+        return _limits(robot, document, chosen)
     except DesignError as error:
         raise DesignError(one_line(f"{file}: {error}")) from error
 
 
-def _limits(robot: Robot, document: dict[str, Any], self_collision: bool) -> DesignLimits:
+class _Chosen(NamedTuple):
+    """What the caller wants whatever a file says."""
+
+    self_collision: bool
+    floor: FloorHeight
+    position_scale: float | None
+
+
+def _limits(robot: Robot, document: dict[str, Any], chosen: _Chosen) -> DesignLimits:
     described, notes = described_limits(robot)
     joints = table_in(document, "joints")
+    rated = rated_torques(described, joints, robot)
+    has_range = np.isfinite(described.lower) | np.isfinite(described.upper)
     filled, more = completed_limits(robot, overridden_limits(described, joints, robot))
-    filled = narrowed_limits(filled, joints, robot)
-    settings = _self_collision_settings(table_in(document, "self_collision"))
-    wanted = self_collision and settings["on"]
-    spaces, obstacles, given = (tables_in(document, key) for key in ("space", "obstacle", "capsule"))
-    bodies = [given_capsule(table, number, robot) for number, table in enumerate(given, start=1)]
-    capsules, unread = _capsules(robot, bodies) if wanted or obstacles else ((), ())
-    rules: list[SpaceRule] = [space_rule(table, number, robot) for number, table in enumerate(spaces, start=1)]
-    for number, table in enumerate(obstacles, start=1):
-        rules += obstacle_rules(table, number, robot, capsules)
-    ranges = (filled.lower, filled.upper)
-    check_rules_can_be_kept(robot, rules, *ranges)
-    pairs, left_out = (), ()
-    if wanted:
-        pairs, left_out = self_collision_pairs(
-            robot, capsules, ranges=ranges, margin=settings["margin"], ignore=settings["ignore"]
-        )
+    filled, scales = narrowed_limits(filled, joints, robot, has_range, chosen.position_scale)
+    given = _checked_floor(document.get("floor"))
+    floor = floor_of(robot, given if chosen.floor is None else chosen.floor)
+    space = space_limits(robot, document, floor, (filled.lower, filled.upper), self_collision=chosen.self_collision)
     side = cast(TorqueSide, word_in(document, "torque_side", ("motor", "joint"), "the file", "motor"))
-    all_notes = (*notes, *more, *unread, *left_out)
-    return DesignLimits(filled.motion(), filled.torque, side, (*rules, *pairs), all_notes)
+    return DesignLimits(
+        filled.motion(), filled.torque, side, space.rules, (*notes, *more, *space.notes), rated, scales,
+        space.capsules, space.checked, space.not_checked,
+    )  # fmt: skip
 
 
-def _capsules(robot: Robot, given: Sequence[Capsule]) -> tuple[tuple[Capsule, ...], tuple[str, ...]]:
-    """Return the capsules of the arm: those given, and fitted ones on links for which none is given."""
-    replaced = {capsule.link for capsule in given}
-    fitted, notes = fitted_capsules(robot, leave_out=replaced)
-    return (*fitted, *given), notes
-
-
-def _self_collision_settings(table: Table) -> dict[str, Any]:
-    where = "[self_collision]"
-    check_keys(table, ("on", "margin", "ignore"), where)
-    on, ignore = table.get("on", True), table.get("ignore", [])
-    if not isinstance(on, bool):
-        raise DesignError(f"{where}: on is {on!r}; true or false is expected")
-    if not isinstance(ignore, list) or not all(_is_pair(pair) for pair in ignore):
-        raise DesignError(f'{where}: ignore is {ignore!r}; a list of pairs of links is expected, such as [["a", "b"]]')
-    return {"on": on, "margin": number_in(table, "margin", where, DEFAULT_MARGIN), "ignore": ignore}
-
-
-def _is_pair(pair: object) -> bool:
-    return isinstance(pair, list) and len(pair) == 2 and all(isinstance(name, str) for name in pair)
+def _checked_floor(given: object) -> FloorHeight:
+    if given is None or given == "none":
+        return cast(FloorHeight, given)
+    if isinstance(given, str) or not np.isfinite(height := checked_number(given, "floor")):
+        raise DesignError(f"floor is {given!r}; allowed is a height [m], or 'none' for no floor")
+    return height

@@ -15,7 +15,9 @@ from .joint_limits import RATES, JointLimits
 
 ANGLES = ("position", "position_margin", "lower", "upper", *RATES)
 SCALES = tuple(f"{name}_scale" for name in (*RATES, "torque"))
-JOINT_KEYS = (*ANGLES, *(f"{name}_deg" for name in ANGLES), "torque", *SCALES)
+JOINT_KEYS = (*ANGLES, *(f"{name}_deg" for name in ANGLES), "torque", "position_scale", *SCALES)
+POSITION_SCALE = 0.95
+"""Part of the description's position ranges that a motion may use, where the user says nothing else."""
 
 
 class _Joint(NamedTuple):
@@ -37,11 +39,40 @@ def overridden_limits(limits: JointLimits, table: Table, robot: Robot) -> JointL
     return replace(limits, **rows)
 
 
-def narrowed_limits(limits: JointLimits, table: Table, robot: Robot) -> JointLimits:
-    """Return the limits with ``position_margin`` taken off both ends of each range."""
+def rated_torques(limits: JointLimits, table: Table, robot: Robot) -> np.ndarray:
+    """Return what the drives can give (n,): the description's torque limits, the table's where it has none.
+
+    Neither ``torque_scale`` nor a lower limit of the table changes what the arm is, and how noisy its torques are.
+    """
+    joints = [_Joint(body.joint.name, body.joint.kind != "prismatic") for body in robot.actuated]
+    rated = np.array(limits.torque)
+    for row, value in _values(table, "torque", joints, _positive).items():
+        rated[row] = rated[row] if np.isfinite(rated[row]) else value
+    return rated
+
+
+def narrowed_limits(
+    limits: JointLimits, table: Table, robot: Robot, described: np.ndarray, position_scale: float | None
+) -> tuple[JointLimits, np.ndarray]:
+    """Return the limits with positions narrowed, and the part of its range that each joint may use (n,).
+
+    Ranges of the description are scaled by 0.95 about their middles, unless ``position_scale`` or the table says
+    otherwise: a range or a margin of the table is what the user wants. ``position_margin`` is then taken off both ends.
+
+    Args:
+        limits: Limits with every gap filled.
+        table: ``[joints]`` of a limits file.
+        robot: The arm.
+        described: Which joints have a range in the description (n,).
+        position_scale: Part of every range that may be used; None to leave it to the table.
+    """
     joints = [_Joint(body.joint.name, body.joint.kind != "prismatic") for body in robot.actuated]
     lower, upper = np.array(limits.lower), np.array(limits.upper)
-    for row, margin in _values(table, "position_margin", joints, _not_negative).items():
+    margins = _values(table, "position_margin", joints, _not_negative)
+    scales = _position_scales(table, joints, described, margins, position_scale)
+    taken = (1 - scales) * (upper - lower) / 2
+    lower, upper = lower + taken, upper - taken
+    for row, margin in margins.items():
         if not upper[row] - lower[row] > 2 * margin:
             raise DesignError(
                 f"[joints]: position_margin {margin:g} leaves nothing of the range {lower[row]:g} to {upper[row]:g} of "
@@ -49,7 +80,22 @@ def narrowed_limits(limits: JointLimits, table: Table, robot: Robot) -> JointLim
             )
         lower[row] += margin
         upper[row] -= margin
-    return replace(limits, lower=lower, upper=upper)
+    return replace(limits, lower=lower, upper=upper), scales
+
+
+def _position_scales(
+    table: Table, joints: list[_Joint], described: np.ndarray, margins: dict[int, float], given: float | None
+) -> np.ndarray:
+    """Return the part of each position range that may be used (n,)."""
+    if given is not None:
+        return np.full(len(joints), _part(given, "position_scale", 1.0))
+    scales = np.where(described, POSITION_SCALE, 1.0)
+    for name, read in (("position", _pair), ("lower", _finite), ("upper", _finite)):
+        scales[list(_values(table, name, joints, read))] = 1.0
+    scales[list(margins)] = 1.0
+    for row, value in _values(table, "position_scale", joints, _part).items():
+        scales[row] = value
+    return scales
 
 
 def _set_positions(rows: dict[str, np.ndarray], table: Table, joints: list[_Joint]) -> None:
@@ -128,6 +174,13 @@ def _positive(given: Any, what: str, unit: float) -> float:
     if not value > 0:
         raise DesignError(f"{what} is {value:g}; allowed is above 0")
     return value * unit
+
+
+def _part(given: Any, what: str, unit: float) -> float:
+    value = _positive(given, what, unit)
+    if value > 1:
+        raise DesignError(f"{what} is {value:g}; allowed is above 0 and at most 1")
+    return value
 
 
 def _not_negative(given: Any, what: str, unit: float) -> float:

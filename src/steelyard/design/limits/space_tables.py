@@ -12,6 +12,7 @@ from ...errors import DesignError, nearest_match
 from ...robot import Robot
 from ..space.capsules import Capsule, CapsulePair
 from ..space.fitting import bounding_capsule
+from ..space.floor import plane_rules
 from ..space.regions import Box, Cylinder, HalfSpace, Region, Sphere, Vector3
 from ..space.rules import ArmPoint, Keep, PointRule, SpaceRule
 from ..space.self_collision import capsule_names
@@ -47,35 +48,23 @@ def given_capsule(table: Table, number: int, robot: Robot) -> Capsule:
 
 
 def obstacle_rules(table: Table, number: int, robot: Robot, capsules: Sequence[Capsule]) -> list[SpaceRule]:
-    """Return rules of one ``[[obstacle]]``: one or two for each capsule of the arm that moves.
-
-    A capsule keeps on its side of a plane if both its ends do, each at its radius: two rules without a kink.
-    """
+    """Return rules of one ``[[obstacle]]``: one or two for each capsule of the arm that moves."""
     name = text_in(table, "name", f"[[obstacle]] {number}", f"obstacle {number}")
     where = f"[[obstacle]] '{name}'"
     kind = word_in(table, "kind", ("half_space", *OBSTACLES), where)
     margin, ignore = number_in(table, "margin", where, 0.0), _ignored(table, robot, where)
     moving = [capsule for capsule in capsules if robot.frame(str(capsule.link)).body]
-    named = [
-        (f"{name} - {label}", capsule)
-        for label, capsule in zip(capsule_names(moving), moving, strict=True)
-        if capsule.link not in ignore
-    ]
+    labelled = zip(capsule_names(moving), moving, strict=True)
+    named = [(label, capsule) for label, capsule in labelled if capsule.link not in ignore]
     if not named:
-        raise DesignError(f"{where}: no moving link has a collision shape; give each one a [[capsule]]")
+        raise DesignError(f"{where}: every moving link is ignored; leave the obstacle out, or ignore fewer links")
     if kind != "half_space":
         keys, obstacle = OBSTACLES[kind]
         check_keys(table, (*OBSTACLE_KEYS, *keys), where)
         fixed = obstacle(table, where)
-        return [CapsulePair(label, capsule, fixed, margin) for label, capsule in named]
-    keys, region = REGIONS[kind]
-    check_keys(table, (*OBSTACLE_KEYS, *keys), where)
-    plane = region(table, where)
-    return [
-        PointRule(f"{label} ({end})", point, plane, "keep_in", margin + capsule.radius)
-        for label, capsule in named
-        for point, end in {point: end for end, point in zip(("start", "end"), capsule.points, strict=True)}.items()
-    ]
+        return [CapsulePair(f"{name} - {label}", capsule, fixed, margin) for label, capsule in named]
+    check_keys(table, (*OBSTACLE_KEYS, *REGIONS[kind][0]), where)
+    return [*plane_rules(name, _half_space(table, where), named, margin)]
 
 
 def last_link(robot: Robot) -> str:

@@ -12,6 +12,7 @@ from ...robot import Robot
 from .places import ArmPlaces, random_postures
 from .rules import SpaceRule
 
+REMEDY = "move the obstacle or the region, or lower its margin"
 POSTURES = 2000
 SEED = 6
 
@@ -19,7 +20,9 @@ SEED = 6
 PURSUED = 5
 
 
-def check_rules_can_be_kept(robot: Robot, rules: Sequence[SpaceRule], lower: np.ndarray, upper: np.ndarray) -> None:
+def check_rules_can_be_kept(
+    robot: Robot, rules: Sequence[SpaceRule], lower: np.ndarray, upper: np.ndarray, remedy: str = REMEDY
+) -> None:
     """Refuse a rule that none of 2000 random postures keeps, and none that a climb from the best of them reaches.
 
     Args:
@@ -27,6 +30,7 @@ def check_rules_can_be_kept(robot: Robot, rules: Sequence[SpaceRule], lower: np.
         rules: The rules, each looked at by itself.
         lower: Smallest positions (n,).
         upper: Largest positions (n,).
+        remedy: What to do about a rule that cannot be kept.
 
     Raises:
         DesignError: It names the rule and by how much the best posture found breaks it.
@@ -45,7 +49,7 @@ def check_rules_can_be_kept(robot: Robot, rules: Sequence[SpaceRule], lower: np.
         if reached < 0:
             raise DesignError(
                 f"rule '{rule.name}' cannot be kept: it is broken by at least {-reached:.3g} m in every posture within "
-                "the joints' ranges that was tried; move the obstacle or the region, or lower its margin"
+                f"the joints' ranges that was tried; {remedy}"
             )
 
 

@@ -12,6 +12,7 @@ from scipy.spatial import ConvexHull, QhullError
 from ...errors import RobotError
 from ...robot import (
     BoxShape,
+    CylinderShape,
     MeshShape,
     Robot,
     Shape,
@@ -74,7 +75,30 @@ def fitted_capsules(
     if not missing:
         return slim, ()
     names, reason = ", ".join(f"'{name}'" for name in missing), next(iter(missing.values()))
-    return slim, (f"no collision is looked for with meshes of {names}: {reason}; [[capsule]] can stand in",)
+    return slim, (f"collision meshes of {names} are not used: {reason}; [[capsule]] can stand in",)
+
+
+def lowest_height(shape: Shape, up: np.ndarray) -> float:
+    """Return the least ``up . p`` of a collision shape's points p [m].
+
+    Args:
+        shape: The shape, placed in the link's frame.
+        up: Unit vector in the link's frame (3,).
+
+    Raises:
+        RobotError: If the file of a mesh was not found or cannot be read.
+    """
+    rotation, translation = transform_from_placement(shape.placement)
+    own = up @ rotation
+    if isinstance(shape, MeshShape | BoxShape):
+        points = _corners(shape) if isinstance(shape, BoxShape) else _vertices(shape)
+        reach = -float((points @ own).min())
+    elif isinstance(shape, SphereShape):
+        reach = shape.radius
+    else:
+        around = float(np.hypot(own[0], own[1])) if isinstance(shape, CylinderShape) else 1.0
+        reach = abs(float(own[2])) * shape.length / 2 + around * shape.radius
+    return float(up @ translation) - reach
 
 
 def bounding_capsule(link: str | None, points: np.ndarray) -> Capsule:

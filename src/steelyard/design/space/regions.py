@@ -50,6 +50,11 @@ class HalfSpace(Region):
         _check_finite(self.offset, "offset of a half-space")
         object.__setattr__(self, "_unit", unit_vector(self.normal, "normal of a half-space"))
 
+    @property
+    def unit(self) -> Vector3:
+        """The normal with length one."""
+        return self._unit
+
     def faces(self, place: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the one face: ``offset - normal . p``."""
         normal = np.array(self._unit)

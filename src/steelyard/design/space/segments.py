@@ -28,26 +28,26 @@ class Nearest(NamedTuple):
 def nearest_points(a: np.ndarray, b: np.ndarray, c: np.ndarray, d: np.ndarray) -> Nearest:
     """Return the nearest points of the segments from a to b and from c to d, each (3, N) [m].
 
-    The squared distance is a convex quadratic of the two places on the square [0, 1]^2: it is least at its stationary
-    point if that lies inside, else on an edge of the square, where an end of one segment is nearest to the other. All
-    five candidates are formed and the best is taken, so parallel segments and those of no length need no case of their
-    own.
+    The squared distance is a convex quadratic of the two places on the square [0, 1]^2. It is least where the lines
+    come nearest if that lies inside. Else the place there, brought into the square, is followed by the nearest place on
+    the second segment and then by the nearest to that on the first, which is where the least is found (Ericson,
+    Real-Time Collision Detection, 5.1.9). Parallel segments and those of no length need no case of their own.
     """
     along, other, between = b - a, d - c, a - c
-    vectors = np.stack([along, other, between])
-    (aa, ab, ac), (_, bb, bc), _ = np.einsum("ikn,jkn->ijn", vectors, vectors)
+    aa, ab, ac, bb, bc = (
+        _dot(along, along),
+        _dot(along, other),
+        _dot(along, between),
+        _dot(other, other),
+        _dot(other, between),
+    )
     # A segment of no length has its one point at place 0: all products with it vanish.
     per_aa, per_bb = (1.0 / np.where(squared > 0, squared, 1.0) for squared in (aa, bb))
-    crossing = _stationary(along, other, between)
-    zero, one = np.zeros_like(aa), np.ones_like(aa)
-    first = np.stack([crossing, zero, one, -ac * per_aa, (ab - ac) * per_aa]).clip(0.0, 1.0)
-    second = np.stack([(bc + crossing * ab) * per_bb, bc * per_bb, (bc + ab) * per_bb, zero, one]).clip(0.0, 1.0)
-    apart = between + first[:, None] * along - second[:, None] * other  # (5, 3, N)
-    best = np.einsum("ckn,ckn->cn", apart, apart).argmin(axis=0)
-    columns = np.arange(len(best))
-    vector = apart[best, :, columns].T
-    distance = np.sqrt(np.einsum("kn,kn->n", vector, vector))
-    return Nearest(distance, first[best, columns], second[best, columns], _direction(vector, distance, along, other))
+    second = ((bc + _stationary(along, other, between) * ab) * per_bb).clip(0.0, 1.0)
+    first = ((second * ab - ac) * per_aa).clip(0.0, 1.0)
+    vector = between + first * along - second * other
+    distance = np.sqrt(_dot(vector, vector))
+    return Nearest(distance, first, second, _direction(vector, distance, along, other))
 
 
 def _stationary(along: np.ndarray, other: np.ndarray, between: np.ndarray) -> np.ndarray:

@@ -29,10 +29,10 @@ def self_collision_pairs(
     margin: float = 0.01,
     ignore: Iterable[tuple[str, str]] = (),
 ) -> tuple[tuple[CapsulePair, ...], tuple[str, ...]]:
-    """Return a rule for each pair of capsules on different bodies, and notes on those left out.
+    """Return a rule for each pair of capsules on different bodies, and what to say of those left out.
 
     Neighbours (bodies with one joint between them) touch by design and are not paired. Pairs that overlap in 95 % of
-    2000 random postures, or in the posture in the middle of all ranges, are left out and said in a note: a motion
+    2000 random postures, or in the posture in the middle of all ranges, are left out and named: a motion
     that starts from there could not keep them apart.
 
     Args:
@@ -72,8 +72,8 @@ def _note(left_out: list[str]) -> tuple[str, ...]:
     if not left_out:
         return ()
     return (
-        "self-collision is not looked for between links whose capsules overlap in the middle posture or in nearly all "
-        f"(share of random postures in brackets): {', '.join(left_out)}; slimmer ones can be given by [[capsule]]",
+        f"links whose capsules overlap in the middle posture or nearly all (share of postures): {', '.join(left_out)}; "
+        "give slimmer ones by [[capsule]] in a limits file",
     )
 
 
