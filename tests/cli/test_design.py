@@ -180,12 +180,6 @@ def test_every_format_is_written_at_every_pace(workplace, capsys):
     assert {path.name for path in Path("d").iterdir()} == {"motion.toml", "result.json"}, "files of another motion"
 
 
-def test_a_program_for_the_ur10e(workplace, capsys):
-    short = ["--starts", "1", "--duration", "8", "--harmonics", "2"]
-    assert main(["design", "ur10e", *short, "--format", "urscript", "--out", "d", "--json"]) in (0, 2)
-    assert "def steelyard_motion():" in Path("d/motion_010.script").read_text()
-
-
 def test_limits_of_a_file_are_kept_and_told(workplace, capsys):
     Path("cell.toml").write_text(
         "[joints]\nvelocity_scale = 0.5\nposition_margin = 0.5\n"
@@ -340,7 +334,7 @@ def test_a_torque_that_friction_uses_up_is_named(workplace, capsys):
 
 
 FLANGES = {"ur10e": "ee_link", "kuka_lwr4": "flange"}
-PARTS = np.linspace(0, 1, 21)
+PARTS = np.linspace(0, 1, 11)
 
 
 def segments_by_pinocchio(robot: Robot, q: np.ndarray) -> np.ndarray:
@@ -369,7 +363,9 @@ def distance_of_segments(first: np.ndarray, second: np.ndarray) -> float:
 
 @pytest.mark.parametrize("name", ["ur10e", "kuka_lwr4"])
 def test_pinocchio_finds_the_whole_motion_above_the_floor_and_clear_of_the_arm_itself(name, workplace, capsys):
-    assert design("--out", "d", "--format", "none", "--json", robot=name) in (0, 2)
+    form = "urscript" if name == "ur10e" else "none"
+    assert design("--out", "d", "--format", form, "--json", robot=name) in (0, 2)
+    assert form == "none" or "def steelyard_motion():" in Path("d/motion_010.script").read_text()
     content = json.loads(Path("d/result.json").read_text())
     robot = load_robot(name)
     motion = read_trajectory("d/motion.toml", [body.joint.name for body in robot.actuated])

@@ -46,5 +46,5 @@ def test_the_baseline_is_told_by_its_seed(ready):
 
 
 def test_where_no_random_motion_keeps_the_limits_there_is_no_baseline(ready, monkeypatch):
-    monkeypatch.setattr("steelyard.design.baseline.shrunk", lambda *given: None)
+    monkeypatch.setattr("steelyard.design.baseline.largest_part", lambda *given: None)
     assert random_baseline(ready.problem, ready.certifier, ready.forecast(), 0) is None

@@ -41,11 +41,20 @@ def assert_designed(robot: Robot, settings: DesignSettings) -> None:
     assert figures.log10_det_covariance < design.baseline.log10_det_covariance
     assert design.value == pytest.approx(figures.log10_det_covariance)
     assert not design.is_interrupted
+    if robot.floor is not None:
+        assert any(words.startswith(f"floor at {robot.floor:g} m") for words in design.checked)
+    assert any(words.startswith("self-collision (") for words in design.checked)
 
 
 @pytest.mark.parametrize("name", ARMS)
 def test_an_arm_of_the_catalogue_gets_a_proven_design(name):
-    assert_designed(load_robot(name), DesignSettings(starts=1))
+    assert_designed(load_robot(name), DesignSettings(starts=1, duration=10.0, harmonics=3))
+
+
+@pytest.mark.large
+@pytest.mark.parametrize("name", ARMS)
+def test_an_arm_of_the_catalogue_gets_a_proven_design_with_default_settings(name):
+    assert_designed(load_robot(name), DesignSettings(starts=2))
 
 
 @pytest.mark.parametrize("name", [name for name in catalogue_names() if name not in ARMS])

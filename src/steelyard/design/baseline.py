@@ -10,7 +10,7 @@ from ..motion import Trajectory
 from .certify.certifier import Certifier
 from .figures import Figures, middle_figures
 from .problem import Problem
-from .settling import resting, shrunk
+from .settling import largest_part, resting
 from .starting import drawn_motion
 
 RANDOM_MOTIONS = 5
@@ -36,9 +36,9 @@ def random_baseline(
     found = []
     for number in range(RANDOM_MOTIONS):
         drawn = drawn_motion(problem, np.random.default_rng([_SEEDS_APART + seed, number]), lambda: False)
-        proven = shrunk(problem, certifier, grown(problem, drawn.z))
+        proven = largest_part(problem, certifier, grown(problem, drawn.z))
         if proven is not None:
-            found.append(forecast(problem.trajectory(proven.z)))
+            found.append(forecast(problem.trajectory(proven)))
     return middle_figures(found) if found else None
 
 

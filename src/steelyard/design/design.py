@@ -80,7 +80,8 @@ class Design:
     @property
     def checked(self) -> tuple[str, ...]:
         """What the certificate proves at every instant, in words."""
-        return (*_proven_joints(self.certificate, self.limits), *self.limits.checked)
+        rules = [f"rules on space ({', '.join(rule.name for rule in self.limits.rules)})"] if self.limits.rules else []
+        return (*_proven_joints(self.certificate, self.limits), *(self.limits.checked or rules))
 
     @property
     def not_checked(self) -> tuple[str, ...]:

@@ -59,12 +59,18 @@ def settled(problem: Problem, certifier: Certifier, state: State, stop: Stop) ->
 
 def shrunk(problem: Problem, certifier: Certifier, z: np.ndarray) -> Settled | None:
     """Return the motion, or the largest part of it about a posture of rest, that keeps every limit at every instant."""
+    part = largest_part(problem, certifier, z)
+    return None if part is None else _proven(problem, certifier, part)
+
+
+def largest_part(problem: Problem, certifier: Certifier, z: np.ndarray) -> np.ndarray | None:
+    """Return the variables of that part, without the worst value of each limit, which takes longer to find."""
     if certifier(problem.trajectory(z), decide=True).holds:
-        return _proven(problem, certifier, z)
+        return z
     rest = resting(problem, z)
     for part in PARTS:
         if certifier(problem.trajectory(rest + part * (z - rest)), decide=True).holds:
-            return _proven(problem, certifier, rest + part * (z - rest))
+            return rest + part * (z - rest)
     return None
 
 
