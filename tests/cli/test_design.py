@@ -371,7 +371,7 @@ def test_pinocchio_finds_the_whole_motion_above_the_floor_and_clear_of_the_arm_i
     motion = read_trajectory("d/motion.toml", [body.joint.name for body in robot.actuated])
     times = np.linspace(0, motion.duration, 20_000)
     links = segments_by_pinocchio(robot, motion.at(times).q)
-    radius = float(re.search(r"radius (\d\.\d+) m", content["capsules"])[1])  # rounded to 1 mm
+    radius = float(re.findall(r"radius (\d\.\d+) m", content["capsules"])[0])  # rounded to 1 mm
     assert robot.floor is not None
     assert links[:-1, ..., 2].min() >= robot.floor + radius
     names = [*(body.link for body in robot.bodies), robot.root]

@@ -166,4 +166,5 @@ def test_a_torque_limit_that_is_lowered_does_not_change_what_the_drives_are_rate
     (tmp_path / "less.toml").write_text("[joints]\ntorque = [50, 50]\ntorque_scale = 0.8\n")
     limits = design_limits(robot, tmp_path / "less.toml")
     np.testing.assert_allclose(limits.torque, [40, 40])
+    assert limits.rated_torque is not None
     np.testing.assert_allclose(limits.rated_torque, [100, 20])
