@@ -100,7 +100,7 @@ BAD = {
     ),
     "a start outside": (
         {"start": [0.0, 9.0]},
-        "start posture: joint_2 at 9 is outside its limits -2.618 to 2.618; start inside them, or widen them",
+        "start posture: joint_2 at 9 is outside its limits -2.487 to 2.487; start inside them, or widen them",
     ),
     "half a start": ({"start": [0.0]}, "start posture has 1 numbers; allowed are 2 finite ones"),
     "a start that is no number": ({"start": [0.0, np.nan]}, "start posture has 2 numbers; allowed are 2 finite ones"),
