@@ -41,8 +41,8 @@ _MOVING = 0.999
 little before or after the joint does, and friction with it, which would look like a delay."""
 
 _LOW_PASS = 1e-3
-"""What the low-pass does to a delay, as a part of one over its cut-off: 0.15 ms at 6.7 Hz. Found on short simulated logs of
-little noise, whose delays spread by as much; it adds to sigma."""
+"""What the low-pass does to a delay, as a part of one over its cut-off: 0.15 ms at 6.7 Hz. Found on short simulated
+logs of little noise, whose delays spread by as much; it adds to sigma."""
 
 _FEW = 0.2
 """Where fewer rows than this part move so surely, all rows are taken."""
