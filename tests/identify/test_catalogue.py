@@ -7,7 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from steelyard.identify import Settings, identify_arm
+from steelyard.identify import Settings, fit_arm, identify_arm
+from steelyard.judge import estimate_delays
 from steelyard.motion import limits_of, quintic, quintic_profile, random_points
 from steelyard.recording import Recording
 from steelyard.robot import catalogue_names, load_robot, read_catalogue
@@ -49,3 +50,13 @@ def test_the_arm_is_found_from_its_own_torques(name):
     assert influence.max() < 0.03
     # A command that is held for a millisecond biases the viscous friction of the direct-driven SCARA.
     assert np.mean(error <= 3 * estimate.half_width()) > 0.85
+
+
+@pytest.mark.large
+@pytest.mark.parametrize("name", ARMS)
+def test_a_clean_simulation_has_no_delay(name):
+    """Torques of the simulated arm were early by half a control period."""
+    run, recording = rehearsed(name, 1)
+    found = fit_arm(load_robot(name), [recording], Settings(effects=run.effects))
+    delays = estimate_delays(found.sources, found.fit.estimate, found.fit.whitening)
+    assert not delays.has_common

@@ -80,7 +80,9 @@ def test_parameters_of_no_arm_are_approached_and_said():
     found = instrumental_variables(evidence, QUICK, {})
     assert found.estimate.values[evidence.columns.index("ZZ2")] < 0
     assert any("short of those found: the inertia matrix" in note for note in found.notes)
-    with pytest.raises(EstimateError, match=r"the parameters still change by .*: the inertia matrix .*; give start"):
+    with pytest.raises(
+        EstimateError, match=r"the parameters still change by .*: the inertia matrix .*; start from the robot"
+    ):
         direct_and_inverse(evidence, QUICK, {})
 
 
