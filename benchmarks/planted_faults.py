@@ -159,7 +159,7 @@ FAULTS: dict[str, Fault] = {
     "spikes": Fault(_in_all(_spiked), "poor", ("spike", "{joint}")),
     "gain 0.9 in one log": Fault(_second_weaker, "fair", ("gain",)),
     "delay 10 ms": Fault(_in_all(_late), "fair", ("late",)),
-    "concatenated": Fault(_unchanged, "fair", ("one behind the other",), concatenated=True),
+    "concatenated": Fault(_unchanged, "fair", ("concatenated",), concatenated=True),
 }
 
 

@@ -202,7 +202,7 @@ def test_a_gain_of_one_joint_in_one_recording_is_named(name, joint):
     result = identified(name, simulated(name, 1), simulated(name, 2, gain=joint))
     joints = [body.joint.name for body in load_robot(name).actuated]
     assert result.disagreement is not None
-    assert result.disagreement.cause == f"gain of joint {joints[joint]}"
+    assert result.disagreement.cause == f"gain of joint '{joints[joint]}'"
     assert "0.9 times as large in 'recording 2'" in result.disagreement.text
 
 

@@ -33,6 +33,7 @@ SUSPECT_SPREAD, SUSPECT_SCORE = 2.0, 8.0
 EXPLAINED = 0.75
 """A cause is named if it explains at least this share of what recordings disagree about."""
 
+_SIMPLER = 0.03
 # Directions that a recording does not excite get sigmas so large that no column they touch is compared.
 _UNSEEN = 1e-10
 # Where a recording has all but this part of the information there is nothing left to compare it with.
@@ -69,7 +70,7 @@ class Disagreement:
 
     Attributes:
         recording: Label of the recording that differs.
-        cause: ``payload``, ``gain of joint X``, or empty if neither explains the difference.
+        cause: ``payload``, ``gain of joint 'X'``, ``gain of all joints``, or empty if none explains the difference.
         text: The finding as a sentence.
         remedy: What to do about it.
         columns: Columns that differ by more than 4 sigmas in that recording, the largest difference first.
@@ -228,8 +229,8 @@ def disagreement(
 ) -> Disagreement | None:
     """Return which recording is not of the same arm as the others, and what explains it.
 
-    A payload of the last link that only one recording carries, and a torque gain of one joint in one recording, are
-    tried: each gives that recording's rows further columns. What they explain is counted as a share of the squares by
+    A payload of the last link that only one recording carries, and a torque gain of one joint or of all in one
+    recording, are tried: each gives that recording's rows further columns. What they explain is counted as a share of the squares by
     which one estimate for all recordings fits worse than an estimate for each.
 
     Args:
@@ -246,7 +247,8 @@ def disagreement(
     plain = weighted(observations, equations.names)
     tried = _Pooled(observations, plain, equations)
     causes = [*tried.payloads(), *tried.gains()] if tried.excess > 0 else []
-    best = max(causes, key=lambda cause: cause.explained, default=None)
+    # A gain is one number, a payload ten: it is taken if it explains as much but for a few per cent.
+    best = max(causes, key=lambda cause: cause.explained + _SIMPLER * (cause.cause != "payload"), default=None)
     if best is not None and best.explained >= EXPLAINED:
         return replace(best, columns=repeated.different.get(best.recording, ()))
     if repeated.spread <= largest:
@@ -254,7 +256,7 @@ def disagreement(
     label = max(repeated.recordings, key=lambda name: repeated.recordings[name])
     return Disagreement(
         label, "", f"the recordings disagree: '{label}' differs most, by {repeated.recordings[label]:.2g} times its "
-        "sigmas in the root mean square; neither a payload nor a torque gain of one joint explains it",
+        "sigmas in the root mean square; neither a payload nor a torque gain explains it",
         "identify the recordings one by one and compare them (steelyard compare); record them at one temperature",
         repeated.different.get(label, ()), 0.0,
     )  # fmt: skip
@@ -297,10 +299,12 @@ class _Pooled:
             )  # fmt: skip
 
     def gains(self) -> Iterator[Disagreement]:
-        """Yield a torque gain of each joint in each recording as the cause: of one kind of torque, or of all."""
+        """Yield a torque gain in each recording as the cause: of all joints, of a joint, of one of its torques."""
         for label in self._labels:
             known = _residual(np.vstack([rows for cell, rows in self._rows.items() if cell[0] != label]))[1]
             own = {cell: (rows[:, :-1] @ known)[:, None] for cell, rows in self._rows.items() if cell[0] == label}
+            squares, values = self._squares(own)
+            yield self._gain(label, "", 1 + float(values[-1]), squares)
             joints: dict[str, list[Cell]] = {}
             for cell in own:
                 joints.setdefault(cell[2], []).append(cell)
@@ -312,10 +316,11 @@ class _Pooled:
 
     def _gain(self, label: str, joint: str, gain: float, squares: float) -> Disagreement:
         share = min((self._together - squares) / self.excess, 1.0)
+        whose = f"joint '{joint}'" if joint else "all joints"
         return Disagreement(
-            label, f"gain of joint {joint}", f"the recordings disagree: torques of joint '{joint}' are {gain:.2g} "
-            f"times as large in '{label}' as in the others; this explains {100 * share:.0f} % of the difference",
-            f"check the gain of '{joint}' in the set-up of '{label}', and the unit of its torque column",
+            label, f"gain of {whose}", f"the recordings disagree: torques of {whose} are {gain:.2g} times as large in "
+            f"'{label}' as in the others; this explains {100 * share:.0f} % of the difference",
+            f"check the gain of {whose} in the set-up of '{label}', and the unit of the torque columns",
             (), share,
         )  # fmt: skip
 
