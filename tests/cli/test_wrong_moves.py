@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import numpy as np
 import pytest
 
 from from_benchmarks import benchmark_module
+from steelyard.montecarlo.defaults import default_motion, default_noise
+from steelyard.recording import Recording, write_recording
+from steelyard.robot import load_robot
+from steelyard.simulate import Experiment, Noise, recording_of, simulate
 
 planted = benchmark_module("planted_faults")
 
@@ -25,3 +32,27 @@ def test_planted_faults_are_seen_in_every_seed_and_named_in_four_of_five(arm, fa
     outcomes = [planted.outcome(fault, arm, seed) for seed in range(10)]
     assert sum(one.seen for one in outcomes) == 10
     assert sum(one.named for one in outcomes) >= 8
+
+
+def with_stribeck(arm: str, seed: int) -> Recording:
+    """Return a log whose friction is half as large again near standstill, which no model here has."""
+    robot = load_robot(arm)
+    motion = default_motion(robot, seed)
+    noise = {key: Noise(value["kind"], tuple(value["std"])) for key, value in default_noise(robot, motion).items()}
+    run = simulate(robot, motion, Experiment(plant="ideal", control_rate=200, record_rate=200, **noise), [seed])
+    recording, qd = recording_of(run), run.qd[0]
+    coulomb = np.array([[run.truth[f"Fcm{number + 1}"]] for number in range(len(qd))])
+    knee = 0.1 * np.abs(qd).max(axis=1, keepdims=True)
+    more = 0.5 * coulomb * np.exp(-((qd / knee) ** 2)) * np.sign(qd)
+    channel = recording.torques[0]
+    values = channel.values + (more if channel.gain is None else more / channel.gain[:, None])
+    return replace(recording, torques=(replace(channel, values=values),), notes=())
+
+
+def test_friction_that_the_model_lacks_is_a_caution_beside_the_parameters_it_bends(tmp_path):
+    logs = [str(write_recording(with_stribeck("scara_2r", seed), tmp_path / f"{seed}.npz")) for seed in range(3)]
+    code, result = planted.identified(["scara_2r", *logs[:2], "--validate", logs[2]])
+    assert code == 0
+    assert result["verdict"]["questions"]["known"] == "fair"
+    marked = {row["name"] for row in result["parameters"] if row["caution"] == "model lacks"}
+    assert {"Fvm1", "Fcm1", "Fvm2", "Fcm2"} <= marked

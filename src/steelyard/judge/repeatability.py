@@ -230,8 +230,8 @@ def disagreement(
     """Return which recording is not of the same arm as the others, and what explains it.
 
     A payload of the last link that only one recording carries, and a torque gain of one joint or of all in one
-    recording, are tried: each gives that recording's rows further columns. What they explain is counted as a share of the squares by
-    which one estimate for all recordings fits worse than an estimate for each.
+    recording, are tried: each gives that recording's rows further columns. What they explain is counted as a share of
+    the squares by which one estimate for all recordings fits worse than an estimate for each.
 
     Args:
         observations: Factors of the rows as measured.
