@@ -199,3 +199,20 @@ def test_runs_are_compared(workplace, capsys):
 def test_an_unknown_paper_is_one_line(capsys):
     assert main(["papers", "P9"]) == 1
     assert "P1" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("ours", "code", "words"), [(1.0, 0, "as expected"), (30.0, 2, "not as expected")])
+def test_a_paper_s_statement_that_does_not_hold_as_expected_is_no_failure(ours, code, words, monkeypatch, capsys):
+    from steelyard.cli import papers
+    from steelyard.papers import PaperResult, within
+
+    claim = within("gain [kg]", "27 to 42", ours, 0, 3, "a remark", fails_if="it gains", claimed=(27, 42))
+    monkeypatch.setattr(papers, "reproduce", lambda *given, **also: PaperResult("P3", "title", (claim,), (), ()))
+    monkeypatch.setenv("COLUMNS", "150")
+    assert main(["papers", "P3"]) == code
+    text = " ".join(capsys.readouterr().out.split())
+    assert "gain [kg]" in text
+    assert f" {words}; the paper's statement" in text
+    assert f"{1 - code // 2} of 1 claims came out as expected" in text
+    assert main(["papers", "P3", "--json"]) == code
+    assert json.loads(capsys.readouterr().out)["claims"][0]["paper_holds"] is (code == 2)
