@@ -13,7 +13,7 @@ from steelyard.papers.p3 import p3, p3_theory
 from steelyard.papers.p3_arm import CONFIGURATIONS_DEG, POINT, Experiment3, p3_experiment
 from steelyard.papers.p3_geometry import p3_geometry
 from steelyard.papers.p3_poses import FEW, NOISE, SPREAD, compensated_error, p3_poses
-from steelyard.papers.p3_runs import OWN_ROUNDS, linear_problem, monte_carlo, one_run, own_residuals
+from steelyard.papers.p3_runs import OWN_ROUNDS, Runs3, linear_problem, monte_carlo, one_run, own_residuals
 from steelyard.progress import silent
 
 COMPLIANCES = ("k21", "k22", "k23", "k24", "k25", "k3", "k4", "k5", "k6")
@@ -22,6 +22,11 @@ COMPLIANCES = ("k21", "k22", "k23", "k24", "k25", "k3", "k4", "k5", "k6")
 @cache
 def experiment() -> Experiment3:
     return p3_experiment()
+
+
+@cache
+def few_runs() -> Runs3:
+    return monte_carlo(experiment(), np.arange(1, 10), 30, silent)
 
 
 def test_the_experiment_is_that_of_the_paper():
@@ -49,7 +54,7 @@ def test_deflections_are_linear_enough_for_one_step():
 
 
 def test_weights_by_group_cover_and_weights_by_own_residuals_do_not():
-    runs = monte_carlo(experiment(), np.arange(1, 10), 30, silent)
+    runs = few_runs()
     assert runs.coverage("wls").mean() > 0.97
     assert runs.coverage("eta 1").mean() > 0.97
     assert runs.coverage(own_residuals(1)).mean() < 0.4
@@ -65,7 +70,7 @@ def test_intervals_overlap_and_weights_converge_in_few_rounds():
 
 
 def test_gains_claimed_by_own_residuals_grow_from_round_to_round():
-    runs = monte_carlo(experiment(), np.arange(1, 10), 10, silent)
+    runs = few_runs()
     claimed = [np.median(runs.claimed(own_residuals(number))) for number in range(1, OWN_ROUNDS + 1)]
     assert all(later < 0.9 * earlier for earlier, later in pairwise(claimed))
 

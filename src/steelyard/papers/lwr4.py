@@ -120,7 +120,9 @@ def prototype(
 
 def _trajectory(robot: Robot, motion: Motion) -> Trajectory:
     rng = np.random.default_rng(motion.points)
-    points = random_points(limits_of(robot), POINTS, MOVE, trapezoidal_profile(), rng)
+    points = random_points(
+        limits_of(robot), POINTS, MOVE, trapezoidal_profile(), rng, range_fraction=0.9, speed_fraction=0.95
+    )
     return trapezoidal(points, MOVE, [body.joint.name for body in robot.actuated])
 
 

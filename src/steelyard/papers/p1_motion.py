@@ -101,7 +101,8 @@ def _problem(key: Key, starts: int, threads: int) -> tuple[Assembled, DesignSett
     joints = [body.joint.name for body in robot.actuated]
     lower, upper = -np.array(RANGE), np.array(RANGE)
     motion = motion_limits(joints, lower=lower, upper=upper, velocity=SPEED)
-    limits = DesignLimits(motion, np.full(2, np.inf), "motor", (), ())
+    # Ranges and speeds of the paper alone: this arm moves in its base plane, and torques are not limited.
+    limits = DesignLimits(motion, np.full(2, np.inf), "motor", rules=(), notes=())
     settings = DesignSettings(
         motion="quintic", duration=30.0, moves=MOVES[key[0]], criterion=key[1], noise=(2.0, 0.10), rate=100.0,
         starts=starts, threads=threads,
