@@ -48,7 +48,7 @@ _EXPERIMENT: dict[Key, tuple[float, float]] = {
 SPREAD: dict[Key, str] = {
     ("1 s", WW): "65 to 71",
     ("1 s", U): "205 to 207",
-    ("2 s", WW): "52 to 58",
+    ("2 s", WW): "52 to 62",
     ("2 s", U): "123 to 130",
 }
 
