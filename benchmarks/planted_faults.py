@@ -72,7 +72,9 @@ def recorded(arm: str, seed: int, payload: str | None = None) -> Recording:
     """Return a simulated log of a random Fourier motion."""
     robot = robot_with_load(arm)
     motion = default_motion(robot, seed)
-    noises = {key: Noise(value["kind"], tuple(value["std"])) for key, value in default_noise(robot, motion).items()}
+    noises: dict[str, Any] = {
+        key: Noise(value["kind"], tuple(value["std"])) for key, value in default_noise(robot, motion).items()
+    }
     experiment = Experiment(record_rate=RATE, encoder_quantum=1e-5, payload=payload, **noises)
     return replace(recording_of(simulate(robot, motion, experiment, [seed])), payload=None, notes=())
 
@@ -184,7 +186,7 @@ def _concatenated(first: Path, second: Path) -> Path:
             for key in one.files
         }
     path = first.with_name("both.npz")
-    np.savez(path, **arrays)
+    np.savez(path, **arrays)  # type: ignore[arg-type]  # names are those of a recording
     return path
 
 

@@ -232,7 +232,8 @@ def test_a_delay_is_told_with_a_remedy_that_cures_it(robot, make, samples, tmp_p
     assert before["bias"]["common_delay"] == pytest.approx(true, abs=3 * before["bias"]["common_delay_sigma"])
     reason = next(reason for reason in before["verdict"]["reasons"] if reason["about"] == "delay")
     assert "late" in reason["text"]
-    flag, seconds = re.search(r"(--delay) (\S+?),", reason["remedy"]).groups()
+    (advised,) = re.findall(r"(--delay) (\S+?),", reason["remedy"])
+    flag, seconds = advised
     main([*command, flag, seconds])
     after = json.loads(capsys.readouterr().out)
     assert after["preparation"]["delay"] == float(seconds)
@@ -288,7 +289,7 @@ def test_a_filter_does_not_advise_the_start_that_failed(workplace, capsys):
     assert message.count("\n") == 1
     assert "start 'robot'" in message
     assert "joint 'joint_1'" in message
-    flag = re.search(r"\((--option start=\w+)\)", message).group(1)
+    (flag,) = re.findall(r"\((--option start=\w+)\)", message)
     assert flag != "--option start=robot"
     assert main([*command, *flag.split(), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["validation"]["relative_error_percent"] < 5
@@ -300,3 +301,20 @@ def test_a_filter_starts_from_a_file_without_friction(workplace, capsys):
     main([*command, "--option", "start=robot"])
     reasons = json.loads(capsys.readouterr().out)["verdict"]["reasons"]
     assert not any("weighted least squares of the same" in reason["text"] for reason in reasons)
+
+
+@pytest.mark.parametrize(("ours", "code", "words"), [(1.0, 0, "as expected"), (30.0, 2, "not as expected")])
+def test_a_paper_s_statement_that_does_not_hold_as_expected_is_no_failure(ours, code, words, monkeypatch, capsys):
+    from steelyard.cli import papers
+    from steelyard.papers import PaperResult, within
+
+    claim = within("gain [kg]", "27 to 42", ours, 0, 3, "a remark", fails_if="it gains", claimed=(27, 42))
+    monkeypatch.setattr(papers, "reproduce", lambda *given, **also: PaperResult("P3", "title", (claim,), (), ()))
+    monkeypatch.setenv("COLUMNS", "150")
+    assert main(["papers", "P3"]) == code
+    text = " ".join(capsys.readouterr().out.split())
+    assert "gain [kg]" in text
+    assert f" {words}; the paper's statement" in text
+    assert f"{1 - code // 2} of 1 claims came out as expected" in text
+    assert main(["papers", "P3", "--json"]) == code
+    assert json.loads(capsys.readouterr().out)["claims"][0]["paper_holds"] is (code == 2)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -38,7 +39,9 @@ def with_stribeck(arm: str, seed: int) -> Recording:
     """Return a log whose friction is half as large again near standstill, which no model here has."""
     robot = load_robot(arm)
     motion = default_motion(robot, seed)
-    noise = {key: Noise(value["kind"], tuple(value["std"])) for key, value in default_noise(robot, motion).items()}
+    noise: dict[str, Any] = {
+        key: Noise(value["kind"], tuple(value["std"])) for key, value in default_noise(robot, motion).items()
+    }
     run = simulate(robot, motion, Experiment(plant="ideal", control_rate=200, record_rate=200, **noise), [seed])
     recording, qd = recording_of(run), run.qd[0]
     coulomb = np.array([[run.truth[f"Fcm{number + 1}"]] for number in range(len(qd))])

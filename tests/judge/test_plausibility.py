@@ -67,7 +67,7 @@ def test_the_inertia_matrix_of_base_parameters_is_pinocchio_s():
     data = model.createData()
     equations = equations_of(build_model(robot))
     names = ("XX", "XY", "XZ", "YY", "YZ", "ZZ", "MX", "MY", "MZ", "M")
-    standard = {f"{n}{b.number}": v for b in robot.bodies for n, v in zip(names, b.inertia, strict=True)}
+    standard = {f"{n}{b.number}": v for b in robot.bodies for n, v in zip(names, b.inertia or (), strict=True)}
     values = equations.base_values(standard)
     q = np.random.default_rng(1).uniform(-1, 1, (7, 5))
     columns, _ = inertia_columns(equations, q)

@@ -19,9 +19,15 @@ def result():
     return p1(3, threads=2, starts=1)
 
 
-def test_every_claim_of_p1_holds_but_that_which_takes_many_starts(result):
-    broken = [claim.name for claim in result.claims if not claim.holds]
-    assert [name for name in broken if name != "optimised quintic, moves of 2 s: cond(U)"] == []
+def test_every_claim_of_p1_comes_out_as_expected(result):
+    assert [claim.name for claim in result.claims if not claim.holds] == []
+
+
+def test_far_cheaper_and_the_paper_s_cond_u_do_not_hold(result):
+    broken = [claim.name for claim in result.claims if claim.paper_holds is False]
+    assert any("processor time" in name for name in broken)
+    assert sum("cond(U) of a simulated experiment" in name for name in broken) == 2
+    assert any("rms error of the filter" in claim.name for claim in result.claims if claim.paper_holds)
 
 
 @pytest.mark.large

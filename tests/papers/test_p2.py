@@ -33,10 +33,23 @@ def test_the_computed_torque_test_tells_every_joint_of_both_torques(result):
     assert all(0 < row[4] < 30 for row in table.rows)
 
 
-def test_friction_of_the_two_robots_differs_by_more_than_the_paper_says(result):
-    claim = next(claim for claim in result.claims if "two papers' robots" in claim.name)
-    assert "Fcl7 by 330 %" in claim.remark
-    assert claim.ours == pytest.approx(100 * (3.05 - 2.58) / 3.05)
+def test_differences_of_two_simulated_arms_are_found_and_those_of_the_printed_ones_told(result):
+    claim = next(claim for claim in result.claims if "two simulated arms" in claim.name)
+    assert "330 % in Fcl7" in claim.remark
+    assert "up to 15 % apart" in claim.remark
+    table = result.tables[3]
+    rows = [dict(zip(table.columns, row, strict=True)) for row in table.rows]
+    assert len(rows) == 49
+    true = [abs(row["true difference %"]) for row in rows if row["true difference %"] is not None]
+    assert 10 < max(true) <= 20.0 + 1e-9
+
+
+def test_the_loaded_run_alone_cannot_tell_the_mass(result):
+    claim = next(claim for claim in result.claims if claim.name.startswith("columns of the 49"))
+    assert claim.ours == "none; MZL, ML"
+    combination = next(claim for claim in result.claims if "combination" in claim.name)
+    assert "0.1521 XX4" in combination.remark
+    assert "- 0.39 MY4" in combination.remark
 
 
 def test_the_result_is_json_and_says_how_motions_are_designed(result):

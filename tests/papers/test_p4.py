@@ -29,7 +29,7 @@ def motion():
 
 
 @pytest.mark.large
-def test_every_claim_of_p4_holds(result):
+def test_every_claim_of_p4_comes_out_as_expected(result):
     assert [claim.name for claim in result.claims if not claim.holds] == []
 
 

@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from ..files import write_aside
@@ -16,7 +17,7 @@ from .identify import Timing
 
 
 def run(paper: str, seeds: int | None, out: Path | None, json: bool) -> int:
-    """Reproduce a paper, print its claims and save them; return 2 if one does not hold."""
+    """Reproduce a paper, print its claims and save them; return 2 if one is not as expected."""
     timing = Timing()
     found = reproduce(paper, seeds=seeds, threads=os.cpu_count() or 1, stage=timing.stage)
     timing.finish()
@@ -29,7 +30,7 @@ def run(paper: str, seeds: int | None, out: Path | None, json: bool) -> int:
         print(json_text("papers", told))
     else:
         _print(found, out)
-    return 0 if all(claim.holds for claim in found.claims) else 2
+    return 0 if found.holds else 2
 
 
 def _print(found: PaperResult, out: Path | None) -> None:
@@ -39,17 +40,29 @@ def _print(found: PaperResult, out: Path | None) -> None:
     for heading in ("claim", "paper", "ours", "expected", ""):
         table.add_column(heading, overflow="fold")
     for claim in found.claims:
-        holds = "[green]holds[/green]" if claim.holds else "[red]does not hold[/red]"
-        table.add_row(claim.name, _cell(claim.paper), _cell(claim.ours), _cell(claim.expected), holds)
+        colour = "green" if claim.holds else "red"
+        outcome = f"[{colour}]{claim.outcome}[/{colour}]"
+        cells = (claim.name, _cell(claim.paper), _cell(claim.ours), _cell(claim.expected))
+        table.add_row(*(escape(cell) for cell in cells), outcome)
     console.print(table)
+    console.print(f"\n{_summary(found)}")
     remarks = dict.fromkeys(claim.remark for claim in found.claims if claim.remark)
     for remark in (*remarks, *found.notes):
-        console.print(f"- {remark}")
+        console.print(f"- {escape(remark)}")
     if found.seconds:
         times = ", ".join(f"{what} {1e3 * seconds:.0f} ms" for what, seconds in found.seconds.items())
         console.print(f"- processor time of one experiment here, compiled code at hand: {times}")
     if out is not None:
         console.print(f"saved: {out / 'result.json'}, with {len(found.tables)} tables")
+
+
+def _summary(found: PaperResult) -> str:
+    stated = [claim for claim in found.claims if claim.paper_holds is not None]
+    broken = sum(not claim.paper_holds for claim in stated)
+    return (
+        f"{sum(claim.holds for claim in found.claims)} of {len(found.claims)} claims came out as expected; of the "
+        f"{len(stated)} statements of the paper that these figures decide, {broken} do not hold"
+    )
 
 
 def _cell(value: object) -> str:

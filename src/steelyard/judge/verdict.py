@@ -114,7 +114,8 @@ def verdict_of(criteria: Sequence[Criterion], cautions: Sequence[Reason] = ()) -
     for question in QUESTIONS:
         grades: list[Grade | None] = [row.grade for row in criteria if row.question == question]
         grades.extend(reason.grade for reason in cautions if reason.question == question)
-        questions[question] = worst_grade(*(grade for grade in grades if grade is not None))
+        given: list[Grade] = [grade for grade in grades if grade is not None]
+        questions[question] = worst_grade(*given)
     own = (
         Reason(row.sentence, row.remedy, row.name, question=row.question)
         for row in criteria

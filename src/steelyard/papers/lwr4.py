@@ -87,17 +87,23 @@ class Prototype:
 
 
 def prototype(
-    motions: Sequence[Motion], *, plant_rate: float | None = None, threads: int = 1, progress: Progress = silent
+    motions: Sequence[Motion],
+    *,
+    robot: Robot | None = None,
+    plant_rate: float | None = None,
+    threads: int = 1,
+    progress: Progress = silent,
 ) -> Prototype:
     """Simulate the motions, each once: torques are noisy in the recording only, so that all seeds move alike.
 
     Args:
         motions: What to simulate.
+        robot: The arm; None for the catalogue's LWR4+.
         plant_rate: Rate of the integrator [Hz]; None for ten times the controller's.
         threads: Motions simulated at once.
         progress: Told how far it is.
     """
-    robot = load_robot("kuka_lwr4")
+    robot = robot or load_robot("kuka_lwr4")
     parts = [0.0] * len(motions)
 
     def one(place: int) -> SimulatedRun:
@@ -114,7 +120,9 @@ def prototype(
 
 def _trajectory(robot: Robot, motion: Motion) -> Trajectory:
     rng = np.random.default_rng(motion.points)
-    points = random_points(limits_of(robot), POINTS, MOVE, trapezoidal_profile(), rng)
+    points = random_points(
+        limits_of(robot), POINTS, MOVE, trapezoidal_profile(), rng, range_fraction=0.9, speed_fraction=0.95
+    )
     return trapezoidal(points, MOVE, [body.joint.name for body in robot.actuated])
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from ..identify.pipeline import Stage, quietly
 from ..signals import low_pass
 from ..simulate import SimulatedRun
-from .claim import Claim, near, same, within
+from .claim import Claim, near, same, two_standard_errors, within
 from .p1_filter_claims import convergence_table, filter_claims, filter_table
 from .p1_filters import p1_filters
 from .p1_motion import STARTS, motion_claims, motion_table, optimised_motions
@@ -56,7 +56,15 @@ REFERENCE = {
     "Fv2": (0.015, -0.0044, 0.0147, 0.0012, 10),
     "Fs2": (0.164, 0.175, 0.1545, 0.0038, 2.7),
 }
+# Standard deviation of one experiment where filtering is poor, over 40.
+SPREAD = {
+    "none": (0.012, 0.149, 0.076, 0.00045, 0.0017, 0.0022, 0.0016, 0.0038),
+    "forward": (0.032, 0.145, 0.067, 0.00032, 0.0025, 0.0024, 0.0014, 0.0033),
+}
 CANCELLED = ("Fv1", "LMY2")
+BIASED = ("Fs1",)
+"""Biased even with full filtering: sign(qd) is wrong on some samples near standstill."""
+
 # Relative sigma at which the F test at 5 % lets a parameter go: F = t^2 = 3.85.
 INSIGNIFICANT = 100 / np.sqrt(3.85)
 
@@ -101,12 +109,31 @@ def _estimates(cases: Mapping[str, CaseFits]) -> Iterator[Claim]:
     for place, (case, fits) in enumerate(cases.items()):
         means = dict(zip(NAMES, fits.values.mean(axis=1), strict=True))
         for name, mean in means.items():
-            reference, sd = REFERENCE[name][place], REFERENCE[name][3]
-            bias = abs(reference - TRUE[name]) if case != "full" else 0.0
-            why = "two sd of one run" + (" and a tenth of the bias" if case != "full" else "")
-            yield near(
-                f"{name}, filtering: {case}", PRINTED[name][place][0], mean, reference, 2 * sd + 0.1 * bias, why=why
-            )
+            yield _full(name, mean, len(fits.fits)) if case == "full" else _biased(name, case, place, mean, fits)
+
+
+def _full(name: str, mean: float, count: int) -> Claim:
+    reference, sd = REFERENCE[name][2], REFERENCE[name][3]
+    centre, of = (reference, "the reference") if name in BIASED else (TRUE[name], "the truth")
+    remark = f"{name} stays low: its sign(qd) is wrong on some samples near standstill" if name in BIASED else ""
+    return near(
+        f"{name}, filtering: full", PRINTED[name][2][0], mean, centre, two_standard_errors(sd, count), remark,
+        why=f"{of}, two standard errors of a mean of {count}; sd of one {sd:g}",
+        fails_if="full filtering biases a parameter: a filter that is not zero phase, rows and torques decimated "
+        "differently, weights that are not those of the joints, a wrong sign or regrouping",
+    )  # fmt: skip
+
+
+def _biased(name: str, case: str, place: int, mean: float, fits: CaseFits) -> Claim:
+    reference, sd, count = REFERENCE[name][place], SPREAD[case][list(NAMES).index(name)], len(fits.fits)
+    return near(
+        f"{name}, filtering: {case}", PRINTED[name][place][0], mean, reference,
+        two_standard_errors(sd, count) + 0.1 * abs(reference - TRUE[name]),
+        why=f"reference, two standard errors of a mean of {count} and, for its other random points, a tenth of the "
+        "bias",
+        fails_if="the bias that poor filtering leaves is another: differentiation or decimation acts where this case "
+        "has none, or the forward filter's delay is undone",
+    )  # fmt: skip
 
 
 def _relative_sigmas(full: CaseFits) -> Iterator[Claim]:
@@ -115,10 +142,21 @@ def _relative_sigmas(full: CaseFits) -> Iterator[Claim]:
         what = f"relative sigma of {name}, full filtering [%], median"
         if name in CANCELLED:
             remark = f"{name}: {reference:g} % in the reference; its estimate is mostly noise, so the figure scatters"
-            yield within(what, printed, float(ours), INSIGNIFICANT, np.inf, remark, why="not significant at 5 %")
+            yield within(
+                what, printed, float(ours), INSIGNIFICANT, np.inf, remark, why="not significant at 5 %",
+                fails_if=_SIGMA_FAILS,
+            )  # fmt: skip
         else:
             remark = "equation 10 divides by the estimate; it must be its absolute value" if name == "Fv2" else ""
-            yield near(what, printed, float(ours), reference, 0.2 * reference, remark, why="a fifth")
+            yield near(
+                what, printed, float(ours), reference, 0.2 * reference, remark, why="a fifth", fails_if=_SIGMA_FAILS
+            )
+
+
+_SIGMA_FAILS = (
+    "the covariance is off: correlated rows counted as independent, the variance of a joint divided by the wrong "
+    "number of degrees of freedom, or a sigma divided by something else than the estimate's absolute value"
+)
 
 
 def _six_essential(full: CaseFits) -> Claim:
@@ -129,6 +167,9 @@ def _six_essential(full: CaseFits) -> Claim:
     return same(
         "parameters cancelled to get the six essential ones", "Fv1, LMY2", ", ".join(usual), ", ".join(CANCELLED),
         f"six essential parameters: by relative sigma (20 %) in {count} of {total} experiments, by F in {by_f}",
+        claimed=", ".join(CANCELLED),
+        fails_if="the reduction by relative sigma ends early or late, or takes other parameters than those whose truth "
+        "the noise hides",
     )  # fmt: skip
 
 
@@ -150,10 +191,11 @@ def _delay(run: SimulatedRun, forward: CaseFits) -> Iterator[Claim]:
         found = means[name] - TRUE[name]
         yield within(
             f"bias of {name}, forward only, over -M d w^2 of its delay", "called a bias, not explained",
-            found / predicted, 0.6, 1.6,
+            found / predicted, 0.8, 1.35,
             f"a delay of {1e3 * delay:.1f} ms turns inertia into negative friction: {name} - M d w^2 = "
             f"{TRUE[name] + predicted:.3g}, found {means[name]:.3g}",
-            why="sign and size of the prediction; sign(qd) takes a part of it",
+            why="sign and size of the prediction, to a third; sign(qd) takes a part of it",
+            fails_if="the bias is no delay: it has another sign, or does not grow with inertia and frequency",
         )  # fmt: skip
 
 
@@ -166,13 +208,16 @@ def _conditions(fast: CaseFits, slow: CaseFits) -> Iterator[Claim]:
     for duration, ratio in (("1 s", ww_1 / u_1), ("2 s", ww_2 / u_2)):
         yield within(
             f"cond(Ww) over cond(U), moves of {duration}", round(290 / 100, 2), ratio, 0.95, 1.35, remark,
-            why="290 / 250 to 290 / 220, and 100 / 103 to 100 / 93",
+            why="290 / 250 to 290 / 220, and 100 / 103 to 100 / 93", claimed=(2.0, 4.0),
+            fails_if="cond(Ww) and cond(U) of one motion differ as the paper's two numbers do, or columns are scaled "
+            "by something else than the prior",
         )  # fmt: skip
     yield within(
         "cond(Ww) of 1 s moves over that of 2 s moves", "not printed", ww_1 / ww_2, 2.0, 3.5,
         f"cond(Ww) {ww_1:.0f} and {ww_2:.0f}, cond(U) {u_1:.0f} and {u_2:.0f} here, for points drawn at random, not "
         "optimised; LMY2 is left out of U, as its prior of 0 makes cond(U) infinite",
         why="reference 2.9",
+        fails_if="the segment length does not decide the condition number, or columns or weights of one are off",
     )  # fmt: skip
 
 

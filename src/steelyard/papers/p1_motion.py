@@ -33,9 +33,24 @@ RANGE, SPEED = (0.45, 2.6), (1.44, 8.0)
 GRID = 600
 """Instants looked at: as friction changes over 1e-3 rad/s, short moves need many."""
 
-# The reference of the product's specification; the paper prints 290 and 100.
-_REFERENCE = {("1 s", WW): 290.0, ("1 s", U): 250.0, ("2 s", WW): 100.0, ("2 s", U): 103.0}
 Key = tuple[str, str]
+EXPERIMENTS = 3
+"""Simulated experiments of each designed motion."""
+
+# Condition numbers of simulated experiments expected of a search, and what searches from several seeds end with; the
+# paper prints 290 and 100.
+_EXPERIMENT: dict[Key, tuple[float, float]] = {
+    ("1 s", WW): (1.0, 110.0),
+    ("1 s", U): (140.0, 310.0),
+    ("2 s", WW): (1.0, 90.0),
+    ("2 s", U): (105.0, 190.0),
+}
+SPREAD: dict[Key, str] = {
+    ("1 s", WW): "65 to 71",
+    ("1 s", U): "205 to 207",
+    ("2 s", WW): "52 to 62",
+    ("2 s", U): "123 to 130",
+}
 
 
 @dataclass(frozen=True)
@@ -86,7 +101,8 @@ def _problem(key: Key, starts: int, threads: int) -> tuple[Assembled, DesignSett
     joints = [body.joint.name for body in robot.actuated]
     lower, upper = -np.array(RANGE), np.array(RANGE)
     motion = motion_limits(joints, lower=lower, upper=upper, velocity=SPEED)
-    limits = DesignLimits(motion, np.full(2, np.inf), "motor", (), ())
+    # Ranges and speeds of the paper alone: this arm moves in its base plane, and torques are not limited.
+    limits = DesignLimits(motion, np.full(2, np.inf), "motor", rules=(), notes=())
     settings = DesignSettings(
         motion="quintic", duration=30.0, moves=MOVES[key[0]], criterion=key[1], noise=(2.0, 0.10), rate=100.0,
         starts=starts, threads=threads,
@@ -119,27 +135,30 @@ def _planned(ready: Assembled, trajectory: Trajectory) -> Conditions:
 
 
 def _simulated(trajectory: Trajectory) -> Conditions:
-    run = simulate(load_robot("scara_2r"), trajectory, EXPERIMENT, range(1))
+    run = simulate(load_robot("scara_2r"), trajectory, EXPERIMENT, range(EXPERIMENTS))
     return Conditions(*case_fits(run, scara_equations(), CASES["full"]).conditions)
 
 
 def motion_claims(found: Optimised) -> Iterator[Claim]:
-    """Return the claims on P1's optimised motion."""
+    """Return the claims on P1's optimised motion, judged on simulated experiments with it."""
     yield same(
         "optimised quintic: motions whose limits all hold at every instant", "not said",
         limits_kept({f"{move}, {chosen}": each for (move, chosen), each in found.motions.items()}), "4 of 4",
+        fails_if="a designed motion leaves its ranges or speeds between the instants looked at",
     )  # fmt: skip
-    for (move, chosen), reference in _REFERENCE.items():
-        what = "weighted" if chosen == WW else "prior"
-        ours = min(getattr(found.planned[move, each], what) for each in (WW, U))
-        there = min(getattr(found.simulated[move, each], what) for each in (WW, U))
+    for (move, chosen), (low, high) in _EXPERIMENT.items():
+        what, sign, printed = ("weighted", "Ww", 290.0) if chosen == WW else ("prior", "U", 100.0)
+        ours = min(getattr(found.simulated[move, each], what) for each in (WW, U))
+        planned = min(getattr(found.planned[move, each], what) for each in (WW, U))
         moved = ", ".join(f"{each:.2g}" for each in median_steps(found.motions[move, chosen].trajectory, MOVES[move]))
         yield within(
-            f"optimised quintic, moves of {move}: cond({'Ww' if chosen == WW else 'U'})", 290 if chosen == WW else 100,
-            ours, 1.0, reference,
-            f"a simulated experiment with it has {there:.0f}. The median move goes over {moved} rad: a condition "
-            "number is blind to size, and the two numbers of the paper do not belong to one motion",
-            why="reference, which ours may go below",
+            f"optimised quintic, moves of {move}: cond({sign}) of a simulated experiment", printed, ours, low, high,
+            f"planned {planned:.0f}, of an experiment {ours:.0f} (mean over {EXPERIMENTS}): the median move goes over "
+            f"{moved} rad, so slow that friction near standstill counts, which filtered rows show otherwise than the "
+            "plan",
+            claimed=(1.0, printed), why=f"searches from several seeds: {SPREAD[move, chosen]}",
+            fails_if="the search stalls, or the motion it finds is good in the plan only and the experiment's filtered "
+            "rows are not as good; for cond(U), the paper's 100 is reached",
         )  # fmt: skip
 
 

@@ -40,7 +40,8 @@ def p2_arm() -> Arm:
         PointRule("z", flange, HalfSpace((0.0, 0.0, 1.0), -0.2)),
     )
     torque = np.array([body.joint.limits.effort for body in robot.actuated], dtype=float)
-    limits = DesignLimits(limits_of(robot), torque, "joint", rules, ())
+    # The whole position ranges and the paper's two workspace rules: neither floor nor self-collision besides.
+    limits = DesignLimits(limits_of(robot), torque, "joint", rules=rules, notes=())
     # Noise that is white up to its band is independent from sample to sample at twice that rate.
     settings = DesignSettings(
         duration=DURATION, harmonics=HARMONICS, criterion="condition", rate=2 * NOISE_BAND,

@@ -28,6 +28,15 @@ GOALS = (
 
 _PRINTED = {"random": 84.21, "A": 34.01, "B": 37.23}
 
+# What searches from other seeds and with other numbers of starts (16, 24) end with. On another processor rounding
+# decides otherwise, and a search ends as one from another seed does.
+SPREAD = {
+    "A": "several searches: 26.8 to 27.6",
+    "B": "several searches: 35.7 to 35.9",
+    "gamma": "several searches: 0.064 to 0.066",
+    "wrist": "pairs of several searches: 1.7 to 2.2",
+}
+
 
 @dataclass(frozen=True)
 class Effort:
@@ -104,6 +113,7 @@ def excitation_claims(found: Excitation) -> Iterator[Claim]:
         "excitation: motions whose limits all hold at every instant, of those designed", "checked at samples",
         limits_kept(motions), f"{len(motions)} of {len(motions)}",
         "limits checked at samples only are broken between them; here bounds over continuous time prove them",
+        fails_if="a designed motion breaks a limit between the instants looked at",
     )  # fmt: skip
     yield within(
         "condition number of 20 random points at full speed, 20 s, median", _PRINTED["random"],
@@ -111,12 +121,14 @@ def excitation_claims(found: Excitation) -> Iterator[Claim]:
         "49 essential columns, motor and joint rows stacked as they are, without and with payload: the paper does not "
         "say which matrix it means; this one gives its numbers",
         why="reference, several draws",
+        fails_if="the matrix is another: other columns, rows weighted or without payload, columns at unit length",
     )  # fmt: skip
     yield within(
         "optimisation A, T0 = 20 s: condition number", _PRINTED["A"], first.figures.raw, 0.0, 35.0,
         f"with columns at unit length {first.figures.normalised:.2f}; the 'w0' inside the paper's sines must be "
         "2 pi / T0",
-        why="reference 29.6 to 35.1, limits broken between its samples",
+        why=f"reference 29.6 to 35.1, limits broken between its samples; {SPREAD['A']}", claimed=(0.0, 35.0),
+        fails_if="the search stalls (plain log cond ends near 41), or the limits leave less room than the paper's",
     )  # fmt: skip
     yield from _second_claims(found)
 
@@ -125,19 +137,24 @@ def _second_claims(found: Excitation) -> Iterator[Claim]:
     first, second = found.first, found.second
     yield within(
         "optimisation B, T0 = 20 s: condition number", _PRINTED["B"], second.figures.raw, 0.0, 40.0,
-        why="reference 37.3",
+        why=f"reference 37.3; {SPREAD['B']}",
+        fails_if="goal attainment gives the condition number up for the torques",
     )  # fmt: skip
-    for joint, reference in ((6, 2.03), (7, 2.77)):
-        before, after = first.mean_torques[joint - 1], second.mean_torques[joint - 1]
-        yield within(
-            f"mean |tau{joint}| of B over that of A", "higher with B", after / before, 1.5, np.inf,
-            f"{before:.2f} -> {after:.2f} N m (reference ratio {reference:g}). A does not look at it, and gamma does "
-            "not see by how much a goal is surpassed: both leave something to chance",
-        )  # fmt: skip
+    before, after = first.mean_torques[5:], second.mean_torques[5:]
+    yield within(
+        "mean |tau6| + mean |tau7| of B over that of A", "higher with B", float(after.sum() / before.sum()), 1.3,
+        np.inf,
+        f"mean |tau6| {before[0]:.2f} -> {after[0]:.2f} N m, mean |tau7| {before[1]:.2f} -> {after[1]:.2f} N m "
+        "(reference 1.07 -> 2.17, 0.44 -> 1.22). A does not look at them, and gamma does not see by how much a goal is "
+        "surpassed: the ratio of one joint alone is left to chance, 1.15 to 1.7 for joint 6",
+        why=f"reference 2.25; {SPREAD['wrist']}", claimed=(1.0, np.inf),
+        fails_if="goal attainment does not raise the torques of the wrist, or A's motion has them by itself",
+    )  # fmt: skip
     yield within(
         "optimisation B: gamma, the largest relative miss of the three goals", 0.064, second.value, 0.0, 0.076,
         "Table 1 means gamma = 0.064: none of the three goals is attained, all are equally missed",
-        why="reference 0.0755",
+        why=f"reference 0.0755; {SPREAD['gamma']}",
+        fails_if="the search for goals stalls, or the goals are not those of the paper",
     )  # fmt: skip
 
 

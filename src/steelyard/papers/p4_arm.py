@@ -48,7 +48,8 @@ def p4_arm(effects: tuple[str, ...] | None = None) -> Arm:
         PointRule("distance from axis 1", tool, Cylinder(0.7, upper=1.8), "keep_out"),
     )
     model = build_model(robot, effects)
-    limits = DesignLimits(limits_of(robot), np.full(3, np.inf), "motor", rules, ())
+    # The whole position ranges and the paper's workspace: neither floor nor self-collision besides.
+    limits = DesignLimits(limits_of(robot), np.full(3, np.inf), "motor", rules=rules, notes=())
     noise = tuple(float(each) for each in np.sqrt(TORQUE_VARIANCE))
     settings = DesignSettings(duration=DURATION, harmonics=HARMONICS, criterion=C1, noise=noise, rate=RATE)
     return Arm(model, limits, known_of(model, limits)[0], settings)

@@ -69,14 +69,16 @@ def friction_claims(found: Friction) -> Iterator[Claim]:
     yield same(
         "residual peaks at low speed: axes named when the true friction of axes 2 and 3 has a Stribeck part",
         "friction model too simple", ", ".join(low_speed_joints(found.with_stribeck)), "joint_2, joint_3",
-        sentences[0] if sentences else "",
+        sentences[0] if sentences else "", claimed="joint_2, joint_3",
+        fails_if="the residual tests miss friction at low speed, or name an axis that has none",
     )  # fmt: skip
     yield same(
         "the same when it has none", "", ", ".join(low_speed_joints(found.without)) or "none", "none",
         "nothing is found where there is nothing",
+        fails_if="the residual tests see friction at low speed where there is none",
     )  # fmt: skip
     with_it, without = (each.fit_error.joints[1].rms for each in (found.with_stribeck, found.without))
     yield within(
         "rms residual of axis 2 with the Stribeck part over that without", "not said", with_it / without, 1.02, np.inf,
-        why="larger",
+        why="larger", fails_if="the friction model takes the Stribeck part up: residuals would not show it",
     )  # fmt: skip

@@ -1,4 +1,7 @@
-"""P4's Monte-Carlo study: 200 runs, both interval checks, with 1,500 and with 500 samples (P4.5)."""
+"""P4's Monte-Carlo study: 200 runs, both interval checks, with 1,500 and with 500 samples (P4.5).
+
+Positions and torques are noisy; each run fits a Fourier series to its positions and identifies at it.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +10,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..montecarlo import interval_checks, linear_study
+from ..montecarlo import interval_checks
 from ..motion import Trajectory
 from .claim import Claim, near
-from .p4_bench import SAMPLES, Bench, instants, moved
+from .p4_bench import POSITION_NOISE, SAMPLES, Bench, identified, instants, moved
 from .result import Table, table
 
 RUNS = 200
-REPEATS = 100
+REPEATS = 10
 FEW_SAMPLES = 500
 
 
@@ -37,18 +40,30 @@ class StudyChecks:
     single: tuple[float, float]
 
 
-def study_checks(arm: Bench, trajectory: Trajectory, samples: int, repeats: int = REPEATS) -> StudyChecks:
-    """Repeat the study of 200 runs with exact positions; the noise of all runs is one right-hand side."""
-    motion = moved(trajectory, instants(samples))
-    rows = np.concatenate(list(arm.rows(motion)))
-    study = linear_study(rows, arm.values, np.repeat(arm.deviations, samples), RUNS * repeats)
-    checks = [
-        interval_checks(study.estimates[:, first : first + RUNS], arm.values, study.sigma)
-        for first in range(0, RUNS * repeats, RUNS)
-    ]
+def study_checks(
+    arm: Bench,
+    trajectory: Trajectory,
+    samples: int,
+    repeats: int = REPEATS,
+    position_noise: tuple[float, ...] = POSITION_NOISE,
+) -> StudyChecks:
+    """Repeat the study of 200 runs, each identified from its own noisy positions [rad] and torques."""
+    time = instants(samples)
+    motion = moved(trajectory, time)
+    torque = arm.torques(motion)
+    sigma = np.sqrt(np.diag(identified(arm, motion[0], torque, time)[1]))
+    rng, checks = np.random.default_rng(0), []
+    for _ in range(repeats):
+        estimates = []
+        for _ in range(RUNS):
+            q = motion[0] + rng.normal(size=torque.shape) * np.array(position_noise)[:, None]
+            y = torque + rng.normal(size=torque.shape) * arm.deviations[:, None]
+            estimates.append(identified(arm, q, y, time)[0])
+        checks.append(interval_checks(np.column_stack(estimates), arm.values, sigma))
     found = np.array([(check.means, check.variances) for check in checks], dtype=float)
-    means, variances = found.mean(axis=0).tolist()
-    first, second = (found.std(axis=0, ddof=1) / np.sqrt(repeats)).tolist()
+    means, variances = np.mean(found, axis=0).tolist()
+    spread = np.std(found, axis=0, ddof=1) if repeats > 1 else np.full(2, np.nan)
+    first, second = (spread / np.sqrt(repeats)).tolist()
     return StudyChecks(samples, means, variances, (first, second), (float(found[0, 0]), float(found[0, 1])))
 
 
@@ -60,6 +75,14 @@ def both_studies(arm: Bench, trajectory: Trajectory, repeats: int = REPEATS) -> 
 # Share of means and of variance ratios, as the paper prints them and as the product's specification has them.
 _PRINTED = {SAMPLES: ("0.76", "0.90"), FEW_SAMPLES: ("bias", "bias")}
 _EXPECTED = (0.68, 0.90)
+_MOST = 0.15
+"""No tolerance of a share is wider than this."""
+
+# Shares at which the paper's statements hold: its intervals fit with 1,500 samples, and 500 show a bias.
+_CLAIMED: dict[int, tuple[tuple[float, float] | None, ...]] = {
+    SAMPLES: ((0.5, 1.0), (0.7, 1.05)),
+    FEW_SAMPLES: ((0.0, 0.5), None),
+}
 _REFERENCE = {SAMPLES: (0.681, 0.909), FEW_SAMPLES: (0.685, 0.905)}
 
 
@@ -68,17 +91,20 @@ def study_claims(studies: tuple[StudyChecks, ...]) -> Iterator[Claim]:
     for study in studies:
         single = f"{study.samples} samples, one study of {RUNS} runs: {study.single[0]:.2f} and {study.single[1]:.2f}"
         remark = single if study.samples == SAMPLES else (
-            f"{single}; with exact positions least squares is unbiased whatever the number of samples: the paper's "
-            "bias is not one of too few samples"
+            f"{single}; least squares stays unbiased with a third of the samples: the paper's bias is not one of too "
+            "few samples"
         )  # fmt: skip
         for place, (what, ours) in enumerate(
             (("means in their 68 % interval", study.means), ("variance ratios in their 90 % interval", study.variances))
         ):
             yield near(
                 f"{RUNS} runs, {study.samples} samples: share of {what}", _PRINTED[study.samples][place], ours,
-                _EXPECTED[place], 3 * study.errors[place], remark,
+                _EXPECTED[place], min(3 * study.errors[place], _MOST), remark,
                 why=f"what theory expects, three standard errors of {REPEATS} repeats; reference "
                 f"{_REFERENCE[study.samples][place]}",
+                claimed=_CLAIMED[study.samples][place],
+                fails_if="estimates are biased by noise on positions, or scatter more or less than their covariance "
+                "says",
             )  # fmt: skip
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 
 import numpy as np
+from scipy import stats
 
-from .fits import PaperFit
-from .p5_figures import ModelFigures
+from .fits import PaperFit, weighted_residuals
+from .p5_figures import LINKS, ModelFigures
 from .printed_tables import printed
 from .result import Entry, Table, table
 
@@ -67,6 +69,44 @@ def _ours(fit: PaperFit, name: str) -> tuple[Entry, Entry]:
         return None, None
     place = estimate.columns.index(name)
     return float(estimate.values[place]), float(estimate.relative_sigma[place])
+
+
+def accuracy_ratios(figures: Mapping[str, Sequence[ModelFigures]]) -> dict[str, tuple[float, float]]:
+    """Return for each of ``LINKS`` printed sigmas, model A over B, and rms errors over the seeds, A over B."""
+    tables = [printed(f"p5_lwr4_{model}") for model in "ab"]
+    found = {}
+    for name in LINKS:
+        sigmas = [abs(value) * percent for value, percent in (each[name] for each in tables)]
+        errors = [float(np.sqrt(np.mean([one.link_errors[name] ** 2 for one in figures[model]]))) for model in "AB"]
+        found[name] = (sigmas[0] / sigmas[1], errors[0] / errors[1])
+    return found
+
+
+def accuracy_table(figures: Mapping[str, Sequence[ModelFigures]]) -> Table:
+    """Return how much less accurate motor currents are than joint torque sensors, by parameter."""
+    rows = [[name, *ratios] for name, ratios in accuracy_ratios(figures).items()]
+    headings = ["parameter", "printed sigma, A over B", "rms error here, A over B"]
+    return table("Currents (A) against joint torque sensors (B): parameters that both identify", headings, rows)
+
+
+BINS = np.arange(-3.0, 3.01, 0.5)
+"""Edges of the histogram [standard deviations]; both outermost bins are open."""
+
+
+def histogram_table(fits: Mapping[str, PaperFit]) -> Table:
+    """Return the histogram of weighted residuals of one experiment beside the Gaussian, in per cent (figure 3)."""
+    edges = np.concatenate([[-np.inf], BINS, [np.inf]])
+    columns = [100 * np.diff(stats.norm.cdf(edges))]
+    for fit in fits.values():
+        residuals = np.concatenate(weighted_residuals(fit))
+        standard = (residuals - residuals.mean()) / residuals.std(ddof=1)
+        columns.append(100 * np.histogram(standard, edges)[0] / len(standard))
+    rows = [
+        [f"{low:g} to {high:g}", *(float(column[k]) for column in columns)]
+        for k, (low, high) in enumerate(pairwise(edges))
+    ]
+    headings = ["residual, standard deviations", "Gaussian %", *(f"{model} %" for model in fits)]
+    return table("Figure 3: histogram of the residuals of one experiment beside the Gaussian", headings, rows)
 
 
 def essential_moves(positions: Sequence[tuple[PaperFit, PaperFit]]) -> dict[str, float]:

@@ -73,14 +73,18 @@ def regrouping_claims(equations: Mapping[str, Equations]) -> list[Claim]:
             "Table III: largest difference of a coefficient, rows without misprint, models A, B, C",
             "17 regroupings, and those of model A", largest, 0.0, 1e-8,
             "YY, MZ and M of the outer links must be the columns eliminated first; another order gives another base",
+            claimed=(0.0, 1e-8),
+            fails_if="a coefficient of a regrouping is wrong, or another set of columns is chosen as base",
         ),
         same(
             "Table III, Coulomb friction of model A", "FcmjR = Fcmj + Fvlj", text["Fcm1"], "Fcm1R = Fcm1 + Fcl1",
-            "misprint: viscous friction cannot be regrouped with Coulomb friction",
+            "misprint: viscous friction cannot be regrouped with Coulomb friction", claimed="Fcm1R = Fcm1 + Fvl1",
+            fails_if="Coulomb friction of both sides of a gear is not one parameter of model A",
         ),
         same(
             "Table III, offsets of model A", "missing", text["offm1"], "offm1R = offm1 + offl1",
             "left out: motor and sensor offsets cannot be told apart by motor torques",
+            fails_if="offsets of both sides of a gear are not one parameter of model A",
         ),
     ]  # fmt: skip
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isfinite
@@ -47,9 +48,9 @@ class PaperResult:
     """A paper reproduced.
 
     Attributes:
-        paper: ``P1``, ``P2``, ``P4`` or ``P5``.
+        paper: ``P1`` to ``P5``.
         title: Authors, year and subject.
-        claims: Its claims, with ours beside them.
+        claims: Its claims, with ours beside them; each name occurs once.
         tables: Its tables, with ours beside them.
         notes: What a reader should know: settings, and what is not reproduced here.
         seconds: Processor times that the paper compares, by what was done: of this machine, so not among the figures.
@@ -62,15 +63,20 @@ class PaperResult:
     notes: tuple[str, ...]
     seconds: Mapping[str, float] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        twice = [name for name, count in Counter(claim.name for claim in self.claims).items() if count > 1]
+        if twice:
+            raise ValueError(f"{self.paper}: the claim '{twice[0]}' is counted twice")
+
     @property
     def holds(self) -> bool:
-        """Whether all claims hold."""
+        """Whether all claims come out as expected, those included that are expected not to hold."""
         return all(claim.holds for claim in self.claims)
 
 
 def content(result: PaperResult) -> dict[str, Any]:
     """Return a result as plain data: ``paper``, ``title``, ``claims``, ``tables``, ``notes``."""
-    keys = ("name", "paper", "ours", "expected", "holds", "remark")
+    keys = ("name", "paper", "ours", "expected", "holds", "paper_holds", "fails_if", "remark")
     return {
         "paper": result.paper,
         "title": result.title,

@@ -62,9 +62,11 @@ def two_data_set_claims(observations: Observations, equations: Equations, label:
             "not said", f"{', '.join(both.dropped) or 'none'}; {', '.join(alone.dropped) or 'none'}", "none; MZL, ML",
             "two data sets are needed, without and with the payload; 'related to experiments with the payload "
             "attached' (P2) is not enough. On loaded rows the column of MZL is that of MY6",
+            fails_if="the loaded run alone has full rank, or both runs together do not",
         ),
         near(
             "largest error of the combination that gives the column ML on loaded rows", "not said", off, 0.0, 1e-6,
             f"ML = {text}", why="0.16 (XX2 + ZZ2) + 0.4 MY2 + 0.1521 (XX4 + ZZ4) - 0.39 MY4",
+            fails_if="the payload's column is built with a wrong lever or sign",
         ),
     ]  # fmt: skip
