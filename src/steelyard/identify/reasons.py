@@ -243,7 +243,7 @@ def _late(bias: Bias, thresholds: Thresholds) -> list[Reason]:
             "inertia then looks like viscous friction",
             remedy,
             "delay",
-            "fair" if abs(delay) >= thresholds.delay else None,
+            "fair" if delays.has_common and abs(delay) >= thresholds.delay else None,
         )
     ]
 

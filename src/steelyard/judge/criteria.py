@@ -308,7 +308,7 @@ def _correlation_remedy(left: bool, in_sigmas: bool) -> str:
     if left:
         return "take the intervals with care: record the motion again and see how far the values repeat"
     if in_sigmas:
-        return "nothing, if you want intervals that hold; what the residuals depend on says what would narrow them"
+        return "the intervals include it; modelling what the residuals depend on would narrow them"
     return "use sigmas that include it: --method gls, or --covariance model"
 
 

@@ -34,6 +34,8 @@ _CONVERGED = 0.1
 
 _MOST_STEPS, _MOST_OWN_STEPS = 12, 4
 _LARGEST_STEP = 0.02
+# Torques that seem later than this are something else that the model lacks.
+_LARGEST_DELAY = 0.1
 """Longest step [s]: the derivative says little of a torque that is farther away."""
 
 _MOVING = 0.999
@@ -267,11 +269,13 @@ def _gain(estimate: Estimate) -> float:
 
 def _common_delay(trial: _Trial) -> tuple[tuple[float, float], _Trial]:
     """Return the delay of all torques and its sigma, and the rows put back by it."""
-    delay, steps = 0.0, 0
+    delay, steps, start = 0.0, 0, trial
     while True:
         system, steps = independent(_one_delay(trial.system(), len(trial.columns))), steps + 1
         step, sigma = _step(system, _COMMON, trial.gain)
         delay += step
+        if abs(delay) > _LARGEST_DELAY:
+            return (0.0, float("inf")), start
         if not np.isfinite(sigma) or abs(step) <= _CONVERGED * sigma:
             return (delay, sigma), trial
         if steps == _MOST_STEPS:
@@ -290,6 +294,8 @@ def _own_delays(trial: _Trial) -> tuple[np.ndarray, np.ndarray]:
         # Where a delay can hardly be told, the derivative says nothing of how far it is.
         moving = (np.abs(steps) > _CONVERGED * sigma) & (sigma < _LARGEST_STEP)
         delays = trial.delays + steps
+        far = np.abs(delays) > _LARGEST_DELAY
+        delays, sigma, moving = np.where(far, 0.0, delays), np.where(far, np.inf, sigma), moving & ~far
         if count == _MOST_OWN_STEPS or not moving.any():
             return np.where(np.isfinite(sigma), delays, 0.0), sigma
         trial = trial.moved(np.where(moving, delays, trial.delays), _values(system))

@@ -123,6 +123,8 @@ class SegmentMotion:
 
     def push(self, signals: np.ndarray) -> np.ndarray | None:
         """Take a block (rows, m) and return the columns (rows, k) that are ready, if any."""
+        if not signals.shape[1]:
+            return None
         filtered = self._size * (2 if self._recorded else 1)
         self._taken += signals.shape[1]
         self._others.put(signals[filtered:])
