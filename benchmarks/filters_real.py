@@ -70,9 +70,9 @@ def identified(robot: str, method: str) -> dict[str, Any]:
 
 def compared(result: dict[str, Any], batch: dict[str, Any]) -> Compared:
     """Return a result beside that of weighted least squares."""
-    known = {each["name"]: each["value"] for each in batch["parameters"]}
+    known = {each["name"]: each["full_value"] for each in batch["parameters"]}
     names = [each["name"] for each in result["parameters"]]
-    away = np.array([(each["value"] - known[each["name"]]) / each["sigma"] for each in result["parameters"]])
+    away = np.array([(each["full_value"] - known[each["name"]]) / each["full_sigma"] for each in result["parameters"]])
     worst = int(np.abs(away).argmax())
     return Compared(
         result["validation"]["relative_error_percent"],

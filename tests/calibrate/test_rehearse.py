@@ -74,7 +74,8 @@ def test_deflections_are_those_of_springs_at_the_joints(robot, setup, q):
     )  # fmt: skip
     plan = planned_measurements(robot, loaded, q, kind="difference", loads=("heavy",))
     compliance = 1e-9
-    found = exact_measurements(robot, loaded, plan, {"k3": compliance}).value
+    rigid = replace(robot, values={})  # the file's own springs would bend the other joints
+    found = exact_measurements(rigid, loaded, plan, {"k3": compliance}).value
     step = np.zeros((6, 1))
     step[2] = 1e-6
 

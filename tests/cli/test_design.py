@@ -115,7 +115,7 @@ def test_json_is_one_object_on_stdout_and_nothing_else(workplace, capsys):
     assert design("--json") == 0
     captured = capsys.readouterr()
     content = json.loads(captured.out)
-    assert content["schema"] == 1
+    assert content["schema"] == 2
     assert content["criterion"] == "d"
     assert content["criterion_value"] == content["log10_det_covariance"]
     assert content["log10_det_covariance"] < content["random_baseline"]["log10_det_covariance"]

@@ -89,7 +89,8 @@ def test_after_a_run_its_own_numbers_are_known(run, after):
 def test_noise_of_a_run_stands_for_its_rows_at_the_new_rate(run, after):
     """White noise of 0.5 and 0.02 N m at 100 Hz was simulated; rows are fewer and quieter by the same factor."""
     assert after.deviations is not None
-    np.testing.assert_allclose(after.deviations, [0.5, 0.02], rtol=0.1)
+    # The deviation of some 800 rows is known to 2.5 %, and positions add a few per cent: no more than 12 % in all.
+    np.testing.assert_allclose(after.deviations, [0.5, 0.02], rtol=0.12)
     faster = known_after(known_of(MODEL, LIMITS)[0], run, MODEL, LIMITS, 4 * RATE)
     assert faster.deviations is not None
     np.testing.assert_allclose(faster.deviations, 2 * after.deviations)

@@ -93,7 +93,7 @@ def test_a_run_keeps_its_factors_and_estimate(run):
     assert sorted(path.name for path in run.folder.iterdir()) == sorted([*names.values(), "result.json"])
     observations = load_observations(run.folder / names["observations"])
     assert {info.label for info in observations.recordings} == {"recording 1", "recording 2"}
-    told = {row["name"]: row["value"] for row in run.content["parameters"]}
+    told = {row["name"]: row["full_value"] for row in run.content["parameters"]}
     assert told["Ia1"] == run.estimate.values[run.estimate.columns.index("Ia1")]
 
 

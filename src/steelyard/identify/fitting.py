@@ -38,6 +38,9 @@ from .inputs import labels_of, model_of, without_locked
 from .methods import ESTIMATORS, PRIOR_IS_START
 from .settings import Settings
 
+MUCH_WORSE = 1.5
+"""Generalised least squares that fits worse than weighted by more than this is not used, whatever the noise is."""
+
 
 @dataclass(frozen=True, eq=False)
 class Fit:
@@ -170,7 +173,7 @@ def _generalised(ground: Ground, settings: Settings) -> Fit:
     """Return generalised least squares; weighted with correlated noise where the residuals are not noise alone."""
     gls = generalised(ground.sources, ground.plain, threads=settings.threads)
     worse = misfit(ground.plain, gls.estimate)
-    if worse <= TRUSTED or noise_explains(ground.sources, ground.plain, gls):
+    if worse <= TRUSTED or (worse <= MUCH_WORSE and noise_explains(ground.sources, ground.plain, gls)):
         return Fit(gls.estimate, ground.observations, gls.whitened, gls.noise, ground.raw)
     held = with_correlated_noise(ground.sources, ground.plain, ground.observations)
     return Fit(held.estimate, ground.observations, ground.observations, held.noise, ground.raw, distrust=worse)

@@ -31,8 +31,8 @@ SUSPECTS = 4
 
 _BLOCKS = 2
 _MATERIAL = 0.05
-# A change is a cure if fewer values are impossible and residuals no larger, or if residuals are half as large.
-_NO_WORSE, _CURED = 1.1, 0.5
+# A change is a cure if it halves the residuals, or if fewer values are impossible and small residuals stay so.
+_CURED, _SMALL, _NO_WORSE = 0.5, 0.1, 1.1
 
 
 @dataclass(frozen=True)
@@ -68,8 +68,15 @@ class _Fit:
 
     def cures(self, before: _Fit) -> bool:
         """Return whether this fit explains what is wrong with another."""
-        fewer = self.impossible < before.impossible and self.misfit <= _NO_WORSE * before.misfit
-        return fewer or (self.impossible <= before.impossible and self.misfit <= _CURED * before.misfit)
+        if self.impossible > before.impossible:
+            return False
+        fewer = self.impossible < before.impossible and self.misfit <= min(_SMALL, _NO_WORSE * before.misfit)
+        return fewer or self.misfit <= _CURED * before.misfit
+
+    @property
+    def rank(self) -> tuple[int, int]:
+        """Order of cures: residuals by tenths of a power of ten, then impossible values."""
+        return round(10 * float(np.log10(max(self.misfit, 1e-6)))), self.impossible
 
 
 @dataclass(frozen=True)
@@ -108,7 +115,7 @@ def likely_cause(
     found: list[tuple[_Fit, _Change]] = []
     for change, reversed_ in _torque_signs(equations):
         _keep(found, before, judged(_with_reversed(observations, reversed_)), change)
-    if not any(fit.impossible == 0 for fit, _ in found):
+    if not any(fit.impossible == 0 and fit.misfit <= _SMALL for fit, _ in found):
         short = _short(training)
         suspects = before.suspects[:SUSPECTS]
         for change, exchanged in _exchanged_torques(short, equations, settled):
@@ -119,7 +126,7 @@ def likely_cause(
                 _keep(found, before, judged(rows), change)
     if not found:
         return None
-    fit, change = min(found, key=lambda one: (one[0].impossible, one[0].misfit))
+    fit, change = min(found, key=lambda one: one[0].rank)
     text = (
         f"{change.what}: so changed, {fit.impossible} instead of {before.impossible} values are impossible, and the "
         f"joints' residuals are {100 * fit.misfit:.2g} instead of {100 * before.misfit:.2g} % of their torques"

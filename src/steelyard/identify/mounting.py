@@ -25,6 +25,9 @@ BAD_FIT = 10.0
 LOOKED_AT = 20_000
 """Samples at the start of each recording that are fitted."""
 
+REMOVED = "removed"
+"""Stands for torques from which the controller has taken gravity away."""
+
 _AXES = {"+x": (1, 0, 0), "-x": (-1, 0, 0), "+y": (0, 1, 0), "-y": (0, -1, 0), "+z": (0, 0, 1), "-z": (0, 0, -1)}
 
 
@@ -33,7 +36,7 @@ class Mounting:
     """A direction of gravity that fits the training recordings far better than the model's.
 
     Attributes:
-        direction: Axis of the base frame along which gravity pulls: ``+x``, ``-x`` ... ``-z``.
+        direction: Axis of the base frame along which gravity pulls: ``+x``, ``-x`` ... ``-z``; or ``removed``.
         gravity: Acceleration of gravity in the base frame [m/s^2].
         residual: Rms of the residuals over that of the torques with it, all joints alike.
         assumed_residual: The same with the model's own gravity.
@@ -85,6 +88,8 @@ def better_mounting(
         gravity = (size * axis[0], size * axis[1], size * axis[2])
         if not np.allclose(gravity, assumed, atol=0.1 * size):
             tried[direction] = (residual(gravity), gravity)
+    if any(assumed):
+        tried[REMOVED] = (residual((0.0, 0.0, 0.0)), (0.0, 0.0, 0.0))
     best = min(tried, key=lambda direction: tried[direction][0])
     found = Mounting(best, tried[best][1], tried[best][0], now)
     return found if found.ratio >= FAR_BETTER else None
@@ -111,6 +116,17 @@ def mounting_reasons(
     found = better_mounting(equations, training, settled, threads)
     if found is None:
         return []
+    if found.direction == REMOVED:
+        return [
+            Reason(
+                f"without gravity the fit is {found.ratio:.2g} times better: gravity seems to be taken out of these "
+                "torques already, as some drivers do",
+                f"record torques that contain gravity; {found.flag} fits these, but masses cannot be told from them",
+                "mounting",
+                "poor",
+                "plausible",
+            )
+        ]
     return [
         Reason(
             f"gravity along {found.direction} of the base fits {found.ratio:.2g} times better than as the model has "

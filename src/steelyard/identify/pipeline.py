@@ -30,7 +30,7 @@ from ..judge import (
     residual_runs,
     verdict_of,
 )
-from ..observe import AnyRecording, Equations, RowSource, SettledPreparation, equations_of, settle
+from ..observe import AnyRecording, Equations, RowSource, SettledPreparation, equations_of, reduce_rows, settle
 from ..progress import Progress, silent
 from ..recording import Recording
 from ..robot import Robot
@@ -143,10 +143,22 @@ def _explained(
 ) -> Verdict:
     """Return a poor verdict with the mounting or the fault of the log that explains it, first of its reasons."""
     causes = mounting_reasons(fitted, equations, inputs.training, settled, threads)
+    if not causes and not inputs.held_out:
+        causes = _unlike_training(inputs, equations, settled, fit)
     if not causes:
         cause = likely_cause(inputs.training, equations, settled, fit.observations, fitted.extent, plausible.hidden)
         causes = [] if cause is None else [Reason(cause.text, cause.remedy, "likely cause", "poor", "plausible")]
     return verdict_of(verdict.criteria, [*causes, *(one for one in verdict.reasons if not _is_row(verdict, one))])
+
+
+def _unlike_training(inputs: Inputs, equations: Equations, settled: SettledPreparation, fit: Fit) -> list[Reason]:
+    """Return what a validation recording has that those of the fit have not: a payload, another gain."""
+    sources = sources_of((*inputs.training, *inputs.unseen), equations, settled)
+    observations = reduce_rows(sources)
+    found = disagreement(observations, equations, recordings_agree(observations, sources, fit.raw.columns))
+    if found is None or not found.cause or found.recording not in {label for label, _ in inputs.unseen}:
+        return []
+    return [Reason(found.text, found.remedy, "likely cause", "poor", "predicts")]
 
 
 def _is_of_size(verdict: Verdict) -> bool:

@@ -31,6 +31,8 @@ from .method_reasons import UnseenErrors, method_reasons
 from .payload_body import COLUMNS, PayloadBody
 
 _MOST_PATTERNS = 3
+_FAR_GAIN = 0.5
+"""A gain that differs by more between recordings is a wrong sign or unit."""
 _WHITE = ("classical", "cramer_rao")
 """Covariances that take residuals as white."""
 
@@ -124,7 +126,7 @@ def disagreement_reasons(found: Disagreement | None) -> list[Reason]:
     """Return which recording is not of the same arm; with a payload that nobody declared the result is of no arm."""
     if found is None:
         return []
-    grade: Grade = "poor" if found.cause == "payload" else "fair"
+    grade: Grade = "poor" if found.cause == "payload" or abs(found.gain - 1) > _FAR_GAIN else "fair"
     return [Reason(found.text, found.remedy, "recordings", grade, "plausible")]
 
 

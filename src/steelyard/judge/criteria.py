@@ -173,7 +173,7 @@ def _likely_factor(scale: float) -> str:
 
 def joint_criterion(found: Plausibility, limits: Thresholds) -> Criterion:
     """Judge the joint that is predicted worst, of those whose torque stands above noise and bias."""
-    name, bounds = "worst joint, unseen error", (f"<= {limits.joint_good:g} %", f"<= {limits.joint_fair:g} %")
+    name, bounds = "worst joint, relative error", (f"<= {limits.joint_good:g} %", f"<= {limits.joint_fair:g} %")
     if found.worst_joint is None:
         return _not_judged("plausible", name, bounds, "no torque stands above noise and bias of its sensor")
     joint, percent = found.worst_joint
@@ -184,8 +184,7 @@ def joint_criterion(found: Plausibility, limits: Thresholds) -> Criterion:
         f"{percent:.3g} %",
         bounds,
         small_is_good(percent, limits.joint_good, limits.joint_fair),
-        f"{percent:.3g} % of the torque of {joint} on unseen motion is not explained, although it stands well above "
-        "noise and bias",
+        f"{percent:.3g} % of the torque of {joint} is not explained, although it stands well above noise and bias",
         f"check sign, order, unit and gain of the columns of {joint.split(' (')[0]} and its neighbours in the set-up",
     )
 
@@ -196,6 +195,19 @@ def ratio_criterion(fit: float, unseen: float, limits: Thresholds) -> Criterion:
     grade = small_is_good(ratio, limits.ratio_good, limits.ratio_fair)
     if unseen <= limits.error_good and grade != "good":
         grade = "good" if grade == "fair" else "fair"
+    if fit > limits.error_good and 1 / ratio > limits.ratio_fair:
+        # A recording that the fit does not describe is unlike the others, however well these are predicted.
+        return _row(
+            "predicts",
+            "unseen error over fit",
+            ratio,
+            f"{ratio:.2f}",
+            (f"<= {limits.ratio_good:g}", f"<= {limits.ratio_fair:g}"),
+            "fair" if fit <= limits.error_fair else "poor",
+            f"the relative error of the fit, {fit:.3g} %, is far larger than that on unseen motion, {unseen:.3g} %: a "
+            "recording that was fitted is unlike the others",
+            "identify the recordings one by one and compare them (steelyard compare)",
+        )
     return _row(
         "predicts",
         "unseen error over fit",

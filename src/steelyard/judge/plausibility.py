@@ -90,8 +90,8 @@ class Plausibility:
         effort: Joint with the largest torque over its effort limit, and that ratio; None if no limit is known.
         scales: Rigid-body torques of the estimate over those of the robot file.
         heaviness: Largest inertia about a joint over the fifth power of the reach [kg/m^3]; None if not known.
-        worst_joint: Joint that is predicted worst on unseen motion, its torque standing out, and that error [%], the
-            mean of each recording apart; None if no torque stands out.
+        worst_joint: Joint that is predicted worst, on unseen motion or on the fit, its torque standing out, and that
+            error [%], the mean of each recording apart; None if no torque stands out.
     """
 
     impossible: tuple[Impossible, ...] = ()
@@ -137,7 +137,12 @@ def plausibility(
     efforts = [
         (joint.torque_max / limits[joint.joint], joint.joint) for joint in both if 0 < limits[joint.joint] < np.inf
     ]
-    errors = [(joint.varying_percent, f"{joint.joint} ({joint.kind})") for joint in unseen.joints if stands_out(joint)]
+    errors = [
+        (joint.varying_percent, f"{joint.joint} ({joint.kind}){where}")
+        for where, joints in (("", unseen.joints), (" on the fit", fitted.joints))
+        for joint in joints
+        if stands_out(joint)
+    ]
     return Plausibility(
         impossible_values(equations, estimate, observations, fitted.extent),
         tuple(joint for joint in equations.joints if joint not in shown),

@@ -75,6 +75,7 @@ class Disagreement:
         remedy: What to do about it.
         columns: Columns that differ by more than 4 sigmas in that recording, the largest difference first.
         explained: Share of the difference that the cause explains.
+        gain: Torques of that recording over those of the others, if a gain is the cause; else 1.
     """
 
     recording: str
@@ -83,6 +84,7 @@ class Disagreement:
     remedy: str
     columns: tuple[str, ...]
     explained: float
+    gain: float = 1.0
 
 
 def recordings_agree(
@@ -321,7 +323,7 @@ class _Pooled:
             label, f"gain of {whose}", f"the recordings disagree: torques of {whose} are {gain:.2g} times as large in "
             f"'{label}' as in the others; this explains {100 * share:.0f} % of the difference",
             f"check the gain of {whose} in the set-up of '{label}', and the unit of the torque columns",
-            (), share,
+            (), share, gain,
         )  # fmt: skip
 
     def _payload_columns(self) -> np.ndarray:

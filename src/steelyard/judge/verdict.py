@@ -93,7 +93,7 @@ class Verdict:
     Attributes:
         grade: ``good``, ``fair`` or ``poor``: the worse of the grades of ``plausible`` and ``predicts``.
         criteria: Every row, with its thresholds.
-        reasons: Cautions that make it poor, a sentence with a remedy for every row that is not good, other cautions.
+        reasons: Cautions that carry a grade, a sentence with a remedy for every row that is not good, other cautions.
         questions: Grade of each question: ``plausible``, ``predicts``, ``known``.
     """
 
@@ -122,8 +122,8 @@ def verdict_of(criteria: Sequence[Criterion], cautions: Sequence[Reason] = ()) -
         if row.grade in ("fair", "poor")
     )
     grade = worst_grade(questions["plausible"], questions["predicts"])
-    first = [reason for reason in cautions if reason.grade == "poor"]
-    last = [reason for reason in cautions if reason.grade != "poor"]
+    first = sorted((one for one in cautions if one.grade is not None), key=lambda one: one.grade != "poor")
+    last = [reason for reason in cautions if reason.grade is None]
     return Verdict(grade, tuple(criteria), (*first, *own, *last), MappingProxyType(questions))
 
 

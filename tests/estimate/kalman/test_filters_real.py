@@ -24,8 +24,8 @@ def identified(capsys, robot: str, method: str, *arguments: str) -> dict:
 
 def share_near(result: dict, batch: dict) -> float:
     """Return the share of parameters within two of their sigmas of those of the batch."""
-    known = {each["name"]: each["value"] for each in batch["parameters"]}
-    away = [(each["value"] - known[each["name"]]) / each["sigma"] for each in result["parameters"]]
+    known = {each["name"]: each["full_value"] for each in batch["parameters"]}
+    away = [(each["full_value"] - known[each["name"]]) / each["full_sigma"] for each in result["parameters"]]
     return float((np.abs(away) <= 2).mean())
 
 
