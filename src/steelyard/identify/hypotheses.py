@@ -115,7 +115,7 @@ def likely_cause(
     found: list[tuple[_Fit, _Change]] = []
     for change, reversed_ in _torque_signs(equations):
         _keep(found, before, judged(_with_reversed(observations, reversed_)), change)
-    if not any(fit.impossible == 0 and fit.misfit <= _SMALL for fit, _ in found):
+    if not any(fit.impossible == 0 and change.joints == equations.joints for fit, change in found):
         short = _short(training)
         suspects = before.suspects[:SUSPECTS]
         for change, exchanged in _exchanged_torques(short, equations, settled):
