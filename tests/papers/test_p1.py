@@ -16,7 +16,7 @@ from steelyard.papers.p1_motion import WW, _planned, _problem
 
 @pytest.fixture(scope="module")
 def result():
-    return p1(3, threads=2, starts=1)
+    return p1(6, threads=2, starts=1)
 
 
 def test_every_claim_of_p1_comes_out_as_expected(result):
@@ -32,7 +32,7 @@ def test_far_cheaper_and_the_paper_s_cond_u_do_not_hold(result):
 
 @pytest.mark.large
 def test_every_claim_of_p1_holds_with_all_its_starts():
-    assert [claim.name for claim in p1(3, threads=2).claims if not claim.holds] == []
+    assert [claim.name for claim in p1(6, threads=2).claims if not claim.holds] == []
 
 
 def test_condition_numbers_of_an_optimised_motion_are_numpy_s():
@@ -98,6 +98,6 @@ def test_the_result_is_json_and_says_what_is_left_out(result):
 
 
 def test_the_same_seeds_give_the_same_result_on_one_thread(result):
-    again = p1(3, threads=1, starts=1)
+    again = p1(6, threads=1, starts=1)
     assert content(again) == content(result)
     assert np.isfinite([claim.ours for claim in again.claims if isinstance(claim.ours, float)]).all()
