@@ -38,6 +38,9 @@ LOAD = "load"
 LOADS = {"scara_2r": (0.2, 0.1), "ur10e": (3.0, 0.05), "kuka_lwr4": (2.0, 0.05)}
 """Mass [kg] of an undeclared payload, and how far it is from the last link's frame [m]."""
 
+FLAT = ("scara_2r",)
+"""Arms that move across gravity: it pulls at no joint."""
+
 Logs = tuple[Recording, Recording, Recording]
 """Two recordings to fit and one to validate with."""
 
@@ -51,12 +54,14 @@ class Fault:
         best: The best grade that may be given.
         words: Words that name it, all of which must be printed; ``{joint}`` and ``{other}`` stand for joints.
         concatenated: Whether the first two files are one behind the other in the first.
+        heavy: Whether only an arm that gravity pulls at can have it.
     """
 
     plant: Callable[[Logs, str], Logs]
     best: str
     words: tuple[str, ...]
     concatenated: bool = False
+    heavy: bool = False
 
 
 def robot_with_load(arm: str) -> Robot:
@@ -68,9 +73,11 @@ def robot_with_load(arm: str) -> Robot:
 
 
 @lru_cache(maxsize=64)
-def recorded(arm: str, seed: int, payload: str | None = None) -> Recording:
-    """Return a simulated log of a random Fourier motion."""
+def recorded(arm: str, seed: int, payload: str | None = None, *, weightless: bool = False) -> Recording:
+    """Return a simulated log of a random Fourier motion, if asked for without gravity in its torques."""
     robot = robot_with_load(arm)
+    if weightless:
+        robot = robot.with_gravity((0.0, 0.0, 0.0))
     motion = default_motion(robot, seed)
     noises: dict[str, Any] = {
         key: Noise(value["kind"], tuple(value["std"])) for key, value in default_noise(robot, motion).items()
@@ -134,9 +141,35 @@ def _late(values: np.ndarray) -> np.ndarray:
     return np.hstack([np.repeat(values[:, :1], late, axis=1), values[:, :-late]])
 
 
+def _seed(recording: Recording) -> int:
+    return int(recording.notes[0])
+
+
 def _second_loaded(logs: Logs, arm: str) -> Logs:
-    seed = int(logs[1].notes[0]) if logs[1].notes else 1
-    return logs[0], recorded(arm, seed, LOAD), logs[2]
+    return logs[0], recorded(arm, _seed(logs[1]), LOAD), logs[2]
+
+
+def _validation_loaded(logs: Logs, arm: str) -> Logs:
+    return logs[0], logs[1], recorded(arm, _seed(logs[2]), LOAD)
+
+
+def _weightless(logs: Logs, arm: str) -> Logs:
+    first, second, third = (recorded(arm, _seed(log), weightless=True) for log in logs)
+    return first, second, third
+
+
+def _second_mirrored(logs: Logs, arm: str) -> Logs:
+    """Return logs of which the second has the position of a joint reversed."""
+    del arm
+    signs = np.ones((len(logs[1].q), 1))
+    signs[faulty(signs)] = -1
+    qd = None if logs[1].qd is None else signs * logs[1].qd
+    return logs[0], replace(logs[1], q=signs * logs[1].q, qd=qd), logs[2]
+
+
+def _validation_reversed(logs: Logs, arm: str) -> Logs:
+    del arm
+    return logs[0], logs[1], with_torques(logs[2], _reversed)
 
 
 def _second_weaker(logs: Logs, arm: str) -> Logs:
@@ -162,6 +195,10 @@ FAULTS: dict[str, Fault] = {
     "gain 0.9 in one log": Fault(_second_weaker, "fair", ("gain",)),
     "delay 10 ms": Fault(_in_all(_late), "fair", ("late",)),
     "concatenated": Fault(_unchanged, "fair", ("concatenated",), concatenated=True),
+    "validation loaded": Fault(_validation_loaded, "poor", ("payload",), heavy=True),
+    "one validation sign": Fault(_validation_reversed, "poor", ("{joint} seems reversed in 'unseen'",)),
+    "position of one log": Fault(_second_mirrored, "poor", ("position of {joint} seems reversed in 'second'",)),
+    "gravity removed": Fault(_weightless, "poor", ("gravity seems to be taken out",), heavy=True),
 }
 
 
@@ -217,6 +254,11 @@ class Outcome:
     named: bool
 
 
+def can_have(arm: str, name: str) -> bool:
+    """Return whether an arm can have a fault."""
+    return arm not in FLAT or not FAULTS[name].heavy
+
+
 def outcome(name: str, arm: str, seed: int) -> Outcome:
     """Plant a fault, identify, and compare what is said with what must be."""
     fault = FAULTS[name]
@@ -241,7 +283,7 @@ def run(arms: Sequence[str] = ARMS, faults: Sequence[str] = tuple(FAULTS), seeds
     for name in faults:
         cells = []
         for arm in arms:
-            outcomes = [outcome(name, arm, seed) for seed in range(seeds)]
+            outcomes = [outcome(name, arm, seed) for seed in range(seeds if can_have(arm, name) else 0)]
             cells.append(f"{sum(o.seen for o in outcomes)} / {sum(o.named for o in outcomes)}")
         print(f"  {name:22}" + "".join(f"{cell:>16}" for cell in cells), flush=True)
 

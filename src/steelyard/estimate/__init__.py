@@ -3,6 +3,7 @@
 from .correlated import TRUSTED as TRUSTED
 from .correlated import CorrelatedFit as CorrelatedFit
 from .correlated import block_scores as block_scores
+from .correlated import block_sigma as block_sigma
 from .correlated import misfit as misfit
 from .correlated import noise_explains as noise_explains
 from .correlated import with_correlated_noise as with_correlated_noise

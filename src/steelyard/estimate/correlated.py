@@ -26,12 +26,12 @@ from .system import cell_of
 
 TRUSTED = 1.05
 """Generalised least squares may fit worse than weighted by this factor (noise alone, lag-one 0.8: 1.02 at most); more
-needs noise so slow that it explains the difference, or else is what the model lacks."""
+comes from noise as slow as the motion (1.11 at most, pole 0.998 at 500 Hz) or from what the model lacks."""
 
 CHANCE = 0.001
 """Probability below which a difference of both is no longer put down to the noise."""
 
-BLOCK_FACTOR = 2.0
+BLOCK_FACTOR = 1.5
 """Sigmas of the noise model are held within this factor of those of blocks of time."""
 
 _LEAST_BLOCKS = 10
@@ -126,14 +126,21 @@ def block_scores(estimate: Estimate, observations: Observations) -> np.ndarray:
     return np.array(list(scores.values()))
 
 
-def _near_blocks(covariance: np.ndarray, plain: Estimate, observations: Observations) -> np.ndarray:
-    """Return the covariance with every sigma within a factor of that which blocks of time give it."""
-    scores = block_scores(plain, observations)
+def block_sigma(estimate: Estimate, observations: Observations) -> np.ndarray | None:
+    """Return the sigmas (c,) that blocks of time give, whatever the noise is within one; None for too few blocks."""
+    scores = block_scores(estimate, observations)
     count = len(scores)
     if count < _LEAST_BLOCKS:
+        return None
+    return np.sqrt(np.sum((estimate.system.inverse @ scores.T) ** 2, axis=1) * count / (count - 1))
+
+
+def _near_blocks(covariance: np.ndarray, plain: Estimate, observations: Observations) -> np.ndarray:
+    """Return the covariance with every sigma within a factor of that which blocks of time give it."""
+    sigma = block_sigma(plain, observations)
+    if sigma is None:
         return covariance
-    variance = np.sum((plain.system.inverse @ scores.T) ** 2, axis=1) * count / (count - 1)
-    ratio = np.sqrt(variance / np.diag(covariance))
+    ratio = sigma / np.sqrt(np.diag(covariance))
     gain = ratio / np.clip(ratio, 1 / BLOCK_FACTOR, BLOCK_FACTOR)
     return covariance * gain[:, None] * gain
 

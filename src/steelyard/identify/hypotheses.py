@@ -4,7 +4,7 @@ A reversed sign, two columns exchanged or joints in another order are cured by t
 made to the recordings, weighted least squares is fitted again, and the arm that comes out is judged as the first one
 was: by values that cannot be, and by the residual of every joint. Reversed torques need the factors only, exchanged
 ones the factors of every equation with every torque (as many passes as joints); positions need a pass for each change,
-and are tried for the joints that look worst.
+and are tried for the joints that look worst. Signs are tried in all recordings alike and in each that looks worst.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from itertools import combinations
 import numpy as np
 
 from ..errors import SteelyardError
-from ..estimate import stacked_system, weighted
+from ..estimate import Estimate, cell_of, stacked_system, weighted
 from ..judge import MotionExtent, impossible_values, squares_by_equation
 from ..observe import Equations, Observations, SettledPreparation, part_of, reduce_rows
 from ..recording import Recording
@@ -28,6 +28,9 @@ MOST_SAMPLES = 20_000
 
 SUSPECTS = 4
 """Joints whose positions are tried: those with impossible values, then those with the largest residuals."""
+
+WORST_RECORDINGS = 3
+"""Recordings in which a sign is tried alone: those with the largest residuals."""
 
 _BLOCKS = 2
 _MATERIAL = 0.05
@@ -44,12 +47,14 @@ class Cause:
         joints: Joints it concerns.
         text: What is the case, with figures.
         remedy: What to change in the set-up.
+        misfit: Relative residual with that change, root mean square over the equations.
     """
 
     kind: str
     joints: tuple[str, ...]
     text: str
     remedy: str
+    misfit: float
 
 
 @dataclass(frozen=True)
@@ -60,11 +65,13 @@ class _Fit:
         impossible: Count of impossible values that matter.
         misfit: Relative residual, root mean square over the equations.
         suspects: Joints, those that look worst first.
+        recordings: Recordings, those with the largest residuals first.
     """
 
     impossible: int
     misfit: float
     suspects: tuple[str, ...]
+    recordings: tuple[str, ...]
 
     def cures(self, before: _Fit) -> bool:
         """Return whether this fit explains what is wrong with another."""
@@ -100,7 +107,7 @@ def likely_cause(
     """Return the change to the log that makes the estimate possible, or its residuals half as large.
 
     Args:
-        training: The recordings that were fitted; of streams only the signs of torques are tried.
+        training: The recordings, of training and validation; of streams only the signs of torques are tried.
         equations: Model, base parameters and rows.
         settled: Filters and decimation.
         observations: Factors of the rows as they are.
@@ -111,16 +118,21 @@ def likely_cause(
     def judged(changed: Observations) -> _Fit:
         return _judged(equations, changed, extent, hidden)
 
+    short = _short(training)
+    if short:  # few and large factors: every change is a fit
+        observations = _rows(short, equations, settled) or observations
     before = judged(observations)
     found: list[tuple[_Fit, _Change]] = []
+    some = before.recordings[:WORST_RECORDINGS] if len(before.recordings) > 1 else ()
     for change, reversed_ in _torque_signs(equations):
         _keep(found, before, judged(_with_reversed(observations, reversed_)), change)
-    if not any(fit.impossible == 0 and change.joints == equations.joints for fit, change in found):
-        short = _short(training)
+        for label in some:
+            _keep(found, before, judged(_with_reversed(observations, reversed_, label)), _in_one(change, label))
+    if not any(_is_clear(fit) and change.joints == equations.joints for fit, change in found):
         suspects = before.suspects[:SUSPECTS]
         for change, exchanged in _exchanged_torques(short, equations, settled):
             _keep(found, before, judged(exchanged), change)
-        for change, recordings in _changed_motions(short, equations, suspects):
+        for change, recordings in _changed_motions(short, equations, suspects, some):
             rows = _rows(recordings, equations, settled)
             if rows is not None:
                 _keep(found, before, judged(rows), change)
@@ -131,7 +143,11 @@ def likely_cause(
         f"{change.what}: so changed, {fit.impossible} instead of {before.impossible} values are impossible, and the "
         f"joints' residuals are {100 * fit.misfit:.2g} instead of {100 * before.misfit:.2g} % of their torques"
     )
-    return Cause(change.kind, change.joints, text, change.remedy)
+    return Cause(change.kind, change.joints, text, change.remedy, fit.misfit)
+
+
+def _is_clear(fit: _Fit) -> bool:
+    return fit.impossible == 0 and fit.misfit <= _SMALL
 
 
 def _short(training: Sequence[Labelled]) -> list[tuple[str, Recording]]:
@@ -172,7 +188,28 @@ def _judged(equations: Equations, observations: Observations, extent: MotionExte
     counted = [one for one in impossible if one.share > _MATERIAL and one.joint not in hidden]
     worst = sorted(shares, key=lambda joint: -max(shares[joint]))
     suspects = tuple(dict.fromkeys([*(one.joint for one in counted), *worst]))
-    return _Fit(len(counted), float(np.sqrt(np.mean([x for own in shares.values() for x in own]))), suspects)
+    misfit = float(np.sqrt(np.mean([x for own in shares.values() for x in own])))
+    return _Fit(len(counted), misfit, suspects, _worst_recordings(observations, estimate))
+
+
+def _worst_recordings(observations: Observations, estimate: Estimate) -> tuple[str, ...]:
+    """Return the recordings, those with the largest weighted residuals over their torques first."""
+    place, weights = {name: k for k, name in enumerate(estimate.columns)}, estimate.weights
+    sums: dict[str, list[float]] = {}
+    for factor in observations.factors:
+        weight = weights.get(cell_of(factor), 0.0)
+        values = np.array([estimate.values[place[name]] if name in place else 0.0 for name in factor.columns])
+        torque = weight * factor.triangle[:, -1]
+        total = sums.setdefault(factor.recording, [0.0, 0.0])
+        total[0] += float(np.sum((torque - weight * factor.triangle[:, :-1] @ values) ** 2))
+        total[1] += float(np.sum(torque**2))
+    return tuple(sorted(sums, key=lambda label: -sums[label][0] / max(sums[label][1], 1e-300)))
+
+
+def _in_one(change: _Change, label: str) -> _Change:
+    """Return a change as it is described where only one recording needs it."""
+    remedy = change.remedy.replace("in the set-up", f"in a set-up for '{label}' alone")
+    return replace(change, what=f"{change.what} in '{label}'", remedy=remedy)
 
 
 def _torque_signs(equations: Equations) -> Iterator[tuple[_Change, frozenset[tuple[str, str]]]]:
@@ -193,10 +230,13 @@ def _torque_signs(equations: Equations) -> Iterator[tuple[_Change, frozenset[tup
             yield _Change("torque sign", (joint,), text, signs), frozenset({(kind, joint)})
 
 
-def _with_reversed(observations: Observations, which: frozenset[tuple[str, str]]) -> Observations:
+def _with_reversed(
+    observations: Observations, which: frozenset[tuple[str, str]], label: str | None = None
+) -> Observations:
+    """Return the factors with some torques reversed, in all recordings or in one."""
     factors = []
     for factor in observations.factors:
-        if (factor.kind, factor.joint) in which:
+        if (factor.kind, factor.joint) in which and label in (None, factor.recording):
             triangle = factor.triangle.copy()
             triangle[:, -1] *= -1
             factor = replace(factor, triangle=triangle)
@@ -250,9 +290,12 @@ def _picked(moved: Sequence[Observations | None], shift: dict[str, int], kinds: 
 
 
 def _changed_motions(
-    short: Sequence[tuple[str, Recording]], equations: Equations, suspects: Sequence[str]
+    short: Sequence[tuple[str, Recording]], equations: Equations, suspects: Sequence[str], some: Sequence[str]
 ) -> Iterator[tuple[_Change, list[tuple[str, Recording]]]]:
-    """Yield recordings with positions exchanged (alone or with their torques), or the position of a joint reversed."""
+    """Yield recordings with positions exchanged (alone or with their torques), or the position of a joint reversed.
+
+    A reversed position is tried in all recordings, and in each of some.
+    """
     joints = equations.joints
     if not short:
         return
@@ -260,7 +303,11 @@ def _changed_motions(
         signs = np.where(np.array(joints) == joint, -1.0, 1.0)[:, None]
         remedy = f"reverse it in the set-up: sign = {[int(s) for s in signs[:, 0]]} for q (and qd)"
         change = _Change("position sign", (joint,), f"the position of {joint} seems reversed", remedy)
-        yield change, [(label, _with_motion(one, lambda rows, signs=signs: signs * rows)) for label, one in short]
+        turned = [(label, _with_motion(one, lambda rows, signs=signs: signs * rows)) for label, one in short]
+        yield change, turned
+        for which in some:
+            mixed = [new if new[0] == which else old for new, old in zip(turned, short, strict=True)]
+            yield _in_one(change, which), mixed
     channels = tuple(dict.fromkeys(c.name for _, one in short for c in one.torques if c.kind != "wrench"))
     for pair in combinations(sorted(suspects, key=joints.index), 2):
         order = np.arange(len(joints))

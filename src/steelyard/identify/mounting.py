@@ -13,15 +13,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..estimate import stacked_system
-from ..judge import Evaluation, Reason
+from ..judge import Reason
 from ..observe import Equations, Observations, SettledPreparation, equations_of, part_of, reduce_rows, row_source
 from ..recording import Recording
 from .inputs import Labelled
 
 FAR_BETTER = 2.0
 """Residuals must be this many times smaller: another direction also shows two parameters more."""
-BAD_FIT = 10.0
-"""Fits with a smaller relative error [%] are not doubted."""
 LOOKED_AT = 20_000
 """Samples at the start of each recording that are fitted."""
 
@@ -107,33 +105,22 @@ def _relative_residual(observations: Observations, names: Sequence[str]) -> floa
     return float(np.sqrt(system.squares / system.rows))
 
 
-def mounting_reasons(
-    fitted: Evaluation, equations: Equations, training: Sequence[Labelled], settled: SettledPreparation, threads: int
-) -> list[Reason]:
-    """Return the direction of gravity that would fit better, where the fit is bad."""
-    if not fitted.relative_percent > BAD_FIT:
-        return []
-    found = better_mounting(equations, training, settled, threads)
-    if found is None:
-        return []
+def mounting_reason(found: Mounting) -> Reason:
+    """Return what to say of a direction of gravity that would fit better."""
     if found.direction == REMOVED:
-        return [
-            Reason(
-                f"without gravity the fit is {found.ratio:.2g} times better: gravity seems to be taken out of these "
-                "torques already, as some drivers do",
-                f"record torques that contain gravity; {found.flag} fits these, but masses cannot be told from them",
-                "mounting",
-                "poor",
-                "plausible",
-            )
-        ]
-    return [
-        Reason(
-            f"gravity along {found.direction} of the base fits {found.ratio:.2g} times better than as the model has "
-            "it: is the arm mounted on a wall, a ceiling or a slope?",
-            f"if it is, say so with {found.flag}; if not, look for joints whose zero or sign is wrong",
+        return Reason(
+            f"without gravity the fit is {found.ratio:.2g} times better: gravity seems to be taken out of these "
+            "torques already, as some drivers do",
+            f"record torques that contain gravity; {found.flag} fits these, but masses cannot be told from them",
             "mounting",
             "poor",
             "plausible",
         )
-    ]
+    return Reason(
+        f"gravity along {found.direction} of the base fits {found.ratio:.2g} times better than as the model has it: "
+        "is the arm mounted on a wall, a ceiling or a slope?",
+        f"if it is, say so with {found.flag}; if not, look for joints whose zero or sign is wrong",
+        "mounting",
+        "poor",
+        "plausible",
+    )

@@ -30,7 +30,16 @@ from ..judge import (
     residual_runs,
     verdict_of,
 )
-from ..observe import AnyRecording, Equations, RowSource, SettledPreparation, equations_of, reduce_rows, settle
+from ..observe import (
+    AnyRecording,
+    Equations,
+    Observations,
+    RowSource,
+    SettledPreparation,
+    equations_of,
+    reduce_rows,
+    settle,
+)
 from ..progress import Progress, silent
 from ..recording import Recording
 from ..robot import Robot
@@ -42,11 +51,14 @@ from .identification import Condition, Identification, Trained
 from .inputs import Inputs, inputs_of, model_of
 from .joining import check_joinable, with_earlier_runs
 from .method_reasons import UnseenErrors
-from .mounting import mounting_reasons
+from .mounting import better_mounting, mounting_reason
 from .payload_body import payload_body
 from .reasons import cautions_of, disagreement_reasons, judged, notes_of
 from .run_files import SavedRun
 from .settings import FACTOR_METHODS, Settings
+
+_WELL_EXPLAINED = 0.05
+"""A mounting that leaves smaller residuals than this, relative to the torques, needs no other cause."""
 
 Stage = Callable[[str], Progress]
 """Called with the name of what begins; returns where to tell how far it is."""
@@ -142,19 +154,29 @@ def _explained(
     threads: int,
 ) -> Verdict:
     """Return a poor verdict with the mounting or the fault of the log that explains it, first of its reasons."""
-    causes = mounting_reasons(fitted, equations, inputs.training, settled, threads)
-    if not causes and not inputs.held_out:
-        causes = _unlike_training(inputs, equations, settled, fit)
+    recordings, observations = inputs.training, fit.observations
+    causes: list[Reason] = []
+    if not inputs.held_out:
+        recordings = (*inputs.training, *inputs.unseen)
+        sources = sources_of(recordings, equations, settled)
+        observations = reduce_rows(sources)
+        causes = _unlike_training(inputs, equations, sources, observations, fit)
     if not causes:
-        cause = likely_cause(inputs.training, equations, settled, fit.observations, fitted.extent, plausible.hidden)
-        causes = [] if cause is None else [Reason(cause.text, cause.remedy, "likely cause", "poor", "plausible")]
+        mounting = better_mounting(equations, inputs.training, settled, threads)
+        cause = None
+        if mounting is None or mounting.residual > _WELL_EXPLAINED:
+            cause = likely_cause(recordings, equations, settled, observations, fitted.extent, plausible.hidden)
+        if cause is not None and (mounting is None or cause.misfit < mounting.residual):
+            causes = [Reason(cause.text, cause.remedy, "likely cause", "poor", "plausible")]
+        elif mounting is not None:
+            causes = [mounting_reason(mounting)]
     return verdict_of(verdict.criteria, [*causes, *(one for one in verdict.reasons if not _is_row(verdict, one))])
 
 
-def _unlike_training(inputs: Inputs, equations: Equations, settled: SettledPreparation, fit: Fit) -> list[Reason]:
+def _unlike_training(
+    inputs: Inputs, equations: Equations, sources: Sequence[RowSource], observations: Observations, fit: Fit
+) -> list[Reason]:
     """Return what a validation recording has that those of the fit have not: a payload, another gain."""
-    sources = sources_of((*inputs.training, *inputs.unseen), equations, settled)
-    observations = reduce_rows(sources)
     found = disagreement(observations, equations, recordings_agree(observations, sources, fit.raw.columns))
     if found is None or not found.cause or found.recording not in {label for label, _ in inputs.unseen}:
         return []

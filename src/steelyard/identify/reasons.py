@@ -147,10 +147,21 @@ def _held_out(inputs: Inputs) -> list[Reason]:
 def _distrusted(fit: Fit) -> list[Reason]:
     if not fit.distrust:
         return []
+    used = (
+        f"generalised least squares fits {fit.distrust:.2g} times worse than weighted, which was used instead, with "
+        "the covariance of correlated noise"
+    )
+    if fit.slow_noise:
+        return [
+            Reason(
+                f"the noise is slow, or the model lacks something slow: {used}",
+                "record longer: with noise correlated over a second, 95 % intervals cover about 90 %",
+                "method",
+            )
+        ]
     return [
         Reason(
-            f"the residuals are not noise alone: generalised least squares fits {fit.distrust:.2g} times worse than "
-            "weighted, which was used instead, with the covariance of correlated noise",
+            f"the residuals are not noise alone: {used}",
             "add the effects that the residuals ask for; sigmas hold for noise, not for what a model lacks",
             "method",
         )

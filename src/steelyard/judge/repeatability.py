@@ -33,6 +33,9 @@ SUSPECT_SPREAD, SUSPECT_SCORE = 2.0, 8.0
 EXPLAINED = 0.75
 """A cause is named if it explains at least this share of what recordings disagree about."""
 
+REVERSED = -0.5
+"""A torque gain below this is a reversed sign."""
+
 _SIMPLER = 0.03
 # Directions that a recording does not excite get sigmas so large that no column they touch is compared.
 _UNSEEN = 1e-10
@@ -319,6 +322,13 @@ class _Pooled:
     def _gain(self, label: str, joint: str, gain: float, squares: float) -> Disagreement:
         share = min((self._together - squares) / self.excess, 1.0)
         whose = f"joint '{joint}'" if joint else "all joints"
+        if gain < REVERSED:
+            what = f"the torque of {joint} seems" if joint else "the torques of all joints seem"
+            return Disagreement(
+                label, f"sign of {whose}", f"the recordings disagree: {what} reversed in '{label}'; this explains "
+                f"{100 * share:.0f} % of the difference",
+                f"check the signs of torques and positions in the set-up of '{label}'", (), share, gain,
+            )  # fmt: skip
         return Disagreement(
             label, f"gain of {whose}", f"the recordings disagree: torques of {whose} are {gain:.2g} times as large in "
             f"'{label}' as in the others; this explains {100 * share:.0f} % of the difference",
