@@ -24,14 +24,15 @@ from .record import Estimate
 from .restricted_likelihood import fit_noise_around
 from .system import cell_of
 
-TRUSTED = 1.05
-"""Generalised least squares may fit worse than weighted by this factor (noise alone, lag-one 0.8: 1.02 at most); more
-comes from noise as slow as the motion (1.11 at most, pole 0.998 at 500 Hz) or from what the model lacks."""
+TRUSTED = 1.02
+"""Generalised least squares may fit worse than weighted by this factor (noise alone, lag-one 0.8: 1.02 at most). More
+comes from noise as slow as the motion (1.03 to 1.11, pole 0.998 at 500 Hz) or from what the model lacks (real arms:
+1.03 to 11)."""
 
 CHANCE = 0.001
 """Probability below which a difference of both is no longer put down to the noise."""
 
-BLOCK_FACTOR = 1.5
+BLOCK_FACTOR = 1.4
 """Sigmas of the noise model are held within this factor of those of blocks of time."""
 
 _LEAST_BLOCKS = 10

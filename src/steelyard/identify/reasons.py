@@ -155,7 +155,7 @@ def _distrusted(fit: Fit) -> list[Reason]:
         return [
             Reason(
                 f"the noise is slow, or the model lacks something slow: {used}",
-                "record longer: with noise correlated over a second, 95 % intervals cover about 90 %",
+                "record longer: with noise correlated over a second, 95 % intervals cover 85 to 90 %",
                 "method",
             )
         ]
