@@ -47,10 +47,10 @@ demo: setup
 	$(BIN)/steelyard demo --out demo
 
 test: $(VENV)/oracles.done
-	$(BIN)/python -m pytest -n auto -m "not large"
+	$(BIN)/python -m pytest -n auto --dist loadfile -m "not large"
 
 test-all: $(VENV)/large.done
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto --dist loadfile
 
 check: $(VENV)/oracles.done
 	$(BIN)/ruff check .

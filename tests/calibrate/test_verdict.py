@@ -115,10 +115,11 @@ def test_orientations_are_judged_where_they_are_measured():
     assert [row.grade for row in unseen.criteria if row.name.startswith("orientation over")] == ["poor", "fair"]
 
 
-def test_without_held_out_configurations_two_rows_do_not_count():
+def test_where_no_configuration_can_be_held_out_nothing_is_predicted():
     verdict = judge_calibration(replace(GOOD, held_out=None))
-    assert [row.grade for row in verdict.criteria if row.question == "predicts"] == [None, None]
-    assert verdict.grade == "good"
+    assert [row.grade for row in verdict.criteria if row.question == "predicts"] == [None, "poor"]
+    assert verdict.grade == "poor"
+    assert "--validate" in verdict.reasons[0].remedy
 
 
 def test_a_caution_with_a_grade_counts():

@@ -228,3 +228,24 @@ def test_a_range_of_forty_seeds(tmp_path, capsys):
         _, content = calibrated(tmp_path, capsys, measured(seed, lacking=True), "--workspace", "0")
         said += any(each["joint"] == "elbow_joint" for each in content["joint_ranges"])
     assert said >= 36
+
+
+def at_two_configurations(noise: float) -> Measurements:
+    """Return one marker at two configurations in turn: its points lie on a line."""
+    q = np.tile([[0.3], [-1.0], [1.2], [-0.5], [1.0], [0.2]], 20)
+    q[1, ::2] = -0.6
+    setup = replace(SETUP, markers=(MarkerSetup("a", (0.0, 0.0, 0.1)),))
+    return rehearsed_measurements(ROBOT, setup, q, {"offset2": 2e-3}, sigma=noise, seed=1)
+
+
+def test_points_on_a_line_are_refused_in_one_line_and_two_configurations_tell_nothing(tmp_path, capsys):
+    exact, noisy = tmp_path / "exact.csv", tmp_path / "noisy.csv"
+    write_measurements(exact, at_two_configurations(0.0))
+    write_measurements(noisy, at_two_configurations(5e-5))
+    assert main(["calibrate", "ur10e", str(exact)]) == 1
+    assert "not on a line" in capsys.readouterr().err
+    assert main(["calibrate", "ur10e", str(noisy), "--json"]) == 2
+    result = json.loads(capsys.readouterr().out)
+    assert result["verdict"]["questions"] == {"plausible": "good", "predicts": "poor", "known": "poor"}
+    assert any("nothing was found of the arm" in reason["text"] for reason in result["verdict"]["reasons"])
+    assert any("18 of 20 poses have the joint positions of another" in note for note in result["notes"])

@@ -70,6 +70,7 @@ def test_later_generations_come_from_the_best():
     assert {one.origin for one in second} == parents
 
 
+@pytest.mark.large
 def test_they_find_a_better_motion_more_often_than_not():
     better = 0
     for seed in range(1, 6):

@@ -49,7 +49,8 @@ def ratios(design: Design, run: SimulatedRun) -> np.ndarray:
     return np.std(found, axis=0, ddof=1) / design.figures.sigma
 
 
-@pytest.mark.parametrize("name", ["scara_2r", pytest.param("ur10e", marks=pytest.mark.large)])
+@pytest.mark.large
+@pytest.mark.parametrize("name", ["scara_2r", "ur10e"])
 def test_the_spread_over_seeds_is_what_was_promised(name):
     ratio = ratios(*experiment(name, DesignSettings(starts=1)))
     assert np.abs(ratio - 1).max() < 0.1 + MONTE_CARLO

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import re
 import shlex
@@ -34,6 +35,25 @@ SET_UPS = ("setup", "tracker", "every_key", "springs")
 
 def blocks(page: Path, language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def searched_once():
+    """P1's search of motions and the demo's simulations are the longest part of several commands: each is done once."""
+    with pytest.MonkeyPatch.context() as patch:
+        p1, demo = (importlib.import_module(f"steelyard.{name}") for name in ("papers.p1", "cli.demo"))
+        search, simulate = p1.optimised_motions, demo.simulate
+        searches, runs = {}, {}
+
+        def searched(starts, threads, progress):
+            return searches.get(starts) or searches.setdefault(starts, search(starts, threads, progress))
+
+        def simulated(robot, motion, experiment, seeds, **others):
+            return runs.get(seeds[0]) or runs.setdefault(seeds[0], simulate(robot, motion, experiment, seeds, **others))
+
+        patch.setattr(p1, "optimised_motions", searched)
+        patch.setattr(demo, "simulate", simulated)
+        yield
 
 
 @pytest.fixture

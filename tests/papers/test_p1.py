@@ -97,6 +97,7 @@ def test_the_result_is_json_and_says_what_is_left_out(result):
     assert any("Kalman" in note for note in told["notes"])
 
 
+@pytest.mark.large
 def test_the_same_seeds_give_the_same_result_on_one_thread(result):
     again = p1(6, threads=1, starts=1)
     assert content(again) == content(result)

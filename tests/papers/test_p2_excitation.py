@@ -25,6 +25,7 @@ def found(stages) -> Excitation:
     return excitation(Effort(first=1, second=1, sweep=1, periods=(), random=2), 2, stage)
 
 
+@pytest.mark.large
 def test_every_motion_is_proven_and_the_stages_are_told(found, stages):
     claims = list(excitation_claims(found))
     assert claims[0].ours == "2 of 2"
@@ -34,18 +35,21 @@ def test_every_motion_is_proven_and_the_stages_are_told(found, stages):
     assert all(0 <= each <= 1 for each in stages if not isinstance(each, str))
 
 
+@pytest.mark.large
 def test_any_optimised_motion_beats_random_points_in_what_was_optimised(found):
     assert found.first.figures.raw < min(each.raw for each in found.random)
     assert found.first.figures.raw < 50
     assert len(found.first.figures.sigma) == 49
 
 
+@pytest.mark.large
 def test_gamma_is_the_largest_relative_miss_of_its_goals(found):
     second = found.second
     misses = [second.figures.raw / 35 - 1, *((38 - second.mean_torques[5:]) / (0.9 * 38) - 1)]
     assert second.value == pytest.approx(max(misses), rel=1e-9)
 
 
+@pytest.mark.large
 def test_tables_have_all_motions_and_periods(found):
     first, sweep, tightest = excitation_tables(found)
     assert [row[1] for row in first.rows] == [84.21, 34.01, 37.23]
@@ -85,6 +89,7 @@ def test_no_motion_of_a_joint_goes_below_the_least_sigmas():
     assert least["XX2"] == least["Ia1"] == 0
 
 
+@pytest.mark.large
 def test_ratios_and_their_bound_are_told_by_criterion(found: Excitation):
     random = np.median([each.sigma for each in found.random], axis=0)
     unknowns = found.arm.ready(found.arm.settings).unknowns

@@ -29,6 +29,7 @@ def share_near(result: dict, batch: dict) -> float:
     return float((np.abs(away) <= 2).mean())
 
 
+@pytest.mark.large
 def test_on_the_panda_the_filter_stays_a_possible_arm_where_least_squares_is_none(capsys):
     """Measured: 1.08 % unseen, 58 % of the parameters near; least squares: 1.04 %."""
     batch, result = (identified(capsys, "franka_panda", method) for method in ("wls", "ekf"))

@@ -57,6 +57,7 @@ def evidence_of(stages: Stages) -> CalibrationEvidence:
         ranges=tuple(each.text for each in stages.ranges),
         worst_range=max((each.ratio for each in stages.ranges), default=1.0),
         **_declared_noise(stages),
+        told_nothing=not arm and any(each.group not in FRAMES for each in parameters),
     )
 
 

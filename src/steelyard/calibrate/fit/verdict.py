@@ -66,6 +66,7 @@ class CalibrationEvidence:
         worst_range: How many times worse the points of the worst of them are.
         noise_ratio: Noise found over the noise that the instrument's maker states; None if none is stated.
         noise_agrees: Whether chance explains that they differ.
+        told_nothing: Whether unknowns of the arm were asked for and none can be told.
     """
 
     before: Accuracy
@@ -91,6 +92,7 @@ class CalibrationEvidence:
     worst_range: float = 1.0
     noise_ratio: float | None = None
     noise_agrees: bool = True
+    told_nothing: bool = False
 
 
 def judge_calibration(
@@ -236,7 +238,12 @@ def _ratio(
     name = f"{unseen.name} over {named.removeprefix('the ')}"
     bounds = (f"<= {limits.ratio_good:g}", f"<= {limits.ratio_fair:g}")
     if unseen.after is None:
-        return _unjudged(name, bounds)
+        return Criterion(
+            name, None, "unknown", *bounds, "poor",
+            "no configuration can be left out without an unknown being lost: nothing says what this calibration does "
+            "at a configuration that was not measured",
+            f"{_fewer(evidence)}measure more configurations, or others to judge by (--validate)", "predicts",
+        )  # fmt: skip
     error = unseen.after.rms_mm
     ratio = max(error, _ROUNDING_MM) / max(fit.rms_mm, _ROUNDING_MM)
     return _row(
@@ -311,8 +318,14 @@ def _outliers(evidence: CalibrationEvidence, limits: CalibrationThresholds) -> C
 
 
 def _known(evidence: CalibrationEvidence, limits: CalibrationThresholds) -> Criterion:
-    """An unknown that is not told from nominal is no fault of the measurements: the row is never poor."""
+    """An unknown that is not told from nominal is no fault of the measurements: only none at all is poor."""
     total = evidence.arm_unknowns
+    if evidence.told_nothing:
+        return _row(
+            "known", "unknowns beyond their sigma", 0.0, "none", (f">= {limits.known_good:g} %", "any"), "poor",
+            "nothing was found of the arm: these measurements tell only where base and markers are",
+            "measure configurations in which all joints move, better thirty than ten (steelyard poses chooses them)",
+        )  # fmt: skip
     share = 100 * (total - len(evidence.small)) / total if total else 100.0
     named = ", ".join(evidence.small[:_NAMED])
     further = f" and {len(evidence.small) - _NAMED} more" if len(evidence.small) > _NAMED else ""

@@ -26,7 +26,7 @@ def read_measurements(path: str | os.PathLike[str], robot: Robot, setup: Calibra
     A long file has a row for each marker and repeat, with columns ``pose``, ``marker``, ``repeat``, ``load``, ``kind``,
     the joints, ``x``, ``y``, ``z``, ``qw qx qy qz`` or ``roll pitch yaw``, ``distance`` and ``to``; all but the joints
     and one of the measured are optional. In a wide file the set-up says which columns belong to which marker.
-    Without a column ``pose`` rows of equal joint positions are one configuration.
+    Rows of equal joint positions are one configuration, whatever a column ``pose`` calls them.
 
     Args:
         path: Text with or without a header, or ``.npz``.
@@ -47,7 +47,14 @@ def measurements_from_columns(table: NamedColumns, robot: Robot, setup: Calibrat
         raise CalibrationError(f"{table.path}: no row holds a measured position or distance; fill x, y, z or distance")
     lost = int(np.count_nonzero(~measured))
     seen, q = seen.taken(measured), q[:, seen.row[measured]]
-    pose, poses = _poses(table, setup, q, seen.row)
+    named, names = _poses(table, setup, q, seen.row)
+    pose, poses = _merged(q, named, names)
+    notes = [f"{lost} rows without a measured number are left out"] if lost else []
+    if len(poses) < len(names):
+        notes.append(
+            f"{len(names) - len(poses)} of {len(names)} poses have the joint positions of another: they count as its "
+            "repeats, not as configurations"
+        )
     markers = tuple(dict.fromkeys(name for name in (*seen.marker, *seen.other) if name))
     number = {name: k for k, name in enumerate(markers)} | {"": NOT_MEASURED}
     marker = np.array([number[name] for name in seen.marker])
@@ -55,8 +62,8 @@ def measurements_from_columns(table: NamedColumns, robot: Robot, setup: Calibrat
     return Measurements(
         joints=tuple(body.joint.name for body in robot.actuated), q=q, kind=seen.kind, pose=pose, marker=marker,
         other=np.array([number[name] for name in seen.other]), load=load, value=seen.value, rotation=seen.rotation,
-        repeat=_repeats(table, setup, seen.row, np.column_stack([pose, marker, load])), poses=poses, markers=markers,
-        notes=(f"{lost} rows without a measured number are left out",) if lost else (),
+        repeat=_repeats(table, setup, seen.row, np.column_stack([pose, marker, load]), len(poses) < len(names)),
+        poses=poses, markers=markers, notes=tuple(notes),
     )  # fmt: skip
 
 
@@ -120,6 +127,15 @@ def _poses(
     return pose, names
 
 
+def _merged(q: np.ndarray, pose: np.ndarray, names: Sequence[str]) -> tuple[np.ndarray, tuple[str, ...]]:
+    """Return numbers and names of configurations, those of equal joint positions under the first of their names."""
+    first = q[:, np.unique(pose, return_index=True)[1]]
+    keys = [tuple(values) for values in np.round(first.T / SAME_POSITION).astype(np.int64)]
+    number = {key: k for k, key in enumerate(dict.fromkeys(keys))}
+    kept = {number[key]: name for key, name in zip(reversed(keys), reversed(names), strict=True)}
+    return np.array([number[key] for key in keys])[pose], tuple(kept[k] for k in range(len(number)))
+
+
 def _check_pose_names(table: NamedColumns, q: np.ndarray, pose: np.ndarray, names: Sequence[str]) -> None:
     first = q[:, np.unique(pose, return_index=True)[1]]
     apart = np.abs(q - first[:, pose]).max(axis=0, initial=0.0)
@@ -131,10 +147,12 @@ def _check_pose_names(table: NamedColumns, q: np.ndarray, pose: np.ndarray, name
         )
 
 
-def _repeats(table: NamedColumns, setup: CalibrationSetup, row: np.ndarray, groups: np.ndarray) -> np.ndarray:
+def _repeats(
+    table: NamedColumns, setup: CalibrationSetup, row: np.ndarray, groups: np.ndarray, counted: bool
+) -> np.ndarray:
     """Return the numbers of the repeats: as given, or counted among rows of the same pose, marker and load."""
     column = column_of(table, setup, "repeat")
-    if column is not None:
+    if column is not None and not counted:
         return table.numbers(column)[row].astype(int)
     count: dict[tuple[int, ...], int] = {}
     repeats = []
