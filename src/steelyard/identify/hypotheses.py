@@ -9,7 +9,7 @@ and are tried for the joints that look worst. Signs are tried in all recordings 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
@@ -32,7 +32,7 @@ SUSPECTS = 4
 WORST_RECORDINGS = 3
 """Recordings in which a sign is tried alone: those with the largest residuals."""
 
-_BLOCKS = 2
+_BLOCKS = 1
 _MATERIAL = 0.05
 # A change is a cure if it halves the residuals, or if fewer values are impossible and small residuals stay so.
 _CURED, _SMALL, _NO_WORSE = 0.5, 0.1, 1.1
@@ -81,6 +81,11 @@ class _Fit:
         return fewer or self.misfit <= _CURED * before.misfit
 
     @property
+    def is_clear(self) -> bool:
+        """Whether nothing is impossible and residuals are small."""
+        return self.impossible == 0 and self.misfit <= _SMALL
+
+    @property
     def rank(self) -> tuple[int, int]:
         """Order of cures: residuals by tenths of a power of ten, then impossible values."""
         return round(10 * float(np.log10(max(self.misfit, 1e-6)))), self.impossible
@@ -94,6 +99,26 @@ class _Change:
     joints: tuple[str, ...]
     what: str
     remedy: str
+
+
+@dataclass(frozen=True)
+class _Trials:
+    """Changes to the log that were tried, and those that cure."""
+
+    judged: Callable[[Observations], _Fit]
+    before: _Fit
+    cures: list[tuple[_Fit, _Change]]
+
+    def try_all(self, changes: Iterable[tuple[_Change, Observations | None]]) -> None:
+        """Try changes; None is one that leaves nothing to fit."""
+        for change, changed in changes:
+            fit = None if changed is None else self.judged(changed)
+            if fit is not None and fit.cures(self.before):
+                self.cures.append((fit, change))
+
+    def is_clear(self, joints: Sequence[str] | None = None) -> bool:
+        """Return whether a cure leaves nothing to be explained: any, or one that concerns these joints."""
+        return any(fit.is_clear and joints in (None, change.joints) for fit, change in self.cures)
 
 
 def likely_cause(
@@ -122,32 +147,26 @@ def likely_cause(
     if short:  # few and large factors: every change is a fit
         observations = _rows(short, equations, settled) or observations
     before = judged(observations)
-    found: list[tuple[_Fit, _Change]] = []
-    some = before.recordings[:WORST_RECORDINGS] if len(before.recordings) > 1 else ()
-    for change, reversed_ in _torque_signs(equations):
-        _keep(found, before, judged(_with_reversed(observations, reversed_)), change)
-        for label in some:
-            _keep(found, before, judged(_with_reversed(observations, reversed_, label)), _in_one(change, label))
-    if not any(_is_clear(fit) and change.joints == equations.joints for fit, change in found):
-        suspects = before.suspects[:SUSPECTS]
-        for change, exchanged in _exchanged_torques(short, equations, settled):
-            _keep(found, before, judged(exchanged), change)
-        for change, recordings in _changed_motions(short, equations, suspects, some):
-            rows = _rows(recordings, equations, settled)
-            if rows is not None:
-                _keep(found, before, judged(rows), change)
-    if not found:
+    trials = _Trials(judged, before, [])
+    suspects = before.suspects[:SUSPECTS]
+    trials.try_all(_torque_signs(equations, observations))
+    if not trials.is_clear(equations.joints):
+        trials.try_all(_exchanged_torques(short, equations, settled))
+        for change, recordings in _changed_motions(short, equations, suspects):
+            trials.try_all([(change, _rows(recordings, equations, settled))])
+    if len(before.recordings) > 1 and not trials.is_clear():
+        for label in before.recordings[:WORST_RECORDINGS]:
+            trials.try_all(_torque_signs(equations, observations, label))
+            for change, recordings in _reversed_positions(short, equations, suspects, label):
+                trials.try_all([(change, _rows(recordings, equations, settled))])
+    if not trials.cures:
         return None
-    fit, change = min(found, key=lambda one: one[0].rank)
+    fit, change = min(trials.cures, key=lambda one: one[0].rank)
     text = (
         f"{change.what}: so changed, {fit.impossible} instead of {before.impossible} values are impossible, and the "
         f"joints' residuals are {100 * fit.misfit:.2g} instead of {100 * before.misfit:.2g} % of their torques"
     )
     return Cause(change.kind, change.joints, text, change.remedy, fit.misfit)
-
-
-def _is_clear(fit: _Fit) -> bool:
-    return fit.impossible == 0 and fit.misfit <= _SMALL
 
 
 def _short(training: Sequence[Labelled]) -> list[tuple[str, Recording]]:
@@ -168,11 +187,6 @@ def _rows(
         return reduce_rows(sources_of(recordings, equations, settled), blocks=_BLOCKS)
     except SteelyardError:
         return None
-
-
-def _keep(found: list[tuple[_Fit, _Change]], before: _Fit, fit: _Fit, change: _Change) -> None:
-    if fit.cures(before):
-        found.append((fit, change))
 
 
 def _judged(equations: Equations, observations: Observations, extent: MotionExtent, hidden: Sequence[str]) -> _Fit:
@@ -206,33 +220,34 @@ def _worst_recordings(observations: Observations, estimate: Estimate) -> tuple[s
     return tuple(sorted(sums, key=lambda label: -sums[label][0] / max(sums[label][1], 1e-300)))
 
 
-def _in_one(change: _Change, label: str) -> _Change:
-    """Return a change as it is described where only one recording needs it."""
+def _in_one(change: _Change, label: str | None) -> _Change:
+    """Return a change as it is described where only one recording needs it; None: all do."""
+    if label is None:
+        return change
     remedy = change.remedy.replace("in the set-up", f"in a set-up for '{label}' alone")
     return replace(change, what=f"{change.what} in '{label}'", remedy=remedy)
 
 
-def _torque_signs(equations: Equations) -> Iterator[tuple[_Change, frozenset[tuple[str, str]]]]:
-    """Yield torques that may be reversed: of all joints, of one joint, of one of its torques."""
+def _torque_signs(
+    equations: Equations, observations: Observations, label: str | None = None
+) -> Iterator[tuple[_Change, Observations]]:
+    """Yield torques that may be reversed, in all recordings or in one: of all joints, of one joint, of one kind."""
     remedy = "reverse it in the set-up: sign = {signs} for the torque"
-    every = frozenset(equations.kinds_joints)
-    yield (
-        _Change("torque sign", equations.joints, "the torques of all joints seem reversed", remedy.format(signs=-1)),
-        every,
-    )
+    what = "the torques of all joints seem reversed"
+    change = _Change("torque sign", equations.joints, what, remedy.format(signs=-1))
+    yield _in_one(change, label), _with_reversed(observations, frozenset(equations.kinds_joints), label)
     kinds = tuple(dict.fromkeys(kind for kind, _ in equations.kinds_joints))
     for joint in equations.joints:
         signs = remedy.format(signs=[-1 if name == joint else 1 for name in equations.joints])
-        own = [one for one in equations.kinds_joints if one[1] == joint]
-        yield _Change("torque sign", (joint,), f"the torque of {joint} seems reversed", signs), frozenset(own)
-        for kind in kinds if len(kinds) > 1 else ():
-            text = f"the {kind} torque of {joint} seems reversed"
-            yield _Change("torque sign", (joint,), text, signs), frozenset({(kind, joint)})
+        own = {f"the torque of {joint} seems reversed": [one for one in equations.kinds_joints if one[1] == joint]}
+        if len(kinds) > 1 and label is None:
+            own |= {f"the {kind} torque of {joint} seems reversed": [(kind, joint)] for kind in kinds}
+        for text, which in own.items():
+            change = _Change("torque sign", (joint,), text, signs)
+            yield _in_one(change, label), _with_reversed(observations, frozenset(which), label)
 
 
-def _with_reversed(
-    observations: Observations, which: frozenset[tuple[str, str]], label: str | None = None
-) -> Observations:
+def _with_reversed(observations: Observations, which: frozenset[tuple[str, str]], label: str | None) -> Observations:
     """Return the factors with some torques reversed, in all recordings or in one."""
     factors = []
     for factor in observations.factors:
@@ -289,25 +304,32 @@ def _picked(moved: Sequence[Observations | None], shift: dict[str, int], kinds: 
     return replace(plain, factors=tuple(factors))
 
 
-def _changed_motions(
-    short: Sequence[tuple[str, Recording]], equations: Equations, suspects: Sequence[str], some: Sequence[str]
+def _reversed_positions(
+    short: Sequence[tuple[str, Recording]], equations: Equations, suspects: Sequence[str], label: str | None = None
 ) -> Iterator[tuple[_Change, list[tuple[str, Recording]]]]:
-    """Yield recordings with positions exchanged (alone or with their torques), or the position of a joint reversed.
-
-    A reversed position is tried in all recordings, and in each of some.
-    """
+    """Yield recordings with the position of a joint reversed, in all of them or in one."""
     joints = equations.joints
-    if not short:
-        return
-    for joint in suspects:
+    for joint in suspects if short else ():
         signs = np.where(np.array(joints) == joint, -1.0, 1.0)[:, None]
         remedy = f"reverse it in the set-up: sign = {[int(s) for s in signs[:, 0]]} for q (and qd)"
         change = _Change("position sign", (joint,), f"the position of {joint} seems reversed", remedy)
-        turned = [(label, _with_motion(one, lambda rows, signs=signs: signs * rows)) for label, one in short]
-        yield change, turned
-        for which in some:
-            mixed = [new if new[0] == which else old for new, old in zip(turned, short, strict=True)]
-            yield _in_one(change, which), mixed
+        yield (
+            _in_one(change, label),
+            [
+                (name, _with_motion(one, lambda rows, signs=signs: signs * rows) if label in (None, name) else one)
+                for name, one in short
+            ],
+        )
+
+
+def _changed_motions(
+    short: Sequence[tuple[str, Recording]], equations: Equations, suspects: Sequence[str]
+) -> Iterator[tuple[_Change, list[tuple[str, Recording]]]]:
+    """Yield recordings with positions exchanged (alone or with their torques), or the position of a joint reversed."""
+    joints = equations.joints
+    if not short:
+        return
+    yield from _reversed_positions(short, equations, suspects)
     channels = tuple(dict.fromkeys(c.name for _, one in short for c in one.torques if c.kind != "wrench"))
     for pair in combinations(sorted(suspects, key=joints.index), 2):
         order = np.arange(len(joints))
