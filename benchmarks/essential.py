@@ -166,7 +166,10 @@ def jumps(before: Identification, after: Identification) -> tuple[float, float, 
     beyond = np.abs(sigma - motion)
     unconfirmed = np.minimum(beyond, np.abs(sigma - blocks))
     worst = int(unconfirmed.argmax())
-    return (*(float(np.exp(np.abs(size).max())) for size in (sigma, beyond, unconfirmed)), shared[worst])
+    largest, largest_beyond, largest_unconfirmed = (
+        float(np.exp(np.abs(size).max())) for size in (sigma, beyond, unconfirmed)
+    )
+    return largest, largest_beyond, largest_unconfirmed, shared[worst]
 
 
 def _of(found: Identification, values: Callable[[Identification], np.ndarray], names: Sequence[str]) -> np.ndarray:
