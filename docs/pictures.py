@@ -5,16 +5,15 @@ from __future__ import annotations
 import io
 import re
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import numpy as np
 from rich.console import Console
 from rich.text import Text
 
-from steelyard.cli.demo import rehearsed_identification
+from steelyard.cli.demo import ROBOT, rehearsed_identification, simulated_runs
 from steelyard.cli.identify import Timing
 from steelyard.cli.identify_table import print_identification
-from steelyard.robot import mdh_placement, transform_from_placement
+from steelyard.robot import load_robot, mdh_placement, transform_from_placement
 
 HERE = Path(__file__).parent
 
@@ -42,8 +41,8 @@ TERMINAL = """<svg viewBox="0 0 {width} {height}" xmlns="http://www.w3.org/2000/
 def draw_identification(lines: int = 50) -> None:
     """Draw the head of what ``steelyard demo`` prints."""
     printed = Console(width=100, file=io.StringIO(), highlight=False, force_terminal=True)
-    with TemporaryDirectory() as folder:
-        found, _ = rehearsed_identification(Path(folder), Timing())
+    timing = Timing()
+    found, _ = rehearsed_identification(simulated_runs(load_robot(ROBOT), timing), timing)
     print_identification(found, [], None, printed)
     text = printed.file.getvalue() if isinstance(printed.file, io.StringIO) else ""
     console = Console(record=True, width=100, file=io.StringIO(), highlight=False, force_terminal=True)

@@ -15,16 +15,17 @@ from steelyard.calibrate import (
     MarkerSetup,
     calibrated,
     calibrated_arm,
+    fill_calibration,
     measured_problem,
     random_configurations,
     read_calibration,
     rehearsed_measurements,
     told_calibration,
-    write_calibration,
 )
 from steelyard.calibrate.measured.measurements import joined
 from steelyard.errors import CalibrationError
 from steelyard.robot import load_robot
+from steelyard.run import RunFolder
 
 ROBOT = load_robot("ur10e")
 TEXT = '[measurement]\nlink = "ee_link"\n[markers.a]\nposition = [0.1, 0, 0]\n[markers.b]\nposition = [0, 0.1, 0]\n'
@@ -44,7 +45,9 @@ def saved_run(folder: Path, kinds: tuple[str, ...]):
     measured = parts[0] if len(parts) == 1 else joined(*parts)
     problem = measured_problem(ROBOT, setup, measured)
     found = calibrated(problem, settings=CalibrationSettings(screen=False, folds=2))
-    write_calibration(folder, {"robot": "ur10e"}, {}, told_calibration(found), found, TEXT)
+    content = {**told_calibration(found), "setup": TEXT}
+    with RunFolder(folder, "calibrate") as run:
+        run.save({"robot": "ur10e"}, {}, content, lambda place, _: fill_calibration(place, found))
     return problem, found
 
 
@@ -64,10 +67,10 @@ def test_damage_is_told_in_one_line(tmp_path):
     saved_run(tmp_path, ("position",))
     content = json.loads((tmp_path / "result.json").read_text())
     (tmp_path / content["files"]["calibration"]).write_bytes(b"PK broken")
-    with pytest.raises(CalibrationError, match="missing or damaged; calibrate the arm again"):
+    with pytest.raises(CalibrationError, match="missing or not as it was written"):
         read_calibration(tmp_path)
     (tmp_path / "result.json").write_text("{}")
-    with pytest.raises(CalibrationError, match="is no calibration"):
+    with pytest.raises(CalibrationError, match="no result of steelyard"):
         read_calibration(tmp_path)
     (tmp_path / "result.json").write_text("{")
     with pytest.raises(CalibrationError, match="is not JSON"):

@@ -142,7 +142,7 @@ def test_recordings_of_another_robot_are_refused(workplace, capsys):
     assert capsys.readouterr().err.count("\n") == 1
 
 
-@pytest.mark.parametrize("where", ["reduce_rows", "generalised", "reduce_parameters", "write_result"])
+@pytest.mark.parametrize("where", ["reduce_rows", "generalised", "reduce_parameters", "save_observations"])
 def test_an_interrupt_at_any_moment_leaves_no_half_written_run(where, workplace, capsys, monkeypatch):
     assert identify(*LOGS, "--out", "run") in (0, 2)
     before = {path.name: path.read_bytes() for path in Path("run").iterdir() if path.name != "timing.json"}
@@ -150,7 +150,7 @@ def test_an_interrupt_at_any_moment_leaves_no_half_written_run(where, workplace,
         "reduce_rows": "steelyard.identify.ground.reduce_rows",
         "generalised": "steelyard.identify.fitting.generalised",
         "reduce_parameters": "steelyard.identify.pipeline.reduce_parameters",
-        "write_result": "steelyard.identify.run_files.write_result",
+        "save_observations": "steelyard.identify.run_files.save_observations",
     }[where]
 
     def interrupt(*_: object, **__: object) -> None:
@@ -161,7 +161,7 @@ def test_an_interrupt_at_any_moment_leaves_no_half_written_run(where, workplace,
     assert "interrupted" in capsys.readouterr().err
     after = {path.name: path.read_bytes() for path in Path("run").iterdir()}
     assert before.items() <= after.items()
-    assert not [name for name in after if name.endswith(".part")]
+    assert not [name for name in after if name.startswith(".")]
 
 
 def test_a_payload_is_found_from_a_run(workplace, capsys):

@@ -15,6 +15,7 @@ from steelyard.identify import SavedRun, Settings, identify_arm, read_run, write
 from steelyard.model import base_parameters, build_model
 from steelyard.motion import fourier
 from steelyard.robot import load_robot
+from steelyard.run import RunFolder
 
 SCARA, LWR4 = load_robot("scara_2r"), load_robot("kuka_lwr4")
 MODEL = build_model(SCARA)
@@ -30,7 +31,8 @@ def run(tmp_path_factory) -> SavedRun:
     folder = tmp_path_factory.mktemp("runs") / "first"
     folder.mkdir()
     found = identify_arm(SCARA, [scara(1)], [scara(3)], Settings(bias_repeats=0))
-    write_run(folder, "identify", {}, {}, found)
+    with RunFolder(folder, "identify") as saved:
+        write_run(saved, {}, {}, found)
     return read_run(folder)
 
 

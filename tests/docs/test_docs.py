@@ -204,6 +204,7 @@ OPEN = {
     "provenance.settings",
     "provenance.inputs",
     "provenance.versions",
+    "provenance.files",
     "preparation.standstill",
     "findings",
     "noise[].deviations",

@@ -25,6 +25,7 @@ from steelyard.identify.method_reasons import UnseenErrors, method_reasons
 from steelyard.motion import fourier
 from steelyard.recording import Recording
 from steelyard.robot import load_robot
+from steelyard.run import RunFolder
 from steelyard.simulate import Experiment, Noise, recording_of, simulate
 
 SCARA = load_robot("scara_2r")
@@ -78,7 +79,8 @@ _SYMBOLS = ("XX", "XY", "XZ", "YY", "YZ", "ZZ", "MX", "MY", "MZ", "M")
 
 def test_methods_through_time_keep_their_history_in_the_run_folder(found, tmp_path):
     for method in METHODS:
-        content = write_run(tmp_path / method, "identify", {"method": method}, {}, found[method])
+        with RunFolder(tmp_path / method, "identify") as run:
+            content = write_run(run, {"method": method}, {}, found[method])
         saved = read_run(tmp_path / method)
         np.testing.assert_array_equal(saved.estimate.values, found[method].estimate.values)
         if method not in ("rls", "ekf"):
@@ -157,7 +159,8 @@ def test_options_of_the_command_line_become_settings_of_the_method():
 
 
 def test_earlier_runs_are_refused_where_an_estimate_is_not_made_of_rows(recordings, found, tmp_path):
-    write_run(tmp_path, "identify", {"method": "gls"}, {}, found["gls"])
+    with RunFolder(tmp_path, "identify") as run:
+        write_run(run, {"method": "gls"}, {}, found["gls"])
     with pytest.raises(EstimateError, match="not made of rows alone"):
         identify_arm(
             SCARA, recordings[:1], recordings[1:], Settings(method="ekf", bias_repeats=0), earlier=[read_run(tmp_path)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import shutil
 from dataclasses import replace
 
 import numpy as np
@@ -15,22 +15,27 @@ from steelyard.identify import (
     identify_arm,
     identify_payload,
     payload_body,
-    read_result,
     read_run,
     write_run,
 )
 from steelyard.observe import Preparation, load_observations
 from steelyard.robot import load_robot
+from steelyard.run import RunFolder
 
 LWR4 = load_robot("kuka_lwr4")
 TRUE = np.array(LWR4.payloads["P5"])
+
+
+def save(folder, found):
+    with RunFolder(folder, "identify") as saved:
+        write_run(saved, {"robot": "kuka_lwr4"}, {}, found)
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     folder = tmp_path_factory.mktemp("run")
     found = identify_arm(LWR4, [lwr4(1), lwr4(5)], settings=Settings(bias_repeats=0))
-    write_run(folder, "identify", {"robot": "kuka_lwr4"}, {}, found)
+    save(folder, found)
     return read_run(folder)
 
 
@@ -100,8 +105,8 @@ def test_a_run_keeps_its_factors_and_estimate(run):
 def test_writing_again_replaces_the_run_as_a_whole(run, tmp_path):
     first = identify_arm(LWR4, [lwr4(1)], settings=Settings(bias_repeats=0))
     second = identify_arm(LWR4, [lwr4(5)], settings=Settings(bias_repeats=0))
-    write_run(tmp_path, "identify", {"robot": "kuka_lwr4"}, {}, first)
-    write_run(tmp_path, "identify", {"robot": "kuka_lwr4"}, {}, second)
+    save(tmp_path, first)
+    save(tmp_path, second)
     assert len(list(tmp_path.glob("estimate.*.npz"))) == 1
     np.testing.assert_array_equal(read_run(tmp_path).estimate.values, second.estimate.values)
 
@@ -109,29 +114,26 @@ def test_writing_again_replaces_the_run_as_a_whole(run, tmp_path):
 def test_a_run_killed_before_its_result_leaves_the_old_one(run, tmp_path, monkeypatch):
     first = identify_arm(LWR4, [lwr4(1)], settings=Settings(bias_repeats=0))
     second = identify_arm(LWR4, [lwr4(5)], settings=Settings(bias_repeats=0))
-    write_run(tmp_path, "identify", {"robot": "kuka_lwr4"}, {}, first)
+    save(tmp_path, first)
 
     def killed(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("steelyard.identify.run_files.write_result", killed)
+    monkeypatch.setattr("steelyard.identify.run_files.save_observations", killed)
     with pytest.raises(KeyboardInterrupt):
-        write_run(tmp_path, "identify", {"robot": "kuka_lwr4"}, {}, second)
+        save(tmp_path, second)
     np.testing.assert_array_equal(read_run(tmp_path).estimate.values, first.estimate.values)
 
 
 def test_what_is_no_run_is_refused_in_one_line(run, tmp_path):
     with pytest.raises(SteelyardError, match="no run in"):
-        read_result(tmp_path / "nowhere")
-    (tmp_path / "result.json").write_text("{")
-    with pytest.raises(SteelyardError, match="not JSON"):
-        read_result(tmp_path)
-    (tmp_path / "result.json").write_text(json.dumps({"command": "model"}))
-    with pytest.raises(SteelyardError, match="no identified parameters"):
-        read_result(tmp_path)
-    (tmp_path / "result.json").write_text(json.dumps(dict(run.content)))
-    with pytest.raises(SteelyardError, match="cannot be read"):
-        read_run(tmp_path)
+        read_run(tmp_path / "nowhere")
+    shutil.copytree(run.folder, tmp_path / "copy")
+    assert read_run(tmp_path / "copy").content == run.content
+    arrays = tmp_path / "copy" / run.content["files"]["estimate"]
+    arrays.write_bytes(arrays.read_bytes()[:-1])
+    with pytest.raises(SteelyardError, match="missing or not as it was written"):
+        read_run(tmp_path / "copy")
 
 
 def test_an_earlier_run_counts_as_if_its_recordings_had_been_given(run):
@@ -139,7 +141,7 @@ def test_an_earlier_run_counts_as_if_its_recordings_had_been_given(run):
     first = identify_arm(LWR4, [lwr4(1)], [lwr4(6)], settings)
     both = identify_arm(LWR4, [lwr4(1), lwr4(5)], [lwr4(6)], settings)
     folder = run.folder.parent / "earlier"
-    write_run(folder, "identify", {"robot": "kuka_lwr4"}, {}, first)
+    save(folder, first)
     added = identify_arm(LWR4, [lwr4(5)], [lwr4(6)], settings, earlier=[read_run(folder)])
     off = np.abs(added.estimate.values - both.estimate.values) / both.estimate.sigma
     assert np.sqrt(np.mean(off**2)) < 0.35

@@ -14,8 +14,8 @@ from .after.corrected import Corrected as Corrected
 from .after.corrected import corrected_targets as corrected_targets
 from .after.corrected_file import write_corrected as write_corrected
 from .after.saved import SavedCalibration as SavedCalibration
+from .after.saved import fill_calibration as fill_calibration
 from .after.saved import read_calibration as read_calibration
-from .after.saved import write_calibration as write_calibration
 from .after.target_file import read_targets as read_targets
 from .after.targets import targets_from_joints as targets_from_joints
 from .after.targets import targets_from_poses as targets_from_poses

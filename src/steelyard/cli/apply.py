@@ -13,7 +13,7 @@ from rich.table import Table
 from ..calibrate import Corrected, corrected_targets, load_named, read_calibration, read_targets, write_corrected
 from ..errors import CalibrationError
 from ..identify.told import plain
-from ..run import hashes_of, json_text, write_result
+from ..run import RunFolder, hashes_of, json_text
 
 POOR = 2
 FILE = "targets.csv"
@@ -32,15 +32,16 @@ def run(
     json: bool,
 ) -> int:
     """Correct targets, print and save them; return 2 if one cannot be reached."""
-    saved = read_calibration(folder, robot)
-    asked = read_targets(targets, saved.arm, length=length, angle=angle, point=_point(point))
-    found = corrected_targets(saved.arm, asked, load=load_named(saved.setup, load))
-    content = _content(found)
-    if out is not None:
-        write_corrected(out / FILE, found, saved.arm.robot, length=length, angle=angle)
+    with RunFolder(out, "apply") as run:
+        saved = read_calibration(folder, robot)
+        asked = read_targets(targets, saved.arm, length=length, angle=angle, point=_point(point))
+        found = corrected_targets(saved.arm, asked, load=load_named(saved.setup, load))
         settings = {"run": str(folder), "targets": str(targets), "length": length, "angle": angle, "load": load}
-        write_result(out, "apply", settings, hashes_of(folder / "result.json", targets), content)
-    print(json_text("apply", content)) if json else _print(found, out)
+        content = run.save(
+            settings, hashes_of(folder / "result.json", targets), _content(found),
+            lambda place, _: write_corrected(place / FILE, found, saved.arm.robot, length=length, angle=angle),
+        )  # fmt: skip
+        print(json_text("apply", content)) if json else _print(found, run.place)
     return 0 if found.reached.all() else POOR
 
 

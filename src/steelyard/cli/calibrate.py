@@ -20,6 +20,7 @@ from ..calibrate import (
     check_measurements,
     declared_sigma,
     default_setup,
+    fill_calibration,
     load_named,
     map_csv,
     measured_problem,
@@ -27,7 +28,6 @@ from ..calibrate import (
     read_measurements,
     read_setup,
     told_calibration,
-    write_calibration,
     write_calibration_yaml,
     write_urdf,
 )
@@ -35,7 +35,7 @@ from ..calibrate.fit.calibration import Calibration
 from ..errors import CalibrationError, nearest_match
 from ..files import write_aside
 from ..robot import Robot, load_robot
-from ..run import hashes_of, json_text
+from ..run import RunFolder, hashes_of, json_text
 from .calibrate_table import print_calibration
 from .output import ProgressBar
 
@@ -61,32 +61,37 @@ def run(
     robot = load_robot(robot_name)
     setup = read_setup(config, robot) if config else default_setup(robot)
     exports = _exports(robot_name, export, out)
-    with ProgressBar("calibrating") as progress:
-        problem, suspicions = _problem(robot, setup, measurements)
-        progress(1, 4)
-        settings = _settings(flags, problem, setup)
-        if validate is None and flags.get("validation_base"):
-            raise CalibrationError("--validate-base: there is no file to validate with; name one with --validate")
-        others = None if validate is None else _others(problem, validate, measurements)
-        found = calibrated(problem, settings=settings, validation=others)
-        progress(2, 4)
-        mapped = _mapped(problem, found, MAPPED if workspace is None else workspace, load)
-        progress(4, 4)
-    content = told_calibration(found, mapped)
-    content["suspicions"] = [{"pose": s.pose, "marker": s.marker, "size_mm": 1e3 * s.size} for s in suspicions]
-    content["notes"] = list(problem.measurements.notes)
-    written: list[str] = []
-    if out is not None:
+    if validate is None and flags.get("validation_base"):
+        raise CalibrationError("--validate-base: there is no file to validate with; name one with --validate")
+    with RunFolder(out, "calibrate") as run:
+        with ProgressBar("calibrating") as progress:
+            problem, suspicions = _problem(robot, setup, measurements)
+            progress(1, 4)
+            settings = _settings(flags, problem, setup)
+            others = None if validate is None else _others(problem, validate, measurements)
+            found = calibrated(problem, settings=settings, validation=others)
+            progress(2, 4)
+            mapped = _mapped(problem, found, MAPPED if workspace is None else workspace, load)
+            progress(4, 4)
+        content = told_calibration(found, mapped)
+        content["suspicions"] = [{"pose": s.pose, "marker": s.marker, "size_mm": 1e3 * s.size} for s in suspicions]
+        content["notes"] = list(problem.measurements.notes)
         asked = {key: value for key, value in flags.items() if value is not None}
+
+        def fill(place: Path, identifier: str) -> dict[str, Any]:
+            written = _export(robot_name, problem, found, exports, place, identifier)
+            if mapped is not None:
+                write_aside(place / "workspace.csv", map_csv(mapped, [body.joint.name for body in robot.actuated]))
+                written.append("workspace.csv")
+            text = config.read_text(encoding="utf-8-sig") if config else ""
+            return {"exports": written, **fill_calibration(place, found), "setup": text}
+
         names = {"robot": robot_name, "measurements": str(measurements), **asked}
-        inputs = hashes_of(Path(robot_name), measurements, config, validate)
-        text = config.read_text(encoding="utf-8-sig") if config else ""
-        written = _export(robot_name, problem, found, exports, out)
-        if mapped is not None:
-            write_aside(out / "workspace.csv", map_csv(mapped, [body.joint.name for body in robot.actuated]))
-            written.append("workspace.csv")
-        content = write_calibration(out, names, inputs, {**content, "exports": written}, found, text)
-    print(json_text("calibrate", content)) if json else print_calibration(found, content, out, written)
+        content = run.save(names, hashes_of(Path(robot_name), measurements, config, validate), content, fill)
+        if json:
+            print(json_text("calibrate", content))
+        else:
+            print_calibration(found, content, run.place, content.get("exports", []))
     return POOR if found.verdict.grade == "poor" else 0
 
 
@@ -145,14 +150,20 @@ def _exports(robot_name: str, asked: Sequence[str] | None, out: Path | None) -> 
 
 
 def _export(
-    robot_name: str, problem: MeasuredProblem, found: Calibration, exports: Sequence[str], out: Path
+    robot_name: str,
+    problem: MeasuredProblem,
+    found: Calibration,
+    exports: Sequence[str],
+    place: Path,
+    identifier: str,
 ) -> list[str]:
+    """Write the exports of a run into a folder and return their names."""
     arm, written = calibrated_arm(problem, found.values, found.covariance), []
     if "yaml" in exports:
         base, tool = (FramePlace(*place(found.values)) for place in (problem.base_pose, problem.tool_pose))
-        write_calibration_yaml(out / "calibration.yaml", arm, base=base, tool=tool)
+        write_calibration_yaml(place / "calibration.yaml", arm, base=base, tool=tool, run=identifier)
         written.append("calibration.yaml")
     if "urdf" in exports:
-        write_urdf(Path(robot_name), arm, out / "calibrated.urdf")
+        write_urdf(Path(robot_name), arm, place / "calibrated.urdf")
         written.append("calibrated.urdf")
     return written

@@ -12,7 +12,7 @@ import numpy as np
 from ..errors import RecordingError
 from ..recording import Finding, Recording, RecordingStream
 from ..robot import load_robot
-from ..run import hashes_of, json_text, write_result
+from ..run import RunFolder, hashes_of, json_text
 from .logs import streams_of
 from .output import ProgressBar
 
@@ -35,14 +35,11 @@ def run(
     """Read the logs, print what was found, and return 2 if any of it is bad."""
     robot = load_robot(robot_name)
     inputs = hashes_of(Path(robot_name), config)
-    told = [_summary(stream, inputs) for stream in streams_of(robot, logs, config, (table,), root)]
-    content = {"robot": robot.name, "recordings": told}
-    if out is not None:
-        write_result(out, "check", {"robot": robot_name, "logs": [str(log) for log in logs]}, inputs, content)
-    if json:
-        print(json_text("check", content))
-    else:
-        _print(content)
+    with RunFolder(out, "check") as saved:
+        told = [_summary(stream, inputs) for stream in streams_of(robot, logs, config, (table,), root)]
+        content = {"robot": robot.name, "recordings": told}
+        saved.save({"robot": robot_name, "logs": [str(log) for log in logs]}, inputs, content)
+        print(json_text("check", content)) if json else _print(content)
     severities = {finding["severity"] for recording in told for finding in recording["findings"]}
     return POOR if "bad" in severities else GOOD
 

@@ -12,7 +12,7 @@ from rich.table import Table
 
 from ..errors import EstimateError
 from ..files import write_aside
-from ..identify import plain, read_result
+from ..identify import RUN_COMMANDS, plain
 from ..judge import (
     ComparedRun,
     ComparedSummary,
@@ -24,7 +24,7 @@ from ..judge import (
     to_csv,
     to_latex,
 )
-from ..run import hashes_of, json_text, write_result
+from ..run import RunFolder, hashes_of, json_text, read_result
 
 
 def run(
@@ -36,26 +36,21 @@ def run(
             f"compare needs two runs or more, got {len(names)}; name run folders or published tables: "
             f"{', '.join(published_names())}"
         )
-    runs = [_run(name, essential) for name in names]
-    comparison = compare_parameters(runs)
-    for path, text in ((csv, to_csv), (latex, to_latex)):
-        if path is not None:
-            write_aside(path, text(comparison))
-    content = _content(comparison)
-    if out is not None:
+    with RunFolder(out, "compare") as saved:
+        comparison = compare_parameters([_run(name, essential) for name in names])
+        for path, text in ((csv, to_csv), (latex, to_latex)):
+            if path is not None:
+                write_aside(path, text(comparison))
         inputs = hashes_of(*(Path(name) / "result.json" for name in names))
-        write_result(out, "compare", {"runs": list(names), "essential": essential}, inputs, content)
-    if json:
-        print(json_text("compare", content))
-    else:
-        _print(comparison)
+        content = saved.save({"runs": list(names), "essential": essential}, inputs, _content(comparison))
+        print(json_text("compare", content)) if json else _print(comparison)
 
 
 def _run(name: str, essential: bool) -> ComparedRun:
     """Return a published table or a run folder as parameters by name."""
     if name in published_names() and not Path(name).exists():
         return published_run(name)
-    content = read_result(Path(name))
+    content = read_result(Path(name), RUN_COMMANDS, EstimateError)
     value, sigma = ("value", "sigma") if essential else ("full_value", "full_sigma")
     parameters = {
         row["name"]: ComparedValue(row[value], row[sigma], row["unit"], row["regrouping"])

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import json as json_format
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from rich.console import Console
 
-from ..files import write_aside
-from ..identify import Identification, Settings, identify_arm, write_run
-from ..motion import limits_of, random_points, trapezoidal, trapezoidal_profile, write_trajectory
+from ..identify import Identification, Settings, fill_run, identify_arm, told
+from ..motion import Trajectory, limits_of, random_points, trapezoidal, trapezoidal_profile, write_trajectory
 from ..observe import Preparation
 from ..recording import Recording, check_recording, write_recording
 from ..robot import Robot, load_robot
-from ..run import json_text
+from ..run import RunFolder, json_text
 from ..simulate import Experiment, Noise, recording_of, simulate
 from .identify import CODE, Timing
 from .identify_table import print_identification
@@ -34,21 +33,33 @@ RUNS = (("without", None, 1), ("with", PAYLOAD, 2), ("unseen", PAYLOAD, 3))
 def run(out: Path, json: bool) -> int:
     """Rehearse three recordings, identify from two, judge by the third, print and save."""
     timing = Timing()
-    found, extra = rehearsed_identification(out, timing)
-    asked = {"robot": ROBOT, "torque": "both", "cutoff": CUTOFF, "decimation": DECIMATION}
-    content = write_run(out, "demo", asked, {}, found, {"left_out": [], **extra})
-    write_aside(out / "timing.json", json_format.dumps(timing.seconds, indent=2) + "\n")
-    if json:
-        print(json_text("demo", content))
-    else:
-        _print(found, extra["truth"], out)
+    with RunFolder(out, "demo") as run:
+        rehearsed = simulated_runs(load_robot(ROBOT), timing)
+        found, extra = rehearsed_identification(rehearsed, timing)
+        asked = {"robot": ROBOT, "torque": "both", "cutoff": CUTOFF, "decimation": DECIMATION}
+        content = run.save(
+            asked, {}, {**told(found), "left_out": [], **extra},
+            lambda place, _: _fill(place, rehearsed, found), timing.seconds,
+        )  # fmt: skip
+        if json:
+            print(json_text("demo", content))
+        else:
+            _print(found, extra["truth"], run.place or out)
     return CODE[found.verdict.grade]
 
 
-def rehearsed_identification(out: Path, timing: Timing) -> tuple[Identification, dict[str, Any]]:
+def _fill(place: Path, rehearsed: SimulatedRuns, found: Identification) -> dict[str, Any]:
+    """Write motions, recordings and arrays into the folder of the run."""
+    for name, (motion, recording) in rehearsed.runs.items():
+        write_trajectory(motion, place / f"{name}.toml")
+        write_recording(recording, place / f"{name}.npz")
+    return fill_run(place, found)
+
+
+def rehearsed_identification(rehearsed: SimulatedRuns, timing: Timing) -> tuple[Identification, dict[str, Any]]:
     """Return an identification from rehearsed recordings, with the truth behind them and what the checks found."""
-    robot = load_robot(ROBOT)
-    recordings, true = _rehearse(robot, out, timing)
+    robot, true = load_robot(ROBOT), rehearsed.truth
+    recordings = [recording for _, recording in rehearsed.runs.values()]
     findings = [finding.text for recording in recordings for finding in check_recording(robot, recording)]
     settings = Settings(
         measured="both", preparation=Preparation(cutoff=CUTOFF, decimation=DECIMATION), threads=os.cpu_count() or 1
@@ -68,10 +79,18 @@ def _print(found: Identification, truth: dict[str, Any], out: Path) -> None:
     )
 
 
-def _rehearse(robot: Robot, out: Path, timing: Timing) -> tuple[list[Recording], Mapping[str, float]]:
-    """Simulate the runs, save motions and recordings, and return these with the truth behind them."""
+@dataclass(frozen=True, eq=False)
+class SimulatedRuns:
+    """Motion and recording of every run by its name, and the parameters behind them."""
+
+    runs: Mapping[str, tuple[Trajectory, Recording]]
+    truth: Mapping[str, float]
+
+
+def simulated_runs(robot: Robot, timing: Timing) -> SimulatedRuns:
+    """Simulate the runs."""
     joints = [body.joint.name for body in robot.actuated]
-    recordings: list[Recording] = []
+    runs: dict[str, tuple[Trajectory, Recording]] = {}
     truth: Mapping[str, float] = {}
     for name, payload, seed in RUNS:
         progress = timing.stage(f"simulating {name}")
@@ -80,12 +99,9 @@ def _rehearse(robot: Robot, out: Path, timing: Timing) -> tuple[list[Recording],
         motion = trapezoidal(points, SECONDS, joints)
         experiment = Experiment(payload=payload, encoder_quantum=1e-5, motor_noise=MOTOR_NOISE, joint_noise=JOINT_NOISE)
         done = simulate(robot, motion, experiment, [seed], threads=os.cpu_count() or 1, progress=progress)
-        recordings.append(recording_of(done))
+        runs[name] = motion, recording_of(done)
         truth = done.truth
-        out.mkdir(parents=True, exist_ok=True)
-        write_trajectory(motion, out / f"{name}.toml")
-        write_recording(recordings[-1], out / f"{name}.npz")
-    return recordings, truth
+    return SimulatedRuns(runs, truth)
 
 
 def _against_truth(truth: Mapping[str, float], found: Identification) -> dict[str, Any]:

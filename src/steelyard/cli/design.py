@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from ..motion import EXPORT_FORMATS, export_set, quintic, write_trajectory
 from ..motion.export_format import ExportedMotion, checked_motion
 from ..motion.exports import FIRST_SPEEDS
 from ..robot import Robot, load_robot
-from ..run import hashes_of, json_text, read_config, write_result
+from ..run import RunFolder, hashes_of, json_text, read_config
 from .design_table import print_design
 from .output import ProgressBar
 
@@ -36,26 +35,23 @@ def run(robot_name: str, flags: dict[str, Any], config: Path | None, out: Path |
     asked.setdefault("threads", os.cpu_count() or 1)
     _check_contents(asked)
     settings, robot = design_settings(asked), _mounted(load_robot(robot_name), asked)
-    _check_out(out)
     _check_formats(robot, _formats(asked), asked.get("file_rate"), settings.durations[1])
     limits_file = Path(asked["limits"]) if asked.get("limits") else None
     after = Path(asked["after"]) if asked.get("after") else None
-    with ProgressBar("searching") as bar:
-        design = design_experiment(
-            robot, settings, torque=asked.get("torque"),
-            payload=asked.get("payload", "none"), effects=asked.get("effects"), limits=limits_file,
-            carries=asked.get("carries"), after=None if after is None else read_run(after),
-            start=asked.get("start"), floor=asked.get("floor"), position_scale=asked.get("position_scale"),
-            tell=lambda news: _tell(bar, news),
-        )  # fmt: skip
-    content = told_design(design)
-    if out is not None:
-        content["files"] = _write(design, out, asked)
+    with RunFolder(out, "design") as run:
+        with ProgressBar("searching") as bar:
+            design = design_experiment(
+                robot, settings, torque=asked.get("torque"),
+                payload=asked.get("payload", "none"), effects=asked.get("effects"), limits=limits_file,
+                carries=asked.get("carries"), after=None if after is None else read_run(after),
+                start=asked.get("start"), floor=asked.get("floor"), position_scale=asked.get("position_scale"),
+                tell=lambda news: _tell(bar, news),
+            )  # fmt: skip
         inputs = hashes_of(Path(robot_name), config, limits_file, after / "result.json" if after else None)
         # The answer does not depend on the number of threads; neither shall the file.
-        told = {key: value for key, value in asked.items() if key != "threads"}
-        write_result(out, "design", {"robot": robot_name, **told}, inputs, content)
-    print(json_text("design", content)) if json else print_design(design, out, content.get("files", []))
+        told = {"robot": robot_name, **{key: value for key, value in asked.items() if key != "threads"}}
+        content = run.save(told, inputs, told_design(design), lambda place, _: _write(design, place, asked))
+        print(json_text("design", content)) if json else print_design(design, run.place, content.get("files", []))
     return POOR if content["condition_number"]["normalised"] is None else 0
 
 
@@ -138,14 +134,6 @@ def _check_contents(asked: Mapping[str, Any]) -> None:
         raise DesignError(f"the arm carries '{asked['carries']}', but --payload is none; choose loaded or paired")
 
 
-def _check_out(out: Path | None) -> None:
-    """Refuse a folder that cannot be made, before the long search."""
-    if out is not None:
-        there = next(place for place in (out, *out.parents) if place.exists())
-        if not there.is_dir():
-            raise DesignError(f"cannot write to '{out}': '{there}' is a file; choose a folder with --out")
-
-
 def _formats(asked: Mapping[str, Any]) -> list[str]:
     return [word for word in dict.fromkeys(asked.get("format", ["csv"])) if word != "none"]
 
@@ -163,20 +151,13 @@ def _check_formats(robot: Robot, formats: Sequence[str], rate: float | None, lon
         checked_motion(ExportedMotion(still, units, form.rate if rate is None else rate), form)
 
 
-def _write(design: Design, out: Path, asked: Mapping[str, Any]) -> list[str]:
-    """Write the motion and its exports, all proven first; return the names of the files.
-
-    Exports of an earlier motion in the same folder go: nobody shall run them by mistake.
-    """
+def _write(design: Design, place: Path, asked: Mapping[str, Any]) -> dict[str, Any]:
+    """Write the motion and its exports, all proven first; return the names of the files."""
     formats, robot = _formats(asked), design.model.robot
     exported = (
-        export_set(design.trajectory, out, formats, asked.get("file_rate"), check=design.check, robot=robot)
+        export_set(design.trajectory, place, formats, asked.get("file_rate"), check=design.check, robot=robot)
         if formats
         else []
     )
-    write_trajectory(design.trajectory, out / MOTION_FILE)
-    for form, speed in product(EXPORT_FORMATS.values(), FIRST_SPEEDS):
-        path = out / f"motion_{round(100 * speed):03d}{form.suffix}"
-        if path not in exported:
-            path.unlink(missing_ok=True)
-    return [MOTION_FILE, *(path.name for path in exported)]
+    write_trajectory(design.trajectory, place / MOTION_FILE)
+    return {"files": [MOTION_FILE, *(path.name for path in exported)]}

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import json as json_format
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ..files import write_aside
-from ..identify import SCHEMA, identify_arm, read_run, settings_from_table, told, with_options, write_run
+from ..identify import SCHEMA, identify_arm, read_run, settings_from_table, with_options, write_run
 from ..observe import AnyRecording
 from ..progress import Progress
 from ..recording import Recording
 from ..robot import gravity_vector, load_robot, lock_positions
-from ..run import hashes_of, json_text, read_config
+from ..run import RunFolder, hashes_of, json_text, read_config
 from .identify_table import print_identification
 from .logs import read_streams, sound, streams_of
 from .model import SCHEMA as MODEL_SCHEMA
@@ -50,30 +48,26 @@ def run(
     )
     kept, left_out = sound(training, keep_bad)
     timing = Timing()
-    found = identify_arm(
-        robot,
-        kept,
-        unseen,
-        settings,
-        payload=table.get("payload"),
-        earlier=[read_run(run) for run in add],
-        stage=timing.stage,
-    )
-    timing.finish()
-    results = [run / "result.json" for run in add]
-    inputs = {**hashes_of(Path(robot_name), config, *results), **_hashes([*kept, *unseen])}
-    extra = {"left_out": left_out}
-    if out is None:
-        content = {**told(found), **extra}
-    else:
+    with RunFolder(out, "identify") as saved:
+        found = identify_arm(
+            robot,
+            kept,
+            unseen,
+            settings,
+            payload=table.get("payload"),
+            earlier=[read_run(run) for run in add],
+            stage=timing.stage,
+        )
+        timing.finish()
+        results = [run / "result.json" for run in add]
+        inputs = {**hashes_of(Path(robot_name), config, *results), **_hashes([*kept, *unseen])}
         asked = {"robot": robot_name, "logs": [str(log) for log in logs], **_told_settings(table)}
         asked |= {"add": [str(run) for run in add]} if add else {}
-        content = write_run(out, "identify", asked, inputs, found, extra)
-        write_aside(out / "timing.json", json_format.dumps(timing.seconds, indent=2) + "\n")
-    if json:
-        print(json_text("identify", content))
-    else:
-        print_identification(found, left_out, out)
+        content = write_run(saved, asked, inputs, found, {"left_out": left_out}, timing.seconds)
+        if json:
+            print(json_text("identify", content))
+        else:
+            print_identification(found, left_out, saved.place)
     return CODE[found.verdict.grade]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..model import build_model, summarise_model
 from ..robot import Robot, gravity_vector, load_robot, lock_positions
-from ..run import hashes_of, json_text, read_config, write_result
+from ..run import RunFolder, hashes_of, json_text, read_config
 from .model_table import print_model
 
 SCHEMA = {
@@ -22,6 +22,18 @@ def run(
     settings = read_config(config, "model", SCHEMA) if config else {}
     settings.update({key: value for key, value in flags.items() if value is not None})
     robot = _robot(name, settings)
+    with RunFolder(out, command) as run:
+        summary = _summary(robot, settings)
+        run.save({"robot": name, **settings}, hashes_of(Path(name), config), summary)
+        if json:
+            print(json_text(command, summary))
+            return
+        print_model(robot, summary)
+        if run.place:
+            print(f"\nsaved: {run.place / 'result.json'}")
+
+
+def _summary(robot: Robot, settings: dict[str, Any]) -> dict[str, Any]:
     model = build_model(
         robot,
         effects=_words(settings.get("effects")),
@@ -29,15 +41,7 @@ def run(
         payload=settings.get("payload", "none"),
         sign_width=settings.get("sign_width", 0.0),
     )
-    summary = summarise_model(model)
-    inputs = hashes_of(Path(name), config)
-    path = write_result(out, command, {"robot": name, **settings}, inputs, summary) if out else None
-    if json:
-        print(json_text(command, summary))
-        return
-    print_model(robot, summary)
-    if path:
-        print(f"\nsaved: {path}")
+    return summarise_model(model)
 
 
 def _robot(name: str, settings: dict[str, Any]) -> Robot:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json as json_format
 import os
 import sys
 from collections.abc import Mapping
@@ -11,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import ConfigError
-from ..files import write_aside
 from ..identify import SCHEMA as IDENTIFY_SCHEMA
 from ..montecarlo import (
     Arrangement,
@@ -26,7 +24,7 @@ from ..montecarlo import (
 )
 from ..motion import Trajectory, read_trajectory, write_trajectory
 from ..robot import Robot, load_robot
-from ..run import hashes_of, json_text, read_config, write_result
+from ..run import RunFolder, hashes_of, json_text, read_config
 from .montecarlo_table import print_court
 from .output import ProgressBar
 from .simulate import SCHEMA as SIMULATE_SCHEMA
@@ -74,23 +72,20 @@ def run(
     motion = default_motion(robot) if trajectory is None else _read(trajectory, robot)
     simulated, notes = _experiment(tables[1], robot, motion)
     given = arrangement(robot_name, motion, simulated, tables[2])
-    court = _held(given, study, out, processes)
-    content = {
-        "robot": robot.name, "trajectory": None if trajectory is None else str(trajectory),
-        "duration": motion.duration, **told_court(court),
-    }  # fmt: skip
-    content["notes"] = [*notes, *content["notes"]]
-    if out is not None:
+    with RunFolder(out, "montecarlo") as run:
+        court = _held(given, study, out, processes)
+        content = {
+            "robot": robot.name, "trajectory": None if trajectory is None else str(trajectory),
+            "duration": motion.duration, **told_court(court),
+        }  # fmt: skip
+        content["notes"] = [*notes, *content["notes"]]
         settings = {"robot": robot_name, "montecarlo": tables[0], "simulate": simulated, "identify": tables[2]}
-        if trajectory is None:
-            write_trajectory(motion, out / "motion.toml")
-        inputs = hashes_of(Path(robot_name), trajectory, config)
-        write_result(out, "montecarlo", settings, inputs, content)
-        write_aside(out / "timing.json", json_format.dumps(told_times(court), indent=2) + "\n")
-    if json:
-        print(json_text("montecarlo", {**content, "seconds": told_times(court)}))
-    else:
-        print_court(court, content, out, parameters)
+        fill = (lambda place, _: write_trajectory(motion, place / "motion.toml")) if trajectory is None else None
+        run.save(settings, hashes_of(Path(robot_name), trajectory, config), content, fill, told_times(court))
+        if json:
+            print(json_text("montecarlo", {**content, "seconds": told_times(court)}))
+        else:
+            print_court(court, content, run.place, parameters)
     return 2 if any(verdict.failures == verdict.runs for verdict in court.verdicts) else 0
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json as json_format
 import os
 from pathlib import Path
 
@@ -10,26 +9,20 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from ..files import write_aside
 from ..papers import PaperResult, content, reproduce
-from ..run import json_text, write_result
+from ..run import RunFolder, json_text
 from .identify import Timing
 
 
 def run(paper: str, seeds: int | None, out: Path | None, json: bool) -> int:
     """Reproduce a paper, print its claims and save them; return 2 if one is not as expected."""
     timing = Timing()
-    found = reproduce(paper, seeds=seeds, threads=os.cpu_count() or 1, stage=timing.stage)
-    timing.finish()
-    told = content(found)
-    if out is not None:
-        write_result(out, "papers", {"paper": found.paper, "seeds": seeds}, {}, told)
+    with RunFolder(out, "papers") as run:
+        found = reproduce(paper, seeds=seeds, threads=os.cpu_count() or 1, stage=timing.stage)
+        timing.finish()
         seconds = {**timing.seconds, **found.seconds}
-        write_aside(out / "timing.json", json_format.dumps(seconds, indent=2) + "\n")
-    if json:
-        print(json_text("papers", told))
-    else:
-        _print(found, out)
+        told = run.save({"paper": found.paper, "seeds": seeds}, {}, content(found), seconds=seconds)
+        print(json_text("papers", told)) if json else _print(found, run.place)
     return 0 if found.holds else 2
 
 

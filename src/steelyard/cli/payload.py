@@ -13,7 +13,7 @@ from ..errors import EstimateError
 from ..identify import PayloadFound, SavedRun, identify_payload, plain, read_run, told_payload
 from ..recording import Recording
 from ..robot import Robot, load_robot
-from ..run import hashes_of, json_text, write_result
+from ..run import RunFolder, hashes_of, json_text
 from .identify_table import print_payload
 from .logs import streams_of
 from .output import ProgressBar
@@ -32,6 +32,17 @@ def run(
     json: bool,
 ) -> int:
     """Find the payload, print and save it; return 2 if the motion was not enough or the arm has changed."""
+    with RunFolder(out, "payload") as saved:
+        found, content, inputs = _found(folder, logs, config, table, root, robot_name)
+        content = saved.save({"run": str(folder), "logs": [str(log) for log in logs]}, inputs, content)
+        print(json_text("payload", content)) if json else _print(found, content, saved.place)
+    return POOR if found.reasons else 0
+
+
+def _found(
+    folder: Path, logs: Sequence[Path], config: Path | None, table: str, root: Path | None, robot_name: str | None
+) -> tuple[PayloadFound, dict[str, Any], dict[str, str]]:
+    """Return the payload, the content of the result, and the hashes of what was read."""
     known = read_run(folder)
     name = robot_name or str(known.settings["robot"])
     robot = _robot_of(known, name)
@@ -43,13 +54,7 @@ def run(
     found = identify_payload(robot, known, recordings, os.cpu_count() or 1)
     content = _content(known, found, recordings)
     inputs = {**hashes_of(folder / "result.json", config), **{s.path: s.sha256 for r in recordings for s in r.sources}}
-    if out is not None:
-        write_result(out, "payload", {"run": str(folder), "logs": [str(log) for log in logs]}, inputs, content)
-    if json:
-        print(json_text("payload", content))
-    else:
-        _print(found, content, out)
-    return POOR if found.reasons else 0
+    return found, content, inputs
 
 
 def _robot_of(known: SavedRun, name: str) -> Robot:

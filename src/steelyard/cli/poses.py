@@ -33,7 +33,7 @@ from ..errors import CalibrationError, nearest_match
 from ..files import write_aside
 from ..identify.told import plain
 from ..robot import Robot, load_robot
-from ..run import hashes_of, json_text, write_result
+from ..run import RunFolder, hashes_of, json_text
 
 FILE = "poses.csv"
 _TESTED, _NOISE = 20, 1e-4
@@ -61,15 +61,15 @@ def run(robot_name: str, config: Path | None, asked: Asked, out: Path | None, js
     _check(asked)
     robot = load_robot(robot_name)
     setup = planned_setup(read_setup(config, robot) if config else default_setup(robot))
-    design, names, units = _designed(robot, setup, asked)
-    content = _content(robot, design, names, units)
-    if out is not None:
-        write_aside(out / FILE, _csv(robot, design))
+    with RunFolder(out, "poses") as run:
+        design, names, units = _designed(robot, setup, asked)
         settings = {"robot": robot_name, "count": asked.count, "criterion": asked.criterion, "seed": asked.seed}
-        write_result(
-            out, "poses", settings, hashes_of(Path(robot_name), config, asked.test, asked.choose_from), content
-        )
-    print(json_text("poses", content)) if json else _print(robot, design, content, out)
+        content = run.save(
+            settings, hashes_of(Path(robot_name), config, asked.test, asked.choose_from),
+            _content(robot, design, names, units),
+            lambda place, _: write_aside(place / FILE, _csv(robot, design)),
+        )  # fmt: skip
+        print(json_text("poses", content)) if json else _print(robot, design, content, run.place)
     return 0
 
 

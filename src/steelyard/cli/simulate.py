@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json as json_format
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from ..files import write_aside
 from ..motion import limit_violations, read_trajectory
 from ..recording import write_recording
 from ..robot import load_robot
-from ..run import hashes_of, json_text, read_config, write_result
+from ..run import RunFolder, hashes_of, json_text, read_config
 from ..simulate import SimulatedRun, experiment_from_settings, recording_of, simulate
 from .output import ProgressBar
 
@@ -39,27 +40,30 @@ def run(robot_name: str, trajectory: Path, flags: dict[str, Any], config: Path |
     robot = load_robot(robot_name)
     path = read_trajectory(trajectory, [body.joint.name for body in robot.actuated])
     experiment = experiment_from_settings(settings)
-    with ProgressBar("simulating") as progress:
-        done = simulate(
-            robot, path, experiment, range(seed, seed + runs), threads=os.cpu_count() or 1, progress=progress
-        )
-    names = _write_recordings(done, out, kind)
-    content = {**_summary(done), "recordings": names, "violations": _violations(path, robot)}
-    inputs = hashes_of(Path(robot_name), trajectory, config)
-    write_result(out, "simulate", {"robot": robot_name, "trajectory": str(trajectory), **asked}, inputs, content)
-    print(json_text("simulate", content)) if json else _print(content, out)
+    with RunFolder(out, "simulate") as run:
+        with ProgressBar("simulating") as progress:
+            done = simulate(
+                robot, path, experiment, range(seed, seed + runs), threads=os.cpu_count() or 1, progress=progress
+            )
+        names = _names(done, kind)
+        content = {**_summary(done), "recordings": names, "violations": _violations(path, robot)}
+        inputs = hashes_of(Path(robot_name), trajectory, config)
+        settings = {"robot": robot_name, "trajectory": str(trajectory), **asked}
+        run.save(settings, inputs, content, lambda place, _: _write_recordings(done, place, names))
+        print(json_text("simulate", content)) if json else _print(content, run.place or out)
 
 
-def _write_recordings(done: SimulatedRun, out: Path, kind: str) -> list[str]:
-    names = []
-    for index, seed in enumerate(done.seeds):
-        name = f"recording.{kind}" if len(done.seeds) == 1 else f"recording_{seed:04d}.{kind}"
-        out.mkdir(parents=True, exist_ok=True)
-        write_recording(recording_of(done, index), out / name)
-        names.append(name)
+def _names(done: SimulatedRun, kind: str) -> list[str]:
+    if len(done.seeds) == 1:
+        return [f"recording.{kind}"]
+    return [f"recording_{seed:04d}.{kind}" for seed in done.seeds]
+
+
+def _write_recordings(done: SimulatedRun, place: Path, names: Sequence[str]) -> None:
+    for index, name in enumerate(names):
+        write_recording(recording_of(done, index), place / name)
     truth = {"robot": done.robot.name, "effects": list(done.effects), "parameters": dict(done.truth)}
-    write_aside(out / "truth.json", json_format.dumps(truth, indent=2, allow_nan=False) + "\n")
-    return names
+    write_aside(place / "truth.json", json_format.dumps(truth, indent=2, allow_nan=False) + "\n")
 
 
 def _summary(done: SimulatedRun) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import numpy as np
 from ..errors import EstimateError
 from ..estimate import Estimate, System, cell_of, independent
 from ..observe import Equations, Observations, load_observations, merge_observations, merged_triangle
+from ..run import file_of
 from .fitting import Fit
 from .payload_body import COLUMNS
 from .run_files import SavedRun
@@ -88,10 +89,8 @@ def with_earlier_runs(fit: Fit, equations: Equations, runs: Sequence[SavedRun]) 
 
 
 def _observations(run: SavedRun) -> Observations:
-    name = run.content.get("files", {}).get("observations", "")
-    if not (run.folder / name).is_file():
-        raise EstimateError(f"run '{run.folder}' has no factors to add; identify it again with --out")
-    return _relabelled(load_observations(run.folder / name), run.folder.name)
+    path = file_of(run.folder, run.content, "observations", EstimateError)
+    return _relabelled(load_observations(path), run.folder.name)
 
 
 def _relabelled(observations: Observations, prefix: str) -> Observations:

@@ -7,7 +7,7 @@ method).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from scipy import fft, signal
@@ -17,6 +17,8 @@ from ..signals.levinson import LevinsonWhitener
 # Lags that are smaller than this are left out of the correlation.
 _NEGLIGIBLE = 1e-3
 _LONGEST = 2048
+# Rows that are convolved at once: larger arrays leave the cache.
+_MOST_ROWS = 16384
 # Lower orders leave so much that the autoregression is busy with it; higher ones amplify what the decimator has taken
 # away.
 _DECIMATOR_ORDER = 20
@@ -84,10 +86,28 @@ def autoregression(runs: Sequence[np.ndarray], highest: int) -> np.ndarray:
 def correlated(columns: np.ndarray, lengths: Sequence[int], lags: np.ndarray) -> np.ndarray:
     """Return the correlation matrix times columns (n, m), run by run: ``sum_s r(|t - s|) columns[s]``."""
     kernel = np.concatenate([lags[:0:-1], lags])
-    result, start = np.empty_like(columns), 0
-    for length in lengths:
-        part = columns[start : start + length]
-        whole = signal.oaconvolve(part, kernel[:, None], axes=0)
-        result[start : start + length] = whole[len(lags) - 1 : len(lags) - 1 + length]
-        start += length
+    reach = len(lags) - 1
+    # Zeros between runs, as many as the correlation reaches, keep them apart: one convolution for many runs.
+    result, begin = np.empty_like(columns), 0
+    for part in _together(lengths, reach):
+        rows = np.concatenate([np.arange(first, first + length) for first, length in part])
+        count = sum(length for _, length in part)
+        apart = np.zeros((part[-1][0] + part[-1][1], columns.shape[1]))
+        apart[rows] = columns[begin : begin + count]
+        result[begin : begin + count] = signal.oaconvolve(apart, kernel[:, None], axes=0)[reach + rows]
+        begin += count
     return result
+
+
+def _together(lengths: Sequence[int], reach: int) -> Iterator[list[tuple[int, int]]]:
+    """Yield groups of runs as (first row, length), a gap of ``reach`` rows after each; bounded in size."""
+    group: list[tuple[int, int]] = []
+    first = 0
+    for length in lengths:
+        group.append((first, length))
+        first += length + reach
+        if first > _MOST_ROWS:
+            yield group
+            group, first = [], 0
+    if group:
+        yield group

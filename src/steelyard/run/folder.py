@@ -1,78 +1,313 @@
-"""A run's folder: ``result.json`` with its provenance."""
+"""A run's folder: one writer at a time, and files that change together or not at all.
+
+A run is prepared in a hidden folder of its own, with ``result.json`` and what belongs to it. Renaming that folder is
+the moment at which the run is there: from then on its files only have to be moved into place, and whoever opens the
+folder next does so if the writer was killed. ``result.json`` names its files with their SHA-256. A file that it does
+not name is the user's and stays.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import io
 import json
+import os
 import platform
-from collections.abc import Mapping
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from .. import __version__
-from ..files import opened_aside, write_aside
+from ..errors import FileError
+from ..files import write_aside
+from .lock import FolderLock
 
 SCHEMA_VERSION = 2
 """2: ``parameters[].value`` is that of the judged model; of the full set it is ``full_value``."""
 
+RESULT = "result.json"
+TIMING = "timing.json"
+LEAST_SPACE = 10_000_000
+"""Bytes that must be free before the work begins."""
+
+_HIDDEN = ".steelyard-"
+_READY = f"{_HIDDEN}ready"
+_LOCK = f"{_HIDDEN}lock"
+_OBSOLETE = "obsolete.json"
+_PROBE = 65_536
+
+Timings = Mapping[str, float] | Sequence[Mapping[str, Any]]
+"""Seconds by stage, or a table of them."""
+
+Fill = Callable[[Path, str], Mapping[str, Any] | None]
+"""Writes the files of a run into a folder; is told the identifier of the run, and may return further content."""
+
+
+class RunFolder:
+    """The folder that a command saves its run in; without a folder nothing is saved. Use it as a context.
+
+    Opened before the work begins: a folder that cannot be written, a full disk and a second writer are told then.
+
+    Args:
+        folder: The folder; made if it is not there. None: the result is only printed.
+        command: The command that runs.
+
+    Raises:
+        FileError: If the folder cannot be written, has no space left, or another command is writing to it.
+    """
+
+    def __init__(self, folder: Path | None, command: str) -> None:
+        self._folder, self._command = folder, command
+        self._lock: FolderLock | None = None
+        self._made: list[Path] = []
+        self._problem = ""
+        self.place = folder
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether there is a folder to save in."""
+        return self._folder is not None
+
+    def __enter__(self) -> RunFolder:
+        if self._folder is not None:
+            self._made = _missing_parents(self._folder)
+            try:
+                self._folder.mkdir(parents=True, exist_ok=True)
+                self._lock = FolderLock(self._folder / _LOCK, self._command)
+                finish_saving(self._folder)
+                _remove_left_overs(self._folder)
+                self._probe(self._folder)
+            except OSError as error:
+                self._close()
+                raise _unwritable(self._folder, error) from error
+            except BaseException:
+                self._close()
+                raise
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self._close()
+        if self._problem and kind is None:
+            raise FileError(self._problem)
+
+    def save(
+        self,
+        settings: Mapping[str, Any],
+        inputs: Mapping[str, str],
+        content: Mapping[str, Any],
+        fill: Fill | None = None,
+        seconds: Timings | None = None,
+    ) -> dict[str, Any]:
+        """Save the run and return its content. If that fails, it is saved elsewhere and told at the end of the context.
+
+        Args:
+            settings: Settings after flags and configuration file were merged.
+            inputs: SHA-256 of every file that was read, by path (see ``hashes_of``).
+            content: The result itself.
+            fill: Writes the other files of the run.
+            seconds: How long each stage took; kept beside the result, which shall not depend on it.
+        """
+        if self._folder is None:
+            return dict(content)
+        parts = (settings, inputs, content, fill, seconds)
+        try:
+            return self._saved(self._folder, *parts)
+        except (OSError, FileError) as error:
+            self.place = Path(tempfile.mkdtemp(prefix="steelyard-"))
+            self._problem = f"{_unwritable(self._folder, error)}; the result is saved in '{self.place}' instead"
+            return self._saved(self.place, *parts)
+
+    def _saved(
+        self,
+        folder: Path,
+        settings: Mapping[str, Any],
+        inputs: Mapping[str, str],
+        content: Mapping[str, Any],
+        fill: Fill | None,
+        seconds: Timings | None,
+    ) -> dict[str, Any]:
+        aside = Path(tempfile.mkdtemp(prefix=_HIDDEN, suffix=".tmp", dir=folder))
+        try:
+            run = _identifier(self._command, settings, inputs, content)
+            whole = {**content, **((fill(aside, run) if fill else None) or {})}
+            provenance = {
+                "run": run,
+                "settings": dict(settings),
+                "inputs": dict(inputs),
+                "versions": _versions(),
+                "files": {str(path.relative_to(aside)): _sha256(path) for path in _files_in(aside)},
+            }
+            document = sealed({"schema": SCHEMA_VERSION, "command": self._command, **whole, "provenance": provenance})
+            if seconds is not None:
+                write_aside(aside / TIMING, json.dumps(seconds, indent=2) + "\n")
+            write_aside(aside / _OBSOLETE, json.dumps(_obsolete(folder, provenance["files"])))
+            write_aside(aside / RESULT, _dumped(document) + "\n")
+            aside.rename(folder / _READY)
+        finally:
+            shutil.rmtree(aside, ignore_errors=True)
+        _move_into_place(folder)
+        return whole
+
+    def _probe(self, folder: Path) -> None:
+        """Refuse a folder without space, before the work."""
+        free = shutil.disk_usage(folder).free
+        if free < LEAST_SPACE:
+            raise FileError(
+                f"'{folder}': {free / 1e6:.3g} MB are free on its disk, {LEAST_SPACE / 1e6:g} MB are needed; make room "
+                "or give another folder with --out"
+            )
+        with tempfile.TemporaryFile(dir=folder) as file:
+            file.write(bytes(_PROBE))
+            file.flush()
+            os.fsync(file.fileno())
+
+    def _close(self) -> None:
+        if self._lock is not None:
+            self._lock.release()
+            self._lock = None
+        for made in self._made:  # nothing was saved: leave no empty folders
+            try:
+                made.rmdir()
+            except OSError:
+                break
+
+
+def finish_saving(folder: Path) -> None:
+    """Move the files of a saved run into place, if its writer was killed while it did so. Call under the lock."""
+    if (folder / _READY).is_dir():
+        _move_into_place(folder)
+
+
+def settle_run(folder: Path, patience: float = 5.0) -> None:
+    """Wait until no writer moves files in a run folder, and finish what a killed one left. For readers."""
+    end = time.monotonic() + patience
+    while (folder / _READY).is_dir():
+        try:
+            lock = FolderLock(folder / _LOCK, "reading")
+        except FileError:
+            if time.monotonic() > end:
+                return
+            time.sleep(0.02)
+            continue
+        except OSError:  # a folder that may only be read
+            return
+        try:
+            finish_saving(folder)
+        finally:
+            lock.release()
+
 
 def json_text(command: str, content: Mapping[str, Any]) -> str:
     """Return one JSON object: schema version and command first, then the content; NaN is refused."""
-    document = {"schema": SCHEMA_VERSION, "command": command, **content}
-    return json.dumps(document, indent=2, allow_nan=False, ensure_ascii=False)
+    return _dumped({"schema": SCHEMA_VERSION, "command": command, **content})
+
+
+def write_arrays(folder: Path, kind: str, arrays: Mapping[str, np.ndarray] | bytes) -> str:
+    """Write an NPZ file that carries its hash in its name, and return that name.
+
+    A script that opened the arrays of an earlier run by their name cannot take these for them.
+    """
+    if isinstance(arrays, bytes):
+        content = arrays
+    else:
+        memory = io.BytesIO()
+        np.savez(memory, **arrays)  # type: ignore[arg-type]  # names are ours
+        content = memory.getvalue()
+    name = f"{kind}.{hashlib.sha256(content).hexdigest()[:12]}.npz"
+    (folder / name).write_bytes(content)
+    return name
 
 
 def hashes_of(*paths: Path | None) -> dict[str, str]:
     """Return the SHA-256 of those paths that are files, read in blocks; catalogue names and None are left out."""
-    hashes = {}
-    for path in paths:
-        if path is not None and path.is_file():
-            with path.open("rb") as file:
-                hashes[str(path)] = hashlib.file_digest(file, "sha256").hexdigest()
-    return hashes
+    return {str(path): _sha256(path) for path in paths if path is not None and path.is_file()}
 
 
-def write_arrays(folder: Path, kind: str, content: bytes) -> str:
-    """Write an array file that carries its hash in its name, and return that name.
-
-    A result names its arrays: written first, they never belong to another result. See :func:`remove_other_arrays`.
-    """
-    name = f"{kind}.{hashlib.sha256(content).hexdigest()[:12]}.npz"
-    with opened_aside(folder / name) as file:
-        file.write(content)
-    return name
+def sealed(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a result with the SHA-256 of all the rest of it: a reader sees whether it has been changed."""
+    provenance = {key: value for key, value in document["provenance"].items() if key != "seal"}
+    bare = {**document, "provenance": provenance}
+    seal = hashlib.sha256(_dumped(bare).encode("utf-8")).hexdigest()
+    return {**bare, "provenance": {**provenance, "seal": seal}}
 
 
-def remove_other_arrays(folder: Path, files: Mapping[str, str]) -> None:
-    """Remove array files of earlier results, by kind, once the new result is written."""
-    for kind, name in files.items():
-        for old in folder.glob(f"{kind}.*.npz"):
-            if old.name != name:
-                old.unlink()
+def _dumped(document: Mapping[str, Any]) -> str:
+    return json.dumps(document, indent=2, allow_nan=False, ensure_ascii=False)
 
 
-def write_result(
-    folder: Path, command: str, settings: Mapping[str, Any], inputs: Mapping[str, str], content: Mapping[str, Any]
-) -> Path:
-    """Write ``result.json`` into a run folder and return its path.
+def _identifier(command: str, *parts: Mapping[str, Any]) -> str:
+    whole = "\n".join([command, *(_dumped(part) for part in parts)])
+    return hashlib.sha256(whole.encode("utf-8")).hexdigest()[:16]
 
-    Args:
-        folder: The run folder; made if it is not there.
-        command: The command that ran.
-        settings: Its settings after flags and configuration file were merged.
-        inputs: SHA-256 of every file it read, by path (see ``hashes_of``).
-        content: The result itself.
-    """
-    provenance = {
-        "settings": dict(settings),
-        "inputs": dict(inputs),
-        "versions": {
-            "steelyard": __version__,
-            "python": platform.python_version(),
-            **{package: version(package) for package in ("numpy", "scipy", "casadi", "llvmlite")},
-        },
-    }
-    path = folder / "result.json"
-    write_aside(path, json_text(command, {**content, "provenance": provenance}) + "\n")
-    return path
+
+def _versions() -> dict[str, str]:
+    packages = ("numpy", "scipy", "casadi", "llvmlite")
+    own = {"steelyard": __version__, "python": platform.python_version()}
+    return {**own, **{package: version(package) for package in packages}}
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _files_in(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.rglob("*") if path.is_file())
+
+
+def _obsolete(folder: Path, new: Mapping[str, str]) -> dict[str, str]:
+    """Return the files of the result that is there which the new one does not have."""
+    try:
+        old = json.loads((folder / RESULT).read_text(encoding="utf-8"))["provenance"]["files"]
+        return {str(name): str(digest) for name, digest in old.items() if name not in new}
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        return {}  # no run, or none that says what belongs to it: all files stay
+
+
+def _move_into_place(folder: Path) -> None:
+    ready = folder / _READY
+    files = [path for path in _files_in(ready) if path.name not in (RESULT, _OBSOLETE)]
+    for path in [*files, *([ready / RESULT] if (ready / RESULT).exists() else [])]:
+        target = folder / path.relative_to(ready)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        path.replace(target)
+    try:
+        obsolete = json.loads((ready / _OBSOLETE).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        obsolete = {}
+    for name, digest in obsolete.items():
+        path = folder / name
+        if inside(folder, name) and path.is_file() and _sha256(path) == digest:  # not one that the user has changed
+            path.unlink()
+    shutil.rmtree(ready)
+
+
+def inside(folder: Path, name: str) -> bool:
+    """Return whether a name stays within a folder."""
+    return bool(name) and (folder / name).resolve().is_relative_to(folder.resolve())
+
+
+def _remove_left_overs(folder: Path) -> None:
+    for path in folder.glob(f"{_HIDDEN}*.tmp"):
+        shutil.rmtree(path, ignore_errors=True)
+    for path in folder.glob(".*.part"):
+        path.unlink(missing_ok=True)
+
+
+def _missing_parents(folder: Path) -> list[Path]:
+    """Return the folders that are not there yet, the innermost first."""
+    return [place for place in (folder, *folder.parents) if not place.exists()]
+
+
+def _unwritable(folder: Path, error: OSError | FileError) -> FileError:
+    if isinstance(error, FileError):
+        return FileError(str(error).removesuffix("; choose another place"))
+    there = next((place for place in (folder, *folder.parents) if place.exists()), folder)
+    why = f"'{there}' is a file" if there.is_file() else error.strerror or str(error)
+    return FileError(f"cannot write to '{folder}': {why}; give another folder with --out")

@@ -54,10 +54,11 @@ def calibration_yaml(arm: CalibratedArm, *, base: FramePlace | None = None, tool
 
 
 def write_calibration_yaml(
-    path: Path, arm: CalibratedArm, *, base: FramePlace | None = None, tool: FramePlace | None = None
+    path: Path, arm: CalibratedArm, *, base: FramePlace | None = None, tool: FramePlace | None = None, run: str = ""
 ) -> None:
-    """Write the calibrated unknowns as YAML; a reader sees the old file or the new, never a part."""
-    write_aside(path, calibration_yaml(arm, base=base, tool=tool))
+    """Write the calibrated unknowns as YAML, with the identifier of the run they come from, if there is one."""
+    head = f"# run {run}\n" if run else ""
+    write_aside(path, head + calibration_yaml(arm, base=base, tool=tool))
 
 
 def _frame(name: str, place: FramePlace | None, arm: CalibratedArm) -> Iterator[str]:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import io
-import json
 import tomllib
-import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,7 +12,7 @@ import numpy as np
 
 from ...errors import CalibrationError
 from ...robot import Robot, load_robot
-from ...run import hashes_of, remove_other_arrays, write_arrays, write_result
+from ...run import hashes_of, read_arrays, read_result, write_arrays
 from ..chain.problem import MeasuredProblem, measured_problem
 from ..chain.rehearse import planned_measurements
 from ..fit.calibration import Calibration
@@ -46,11 +43,8 @@ class SavedCalibration:
     robot_name: str
 
 
-def write_calibration(
-    folder: Path, settings: Mapping[str, Any], inputs: Mapping[str, str], content: Mapping[str, Any],
-    found: Calibration, setup_text: str,
-) -> dict[str, Any]:  # fmt: skip
-    """Write ``result.json`` and the arrays of a calibration; return the content with the names of its files."""
+def fill_calibration(folder: Path, found: Calibration) -> dict[str, Any]:
+    """Write the arrays of a calibration into a folder and return their names."""
     problem = cast(MeasuredProblem, found.problem)
     arrays = {
         "names": np.array([each.name for each in problem.parameters]),
@@ -62,13 +56,7 @@ def write_calibration(
         "marker_names": np.array(problem.measurements.markers, dtype=np.str_),
         "pose_is_measured": np.array(bool(problem.measurements.of_kind("pose").any())),
     }
-    memory = io.BytesIO()
-    np.savez(memory, **arrays)  # type: ignore[arg-type]  # names are ours
-    files = {"calibration": write_arrays(folder, "calibration", memory.getvalue())}
-    whole = {**content, "files": files, "setup": setup_text}
-    write_result(folder, "calibrate", settings, inputs, whole)
-    remove_other_arrays(folder, files)
-    return whole
+    return {"files": {"calibration": write_arrays(folder, "calibration", arrays)}}
 
 
 def read_calibration(folder: Path, robot_name: str | None = None) -> SavedCalibration:
@@ -81,8 +69,8 @@ def read_calibration(folder: Path, robot_name: str | None = None) -> SavedCalibr
     Raises:
         CalibrationError: If it is no such run, its arrays are missing or damaged, or the robot's file has changed.
     """
-    content = _content(folder)
-    arrays = _arrays(folder, str(content["files"]["calibration"]))
+    content = read_result(folder, "calibrate", CalibrationError)
+    arrays = read_arrays(folder, content, "calibration", _ARRAYS, CalibrationError)
     name = robot_name or str(content["provenance"]["settings"]["robot"])
     robot = _robot(name, content["provenance"]["inputs"])
     setup = _placed(_setup(content, robot), arrays)
@@ -97,29 +85,6 @@ def read_calibration(folder: Path, robot_name: str | None = None) -> SavedCalibr
     return SavedCalibration(
         calibrated_arm(problem, values, arrays["covariance"], ranges, lacking), setup, content, name
     )
-
-
-def _content(folder: Path) -> dict[str, Any]:
-    path = folder / "result.json"
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise CalibrationError(f"no run in '{folder}': {error.strerror}; give the folder of a calibrate run") from error
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise CalibrationError(f"'{path}' is not JSON ({error}); give the folder of a calibrate run") from error
-    if not isinstance(content, dict) or content.get("command") != "calibrate":
-        raise CalibrationError(f"'{path}' is no calibration; give the folder of a calibrate run")
-    return content
-
-
-def _arrays(folder: Path, name: str) -> dict[str, np.ndarray]:
-    try:
-        with np.load(folder / name, allow_pickle=False) as file:
-            return {key: file[key] for key in _ARRAYS}
-    except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
-        raise CalibrationError(
-            f"the arrays of '{folder}' ('{name}') are missing or damaged; calibrate the arm again"
-        ) from error
 
 
 def _robot(name: str, inputs: Mapping[str, str]) -> Robot:

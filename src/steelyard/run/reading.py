@@ -1,0 +1,93 @@
+"""Reading runs: folders are not trusted, whoever wrote them."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..errors import SteelyardError
+from .folder import RESULT, SCHEMA_VERSION, hashes_of, inside, sealed, settle_run
+
+LARGEST_RESULT = 300_000_000
+"""Bytes of a ``result.json``; ours have a few megabytes at most."""
+
+
+def read_result(folder: Path, command: str | Sequence[str], error_kind: type[SteelyardError]) -> dict[str, Any]:
+    """Return the content of a run's ``result.json``, as it was written.
+
+    Args:
+        folder: The run folder, or its ``result.json``.
+        command: The command, or commands, whose run it must be.
+        error_kind: Error to raise.
+
+    Raises:
+        SteelyardError: If there is none, it was changed since, or it is of another command or version.
+    """
+    commands = (command,) if isinstance(command, str) else tuple(command)
+    next_step = f"give the folder of a run of {' or '.join(commands)}"
+    path = folder / RESULT if folder.is_dir() else folder
+    if folder.is_dir():
+        settle_run(folder)
+    if not path.is_file():
+        raise error_kind(f"no run in '{folder}': there is no {RESULT}; {next_step}")
+    content = _document(path, next_step, error_kind)
+    if content.get("schema") != SCHEMA_VERSION:
+        raise error_kind(
+            f"'{path}' has schema {content.get('schema')!r}, this version reads {SCHEMA_VERSION}; run again"
+        )
+    if content.get("command") not in commands:
+        raise error_kind(f"'{path}' is a run of {content.get('command')!r}; {next_step}")
+    if sealed(content) != content:
+        raise error_kind(f"'{path}' is not as it was written (its seal does not fit); run the command again")
+    return content
+
+
+def _document(path: Path, next_step: str, error_kind: type[SteelyardError]) -> dict[str, Any]:
+    try:
+        if path.stat().st_size > LARGEST_RESULT:
+            raise error_kind(f"'{path}' is larger than {LARGEST_RESULT / 1e6:g} MB: it is no result; {next_step}")
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise error_kind(f"'{path}' cannot be read ({error.strerror}); {next_step}") from error
+    except (ValueError, RecursionError) as error:
+        raise error_kind(f"'{path}' is not JSON ({error}); {next_step}") from error
+    if not isinstance(content, dict) or not isinstance(content.get("provenance"), dict):
+        raise error_kind(f"'{path}' is no result of steelyard; {next_step}")
+    return content
+
+
+def read_arrays(
+    folder: Path, content: Mapping[str, Any], kind: str, names: Sequence[str], error_kind: type[SteelyardError]
+) -> dict[str, np.ndarray]:
+    """Return arrays of a run, if the file is the one that its result names.
+
+    Args:
+        folder: The run folder.
+        content: Its ``result.json``.
+        kind: Which of its files.
+        names: Arrays to return.
+        error_kind: Error to raise.
+    """
+    path = file_of(folder, content, kind, error_kind)
+    try:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
+            return {name: arrays[name] for name in names}
+    except (OSError, KeyError, ValueError, EOFError, zipfile.BadZipFile) as error:
+        raise error_kind(f"the arrays '{path}' cannot be read ({error}); run the command again") from error
+
+
+def file_of(folder: Path, content: Mapping[str, Any], kind: str, error_kind: type[SteelyardError]) -> Path:
+    """Return the path of a file of a run, which must be within its folder and as it was written."""
+    name, digests = content.get("files", {}).get(kind, ""), content["provenance"].get("files", {})
+    home = folder if folder.is_dir() else folder.parent
+    if not isinstance(name, str) or name not in digests or not inside(home, name):
+        raise error_kind(f"the run '{folder}' names no {kind} file of its own; run the command again")
+    path = home / name
+    if hashes_of(path).get(str(path)) != digests[name]:
+        raise error_kind(f"'{path}' is missing or not as it was written; run the command again")
+    return path
