@@ -127,7 +127,7 @@ def two_writers(writers: int, place: Path) -> dict[str, int]:
         pair = [start(command, out) for command in COMMANDS["identify"]]
         errors = [process.communicate()[1].decode() for process in pair]
         codes = sorted(process.returncode for process in pair)
-        told = sum("another steelyard writes to" in error for error in errors)
+        told = sum("is being written by another command" in error for error in errors)
         if codes == [0, 1] and told == 1 and is_whole(out):
             found["one wins, one told"] += 1
         elif codes == [0, 0] and is_whole(out):

@@ -110,7 +110,7 @@ def test_a_kill_at_any_step_leaves_the_old_run_or_the_new_one(step, tmp_path, mo
 
 def test_a_second_writer_is_told_who_writes(tmp_path):
     with RunFolder(tmp_path, "identify") as first:
-        with pytest.raises(FileError, match=r"another steelyard writes to .* \(identify, process \d+\)"):
+        with pytest.raises(FileError, match=r"is being written by another command \(identify, process \d+\)"):
             RunFolder(tmp_path, "design").__enter__()
         first.save({}, {}, {"value": 1})
     saved(tmp_path, {"value": 2})

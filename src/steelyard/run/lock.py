@@ -39,8 +39,8 @@ class FolderLock:
                 other = file.read(200).decode("utf-8", "replace")
                 file.close()
                 raise FileError(
-                    f"another steelyard writes to '{path.parent}' ({other or 'just begun'}); wait for it, or give "
-                    "another folder with --out"
+                    f"'{path.parent}' is being written by another command ({other or 'just begun'}); wait for it, or "
+                    "give another folder with --out"
                 )
             if _is_there(file, path):
                 break
