@@ -16,6 +16,15 @@ def skew(v: np.ndarray) -> np.ndarray:
     return np.array([[0, -v[2], v[1]], [v[2], 0, -v[0]], [-v[1], v[0], 0]])
 
 
+def log_determinant(matrix: np.ndarray) -> complex:
+    """Return the logarithm of a determinant by elimination: LAPACK's warns of complex steps on some processors."""
+    left, total = np.array(matrix), 0.0
+    for k in range(len(left)):
+        total = total + np.log(left[k, k])
+        left[k + 1 :, k + 1 :] -= np.outer(left[k + 1 :, k], left[k, k + 1 :]) / left[k, k]
+    return total
+
+
 def homogeneous(motion: Motion, value: complex) -> np.ndarray:
     """Return the 4x4 matrix of an elementary motion."""
     matrix = np.eye(4, dtype=complex)

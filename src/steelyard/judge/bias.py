@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..estimate import Estimate, System
-from ..observe import RowSource, Whitening, row_source
+from ..observe import RowSource, Whitening, part_of, row_source
 from ..progress import Progress, silent
 from ..recording import Recording
 from ..signals import apply_low_pass, low_pass
@@ -25,6 +25,9 @@ from .delay import Delays, carried_over, estimate_delays, system_of_rows
 
 LOWER = 0.8
 """Cut-off of the second filter over that of the first: it takes about twice as much of the motion."""
+
+MOST_SAMPLES = 50_000
+"""Samples at the start of each recording that are refitted."""
 
 WORTH_NAMING = 0.5
 """Bias above this part of sigma is named: a 95 % interval then covers about 92 %."""
@@ -78,11 +81,11 @@ def estimate_bias(
     rng = np.random.default_rng(seed)
     total = repeats + 1
     shifts = []
-    before = system_of_rows(sources, estimate.columns, estimate.weights, whitening)
+    refits = _Refits.of(recordings, sources, estimate, whitening)
     for done in range(repeats):
-        shifts.append(_shift(recordings, sources, estimate, whitening, before, lambda r, s: _noisier(r, s, rng)))
+        shifts.append(refits.shift(lambda r, s: _noisier(r, s, rng)))
         progress(done + 1, total)
-    filtered = _shift(recordings, sources, estimate, whitening, before, _filtered_lower)
+    filtered = refits.shift(_filtered_lower)
     progress(total, total)
     noise = np.mean(shifts, axis=0)
     error = np.std(shifts, axis=0, ddof=1) / np.sqrt(repeats) if repeats > 1 else np.full(noise.shape, np.inf)
@@ -100,23 +103,57 @@ def _above(ratio: np.ndarray, columns: Sequence[str]) -> tuple[str, ...]:
     return tuple(columns[k] for k in worst)
 
 
-def _shift(
-    recordings: Sequence[Recording],
-    sources: Sequence[RowSource],
-    estimate: Estimate,
-    whitening: Whitening | None,
-    before: System,
-    change: Callable[[Recording, RowSource], Recording],
-) -> np.ndarray:
-    """Return by how much the estimate moves when the recordings are changed, weights and noise model held."""
-    changed = [
-        row_source(change(recording, source), source.equations, source.settled, source.label)
-        for recording, source in zip(recordings, sources, strict=True)
-    ]
-    after = system_of_rows(changed, estimate.columns, estimate.weights, whitening)
-    known = dict(zip(after.columns, after.values, strict=True))
-    moved = np.array([known.get(name, np.nan) for name in before.columns]) - before.values
-    return carried_over(estimate, before, moved)
+@dataclass(frozen=True, eq=False)
+class _Refits:
+    """Refits of changed recordings, weights and noise model held.
+
+    Attributes:
+        recordings: The recordings, of long ones their first part.
+        sources: Their rows.
+        estimate: The estimate.
+        whitening: How its rows were whitened, if they were.
+        before: The system of these rows as they are.
+        whole: The system of all rows.
+    """
+
+    recordings: Sequence[Recording]
+    sources: Sequence[RowSource]
+    estimate: Estimate
+    whitening: Whitening | None
+    before: System
+    whole: System
+
+    @classmethod
+    def of(
+        cls,
+        recordings: Sequence[Recording],
+        sources: Sequence[RowSource],
+        estimate: Estimate,
+        whitening: Whitening | None,
+    ) -> _Refits:
+        """Return what is refitted: a bias shows in a few minutes, whatever the length of a recording."""
+        whole = before = system_of_rows(sources, estimate.columns, estimate.weights, whitening)
+        short, rows = list(recordings), list(sources)
+        if any(recording.samples > MOST_SAMPLES for recording in recordings):
+            short = [part_of(one, 0, min(one.samples, MOST_SAMPLES)) for one in recordings]
+            rows = [
+                row_source(one, source.equations, source.settled, source.label)
+                for one, source in zip(short, sources, strict=True)
+            ]
+            before = system_of_rows(rows, estimate.columns, estimate.weights, whitening)
+        return cls(short, rows, estimate, whitening, before, whole)
+
+    def shift(self, change: Callable[[Recording, RowSource], Recording]) -> np.ndarray:
+        """Return by how much the estimate moves when the recordings are changed."""
+        estimate = self.estimate
+        changed = [
+            row_source(change(recording, source), source.equations, source.settled, source.label)
+            for recording, source in zip(self.recordings, self.sources, strict=True)
+        ]
+        after = system_of_rows(changed, estimate.columns, estimate.weights, self.whitening)
+        now, then = (dict(zip(one.columns, one.values, strict=True)) for one in (after, self.before))
+        moved = np.array([now.get(name, np.nan) - then.get(name, np.nan) for name in self.whole.columns])
+        return carried_over(estimate, self.whole, moved)
 
 
 def _noisier(recording: Recording, source: RowSource, rng: np.random.Generator) -> Recording:

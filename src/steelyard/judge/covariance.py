@@ -47,8 +47,14 @@ def sandwich(X: np.ndarray, e: np.ndarray, kind: SandwichKind = "HC3") -> np.nda
         raise EstimateError(
             f"sandwich: row {int(free.argmin())} alone fixes a parameter (leverage 1), so {kind} is undefined; take HC1"
         )
-    scale = {"HC0": 1.0, "HC1": np.sqrt(len(rows) / (len(rows) - len(triangle))), "HC2": free**-0.5, "HC3": 1 / free}
-    half = inverse @ (basis * (residual * scale[kind])[:, None]).T
+    # Only the scale that is asked for: leverages of 1 have no HC2, which HC1 need not know.
+    scale = {
+        "HC0": lambda: 1.0,
+        "HC1": lambda: np.sqrt(len(rows) / (len(rows) - len(triangle))),
+        "HC2": lambda: free**-0.5,
+        "HC3": lambda: 1 / free,
+    }[kind]()
+    half = inverse @ (basis * (residual * scale)[:, None]).T
     return half @ half.T
 
 
