@@ -27,6 +27,8 @@ from steelyard.robot import load_robot
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 PAGE_IDS = [str(page.relative_to(ROOT)) for page in PAGES]
+BLOCK = re.compile(r"```(\w+)\n(.*?)```", re.DOTALL)
+FOLLOWED = ("README.md", "docs/tutorial.md")
 COMMANDS = sorted(name for name in app if not name.startswith("-"))
 URDF = SKEWED_CHAIN.replace("shoulder", "joint_1").replace("elbow", "joint_2")
 SET_UPS = ("setup", "tracker", "every_key", "springs")
@@ -61,9 +63,6 @@ def workplace(tmp_path, monkeypatch):
     """A folder with the files the pages speak of."""
     monkeypatch.chdir(tmp_path)
     Path("my_arm.urdf").write_text(URDF)
-    tables = blocks(ROOT / "docs" / "tutorial.md", "toml")
-    for name, table in zip(("my_arm", "my_limits", "rehearsal"), tables, strict=True):
-        Path(f"{name}.toml").write_text(table)
     for name, table in zip(("cell", "design"), blocks(ROOT / "docs" / "design.md", "toml"), strict=True):
         Path(f"{name}.toml").write_text(table)
     rows = "[0, 0, 0, 0, 0, 0, 0], [0.4, 0.3, -0.3, 0.5, 0.4, -0.4, 0.3]"
@@ -131,9 +130,14 @@ def _write_log(path: Path, joints: list[str]) -> None:
 
 
 def shown_commands() -> list[tuple[str, list[str]]]:
-    """Return page and commands of every block; commands of one block follow each other and use what the others left."""
+    """Return page and commands of every block; commands of one block follow each other and use what the others left.
+
+    README and tutorial are followed as a whole, from an empty folder.
+    """
     found = []
     for page, name in zip(PAGES, PAGE_IDS, strict=True):
+        if name in FOLLOWED:
+            continue
         for block in blocks(page, "console"):
             commands = [line[2:] for line in block.splitlines() if line.startswith("$ steelyard")]
             found += [(name, commands)] if commands else []
@@ -150,10 +154,32 @@ def test_every_command_shown_runs(page, commands, workplace, capsys):
 
 
 @pytest.mark.parametrize(
-    ("page", "code"), [(n, c) for p, n in zip(PAGES, PAGE_IDS, strict=True) for c in blocks(p, "python")]
+    ("page", "code"),
+    [(n, c) for p, n in zip(PAGES, PAGE_IDS, strict=True) if n not in FOLLOWED for c in blocks(p, "python")],
 )
 def test_every_python_example_runs(page, code, workplace):
     exec(compile(code, page, "exec"), {})
+
+
+@pytest.mark.parametrize("page", FOLLOWED)
+def test_a_page_can_be_followed_from_an_empty_folder(page, tmp_path, monkeypatch, capsys):
+    """As a newcomer does: every block in the order of the page; tables are files that the text has just named."""
+    monkeypatch.chdir(tmp_path)
+    text, done = (ROOT / page).read_text(encoding="utf-8"), 0
+    for block in BLOCK.finditer(text):
+        language, content = block.groups()
+        if language == "toml":
+            name = re.findall(r"`([\w.]+\.toml)`", text[: block.start()])[-1]
+            Path(name).write_text(content, encoding="utf-8")
+        elif language == "python":
+            exec(compile(content, page, "exec"), {})
+        else:
+            assert language == "console"
+            for line in content.splitlines():
+                assert line.startswith("$ steelyard "), line
+                assert main(shlex.split(line)[2:]) == 0, line + capsys.readouterr().err
+                done += 1
+    assert done > 5
 
 
 @pytest.mark.parametrize("page", PAGES, ids=PAGE_IDS)

@@ -69,6 +69,15 @@ def test_an_arm_that_has_changed_is_said_to_have_changed(run):
     assert any("behaves otherwise" in reason.text for reason in found.reasons)
 
 
+def test_a_payload_that_no_body_has_is_said_to_be_none(run):
+    empty, loaded = lwr4(2), lwr4(2, "P5")
+    lighter = tuple(
+        replace(a, values=2 * a.values - b.values) for a, b in zip(empty.torques, loaded.torques, strict=True)
+    )
+    found = identify_payload(LWR4, run, [replace(empty, torques=lighter)])
+    assert any("no body is like this: mass -4." in reason.text for reason in found.reasons)
+
+
 def test_no_recording_or_a_loaded_run_is_refused(run):
     with pytest.raises(EstimateError, match="no recording is given"):
         identify_payload(LWR4, run, [])

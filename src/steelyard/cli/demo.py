@@ -11,6 +11,15 @@ from typing import Any
 import numpy as np
 from rich.console import Console
 
+from ..calibrate import (
+    CalibrationSetup,
+    FrameSetup,
+    MarkerSetup,
+    Measurements,
+    random_configurations,
+    rehearsed_measurements,
+    write_measurements,
+)
 from ..identify import Identification, Settings, fill_run, identify_arm, told
 from ..motion import Trajectory, limits_of, random_points, trapezoidal, trapezoidal_profile, write_trajectory
 from ..observe import Preparation
@@ -27,6 +36,9 @@ CUTOFF, DECIMATION = 10.0, 100
 # A tenth of the noise behind the reproduction of P5: a quiet arm.
 MOTOR_NOISE = Noise("band_limited", (1.86, 3.02, 1.39, 1.62, 0.928, 0.696, 0.696), 50.0)
 JOINT_NOISE = Noise("band_limited", (0.57, 1.14, 0.456, 0.57, 0.171, 0.171, 0.0684), 50.0)
+POINTS = (("points", 1, 40), ("other_points", 2, 15))
+"""Tracker points to try ``steelyard calibrate`` with: file, seed, configurations."""
+UR10E_ERRORS = {"offset2": 2e-3, "z3": 0.8e-3, "rx3": 0.7e-3, "x4": -0.5e-3, "offset4": -1.5e-3, "offset5": 1e-3}
 RUNS = (("without", None, 1), ("with", PAYLOAD, 2), ("unseen", PAYLOAD, 3))
 
 
@@ -53,7 +65,21 @@ def _fill(place: Path, rehearsed: SimulatedRuns, found: Identification) -> dict[
     for name, (motion, recording) in rehearsed.runs.items():
         write_trajectory(motion, place / f"{name}.toml")
         write_recording(recording, place / f"{name}.npz")
+    for name, seed, count in POINTS:
+        write_measurements(place / f"{name}.csv", _measured_points(seed, count))
     return fill_run(place, found)
+
+
+def _measured_points(seed: int, count: int) -> Measurements:
+    """Return tracker points of three nests on a UR10e whose axes are a little off, noise 0.05 mm."""
+    robot = load_robot("ur10e")
+    nests = {"nest_1": (0.10, 0.0, 0.05), "nest_2": (0.0, 0.10, 0.05), "nest_3": (-0.05, -0.10, 0.10)}
+    setup = CalibrationSetup(
+        "ee_link", base=FrameSetup((1.2, -0.3, 0.5), (0.1, 0.0, 1.0)),
+        markers=tuple(MarkerSetup(name, place) for name, place in nests.items()),
+    )  # fmt: skip
+    q = random_configurations(robot, count, np.random.default_rng(seed)) / 2
+    return rehearsed_measurements(robot, setup, q, UR10E_ERRORS, sigma=5e-5, seed=seed)
 
 
 def rehearsed_identification(rehearsed: SimulatedRuns, timing: Timing) -> tuple[Identification, dict[str, Any]]:

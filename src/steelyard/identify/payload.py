@@ -27,6 +27,9 @@ from .payload_body import COLUMNS, PayloadBody, payload_body
 from .run_files import SavedRun
 from .settings import FACTOR_METHODS, Settings, settings_from_table
 
+SIGNIFICANT = 4.0
+"""Sigmas by which a value must be below zero to be called impossible."""
+
 ENOUGH = 20.0
 """A mass or moment with a larger relative sigma [%] is not known."""
 
@@ -139,6 +142,18 @@ def _is_enough(body: PayloadBody) -> bool:
     return bool(np.all(body.centre_sigma <= 0.01))
 
 
+def _impossible(body: PayloadBody) -> list[str]:
+    """Return what is negative beyond doubt: the mass, or a moment of inertia about the centre of mass."""
+    mass, sigma = body.mass
+    found = [f"mass {mass:.3g} +- {sigma:.2g} kg"] if mass < -SIGNIFICANT * sigma else []
+    if body.inertia_at_centre is not None and body.inertia_at_centre_sigma is not None:
+        for name, place in (("XX", 0), ("YY", 3), ("ZZ", 5)):
+            value, sigma = body.inertia_at_centre[place], body.inertia_at_centre_sigma[place]
+            if value < -SIGNIFICANT * sigma:
+                found.append(f"{name} about its centre {value:.3g} +- {sigma:.2g} kg m^2")
+    return found
+
+
 def _reasons(body: PayloadBody, enough: bool, agreement: float) -> list[Reason]:
     found = []
     mass, sigma = body.mass
@@ -147,6 +162,14 @@ def _reasons(body: PayloadBody, enough: bool, agreement: float) -> list[Reason]:
             Reason(
                 f"the mass comes out as {mass:.3g} +- {sigma:.2g} kg: no payload is seen",
                 "check that the arm really carried it in these recordings",
+                "payload",
+            )
+        )
+    if impossible := _impossible(body):
+        found.append(
+            Reason(
+                f"no body is like this: {', '.join(impossible)}",
+                "check the signs, the gains and the zeros of the log, and that the arm is the one of the run",
                 "payload",
             )
         )
