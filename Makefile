@@ -11,7 +11,7 @@ export PYRIGHT_PYTHON_CACHE_DIR := $(CURDIR)/.cache/pyright
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 PIP := $(BIN)/python -m pip install --quiet
 
-.PHONY: setup demo test test-all check bench bench-peers lock clean
+.PHONY: setup demo test test-all check fuzz bench bench-peers lock clean
 
 setup: $(VENV)/core.done
 
@@ -56,6 +56,10 @@ check: $(VENV)/oracles.done
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/pyright
+
+# Damaged inputs of every kind; what is found is kept in the folder fuzz-faults.
+fuzz: $(VENV)/tools.done
+	PYTHONPATH=tests $(BIN)/python -m fuzz --cases 100000 --regressions
 
 bench: $(VENV)/oracles.done
 	$(BIN)/python -m benchmarks

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from itertools import islice
 
-# A message longer than this is cut in its middle: a hostile file can hold a name of megabytes.
-LONGEST_MESSAGE = 900
+LONGEST_MESSAGE = 500
+"""Letters of a message at most: a damaged file can hold a name of megabytes."""
+LONGEST_WORD = 120
+"""Letters without a blank that a message too long keeps together; a path of a usual length is shorter."""
+_MOST_COMPARED = 200
+"""Words and letters that a nearest match is looked for in; the search is quadratic in both."""
 
 
 class SteelyardError(Exception):
-    """Something the user can mend; the message is one line that says how."""
+    """Something the user can mend; the message is one printable line of bounded length that says how."""
+
+    def __init__(self, message: object = "") -> None:
+        super().__init__(one_line(str(message)))
 
 
 class RobotError(SteelyardError):
@@ -67,14 +75,27 @@ class FileError(SteelyardError):
 
 def nearest_match(got: str, allowed: Iterable[str]) -> str:
     """Return ``"; did you mean 'x'?"`` for the closest allowed word, or an empty string."""
-    close = difflib.get_close_matches(got, list(allowed), n=1, cutoff=0.5)
+    if len(got) > _MOST_COMPARED:
+        return ""
+    words = [word for word in islice(allowed, _MOST_COMPARED) if len(word) <= _MOST_COMPARED]
+    close = difflib.get_close_matches(got, words, n=1, cutoff=0.5)
     return f"; did you mean '{close[0]}'?" if close else ""
 
 
 def one_line(text: str) -> str:
-    """Return the text as one printable line of bounded length."""
+    """Return the text as one printable line of bounded length.
+
+    Of a text too long, words without an end are shortened first, then its middle goes: the beginning names the place,
+    the end says what to do.
+    """
+    if len(text) > 100 * LONGEST_MESSAGE:
+        text = _without_middle(text, 100 * LONGEST_MESSAGE)
     line = " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
-    if len(line) <= LONGEST_MESSAGE:
-        return line
-    half = LONGEST_MESSAGE // 2
-    return f"{line[:half]} ... {line[-half:]}"
+    if len(line) > LONGEST_MESSAGE:
+        line = " ".join(_without_middle(word, LONGEST_WORD) for word in line.split())
+    return _without_middle(line, LONGEST_MESSAGE)
+
+
+def _without_middle(text: str, longest: int) -> str:
+    half = longest // 2 - 3
+    return text if len(text) <= longest else f"{text[:half]} ... {text[-half:]}"

@@ -1,15 +1,25 @@
-"""Writing that a kill cannot break: a reader sees the old content or the new, never a part. Reading of TOML."""
+"""Writing that a kill cannot break (a reader sees the old content or the new), and reading of text and TOML."""
 
 from __future__ import annotations
 
 import os
+import re
+import stat
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
 from .errors import FileError, SteelyardError
+
+LARGEST_TOML = 1_000_000
+"""More bytes than this [B] are no settings."""
+DEEPEST_TOML = 32
+"""Tables and lists inside each other, and parts of a dotted key, at most."""
+LARGEST_INTEGER = 1 << 63
+_LONG_PART = re.compile(r"[^\n=,{\[]{65,}")
+_DOT_IN_KEY = re.compile(r"""[\w"'-][ \t]*\.[ \t]*(?=[\w"'-])""")
 
 
 @contextmanager
@@ -36,26 +46,77 @@ def write_aside(path: Path, content: str) -> None:
         file.write(content.encode("utf-8"))
 
 
-def toml_document(path: Path, largest: int, what: str, error_kind: type[SteelyardError]) -> dict[str, Any]:
-    """Return the content of a TOML file, or raise an error that says in one line why it cannot be read.
+def check_file(path: Path, what: str, error_kind: type[SteelyardError], largest: int | None = None) -> None:
+    """Refuse what is no regular file before it is opened: a pipe or a device would block, or never end.
 
     Args:
         path: The file.
-        largest: Most bytes that such a file can have.
         what: What it should hold, as in ``a motion``.
-        error_kind: Error to raise.
+        error_kind: Error to raise; its message does not name the path.
+        largest: Most bytes that such a file can have.
     """
     try:
-        if path.exists() and not path.is_file():
-            raise error_kind(f"is a folder or a device, not a file; name the TOML file of {what}")
-        if path.stat().st_size > largest:
-            raise error_kind(f"the file is larger than {largest / 1e6:g} MB; is this the right file?")
-        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
+        status = path.stat()
     except FileNotFoundError as error:
         raise error_kind("no such file; check the path and its spelling") from error
     except OSError as error:
         raise error_kind(f"cannot be read ({error.strerror}); check the path") from error
+    except ValueError as error:
+        raise error_kind(f"cannot be a path ({error}); check its spelling") from error
+    if not stat.S_ISREG(status.st_mode):
+        raise error_kind(f"is a folder or a device, not a file; name the file of {what}")
+    if largest is not None and status.st_size > largest:
+        raise error_kind(f"is larger than {largest / 1e6:g} MB; is this the right file?")
+
+
+def file_text(path: Path, what: str, error_kind: type[SteelyardError], largest: int) -> str:
+    """Return the content of a text file in utf-8; arguments as for :func:`check_file`."""
+    check_file(path, what, error_kind, largest)
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise error_kind(f"cannot be read ({error.strerror}); check the path") from error
     except UnicodeDecodeError as error:
         raise error_kind(f"not a text file in utf-8 ({error.reason}); save it as utf-8") from error
-    except (ValueError, RecursionError) as error:
+
+
+def toml_document(
+    path: Path, what: str, error_kind: type[SteelyardError], largest: int = LARGEST_TOML
+) -> dict[str, Any]:
+    """Return the content of a TOML file, or raise an error that says in one line why it cannot be read.
+
+    Args:
+        path: The file.
+        what: What it should hold, as in ``a motion``.
+        error_kind: Error to raise; its message does not name the path.
+        largest: Most bytes that such a file can have.
+    """
+    return parsed_toml(file_text(path, what, error_kind, largest), error_kind)
+
+
+def parsed_toml(text: str, error_kind: type[SteelyardError]) -> dict[str, Any]:
+    """Return the content of a text in TOML that is not nested beyond all measure; whole numbers have 64 bits."""
+    try:
+        # The standard reader takes a time that grows with the square of the number of parts of a key.
+        for part in _LONG_PART.finditer(text):
+            if len(_DOT_IN_KEY.findall(part[0])) > DEEPEST_TOML:
+                raise ValueError(f"a key has more than {DEEPEST_TOML} parts")
+        document = tomllib.loads(text)
+    except RecursionError as error:
+        raise error_kind("not TOML (nested too deep); correct it there") from error
+    except ValueError as error:
         raise error_kind(f"not TOML ({error}); correct it there") from error
+    level: list[tuple[str, Any]] = [("", document)]
+    for _ in range(DEEPEST_TOML):
+        entries = [entry for key, outer in level for entry in _entries(key, outer)]
+        for key, value in entries:
+            if isinstance(value, int) and not -LARGEST_INTEGER <= value < LARGEST_INTEGER:
+                raise error_kind(f"'{key}' holds a very large whole number, beyond 64 bits; check the unit (SI)")
+        level = [(key, value) for key, value in entries if isinstance(value, dict | list)]
+        if not level:
+            return document
+    raise error_kind(f"not TOML that can be used (nested deeper than {DEEPEST_TOML}); correct it there")
+
+
+def _entries(key: str, value: dict[str, Any] | list[Any]) -> Iterable[tuple[str, Any]]:
+    return value.items() if isinstance(value, dict) else ((key, entry) for entry in value)

@@ -92,7 +92,7 @@ def test_units_and_missing_files_are_named(arm, written, tmp_path):
         read_targets(written("x,y,z\n1,2,3\n"), arm, length="mmm")
     with pytest.raises(CalibrationError, match="no such file"):
         read_targets(tmp_path / "absent.csv", arm)
-    with pytest.raises(CalibrationError, match="cannot be read"):
+    with pytest.raises(CalibrationError, match="is a folder"):
         read_targets(tmp_path, arm)
     binary = tmp_path / "binary.csv"
     binary.write_bytes(b"\xff\xfe\x00\x01")

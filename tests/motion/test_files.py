@@ -154,7 +154,7 @@ BAD = {
     "a point that is a word": (QUINTIC, "0.5", '"half"', "a number of points is 'half'; a number is expected"),
     "a point that is true": (QUINTIC, "0.5", "true", "a number of points is True"),
     "a point that is nan": (QUINTIC, "0.5", "nan", "a number of points is not a finite number"),
-    "a point beyond all floats": (QUINTIC, "0.5", "1" + 400 * "0", "a number of points is not a finite number"),
+    "a point beyond all floats": (QUINTIC, "0.5", "1" + 400 * "0", "points. holds a very large whole number"),
     "one point": (QUINTIC, "[[0, 0], [0.5, -1], [0, 0]]", "[[0, 0]]", "points has 1 via point"),
     "a negative duration": (QUINTIC, "[1.0, 1]", "[1.0, -1]", "durations is -1 s for move 2"),
     "a duration too many": (QUINTIC, "[1.0, 1]", "[1.0, 1, 1]", r"durations has shape \(3,\)"),

@@ -143,10 +143,10 @@ def test_a_setup_that_makes_no_sense_is_refused_in_one_line(table, message):
 
 def test_a_setup_file_that_cannot_be_used_is_refused(tmp_path):
     path = tmp_path / "steelyard.toml"
-    with pytest.raises(ConfigError, match="cannot read setup"):
+    with pytest.raises(ConfigError, match="no such file"):
         read_setup(path)
     path.write_text("[recording\n")
-    with pytest.raises(ConfigError, match="is not valid TOML"):
+    with pytest.raises(ConfigError, match="not TOML"):
         read_setup(path)
     path.write_text("[recordings]\n")
     with pytest.raises(ConfigError, match=re.escape("no table [recording]; tables: recordings; did you mean")):

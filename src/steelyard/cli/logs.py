@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..errors import RecordingError
+from ..errors import ConfigError, RecordingError
+from ..files import toml_document
 from ..observe import AnyRecording
 from ..recording import Recording, RecordingStream, read_setup, stream_recordings
 from ..robot import Robot
@@ -37,11 +38,9 @@ def streams_of(
 
 def _has_setup(config: Path, tables: Sequence[str]) -> bool:
     """Return whether a configuration file says what logs mean; one that only has settings does not."""
-    import tomllib
-
     try:
-        document = tomllib.loads(config.read_text(encoding="utf-8"))
-    except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError):
+        document = toml_document(config, "the setup", ConfigError)
+    except ConfigError:
         return True  # whoever reads the setup says what is wrong with the file
     return any(table in document for table in tables) or tuple(tables) != ("recording",)
 

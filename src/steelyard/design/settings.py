@@ -147,6 +147,16 @@ def design_settings(table: Mapping[str, Any]) -> DesignSettings:
     for key in ("duration", "harmonics"):
         if isinstance(chosen.get(key), tuple) and len(chosen[key]) != 2:
             raise DesignError(f"{key} {list(chosen[key])}: give one number, or the smallest and the largest")
+    for key in ("duration", "harmonics", "noise"):
+        for value in chosen[key] if isinstance(chosen.get(key), tuple) else ():
+            _check_number(value, key, (int,) if key == "harmonics" else (int, float))
     if "goals" in chosen:
-        chosen["goals"] = tuple((str(name), float(wanted)) for name, wanted in dict(chosen["goals"]).items())
+        for name, wanted in chosen["goals"].items():
+            _check_number(wanted, f"goal '{name}'")
+        chosen["goals"] = tuple((name, float(wanted)) for name, wanted in chosen["goals"].items())
     return DesignSettings(**chosen)
+
+
+def _check_number(value: object, what: str, kinds: tuple[type, ...] = (int, float)) -> None:
+    if isinstance(value, bool) or not isinstance(value, kinds):
+        raise DesignError(f"{what} is {value!r}; a {'whole ' if float not in kinds else ''}number is expected")

@@ -137,6 +137,8 @@ def _columns(rows: Any, joints: Sequence[str], key: str) -> np.ndarray:
                 f"{key}: row {place} has {len(row)} numbers; allowed is {len(joints)}, one for each joint: "
                 f"{', '.join(joints)}"
             )
+        for value in row:
+            number(value, f"a number of {key}")
     return np.array(rows, dtype=float).reshape(-1, len(joints)).T
 
 

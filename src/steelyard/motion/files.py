@@ -43,7 +43,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import MotionError, one_line
+from ..errors import MotionError
 from ..files import toml_document, write_aside
 from .document import table_from_trajectory, trajectory_from_table
 from .trajectory import Trajectory
@@ -77,10 +77,10 @@ def read_trajectory(path: str | os.PathLike[str], joints: Sequence[str] | None =
         MotionError: If the file cannot be read, holds an unknown key or a wrong value, or moves other joints.
     """
     try:
-        trajectory = trajectory_from_table(toml_document(Path(path), LARGEST_FILE, "a motion", MotionError))
+        trajectory = trajectory_from_table(toml_document(Path(path), "a motion", MotionError, LARGEST_FILE))
         return trajectory if joints is None else trajectory.in_order(joints)
     except MotionError as error:
-        raise MotionError(one_line(f"{os.fspath(path)}: {error}")) from error
+        raise MotionError(f"{os.fspath(path)}: {error}") from error
 
 
 def _lines(table: dict[str, Any]) -> list[str]:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import fnmatch
 import re
 from collections.abc import Sequence
 
 from ..errors import RecordingError, nearest_match
 from .setup import Columns
+from .tables.table import MOST_COLUMNS
 from .units import unit_in_name
 
-_RANGE = re.compile(r"^\s*(\d+)\s*:\s*(\d+)\s*$")
+_RANGE = re.compile(r"^\s*(\d{1,9})\s*:\s*(\d{1,9})\s*$")
 _BRACES = re.compile(r"\{([^{}]*)\}")
-_STEPS = re.compile(r"^(\d+)\.\.(\d+)$")
-MOST_COLUMNS = 10_000
+_STEPS = re.compile(r"^(\d{1,9})\.\.(\d{1,9})$")
 LONGEST_LIST = 12
 """Column names shown in a message."""
 
@@ -64,7 +65,8 @@ def _matching(word: str, names: Sequence[str], bare: Sequence[str], where: str) 
         if word in candidates:
             return [candidates.index(word)]
     if "*" in word:
-        pattern = re.compile(".*".join(map(re.escape, word.split("*"))), re.DOTALL)
+        # Only the star is special here; the translation never backtracks, however many stars there are.
+        pattern = re.compile(fnmatch.translate(re.sub(r"([?\[])", r"[\1]", word)))
         found = [k for k, (name, short) in enumerate(zip(names, bare, strict=True)) if _fits(pattern, name, short)]
     else:
         found = group_columns(word, names)

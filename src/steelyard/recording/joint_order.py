@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from ..errors import RecordingError, nearest_match
 from ..robot import Robot
 
-_LAST_NUMBER = re.compile(r"(\d+)(?!.*\d)", re.DOTALL)
+_LAST_NUMBER = re.compile(r"(\d{1,9})(?!.*\d)", re.DOTALL)
 
 
 def joint_names(robot: Robot) -> tuple[str, ...]:

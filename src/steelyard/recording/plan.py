@@ -20,6 +20,9 @@ from .setup import ChannelSetup, PartSetup, RecordingSetup
 from .tables import Table
 from .units import si_scale, unit_in_name
 
+LARGEST_FACTOR = 1e30
+"""Between a number of a log and its value in SI units; squares of their products stay finite."""
+
 
 @dataclass(frozen=True)
 class PlannedChannel:
@@ -99,6 +102,9 @@ def make_plan(robot: Robot, setup: RecordingSetup, tables: Sequence[Table]) -> P
             f"columns: {names_text(tables[0].names)}"
         )
     time = builder.time()
+    for table, columns in zip(tables, builder.wanted, strict=True):
+        if not columns:
+            raise RecordingError(f"{table.path}: none of its columns is declared; declare some, or leave the part out")
     wanted = tuple(tuple(columns) for columns in builder.wanted)
     return Plan(robot, setup, tuple(tables), wanted, tuple(channels), time, tuple(builder.notes))
 
@@ -128,6 +134,12 @@ class _Builder:
         to_joint, gain, turn = self._to_joint_side(channel, where)
         if channel.role in ("q", "reference"):
             shift = shift + joint_values(channel.offset, self.robot, f"{where} offset", default=0.0)
+        for factors in (scale, shift, to_joint):
+            if factors is not None and not (np.abs(factors) <= LARGEST_FACTOR).all():
+                raise RecordingError(
+                    f"{where}: units, gears and offsets make a factor of {np.abs(factors).max():.3g}; allowed is up to "
+                    f"{LARGEST_FACTOR:g}, check rating, counts_per_turn, gear_ratio, coupling and offset"
+                )
         places = tuple(self.want(part, column) for column in columns)
         return PlannedChannel(channel, part, places, scale, to_joint, shift, gain, turn)
 

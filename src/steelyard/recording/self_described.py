@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, get_args
 
 from .columns import group_columns
@@ -22,7 +21,8 @@ def described_channels(table: Table) -> list[ChannelSetup]:
             channels.append(ChannelSetup(role))
     for name, kind in _torque_names(table).items():
         if _has(table, name):
-            gain = _numbers(table.described, "gain", name) if kind == "motor_current" else None
+            given = table.described.get("gain", {}).get(name) if kind == "motor_current" else None
+            gain = None if given is None else tuple(float(value) for value in given)
             channels.append(ChannelSetup("torque", kind=kind, name=name, gain=gain))
     return channels
 
@@ -43,27 +43,17 @@ def _has(table: Table, name: str) -> bool:
 def _torque_names(table: Table) -> dict[str, Any]:
     """Return kinds by channel name: every kind by its own, and those a file of ours describes."""
     names: dict[str, Any] = {kind: kind for kind in TORQUE_KINDS}
-    described = table.described.get("torques")
-    if isinstance(described, Mapping):
-        names.update({str(name): kind for name, kind in described.items() if kind in TORQUE_KINDS})
-    return names
-
-
-def _numbers(described: Mapping[str, Any], key: str, name: str) -> tuple[float, ...] | None:
-    values = described.get(key)
-    values = values.get(name) if isinstance(values, Mapping) else None
-    if not isinstance(values, list) or not all(isinstance(v, int | float) for v in values):
-        return None
-    return tuple(float(value) for value in values)
+    described = table.described.get("torques", {})
+    return names | {
+        name: kind for name, kind in described.items() if kind in TORQUE_KINDS and name not in get_args(Role)
+    }
 
 
 def described_payload(table: Table) -> str | None:
     """Return the payload a file of ours names."""
-    payload = table.described.get("payload")
-    return payload if isinstance(payload, str) else None
+    return table.described.get("payload")
 
 
 def described_notes(table: Table) -> tuple[str, ...]:
     """Return the notes a file of ours carries."""
-    notes = table.described.get("notes")
-    return tuple(str(note) for note in notes) if isinstance(notes, list) else ()
+    return tuple(table.described.get("notes", ()))

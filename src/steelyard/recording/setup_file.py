@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 import os
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from ..errors import ConfigError, nearest_match
+from ..files import toml_document
 from . import setup_values as as_
 from .record import TorqueKind
 from .setup import ChannelSetup, PartSetup, RecordingSetup, Role, TextOptions
@@ -31,7 +31,7 @@ _CHANNEL_KEYS: dict[Role, dict[str, Converter]] = {
     "pose": {"columns": as_.columns, "unit": as_.texts},
 }
 _TEXT: dict[str, Converter] = {
-    "separator": as_.text,
+    "separator": as_.separator,
     "header": as_.yes_or_no,
     "comment": as_.texts,
     "skip_lines": as_.count,
@@ -76,11 +76,9 @@ def read_setup(path: str | os.PathLike[str], table: str = "recording") -> Record
         ConfigError: If the file cannot be read, a key is unknown or a value makes no sense.
     """
     try:
-        document = tomllib.loads(Path(path).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ConfigError(f"cannot read setup '{path}': {error.strerror}; check the path") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"setup '{path}' is not valid TOML: {error}") from error
+        document = toml_document(Path(path), "the setup", ConfigError)
+    except ConfigError as error:
+        raise ConfigError(f"setup '{path}': {error}") from error
     if table not in document:
         raise ConfigError(
             f"setup '{path}' has no table [{table}]; tables: {', '.join(document)}{nearest_match(table, document)}"

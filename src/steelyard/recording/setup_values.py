@@ -10,6 +10,8 @@ from ..errors import ConfigError, nearest_match
 from .record import TORQUE_KINDS
 from .setup import Columns, PerJoint, Side
 
+LARGEST = 1e15
+"""Largest number of a setup: products with measured numbers stay finite."""
 Converter = Callable[[Any], Any]
 """Returns the value as its type, or raises ValueError with what is allowed."""
 
@@ -58,23 +60,34 @@ def choice(*words: str) -> Converter:
 
 
 def number(value: Any) -> float:
-    """A finite number."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise ValueError("a finite number")
+    """A number up to ``LARGEST``."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= LARGEST:
+        raise ValueError(f"a finite number up to {LARGEST:g}")
     return float(value)
 
 
 def positive(value: Any) -> float:
-    """A finite number above zero."""
-    if number(value) <= 0:
+    """A number above zero, from 1 / ``LARGEST`` to ``LARGEST``."""
+    if number(value) < 1 / LARGEST:
         raise ValueError("a number above zero")
     return float(value)
 
 
 def count(value: Any) -> int:
     """A whole number, zero or more."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= LARGEST:
         raise ValueError("a whole number, zero or more")
+    return value
+
+
+def separator(value: Any) -> str:
+    """One printable letter that no number has, a tab, or a word for blanks."""
+    if value in ("tab", "\t", "whitespace", "space", " "):
+        return value
+    if not isinstance(value, str) or len(value) != 1 or not value.isascii() or not value.isprintable():
+        raise ValueError("one letter such as , or ;, 'tab' or 'whitespace'")
+    if value.isalnum() or value in '+-."':
+        raise ValueError("a letter that stands in no number, such as , or ;")
     return value
 
 
@@ -145,6 +158,8 @@ def row_range(value: Any) -> tuple[int, int]:
     first, colon, last = value.partition(":") if isinstance(value, str) else ("", "", "")
     if not colon or not all(not end.strip() or end.strip().isdecimal() for end in (first, last)):
         raise ValueError('first and last row from 1, as "635:3510"')
+    if max(len(first), len(last)) > 15:
+        raise ValueError("first and last row of at most 15 digits")
     ends = int(first) if first.strip() else 1, int(last) if last.strip() else 0
     if ends[0] < 1 or (ends[1] and ends[1] < ends[0]):
         raise ValueError('first and last row from 1, as "635:3510", the last not before the first')

@@ -139,6 +139,6 @@ def _number_in_text(text: object, what: str) -> float:
         number = float(text)  # type: ignore[arg-type]
     except (TypeError, ValueError):
         raise RobotError(f"{what}: '{text}' is not a number; write it like 9.81") from None
-    if not math.isfinite(number):
-        raise RobotError(f"{what}: got {text}; a finite number is needed")
+    if not abs(number) <= LARGEST_NUMBER:
+        raise RobotError(f"{what}: got {text}; a finite number up to {LARGEST_NUMBER:g} is needed")
     return number

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from ..errors import RobotError, one_line
+from ..errors import RobotError
 
 PathOrBytes = str | os.PathLike[str] | bytes
 
@@ -19,7 +19,7 @@ def located(where: str) -> Iterator[None]:
     try:
         yield
     except RobotError as error:
-        raise RobotError(one_line(f"{where}: {error}")) from error
+        raise RobotError(f"{where}: {error}") from error
 
 
 def place_of(path_or_bytes: PathOrBytes) -> str:

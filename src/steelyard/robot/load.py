@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from ..errors import RobotError, nearest_match, one_line
+from ..errors import RobotError, nearest_match
 from .catalogue import catalogue_names, read_catalogue
 from .table import read_table
 from .tree import Robot
@@ -30,7 +30,7 @@ def load_robot(name_or_path: str | os.PathLike[str]) -> Robot:
         name_or_path: A name of ``catalogue_names()``, or the path of a file.
     """
     if not isinstance(name_or_path, str | os.PathLike):
-        raise RobotError(one_line(f"robot is {name_or_path!r}; a catalogue name or the path of a file is expected"))
+        raise RobotError(f"robot is {name_or_path!r}; a catalogue name or the path of a file is expected")
     path = os.fspath(name_or_path)
     if isinstance(name_or_path, str) and path in catalogue_names():
         return read_catalogue(path)
@@ -39,14 +39,10 @@ def load_robot(name_or_path: str | os.PathLike[str]) -> Robot:
         return READERS[suffix](path)
     names = catalogue_names()
     if _exists(path):
-        raise RobotError(
-            one_line(f"{path}: kind of file '{suffix}' is not known; allowed: .toml (table), .urdf and .xml (URDF)")
-        )
+        raise RobotError(f"{path}: kind of file '{suffix}' is not known; allowed: .toml (table), .urdf and .xml (URDF)")
     raise RobotError(
-        one_line(
-            f"unknown robot '{path}': no such file, and the catalogue has {', '.join(names)}; "
-            f"give one of these or the path of a .toml or .urdf file{nearest_match(path, names)}"
-        )
+        f"unknown robot '{path}': no such file, and the catalogue has {', '.join(names)}; "
+        f"give one of these or the path of a .toml or .urdf file{nearest_match(path, names)}"
     )
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ..errors import RobotError, one_line
+from ..errors import RobotError
 from .checks import LARGEST_NUMBER
 from .collada import collada_vertices
 from .files import content_of
@@ -34,7 +34,7 @@ def read_vertices(path: Path) -> np.ndarray:
         vertices = READERS[suffix](content_of(path, LARGEST_MESH))
     except RobotError as error:
         # The advice after the semicolon is for robot files.
-        raise RobotError(one_line(str(error).split(";")[0])) from error
+        raise RobotError(str(error).split(";")[0]) from error
     if not len(vertices):
         raise RobotError("no vertices found")
     if not (np.abs(vertices) <= LARGEST_NUMBER).all():

@@ -44,12 +44,12 @@ unknown key is an error.
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
 from ..errors import RobotError, nearest_match
+from ..files import parsed_toml
 from .checks import checked_mass, checked_word, finite_number, finite_numbers, inertia_note
 from .files import PathOrBytes, content_of, located, place_of
 from .parts import Defaults, GearCoupling, Joint, Link
@@ -87,11 +87,10 @@ def robot_from_table(path_or_bytes: PathOrBytes, where: str) -> Robot:
 
 def _document(data: bytes) -> dict[str, Any]:
     try:
-        return tomllib.loads(data.decode("utf-8-sig"))
+        text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise RobotError(f"not a text file in utf-8 ({error.reason}); save the table as utf-8") from error
-    except (ValueError, RecursionError) as error:
-        raise RobotError(f"not TOML ({error}); correct it there") from error
+    return parsed_toml(text, RobotError)
 
 
 def _robot(document: Mapping[str, Any], where: str) -> Robot:

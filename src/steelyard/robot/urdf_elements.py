@@ -20,6 +20,7 @@ from .xml_safety import XACRO_ADVICE
 OUT_OF_SCOPE = ("floating", "planar")
 INERTIA_ATTRIBUTES = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
 
+LONGEST_NUMBER = 1000
 NUMBER = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?|[-+]?(inf|infinity|nan)", re.IGNORECASE)
 
 
@@ -47,7 +48,8 @@ def number_from_text(text: str, what: str, *, largest: float = LARGEST_NUMBER) -
     word = text.strip()
     if "${" in word or "$(" in word:
         raise RobotError(f"{what} is '{word}'; {XACRO_ADVICE}")
-    if not NUMBER.fullmatch(word):
+    # The pattern takes a time that grows with the square of the number of digits.
+    if len(word) > LONGEST_NUMBER or not NUMBER.fullmatch(word):
         raise RobotError(f"{what} is '{text}'; a number is expected")
     return finite_number(float(word), what, largest=largest)
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from ..errors import ConfigError, nearest_match
+from ..files import toml_document
 
 Kind = type | tuple[type, ...]
 _TYPE_NAMES = {
@@ -29,11 +29,9 @@ def read_config(path: Path, table: str, schema: Mapping[str, Kind]) -> dict[str,
         schema: Allowed keys and their types; ``float`` takes whole numbers too.
     """
     try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ConfigError(f"cannot read configuration '{path}': {error.strerror}; check the path") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"configuration '{path}' is not valid TOML: {error}") from error
+        document = toml_document(path, "the configuration", ConfigError)
+    except ConfigError as error:
+        raise ConfigError(f"configuration '{path}': {error}") from error
     settings = document.get(table, {})
     if not isinstance(settings, dict):
         raise ConfigError(f"configuration '{path}': '{table}' must be a table; write [{table}] on a line of its own")

@@ -27,7 +27,11 @@ def experiment_from_settings(settings: Mapping[str, Any]) -> Experiment:
 def _value(key: str, value: Any) -> Any:
     if key in _NOISES:
         return _noise(key, value)
-    return tuple(float(number) for number in value) if isinstance(value, list | tuple) else value
+    if not isinstance(value, list | tuple):
+        return value
+    if any(isinstance(number, bool) or not isinstance(number, int | float) for number in value):
+        raise SimulationError(f"{key} is {value!r}; a list of numbers is expected")
+    return tuple(float(number) for number in value)
 
 
 def _noise(key: str, table: Mapping[str, Any]) -> Noise:

@@ -14,8 +14,10 @@ from pathlib import Path
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from ...errors import CalibrationError, nearest_match, one_line
+from ...errors import CalibrationError, nearest_match
+from ...files import file_text
 from ...robot import Robot
+from ...robot.checks import LARGEST_NUMBER
 from ..measured.setup import LENGTHS, TURNS
 from .calibrated_arm import POINT_AT_LINK, CalibratedArm
 from .targets import Targets, targets_from_joints, targets_from_poses
@@ -112,7 +114,13 @@ class _Table:
         self.path = path
         lines = [(number, line) for number, line in enumerate(_lines(path), start=1) if _counts(line)]
         separator = ";" if lines and ";" in lines[0][1] else ","
-        rows = [[word.strip() for word in row] for row in csv.reader((line for _, line in lines), delimiter=separator)]
+        cut = csv.reader((line for _, line in lines), delimiter=separator)
+        try:
+            rows = [[word.strip() for word in row] for row in cut]
+        except csv.Error as error:
+            raise CalibrationError(f"{path}: is no table of targets ({error}); check its quotes") from error
+        if len(rows) != len(lines):
+            raise CalibrationError(f"{path}: has a quote without an end; correct it")
         if len(rows) < 2:
             raise CalibrationError(f"{path}: has no targets; a header and at least one line are expected")
         self._numbers = [number for number, _ in lines[1:]]
@@ -128,10 +136,8 @@ class _Table:
     def words(self, name: str) -> tuple[str, ...]:
         if name not in self.columns:
             raise CalibrationError(
-                one_line(
-                    f"{self.path}: has no column '{name}'; needed are the robot's joints, or x, y and z; "
-                    f"columns: {', '.join(self.columns)}{nearest_match(name, self.columns)}"
-                )
+                f"{self.path}: has no column '{name}'; needed are the robot's joints, or x, y and z; "
+                f"columns: {', '.join(self.columns)}{nearest_match(name, self.columns)}"
             )
         return tuple(self.columns[name])
 
@@ -140,9 +146,10 @@ class _Table:
         result = []
         for row, word in enumerate(self.words(name)):
             value = float("nan") if blank and not word else _number(word)
-            if not (np.isfinite(value) or (blank and not word)):
+            if not (abs(value) <= LARGEST_NUMBER or (blank and not word)):
                 raise CalibrationError(
-                    one_line(f"{self.place(row)}: column '{name}' is '{word}'; a finite number is expected")
+                    f"{self.place(row)}: column '{name}' is '{word}'; a finite number up to {LARGEST_NUMBER:g} is "
+                    "expected"
                 )
             result.append(value)
         return np.array(result)
@@ -161,12 +168,6 @@ def _counts(line: str) -> bool:
 
 def _lines(path: Path) -> list[str]:
     try:
-        if path.stat().st_size > _LARGEST_FILE:
-            raise CalibrationError(f"{path}: is larger than {_LARGEST_FILE / 1e6:g} MB; is this the right file?")
-        return path.read_text(encoding="utf-8-sig").splitlines()
-    except FileNotFoundError as error:
-        raise CalibrationError(f"{path}: no such file; check the path and its spelling") from error
-    except OSError as error:
-        raise CalibrationError(f"{path}: cannot be read ({error.strerror}); check the path") from error
-    except UnicodeDecodeError as error:
-        raise CalibrationError(f"{path}: not a text file in utf-8 ({error.reason}); save it as utf-8") from error
+        return file_text(path, "targets", CalibrationError, _LARGEST_FILE).splitlines()
+    except CalibrationError as error:
+        raise CalibrationError(f"{path}: {error}") from error

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import math
 import os
-import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,11 +13,16 @@ from typing import Any, final
 
 import numpy as np
 
+from ...archive import ArchiveError, read_arrays
 from ...errors import CalibrationError, nearest_match
+from ...files import check_file
 
 MOST_ROWS = 200_000
 """More rows than this are no measurements of single positions."""
 LARGEST_FILE = 200_000_000
+MOST_COLUMNS = 10_000
+LARGEST_NUMBER = 1e15
+"""Beyond this a number is no measurement, not even one of an encoder's counts; squares of sums stay finite."""
 SEPARATORS = (",", ";", "\t")
 TEXT_ENDINGS = (".csv", ".tsv", ".txt", ".dat", ".xyz", ".asc")
 
@@ -53,18 +57,19 @@ class NamedColumns:
         """Return a column as finite numbers; where they may be missing, an empty cell (NPZ: NaN) is NaN."""
         column = self.column(name)
         if isinstance(column, np.ndarray) and column.dtype.kind in "fiub":
-            numbers = column.astype(float)
-            wrong = np.isinf(numbers) if may_miss else ~np.isfinite(numbers)
+            with np.errstate(all="ignore"):
+                numbers = column.astype(float)
+            empty = np.isnan(numbers)
         else:
             numbers = np.array([_number(cell, self.decimal_comma) for cell in column])
             empty = np.array([not str(cell).strip() for cell in column], dtype=bool)
-            wrong = ~np.isfinite(numbers) & ~(empty & may_miss)
+        wrong = ~(np.abs(numbers) <= LARGEST_NUMBER) & ~(empty & may_miss)
         if wrong.any():
             row = int(np.flatnonzero(wrong)[0])
             hint = "leave it empty where nothing was measured" if may_miss else "correct it or leave the row out"
             raise CalibrationError(
                 f"{self.path}: column '{name}' holds '{column[row]}' in line {self.lines[row]}; "
-                f"a finite number is expected, {hint}"
+                f"a finite number is expected (at most {LARGEST_NUMBER:g}), {hint}"
             )
         return numbers
 
@@ -96,13 +101,11 @@ def open_columns(path: str | os.PathLike[str], names: Sequence[str] = ()) -> Nam
         allowed = ", ".join((*TEXT_ENDINGS, ".npz"))
         raise CalibrationError(f"{path}: kind of file '{file.suffix}' is not known; allowed: {allowed}")
     try:
-        if file.exists() and not file.is_file():
-            raise CalibrationError(f"{path}: is a folder or a device; name the file of measurements")
-        if file.stat().st_size > LARGEST_FILE:
-            raise CalibrationError(f"{path}: is larger than {LARGEST_FILE / 1e6:g} MB; is this the right file?")
+        check_file(file, "the measurements", CalibrationError, LARGEST_FILE)
+    except CalibrationError as error:
+        raise CalibrationError(f"{path}: {error}") from error
+    try:
         found = reader(file, names)
-    except FileNotFoundError as error:
-        raise CalibrationError(f"{path}: no such file; check the path and its spelling") from error
     except OSError as error:
         raise CalibrationError(f"{path}: cannot be read ({error.strerror or error}); check the path") from error
     if not found.rows:
@@ -125,7 +128,10 @@ def _open_text(file: Path, names: Sequence[str]) -> NamedColumns:
     if not lines:
         return NamedColumns(str(file), {}, 0, ())
     separator = next((mark for mark in SEPARATORS if mark in lines[0][1]), None)
-    fields = [(k, _fields(line, separator)) for k, line in lines]
+    try:
+        fields = [(k, _fields(line, separator)) for k, line in lines]
+    except csv.Error as error:
+        raise CalibrationError(f"{file}: is no table of measurements ({error}); check quotes and separators") from error
     comma = separator != ","
     header = any(not _is_number(cell, comma) and cell.strip() for cell in fields[0][1])
     width = len(fields[0][1])
@@ -167,11 +173,8 @@ def _is_number(cell: str, decimal_comma: bool) -> bool:
 
 def _open_npz(file: Path, names: Sequence[str]) -> NamedColumns:
     try:
-        if not zipfile.is_zipfile(file):
-            raise ValueError("it is no zip archive")
-        with np.load(file, allow_pickle=False) as archive:
-            arrays = {name: archive[name] for name in archive.files}
-    except (ValueError, zipfile.BadZipFile, EOFError) as error:
+        arrays = read_arrays(file)
+    except ArchiveError as error:
         raise CalibrationError(
             f"{file}: is no readable .npz of plain arrays ({error}); write it with numpy.savez"
         ) from error
@@ -182,6 +185,8 @@ def _open_npz(file: Path, names: Sequence[str]) -> NamedColumns:
             raise CalibrationError(
                 f"{file}: '{name}' has shape {array.shape}; one entry or one row is expected for each of {rows} rows"
             )
-        flat = array.reshape(rows, -1)
+        if rows and array.size // rows > MOST_COLUMNS:
+            raise CalibrationError(f"{file}: '{name}' has shape {array.shape}; at most {MOST_COLUMNS} columns are read")
+        flat = array.reshape(rows, -1) if rows else array.reshape(0, 0)
         cells |= {name: array} if array.ndim == 1 else {f"{name}[{k + 1}]": flat[:, k] for k in range(flat.shape[1])}
     return NamedColumns(str(file), MappingProxyType(cells), rows, range(1, rows + 1))

@@ -9,6 +9,7 @@ import numpy as np
 
 from ...errors import CalibrationError, nearest_match
 from ...robot import Robot
+from ...robot.checks import LARGEST_NUMBER
 from .measurements import NOT_MEASURED, Measurements
 from .named_columns import NamedColumns, open_columns
 from .seen import column_of, seen_in_long, seen_in_wide
@@ -83,6 +84,11 @@ def _joint_positions(table: NamedColumns, robot: Robot, setup: CalibrationSetup)
         for column, factor in terms.items():
             if column:
                 q[row] += factor * unit * table.numbers(column)
+        if not (np.abs(q[row]) <= LARGEST_NUMBER).all():
+            raise CalibrationError(
+                f"{table.path}: {name} is at {np.abs(q[row]).max():.3g} rad or m; allowed is up to {LARGEST_NUMBER:g}, "
+                "check its column and its unit"
+            )
     return q
 
 

@@ -62,7 +62,7 @@ from typing import Any, cast
 
 from ...design.limits.checked_tables import Table, check_keys, table_in, text_in, word_in
 from ...design.limits.space_tables import last_link
-from ...errors import CalibrationError, DesignError, nearest_match, one_line
+from ...errors import CalibrationError, DesignError, nearest_match
 from ...files import toml_document
 from ...robot import Robot
 from .setup import KINDS, LENGTHS, TURNS, Angles, CalibrationSetup, Columns, moving_chain
@@ -79,17 +79,15 @@ ROLES = (
     "distance", "to",
 )  # fmt: skip
 """What a column of a long file can be besides the position of a joint."""
-LARGEST_FILE = 1_000_000
-"""More bytes than this are no set-up."""
 
 
 def read_setup(path: str | os.PathLike[str], robot: Robot) -> CalibrationSetup:
     """Return the set-up of a TOML file for a robot."""
     try:
-        document = toml_document(Path(path), LARGEST_FILE, "a set-up", CalibrationError)
+        document = toml_document(Path(path), "a set-up", CalibrationError)
         return setup_from_document(document, robot)
     except CalibrationError as error:
-        raise CalibrationError(one_line(f"set-up '{path}': {error}")) from error
+        raise CalibrationError(f"set-up '{path}': {error}") from error
 
 
 def setup_from_document(document: Table, robot: Robot) -> CalibrationSetup:
@@ -99,7 +97,7 @@ def setup_from_document(document: Table, robot: Robot) -> CalibrationSetup:
         return _setup(document, robot)
     except DesignError as error:
         # The checks of keys and kinds are those of limits files; what is wrong here is a set-up.
-        raise CalibrationError(one_line(str(error))) from error
+        raise CalibrationError(str(error)) from error
 
 
 def _setup(document: Table, robot: Robot) -> CalibrationSetup:

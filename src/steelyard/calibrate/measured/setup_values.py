@@ -8,6 +8,7 @@ from typing import Any
 
 from ...design.limits.checked_tables import Table, checked_number, number_in
 from ...errors import CalibrationError
+from ...robot.checks import LARGEST_NUMBER
 from ...robot.placement import Vector3
 
 
@@ -61,6 +62,6 @@ def yes_or_no(table: Table, key: str, where: str) -> bool:
 
 
 def _finite(number: float, what: str) -> float:
-    if not math.isfinite(number):
-        raise CalibrationError(f"{what} is {number:g}; a finite number is expected")
+    if not abs(number) <= LARGEST_NUMBER:
+        raise CalibrationError(f"{what} is {number:g}; a finite number up to {LARGEST_NUMBER:g} is expected")
     return number

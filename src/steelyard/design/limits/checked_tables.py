@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ...errors import DesignError, nearest_match
+from ...robot.checks import LARGEST_NUMBER
 from ..space.regions import Vector3
 
 Table = Mapping[str, Any]
@@ -75,10 +76,10 @@ def checked_number(value: object, what: str) -> float:
     """Return the value as a float if it is a number."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise DesignError(f"{what} is {value!r}; a number is expected")
-    number = float(value) if abs(value) < 1e300 or isinstance(value, float) else math.inf
-    if math.isnan(number):
+    if math.isnan(value):
         raise DesignError(f"{what} is nan; a number is expected, leave it out if it is unknown")
-    return number
+    # A number beyond all measure is what people write for 'no limit'; where one is needed, infinity is refused.
+    return float(value) if abs(value) <= LARGEST_NUMBER else math.copysign(math.inf, value)
 
 
 def _given(table: Table, key: str, where: str, default: Any) -> Any:

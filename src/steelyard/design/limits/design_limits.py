@@ -79,7 +79,7 @@ from typing import Any, Literal, NamedTuple, cast, final
 
 import numpy as np
 
-from ...errors import DesignError, one_line
+from ...errors import DesignError
 from ...files import toml_document
 from ...motion import MotionLimits
 from ...robot import Robot
@@ -92,8 +92,6 @@ from .space_limits import space_limits
 
 TorqueSide = Literal["motor", "joint"]
 TOP_KEYS = ("torque_side", "floor", "joints", "space", "capsule", "obstacle", "self_collision")
-LARGEST_FILE = 1_000_000
-"""More bytes than this are no limits file."""
 
 UNKNOWN = ("collisions beyond the given rules on space",)
 """What is not checked with limits that were put together by hand."""
@@ -162,11 +160,11 @@ def design_limits(
     if file is None:
         return _limits(robot, {}, chosen)
     try:
-        document = toml_document(Path(file), LARGEST_FILE, "the limits", DesignError)
+        document = toml_document(Path(file), "the limits", DesignError)
         check_keys(document, TOP_KEYS, "the file")
         return _limits(robot, document, chosen)
     except DesignError as error:
-        raise DesignError(one_line(f"{file}: {error}")) from error
+        raise DesignError(f"{file}: {error}") from error
 
 
 class _Chosen(NamedTuple):

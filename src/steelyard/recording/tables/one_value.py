@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from ...errors import RecordingError
-from .table import Block, ReadLog, Table
+from .table import Block, ReadLog, Table, check_width
 
 
 def reshaped(table: Table, width: int) -> Table:
@@ -17,6 +17,7 @@ def reshaped(table: Table, width: int) -> Table:
         raise RecordingError(
             f"{table.path}: has {len(table.names)} columns; reshape = {width} is for files of one value a line"
         )
+    check_width(width, table.path)
 
     def read(wanted: Sequence[int], log: ReadLog) -> Iterator[Block]:
         rest = np.empty(0)

@@ -2,35 +2,45 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from threading import Lock
 
 import numpy as np
 import polars as pl
 
+from ...archive import ALWAYS_UNPACKED, MOST_UNPACKED
 from ...errors import RecordingError
 from ..setup import TextOptions
 from .memory import expanded_names
-from .table import Block, ReadLog, Table
+from .table import Block, ReadLog, Table, check_width
 
 BLOCK_ROWS = 262_144
+_LISTS = (pl.List, pl.Array)
+_PLAIN = (pl.Boolean, pl.String, pl.Null)
+_ONE_AT_A_TIME = Lock()
 _BROKEN = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError)
 
 
 def open_parquet(path: Path, options: TextOptions) -> Table:
     """Return a Parquet file as a table; a column of lists is ``name[1]`` ... ``name[k]``."""
     try:
-        frame = pl.scan_parquet(path, glob=False)
-        schema = frame.collect_schema()
-        first = frame.head(1).collect()
-        total = frame.select(pl.len()).collect().item()
+        with _silent_panics():
+            frame = pl.scan_parquet(path, glob=False)
+            schema = pl.Schema({name: kind for name, kind in frame.collect_schema().items() if _is_readable(kind)})
+            total = frame.select(pl.len()).collect().item()
+            _check_size(path, total * len(schema))
+            first = frame.select(list(schema)).head(1).collect()
     except _BROKEN as error:
         raise RecordingError(f"{path}: is no readable Parquet file ({_first_line(error)})") from error
     names: list[str] = []
     places: list[tuple[str, int | None]] = []
     for name, kind in schema.items():
-        if kind.base_type() in (pl.List, pl.Array):
+        if kind.base_type() in _LISTS:
             width = len(first[name][0]) if first.height and first[name][0] is not None else 0
+            check_width(width, str(path))
             names += expanded_names(name, width)
             places += [(name, place) for place in range(width)]
         else:
@@ -43,7 +53,8 @@ def open_parquet(path: Path, options: TextOptions) -> Table:
         rows, first_row, size = BLOCK_ROWS, 0, path.stat().st_size
         while rows == BLOCK_ROWS:
             try:
-                block = lazy.slice(first_row, BLOCK_ROWS).collect()
+                with _silent_panics():
+                    block = lazy.slice(first_row, BLOCK_ROWS).collect()
             except _BROKEN as error:
                 raise RecordingError(f"{path}: cannot be read as numbers ({_first_line(error)})") from error
             rows = block.height
@@ -53,6 +64,40 @@ def open_parquet(path: Path, options: TextOptions) -> Table:
                 yield Block(tuple(np.ascontiguousarray(series.to_numpy()) for series in block.iter_columns()))
 
     return Table(str(path), tuple(names), True, read)
+
+
+def _is_readable(kind: pl.DataType) -> bool:
+    """Return whether a column holds numbers, or texts that may be numbers, or lists of them; others are left out."""
+    inner = getattr(kind, "inner", None) if kind.base_type() in _LISTS else kind
+    return inner is not None and (inner.is_numeric() or inner.is_temporal() or inner.base_type() in _PLAIN)
+
+
+def _check_size(path: Path, numbers: int) -> None:
+    """Refuse a file that claims to hold more than its size allows, before memory is asked for."""
+    size = path.stat().st_size
+    if 8 * numbers > max(ALWAYS_UNPACKED, MOST_UNPACKED * size):
+        raise RecordingError(
+            f"{path}: {size} bytes claim to hold {numbers} numbers; measurements do not pack so well, write it again"
+        )
+
+
+@contextmanager
+def _silent_panics() -> Iterator[None]:
+    """Send file descriptor 2 nowhere: polars prints a panic with its stack there before Python sees the exception."""
+    with _ONE_AT_A_TIME:
+        try:
+            kept = os.dup(2)
+        except OSError:  # there is no standard error to keep silent
+            yield
+            return
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        try:
+            os.dup2(nowhere, 2)
+            yield
+        finally:
+            os.dup2(kept, 2)
+            os.close(kept)
+            os.close(nowhere)
 
 
 def _expression(name: str, place: int | None, schema: pl.Schema, alias: str) -> pl.Expr:

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from ...errors import RecordingError
+
 FEW = 5
 """Places of faults that are kept."""
+MOST_COLUMNS = 10_000
+LONGEST_NAME = 500
+LARGEST_GAIN = 1e15
 
 
 @dataclass(frozen=True)
@@ -76,3 +82,66 @@ class Table:
     read: Callable[[Sequence[int], ReadLog], Iterator[Block]]
     described: Mapping[str, Any] = field(default_factory=dict)
     on_disk: bool = True
+
+
+def check_width(columns: int, path: str) -> None:
+    """Refuse more columns than a log can have, before their names are made."""
+    if columns > MOST_COLUMNS:
+        raise RecordingError(
+            f"{path}: has {columns} columns; allowed are {MOST_COLUMNS}, is a row one sample, and the separator right?"
+        )
+
+
+def check_names(table: Table) -> None:
+    """Refuse names of columns that are too many or too long to be looked through."""
+    check_width(len(table.names), table.path)
+    longest = max(table.names, key=len, default="")
+    if len(longest) > LONGEST_NAME:
+        raise RecordingError(
+            f"{table.path}: the name of column {table.names.index(longest) + 1} has {len(longest)} letters "
+            f"('{longest[:20]}...'); allowed {LONGEST_NAME}, is the separator right?"
+        )
+
+
+def description_from(text: str) -> dict[str, Any]:
+    """Return what a file says of itself, as ``write_recording`` writes it, without what is not as it should be.
+
+    Args:
+        text: A JSON object with ``joints``, ``payload``, ``torques``, ``gain`` and ``notes``.
+    """
+    try:
+        content = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    if not isinstance(content, dict):
+        return {}
+    return {key: content[key] for key, fits in _DESCRIBED.items() if key in content and fits(content[key])}
+
+
+def _is_text(value: object) -> bool:
+    # JSON can hold halves of letters that nothing can print.
+    return isinstance(value, str) and value.encode("utf-8", "replace").decode() == value
+
+
+def _is_texts(value: object) -> bool:
+    return isinstance(value, list) and all(_is_text(entry) for entry in value)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= LARGEST_GAIN
+
+
+def _is_table(entry_fits: Callable[[object], bool]) -> Callable[[object], bool]:
+    return lambda value: (
+        isinstance(value, dict) and all(_is_text(name) and entry_fits(entry) for name, entry in value.items())
+    )
+
+
+_DESCRIBED: dict[str, Callable[[object], bool]] = {
+    "recording": lambda value: isinstance(value, int),
+    "joints": _is_texts,
+    "payload": _is_text,
+    "torques": _is_table(_is_text),
+    "gain": _is_table(lambda value: isinstance(value, list) and all(map(_is_number, value))),
+    "notes": _is_texts,
+}

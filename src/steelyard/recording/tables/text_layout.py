@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
-import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,6 +11,7 @@ from typing import Any
 
 from ...errors import RecordingError
 from ..setup import TextOptions
+from .table import check_width, description_from
 
 HEAD_BYTES = 1 << 18
 SAMPLE_LINES = 200
@@ -99,6 +100,7 @@ def text_layout(head: bytes, options: TextOptions, path: str) -> TextLayout:
     separator, comma = _separator(sample, options)
     widths = [len(fields_of(line, separator)) for line in sample]
     width = Counter(widths[1:] or widths).most_common(1)[0][0]
+    check_width(width, path)
     first = _first_data_line(sample, widths, width, comma, separator, options)
     header = _header_line(sample, widths, width, first, options)
     if header is None and first and separator != WHITESPACE and widths[first - 1] > 1:
@@ -202,10 +204,12 @@ def _names(line: bytes, separator: bytes) -> tuple[str, ...]:
     text = line.decode("utf-8", "replace").strip("\ufeff")
     if separator == WHITESPACE:
         words = text.split()
-    elif '"' in text and "\n" not in text:
-        words = next(csv.reader([text], delimiter=separator.decode("latin-1")), [])
     else:
         words = text.split(separator.decode("latin-1"))
+        if '"' in text:
+            # A quote without an end, or a field beyond the reader's limit, leaves the plain cut.
+            with contextlib.suppress(csv.Error):
+                words = next(csv.reader([text], delimiter=separator.decode("latin-1")), [])
     return _unique([word.strip().strip('"').strip() for word in words])
 
 
@@ -235,9 +239,5 @@ def _description(above: Sequence[bytes], comments: tuple[bytes, ...]) -> Mapping
     for line in above:
         words = line.strip().lstrip(b"#").strip().decode("utf-8", "replace")
         if words.startswith(DESCRIPTION):
-            try:
-                content = json.loads(words.removeprefix(DESCRIPTION))
-            except (ValueError, RecursionError):
-                return {}
-            return content if isinstance(content, dict) else {}
+            return description_from(words.removeprefix(DESCRIPTION))
     return {}

@@ -1,0 +1,528 @@
+"""Kinds of input that are fuzzed: small valid examples of each, and what reads them.
+
+A kind is one entry of ``KINDS``: its examples are folders of files, any of which may be damaged, and ``read`` gets the
+folder. To add one, write a function that returns the examples and one that reads a folder.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+from scipy.spatial.transform import Rotation
+
+from steelyard.calibrate.chain.problem import measured_problem
+from steelyard.calibrate.measured.doors import check_measurements
+from steelyard.calibrate.measured.measurements import Measurements
+from steelyard.calibrate.measured.nominal import nominal_poses
+from steelyard.calibrate.measured.reading import read_measurements
+from steelyard.calibrate.measured.setup import CalibrationSetup
+from steelyard.calibrate.measured.setup_file import read_setup as read_calibration_setup
+from steelyard.cli import design as design_command
+from steelyard.cli import identify as identify_command
+from steelyard.cli import model as model_command
+from steelyard.cli import simulate as simulate_command
+from steelyard.design.limits.design_limits import design_limits
+from steelyard.errors import SteelyardError
+from steelyard.identify.settings import settings_from_table
+from steelyard.motion import read_trajectory
+from steelyard.recording import check_recording, read_recordings
+from steelyard.robot import Robot, load_robot, read_urdf
+from steelyard.run import read_config
+from steelyard.simulate import experiment_from_settings
+
+Files = Mapping[str, bytes]
+
+URDF = b"""<?xml version="1.0"?>
+<robot name="two">
+  <link name="base"><inertial><mass value="1"/>
+    <inertia ixx="0.1" ixy="0" ixz="0" iyy="0.1" iyz="0" izz="0.1"/></inertial></link>
+  <link name="upper"><inertial><origin xyz="0 0 0.2" rpy="0 0.1 0"/><mass value="3.5"/>
+    <inertia ixx="0.1" ixy="0" ixz="0" iyy="0.1" iyz="0" izz="0.02"/></inertial>
+    <collision><origin xyz="0 0 0.2"/><geometry><cylinder radius="0.05" length="0.4"/></geometry></collision></link>
+  <link name="fore"><collision><geometry><box size="0.1 0.1 0.3"/></geometry></collision></link>
+  <link name="finger"/>
+  <link name="tip"/>
+  <joint name="shoulder" type="revolute"><parent link="base"/><child link="upper"/><axis xyz="0 0 1"/>
+    <origin xyz="0 0 0.3" rpy="0 0 1.5"/><limit lower="-2.5" upper="2.5" velocity="3" effort="50"/></joint>
+  <joint name="elbow" type="revolute"><parent link="upper"/><child link="fore"/><axis xyz="0 1 0"/>
+    <origin xyz="0.1 0 0.4"/><limit lower="-2.0" upper="2.0" velocity="3" effort="50"/></joint>
+  <joint name="grip" type="prismatic"><parent link="fore"/><child link="finger"/><axis xyz="1 0 0"/>
+    <limit lower="0" upper="0.1" velocity="1" effort="5"/><mimic joint="elbow" multiplier="0.1" offset="0"/></joint>
+  <joint name="flange" type="fixed"><parent link="fore"/><child link="tip"/>
+    <origin xyz="0.3 0.1 0.05" rpy="0 0.2 0"/></joint>
+</robot>
+"""
+TABLE = b"""[robot]
+name = "two_link"
+gravity = [0, 0, -9.81]
+source = "a table"
+floor = -0.5
+springs = ["joint_1"]
+torque = "motor_torque"
+measured = "motor"
+effects = ["inertia", "Fvm"]
+payload_link = "link_2"
+
+[[joint]]
+alpha_deg = 0
+d = 0
+theta_deg = 0
+r = 0.3
+lower_deg = -170
+upper_deg = 170
+velocity = 3.0
+effort = 50
+gear_ratio = 100
+inertia = [0.1, 0, 0, 0.1, 0, 0.02, 0, 0, 0.3, 4]
+
+[[joint]]
+name = "elbow"
+type = "revolute"
+xyz = [0.4, 0, 0]
+rpy_deg = [-90, 0, 0]
+axis = [0, 0, 1]
+mass = 2.0
+centre = [0.1, 0, 0]
+inertia_at_centre = [0.1, 0, 0, 0.1, 0, 0.1]
+
+[values]
+Ia2 = 0.3
+Fvm = [1.5, 0.8]
+
+[payloads]
+ball = [0.1, 0, 0, 0.1, 0, 0.1, 0, 0, 0, 1]
+
+[[gear_coupling]]
+motor = "elbow"
+also_turns_with = "joint_1"
+ratio = 0.5
+"""
+MOTIONS = (
+    b"""kind = "quintic"
+joints = ["shoulder", "elbow"]
+durations = [1.0, 1.5]
+via = "smooth"
+points_deg = [[0.0, 0.0], [30, -40], [0.0, 0.0]]
+""",
+    b"""kind = "trapezoidal"
+joints = ["shoulder", "elbow"]
+durations = 1.2
+ramp = 0.2
+cruise = 0.1
+points = [[0.0, 0.0], [0.5, -1.0]]
+""",
+    b"""kind = "approach"
+joints = ["shoulder", "elbow"]
+start_posture = [0.0, 0.0]
+duration_in = 2.0
+duration_out = 2.0
+[core]
+kind = "fourier"
+period = 10.0
+periods = 3
+q0 = [0.0, 0.5]
+sin = [[0.3, 0.1], [0.2, 0.0]]
+cos = [[0.0, 0.1], [0.1, 0.0]]
+""",
+)
+DESCRIPTION = (
+    '{"recording": 1, "joints": ["shoulder", "elbow"], "payload": "ball", "torques": {"current": "motor_current"}, '
+    '"gain": {"current": [2.0, 1.5]}, "notes": ["warm"]}'
+)
+COLUMNS = "time,q[shoulder],q[elbow],qd[shoulder],qd[elbow],current[shoulder],current[elbow]"
+SAMPLES = 12
+SETUPS = (
+    b"""[recording]
+files = ["log.csv"]
+joints = ["shoulder", "elbow"]
+rows = "1:11"
+seconds = [0.0, 20]
+payload = "ball"
+notes = ["warm"]
+time = {column = "time", unit = "s"}
+gear_ratio = [100, 50.0]
+coupling = [[1, 0], [0.5, 1]]
+separator = ","
+header = true
+comment = ["#"]
+decimal = "."
+
+[recording.q]
+columns = ["q[shoulder]", "q[elbow]"]
+unit = "rad"
+side = "motor"
+sign = [1, -1]
+offset_deg = {elbow = 90}
+unwrap = true
+
+[recording.qd]
+columns = "qd*"
+unit = "deg/s"
+
+[[recording.torque]]
+kind = "motor_current"
+columns = "current[{shoulder,elbow}]"
+gain = [2.0, 1.5]
+unit = "percent"
+rating = 5.0
+side = "motor"
+
+[[recording.file]]
+path = "l*.csv"
+skip_lines = 1
+""",
+    b"""[recording]
+rate = 100
+
+[[recording.part]]
+path = "log.csv"
+skip_lines = 1
+q = {columns = "2:3", unit = "count", counts_per_turn = 4096}
+qd = "4:5"
+
+[[recording.part]]
+path = "log.csv"
+torque = {kind = "motor_current", columns = [6, 7], name = "current"}
+""",
+    b"""[recording]
+files = "values.dat"
+period = 0.01
+header = false
+q = "2:3"
+qd = [4, 5]
+side = "joint"
+reshape = 7
+""",
+)
+TEXT_SETUP = b"""[recording]
+files = ["log.txt"]
+time = "t"
+q = {columns = ["q1", "q2"], unit = "deg"}
+torque = {kind = "joint_torque", columns = "tau{1..2}"}
+"""
+CONFIG = b"""[model]
+torque = "motor_torque"
+payload = "none"
+effects = ["inertia", "Fvm", "Fcm"]
+gravity = [0, 0, -9.81]
+sign_width = 0.01
+lock = {joint_2 = 0.5}
+
+[identify]
+method = "wls"
+validate = ["other.csv"]
+cutoff = 10.0
+
+[simulate]
+control = "pd"
+kp = [100.0, 50.0]
+kd = [10.0, 5.0]
+control_rate = 1000.0
+record_rate = 100.0
+encoder_quantum = 1e-5
+motor_noise = {kind = "white", std = [0.1, 0.1]}
+seed = 1
+runs = 2
+
+[design]
+harmonics = 5
+duration = [5.0, 10.0]
+periods = 1
+starts = 2
+seed = 3
+"""
+LIMITS = b"""torque_side = "joint"
+floor = -0.3
+
+[joints]
+position_deg = [[-100, 100], [-90, 90]]
+velocity = 1.5
+acceleration = {shoulder = 4.0, elbow = 5.0}
+jerk = [50.0, 80.0]
+torque = [40.0, 30.0]
+velocity_scale = 0.8
+position_margin = 0.05
+
+[[space]]
+name = "table"
+link = "fore"
+point = [0, 0, 0.1]
+kind = "half_space"
+normal = [0, 0, 1]
+offset = -0.1
+margin = 0.02
+
+[[space]]
+kind = "cylinder"
+radius = 0.01
+keep = "out"
+upper = 0.1
+
+[[capsule]]
+link = "fore"
+start = [0, 0, 0]
+end = [0, 0, 0.1]
+radius = 0.08
+
+[[obstacle]]
+name = "pillar"
+kind = "sphere"
+centre = [3, 0, 0]
+radius = 0.1
+ignore = ["upper"]
+
+[self_collision]
+on = true
+margin = 0.01
+ignore = [["base", "fore"]]
+"""
+CALIBRATION_SETUPS = (
+    b"""[measurement]
+position = "mm"
+angle = "deg"
+link = "tip"
+angles = "measured"
+sigma = [10e-6, 10e-6, 20e-6]
+load = "heavy"
+kind = "position"
+columns = {pose = "pose", x = "x"}
+
+[joints]
+shoulder = {shoulder = 1, constant_deg = 0}
+elbow = "elbow"
+
+[base]
+xyz = [0, 0, 0]
+rpy_deg = [0, 0, 0]
+
+[markers.nose]
+position = [0.1, 0, 0.02]
+known = true
+
+[loads.heavy]
+mass = 26
+point = [0.15, 0, -0.4]
+
+[elastic]
+joints = ["elbow"]
+nodes_deg = {elbow = [-40, 0, 57]}
+between = "linear"
+own_weight = "none"
+
+[geometry]
+joints = ["elbow"]
+""",
+    b"""[measurement]
+position = "mm"
+angle = "deg"
+tracker = {station = [0, 0, 0], distance = 10e-6, distance_per_metre = 0.5e-6, angle = 5e-6}
+sigma_rotation = 1e-4
+link = "tip"
+
+[loads.heavy]
+force = [0, 0, -100]
+point = "tip"
+
+[tool]
+xyz = [0, 0, 0.1]
+columns = ["x", "y", "z", "roll", "pitch", "yaw"]
+
+[markers.nose]
+columns = ["x", "y", "z"]
+""",
+)
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of input.
+
+    Attributes:
+        examples: Returns small valid inputs, each the content of a folder by file name.
+        damaged: Endings of the file names that are damaged; the others stay valid.
+        read: Reads a folder, with the checks that follow the reading.
+        share: Part of the cases of other kinds that it gets, for one that takes long.
+    """
+
+    examples: Callable[[], Sequence[Files]]
+    damaged: tuple[str, ...]
+    read: Callable[[Path], object]
+    share: float = 1.0
+
+
+@cache
+def arm() -> Robot:
+    """Return the arm of the examples."""
+    return read_urdf(URDF)
+
+
+@cache
+def samples() -> dict[str, np.ndarray]:
+    """Return a smooth motion: time (N,), q, qd and current (2, N)."""
+    time = np.arange(SAMPLES) / 100.0
+    phase = np.array([[1.3], [2.1]])
+    return {
+        "time": time, "q": np.sin(phase * time), "qd": phase * np.cos(phase * time),
+        "current": 5 * np.cos(3 * phase * time),
+    }  # fmt: skip
+
+
+def _rows(separator: str = ",") -> str:
+    table = np.column_stack([values.T for values in samples().values()])
+    return "".join(separator.join(f"{value:.6g}" for value in row) + "\n" for row in table)
+
+
+@cache
+def _text_log() -> bytes:
+    return f"# steelyard {DESCRIPTION}\n{COLUMNS}\n{_rows()}".encode()
+
+
+def _values() -> bytes:
+    return _rows().replace(",", "\n").encode()
+
+
+def _archive(**arrays: np.ndarray) -> bytes:
+    file = io.BytesIO()
+    np.savez(file, **arrays)  # type: ignore[arg-type]
+    return file.getvalue()
+
+
+@cache
+def _npz_logs() -> tuple[Files, ...]:
+    plain = {
+        "time": samples()["time"],
+        "q": samples()["q"].T,
+        "qd": samples()["qd"],
+        "joint_torque": samples()["current"],
+    }
+    described = _archive(**samples(), steelyard=np.array(DESCRIPTION))
+    return {"log.npz": described}, {"log.npz": _archive(**plain)}
+
+
+@cache
+def _parquet_logs() -> tuple[Files, ...]:
+    columns = dict(
+        zip(
+            COLUMNS.replace("current", "joint_torque").split(","),
+            np.loadtxt(io.StringIO(_rows()), delimiter=",").T,
+            strict=True,
+        )
+    )
+    lists = {"time": samples()["time"], "q": samples()["q"].T.tolist(), "joint_torque": samples()["current"].T.tolist()}
+    logs = []
+    for content in (columns, lists):
+        file = io.BytesIO()
+        pl.DataFrame(content).write_parquet(file, compression="uncompressed")
+        logs.append({"log.parquet": file.getvalue()})
+    return tuple(logs)
+
+
+def _whitespace_log() -> Files:
+    header = "t q1 q2 qd1 qd2 tau1 tau2\n"
+    return {"log.txt": (header + _rows(" ")).encode(), "steelyard.toml": TEXT_SETUP}
+
+
+@cache
+def _measured() -> dict[str, np.ndarray]:
+    """Return joint positions [deg], position [mm] and orientation [deg] of a point on the forearm at 12 places."""
+    angles = np.random.default_rng(1).uniform(-60, 60, (12, 2))
+    rotation, origin = nominal_poses(arm(), "tip", np.radians(angles.T))
+    position = 1e3 * (origin + rotation @ [0.1, 0.0, 0.02])
+    turn = Rotation.from_matrix(rotation).as_euler("xyz", degrees=True)
+    names = ("shoulder", "elbow", "x", "y", "z", "roll", "pitch", "yaw")
+    words = {"pose": [f"p{k}" for k in range(12)], "marker": ["nose"] * 12, "load": ["heavy"] * 12}
+    numbers = dict(zip(names, np.column_stack([angles, position, turn]).T, strict=True))
+    return {name: np.array(values) for name, values in {**words, **numbers}.items()}
+
+
+@cache
+def _measurements() -> bytes:
+    lines = [",".join(_measured())]
+    for row in zip(*_measured().values(), strict=True):
+        lines.append(",".join(cell if isinstance(cell, str) else f"{cell:.7g}" for cell in row))
+    return "\n".join([*lines, ""]).encode()
+
+
+def _read_motion(folder: Path) -> None:
+    motion = read_trajectory(folder / "motion.toml", ["shoulder", "elbow"])
+    motion.at(np.linspace(0.0, motion.duration, 5))
+
+
+def _read_log(folder: Path) -> None:
+    setup = folder / "steelyard.toml"
+    given = setup if setup.exists() else next(folder.glob("log.*"))
+    for recording in read_recordings(arm(), given):
+        check_recording(arm(), recording)
+
+
+def _simulated(path: Path) -> dict[str, object]:
+    return read_config(path, "simulate", simulate_command.SCHEMA)
+
+
+def _read_config(folder: Path) -> None:
+    """Read every table of a configuration; a fault in one does not hide those of the others."""
+    path = folder / "steelyard.toml"
+    readers = (
+        lambda: model_command._robot("scara_2r", read_config(path, "model", model_command.SCHEMA)),
+        lambda: settings_from_table(read_config(path, "identify", identify_command.SCHEMA)),
+        lambda: experiment_from_settings(
+            {key: value for key, value in _simulated(path).items() if key not in ("seed", "runs", "format")}
+        ),
+        lambda: design_command.design_settings(read_config(path, "design", design_command._KEYS)),
+    )  # fmt: skip
+    errors: list[SteelyardError] = []
+    for reader in readers:
+        try:
+            reader()
+        except SteelyardError as error:
+            errors.append(error)
+    if errors:
+        raise max(errors, key=lambda error: len(str(error)))
+
+
+def _read_measured(folder: Path) -> tuple[CalibrationSetup, Measurements]:
+    setup = read_calibration_setup(folder / "setup.toml", arm())
+    data = next(path for path in folder.iterdir() if path.stem == "points")
+    measured = read_measurements(data, arm(), setup)
+    check_measurements(arm(), setup, measured)
+    return setup, measured
+
+
+def _with_setups(name: str, content: bytes) -> tuple[Files, ...]:
+    return tuple({name: content, "setup.toml": setup} for setup in CALIBRATION_SETUPS)
+
+
+KINDS: dict[str, Kind] = {
+    "robot_urdf": Kind(lambda: [{"arm.urdf": URDF}], ("urdf",), lambda folder: load_robot(folder / "arm.urdf")),
+    "robot_table": Kind(lambda: [{"arm.toml": TABLE}], ("toml",), lambda folder: load_robot(folder / "arm.toml")),
+    "motion": Kind(lambda: [{"motion.toml": motion} for motion in MOTIONS], ("toml",), _read_motion),
+    "log_csv": Kind(lambda: [{"log.csv": _text_log()}], ("csv",), _read_log),
+    "log_txt": Kind(lambda: [_whitespace_log()], ("txt",), _read_log),
+    "log_npz": Kind(_npz_logs, ("npz",), _read_log),
+    "log_parquet": Kind(_parquet_logs, ("parquet",), _read_log),
+    "log_setup": Kind(
+        lambda: [
+            *({"log.csv": _text_log(), "values.dat": _values(), "steelyard.toml": setup} for setup in SETUPS),
+            _whitespace_log(),
+        ],
+        ("toml",), _read_log,
+    ),
+    "config": Kind(lambda: [{"steelyard.toml": CONFIG}], ("toml",), _read_config),
+    "limits": Kind(
+        lambda: [{"limits.toml": LIMITS}], ("toml",), lambda folder: design_limits(arm(), folder / "limits.toml")
+    ),
+    "calibration_setup": Kind(lambda: _with_setups("points.csv", _measurements()), ("toml",), _read_measured),
+    "points_csv": Kind(lambda: _with_setups("points.csv", _measurements()), ("csv",), _read_measured),
+    "calibration": Kind(
+        lambda: _with_setups("points.csv", _measurements()), ("csv", "toml"),
+        lambda folder: measured_problem(arm(), *_read_measured(folder)), share=0.1,
+    ),
+    "points_npz": Kind(lambda: _with_setups("points.npz", _archive(**_measured())), ("npz",), _read_measured),
+}  # fmt: skip
+"""Every kind by name. Cases are numbered within a kind, so a new kind leaves the cases of the others as they are."""
