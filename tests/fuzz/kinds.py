@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import polars as pl
@@ -23,17 +24,19 @@ from steelyard.calibrate.measured.nominal import nominal_poses
 from steelyard.calibrate.measured.reading import read_measurements
 from steelyard.calibrate.measured.setup import CalibrationSetup
 from steelyard.calibrate.measured.setup_file import read_setup as read_calibration_setup
+from steelyard.cli import compare as compare_command
 from steelyard.cli import design as design_command
 from steelyard.cli import identify as identify_command
 from steelyard.cli import model as model_command
 from steelyard.cli import simulate as simulate_command
 from steelyard.design.limits.design_limits import design_limits
 from steelyard.errors import SteelyardError
+from steelyard.identify import read_run
 from steelyard.identify.settings import settings_from_table
 from steelyard.motion import read_trajectory
 from steelyard.recording import check_recording, read_recordings
 from steelyard.robot import Robot, load_robot, read_urdf
-from steelyard.run import read_config
+from steelyard.run import RunFolder, read_config, write_arrays
 from steelyard.simulate import experiment_from_settings
 
 Files = Mapping[str, bytes]
@@ -498,7 +501,35 @@ def _with_setups(name: str, content: bytes) -> tuple[Files, ...]:
     return tuple({name: content, "setup.toml": setup} for setup in CALIBRATION_SETUPS)
 
 
+def _run() -> Files:
+    """Return the files of a small run, as ``identify --out`` writes them."""
+    columns = np.array(["ZZ1R", "Fvm1"])
+    arrays = {
+        "columns": columns, "values": np.ones(2), "covariance": np.eye(2), "freedom": np.full(2, 9.0),
+        "triangle": np.eye(3), "rows": np.array(12),
+    }  # fmt: skip
+    row = {"value": 1.0, "sigma": 0.1, "full_value": 1.0, "full_sigma": 0.1, "unit": "kg m^2", "regrouping": "ZZ1"}
+    content = {
+        "robot": "two", "method": "wls", "covariance": "classical",
+        "parameters": [{"name": str(name), **row} for name in columns],
+    }  # fmt: skip
+    with TemporaryDirectory() as place:
+        with RunFolder(Path(place), "identify") as run:
+            run.save(
+                {"robot": "two"}, {}, content,
+                lambda folder, _: {"files": {"estimate": write_arrays(folder, "estimate", arrays)}},
+            )  # fmt: skip
+        return {path.name: path.read_bytes() for path in Path(place).iterdir()}
+
+
+def _read_run(folder: Path) -> None:
+    """Read a run as ``payload``, ``design --after`` and ``compare`` do."""
+    read_run(folder)
+    compare_command._run(str(folder), essential=True)
+
+
 KINDS: dict[str, Kind] = {
+    "run": Kind(lambda: [_run()], ("json", "npz"), _read_run),
     "robot_urdf": Kind(lambda: [{"arm.urdf": URDF}], ("urdf",), lambda folder: load_robot(folder / "arm.urdf")),
     "robot_table": Kind(lambda: [{"arm.toml": TABLE}], ("toml",), lambda folder: load_robot(folder / "arm.toml")),
     "motion": Kind(lambda: [{"motion.toml": motion} for motion in MOTIONS], ("toml",), _read_motion),

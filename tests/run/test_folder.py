@@ -156,6 +156,7 @@ def test_a_folder_that_cannot_be_written_is_told_before_the_work(tmp_path, monke
     ("change", "told"),
     [
         (lambda text: text.replace('"value": 1', '"value": 7'), "not as it was written"),
+        (lambda text: text.replace('"value": 1', '"value": 1e999'), "not as it was written"),
         (lambda text: text.replace('"schema": 2', '"schema": 1'), "has schema 1"),
         (lambda text: text.replace('"command": "model"', '"command": "check"'), "run of 'check'"),
         (lambda text: text[:-20], "not JSON"),
