@@ -12,7 +12,7 @@ import steelyard
 SOURCE = Path(steelyard.__file__).parent
 # In the order data flows: a room knows the rooms before it, never those after.
 ROOMS = (
-    "errors", "progress", "files", "robot", "physics", "kernel", "model", "motion", "signals", "recording",
+    "errors", "text", "progress", "files", "robot", "physics", "kernel", "model", "motion", "signals", "recording",
     "simulate", "observe", "estimate", "judge", "run", "identify", "design", "calibrate", "montecarlo", "papers",
     "cli",
 )  # fmt: skip

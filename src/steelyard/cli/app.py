@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -31,6 +32,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; return 0 when done and good, 1 after an error told in one line, 2 for a poor verdict."""
     # Work is shared by threads of our own; those of BLAS would make the last digits depend on the number of cores.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # names need not fit the terminal's encoding
     tokens = list(sys.argv[1:] if arguments is None else arguments)
     try:
         code = app(tokens, exit_on_error=False, print_error=False, result_action="return_value")

@@ -9,6 +9,7 @@ from ..model import build_model, summarise_model
 from ..robot import Robot, gravity_vector, load_robot, lock_positions
 from ..run import hashes_of, json_text, read_config, write_result
 from .model_table import print_model
+from .output import Screen
 
 SCHEMA = {
     "torque": str, "payload": str, "effects": list, "gravity": list, "sign_width": float, "lock": dict,
@@ -37,7 +38,7 @@ def run(
         return
     print_model(robot, summary)
     if path:
-        print(f"\nsaved: {path}")
+        Screen().line(f"saved: {path}", always=True)
 
 
 def _robot(name: str, settings: dict[str, Any]) -> Robot:

@@ -12,6 +12,7 @@ from typing import Any
 
 from .. import __version__
 from ..files import opened_aside, write_aside
+from ..text import for_json
 
 SCHEMA_VERSION = 2
 """2: ``parameters[].value`` is that of the judged model; of the full set it is ``full_value``."""
@@ -20,7 +21,7 @@ SCHEMA_VERSION = 2
 def json_text(command: str, content: Mapping[str, Any]) -> str:
     """Return one JSON object: schema version and command first, then the content; NaN is refused."""
     document = {"schema": SCHEMA_VERSION, "command": command, **content}
-    return json.dumps(document, indent=2, allow_nan=False, ensure_ascii=False)
+    return for_json(json.dumps(document, indent=2, allow_nan=False, ensure_ascii=False))
 
 
 def hashes_of(*paths: Path | None) -> dict[str, str]:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from pathlib import Path
 
 from ...files import write_aside
 from ...robot import Robot
+from ...text import csv_text
 from ..measured.setup import LENGTHS, TURNS
 from .corrected import Corrected
 from .target_file import unit_of
@@ -29,15 +28,13 @@ def corrected_csv(found: Corrected, robot: Robot, *, length: str = "m", angle: s
     """
     metres, radians = unit_of(length, LENGTHS, "length"), unit_of(angle, TURNS, "angle")
     scale = [metres if body.joint.kind == "prismatic" else radians for body in robot.actuated]
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["name", *found.joints, "status", *FIGURES, "why"])
+    table = [["name", *found.joints, "status", *FIGURES, "why"]]
     for row, name in enumerate(found.names):
         reached = found.status[row] == "reached"
         joints = [repr(float(q / one)) if reached else "" for q, one in zip(found.q[:, row], scale, strict=True)]
         figures = (found.uncorrected[row], found.residual[row], found.semi_axis[row])
-        writer.writerow([name, *joints, found.status[row], *(f"{1e3 * x:.6g}" for x in figures), found.told[row]])
-    return text.getvalue()
+        table.append([name, *joints, found.status[row], *(f"{1e3 * x:.6g}" for x in figures), found.told[row]])
+    return csv_text(table)
 
 
 def write_corrected(path: Path, found: Corrected, robot: Robot, *, length: str = "m", angle: str = "rad") -> None:

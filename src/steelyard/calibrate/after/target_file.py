@@ -16,6 +16,7 @@ from scipy.spatial.transform import Rotation
 
 from ...errors import CalibrationError, nearest_match, one_line
 from ...robot import Robot
+from ...text import from_csv
 from ..measured.setup import LENGTHS, TURNS
 from .calibrated_arm import POINT_AT_LINK, CalibratedArm
 from .targets import Targets, targets_from_joints, targets_from_poses
@@ -112,7 +113,8 @@ class _Table:
         self.path = path
         lines = [(number, line) for number, line in enumerate(_lines(path), start=1) if _counts(line)]
         separator = ";" if lines and ";" in lines[0][1] else ","
-        rows = [[word.strip() for word in row] for row in csv.reader((line for _, line in lines), delimiter=separator)]
+        cells = csv.reader((line for _, line in lines), delimiter=separator)
+        rows = [[from_csv(word.strip()) for word in row] for row in cells]
         if len(rows) < 2:
             raise CalibrationError(f"{path}: has no targets; a header and at least one line are expected")
         self._numbers = [number for number, _ in lines[1:]]
