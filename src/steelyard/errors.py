@@ -62,7 +62,7 @@ class ConfigError(SteelyardError):
 
 
 class FileError(SteelyardError):
-    """A file that cannot be written."""
+    """A file that is not there or cannot be written."""
 
 
 def nearest_match(got: str, allowed: Iterable[str]) -> str:

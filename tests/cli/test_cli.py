@@ -127,7 +127,7 @@ def test_an_impossible_inertia_is_a_note_that_names_the_link(tmp_path, capsys):
         (["model", "kuka_lwr4", "--gravity", "0,0,nan"], ["finite"]),
         (["model", "kuka_lwr4", "--lock", "joint_9=1"], ["no joint 'joint_9'", "joint_1"]),
         (["model", "kuka_lwr4", "--lock", "joint_1"], ["JOINT=POSITION"]),
-        (["model", "kuka_lwr4", "--config", "none.toml"], ["none.toml", "cannot read"]),
+        (["model", "kuka_lwr4", "--config", "none.toml"], ["none.toml", "no such file"]),
     ],
 )
 def test_a_wrong_call_gets_one_clear_line_and_exit_1(arguments, words, tmp_path, monkeypatch, capsys):

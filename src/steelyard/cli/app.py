@@ -6,8 +6,9 @@ import io
 import os
 import sys
 from collections.abc import Sequence
+from typing import Annotated, Literal
 
-from cyclopts import App, CycloptsError
+from cyclopts import App, CycloptsError, Parameter
 
 from .. import __version__
 from ..errors import SteelyardError
@@ -17,6 +18,8 @@ app = App(
     name="steelyard",
     help="Identify and calibrate robot arms: from a robot description and recorded motion to parameters you can trust.",
     version=__version__,
+    version_flags=["--version", "-V"],
+    default_parameter=Parameter(show_default=False),  # help texts say what happens by default
     help_format="plaintext",
     suppress_keyboard_interrupt=False,  # told in one line below
 )
@@ -26,6 +29,12 @@ for command in (
     judging.montecarlo, showing.papers, showing.demo,
 ):  # fmt: skip
     app.command(command)
+
+
+@app.command(name="--completion")
+def completion(shell: Annotated[Literal["bash", "zsh", "fish", "powershell"], Parameter(help="The shell.")], /) -> None:
+    """Print the completion script of a shell: eval "$(steelyard --completion bash)"."""
+    print(app.generate_completion(shell=shell))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

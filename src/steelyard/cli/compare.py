@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import EstimateError
-from ..files import write_aside
+from ..files import require_files, write_aside
 from ..identify import plain, read_result
 from ..judge import (
     ComparedRun,
@@ -36,6 +36,7 @@ def run(
             f"compare needs two runs or more, got {len(names)}; name run folders or published tables: "
             f"{', '.join(published_names())}"
         )
+    require_files(*(Path(name) for name in names if name not in published_names()))
     runs = [_run(name, essential) for name in names]
     comparison = compare_parameters(runs)
     for path, text in ((csv, to_csv), (latex, to_latex)):

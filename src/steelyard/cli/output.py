@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -16,6 +14,7 @@ from rich.text import Text
 
 from ..run.folder import json_text
 from ..text import for_terminal
+from .options import is_quiet
 
 Part = str | tuple[str, str]
 """Text, or text and its style."""
@@ -23,18 +22,6 @@ Part = str | tuple[str, str]
 NARROWEST_TEXT, LONGEST_WORD, NARROWEST_KEY, SHORT_KEY = 14, 32, 12, 20
 """Columns of text wrap down to this width and their longest word, if it is not longer than this; names are shortened to
 make a table fit, not below this; in tables that are split, they are shortened to this."""
-
-_is_quiet: ContextVar[bool] = ContextVar("is_quiet", default=False)
-
-
-@contextmanager
-def quietly(is_quiet: bool) -> Iterator[None]:
-    """Print only the verdict and where it was saved, and no progress, if asked for."""
-    token = _is_quiet.set(is_quiet)
-    try:
-        yield
-    finally:
-        _is_quiet.reset(token)
 
 
 def tell(message: str) -> None:
@@ -73,7 +60,7 @@ class Screen:
 
     def __init__(self, console: Console | None = None) -> None:
         self._console = console or Console(highlight=False)
-        self._is_quiet = _is_quiet.get()
+        self._is_quiet = is_quiet.get()
 
     def line(self, *parts: Part, style: str = "", always: bool = False) -> None:
         """Print a paragraph, or an empty line; ``always``: with ``--quiet`` too."""
@@ -231,7 +218,7 @@ class ProgressBar:
     def __init__(self, label: str) -> None:
         self._label = for_terminal(label)
         self._start = time.monotonic()
-        self._is_quiet = _is_quiet.get()
+        self._is_quiet = is_quiet.get()
         self._bar: Any = None
 
     def __enter__(self) -> ProgressBar:
