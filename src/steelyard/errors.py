@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import difflib
+import reprlib
 from collections.abc import Iterable
 
 # A message longer than this is cut in its middle: a hostile file can hold a name of megabytes.
 LONGEST_MESSAGE = 900
+LONGEST_VALUE = 60
 
 
 class SteelyardError(Exception):
@@ -69,6 +71,27 @@ def nearest_match(got: str, allowed: Iterable[str]) -> str:
     """Return ``"; did you mean 'x'?"`` for the closest allowed word, or an empty string."""
     close = difflib.get_close_matches(got, list(allowed), n=1, cutoff=0.5)
     return f"; did you mean '{close[0]}'?" if close else ""
+
+
+def require_type(
+    value: object, kinds: type | tuple[type, ...], what: str, allowed: str, kind: type[SteelyardError]
+) -> None:
+    """Refuse a value of a wrong type in one line.
+
+    Args:
+        value: What was given.
+        kinds: Its allowed types.
+        what: What the value is, such as ``settings``.
+        allowed: The allowed types in words.
+        kind: Error to raise.
+    """
+    if not isinstance(value, kinds):
+        raise kind(one_line(f"{what}: got {_short(value)} of type {type(value).__name__}; allowed: {allowed}"))
+
+
+def _short(value: object) -> str:
+    text = reprlib.repr(value)
+    return text if len(text) <= LONGEST_VALUE else f"{text[:LONGEST_VALUE]}..."
 
 
 def one_line(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Text from outside (names of joints, files, markers, payloads) made safe for where it goes.
+"""Text from outside (names of joints, files, markers, payloads) made safe for where it goes; records in a line.
 
 Names come from robot files, logs and command lines of others. They may hold escape sequences that move a terminal's
 cursor, characters that turn the reading direction, formulas that a spreadsheet evaluates, or commands of LaTeX.
@@ -9,8 +9,11 @@ from __future__ import annotations
 import csv
 import html
 import io
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import fields, is_dataclass
+from numbers import Real
 
+LONGEST_REPR, LONGEST_NAME = 200, 40
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _LATEX = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
@@ -64,6 +67,46 @@ def for_latex(text: str) -> str:
 def for_html(text: str) -> str:
     """Return text for HTML, in an element or an attribute: tags and quotes escaped, unprintable characters visible."""
     return html.escape(for_terminal(text), quote=True)
+
+
+def short_repr(record: object) -> str:
+    """Return a dataclass in a line or two: names and figures, then shapes of arrays, counts and kinds of the rest.
+
+    For records that hold arrays, whose own ``repr`` fills screens: ``__repr__ = short_repr`` in the class.
+    """
+    found = [(field.name, _brief(getattr(record, field.name, None))) for field in fields(record)]  # type: ignore[arg-type]
+    told = [(-1 if name == "verdict" else rank, f"{name}={text}") for name, (rank, text) in found if text]
+    line = ""
+    for _, text in sorted(told, key=lambda pair: pair[0]):
+        if len(line) + len(text) > LONGEST_REPR:
+            return f"{type(record).__name__}({line}, ...)"
+        line += f", {text}" if line else text
+    return f"{type(record).__name__}({line})"
+
+
+def _brief(value: object) -> tuple[int, str]:
+    """Return how soon a value is told, and its text; empty for None."""
+    shape = getattr(value, "shape", None)
+    label = _label(value)
+    if isinstance(value, str):
+        return 0, repr(value if len(value) <= LONGEST_NAME else f"{value[:LONGEST_NAME]}...") if value else ""
+    if isinstance(value, Real):
+        return 0, str(value) if isinstance(value, bool) else f"{float(value):.6g}"
+    if label:
+        return 0, f"{type(value).__name__}({label!r})"
+    if isinstance(shape, tuple):
+        return 1, f"array{shape}"
+    if isinstance(value, Mapping | Sequence | Set):
+        return 2, f"<{len(value)}>" if value else ""
+    return 3, "" if value is None else type(value).__name__
+
+
+def _label(value: object, depth: int = 3) -> str:
+    """Return the name of a record: its first field, or that of the record there."""
+    if not is_dataclass(value) or isinstance(value, type) or not fields(value) or not depth:
+        return ""
+    first = getattr(value, fields(value)[0].name, None)
+    return first[:LONGEST_NAME] if isinstance(first, str) else _label(first, depth - 1)
 
 
 def _visible(letter: str) -> str:

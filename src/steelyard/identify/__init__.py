@@ -16,7 +16,9 @@ from .payload import identify_payload as identify_payload
 from .payload_body import PayloadBody as PayloadBody
 from .payload_body import payload_body as payload_body
 from .pipeline import identify_arm as identify_arm
+from .run_files import RunLike as RunLike
 from .run_files import SavedRun as SavedRun
+from .run_files import load_run as load_run
 from .run_files import read_result as read_result
 from .run_files import read_run as read_run
 from .run_files import write_run as write_run

@@ -14,7 +14,7 @@ from typing import final
 import numpy as np
 
 from ...errors import CalibrationError
-from ...text import csv_text
+from ...text import csv_text, short_repr
 from ..measured.setup import Load
 from .calibrated_arm import POINT_AT_LINK, CalibratedArm, point_of
 from .configurations import configurations_of
@@ -54,6 +54,8 @@ class AccuracyMap:
             the base's own uncertainty is included.
         semi_axis: Largest semi-axis of the 1-sigma ellipsoid (N,) [m].
     """
+
+    __repr__ = short_repr
 
     q: np.ndarray
     position: np.ndarray

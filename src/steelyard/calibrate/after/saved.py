@@ -16,6 +16,7 @@ import numpy as np
 from ...errors import CalibrationError
 from ...robot import Robot, load_robot
 from ...run import hashes_of, remove_other_arrays, write_arrays, write_result
+from ...text import short_repr
 from ..chain.problem import MeasuredProblem, measured_problem
 from ..chain.rehearse import planned_measurements
 from ..fit.calibration import Calibration
@@ -39,6 +40,8 @@ class SavedCalibration:
         content: The run's ``result.json``.
         robot_name: What the robot was called: a name of the catalogue or a file.
     """
+
+    __repr__ = short_repr
 
     arm: CalibratedArm
     setup: CalibrationSetup

@@ -54,8 +54,8 @@ def identify(
         Literal["gls", "wls", "iterated", "ols", "rls", "ekf", "ml", "iv", "didim"] | None,
         Parameter(
             group=ESTIMATOR,
-            help="gls (noise's own correlation; default), wls (a variance a joint), iterated, ols, rls (recursive), ekf "
-            "(Kalman filter), ml (noise on positions too), iv and didim (simulated regressor).",
+            help="gls (noise's own correlation; default), wls (a variance a joint), iterated, ols, rls (recursive), "
+            "ekf (Kalman filter), ml (noise on positions too), iv and didim (simulated regressor).",
         ),
     ] = None,
     option: Annotated[
