@@ -69,7 +69,7 @@ def for_html(text: str) -> str:
     return html.escape(for_terminal(text), quote=True)
 
 
-def short_repr(record: object) -> str:
+def short_repr(record: object, /) -> str:
     """Return a dataclass in a line or two: names and figures, then shapes of arrays, counts and kinds of the rest.
 
     For records that hold arrays, whose own ``repr`` fills screens: ``__repr__ = short_repr`` in the class.
