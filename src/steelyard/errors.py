@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import reprlib
 from collections.abc import Iterable
 from itertools import islice
 
@@ -12,6 +13,7 @@ LONGEST_WORD = 120
 """Letters without a blank that a message too long keeps together; a path of a usual length is shorter."""
 _MOST_COMPARED = 200
 """Words and letters that a nearest match is looked for in; the search is quadratic in both."""
+LONGEST_VALUE = 60
 
 
 class SteelyardError(Exception):
@@ -70,7 +72,7 @@ class ConfigError(SteelyardError):
 
 
 class FileError(SteelyardError):
-    """A file that cannot be written."""
+    """A file that is not there or cannot be written."""
 
 
 def nearest_match(got: str, allowed: Iterable[str]) -> str:
@@ -80,6 +82,27 @@ def nearest_match(got: str, allowed: Iterable[str]) -> str:
     words = [word for word in islice(allowed, _MOST_COMPARED) if len(word) <= _MOST_COMPARED]
     close = difflib.get_close_matches(got, words, n=1, cutoff=0.5)
     return f"; did you mean '{close[0]}'?" if close else ""
+
+
+def require_type(
+    value: object, kinds: type | tuple[type, ...], what: str, allowed: str, kind: type[SteelyardError]
+) -> None:
+    """Refuse a value of a wrong type in one line.
+
+    Args:
+        value: What was given.
+        kinds: Its allowed types.
+        what: What the value is, such as ``settings``.
+        allowed: The allowed types in words.
+        kind: Error to raise.
+    """
+    if not isinstance(value, kinds):
+        raise kind(one_line(f"{what}: got {_short(value)} of type {type(value).__name__}; allowed: {allowed}"))
+
+
+def _short(value: object) -> str:
+    text = reprlib.repr(value)
+    return text if len(text) <= LONGEST_VALUE else f"{text[:LONGEST_VALUE]}..."
 
 
 def one_line(text: str) -> str:

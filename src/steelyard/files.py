@@ -1,4 +1,7 @@
-"""Writing that a kill cannot break (a reader sees the old content or the new), and reading of text and TOML."""
+"""Writing that a kill cannot break (a reader sees the old content or the new), and reading of text and TOML.
+
+Also what every command asks first: are the files there?
+"""
 
 from __future__ import annotations
 
@@ -44,6 +47,31 @@ def write_aside(path: Path, content: str) -> None:
     """Write a text file aside and rename it."""
     with opened_aside(path) as file:
         file.write(content.encode("utf-8"))
+
+
+def require_files(*paths: Path | None) -> None:
+    """Refuse files and folders that do not exist, before any work: all that are missing are named at once.
+
+    Raises:
+        FileError: If some are missing.
+    """
+    missing = list(dict.fromkeys(path for path in paths if path is not None and not _exists(path)))
+    if missing:
+        names = ", ".join(f"'{path}'" for path in missing)
+        what = "no such file or folder" if len(missing) == 1 else f"{len(missing)} files or folders are missing"
+        raise FileError(f"{what}: {names}; check the path and its spelling")
+
+
+def robot_file(name: str) -> Path | None:
+    """Return the path that a robot's name is, or None for a name of the catalogue."""
+    return Path(name) if Path(name).suffix else None
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except (OSError, ValueError):
+        return True  # the reader says what is wrong with such a path
 
 
 def check_file(path: Path, what: str, error_kind: type[SteelyardError], largest: int | None = None) -> None:

@@ -178,7 +178,7 @@ def test_a_payload_is_found_from_a_run(workplace, capsys):
     assert main(["payload", "arm", "loaded.npz"]) == 0
     assert "kg (one sigma)" in capsys.readouterr().out
     assert main(["payload", "nowhere", "loaded.npz"]) == 1
-    assert "no run in" in capsys.readouterr().err
+    assert "no such file or folder: 'nowhere'" in capsys.readouterr().err
 
 
 def test_runs_are_compared(workplace, capsys):

@@ -26,11 +26,12 @@ from steelyard.calibrate.measured.setup import CalibrationSetup
 from steelyard.calibrate.measured.setup_file import read_setup as read_calibration_setup
 from steelyard.cli import compare as compare_command
 from steelyard.cli import design as design_command
-from steelyard.cli import identify as identify_command
 from steelyard.cli import model as model_command
 from steelyard.cli import simulate as simulate_command
+from steelyard.design import design_settings
 from steelyard.design.limits.design_limits import design_limits
 from steelyard.errors import SteelyardError
+from steelyard.identify import SCHEMA as IDENTIFY_SCHEMA
 from steelyard.identify import read_run
 from steelyard.identify.settings import settings_from_table
 from steelyard.motion import read_trajectory
@@ -473,11 +474,11 @@ def _read_config(folder: Path) -> None:
     path = folder / "steelyard.toml"
     readers = (
         lambda: model_command._robot("scara_2r", read_config(path, "model", model_command.SCHEMA)),
-        lambda: settings_from_table(read_config(path, "identify", identify_command.SCHEMA)),
+        lambda: settings_from_table(read_config(path, "identify", IDENTIFY_SCHEMA)),
         lambda: experiment_from_settings(
             {key: value for key, value in _simulated(path).items() if key not in ("seed", "runs", "format")}
         ),
-        lambda: design_command.design_settings(read_config(path, "design", design_command._KEYS)),
+        lambda: design_settings(read_config(path, "design", design_command._KEYS)),
     )  # fmt: skip
     errors: list[SteelyardError] = []
     for reader in readers:

@@ -272,7 +272,7 @@ def test_an_unknown_name_offers_the_nearest_of_the_catalogue() -> None:
 
 
 def test_something_that_is_no_name_is_refused() -> None:
-    with pytest.raises(RobotError, match="robot is 42; a catalogue name or the path"):
+    with pytest.raises(RobotError, match="robot: got 42 of type int; allowed: a Robot, a catalogue name or the path"):
         load_robot(42)  # pyright: ignore[reportArgumentType]
 
 

@@ -8,6 +8,8 @@ from typing import Literal, Protocol
 
 import numpy as np
 
+from ..text import short_repr
+
 Group = Literal["base", "joint", "tool", "marker", "compliance", "weight"]
 """What an unknown belongs to: base frame, joint frames, tool frame, markers, springs, first moments of links."""
 
@@ -68,6 +70,8 @@ class Equations:
         declared: Standard deviations that the instrument's maker states (E,) [m], NaN where none; None if none at all.
     """
 
+    __repr__ = short_repr
+
     measured: np.ndarray
     pose: np.ndarray
     marker: np.ndarray
@@ -100,6 +104,8 @@ class Linearised:
         residual: Measured minus predicted (E,).
         jacobian: B (E, p), derivatives of the predicted numbers (P3 eq. 4).
     """
+
+    __repr__ = short_repr
 
     residual: np.ndarray
     jacobian: np.ndarray

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from collections.abc import Sequence
+from typing import Annotated, Literal
 
-from cyclopts import App, CycloptsError
+from cyclopts import App, CycloptsError, Parameter
 
 from .. import __version__
 from ..errors import SteelyardError
@@ -16,6 +18,8 @@ app = App(
     name="steelyard",
     help="Identify and calibrate robot arms: from a robot description and recorded motion to parameters you can trust.",
     version=__version__,
+    version_flags=["--version", "-V"],
+    default_parameter=Parameter(show_default=False),  # help texts say what happens by default
     help_format="plaintext",
     suppress_keyboard_interrupt=False,  # told in one line below
 )
@@ -27,10 +31,18 @@ for command in (
     app.command(command)
 
 
+@app.command(name="--completion")
+def completion(shell: Annotated[Literal["bash", "zsh", "fish", "powershell"], Parameter(help="The shell.")], /) -> None:
+    """Print the completion script of a shell: eval "$(steelyard --completion bash)"."""
+    print(app.generate_completion(shell=shell))
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; return 0 when done and good, 1 after an error told in one line, 2 for a poor verdict."""
     # Work is shared by threads of our own; those of BLAS would make the last digits depend on the number of cores.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # names need not fit the terminal's encoding
     tokens = list(sys.argv[1:] if arguments is None else arguments)
     try:
         code = app(tokens, exit_on_error=False, print_error=False, result_action="return_value")

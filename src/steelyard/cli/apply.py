@@ -6,14 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
 from ..calibrate import Corrected, corrected_targets, load_named, read_calibration, read_targets, write_corrected
 from ..errors import CalibrationError
 from ..identify.told import plain
 from ..run import RunFolder, hashes_of, json_text
+from .output import Column, Screen
 
 POOR = 2
 FILE = "targets.csv"
@@ -70,23 +68,23 @@ def _content(found: Corrected) -> dict[str, Any]:
 
 
 def _print(found: Corrected, out: Path | None) -> None:
-    console = Console(highlight=False)
+    screen = Screen()
     line = f"{int(found.reached.sum())} of {len(found.names)} targets reached"
     if found.reached.any():
         off, uncertain = (1e3 * np.median(x[found.reached]) for x in (found.uncorrected, found.semi_axis))
         line += f"; uncorrected they would be off by {off:.3g} mm, corrected they are uncertain by {uncertain:.3g} mm "
         line += "(1 sigma; medians)"
-    console.print(line)
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("target", "off by mm", "uncertain mm", "largest correction rad or m", ""):
-        table.add_column(heading, justify="left" if heading in ("target", "") else "right")
-    for k, name in enumerate(found.names[:_MOST_ROWS]):
-        table.add_row(
-            escape(name), f"{1e3 * found.uncorrected[k]:.3g}", f"{1e3 * found.semi_axis[k]:.3g}",
-            f"{np.abs(found.correction[:, k]).max():.3g}", escape(found.told[k]) or "reached",
-        )  # fmt: skip
-    console.print(table)
+    screen.line(line, always=True)
+    headings = ("off by\nmm", "uncertain\nmm", "largest correction\nrad or m")
+    rows = [
+        [
+            name, f"{1e3 * found.uncorrected[k]:.3g}", f"{1e3 * found.semi_axis[k]:.3g}",
+            f"{np.abs(found.correction[:, k]).max():.3g}", found.told[k] or "reached",
+        ]
+        for k, name in enumerate(found.names[:_MOST_ROWS])
+    ]  # fmt: skip
+    screen.table([Column("target", "key"), *map(Column, headings), Column("", "text")], rows)
     if len(found.names) > _MOST_ROWS:
-        console.print(f"and {len(found.names) - _MOST_ROWS} more")
+        screen.line(f"and {len(found.names) - _MOST_ROWS} more")
     if out is not None:
-        console.print(f"saved in {out}: {FILE}, result.json")
+        screen.line(f"saved in {out}: {FILE}, result.json", always=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -14,13 +14,10 @@ from ..recording import Finding, Recording, RecordingStream
 from ..robot import load_robot
 from ..run import RunFolder, hashes_of, json_text
 from .logs import streams_of
-from .output import ProgressBar
+from .output import Column, Part, ProgressBar, Screen
 
 _STYLE = {"info": "dim", "note": "dim", "warning": "yellow", "bad": "red", "severe": "red"}
 GOOD, POOR = 0, 2
-
-if TYPE_CHECKING:
-    from rich.table import Table
 
 
 def run(
@@ -82,32 +79,28 @@ def _told_finding(finding: Finding) -> dict[str, Any]:
     return {**told, "values": dict(finding.values)}
 
 
-def findings_table(rows: Sequence[tuple[str, str, str]]) -> Table:
-    """Return findings as a table: severity, text with remedy."""
-    from rich.markup import escape
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, show_header=False)
-    for severity, text, remedy in rows:
-        style = _STYLE[severity]
-        words = "; ".join(part for part in (text, remedy) if part)
-        table.add_row(f"[{style}]{severity}[/{style}]", escape(words))
-    return table
+def print_findings(screen: Screen, rows: Sequence[tuple[str, str, str]]) -> None:
+    """Print findings: severity, and text with remedy."""
+    cells: list[list[Part]] = [
+        [(severity, _STYLE[severity]), "; ".join(part for part in (text, remedy) if part)]
+        for severity, text, remedy in rows
+    ]
+    screen.table([Column("", "word"), Column("", "text")], cells)
 
 
 def _print(content: dict[str, Any]) -> None:
-    from rich.console import Console
-
-    console = Console(highlight=False)
+    screen = Screen()
     for told in content["recordings"]:
         channels = ", ".join(channel["name"] for channel in told["torques"]) or "no torques"
-        console.print(f"[bold]{', '.join(told['files'])}[/bold]")
-        console.print(
+        rows = [(finding["severity"], finding["text"], finding["remedy"]) for finding in told["findings"]]
+        worst = max((row[0] for row in rows), key=list(_STYLE).index, default="")
+        found = f"{len(rows)} finding(s), the worst: {worst}" if rows else "nothing found"
+        screen.line((", ".join(told["files"]), "bold"), f": {found}", always=True)
+        screen.line(
             f"{told['samples']} samples, {told['duration']:.2f} s, about {told['rate']:.4g} Hz; "
             f"{len(told['joints'])} joints, {channels}; payload: {told['payload'] or 'none'}"
         )
-        rows = [(finding["severity"], finding["text"], finding["remedy"]) for finding in told["findings"]]
-        console.print(findings_table(rows) if rows else "nothing found")
+        print_findings(screen, rows)
         for note in told["notes"]:
-            console.print(f"note: {note}", style="dim")
-        console.print()
+            screen.line(f"note: {note}", style="dim")
+        screen.line()

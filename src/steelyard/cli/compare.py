@@ -1,4 +1,4 @@
-"""``steelyard compare``: parameters of two or more runs side by side (P2.9)."""
+"""``steelyard compare``: parameters of two or more runs side by side."""
 
 from __future__ import annotations
 
@@ -6,12 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
-
 from ..errors import EstimateError
-from ..files import write_aside
+from ..files import require_files, write_aside
 from ..identify import RUN_COMMANDS, plain
 from ..judge import (
     ComparedRun,
@@ -25,6 +21,10 @@ from ..judge import (
     to_latex,
 )
 from ..run import RunFolder, hashes_of, json_text, read_result
+from ..text import for_terminal
+from .output import Column, Screen, short_names
+
+_LONGEST_HEADING = 16
 
 
 def run(
@@ -36,6 +36,7 @@ def run(
             f"compare needs two runs or more, got {len(names)}; name run folders or published tables: "
             f"{', '.join(published_names())}"
         )
+    require_files(*(Path(name) for name in names if name not in published_names()))
     with RunFolder(out, "compare") as saved:
         comparison = compare_parameters([_run(name, essential) for name in names])
         for path, text in ((csv, to_csv), (latex, to_latex)):
@@ -93,25 +94,30 @@ def _content(comparison: Comparison) -> dict[str, Any]:
 
 
 def _print(comparison: Comparison) -> None:
-    console = Console(highlight=False)
+    screen = Screen()
     for warning in comparison.warnings:
-        console.print(f"warning: {escape(warning)}", style="yellow")
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("parameter", no_wrap=True)
-    table.add_column("unit", no_wrap=True)
-    for name in comparison.runs:
-        table.add_column(Path(name).name or name, justify="right")
-    for name in comparison.runs[1:]:
-        table.add_column(f"{Path(name).name or name} %", justify="right")
-        table.add_column("sigmas", justify="right")
+        screen.line(f"warning: {warning}", style="yellow")
+    names = _headings(comparison.runs)
+    columns = [Column("parameter", "key"), Column("unit", "key"), *(Column(name) for name in names)]
+    for name in names[1:]:
+        columns += [Column(f"{name}\n%"), Column(f"{name}\nsigmas")]
+    rows = []
     for row in comparison.rows:
         cells = ["" if value is None else f"{value.value:.4g}" for value in row.values]
         for difference in row.differences:
             cells += [_number(difference and difference.percent), _number(difference and difference.sigmas)]
-        table.add_row(row.name, row.unit, *cells)
-    console.print(table)
+        rows.append([row.name, row.unit, *cells])
+    screen.table(columns, rows)
     for one in comparison.summaries:
-        console.print(_sentence(one, comparison.runs[0]))
+        screen.line(_sentence(one, comparison.runs[0]), always=True)
+
+
+def _headings(runs: Sequence[str]) -> list[str]:
+    """Return short names of runs: those of their folders, unless two are called alike."""
+    last = [Path(name).name or name for name in runs]
+    names = last if len(set(last)) == len(last) else list(runs)
+    short = short_names([for_terminal(name) for name in names], _LONGEST_HEADING)
+    return [short[for_terminal(name)] for name in names]
 
 
 def _number(value: float | None) -> str:

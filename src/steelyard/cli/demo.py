@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rich.console import Console
 
 from ..calibrate import (
     CalibrationSetup,
@@ -29,6 +28,7 @@ from ..run import RunFolder, json_text
 from ..simulate import Experiment, Noise, recording_of, simulate
 from .identify import CODE, Timing
 from .identify_table import print_identification
+from .output import Screen
 
 ROBOT, PAYLOAD = "kuka_lwr4", "P5"
 MOVES, SECONDS = 22, 2.0
@@ -96,11 +96,14 @@ def rehearsed_identification(rehearsed: SimulatedRuns, timing: Timing) -> tuple[
 
 
 def _print(found: Identification, truth: dict[str, Any], out: Path) -> None:
-    console = Console(highlight=False)
-    print_identification(found, [], out, console)
-    console.print(
+    print_identification(found, [], out)
+    screen = Screen()
+    screen.line(
         f"against the simulated truth: {truth['within_95']} of {truth['parameters']} intervals of 95 % hold it; the "
-        f"payload weighs {truth['payload_mass']:.4f} kg\nmotions and recordings are beside it in {out}; try: steelyard "
+        f"payload weighs {truth['payload_mass']:.4f} kg"
+    )
+    screen.line(
+        f"motions and recordings are beside it in {out}; try: steelyard "
         f"identify {ROBOT} {out / 'without.npz'} {out / 'with.npz'} --validate {out / 'unseen.npz'}"
     )
 

@@ -8,10 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
 from ..design import CRITERIA, Design, Figures, Finding
+from .output import Column, Screen
 
 MOST_LIMITS, MOST_WEAK, MOST_SIGMAS = 12, 8, 16
 NEAR_ZERO = 10.0
@@ -22,55 +21,52 @@ RATES = {"velocity": "/s", "acceleration": "/s^2", "jerk": "/s^3"}
 
 def print_design(design: Design, out: Path | None, files: Sequence[str], console: Console | None = None) -> None:
     """Print the motion, its figures beside random motions, the tightest limits and the weak parameters."""
-    console = console or Console(highlight=False)
-    _print_head(console, design)
-    console.print(_figures(design.figures, design.baseline))
-    _print_sigmas(console, design)
-    console.print("\n[bold]limits[/bold] that were checked; the tightest of each kind, and those used most:")
-    console.print(_limits(design))
-    _print_weak(console, design)
+    screen = Screen(console)
+    _print_head(screen, design)
+    _print_figures(screen, design.figures, design.baseline)
+    _print_sigmas(screen, design)
+    screen.line()
+    screen.line(("limits", "bold"), " that were checked; the tightest of each kind, and those used most:")
+    _print_limits(screen, design)
+    _print_weak(screen, design)
     for note in design.notes:
-        console.print(f"note: {escape(note)}", style="dim")
+        screen.line(f"note: {note}", style="dim")
     if out is not None:
-        console.print(f"saved in {escape(str(out))}: {', '.join(files)}, result.json")
+        screen.line(f"saved in {out}: {', '.join(files)}, result.json", always=True)
         if "motion_010" in "".join(files):
-            console.print("run motion_010 first (10 % of the pace), then motion_050; record motion_100")
+            screen.line("run motion_010 first (10 % of the pace), then motion_050; record motion_100")
 
 
-def _print_head(console: Console, design: Design) -> None:
+def _print_head(screen: Screen, design: Design) -> None:
     model, kind = design.model, design.settings.motion
     motion = "Fourier series" if kind == "fourier" else f"{kind} moves"
-    console.print(
-        f"[bold]{escape(model.robot.name)}[/bold]: {motion} of {design.trajectory.duration:.4g} s for "
-        f"{len(design.figures.names)} parameters; torque {model.measured}"
-        f"{'' if model.payload == 'none' else f', payload {model.payload}'}"
+    screen.line(
+        (model.robot.name, "bold"),
+        f": {motion} of {design.trajectory.duration:.4g} s for {len(design.figures.names)} parameters; torque "
+        f"{model.measured}{'' if model.payload == 'none' else f', payload {model.payload}'}",
     )
-    console.print(f"[bold]proven[/bold] at every instant: {escape('; '.join(design.checked))}")
+    screen.line(("proven", "bold"), f" at every instant: {'; '.join(design.checked)}")
     if design.limits.capsules:
-        console.print(f"capsules for links: {escape(design.limits.capsules)}")
-    console.print(f"[bold]not checked[/bold]: {escape('; '.join(design.not_checked))}", style="yellow")
+        screen.line(f"capsules for links: {design.limits.capsules}")
+    screen.line(("not checked", "bold"), f": {'; '.join(design.not_checked)}", style="yellow")
     told = "gamma of the goals" if design.goals else CRITERIA[design.objective].told
-    console.print(f"made small: {escape(told)} = [bold]{design.value:.4g}[/bold]")
+    screen.line(f"made small: {told} = ", (f"{design.value:.4g}", "bold"), always=True)
     for name, wanted, reached in design.goals:
-        console.print(f"  goal {escape(name)}: {wanted:.4g} wanted, {reached:.4g} reached")
+        screen.line(f"  goal {name}: {wanted:.4g} wanted, {reached:.4g} reached")
     if design.is_interrupted:
-        console.print("the search was interrupted: this is the best proven motion so far", style="yellow")
-    console.print()
+        screen.line("the search was interrupted: this is the best proven motion so far", style="yellow")
+    screen.line()
 
 
-def _figures(figures: Figures, random: Figures | None) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("", "this motion", "random motions"):
-        table.add_column(heading, justify="right" if heading else "left")
-    rows = [
+def _print_figures(screen: Screen, figures: Figures, random: Figures | None) -> None:
+    named = [
         ("log10 det of the covariance", "log10_det_covariance"), ("condition number, as it is", "raw"),
         ("  columns at unit length", "normalised"), ("  rows over their noise", "weighted"),
     ]  # fmt: skip
     both = (figures, random)
-    for words, name in rows:
-        table.add_row(words, *(_number(None if one is None else getattr(one, name)) for one in both))
-    table.add_row("median relative sigma, %", *(_number(None if one is None else _median(one)) for one in both))
-    return table
+    rows = [[words, *(_number(None if one is None else getattr(one, name)) for one in both)] for words, name in named]
+    rows.append(["median relative sigma, %", *(_number(None if one is None else _median(one)) for one in both)])
+    screen.table([Column("", "text"), Column("this motion"), Column("random motions")], rows)
 
 
 def _median(figures: Figures) -> float:
@@ -82,20 +78,21 @@ def _number(value: float | None) -> str:
     return "-" if value is None or np.isnan(value) else f"{value:.4g}"
 
 
-def _print_sigmas(console: Console, design: Design) -> None:
+def _print_sigmas(screen: Screen, design: Design) -> None:
     """Say how much better than random motions, and the sigmas themselves where they are few."""
     figures, random = design.figures, design.baseline
     if random is not None:
         ratio = float(np.median(random.sigma / figures.sigma))
-        console.print(f"\nsigmas of random motions within the same limits: {ratio:.2g} times these (median)")
+        screen.line()
+        screen.line(f"sigmas of random motions within the same limits: {ratio:.2g} times these (median)")
     if len(figures.names) <= MOST_SIGMAS:
         rows = zip(figures.names, figures.sigma, figures.relative_sigma, strict=True)
-        console.print(f"predicted sigmas: {', '.join(_sigma(*row) for row in rows)}")
+        screen.line(f"predicted sigmas: {', '.join(_sigma(*row) for row in rows)}")
 
 
 def _sigma(name: str, sigma: float, relative: float) -> str:
     part = f" ({_percent(relative)})" if relative <= NEAR_ZERO else ""
-    return f"{escape(name)} {sigma:.2g}{part}"
+    return f"{name} {sigma:.2g}{part}"
 
 
 def _percent(part: float) -> str:
@@ -110,24 +107,23 @@ class _Row(NamedTuple):
     cells: tuple[str, ...]
 
 
-def _limits(design: Design) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("limit", "reached", "allowed", "unit", "used", "at"):
-        table.add_column(heading, justify="left" if heading in ("limit", "unit") else "right")
+def _print_limits(screen: Screen, design: Design) -> None:
+    columns = [
+        Column("limit", "text"), Column("reached"), Column("allowed"), Column("unit", "word"), Column("used"),
+        Column("at"),
+    ]  # fmt: skip
     rows = sorted((_row(design, finding) for finding in design.certificate.findings), key=lambda row: -row.used)
     tightest = list({row.kind: row for row in reversed(rows)}.values())
     others = [row for row in rows if row not in tightest]
     shown = tightest + others[: max(MOST_LIMITS - len(tightest), 0)]
-    for row in sorted(shown, key=lambda row: -row.used):
-        table.add_row(*row.cells)
+    screen.table(columns, [row.cells for row in sorted(shown, key=lambda row: -row.used)])
     if len(rows) > len(shown):
-        table.add_row(f"and {len(rows) - len(shown)} more", "", "", "", "", "")
-    return table
+        screen.line(f"and {len(rows) - len(shown)} more")
 
 
 def _row(design: Design, finding: Finding) -> _Row:
     at = f"{finding.instant:.2f} s"
-    name = escape(finding.name)
+    name = finding.name
     if finding.name in {rule.name for rule in design.limits.rules}:
         cells = (f"clearance {name}", f"{-finding.worst:.4g}", ">= 0", "m", "", at)
         return _Row("clearance", 1 + finding.worst, cells)
@@ -156,20 +152,24 @@ def _unit(design: Design, kind: str, joint: str) -> str:
     return ("m" if slides else "rad") + RATES.get(kind, "")
 
 
-def _print_weak(console: Console, design: Design) -> None:
+def _print_weak(screen: Screen, design: Design) -> None:
     if not np.isfinite(design.figures.relative_sigma).any():
-        console.print("\nwhich parameters stay weak is not known: their sizes are not")
+        screen.line()
+        screen.line("which parameters stay weak is not known: their sizes are not")
         return
     weak = [one for one in design.weak if one.relative <= NEAR_ZERO]
-    tiny = [escape(one.name) for one in design.weak if one.relative > NEAR_ZERO]
+    tiny = [one.name for one in design.weak if one.relative > NEAR_ZERO]
     if not design.weak:
-        console.print("\nno parameter stays weak: every predicted sigma is below 20 % of its parameter")
+        screen.line()
+        screen.line("no parameter stays weak: every predicted sigma is below 20 % of its parameter")
     if weak:
-        console.print("\n[bold]weak[/bold], predicted sigma above 20 % of the parameter, and what would help:")
+        screen.line()
+        screen.line(("weak", "bold"), ", predicted sigma above 20 % of the parameter, and what would help:")
     for remedy in dict.fromkeys(one.remedy for one in weak):
-        alike = [f"{escape(one.name)} {_percent(one.relative)}" for one in weak if one.remedy == remedy]
+        alike = [f"{one.name} {_percent(one.relative)}" for one in weak if one.remedy == remedy]
         more = f" and {len(alike) - MOST_WEAK} more" if len(alike) > MOST_WEAK else ""
-        console.print(f"  {', '.join(alike[:MOST_WEAK])}{more}")
-        console.print(f"    {escape(remedy)}")
+        screen.line(f"  {', '.join(alike[:MOST_WEAK])}{more}")
+        screen.line(f"    {remedy}")
     if tiny:
-        console.print(f"\n{len(tiny)} near zero beside their sigmas, not worth finding: {', '.join(tiny)}")
+        screen.line()
+        screen.line(f"{len(tiny)} near zero beside their sigmas, not worth finding: {', '.join(tiny)}")

@@ -9,6 +9,7 @@ from ..model import build_model, summarise_model
 from ..robot import Robot, gravity_vector, load_robot, lock_positions
 from ..run import RunFolder, hashes_of, json_text, read_config
 from .model_table import print_model
+from .output import Screen
 
 SCHEMA = {
     "torque": str, "payload": str, "effects": list, "gravity": list, "sign_width": float, "lock": dict,
@@ -30,7 +31,7 @@ def run(
             return
         print_model(robot, summary)
         if run.place:
-            print(f"\nsaved: {run.place / 'result.json'}")
+            Screen().line(f"saved: {run.place / 'result.json'}", always=True)
 
 
 def _summary(robot: Robot, settings: dict[str, Any]) -> dict[str, Any]:

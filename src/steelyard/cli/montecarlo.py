@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,7 +25,7 @@ from ..motion import Trajectory, read_trajectory, write_trajectory
 from ..robot import Robot, load_robot
 from ..run import RunFolder, hashes_of, json_text, read_config
 from .montecarlo_table import print_court
-from .output import ProgressBar
+from .output import ProgressBar, tell
 from .simulate import SCHEMA as SIMULATE_SCHEMA
 
 SCHEMA = {
@@ -141,5 +140,5 @@ def _held(given: Arrangement, study: Study, out: Path | None, processes: int) ->
         except KeyboardInterrupt:
             kept = f"{done:g} runs are kept in '{folder}': the same command goes on from there"
             lost = "no run is kept; with --out DIR finished runs are, and the same command goes on from there"
-            print(f"steelyard: {lost if folder is None else kept}", file=sys.stderr)
+            tell(lost if folder is None else kept)
             raise

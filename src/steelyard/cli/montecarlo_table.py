@@ -5,72 +5,67 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
 from ..montecarlo import CaseVerdict, Court, IntervalChecks
+from .output import Column, Screen
 
 
 def print_court(
     court: Court, content: Mapping[str, Any], out: Path | None, parameters: bool, console: Console | None = None
 ) -> None:
     """Print the table of cases, what it says in words, and what is to be known of it."""
-    console = console or Console(highlight=False)
+    screen = Screen(console)
     study = court.study
-    console.print(
-        f"[bold]{escape(content['robot'])}[/bold]: {study.seeds} simulated experiments of {content['duration']:g} s a "
-        f"noise level, {len(court.parameters)} base parameters\n"
+    screen.line(
+        (content["robot"], "bold"),
+        f": {study.seeds} simulated experiments of {content['duration']:g} s a noise level, "
+        f"{len(court.parameters)} base parameters",
     )
-    console.print(_cases(court.verdicts))
+    screen.line()
+    _print_cases(screen, court.verdicts)
     for line in content["sentences"]:
-        console.print(f"- {escape(line)}")
+        screen.line(f"- {line}", always=True)
     if parameters:
         for verdict in court.verdicts:
-            console.print()
-            console.print(_parameters(verdict))
+            screen.line()
+            _print_parameters(screen, verdict)
     for note in content["notes"]:
-        console.print(f"note: {escape(note)}", style="dim")
+        screen.line(f"note: {note}", style="dim")
     if out is not None:
-        console.print(f"saved: {out / 'result.json'}, timing.json, runs")
+        screen.line(f"saved: {out / 'result.json'}, timing.json, runs", always=True)
 
 
-def _table(title: str, headings: Sequence[str], texts: int = 1) -> Table:
-    table = Table(
-        box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold", title_justify="left", title=title
-    )
-    for place, heading in enumerate(headings):
-        table.add_column(heading, justify="left" if place < texts else "right", no_wrap=True)
-    return table
-
-
-def _cases(verdicts: Sequence[CaseVerdict]) -> Table:
+def _print_cases(screen: Screen, verdicts: Sequence[CaseVerdict]) -> None:
     title = (
         "worst bias in standard deviations of the estimates (* significant), rms error over the Cramer-Rao sigma, "
-        "coverage of 95 % intervals, P4's checks (68 and 90 % expected), CPU time of an estimation"
+        "coverage of 95 % intervals, means and variances within their intervals (68 and 90 % expected), CPU time of "
+        "an estimation"
     )
     chosen = [part for part in _COLUMNS if part.heading not in _ONLY_IF_SOME or any(map(part.text, verdicts))]
-    table = _table(title, [part.heading for part in chosen])
-    for verdict in verdicts:
-        table.add_row(*(escape(part.text(verdict)) for part in chosen))
-    return table
+    rows = [[part.text(verdict) for part in chosen] for verdict in verdicts]
+    kinds: dict[str, Literal["key"]] = dict.fromkeys(("method", "noise", "start"), "key")
+    columns = [Column(part.heading, kinds.get(part.heading, "figure")) for part in chosen]
+    screen.table(columns, rows, title=title, gap=1)
 
 
-def _parameters(verdict: CaseVerdict) -> Table:
+def _print_parameters(screen: Screen, verdict: CaseVerdict) -> None:
     case = verdict.case
     start = "" if case.start is None else f", start off by {100 * case.start:g} %"
     headings = ("parameter", "true", "bias", "+-", "spread", "sigma\ntold", "bound", "effi-\nciency", "cover-\nage")
-    table = _table(f"{case.method}, noise x {case.noise_level:g}{start}", headings)
+    rows = []
     for one in verdict.parameters:
         low, high = one.bias_interval
-        table.add_row(
-            escape(one.name), f"{one.true:.4g}", f"{one.bias:.2g}{_star(one.is_biased)}", f"{(high - low) / 2:.2g}",
+        rows.append([
+            one.name, f"{one.true:.4g}", f"{one.bias:.2g}{_star(one.is_biased)}", f"{(high - low) / 2:.2g}",
             f"{one.spread:.2e}", f"{one.told_sigma:.2e}", _number(one.bound_sigma, ".2e"),
             _number(one.efficiency, ".2f"), f"{_percent(one.coverage)}{_star(one.is_overconfident)}",
-        )  # fmt: skip
-    return table
+        ])  # fmt: skip
+    first, *others = headings
+    columns = [Column(first, "key"), *map(Column, others)]
+    screen.table(columns, rows, title=f"{case.method}, noise x {case.noise_level:g}{start}", gap=1)
 
 
 def _bias_text(verdict: CaseVerdict) -> str:
@@ -120,8 +115,8 @@ _COLUMNS = (
     _Column("rms/\nbound", lambda verdict: _number(verdict.rms_over_bound, ".2f")),
     _Column("cover-\nage", lambda verdict: _percent(verdict.mean_coverage)),
     _Column("smallest", _coverage_text),
-    _Column("P4\nmeans", lambda verdict: "" if (one := _checks(verdict)) is None else _percent(one.means)),
-    _Column("P4\nvar.", lambda verdict: "" if (one := _checks(verdict)) is None else _percent(one.variances)),
+    _Column("means\nin", lambda verdict: "" if (one := _checks(verdict)) is None else _percent(one.means)),
+    _Column("var.\nin", lambda verdict: "" if (one := _checks(verdict)) is None else _percent(one.variances)),
     _Column("failed", lambda verdict: _percent(verdict.failures / verdict.runs)),
     _Column("time\na run", lambda verdict: _time(verdict.seconds)),
 )

@@ -1,42 +1,82 @@
-"""Options that several commands share."""
+"""Options that several commands share, their groups in ``--help``, and what ``--quiet`` means."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Annotated, Literal
 
 from cyclopts import Group, Parameter
 
-OUTPUT = Group("Output", sort_key=1)
+DATA, MODEL, ESTIMATOR, PREPARATION, OUTPUT = (
+    Group(name, sort_key=place)
+    for place, name in enumerate(("Data", "Model", "Estimator", "Preparation", "Output"), start=1)
+)
 
 Robot = Annotated[str, Parameter(help="Catalogue name, URDF file or DH table (TOML); see 'steelyard robots'.")]
 Json = Annotated[bool, Parameter(name="--json", negative="", group=OUTPUT, help="Print one JSON object, nothing else.")]
+Quiet = Annotated[
+    bool,
+    Parameter(
+        name=["--quiet", "-q"], negative="", group=OUTPUT,
+        help="No progress, no tables: print only the verdict and where it was saved.",
+    ),
+]  # fmt: skip
 Out = Annotated[Path | None, Parameter(name="--out", group=OUTPUT, help="Folder for result.json.")]
-Config = Annotated[Path | None, Parameter(name="--config", help="TOML file with settings; flags win over it.")]
-Root = Annotated[Path | None, Parameter(help="Folder where the paths of --config start; default: its own.")]
+Config = Annotated[
+    Path | None, Parameter(name="--config", group=DATA, help="TOML file with settings; flags win over it.")
+]
+Root = Annotated[Path | None, Parameter(group=DATA, help="Folder where the paths of --config start; default: its own.")]
 Torque = Annotated[
     Literal["motor", "joint", "both", "difference"] | None,
-    Parameter(help="Torques that are measured; default: the robot's own."),
+    Parameter(group=MODEL, help="Torques that are measured; default: the robot's own."),
 ]
 Gravity = Annotated[
     str | None,
-    Parameter(help="Gravity x,y,z in the base frame [m/s^2], if mounted otherwise.", allow_leading_hyphen=True),
+    Parameter(
+        group=MODEL, help="Gravity x,y,z in the base frame [m/s^2], if mounted otherwise.", allow_leading_hyphen=True
+    ),
 ]
 SignWidth = Annotated[
-    float | None, Parameter(help="Width of the smooth sign in friction [rad/s or m/s]; 0: exact sign.")
+    float | None, Parameter(group=MODEL, help="Width of the smooth sign in friction [rad/s or m/s]; 0: exact sign.")
 ]
 Lock = Annotated[
-    tuple[str, ...], Parameter(negative="", help="Hold a joint: --lock JOINT=POSITION [rad or m]; may be repeated.")
+    tuple[str, ...],
+    Parameter(group=MODEL, negative="", help="Hold a joint: --lock JOINT=POSITION [rad or m]; may be repeated."),
 ]
 Payload = Annotated[
     Literal["none", "loaded", "paired"] | None,
-    Parameter(help="none; loaded: one data set with payload; paired: without and with. Default: as recorded, or none."),
+    Parameter(
+        group=MODEL,
+        help="none; loaded: one data set with payload; paired: without and with. Default: as recorded, or none.",
+    ),
 ]
 Effects = Annotated[
-    str | None, Parameter(help="Effects, separated by commas (inertia,Ia,Fvm,Fcm,...); default: the robot's own.")
+    str | None,
+    Parameter(group=MODEL, help="Effects, separated by commas (inertia,Ia,Fvm,Fcm,...); default: the robot's own."),
 ]
+
+
+def in_folder(root: Path | None, paths: Iterable[Path]) -> list[Path]:
+    """Return paths as they are read: below ``--root`` if it is given."""
+    return [path if root is None else root / path for path in paths]
 
 
 def words(text: str | None) -> list[str] | None:
     """Return words that were given with commas between them."""
     return None if text is None else [word.strip() for word in text.split(",")]
+
+
+is_quiet: ContextVar[bool] = ContextVar("is_quiet", default=False)
+
+
+@contextmanager
+def quietly(quiet: bool) -> Iterator[None]:
+    """Print only verdicts and where they were saved, and no progress, if asked for."""
+    token = is_quiet.set(quiet)
+    try:
+        yield
+    finally:
+        is_quiet.reset(token)

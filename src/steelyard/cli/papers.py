@@ -5,13 +5,10 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
-
 from ..papers import PaperResult, content, reproduce
 from ..run import RunFolder, json_text
 from .identify import Timing
+from .output import Column, Part, Screen
 
 
 def run(paper: str, seeds: int | None, out: Path | None, json: bool) -> int:
@@ -27,26 +24,27 @@ def run(paper: str, seeds: int | None, out: Path | None, json: bool) -> int:
 
 
 def _print(found: PaperResult, out: Path | None) -> None:
-    console = Console(highlight=False)
-    console.print(f"[bold]{found.paper}[/bold]: {found.title}\n")
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("claim", "paper", "ours", "expected", ""):
-        table.add_column(heading, overflow="fold")
-    for claim in found.claims:
-        colour = "green" if claim.holds else "red"
-        outcome = f"[{colour}]{claim.outcome}[/{colour}]"
-        cells = (claim.name, _cell(claim.paper), _cell(claim.ours), _cell(claim.expected))
-        table.add_row(*(escape(cell) for cell in cells), outcome)
-    console.print(table)
-    console.print(f"\n{_summary(found)}")
+    screen = Screen()
+    screen.line((found.paper, "bold"), f": {found.title}")
+    screen.line()
+    rows: list[list[Part]] = [
+        [
+            claim.name, _cell(claim.paper), _cell(claim.ours), _cell(claim.expected),
+            (claim.outcome, "green" if claim.holds else "red"),
+        ]
+        for claim in found.claims
+    ]  # fmt: skip
+    screen.table([Column(heading, "text") for heading in ("claim", "paper", "ours", "expected", "")], rows)
+    screen.line()
+    screen.line(_summary(found), always=True)
     remarks = dict.fromkeys(claim.remark for claim in found.claims if claim.remark)
     for remark in (*remarks, *found.notes):
-        console.print(f"- {escape(remark)}")
+        screen.line(f"- {remark}")
     if found.seconds:
         times = ", ".join(f"{what} {1e3 * seconds:.0f} ms" for what, seconds in found.seconds.items())
-        console.print(f"- processor time of one experiment here, compiled code at hand: {times}")
+        screen.line(f"- processor time of one experiment here, compiled code at hand: {times}")
     if out is not None:
-        console.print(f"saved: {out / 'result.json'}, with {len(found.tables)} tables")
+        screen.line(f"saved: {out / 'result.json'}, with {len(found.tables)} tables", always=True)
 
 
 def _summary(found: PaperResult) -> str:

@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-
 from ..errors import EstimateError
 from ..identify import PayloadFound, SavedRun, identify_payload, plain, read_run, told_payload
 from ..recording import Recording
@@ -16,7 +14,7 @@ from ..robot import Robot, load_robot
 from ..run import RunFolder, hashes_of, json_text
 from .identify_table import print_payload
 from .logs import streams_of
-from .output import ProgressBar
+from .output import ProgressBar, Screen
 
 POOR = 2
 
@@ -83,12 +81,12 @@ def _content(known: SavedRun, found: PayloadFound, recordings: Sequence[Recordin
 
 
 def _print(found: PayloadFound, content: dict[str, Any], out: Path | None) -> None:
-    console = Console(highlight=False)
-    console.print(f"[bold]{content['robot']}[/bold]: {len(content['recordings'])} recording(s)")
-    print_payload(console, found.body)
+    screen = Screen()
+    screen.line((content["robot"], "bold"), f": {len(content['recordings'])} recording(s)")
+    print_payload(screen, found.body, always=True)
     words = "was enough" if found.enough else "was not enough"
-    console.print(f"the motion {words}; arm against its run: {found.agreement:.2f} (1 is what chance gives)")
+    screen.line(f"the motion {words}; arm against its run: {found.agreement:.2f} (1 is what chance gives)", always=True)
     for reason in found.reasons:
-        console.print(f"- {reason.text}; [italic]{reason.remedy}[/italic]")
+        screen.line(f"- {reason.text}; ", (reason.remedy, "italic"))
     if out is not None:
-        console.print(f"saved: {out / 'result.json'}")
+        screen.line(f"saved: {out / 'result.json'}", always=True)

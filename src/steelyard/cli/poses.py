@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rich.console import Console
-from rich.table import Table
 
 from ..calibrate import (
     CalibrationSetup,
@@ -34,9 +32,11 @@ from ..files import write_aside
 from ..identify.told import plain
 from ..robot import Robot, load_robot
 from ..run import RunFolder, hashes_of, json_text
+from ..text import csv_text, for_terminal
+from .output import Column, Screen, short_names
 
 FILE = "poses.csv"
-_TESTED, _NOISE = 20, 1e-4
+_TESTED, _NOISE, _LONGEST_HEADING = 20, 1e-4, 14
 
 
 @dataclass(frozen=True)
@@ -150,32 +150,33 @@ def _content(robot: Robot, design: PoseDesign, names: Sequence[str], units: Sequ
 
 
 def _csv(robot: Robot, design: PoseDesign) -> str:
-    lines = [",".join(["pose", *(body.joint.name for body in robot.actuated)])]
-    lines += [",".join([str(k + 1), *(f"{x:.9g}" for x in column)]) for k, column in enumerate(design.q.T)]
-    return "\n".join(lines) + "\n"
+    heading = ["pose", *(body.joint.name for body in robot.actuated)]
+    return csv_text([heading, *([str(k + 1), *(f"{x:.9g}" for x in column)] for k, column in enumerate(design.q.T))])
 
 
 def _print(robot: Robot, design: PoseDesign, content: dict[str, Any], out: Path | None) -> None:
-    console = Console(highlight=False)
+    screen = Screen()
     random = f"{design.value_of_random:.4g}" if np.isfinite(design.value_of_random) else "some unknowns stay unseen"
     unit = " m^2" if design.criterion == "industrial" else ""
-    console.print(
+    screen.line(
         f"{design.q.shape[1]} configurations by criterion {design.criterion}: {design.value:.4g}{unit} (a random "
-        f"choice: {random})"
+        f"choice: {random})",
+        always=True,
     )
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("pose")
-    for body in robot.actuated:
-        unit = "m" if body.joint.kind == "prismatic" else "deg"
-        table.add_column(f"{body.joint.name} {unit}", justify="right")
-    turns = [body.joint.kind != "prismatic" for body in robot.actuated]
-    for k, column in enumerate(design.q.T):
-        shown = [f"{np.degrees(x):.1f}" if turn else f"{x:.4f}" for x, turn in zip(column, turns, strict=True)]
-        table.add_row(str(k + 1), *shown)
-    console.print(table)
+    turns = {body.joint.name: body.joint.kind != "prismatic" for body in robot.actuated}
+    short = short_names([for_terminal(name) for name in turns], _LONGEST_HEADING)
+    columns = [Column(f"{short[for_terminal(name)]}\n{'deg' if turn else 'm'}") for name, turn in turns.items()]
+    rows = [
+        [
+            str(k + 1),
+            *(f"{np.degrees(x):.1f}" if turn else f"{x:.4f}" for x, turn in zip(q, turns.values(), strict=True)),
+        ]
+        for k, q in enumerate(design.q.T)
+    ]
+    screen.table([Column("pose", "key"), *columns], rows)
     sigmas = ", ".join(
         f"{name} {value:.2g} {content['units'][name]}" for name, value in content["predicted_sigma"].items()
     )
-    console.print(f"promised sigmas: {sigmas}", markup=False)
+    screen.line(f"promised sigmas: {sigmas}")
     if out is not None:
-        console.print(f"saved in {out}: {FILE}, result.json")
+        screen.line(f"saved in {out}: {FILE}, result.json", always=True)

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from rich.console import Console
-from rich.table import Table
-
 from ..robot import Robot, catalogue_names, read_catalogue
 from ..run import json_text
+from .output import Column, Screen
 
 
 def run(json: bool) -> None:
@@ -17,15 +15,18 @@ def run(json: bool) -> None:
     if json:
         print(json_text("robots", {"robots": entries}))
         return
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("name", "joints", "torque", "default effects", "carries"):
-        table.add_column(heading, overflow="fold")
-    for entry in entries:
-        table.add_row(
+    columns = [
+        Column("name", "key"), Column("joints"), Column("torque", "word"), Column("default effects", "text"),
+        Column("carries", "text"),
+    ]  # fmt: skip
+    rows = [
+        [
             entry["name"], str(entry["joints"]), entry["torque_kind"], " ".join(entry["effects"]),
             " ".join(entry["carries"]),
-        )  # fmt: skip
-    Console(highlight=False).print(table)
+        ]
+        for entry in entries
+    ]  # fmt: skip
+    Screen().table(columns, rows)
 
 
 def _entry(robot: Robot) -> dict[str, Any]:

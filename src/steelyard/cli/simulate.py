@@ -17,7 +17,7 @@ from ..recording import write_recording
 from ..robot import load_robot
 from ..run import RunFolder, hashes_of, json_text, read_config
 from ..simulate import SimulatedRun, experiment_from_settings, recording_of, simulate
-from .output import ProgressBar
+from .output import Column, ProgressBar, Screen
 
 SCHEMA = {
     "control": str, "kp": list, "kd": list, "bandwidth": float, "velocity": str, "control_rate": float,
@@ -97,22 +97,18 @@ def _violations(path: Any, robot: Any) -> list[str]:
 
 
 def _print(content: dict[str, Any], out: Path) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
-    console = Console(highlight=False)
-    console.print(
-        f"[bold]{content['robot']}[/bold]: {content['samples']} samples at {content['record_rate']:g} Hz, "
-        f"{len(content['seeds'])} run(s), plant '{content['plant']}' at {content['plant_rate']:g} Hz"
+    screen = Screen()
+    screen.line(
+        (content["robot"], "bold"),
+        f": {content['samples']} samples at {content['record_rate']:g} Hz, {len(content['seeds'])} run(s), plant "
+        f"'{content['plant']}' at {content['plant_rate']:g} Hz",
     )
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("joint", "tracking rms", "largest speed", "largest motor torque"):
-        table.add_column(heading, justify="left" if heading == "joint" else "right")
-    for row in content["joints"]:
-        table.add_row(
-            row["joint"], f"{row['tracking_rms']:.2e}", f"{row['velocity_max']:.3g}", f"{row['torque_max']:.4g}"
-        )
-    console.print(table)
+    headings = ("tracking rms", "largest speed", "largest motor torque")
+    rows = [
+        [row["joint"], f"{row['tracking_rms']:.2e}", f"{row['velocity_max']:.3g}", f"{row['torque_max']:.4g}"]
+        for row in content["joints"]
+    ]
+    screen.table([Column("joint", "key"), *map(Column, headings)], rows)
     for line in content["violations"]:
-        console.print(f"note: the trajectory breaks a limit: {line}", style="yellow")
-    console.print(f"saved: {out / content['recordings'][0]}, truth.json, result.json")
+        screen.line(f"note: the trajectory breaks a limit: {line}", style="yellow")
+    screen.line(f"saved: {out / content['recordings'][0]}, truth.json, result.json", always=True)

@@ -10,6 +10,7 @@ import numpy as np
 from ..errors import DesignError, nearest_match
 from ..model import Model, build_model
 from ..robot import Robot
+from ..text import short_repr
 from .certify.certifier import Certifier
 from .certify.space_bounds import space_graph
 from .certify.torque_graph import torque_graph
@@ -49,6 +50,8 @@ class Known:
         deviations: Noise of each equation in earlier recordings, at the rate of the experiment; None if unknown.
         has_payload: Whether the payload's own parameters are known, so that its torques are.
     """
+
+    __repr__ = short_repr
 
     torques: KnownTorques | None
     values: Mapping[str, float]

@@ -11,6 +11,7 @@ from ..errors import DesignError
 from ..model import Model
 from ..motion import ApproachedTrajectory, Trajectory, with_approach
 from ..robot import Robot
+from ..text import short_repr
 from .advice import Weak, weak_parameters
 from .assembly import LOADED, Assembled, Known, assembled
 from .baseline import random_baseline
@@ -60,6 +61,8 @@ class Design:
         is_interrupted: Whether the search was ended before its time.
         notes: What a reader should know.
     """
+
+    __repr__ = short_repr
 
     model: Model
     settings: DesignSettings

@@ -18,6 +18,7 @@ from scipy.linalg import null_space
 from ..errors import DesignError
 from ..motion import Profile, Trajectory, fourier, quintic, trapezoidal
 from ..motion.harmonics import differentiated, series_values
+from ..text import short_repr
 
 FEWEST_HARMONICS = 2
 """One harmonic that starts with zero velocity and acceleration does not move at all."""
@@ -82,6 +83,8 @@ class FourierFamily(MotionFamily):
         period: Period [s].
         periods: How often it is repeated.
     """
+
+    __repr__ = short_repr
 
     harmonics: int
     period: float
@@ -156,6 +159,8 @@ class ViaPointFamily(MotionFamily):
         profile: Its shape.
         kind: ``quintic`` or ``trapezoidal``, the kind of the motion that is made.
     """
+
+    __repr__ = short_repr
 
     moves: int
     move: float

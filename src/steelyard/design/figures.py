@@ -9,6 +9,7 @@ import numpy as np
 
 from ..model import build_model
 from ..motion import Trajectory
+from ..text import short_repr
 from .cramer_rao import cramer_rao_information, fitted_basis
 from .criteria import condition_of, inverse_and_log_det, unit_diagonal
 from .family import MotionFamily
@@ -32,6 +33,8 @@ class Figures:
         relative_sigma: Over the parameters' sizes (c,); NaN where these are unknown or zero.
         is_prepared: Whether sigmas are those after identification's preparation; else those of all samples.
     """
+
+    __repr__ = short_repr
 
     names: tuple[str, ...]
     raw: float

@@ -11,6 +11,7 @@ import numpy as np
 
 from ..errors import DesignError
 from ..model import BaseParameters, Model, base_parameters
+from ..text import short_repr
 from .criteria import Weighting
 from .rows import Motion, RowBlocks, differentiable
 
@@ -31,6 +32,8 @@ class Unknowns:
         values: Sizes of the unknowns (c,), for relative sigmas; NaN where nothing is known.
         earlier: Information from earlier recordings (c, c), noise-weighted; None if there is none.
     """
+
+    __repr__ = short_repr
 
     model: Model
     base: BaseParameters

@@ -16,6 +16,7 @@ import numpy as np
 from scipy import signal, stats
 
 from ..observe import Observations, RowSource
+from ..text import short_repr
 from .autoregression import autocorrelation
 from .gls import GlsFit, decimator_correlation
 from .lag_products import lag_products
@@ -48,6 +49,8 @@ class CorrelatedFit:
         estimate: The same values, with sigmas for correlated noise.
         noise: The noise model of its residuals.
     """
+
+    __repr__ = short_repr
 
     estimate: Estimate
     noise: NoiseModel

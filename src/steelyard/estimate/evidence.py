@@ -10,6 +10,7 @@ from scipy import linalg
 
 from ..errors import EstimateError
 from ..observe import Equations, RowSource
+from ..text import short_repr
 from .noise import NoiseModel
 from .record import Estimate
 from .system import System
@@ -27,6 +28,8 @@ class Evidence:
         noise: Noise model of its residuals.
         correlated: ``plain`` with the sigmas that this noise gives it; None if rows are to be taken as white.
     """
+
+    __repr__ = short_repr
 
     sources: tuple[RowSource, ...]
     equations: Equations
@@ -59,6 +62,8 @@ class History:
         q: Filtered positions (n, K), None if the method has none.
         qd: Filtered velocities (n, K), None if the method has none.
     """
+
+    __repr__ = short_repr
 
     columns: tuple[str, ...]
     time: np.ndarray
@@ -104,6 +109,8 @@ class Estimated:
         endogeneity: The test that methods with instruments make.
         notes: What a reader should know, a sentence each.
     """
+
+    __repr__ = short_repr
 
     estimate: Estimate
     history: History | None = None

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..observe import Observations, RowSource, reduce_rows
 from ..progress import Progress, silent
+from ..text import short_repr
 from .lag_products import lag_products
 from .noise import NoiseModel, noise_model
 from .record import Estimate
@@ -29,6 +30,8 @@ class GlsFit:
         noise: The noise model.
         whitened: Factors of the whitened rows: unit-free noise, for reduction and tests.
     """
+
+    __repr__ = short_repr
 
     estimate: Estimate
     noise: NoiseModel

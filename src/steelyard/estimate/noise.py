@@ -9,6 +9,7 @@ from types import MappingProxyType
 import numpy as np
 
 from ..observe import RowSource
+from ..text import short_repr
 from .autoregression import autocorrelation, innovation_share
 from .lag_products import Equation
 from .restricted_likelihood import NoiseFit
@@ -26,6 +27,8 @@ class NoiseModel:
         innovations: Standard deviation of e for every cell.
         deviations: Standard deviation of v for every cell.
     """
+
+    __repr__ = short_repr
 
     correlation: np.ndarray
     coefficients: Mapping[Equation, np.ndarray]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import stats
 
+from ..text import short_repr
 from .system import Cell, System
 
 
@@ -27,6 +28,8 @@ class Estimate:
         unweighted: Whether rows count alike in the system (``ols``) instead of by one over their deviation.
         after_selection: Whether columns were left out because these data said so: intervals are then too narrow.
     """
+
+    __repr__ = short_repr
 
     method: str
     system: System

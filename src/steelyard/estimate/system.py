@@ -11,6 +11,7 @@ from scipy import linalg
 
 from ..errors import EstimateError
 from ..observe import Factor, Observations, merged_triangle
+from ..text import short_repr
 
 Cell = tuple[str, str, str]
 """Recording, torque kind and joint: the equations that share one noise."""
@@ -34,6 +35,8 @@ class System:
         rows: Number of equations behind it.
         dropped: Columns left out because those before span them on these data.
     """
+
+    __repr__ = short_repr
 
     columns: tuple[str, ...]
     triangle: np.ndarray

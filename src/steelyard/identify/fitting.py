@@ -22,7 +22,6 @@ from ..estimate import (
 )
 from ..judge import with_covariance
 from ..observe import (
-    AnyRecording,
     Equations,
     Observations,
     RowSource,
@@ -32,9 +31,11 @@ from ..observe import (
     settle,
 )
 from ..progress import Progress, silent
-from ..robot import Robot
+from ..recording import RecordingsLike, load_recordings
+from ..robot import AnyRobot, load_robot
+from ..text import short_repr
 from .ground import Ground, asked_of, evidence_of, ground_of, resolved_prior, sources_of
-from .inputs import labels_of, model_of, without_locked
+from .inputs import labels_of, model_of, settings_of, without_locked
 from .methods import ESTIMATORS, PRIOR_IS_START
 from .settings import Settings
 
@@ -55,6 +56,8 @@ class Fit:
         plain: Weighted least squares of the same recordings, for such a method; None otherwise.
         without_prior: The estimate before it was drawn towards a prior; None if there was none.
     """
+
+    __repr__ = short_repr
 
     estimate: Estimate
     observations: Observations
@@ -89,6 +92,8 @@ class Fitted:
         fit: The estimate with what it rests on.
     """
 
+    __repr__ = short_repr
+
     equations: Equations
     settled: SettledPreparation
     sources: tuple[RowSource, ...]
@@ -96,8 +101,8 @@ class Fitted:
 
 
 def fit_arm(
-    robot: Robot,
-    recordings: Sequence[AnyRecording],
+    robot: AnyRobot,
+    recordings: RecordingsLike,
     settings: Settings | None = None,
     *,
     payload: str | None = None,
@@ -108,21 +113,22 @@ def fit_arm(
     """Estimate the parameters from all of the recordings; nothing is held out and nothing judged.
 
     Args:
-        robot: The arm.
-        recordings: Recordings to fit.
+        robot: The arm, its catalogue name or the path of its file.
+        recordings: Recordings to fit, or the paths of their logs.
         settings: Choices; the defaults if not given.
         payload: ``none``, ``loaded`` or ``paired``; None: as the recordings say.
         equations: Those of an earlier fit of the same arm and settings: saves building and compiling them again.
         settled: That of an earlier fit of recordings with the very same motion and settings: saves finding it again.
         progress: Told how far it is.
     """
-    settings = settings or Settings()
-    labels = labels_of(recordings)
-    recordings = [without_locked(one, label, settings.lock) for label, one in zip(labels, recordings, strict=True)]
-    labelled = tuple(zip(labels, recordings, strict=True))
+    robot, settings = load_robot(robot), settings_of(settings)
+    given = load_recordings(robot, recordings)
+    labels = labels_of(given)
+    moving = [without_locked(one, label, settings.lock) for label, one in zip(labels, given, strict=True)]
+    labelled = tuple(zip(labels, moving, strict=True))
     if equations is None:
         equations = equations_of(model_of(robot, labelled, (), settings, payload))
-    settled = settled or settle(settings.preparation, recordings)
+    settled = settled or settle(settings.preparation, moving)
     sources = sources_of(labelled, equations, settled)
     return Fitted(equations, settled, tuple(sources), fit_sources(sources, equations, settings, progress))
 

@@ -20,6 +20,7 @@ from ..judge import (
 )
 from ..model import BaseParameter
 from ..observe import Equations, SettledPreparation
+from ..text import short_repr
 from .findings import LogFinding
 from .fitting import Fit
 from .payload_body import PayloadBody
@@ -82,6 +83,8 @@ class Identification:
         findings: What the checks saw in the logs, training and validation, the worst first.
         disagreement: Which recording is not of the same arm as the others, and what explains it; None if they agree.
     """
+
+    __repr__ = short_repr
 
     settings: Settings
     equations: Equations

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import NoneType
 
 import numpy as np
 
-from ..errors import EstimateError
+from ..errors import EstimateError, require_type
 from ..model import Model, build_model
 from ..observe import AnyRecording, hashes_of, part_of, template_of
 from ..recording import Recording, TorqueChannel
@@ -36,6 +37,12 @@ class Inputs:
     training: tuple[Labelled, ...]
     unseen: tuple[Labelled, ...]
     held_out: float = 0.0
+
+
+def settings_of(settings: Settings | None) -> Settings:
+    """Return the settings, the defaults if none are given."""
+    require_type(settings, (Settings, NoneType), "settings", "Settings(...) or None", EstimateError)
+    return settings or Settings()
 
 
 def inputs_of(recordings: Sequence[AnyRecording], validation: Sequence[AnyRecording], settings: Settings) -> Inputs:

@@ -17,14 +17,15 @@ from ..errors import EstimateError
 from ..estimate import Estimate, NoiseModel
 from ..judge import Reason
 from ..model import build_model
-from ..observe import RowSource, equations_of, row_source, settle
-from ..recording import Recording
-from ..robot import Robot
+from ..observe import AnyRecording, RowSource, equations_of, row_source, settle
+from ..recording import Recording, RecordingsLike, load_recordings
+from ..robot import AnyRobot, Robot, load_robot
+from ..text import short_repr
 from .fitting import fit_sources
 from .inputs import arm_of, labels_of, without_locked
 from .joining import joined, run_rows
 from .payload_body import COLUMNS, PayloadBody, payload_body
-from .run_files import SavedRun
+from .run_files import RunLike, SavedRun, load_run
 from .settings import FACTOR_METHODS, Settings, settings_from_table
 
 SIGNIFICANT = 4.0
@@ -47,6 +48,8 @@ class PayloadFound:
         reasons: What a reader must know, with remedies.
     """
 
+    __repr__ = short_repr
+
     body: PayloadBody
     estimate: Estimate
     noise: NoiseModel
@@ -61,24 +64,25 @@ def settings_of_run(run: SavedRun) -> Settings:
     return settings_from_table(kept)
 
 
-def identify_payload(robot: Robot, run: SavedRun, recordings: Sequence[Recording], threads: int = 1) -> PayloadFound:
+def identify_payload(robot: AnyRobot, run: RunLike, recordings: RecordingsLike, threads: int = 1) -> PayloadFound:
     """Find the payload that the arm carries in recordings.
 
     Args:
-        robot: The arm of the run.
-        run: The run that identified it, without payload or with another one.
-        recordings: Recordings with the payload.
+        robot: The arm of the run, its catalogue name or the path of its file.
+        run: The run that identified it, or its folder, without payload or with another one.
+        recordings: Recordings with the payload, or the paths of their logs.
         threads: Threads that share the reduction.
 
     Raises:
         EstimateError: If no recording is given, or the run was one of a loaded arm alone.
     """
+    robot, run = load_robot(robot), load_run(run)
     if run.content["payload_model"] == "loaded":
         raise EstimateError(
             "the run was identified from loaded recordings alone: its arm already contains a payload; identify the arm "
             "without payload first"
         )
-    sources = _sources(robot, run, recordings)
+    sources = _sources(robot, run, load_recordings(robot, recordings))
     equations = sources[0].equations
     asked = settings_of_run(run)
     # The payload's rows join those of the run: whatever found the arm, least squares finds what it holds.
@@ -97,7 +101,7 @@ def identify_payload(robot: Robot, run: SavedRun, recordings: Sequence[Recording
     return PayloadFound(body, estimate, fit.noise, enough, agreement, tuple(_reasons(body, enough, agreement)))
 
 
-def _sources(robot: Robot, run: SavedRun, recordings: Sequence[Recording]) -> list[RowSource]:
+def _sources(robot: Robot, run: SavedRun, recordings: Sequence[AnyRecording]) -> list[RowSource]:
     if not recordings:
         raise EstimateError("no recording is given; give at least one log made with the payload")
     content = run.content

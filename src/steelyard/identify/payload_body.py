@@ -8,6 +8,7 @@ import numpy as np
 
 from ..estimate import Estimate
 from ..robot import INERTIAL_NAMES
+from ..text import short_repr
 
 COLUMNS = tuple(f"{name}L" for name in INERTIAL_NAMES)
 
@@ -26,6 +27,8 @@ class PayloadBody:
         inertia_at_centre_sigma: Their sigmas (6,).
         covariance: Covariance of the ten parameters (10, 10), NaN where not estimated.
     """
+
+    __repr__ = short_repr
 
     mass: tuple[float, float]
     centre: np.ndarray | None

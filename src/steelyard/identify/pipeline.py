@@ -31,7 +31,6 @@ from ..judge import (
     verdict_of,
 )
 from ..observe import (
-    AnyRecording,
     Equations,
     Observations,
     RowSource,
@@ -41,20 +40,20 @@ from ..observe import (
     settle,
 )
 from ..progress import Progress, silent
-from ..recording import Recording
-from ..robot import Robot
+from ..recording import Recording, RecordingsLike, load_recordings
+from ..robot import AnyRobot, load_robot
 from .findings import finding_reasons, log_findings, moving_sources
 from .fitting import Fit, fit_sources
 from .ground import column_name, sources_of
 from .hypotheses import likely_cause
 from .identification import Condition, Identification, Trained
-from .inputs import Inputs, inputs_of, model_of
+from .inputs import Inputs, inputs_of, model_of, settings_of
 from .joining import check_joinable, with_earlier_runs
 from .method_reasons import UnseenErrors
 from .mounting import better_mounting, mounting_reason
 from .payload_body import payload_body
 from .reasons import cautions_of, disagreement_reasons, judged, notes_of
-from .run_files import SavedRun
+from .run_files import RunLike, load_run
 from .settings import FACTOR_METHODS, Settings
 
 _WELL_EXPLAINED = 0.05
@@ -71,33 +70,36 @@ def quietly(stage: str) -> Progress:
 
 
 def identify_arm(
-    robot: Robot,
-    recordings: Sequence[AnyRecording],
-    validation: Sequence[AnyRecording] = (),
+    robot: AnyRobot,
+    recordings: RecordingsLike,
+    validation: RecordingsLike = (),
     settings: Settings | None = None,
     *,
     payload: str | None = None,
-    earlier: Sequence[SavedRun] = (),
+    earlier: Sequence[RunLike] = (),
     stage: Stage = quietly,
 ) -> Identification:
     """Identify an arm from recordings, and say how far the result can be trusted.
 
     Args:
-        robot: The arm.
-        recordings: Recordings to fit; those with a payload say so.
-        validation: Recordings to judge by; without any, the last part of each recording is held out.
+        robot: The arm, its catalogue name or the path of its file.
+        recordings: Recordings to fit, or the paths of their logs; those with a payload say so.
+        validation: Recordings or paths to judge by; without any, the last part of each recording is held out.
         settings: Choices; the defaults if not given.
         payload: ``none``, ``loaded`` or ``paired``; None: as the recordings say.
-        earlier: Runs of the same arm and filter whose factors count too; their recordings are not read again.
+        earlier: Runs, or their folders, of the same arm and filter whose factors count too; their recordings are not
+            read again.
         stage: Told which stage begins; gives where to tell how far it is.
 
     Raises:
         SteelyardError: If something in the way can be mended; the message says how.
     """
-    settings = settings or Settings()
-    if earlier:
+    robot, settings = load_robot(robot), settings_of(settings)
+    runs = [load_run(run) for run in earlier]
+    if runs:
         check_joinable(settings.method)
-    inputs = inputs_of(recordings, validation, settings)
+    given = (load_recordings(robot, recordings), load_recordings(robot, validation, "validation"))
+    inputs = inputs_of(*given, settings)
     model = model_of(robot, inputs.training, inputs.unseen, settings, payload)
     logs = log_findings(model, inputs, settings)
     equations = equations_of(model, without=logs.dead)
@@ -105,8 +107,8 @@ def identify_arm(
     sources = sources_of(inputs.training, equations, settled)
     unseen, still = moving_sources(sources_of(inputs.unseen, equations, settled), bool(inputs.held_out))
     fit = fit_sources(sources, equations, settings, stage("estimating"))
-    if earlier:
-        fit = replace(fit, estimate=with_earlier_runs(fit, equations, earlier))
+    if runs:
+        fit = replace(fit, estimate=with_earlier_runs(fit, equations, runs))
     protected = [column_name(equations, name) for name in settings.protected]
     repeated = recordings_agree(fit.observations, sources, fit.raw.columns)
     differs = disagreement(fit.observations, equations, repeated)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import EstimateError
+from ..errors import EstimateError, require_type
 from ..estimate import Estimate, History, System
 from ..observe import save_observations
 from ..run import RunFolder, read_arrays, read_result, write_arrays
+from ..text import short_repr
 from .identification import Identification
 from .told import told
 
@@ -98,6 +100,8 @@ class SavedRun:
         estimate: All base parameters, with their weighted system.
     """
 
+    __repr__ = short_repr
+
     folder: Path
     content: Mapping[str, Any]
     estimate: Estimate
@@ -120,3 +124,15 @@ def read_run(folder: Path) -> SavedRun:
     system = System(tuple(str(column) for column in columns), triangle, int(rows))
     method, kind = str(content["method"]), str(content["covariance"])
     return SavedRun(folder, content, Estimate(method, system, values, covariance, kind, freedom, {}))
+
+
+RunLike = SavedRun | str | os.PathLike[str]
+"""A run, or its folder: public functions take either."""
+
+
+def load_run(run: RunLike) -> SavedRun:
+    """Return a run, read from its folder if that is given."""
+    if isinstance(run, SavedRun):
+        return run
+    require_type(run, (str, os.PathLike), "run", "a SavedRun or the folder of an identify run", EstimateError)
+    return read_run(Path(run))

@@ -15,6 +15,7 @@ from ..estimate.recursive import RecursiveSettings
 from ..judge import COVARIANCES, RULES, Thresholds
 from ..observe import Preparation
 from ..robot import gravity_vector, lock_positions
+from ..text import short_repr
 from .method_settings import METHOD_SETTINGS, settings_of_method
 
 METHODS = ("gls", "wls", "iterated", "ols", "rls", "ekf", "ml", "iv", "didim")
@@ -59,6 +60,8 @@ class Settings:
         ml: Choices of maximum likelihood.
         iv: Choices of ``iv`` and ``didim``.
     """
+
+    __repr__ = short_repr
 
     measured: str | None = None
     effects: tuple[str, ...] | None = None

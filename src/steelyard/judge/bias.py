@@ -21,6 +21,7 @@ from ..observe import RowSource, Whitening, part_of, row_source
 from ..progress import Progress, silent
 from ..recording import Recording
 from ..signals import apply_low_pass, low_pass
+from ..text import short_repr
 from .delay import Delays, carried_over, estimate_delays, system_of_rows
 
 LOWER = 0.8
@@ -47,6 +48,8 @@ class Bias:
         named: Parameters whose bias is worth naming, the worst first.
         exposed: Parameters that a delay too small to be seen would bias as much, the worst first.
     """
+
+    __repr__ = short_repr
 
     columns: tuple[str, ...]
     noise: np.ndarray

@@ -2,15 +2,8 @@
 
 from __future__ import annotations
 
-import csv
-import io
-
+from ..text import csv_text, for_latex
 from .comparison import ComparedRow, ComparedValue, Comparison, Difference
-
-_LATEX = {
-    "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
-    "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
-}  # fmt: skip
 
 
 def to_csv(comparison: Comparison) -> str:
@@ -19,18 +12,16 @@ def to_csv(comparison: Comparison) -> str:
     Columns: parameter, unit, then value and sigma of every run, and difference, per cent and sigmas of every run but
     the first.
     """
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\r\n")
     first, *others = comparison.runs
     header = ["parameter", "unit", f"{first} value", f"{first} sigma"]
     header += [f"{run} {what}" for run in others for what in ("value", "sigma", "difference", "percent", "sigmas")]
-    writer.writerow(header)
+    table = [header]
     for row in comparison.rows:
         cells = [row.name, row.unit, *_value_cells(row.values[0])]
         for value, difference in zip(row.values[1:], row.differences, strict=True):
             cells += [*_value_cells(value), *_difference_cells(difference)]
-        writer.writerow(cells)
-    return buffer.getvalue()
+        table.append(cells)
+    return csv_text(table, "\r\n")
 
 
 def _value_cells(value: ComparedValue | None) -> list[str]:
@@ -53,7 +44,7 @@ def to_latex(comparison: Comparison) -> str:
     Columns: parameter, unit, then value and relative sigma of every run, and the difference in per cent and in sigmas
     of every run but the first.
     """
-    first, *others = (escaped(run) for run in comparison.runs)
+    first, *others = (for_latex(run) for run in comparison.runs)
     columns = "ll" + "rr" + "rrrr" * len(others)
     groups = [rf"\multicolumn{{2}}{{c}}{{{first}}}", *(rf"\multicolumn{{4}}{{c}}{{{run}}}" for run in others)]
     rules = [r"\cmidrule(lr){3-4}"]
@@ -74,13 +65,8 @@ def to_latex(comparison: Comparison) -> str:
     return "\n".join(lines) + "\n"
 
 
-def escaped(text: str) -> str:
-    """Return text with LaTeX's special characters escaped."""
-    return "".join(_LATEX.get(letter, letter) for letter in text)
-
-
 def _latex_cells(row: ComparedRow) -> list[str]:
-    cells = [escaped(row.name), escaped(row.unit), *_latex_value(row.values[0])]
+    cells = [for_latex(row.name), for_latex(row.unit), *_latex_value(row.values[0])]
     for value, difference in zip(row.values[1:], row.differences, strict=True):
         percent = None if difference is None else difference.percent
         sigmas = None if difference is None else difference.sigmas

@@ -25,6 +25,7 @@ from ..estimate import (
     with_correlated_noise,
 )
 from ..observe import MIN_SHARE, RowSource, RowStack, Whitening, reduce_rows, row_source
+from ..text import short_repr
 
 SIGNIFICANT = 3.0
 """A delay of fewer sigmas is chance."""
@@ -67,6 +68,8 @@ class Delays:
         exposure: How far a common delay of one of its sigmas, too small to be seen, moves each parameter, over that
             parameter's sigma (c,).
     """
+
+    __repr__ = short_repr
 
     equations: tuple[tuple[str, str], ...]
     delay: np.ndarray

@@ -11,6 +11,7 @@ from operator import add
 import numpy as np
 
 from ..errors import EstimateError
+from ..text import short_repr
 
 FASTER = 1.2
 """Unseen motion faster than that of the fit by more than this is extrapolation."""
@@ -172,6 +173,8 @@ class MotionExtent:
         samples: Number of samples.
     """
 
+    __repr__ = short_repr
+
     speed_max: np.ndarray
     lower: np.ndarray
     upper: np.ndarray
@@ -212,6 +215,8 @@ class Evaluation:
         extent: How far and how hard each joint moved.
         skipped_segments: Segments too short for the evaluation filter.
     """
+
+    __repr__ = short_repr
 
     label: str
     cutoff: float

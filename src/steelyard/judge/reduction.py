@@ -29,6 +29,7 @@ from scipy import stats
 from ..errors import EstimateError, nearest_match
 from ..estimate import Cell, Estimate, System, cell_of
 from ..observe import Factor, Observations, merged_triangle
+from ..text import short_repr
 
 Rule = Literal["f", "stepwise", "rsd", "bic", "none"]
 RULES: tuple[str, ...] = get_args(Rule)
@@ -74,6 +75,8 @@ class Reduction:
         protected: Columns that were not allowed to go.
         stopped: Why fewer parameters went than the rule alone would take; empty if the rule had its way.
     """
+
+    __repr__ = short_repr
 
     rule: str
     threshold: float

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..estimate import Estimate, NoiseModel
 from ..observe import Equations, RowBlock, RowSource
+from ..text import short_repr
 
 ROWS_KEPT = 50_000
 """Rows of each equation kept in memory at most: some 3 MB with all their signals."""
@@ -154,6 +155,8 @@ class EquationRuns:
         signals: ``velocity``, ``acceleration``, ``position`` of the joint, ``load`` (the model's torque), ``time``, and
             ``temperature`` where it is known throughout; runs as those of the residuals.
     """
+
+    __repr__ = short_repr
 
     kind: str
     joint: str

@@ -13,6 +13,7 @@ from math import isnan
 from types import MappingProxyType
 
 from ..errors import EstimateError
+from ..text import short_repr
 from .criteria import (
     QUESTIONS,
     Criterion,
@@ -96,6 +97,8 @@ class Verdict:
         reasons: Cautions that carry a grade, a sentence with a remedy for every row that is not good, other cautions.
         questions: Grade of each question: ``plausible``, ``predicts``, ``known``.
     """
+
+    __repr__ = short_repr
 
     grade: Grade
     criteria: tuple[Criterion, ...]

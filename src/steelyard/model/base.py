@@ -16,6 +16,7 @@ from types import MappingProxyType
 import numpy as np
 
 from ..robot import Robot
+from ..text import short_repr
 from .model import Model
 from .parameter import Parameter
 from .samples import structural_samples
@@ -64,6 +65,8 @@ class BaseParameters:
         kept_columns: Column of each base parameter in the model's regressor.
         gap: Largest relative distance of an eliminated column and smallest of a kept one.
     """
+
+    __repr__ = short_repr
 
     base: tuple[BaseParameter, ...]
     without_effect: tuple[str, ...]

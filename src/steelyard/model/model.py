@@ -12,7 +12,8 @@ import casadi as ca
 
 from ..errors import ModelError, nearest_match
 from ..physics import motion_symbols
-from ..robot import Robot
+from ..robot import AnyRobot, Robot, load_robot
+from ..text import short_repr
 from .parameter import Parameter
 from .terms import EFFECTS, MotionSymbols, Term, payload, payload_link
 
@@ -39,6 +40,8 @@ class Model:
         payload: ``none``; ``loaded``: one data set, with payload; ``paired``: without and with.
         sign_width: Width of the smooth sign in friction [rad/s or m/s]; 0 for the exact sign, sign(0) = 0.
     """
+
+    __repr__ = short_repr
 
     robot: Robot
     effects: tuple[str, ...]
@@ -106,13 +109,14 @@ class Model:
 
 
 def build_model(
-    robot: Robot,
+    robot: AnyRobot,
     effects: Iterable[str] | None = None,
     measured: str | None = None,
     payload: str = "none",
     sign_width: float = 0.0,
 ) -> Model:
     """Return a checked model of a robot; what is not given comes from the robot's own defaults."""
+    robot = load_robot(robot)
     if not robot.bodies:
         raise ModelError(f"robot '{robot.name}' has no moving joint: nothing to identify")
     if robot.coordinates != "joint":

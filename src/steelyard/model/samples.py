@@ -7,7 +7,7 @@ import math
 import casadi as ca
 import numpy as np
 
-from ..robot import Limits, Robot
+from ..robot import AnyRobot, Limits, load_robot
 from .model import Model
 
 # Where a file gives no limit. Only the structure is judged on these samples, so the values matter little;
@@ -17,8 +17,9 @@ _DEFAULT_VELOCITY = 2.0
 _DEFAULT_ACCELERATION = 5.0
 
 
-def random_motion(robot: Robot, count: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def random_motion(robot: AnyRobot, count: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return q, qd, qdd (na, count), uniform within the limits of the actuated joints."""
+    robot = load_robot(robot)
     size = len(robot.actuated)
     lower, upper = np.array([_position_range(body.joint.limits, body.joint.kind) for body in robot.actuated]).T
     velocity = np.array([_finite(body.joint.limits.velocity, _DEFAULT_VELOCITY) for body in robot.actuated])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,9 +13,10 @@ from typing import Any
 import numpy as np
 
 from .. import __version__
-from ..errors import ConfigError
-from ..motion import Trajectory
+from ..errors import ConfigError, require_type
+from ..motion import Trajectory, load_trajectory
 from ..motion.document import table_from_trajectory
+from ..robot import load_robot
 from ..run import hashes_of
 
 
@@ -49,24 +51,31 @@ class Arrangement:
 
 
 def arrangement(
-    robot: str, motion: Trajectory, simulate: Mapping[str, Any], identify: Mapping[str, Any]
+    robot: str | os.PathLike[str],
+    motion: Trajectory | str | os.PathLike[str],
+    simulate: Mapping[str, Any],
+    identify: Mapping[str, Any],
 ) -> Arrangement:
     """Return what is simulated and fitted.
 
     Args:
         robot: Catalogue name or file of the arm.
-        motion: The motion it is told to follow.
+        motion: The motion it is told to follow, or the path of its file.
         simulate: Settings of the experiment, as ``experiment_from_settings`` takes them.
         identify: Settings of the fit, as ``settings_from_table`` takes them; the method is the study's.
 
     Raises:
         ConfigError: If a setting is neither number, text, list nor table.
     """
+    # Every process of a study loads the arm by its name.
+    require_type(robot, (str, os.PathLike), "robot", "a catalogue name or the path of a file", ConfigError)
+    name = os.fspath(robot)
+    motion = load_trajectory(motion, [body.joint.name for body in load_robot(name).actuated])
     # The number of threads decides no result; the method is the case's.
     fitted = {key: value for key, value in identify.items() if key not in ("threads", "method")}
     table = {**table_from_trajectory(motion), "joints": list(motion.joints)}
-    digest = next(iter(hashes_of(Path(robot)).values()), "")
-    return Arrangement(robot, digest, _text(table), _text(simulate), _text(fitted))
+    digest = next(iter(hashes_of(Path(name)).values()), "")
+    return Arrangement(name, digest, _text(table), _text(simulate), _text(fitted))
 
 
 def _text(table: Mapping[str, Any]) -> str:

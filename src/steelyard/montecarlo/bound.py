@@ -19,6 +19,7 @@ from ..design.family import FEWEST_HARMONICS
 from ..estimate import System, independent
 from ..motion import FourierSeries
 from ..simulate import Noise, SimulatedRun, simulate
+from ..text import short_repr
 from .noises import noises_of
 from .workshop import Workshop
 
@@ -34,6 +35,8 @@ class Bound:
             there is no bound.
         reason: Why there is none, or what it does not count; empty if nothing need be said.
     """
+
+    __repr__ = short_repr
 
     sigma: np.ndarray | None
     reason: str = ""

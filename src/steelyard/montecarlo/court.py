@@ -9,10 +9,11 @@ from pathlib import Path
 
 import numpy as np
 
-from ..errors import SimulationError
+from ..errors import SimulationError, require_type
 from ..model import BaseParameter, build_model
 from ..progress import Progress, silent
 from ..simulate.truth import plant_model
+from ..text import short_repr
 from .arrangement import Arrangement
 from .bound import Bound, cramer_rao_bound
 from .noises import noises_of
@@ -40,6 +41,8 @@ class Court:
         verdicts: What they say, case by case.
         notes: What a reader should know, a sentence each.
     """
+
+    __repr__ = short_repr
 
     study: Study
     parameters: tuple[BaseParameter, ...]
@@ -72,6 +75,8 @@ def montecarlo(
         SteelyardError: If the arm cannot be simulated, not even with one seed, or the folder holds another study.
         KeyboardInterrupt: After an interrupt; runs that were finished are in the folder.
     """
+    require_type(given, Arrangement, "given", "what arrangement(robot, motion, ...) returns", SimulationError)
+    require_type(study, Study, "study", "Study(...)", SimulationError)
     if processes < 1:
         raise SimulationError(f"processes: got {processes}, needed is at least 1")
     workshop = Workshop(given)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..motion import FourierSeries, MotionLimits, Trajectory, at_speed, fourier, limits_of
-from ..robot import Robot
+from ..robot import AnyRobot, Robot, load_robot
 from ..simulate import Experiment, simulate
 
 HARMONICS, PERIOD, PERIODS = 5, 10.0, 2
@@ -26,7 +26,7 @@ _SLOWER, _MOST_SLOWED = 0.8, 12
 _LOOK_RATE = 50.0
 
 
-def default_motion(robot: Robot, seed: int = 0) -> FourierSeries:
+def default_motion(robot: AnyRobot, seed: int = 0) -> FourierSeries:
     """Return a random Fourier motion within the limits of an arm: 5 harmonics, two periods of 10 s, or slower.
 
     Positions keep within 0.6 of their range, velocities and accelerations within 0.9 of their limits, and motor
@@ -36,6 +36,7 @@ def default_motion(robot: Robot, seed: int = 0) -> FourierSeries:
         robot: An arm with inertias.
         seed: Of the coefficients.
     """
+    robot = load_robot(robot)
     limits = limits_of(robot)
     motion = _within_range(robot, limits, np.random.default_rng(seed))
     for _ in range(_MOST_SLOWED):
@@ -76,7 +77,7 @@ def _is_weak_enough(motion: FourierSeries, robot: Robot) -> bool:
     return bool((_largest_torques(robot, motion, None)["motor"] <= TORQUE_PART * effort).all())
 
 
-def default_noise(robot: Robot, motion: Trajectory, payload: str | None = None) -> dict[str, Any]:
+def default_noise(robot: AnyRobot, motion: Trajectory, payload: str | None = None) -> dict[str, Any]:
     """Return settings of white noise on the torques that an arm measures: 2 % of the largest of the motion.
 
     Args:
@@ -84,6 +85,7 @@ def default_noise(robot: Robot, motion: Trajectory, payload: str | None = None) 
         motion: The motion.
         payload: Name of the payload carried, None for none.
     """
+    robot = load_robot(robot)
     sides = {"motor": ("motor",), "joint": ("joint",)}.get(robot.defaults.measured, ("motor", "joint"))
     largest = _largest_torques(robot, motion, payload)
     # An axle that nothing loads has no torque of its own, but its sensor has noise.

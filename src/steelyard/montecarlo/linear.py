@@ -12,6 +12,7 @@ import numpy as np
 from scipy import linalg
 
 from ..errors import EstimateError
+from ..text import short_repr
 
 _NUMBERS_AT_ONCE = 4_000_000
 
@@ -24,6 +25,8 @@ class LinearStudy:
         estimates: Estimates (c, R).
         covariance: ``(W^T S^-1 W)^-1`` (c, c): their covariance, and the Cramer-Rao bound.
     """
+
+    __repr__ = short_repr
 
     estimates: np.ndarray
     covariance: np.ndarray

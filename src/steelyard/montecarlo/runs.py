@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..text import short_repr
 from .study import Case
 
 NOT_SIMULATED = "simulation: "
@@ -27,6 +28,8 @@ class CaseRuns:
         seconds: CPU time of each estimation (R,) [s]; NaN where the simulation failed before it.
         failures: Message of each run that failed, empty for those that did not.
     """
+
+    __repr__ = short_repr
 
     case: Case
     names: tuple[str, ...]

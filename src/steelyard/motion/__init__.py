@@ -7,6 +7,7 @@ from .export_format import ExportFormat as ExportFormat
 from .exports import EXPORT_FORMATS as EXPORT_FORMATS
 from .exports import export_set as export_set
 from .exports import export_trajectory as export_trajectory
+from .files import load_trajectory as load_trajectory
 from .files import read_trajectory as read_trajectory
 from .files import write_trajectory as write_trajectory
 from .fourier import FourierSeries as FourierSeries

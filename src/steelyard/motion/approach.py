@@ -8,6 +8,7 @@ from typing import final
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..text import short_repr
 from .checks import checked_duration, row_values
 from .peaks import extrema_of_parts
 from .piecewise import PiecewisePolynomial
@@ -28,6 +29,8 @@ class ApproachedTrajectory(Trajectory):
         way_in: From the start posture to the core's first state.
         way_out: From the core's last state to the end posture.
     """
+
+    __repr__ = short_repr
 
     core: Trajectory
     start_posture: np.ndarray

@@ -43,7 +43,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import MotionError
+from ..errors import MotionError, require_type
 from ..files import toml_document, write_aside
 from .document import table_from_trajectory, trajectory_from_table
 from .trajectory import Trajectory
@@ -81,6 +81,14 @@ def read_trajectory(path: str | os.PathLike[str], joints: Sequence[str] | None =
         return trajectory if joints is None else trajectory.in_order(joints)
     except MotionError as error:
         raise MotionError(f"{os.fspath(path)}: {error}") from error
+
+
+def load_trajectory(given: Trajectory | str | os.PathLike[str], joints: Sequence[str]) -> Trajectory:
+    """Return a motion, read from its file if a path is given, rows in the order of these joints."""
+    if isinstance(given, str | os.PathLike):
+        return read_trajectory(given, joints)
+    require_type(given, Trajectory, "motion", "a trajectory or the path of its file", MotionError)
+    return given
 
 
 def _lines(table: dict[str, Any]) -> list[str]:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import MotionError
+from ..text import short_repr
 from .checks import checked_duration, checked_joints, row_values, table_values, whole_number
 from .harmonics import differentiated, series_candidates, series_values
 from .peaks import extrema_from_candidates
@@ -31,6 +32,8 @@ class FourierSeries(Trajectory):
         period: Period of all joints [s].
         periods: Number of periods.
     """
+
+    __repr__ = short_repr
 
     q0: np.ndarray
     sin: np.ndarray

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import MotionError
-from ..robot import Robot
+from ..robot import AnyRobot, load_robot
+from ..text import short_repr
 from .checks import checked_joints, row_values
 from .trajectory import Trajectory, freeze
 
@@ -33,6 +34,8 @@ class MotionLimits:
         acceleration: Largest accelerations (n,) [rad/s^2 or m/s^2].
         jerk: Largest jerks (n,) [rad/s^3 or m/s^3].
     """
+
+    __repr__ = short_repr
 
     joints: tuple[str, ...]
     lower: np.ndarray
@@ -93,14 +96,15 @@ def motion_limits(
     return MotionLimits(names, **rows)
 
 
-def limits_of(robot: Robot) -> MotionLimits:
+def limits_of(robot: AnyRobot) -> MotionLimits:
     """Return the limits of a robot's actuated joints, as its description gives them."""
+    robot = load_robot(robot)
     joints = [body.joint for body in robot.actuated]
     rows = {what: np.array([getattr(joint.limits, what) for joint in joints], dtype=float) for what in QUANTITIES}
     return motion_limits([joint.name for joint in joints], **rows)
 
 
-def limit_violations(trajectory: Trajectory, robot: Robot) -> tuple[LimitViolation, ...]:
+def limit_violations(trajectory: Trajectory, robot: AnyRobot) -> tuple[LimitViolation, ...]:
     """Return every limit of the robot that the motion breaks, from the motion's exact extremes.
 
     Rows are matched by joint name. A limit counts as kept up to a part in 1e9 of it.
@@ -109,6 +113,7 @@ def limit_violations(trajectory: Trajectory, robot: Robot) -> tuple[LimitViolati
         MotionError: If the motion does not move exactly the robot's actuated joints, or if the robot is told in motor
             positions: its limits are those of its joints.
     """
+    robot = load_robot(robot)
     if robot.coordinates == "motor" and robot.gear_couplings:
         raise MotionError(
             f"robot '{robot.name}' is told in motor positions, but its limits are those of its joints; "

@@ -7,6 +7,7 @@ from typing import Literal
 
 import numpy as np
 
+from ..text import short_repr
 from .trajectory import freeze
 
 Via = Literal["rest", "smooth", "given"]
@@ -23,6 +24,8 @@ class QuinticMoves:
         accelerations: Accelerations at the via points (n, K).
         via: Where velocities and accelerations come from: all zero, of the smoothest curve, or given.
     """
+
+    __repr__ = short_repr
 
     points: np.ndarray
     durations: np.ndarray
@@ -53,6 +56,8 @@ class TrapezoidalMoves:
         ramp: Part of a move that each of its four acceleration ramps takes.
         cruise: Part of a move at constant velocity.
     """
+
+    __repr__ = short_repr
 
     points: np.ndarray
     durations: np.ndarray

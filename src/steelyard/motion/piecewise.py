@@ -8,6 +8,7 @@ from typing import final
 import numpy as np
 from scipy.interpolate import PPoly
 
+from ..text import short_repr
 from .moves import Moves
 from .peaks import extrema_from_candidates
 from .trajectory import Derivatives, MotionExtrema, Trajectory, freeze
@@ -26,6 +27,8 @@ class PiecewisePolynomial(Trajectory):
         coefficients: Coefficients (d+1, m, n), highest power first.
         moves: The via points it was made from.
     """
+
+    __repr__ = short_repr
 
     breaks: np.ndarray
     coefficients: np.ndarray

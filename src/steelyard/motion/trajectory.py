@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import MotionError
+from ..text import short_repr
 from .checks import checked_times, positive_number, row_order
 
 Derivatives = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
@@ -35,6 +36,8 @@ class MotionSamples:
         qddd: Jerks (n, N) [rad/s^3 or m/s^3]; where the jerk jumps, the value after the jump.
         joints: Names of the joints, one for each row.
     """
+
+    __repr__ = short_repr
 
     time: np.ndarray
     q: np.ndarray
@@ -75,6 +78,8 @@ class MotionExtrema:
         jerk: Largest magnitudes of jerk [rad/s^3 or m/s^3].
         joints: Names of the joints, one for each entry.
     """
+
+    __repr__ = short_repr
 
     lower: Peak
     upper: Peak

@@ -12,6 +12,7 @@ import numpy as np
 from ..errors import ObservationError
 from ..kernel import BatchFunction, compile_batch
 from ..model import BaseParameters, Model, base_parameters
+from ..text import short_repr
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,8 @@ class Equations:
             those of the payload included.
         names: All kept columns, standard names, model order.
     """
+
+    __repr__ = short_repr
 
     model: Model
     base: BaseParameters

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..errors import ObservationError
+from ..text import short_repr
 from .triangle import RowStack
 
 
@@ -24,6 +25,8 @@ class Factor:
         triangle: Upper triangular R (c + 1, c + 1) with ``R^T R = [W y]^T [W y]``.
         rows: Number of rows it stands for.
     """
+
+    __repr__ = short_repr
 
     recording: str
     kind: str

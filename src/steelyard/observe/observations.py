@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from ..errors import ObservationError
 from ..progress import Progress, silent
+from ..text import short_repr
 from .factor import Factor
 from .fingerprint import Fingerprint, check_same, fingerprint_of
 from .reduction import Whitening, reduced_source
@@ -41,6 +42,8 @@ class Observations:
         factors: The factors, by recording, equation and block of time.
         recordings: The recordings they came from.
     """
+
+    __repr__ = short_repr
 
     fingerprint: Fingerprint
     factors: tuple[Factor, ...]

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..errors import ObservationError, nearest_match
 from ..signals import DESIGNS, MARGIN, METHODS, MODES, DecimationFilter, LowPass
+from ..text import short_repr
 
 _WORDS: dict[str, tuple[str, ...]] = {
     "mode": MODES,
@@ -126,6 +127,8 @@ class SettledPreparation:
             stands above its noise.
         reasons: Why this cut-off, this factor, this standstill speed: a sentence each.
     """
+
+    __repr__ = short_repr
 
     chosen: Preparation
     joints: tuple[str, ...]

@@ -9,14 +9,13 @@ from dataclasses import replace
 import numpy as np
 
 from ..errors import ObservationError
+from ..recording import AnyRecording as AnyRecording
 from ..recording import Recording, RecordingStream
 from ..recording.samples import Samples, reblocked
 from ..recording.stream import recording_from_samples
 
 BLOCK = 8_192
 """Samples in a block: little memory, and long against the memory of most filters."""
-
-AnyRecording = Recording | RecordingStream
 
 
 def template_of(recording: AnyRecording) -> Recording:

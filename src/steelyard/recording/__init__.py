@@ -1,6 +1,9 @@
 """Recordings: logs read as declared, brought to joints and SI units, and checked without a model."""
 
+from .read import AnyRecording as AnyRecording
+from .read import RecordingsLike as RecordingsLike
 from .read import check_recording as check_recording
+from .read import load_recordings as load_recordings
 from .read import read_recording as read_recording
 from .read import read_recordings as read_recordings
 from .read import recording_from_arrays as recording_from_arrays

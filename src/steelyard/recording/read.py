@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ..errors import RecordingError
-from ..robot import Robot
+from ..errors import RecordingError, require_type
+from ..files import require_files
+from ..robot import AnyRobot, load_robot
 from .checks import Checker, subject_of
 from .plan import make_plan
 from .record import Finding, Recording
@@ -22,10 +23,15 @@ from .tables import Table, open_table, table_from_arrays, table_from_frame
 Path_ = str | os.PathLike[str]
 Files = Path_ | Sequence[Path_]
 SetupOrPath = RecordingSetup | Path_ | None
+AnyRecording = Recording | RecordingStream
+RecordingsLike = AnyRecording | Path_ | Sequence[AnyRecording | Path_]
+"""Recordings, or the paths of their files, or a single one: public functions take any of them."""
+
+_ALLOWED = "recordings, or the paths of logs"
 
 
 def read_recording(
-    robot: Robot, setup_or_path: SetupOrPath, files: Files | None = None, *, root: Path_ | None = None
+    robot: AnyRobot, setup_or_path: SetupOrPath, files: Files | None = None, *, root: Path_ | None = None
 ) -> Recording:
     """Return one recording, all of it in memory, checked.
 
@@ -48,14 +54,36 @@ def read_recording(
 
 
 def read_recordings(
-    robot: Robot, setup_or_path: SetupOrPath, files: Files | None = None, *, root: Path_ | None = None
+    robot: AnyRobot, setup_or_path: SetupOrPath, files: Files | None = None, *, root: Path_ | None = None
 ) -> tuple[Recording, ...]:
     """Return all recordings that a setup names, or those given; arguments as for :func:`read_recording`."""
     return tuple(_read(robot, *chosen) for chosen in _recordings(setup_or_path, files, root))
 
 
+def load_recordings(robot: AnyRobot, given: RecordingsLike, what: str = "recordings") -> list[AnyRecording]:
+    """Return recordings: those given as they are, those named by the paths of their files read.
+
+    Args:
+        robot: The arm they were made with.
+        given: Recordings, streams of recordings or paths of logs that describe themselves, or a single one.
+        what: What they are, for messages.
+
+    Raises:
+        RecordingError: If one is something else, or cannot be read.
+    """
+    every = [given] if isinstance(given, Recording | RecordingStream | str | os.PathLike) else given
+    require_type(every, Iterable, what, _ALLOWED, RecordingError)
+    for one in every:
+        require_type(one, (Recording, RecordingStream, str, os.PathLike), what, _ALLOWED, RecordingError)
+    require_files(*(Path(one) for one in every if not isinstance(one, Recording | RecordingStream)))
+    found: list[AnyRecording] = []
+    for one in every:
+        found += [one] if isinstance(one, Recording | RecordingStream) else read_recordings(robot, one)
+    return found
+
+
 def stream_recording(
-    robot: Robot,
+    robot: AnyRobot,
     setup_or_path: SetupOrPath,
     files: Files | None = None,
     *,
@@ -81,7 +109,7 @@ def stream_recording(
 
 
 def stream_recordings(
-    robot: Robot,
+    robot: AnyRobot,
     setup_or_path: SetupOrPath,
     files: Files | None = None,
     *,
@@ -92,12 +120,12 @@ def stream_recordings(
     if block_rows is not None and block_rows < 1:
         raise RecordingError(f"block_rows is {block_rows}; a number above zero is expected")
     return tuple(
-        RecordingStream(make_plan(robot, setup, _tables(setup, paths)), block_rows)
+        RecordingStream(make_plan(load_robot(robot), setup, _tables(setup, paths)), block_rows)
         for setup, paths in _recordings(setup_or_path, files, root)
     )
 
 
-def recording_from_arrays(robot: Robot, arrays: Mapping[str, Any], setup: RecordingSetup | None = None) -> Recording:
+def recording_from_arrays(robot: AnyRobot, arrays: Mapping[str, Any], setup: RecordingSetup | None = None) -> Recording:
     """Return a recording from numpy arrays by name.
 
     Args:
@@ -109,12 +137,12 @@ def recording_from_arrays(robot: Robot, arrays: Mapping[str, Any], setup: Record
     return _from_table(robot, table_from_arrays(arrays), setup)
 
 
-def recording_from_frame(robot: Robot, frame: Any, setup: RecordingSetup | None = None) -> Recording:
+def recording_from_frame(robot: AnyRobot, frame: Any, setup: RecordingSetup | None = None) -> Recording:
     """Return a recording from a pandas or polars DataFrame with columns named as in a file."""
     return _from_table(robot, table_from_frame(frame), setup)
 
 
-def check_recording(robot: Robot, recording: Recording) -> tuple[Finding, ...]:
+def check_recording(robot: AnyRobot, recording: Recording) -> tuple[Finding, ...]:
     """Return what the model-free checks see in a recording that was not read from a file."""
     arrays = [recording.q]
     channels: list[tuple[str, str, str | None]] = [("q", "q", None)]
@@ -123,20 +151,20 @@ def check_recording(robot: Robot, recording: Recording) -> tuple[Finding, ...]:
         channels.append(("qd", "qd", None))
     arrays += [channel.values for channel in recording.torques]
     channels += [("torque", channel.name, channel.kind) for channel in recording.torques]
-    checker = Checker(subject_of(robot, channels))
+    checker = Checker(subject_of(load_robot(robot), channels))
     checker.take(Samples(recording.time, tuple(arrays)))
     return tuple(checker.findings())
 
 
-def _from_table(robot: Robot, table: Table, setup: RecordingSetup | None) -> Recording:
+def _from_table(robot: AnyRobot, table: Table, setup: RecordingSetup | None) -> Recording:
     setup = setup or RecordingSetup()
     if len(setup.parts) != 1:
         raise RecordingError(f"the setup has {len(setup.parts)} parts; data in memory are one")
-    return RecordingStream(make_plan(robot, setup, [table]), None).whole()
+    return RecordingStream(make_plan(load_robot(robot), setup, [table]), None).whole()
 
 
-def _read(robot: Robot, setup: RecordingSetup, paths: Sequence[Path]) -> Recording:
-    return RecordingStream(make_plan(robot, setup, _tables(setup, paths)), None).whole()
+def _read(robot: AnyRobot, setup: RecordingSetup, paths: Sequence[Path]) -> Recording:
+    return RecordingStream(make_plan(load_robot(robot), setup, _tables(setup, paths)), None).whole()
 
 
 def _tables(setup: RecordingSetup, paths: Sequence[Path]) -> list[Table]:

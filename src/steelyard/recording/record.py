@@ -10,6 +10,7 @@ from typing import Literal
 import numpy as np
 
 from ..errors import RecordingError, nearest_match
+from ..text import short_repr
 
 TorqueKind = Literal["motor_current", "motor_torque", "joint_torque", "motor_pwm", "wrench"]
 TORQUE_KINDS: tuple[TorqueKind, ...] = ("motor_current", "motor_torque", "joint_torque", "motor_pwm", "wrench")
@@ -74,6 +75,8 @@ class TorqueChannel:
             motors: with coupled motors the joint torques are ``C^T (gain * values)``, ``C = robot.motor_coupling()``.
     """
 
+    __repr__ = short_repr
+
     kind: TorqueKind
     values: np.ndarray
     name: str = ""
@@ -111,6 +114,8 @@ class Recording:
         findings: What the checks saw.
         reference: Commanded joint positions (n, N) [rad or m], if they were recorded.
     """
+
+    __repr__ = short_repr
 
     joints: tuple[str, ...]
     time: np.ndarray

@@ -11,6 +11,7 @@ from .inertia import moved_parameters as moved_parameters
 from .inertia import parameters_from_centre as parameters_from_centre
 from .inertia import parameters_from_inertia as parameters_from_inertia
 from .inertia import pseudo_inertia as pseudo_inertia
+from .load import AnyRobot as AnyRobot
 from .load import load_robot as load_robot
 from .meshes import read_vertices as read_vertices
 from .parts import Body as Body

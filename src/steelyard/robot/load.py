@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from ..errors import RobotError, nearest_match
+from ..errors import RobotError, nearest_match, require_type
 from .catalogue import catalogue_names, read_catalogue
 from .table import read_table
 from .tree import Robot
@@ -23,14 +23,20 @@ READERS: dict[str, Callable[[str], Robot]] = {
 }
 
 
-def load_robot(name_or_path: str | os.PathLike[str]) -> Robot:
+AnyRobot = Robot | str | os.PathLike[str]
+"""A robot, its catalogue name, or the path of its file: public functions take any of them."""
+
+
+def load_robot(name_or_path: AnyRobot) -> Robot:
     """Return a robot by its catalogue name, or from a file: a table (.toml) or a URDF (.urdf, .xml).
 
     Args:
-        name_or_path: A name of ``catalogue_names()``, or the path of a file.
+        name_or_path: A name of ``catalogue_names()``, or the path of a file; a robot is returned as it is.
     """
-    if not isinstance(name_or_path, str | os.PathLike):
-        raise RobotError(f"robot is {name_or_path!r}; a catalogue name or the path of a file is expected")
+    if isinstance(name_or_path, Robot):
+        return name_or_path
+    allowed = "a Robot, a catalogue name or the path of a file"
+    require_type(name_or_path, (str, os.PathLike), "robot", allowed, RobotError)
     path = os.fspath(name_or_path)
     if isinstance(name_or_path, str) and path in catalogue_names():
         return read_catalogue(path)

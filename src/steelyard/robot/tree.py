@@ -11,6 +11,7 @@ from typing import Literal
 import numpy as np
 
 from ..errors import RobotError, nearest_match
+from ..text import short_repr
 from .bodies import bodies_and_frames, held_position, leaders
 from .parts import Body, Defaults, Frame, GearCoupling, Joint, Link
 from .placement import Vector3
@@ -51,6 +52,8 @@ class Robot:
         source: Where the description came from.
         notes: Things a reader should know: angles taken as right angles, odd inertias.
     """
+
+    __repr__ = short_repr
 
     name: str
     links: tuple[Link, ...]

@@ -26,6 +26,7 @@ import numpy as np
 from .. import __version__
 from ..errors import FileError
 from ..files import write_aside
+from ..text import for_json
 from .lock import FolderLock
 
 SCHEMA_VERSION = 2
@@ -238,7 +239,7 @@ def sealed(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _dumped(document: Mapping[str, Any]) -> str:
-    return json.dumps(document, indent=2, allow_nan=False, ensure_ascii=False)
+    return for_json(json.dumps(document, indent=2, allow_nan=False, ensure_ascii=False))
 
 
 def _identifier(command: str, *parts: Mapping[str, Any]) -> str:

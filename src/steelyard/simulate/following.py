@@ -9,6 +9,7 @@ import numpy as np
 
 from ..errors import SimulationError
 from ..progress import Progress, silent
+from ..text import short_repr
 from .compiled_plant import CompiledStep, LoopState
 from .divergence import FAR, departures
 from .outline import Outline
@@ -25,6 +26,8 @@ class ModelRun:
         motor_torque: Commanded torques (C, n, N).
         joint_torque: Torques on the link side (C, n, N).
     """
+
+    __repr__ = short_repr
 
     q: np.ndarray
     qd: np.ndarray

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
+from types import MappingProxyType, NoneType
 
 import numpy as np
 
-from ..errors import SimulationError
+from ..errors import SimulationError, require_type
 from ..model import Model
-from ..motion import Trajectory
+from ..motion import Trajectory, load_trajectory
 from ..progress import Progress, silent
-from ..robot import Robot
+from ..robot import AnyRobot, Robot, load_robot
+from ..text import short_repr
 from .compiled_plant import CompiledPlant
 from .experiment import Experiment
 from .ideal_plant import ideal_outputs
@@ -41,6 +43,8 @@ class SimulatedRun:
         lost: Seeds that were asked for and are not among these, and why: the run diverged.
     """
 
+    __repr__ = short_repr
+
     robot: Robot
     experiment: Experiment
     truth: Mapping[str, float]
@@ -57,8 +61,8 @@ class SimulatedRun:
 
 
 def simulate(
-    robot: Robot,
-    trajectory: Trajectory,
+    robot: AnyRobot,
+    trajectory: Trajectory | str | os.PathLike[str],
     experiment: Experiment | None = None,
     seeds: Sequence[int] = (0,),
     threads: int = 1,
@@ -68,8 +72,8 @@ def simulate(
     """Run a trajectory on a simulated arm.
 
     Args:
-        robot: An arm with inertias.
-        trajectory: The motion to follow; its joints are the robot's actuated ones.
+        robot: An arm with inertias, its catalogue name or the path of its file.
+        trajectory: The motion to follow, or the path of its file; its joints are the robot's actuated ones.
         experiment: Controller, rates, noise; the defaults if not given.
         seeds: One run for each; the seed decides disturbance and noise.
         threads: Threads that share the seeds.
@@ -79,7 +83,10 @@ def simulate(
     Raises:
         SimulationError: If experiment, motion and arm do not fit each other, or a run diverges and must not.
     """
-    return Simulator(robot, trajectory, experiment or Experiment()).run(seeds, threads, progress, keep_going)
+    robot = load_robot(robot)
+    require_type(experiment, (Experiment, NoneType), "experiment", "Experiment(...) or None", SimulationError)
+    motion = load_trajectory(trajectory, [body.joint.name for body in robot.actuated])
+    return Simulator(robot, motion, experiment or Experiment()).run(seeds, threads, progress, keep_going)
 
 
 class Simulator:

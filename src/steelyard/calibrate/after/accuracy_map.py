@@ -14,6 +14,7 @@ from typing import final
 import numpy as np
 
 from ...errors import CalibrationError
+from ...text import csv_text, short_repr
 from ..measured.setup import Load
 from .calibrated_arm import POINT_AT_LINK, CalibratedArm, point_of
 from .configurations import configurations_of
@@ -54,6 +55,8 @@ class AccuracyMap:
         semi_axis: Largest semi-axis of the 1-sigma ellipsoid (N,) [m].
     """
 
+    __repr__ = short_repr
+
     q: np.ndarray
     position: np.ndarray
     sigma: np.ndarray
@@ -81,7 +84,7 @@ def map_csv(mapped: AccuracyMap, joints: Sequence[str]) -> str:
     heading = [*joints, "x", "y", "z", "sigma_x_mm", "sigma_y_mm", "sigma_z_mm", "largest_mm"]
     sigma = 1e3 * np.sqrt(np.diagonal(mapped.sigma, axis1=1, axis2=2))
     numbers = np.column_stack([mapped.q.T, mapped.position, sigma, 1e3 * mapped.semi_axis])
-    return "\n".join([",".join(heading), *(",".join(f"{x:.9g}" for x in row) for row in numbers)]) + "\n"
+    return csv_text([heading, *([f"{x:.9g}" for x in row] for row in numbers)])
 
 
 def accuracy_map(

@@ -10,6 +10,7 @@ import numpy as np
 
 from ...errors import CalibrationError
 from ...robot import Robot
+from ...text import short_repr
 from ..chain.problem import MeasuredProblem
 from ..fit.joint_ranges import JointRange
 from ..measured.setup import Load
@@ -60,6 +61,8 @@ class CalibratedArm:
         ranges: Ranges of joints in which the model lacks something, with the errors there.
         unmodelled: Error elsewhere that the model lacks, rms [m].
     """
+
+    __repr__ = short_repr
 
     robot: Robot
     link: str

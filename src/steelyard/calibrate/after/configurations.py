@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...errors import CalibrationError
-from ...robot import Robot
+from ...robot import AnyRobot, Robot, load_robot
 
 
 def configurations_of(robot: Robot, q: np.ndarray) -> np.ndarray:
@@ -26,12 +26,13 @@ def configurations_of(robot: Robot, q: np.ndarray) -> np.ndarray:
     return array
 
 
-def joint_range(robot: Robot) -> tuple[np.ndarray, np.ndarray]:
+def joint_range(robot: AnyRobot) -> tuple[np.ndarray, np.ndarray]:
     """Return the lowest and highest positions of the actuated joints (na,); followers' limits count too.
 
     Raises:
         CalibrationError: If the robot is told in motor positions: its limits are those of its joints.
     """
+    robot = load_robot(robot)
     if robot.coordinates == "motor" and robot.gear_couplings:
         raise CalibrationError(
             f"robot '{robot.name}' is told in motor positions, but its limits are those of its joints; "
@@ -46,12 +47,13 @@ def joint_range(robot: Robot) -> tuple[np.ndarray, np.ndarray]:
     return lowest, highest
 
 
-def random_configurations(robot: Robot, count: int, rng: np.random.Generator) -> np.ndarray:
+def random_configurations(robot: AnyRobot, count: int, rng: np.random.Generator) -> np.ndarray:
     """Return joint positions (na, count), uniform within limits; a turn about zero where a joint has none.
 
     Raises:
         CalibrationError: If a sliding joint has no limits: nobody can say how far it goes.
     """
+    robot = load_robot(robot)
     lowest, highest = joint_range(robot)
     for row, body in enumerate(robot.actuated):
         if not np.isfinite([lowest[row], highest[row]]).all():

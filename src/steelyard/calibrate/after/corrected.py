@@ -12,6 +12,7 @@ from typing import Literal, final
 
 import numpy as np
 
+from ...text import short_repr
 from ..measured.setup import Load
 from .accuracy_map import largest_semi_axis
 from .calibrated_arm import CalibratedArm
@@ -47,6 +48,8 @@ class Corrected:
         sigma: Predicted covariance of the position there (N, 3, 3) [m^2].
         semi_axis: Largest semi-axis of the 1-sigma ellipsoid (N,) [m].
     """
+
+    __repr__ = short_repr
 
     names: tuple[str, ...]
     joints: tuple[str, ...]

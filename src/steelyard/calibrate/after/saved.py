@@ -13,6 +13,7 @@ import numpy as np
 from ...errors import CalibrationError
 from ...robot import Robot, load_robot
 from ...run import hashes_of, read_arrays, read_result, write_arrays
+from ...text import short_repr
 from ..chain.problem import MeasuredProblem, measured_problem
 from ..chain.rehearse import planned_measurements
 from ..fit.calibration import Calibration
@@ -36,6 +37,8 @@ class SavedCalibration:
         content: The run's ``result.json``.
         robot_name: What the robot was called: a name of the catalogue or a file.
     """
+
+    __repr__ = short_repr
 
     arm: CalibratedArm
     setup: CalibrationSetup

@@ -18,6 +18,7 @@ from ...errors import CalibrationError, nearest_match
 from ...files import file_text
 from ...robot import Robot
 from ...robot.checks import LARGEST_NUMBER
+from ...text import from_csv
 from ..measured.setup import LENGTHS, TURNS
 from .calibrated_arm import POINT_AT_LINK, CalibratedArm
 from .targets import Targets, targets_from_joints, targets_from_poses
@@ -116,7 +117,7 @@ class _Table:
         separator = ";" if lines and ";" in lines[0][1] else ","
         cut = csv.reader((line for _, line in lines), delimiter=separator)
         try:
-            rows = [[word.strip() for word in row] for row in cut]
+            rows = [[from_csv(word.strip()) for word in row] for row in cut]
         except csv.Error as error:
             raise CalibrationError(f"{path}: is no table of targets ({error}); check its quotes") from error
         if len(rows) != len(lines):

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ...robot import Robot
+from ...robot import AnyRobot, load_robot
 from ..measured.measurements import Measurements
 from ..measured.setup import CalibrationSetup, FrameSetup, MarkerSetup, load_named
 from .rehearse import planned_measurements
@@ -31,8 +31,9 @@ def planned_setup(setup: CalibrationSetup) -> CalibrationSetup:
     return replace(setup, base=base, markers=markers or ASSUMED_MARKERS)
 
 
-def planned_rows(robot: Robot, setup: CalibrationSetup, q: np.ndarray, load: str | None = None) -> Measurements:
+def planned_rows(robot: AnyRobot, setup: CalibrationSetup, q: np.ndarray, load: str | None = None) -> Measurements:
     """Return rows of positions of all markers at configurations (na, N), under a load of the set-up if one is named."""
+    robot = load_robot(robot)
     load_named(setup, load)
     return planned_measurements(robot, setup, q, loads=(load or "",))
 

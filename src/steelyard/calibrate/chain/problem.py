@@ -5,15 +5,18 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
-from ...errors import CalibrationError, nearest_match
-from ...robot import Motion, Robot, transform_from_placement
+from ...errors import CalibrationError, nearest_match, require_type
+from ...robot import AnyRobot, Motion, Robot, load_robot, transform_from_placement
+from ...text import short_repr
 from ..measured.instrument import instrument_sigma
 from ..measured.measurements import Measurements
+from ..measured.reading import read_measurements
 from ..measured.setup import CalibrationSetup, completed_setup, moving_chain
 from ..records import Equations, JointPositions, Linearised, Parameter
 from .chain import NO_FRAME, ChainFrames, ChainSamples, MeasuredChain, measured_chain
@@ -41,6 +44,8 @@ class MeasuredProblem:
         registration: Where base, tool and markers are at the start.
         chain: The compiled chain.
     """
+
+    __repr__ = short_repr
 
     robot: Robot
     setup: CalibrationSetup
@@ -161,7 +166,9 @@ class MeasuredProblem:
         return Prediction(self.chain, self.registration, self.measurements, self.equations)
 
 
-def measured_problem(robot: Robot, setup: CalibrationSetup, measurements: Measurements) -> MeasuredProblem:
+def measured_problem(
+    robot: AnyRobot, setup: CalibrationSetup, measurements: Measurements | str | os.PathLike[str]
+) -> MeasuredProblem:
     """Return the unknowns and equations of measurements of an arm.
 
     Base, tool and markers of which the set-up gives no start are found from the measurements (``register``).
@@ -170,6 +177,10 @@ def measured_problem(robot: Robot, setup: CalibrationSetup, measurements: Measur
         CalibrationError: If nothing was measured, the set-up does not fit the arm, or the measurements do not fix a
             base of which nothing is known.
     """
+    robot = load_robot(robot)
+    if isinstance(measurements, str | os.PathLike):
+        measurements = read_measurements(measurements, robot, setup)
+    require_type(measurements, Measurements, "measurements", "Measurements or the path of a file", CalibrationError)
     setup = with_known_springs(robot, completed_setup(setup, measurements.markers))
     for joint in springs_at_nodes_left_out(robot, setup):
         note = (

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from ...errors import CalibrationError, nearest_match
-from ...robot import Robot
+from ...robot import AnyRobot, Robot, load_robot
 from ..measured.instrument import instrument_sigma
 from ..measured.measurements import NOT_MEASURED, Measurements
 from ..measured.setup import CalibrationSetup, FrameSetup, Kind, completed_setup
@@ -20,7 +20,7 @@ ORIGIN = (0.0, 0.0, 0.0)
 
 
 def rehearsed_measurements(
-    robot: Robot,
+    robot: AnyRobot,
     setup: CalibrationSetup,
     q: np.ndarray,
     truth: Mapping[str, float],
@@ -46,6 +46,7 @@ def rehearsed_measurements(
         angle_sigma: Noise of an orientation about each axis [rad].
         seed: Seed of the noise.
     """
+    robot = load_robot(robot)
     planned = planned_measurements(robot, setup, q, kind=kind, loads=loads, repeats=repeats)
     exact = exact_measurements(robot, setup, planned, truth)
     found = instrument_sigma(setup, exact) if sigma is None else sigma

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from types import NoneType
 
 import numpy as np
 
+from ...errors import CalibrationError, require_type
 from ...judge import Verdict
+from ...text import short_repr
 from ..records import CalibrationProblem
 from .accuracy import Accuracy
 from .calibration_evidence import cautions_of, evidence_of
@@ -51,6 +54,8 @@ class Calibration:
         ranges: Ranges of joints in which the model lacks something.
         unmodelled: Error elsewhere that the model lacks, rms [m]; 0 where the noise of the instrument prevails.
     """
+
+    __repr__ = short_repr
 
     problem: CalibrationProblem
     settings: CalibrationSettings
@@ -98,6 +103,13 @@ def calibrated(
     Raises:
         CalibrationError: If the measurements cannot give what is asked for.
     """
+    if not callable(getattr(problem, "residual", None)):
+        raise CalibrationError(
+            f"problem: got a {type(problem).__name__}; allowed: what measured_problem(robot, setup, measurements) "
+            "returns"
+        )
+    allowed = (CalibrationSettings, NoneType)
+    require_type(settings, allowed, "settings", "CalibrationSettings(...) or None", CalibrationError)
     chosen = settings or CalibrationSettings()
     stages = run_stages(problem, chosen if method is None else replace(chosen, method=method), validation)
     verdict = judge_calibration(evidence_of(stages), stages.settings.thresholds, cautions_of(stages, validation))

@@ -10,6 +10,7 @@ from typing import Literal
 import numpy as np
 
 from ...errors import CalibrationError, nearest_match
+from ...text import short_repr
 from ..records import Parameter
 from .calibration_thresholds import CalibrationThresholds
 from .covariances import COVARIANCES, CovarianceKind
@@ -54,6 +55,8 @@ class CalibrationSettings:
         thresholds: Of the verdict.
         seed: Of the random subsets in screening and of the folds.
     """
+
+    __repr__ = short_repr
 
     method: Method = "wls"
     covariance: CovarianceKind = "shared"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...errors import CalibrationError
-from ...robot import Robot
+from ...robot import AnyRobot, load_robot
 from .handedness import check_right_handed
 from .marker_doors import Suspicion, check_markers
 from .measurements import NOT_MEASURED, Measurements
@@ -15,7 +15,7 @@ from .unit_doors import check_units
 
 
 def check_measurements(
-    robot: Robot, setup: CalibrationSetup, measurements: Measurements, fewest: int = 2
+    robot: AnyRobot, setup: CalibrationSetup, measurements: Measurements, fewest: int = 2
 ) -> tuple[Suspicion, ...]:
     """Refuse measurements from which the arm cannot be calibrated; return points that do not fit the others.
 
@@ -29,6 +29,7 @@ def check_measurements(
         CalibrationError: One line that says what is wrong and what to do: one configuration only, wrong units by size,
             left-handed frames, markers that are swapped, mirrored or there twice, differences without a load.
     """
+    robot = load_robot(robot)
     check_configurations(measurements, fewest)
     check_loads(setup, measurements)
     check_rotations(measurements.rotation, [f"pose '{measurements.poses[pose]}'" for pose in measurements.pose])

@@ -9,6 +9,7 @@ from typing import final
 import numpy as np
 
 from ...errors import CalibrationError
+from ...text import short_repr
 from .setup import KINDS, Kind
 
 NOT_MEASURED = -1
@@ -37,6 +38,8 @@ class Measurements:
         markers: Names of the markers.
         notes: What was assumed in reading them.
     """
+
+    __repr__ = short_repr
 
     joints: tuple[str, ...]
     q: np.ndarray

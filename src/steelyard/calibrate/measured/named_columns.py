@@ -16,6 +16,7 @@ import numpy as np
 from ...archive import ArchiveError, read_arrays
 from ...errors import CalibrationError, nearest_match
 from ...files import check_file
+from ...text import from_csv
 
 MOST_ROWS = 200_000
 """More rows than this are no measurements of single positions."""
@@ -145,7 +146,9 @@ def _open_text(file: Path, names: Sequence[str]) -> NamedColumns:
 
 
 def _fields(line: str, separator: str | None) -> list[str]:
-    return line.split() if separator is None else next(csv.reader([line], delimiter=separator, skipinitialspace=True))
+    if separator is None:
+        return line.split()
+    return [from_csv(cell) for cell in next(csv.reader([line], delimiter=separator, skipinitialspace=True))]
 
 
 def _check_table(file: Path, titles: Sequence[str], fields: Sequence[tuple[int, list[str]]]) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ...errors import CalibrationError, nearest_match
-from ...robot import Robot
+from ...robot import AnyRobot, Robot, load_robot
 from ...robot.checks import LARGEST_NUMBER
 from .measurements import NOT_MEASURED, Measurements
 from .named_columns import NamedColumns, open_columns
@@ -21,7 +21,7 @@ MOST_SPREAD = 0.02
 """Joint positions of one numbered pose that differ by more [rad or m] are an error in the numbers."""
 
 
-def read_measurements(path: str | os.PathLike[str], robot: Robot, setup: CalibrationSetup) -> Measurements:
+def read_measurements(path: str | os.PathLike[str], robot: AnyRobot, setup: CalibrationSetup) -> Measurements:
     """Return the measurements of a file in SI units and in the robot's joint order.
 
     A long file has a row for each marker and repeat, with columns ``pose``, ``marker``, ``repeat``, ``load``, ``kind``,
@@ -34,6 +34,7 @@ def read_measurements(path: str | os.PathLike[str], robot: Robot, setup: Calibra
         robot: The arm.
         setup: Units, columns, loads; markers it does not name are taken from the file.
     """
+    robot = load_robot(robot)
     table = open_columns(path, setup.columns.names)
     return measurements_from_columns(table, robot, setup)
 

@@ -9,7 +9,7 @@ from typing import Literal, final
 
 from ...design.limits.space_tables import last_link
 from ...errors import CalibrationError, nearest_match
-from ...robot import Robot
+from ...robot import AnyRobot, Robot, load_robot
 from ...robot.placement import Vector3
 
 Between = Literal["nearest", "linear"]
@@ -193,12 +193,13 @@ class CalibrationSetup:
     sigma_rotation: float | None = None
 
 
-def default_setup(robot: Robot) -> CalibrationSetup:
+def default_setup(robot: AnyRobot) -> CalibrationSetup:
     """Return the set-up that holds where none is given.
 
     The last link is measured, base and markers are unknown, all joints may be misplaced, nothing bends; metres and
     radians.
     """
+    robot = load_robot(robot)
     return CalibrationSetup(link=last_link(robot))
 
 

@@ -64,7 +64,7 @@ from ...design.limits.checked_tables import Table, check_keys, table_in, text_in
 from ...design.limits.space_tables import last_link
 from ...errors import CalibrationError, DesignError, nearest_match
 from ...files import toml_document
-from ...robot import Robot
+from ...robot import AnyRobot, Robot, load_robot
 from .setup import KINDS, LENGTHS, TURNS, Angles, CalibrationSetup, Columns, moving_chain
 from .setup_parts import elastic_setup, frame_setup, load_setup, marker_setup, named_joints, tracker_noise
 from .setup_values import checked_numbers, columns_in, finite_in, names_in
@@ -81,8 +81,9 @@ ROLES = (
 """What a column of a long file can be besides the position of a joint."""
 
 
-def read_setup(path: str | os.PathLike[str], robot: Robot) -> CalibrationSetup:
+def read_setup(path: str | os.PathLike[str], robot: AnyRobot) -> CalibrationSetup:
     """Return the set-up of a TOML file for a robot."""
+    robot = load_robot(robot)
     try:
         document = toml_document(Path(path), "a set-up", CalibrationError)
         return setup_from_document(document, robot)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,6 +10,7 @@ import numpy as np
 
 from ...errors import CalibrationError
 from ...files import write_aside
+from ...text import csv_text
 from .measurements import NOT_MEASURED, Measurements
 from .orientation import MATRIX
 
@@ -44,10 +43,7 @@ def write_measurements(path: Path, measurements: Measurements, loads: Sequence[s
     # Columns that no row fills are left out; those of joints and positions say what the file is.
     needed = {*measurements.joints, *_POSITION}
     columns = [k for k, title in enumerate(titles) if title in needed or any(row[k] for row in rows)]
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerows([[row[k] for k in columns] for row in (titles, *rows)])
-    write_aside(path, text.getvalue())
+    write_aside(path, csv_text([row[k] for k in columns] for row in (titles, *rows)))
 
 
 def _words(measurements: Measurements, loads: Sequence[str]) -> list[list[str]]:

@@ -13,6 +13,7 @@ from typing import final
 import numpy as np
 from scipy.optimize import minimize
 
+from ...text import short_repr
 from .pose_criteria import PoseCriterionName, is_singular
 from .pose_search import PoseSearch, Rows, pose_search
 
@@ -37,6 +38,8 @@ class PoseDesign:
         covariance: Promised covariance of the unknowns (p, p), all repeats counted.
         sweeps: Rounds of exchanges.
     """
+
+    __repr__ = short_repr
 
     q: np.ndarray
     chosen: np.ndarray

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ..options import Config, Effects, Gravity, Json, Lock, Out, Payload, Robot, SignWidth, Torque
+from ...files import require_files, robot_file
+from ..options import Config, Effects, Gravity, Json, Lock, Out, Payload, Quiet, Robot, SignWidth, Torque, quietly
 
 
 def robots(*, json: Json = False) -> None:
@@ -25,12 +26,15 @@ def model(
     config: Config = None,
     out: Out = None,
     json: Json = False,
+    quiet: Quiet = False,
 ) -> None:
     """Show a model: parameters, base parameters, and what cannot be seen and why."""
+    require_files(robot_file(robot), config)
     from .. import model as command
 
     flags = {
         "torque": torque, "payload": payload, "effects": effects, "gravity": gravity,
         "sign_width": sign_width, "lock": lock or None,
     }  # fmt: skip
-    command.run(robot, flags, config, out, json)
+    with quietly(quiet):
+        command.run(robot, flags, config, out, json)

@@ -7,11 +7,16 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from ..options import OUTPUT, Json, Out, Robot, words
+from ...files import require_files, robot_file
+from ..options import DATA, OUTPUT, Json, Out, Quiet, Robot, quietly, words
 
 Setup = Annotated[
     Path | None,
-    Parameter(name="--config", help="TOML file: link, units, columns, base, markers, loads, springs; see the docs."),
+    Parameter(
+        name="--config",
+        group=DATA,
+        help="TOML file: link, units, columns, base, markers, loads, springs; see the docs.",
+    ),
 ]
 
 
@@ -30,7 +35,9 @@ def calibrate(
     ] = None,
     method: Annotated[
         Literal["wls", "ols", "eq14", "declared", "robust"] | None,
-        Parameter(help="wls (default), ols, eq14 (P3), declared (the instrument's sigmas), robust."),
+        Parameter(
+            help="wls (default), ols, eq14 (from the precision claimed), declared (the instrument's sigmas), robust."
+        ),
     ] = None,
     covariance: Annotated[
         Literal["shared", "groups", "model", "classical", "cluster"] | None,
@@ -59,8 +66,10 @@ def calibrate(
     ] = None,
     out: Out = None,
     json: Json = False,
+    quiet: Quiet = False,
 ) -> int:
     """Calibrate an arm: geometric errors and compliances from measured positions, and how accurate it will be."""
+    require_files(robot_file(robot), measurements, config, validate)
     from .. import calibrate as command
 
     flags = {
@@ -68,7 +77,8 @@ def calibrate(
         "prior": list(prior) or None, "folds": folds, "screen": False if keep_outliers else None,
         "validation_base": validate_base,
     }  # fmt: skip
-    return command.run(robot, measurements, config, validate, flags, workspace, load, words(export), out, json)
+    with quietly(quiet):
+        return command.run(robot, measurements, config, validate, flags, workspace, load, words(export), out, json)
 
 
 def apply(
@@ -76,8 +86,8 @@ def apply(
     targets: Annotated[Path, Parameter(help="CSV of joints, or of x, y, z and perhaps an orientation.")],
     /,
     *,
-    length: Annotated[Literal["m", "mm", "um", "in"], Parameter(help="Unit of positions.")] = "m",
-    angle: Annotated[Literal["rad", "deg"], Parameter(help="Unit of angles.")] = "rad",
+    length: Annotated[Literal["m", "mm", "um", "in"], Parameter(help="Unit of positions; default: m.")] = "m",
+    angle: Annotated[Literal["rad", "deg"], Parameter(help="Unit of angles; default: rad.")] = "rad",
     point: Annotated[
         str | None,
         Parameter(
@@ -88,24 +98,27 @@ def apply(
     robot: Annotated[str | None, Parameter(help="The run's robot file, if it has moved.")] = None,
     out: Annotated[Path | None, Parameter(name="--out", group=OUTPUT, help="Folder for corrected targets.")] = None,
     json: Json = False,
+    quiet: Quiet = False,
 ) -> int:
     """Correct targets: joint commands with which the calibrated arm reaches the wanted poses, load included."""
+    require_files(run, targets)
     from .. import apply as command
 
-    return command.run(run, targets, length, angle, point, load, robot, out, json)
+    with quietly(quiet):
+        return command.run(run, targets, length, angle, point, load, robot, out, json)
 
 
 def poses(
     robot: Robot,
     /,
     *,
-    count: Annotated[int, Parameter(help="Configurations to measure.")] = 20,
+    count: Annotated[int, Parameter(help="Configurations to measure; default: 20.")] = 20,
     config: Setup = None,
     criterion: Annotated[
         Literal["D", "A", "O1", "O2", "O3", "O4", "industrial"],
-        Parameter(help="D, A, observability index O1 to O4, or industrial (accuracy after compensation, P3)."),
+        Parameter(help="D (default), A, observability index O1 to O4, or industrial (accuracy after compensation)."),
     ] = "D",
-    candidates: Annotated[int, Parameter(help="Random configurations to choose from.")] = 400,
+    candidates: Annotated[int, Parameter(help="Random configurations to choose from; default: 400.")] = 400,
     choose_from: Annotated[
         Path | None, Parameter(name="--from", help="CSV of joints [rad or m] to choose from, instead of random ones.")
     ] = None,
@@ -116,17 +129,20 @@ def poses(
     sigma: Annotated[
         float | None, Parameter(help="Noise of the instrument [m]; default: the set-up's, or 1e-4.")
     ] = None,
-    repeats: Annotated[int, Parameter(help="Measurements of each configuration.")] = 1,
+    repeats: Annotated[int, Parameter(help="Measurements of each configuration; default: 1.")] = 1,
     load: Annotated[str | None, Parameter(help="Load of the set-up under which the arm is measured.")] = None,
     fixed: Annotated[str | None, Parameter(help="Joints that stay where a candidate has them, by commas.")] = None,
-    seed: Annotated[int, Parameter(help="Of the candidates.")] = 0,
+    seed: Annotated[int, Parameter(help="Of the candidates; default: 0.")] = 0,
     out: Out = None,
     json: Json = False,
+    quiet: Quiet = False,
 ) -> int:
     """Choose configurations to measure, and the sigmas they promise."""
+    require_files(robot_file(robot), config, choose_from, test)
     from .. import poses as command
 
     asked = command.Asked(
         count, criterion, candidates, choose_from, keep, test, sigma, repeats, load, words(fixed), seed
     )
-    return command.run(robot, config, asked, out, json)
+    with quietly(quiet):
+        return command.run(robot, config, asked, out, json)

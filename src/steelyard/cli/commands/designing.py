@@ -7,7 +7,8 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from ..options import OUTPUT, Config, Effects, Json, Payload, Robot, Torque, words
+from ...files import require_files, robot_file
+from ..options import OUTPUT, Config, Effects, Json, Payload, Quiet, Robot, Torque, quietly, words
 
 
 def design(
@@ -26,9 +27,7 @@ def design(
     ] = None,
     goal: Annotated[
         tuple[str, ...],
-        Parameter(
-            negative="", show_default=False, help="Goal to attain with others: --goal condition=35; may be repeated."
-        ),
+        Parameter(negative="", help="Goal to attain with others: --goal condition=35; may be repeated."),
     ] = (),
     motion: Annotated[
         Literal["fourier", "quintic", "trapezoidal"] | None, Parameter(help="Kind of motion; default: fourier.")
@@ -59,9 +58,7 @@ def design(
         str | None, Parameter(help="Torque noise of a sample [N m or N], one or one a joint; default: 2 % of limits.")
     ] = None,
     rate: Annotated[float | None, Parameter(help="Samples a second of the recording [Hz]; default: 100.")] = None,
-    position_noise: Annotated[
-        float | None, Parameter(help="Noise of the positions [rad or m] (Cramer-Rao bound of P4); default: 0.")
-    ] = None,
+    position_noise: Annotated[float | None, Parameter(help="Noise of the positions [rad or m]; default: 0.")] = None,
     resonance: Annotated[
         float | None, Parameter(help="Lowest resonance [Hz]; the fastest harmonic stays below it.")
     ] = None,
@@ -83,8 +80,10 @@ def design(
     config: Config = None,
     out: Annotated[Path | None, Parameter(name="--out", group=OUTPUT, help="Folder for motion and result.")] = None,
     json: Json = False,
+    quiet: Quiet = False,
 ) -> int:
     """Design the motion to record: the most certain parameters within limits that hold at every instant."""
+    require_files(robot_file(robot), limits, after, config)
     from .. import design as command
 
     flags = {
@@ -95,4 +94,5 @@ def design(
         "starts": starts, "seed": seed, "threads": threads, "format": words(format), "file_rate": file_rate,
         "limits": limits, "after": after, "floor": floor, "position_scale": position_scale, "gravity": gravity,
     }  # fmt: skip
-    return command.run(robot, flags, config, out, json)
+    with quietly(quiet):
+        return command.run(robot, flags, config, out, json)

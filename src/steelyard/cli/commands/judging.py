@@ -7,7 +7,8 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from ..options import OUTPUT, Effects, Json, Robot, Torque, words
+from ...files import require_files, robot_file
+from ..options import DATA, OUTPUT, Effects, Json, Quiet, Robot, Torque, quietly, words
 
 
 def montecarlo(
@@ -38,14 +39,18 @@ def montecarlo(
     ] = False,
     config: Annotated[
         Path | None,
-        Parameter(name="--config", help="TOML file: tables montecarlo, simulate and identify; flags win over it."),
+        Parameter(
+            name="--config", group=DATA, help="TOML file: tables montecarlo, simulate and identify; flags win over it."
+        ),
     ] = None,
     out: Annotated[
         Path | None, Parameter(name="--out", group=OUTPUT, help="Folder for the result, and for runs as they finish.")
     ] = None,
     json: Json = False,
+    quiet: Quiet = False,
 ) -> int:
     """Which estimator to trust: bias, efficiency, coverage and failures of many simulated experiments."""
+    require_files(robot_file(robot), trajectory, config)
     from .. import montecarlo as command
 
     flags = {
@@ -53,4 +58,5 @@ def montecarlo(
         "starts": words(starts), "processes": processes,
     }  # fmt: skip
     asked = command.Asked(flags, {"record_rate": rate}, {"torque": torque, "effects": words(effects)})
-    return command.run(robot, trajectory, asked, config, out, json, parameters)
+    with quietly(quiet):
+        return command.run(robot, trajectory, asked, config, out, json, parameters)

@@ -7,7 +7,8 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from ..options import OUTPUT, Config, Json, Out, Robot, Root
+from ...files import require_files, robot_file
+from ..options import DATA, OUTPUT, Config, Json, Out, Quiet, Robot, Root, in_folder, quietly
 
 
 def check(
@@ -15,17 +16,22 @@ def check(
     /,
     *logs: Annotated[Path, Parameter(help="Recordings; each says what its columns are, or --config does.")],
     config: Annotated[
-        Path | None, Parameter(name="--config", help="TOML file that says which columns are what.")
+        Path | None, Parameter(name="--config", group=DATA, help="TOML file that says which columns are what.")
     ] = None,
-    table: Annotated[str, Parameter(help="Table of --config that describes the logs.")] = "recording",
+    table: Annotated[
+        str, Parameter(group=DATA, help="Table of --config that describes the logs; default: recording.")
+    ] = "recording",
     root: Root = None,
     out: Out = None,
     json: Json = False,
+    quiet: Quiet = False,
 ) -> int:
     """Is this data any good? Stamps, gaps, units, jumps, constant channels, limits, before any fit."""
+    require_files(robot_file(robot), *in_folder(root, logs), config)
     from .. import check as command
 
-    return command.run(robot, logs, config, table, root, out, json)
+    with quietly(quiet):
+        return command.run(robot, logs, config, table, root, out, json)
 
 
 def simulate(
@@ -43,16 +49,19 @@ def simulate(
     runs: Annotated[int | None, Parameter(help="Number of runs, with seeds from the first on; default: 1.")] = None,
     format: Annotated[Literal["npz", "csv"] | None, Parameter(help="Kind of recording; default: npz.")] = None,
     config: Config = None,
-    out: Annotated[Path, Parameter(name="--out", group=OUTPUT, help="Folder for recording and truth.")] = Path(
-        "simulation"
-    ),
+    out: Annotated[
+        Path, Parameter(name="--out", group=OUTPUT, help="Folder for recording and truth; default: simulation.")
+    ] = Path("simulation"),
     json: Json = False,
+    quiet: Quiet = False,
 ) -> None:
     """Rehearse an experiment: a closed-loop arm follows a trajectory; recording and truth are saved."""
+    require_files(robot_file(robot), trajectory, config)
     from .. import simulate as command
 
     flags = {
         "record_rate": rate, "control": control, "payload": payload, "plant": plant, "seed": seed, "runs": runs,
         "format": format,
     }  # fmt: skip
-    command.run(robot, trajectory, flags, config, out, json)
+    with quietly(quiet):
+        command.run(robot, trajectory, flags, config, out, json)

@@ -15,6 +15,7 @@ import numpy as np
 from ...errors import DesignError
 from ...motion import MotionLimits, Trajectory
 from ...motion.limits import QUANTITIES
+from ...text import short_repr
 
 # A limit reached exactly is not refused for the rounding of its last digits, relative to its size.
 _EXACT = 1e-12
@@ -79,6 +80,8 @@ class Certificate:
     Attributes:
         findings: One for each limit.
     """
+
+    __repr__ = short_repr
 
     findings: tuple[Finding, ...]
 

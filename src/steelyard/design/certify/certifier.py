@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...motion import MotionLimits, Trajectory
+from ...text import short_repr
 from .certificate import Bounder, Certificate, certify, joint_findings
 from .space_bounds import SpaceBounder, SpaceGraph
 from .spans import breaks
@@ -24,6 +25,8 @@ class Certifier:
         torque_limits: Limits of the torques (n,), infinite where there is none.
         space: The rules about points of the arm; None if there are none.
     """
+
+    __repr__ = short_repr
 
     limits: MotionLimits
     torques: tuple[tuple[TorqueGraph, str], ...]

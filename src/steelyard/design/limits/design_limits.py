@@ -82,7 +82,8 @@ import numpy as np
 from ...errors import DesignError
 from ...files import toml_document
 from ...motion import MotionLimits
-from ...robot import Robot
+from ...robot import AnyRobot, Robot, load_robot
+from ...text import short_repr
 from ..space.floor import FloorHeight, floor_of
 from ..space.rules import SpaceRule
 from .checked_tables import check_keys, checked_number, table_in, word_in
@@ -115,6 +116,8 @@ class DesignLimits:
         not_checked: What no rule looks at, in words.
     """
 
+    __repr__ = short_repr
+
     motion: MotionLimits
     torque: np.ndarray
     torque_side: TorqueSide
@@ -135,7 +138,7 @@ class DesignLimits:
 
 
 def design_limits(
-    robot: Robot,
+    robot: AnyRobot,
     file: Path | None = None,
     *,
     self_collision: bool = True,
@@ -156,6 +159,7 @@ def design_limits(
         DesignError: If a limit that a design needs is missing or contradicts another, if the file cannot be read, or
             if no posture keeps a rule on space.
     """
+    robot = load_robot(robot)
     chosen = _Chosen(self_collision, _checked_floor(floor), position_scale)
     if file is None:
         return _limits(robot, {}, chosen)

@@ -1,0 +1,126 @@
+"""Text from outside (names of joints, files, markers, payloads) made safe for where it goes; records in a line.
+
+Names come from robot files, logs and command lines of others. They may hold escape sequences that move a terminal's
+cursor, characters that turn the reading direction, formulas that a spreadsheet evaluates, or commands of LaTeX.
+"""
+
+from __future__ import annotations
+
+import csv
+import html
+import io
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import fields, is_dataclass
+from numbers import Real
+
+LONGEST_REPR, LONGEST_NAME = 200, 40
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+_LATEX = {
+    "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
+    "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
+}  # fmt: skip
+
+
+def for_terminal(text: str) -> str:
+    r"""Return text as one printable line: control, bidirectional and other unprintable characters as ``\x1b``.
+
+    The console prints it without markup (:class:`steelyard.cli.output.Screen`), so brackets need no escape.
+    """
+    if text.isprintable():
+        return text
+    return "".join(letter if letter.isprintable() else _visible(letter) for letter in text)
+
+
+def for_json(document: str) -> str:
+    r"""Return a JSON document with unprintable characters as ``\u202e``; readers get the same data.
+
+    JSON itself escapes only those below U+0020. Line ends of the document stay.
+    """
+    return "".join(letter if letter.isprintable() or letter == "\n" else _json_escape(letter) for letter in document)
+
+
+def for_csv(text: str) -> str:
+    """Return a cell that no spreadsheet takes for a formula: an apostrophe before ``= + - @``, tab or return.
+
+    Numbers stay numbers. :func:`from_csv` takes the apostrophe off again.
+    """
+    return f"'{text}" if text.startswith(_FORMULA) and not _is_number(text) else text
+
+
+def from_csv(cell: str) -> str:
+    """Return the text that :func:`for_csv` made a cell of."""
+    return cell[1:] if cell.startswith("'") and cell[1:].startswith(_FORMULA) else cell
+
+
+def csv_text(rows: Iterable[Sequence[str]], line_end: str = "\n") -> str:
+    """Return rows of cells as CSV (RFC 4180), each cell as :func:`for_csv` makes it."""
+    buffer = io.StringIO()
+    csv.writer(buffer, lineterminator=line_end).writerows([for_csv(cell) for cell in row] for row in rows)
+    return buffer.getvalue()
+
+
+def for_latex(text: str) -> str:
+    """Return text for LaTeX: its special characters escaped, unprintable ones visible."""
+    return "".join(_LATEX.get(letter, letter) for letter in for_terminal(text))
+
+
+def for_html(text: str) -> str:
+    """Return text for HTML, in an element or an attribute: tags and quotes escaped, unprintable characters visible."""
+    return html.escape(for_terminal(text), quote=True)
+
+
+def short_repr(self: object) -> str:
+    """Return a dataclass in a line or two: names and figures, then shapes of arrays, counts and kinds of the rest.
+
+    For records that hold arrays, whose own ``repr`` fills screens: ``__repr__ = short_repr`` in the class.
+    """
+    found = [(field.name, _brief(getattr(self, field.name, None))) for field in fields(self)]  # type: ignore[arg-type]
+    told = [(-1 if name == "verdict" else rank, f"{name}={text}") for name, (rank, text) in found if text]
+    line = ""
+    for _, text in sorted(told, key=lambda pair: pair[0]):
+        if len(line) + len(text) > LONGEST_REPR:
+            return f"{type(self).__name__}({line}, ...)"
+        line += f", {text}" if line else text
+    return f"{type(self).__name__}({line})"
+
+
+def _brief(value: object) -> tuple[int, str]:
+    """Return how soon a value is told, and its text; empty for None."""
+    shape = getattr(value, "shape", None)
+    label = _label(value)
+    if isinstance(value, str):
+        return 0, repr(value if len(value) <= LONGEST_NAME else f"{value[:LONGEST_NAME]}...") if value else ""
+    if isinstance(value, Real):
+        return 0, str(value) if isinstance(value, bool) else f"{float(value):.6g}"
+    if label:
+        return 0, f"{type(value).__name__}({label!r})"
+    if isinstance(shape, tuple):
+        return 1, f"array{shape}"
+    if isinstance(value, Mapping | Sequence | Set):
+        return 2, f"<{len(value)}>" if value else ""
+    return 3, "" if value is None else type(value).__name__
+
+
+def _label(value: object, depth: int = 3) -> str:
+    """Return the name of a record: its first field, or that of the record there."""
+    if not is_dataclass(value) or isinstance(value, type) or not fields(value) or not depth:
+        return ""
+    first = getattr(value, fields(value)[0].name, None)
+    return first[:LONGEST_NAME] if isinstance(first, str) else _label(first, depth - 1)
+
+
+def _visible(letter: str) -> str:
+    return letter.encode("unicode_escape").decode("ascii")
+
+
+def _json_escape(letter: str) -> str:
+    units = letter.encode("utf-16-be", errors="surrogatepass")
+    return "".join(f"\\u{units[k]:02x}{units[k + 1]:02x}" for k in range(0, len(units), 2))
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

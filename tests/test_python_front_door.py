@@ -1,0 +1,144 @@
+"""Python as a newcomer writes it: names and paths in place of objects, wrong types, records that print in a line."""
+
+# pyright: reportArgumentType=false
+# Wrong types are what is tried here.
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from measured_arms import ur10e
+from rehearsals import scara
+from steelyard import DesignSettings, SteelyardError, build_model, design_experiment, identify_arm, identify_payload
+from steelyard.calibrate import (
+    calibrated,
+    default_setup,
+    measured_problem,
+    random_configurations,
+    read_measurements,
+    write_measurements,
+)
+from steelyard.identify import fit_arm
+from steelyard.montecarlo import Study, arrangement, default_motion, montecarlo
+from steelyard.motion import quintic, write_trajectory
+from steelyard.recording import check_recording, read_recording, write_recording
+from steelyard.robot import load_robot
+from steelyard.simulate import simulate
+from steelyard.text import short_repr
+
+JOINTS = ["joint_1", "joint_2"]
+
+
+@pytest.fixture
+def workplace(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name, seed in (("calm.csv", 1), ("unseen.npz", 3)):
+        write_recording(scara(seed), name)
+    write_trajectory(quintic(np.array([[0, 0.4], [0, 0.9]]), 1.0, JOINTS), "motion.toml")
+    write_measurements(Path("points.csv"), ur10e(1, 40))
+
+
+def short(record: object) -> bool:
+    return len(repr(record)) <= 260 and "\n" not in repr(record)
+
+
+def test_an_arm_is_identified_by_names_and_paths(workplace):
+    by_names = identify_arm("scara_2r", ["calm.csv"], Path("unseen.npz"))
+    robot = load_robot("scara_2r")
+    logs = [read_recording(robot, name) for name in ("calm.csv", "unseen.npz")]
+    assert by_names.values() == identify_arm(robot, logs[:1], logs[1:]).values()
+    assert fit_arm("scara_2r", "calm.csv").equations.names == by_names.equations.names
+    assert repr(by_names).startswith(f"Identification(verdict=Verdict('{by_names.verdict.grade}'), ")
+    for part in (
+        by_names, by_names.verdict, by_names.settings, by_names.equations, by_names.equations.model,
+        by_names.equations.base, by_names.settled, by_names.fit, by_names.estimate, by_names.estimate.system,
+        by_names.fit.noise,
+        by_names.fit.observations, by_names.fit.observations.factors[0], by_names.reduction, by_names.unseen_error,
+        by_names.bias, robot, logs[0], logs[0].torques[0],
+    ):  # fmt: skip
+        assert short(part), repr(part)
+
+
+def test_other_functions_take_names_and_paths_too(workplace):
+    run = simulate("scara_2r", "motion.toml")
+    assert short(run)
+    assert run.truth == simulate(load_robot("scara_2r"), quintic(np.array([[0, 0.4], [0, 0.9]]), 1.0, JOINTS)).truth
+    assert build_model("scara_2r").robot.name == "scara_2r"
+    assert read_recording("scara_2r", "calm.csv").joints == tuple(JOINTS)
+    assert check_recording("scara_2r", scara(1)) == check_recording(load_robot("scara_2r"), scara(1))
+    assert short(default_motion("scara_2r"))
+    court = montecarlo(
+        arrangement(
+            Path("scara_2r"),
+            "motion.toml",
+            {"record_rate": 50.0, "motor_noise": {"kind": "white", "std": [0.1, 0.01]}},
+            {},
+        ),
+        Study(methods=("wls",), seeds=2),
+    )
+    assert short(court)
+
+
+def test_a_design_by_name_prints_in_a_line():
+    design = design_experiment("scara_2r", DesignSettings(starts=1, duration=5.0))
+    for part in (design, design.trajectory, design.figures, design.limits, design.certificate):
+        assert short(part), repr(part)
+
+
+def test_a_calibration_by_name_and_path_prints_in_a_line(workplace):
+    setup = default_setup("ur10e")
+    problem = measured_problem("ur10e", setup, "points.csv")
+    assert problem.measurements.rows == read_measurements("points.csv", "ur10e", setup).rows
+    assert random_configurations("ur10e", 3, np.random.default_rng(1)).shape == (6, 3)
+    found = calibrated(problem)
+    for part in (found, problem, problem.measurements, problem.equations):
+        assert short(part), repr(part)
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: identify_arm(5, ["calm.csv"]), "robot: got 5 of type int; allowed: a Robot, a catalogue name"),
+        (lambda: identify_arm("scara_2r", 5), "recordings: got 5 of type int; allowed"),
+        (lambda: identify_arm("scara_2r", [None]), "recordings: got None of type NoneType"),
+        (lambda: identify_arm("scara_2r", ["calm.csv"], [1.5]), "validation: got 1.5"),
+        (lambda: identify_arm("scara_2r", ["calm.csv"], settings={"method": "wls"}), "settings: got .* of type dict"),
+        (lambda: identify_arm("scara_2r", ["calm.csv"], earlier=[3]), "run: got 3 of type int"),
+        (lambda: identify_arm("scara_2r", ["no.csv", "none.npz"]), "2 files or folders are missing"),
+        (lambda: fit_arm("scara_2r", np.zeros(3)), "recordings: got .*0.0.* of type float64"),
+        (lambda: identify_payload("scara_2r", 7, ["calm.csv"]), "run: got 7 of type int"),
+        (lambda: simulate("scara_2r", 3), "motion: got 3 of type int"),
+        (lambda: simulate("scara_2r", "motion.toml", {"rate": 5}), "experiment: got .* of type dict"),
+        (lambda: design_experiment("scara_2r", {"starts": 2}), "settings: got .* of type dict"),
+        (lambda: measured_problem("ur10e", default_setup("ur10e"), 4), "measurements: got 4 of type int"),
+        (lambda: calibrated("points.csv"), "problem: got a str; allowed: what measured_problem"),
+        (lambda: arrangement(load_robot("scara_2r"), "motion.toml", {}, {}), "robot: got Robot.* of type Robot"),
+        (lambda: montecarlo("scara_2r", Study()), "given: got 'scara_2r' of type str"),
+    ],
+)
+def test_wrong_types_get_one_line(call, words, workplace):
+    with pytest.raises(SteelyardError, match=words) as caught:
+        call()
+    assert len(str(caught.value)) < 300
+
+
+def test_a_record_tells_names_and_figures_before_shapes_and_kinds():
+    @dataclass
+    class Record:
+        __repr__ = short_repr
+
+        values: np.ndarray
+        parts: tuple[int, ...]
+        name: str
+        size: float
+        nothing: None = None
+        robot: object = None
+
+    text = repr(Record(np.zeros((2, 3)), (1, 2), "x" * 100, 1 / 3, robot=load_robot("scara_2r")))
+    assert (
+        text == f"Record(name='{'x' * 40}...', size=0.333333, robot=Robot('scara_2r'), values=array(2, 3), parts=<2>)"
+    )

@@ -1,0 +1,46 @@
+"""Text from outside: what a terminal, JSON, a spreadsheet, LaTeX and HTML get of hostile names."""
+
+from __future__ import annotations
+
+import csv
+import json
+
+import pytest
+
+from steelyard.text import csv_text, for_csv, for_html, for_json, for_latex, for_terminal, from_csv
+
+HOSTILE = "arm[/left]\x1b[31m\x9b\u202e\ud800\n\U000e0001"
+
+
+def test_a_terminal_gets_visible_escapes_and_brackets_as_they_are():
+    assert for_terminal(HOSTILE) == r"arm[/left]\x1b[31m\x9b\u202e\ud800\n\U000e0001"
+    assert for_terminal("Gelenk_ä 関節") == "Gelenk_ä 関節"
+
+
+def test_json_carries_no_unprintable_character_and_the_same_data():
+    document = for_json(json.dumps({HOSTILE: [HOSTILE, "ä"]}, indent=2, ensure_ascii=False))
+    assert all(letter.isprintable() or letter == "\n" for letter in document)
+    assert "ä" in document
+    assert json.loads(document) == {HOSTILE: [HOSTILE, "ä"]}
+
+
+@pytest.mark.parametrize("name", ["=HYPERLINK(1)", "+1+2", "-j", "@SUM(A1)", "\tx", "\rx"])
+def test_no_spreadsheet_takes_a_name_for_a_formula_and_the_reader_gets_the_name(name):
+    assert for_csv(name) == f"'{name}"
+    assert from_csv(for_csv(name)) == name
+
+
+@pytest.mark.parametrize("cell", ["-1.5", "+2e-3", "nan", "-inf", "'quoted'", "joint_1", ""])
+def test_numbers_and_other_names_stay_as_they_are(cell):
+    assert for_csv(cell) == from_csv(cell) == cell
+
+
+def test_a_table_is_quoted_where_needed():
+    rows = [['a,"b"', "=c"], ["1", "-2"]]
+    assert list(csv.reader(csv_text(rows).splitlines())) == [['a,"b"', "'=c"], ["1", "-2"]]
+
+
+def test_latex_and_html_get_no_commands():
+    assert for_latex(r"\input{a}_$") == r"\textbackslash{}input\{a\}\_\$"
+    assert for_latex("\x1b") == r"\textbackslash{}x1b"
+    assert for_html('<b a="\'">&\u202e') == "&lt;b a=&quot;&#x27;&quot;&gt;&amp;\\u202e"
