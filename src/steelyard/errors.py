@@ -113,10 +113,17 @@ def one_line(text: str) -> str:
     """
     if len(text) > 100 * LONGEST_MESSAGE:
         text = _without_middle(text, 100 * LONGEST_MESSAGE)
-    line = " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
+    line = " ".join("".join(_visible(letter) for letter in text).split())
     if len(line) > LONGEST_MESSAGE:
         line = " ".join(_without_middle(word, LONGEST_WORD) for word in line.split())
     return _without_middle(line, LONGEST_MESSAGE)
+
+
+def _visible(letter: str) -> str:
+    r"""Return a letter as it is printed: one that a terminal would obey as ``\x1b``, line breaks as blanks."""
+    if letter.isprintable():
+        return letter
+    return " " if letter.isspace() else letter.encode("unicode_escape").decode("ascii")
 
 
 def _without_middle(text: str, longest: int) -> str:

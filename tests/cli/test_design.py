@@ -282,7 +282,7 @@ def test_settings_come_from_the_file_and_flags_win(workplace, capsys):
         (["--limits", "nowhere.toml"], ["nowhere.toml"]),
         (["--limits", "swapped.toml"], ["swapped.toml", "may move from 1 to -1"]),
         (["--limits", "around.toml"], ["rule 'ball - link_2' cannot be kept"]),
-        (["--after", "nowhere"], ["no run in 'nowhere'"]),
+        (["--after", "nowhere"], ["no such file or folder: 'nowhere'"]),
         (["--config", "words.toml"], ["start is ['a', 0]"]),
         (["--config", "typo.toml"], ["unknown key 'harmonic'", "did you mean 'harmonics'"]),
     ],
