@@ -164,7 +164,7 @@ def jumps(before: Identification, after: Identification) -> tuple[float, float, 
         for values in (_sigma, _motion_sigma, _block_sigma)
     )
     beyond = np.abs(sigma - motion)
-    unconfirmed = np.minimum(beyond, np.abs(sigma - blocks))
+    unconfirmed = np.fmin(beyond, np.abs(sigma - blocks))  # too few blocks confirm nothing
     worst = int(unconfirmed.argmax())
     largest, largest_beyond, largest_unconfirmed = (
         float(np.exp(np.abs(size).max())) for size in (sigma, beyond, unconfirmed)
@@ -182,9 +182,9 @@ def _sigma(found: Identification) -> np.ndarray:
 
 
 def _block_sigma(found: Identification) -> np.ndarray:
-    """Return the sigmas that blocks of time give; those of the motion where there are too few blocks (c,)."""
+    """Return the sigmas that blocks of time give; NaN where there are too few blocks (c,)."""
     sigma = block_sigma(found.estimate, found.fit.used)
-    return _motion_sigma(found) if sigma is None else sigma
+    return np.full(len(found.estimate.columns), np.nan) if sigma is None else sigma
 
 
 def _motion_sigma(found: Identification) -> np.ndarray:

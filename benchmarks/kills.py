@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from steelyard.cli import main as steelyard
-from steelyard.run.folder import settle_run
+from steelyard.run.folder import finish_interrupted_save
 
 COMMANDS: dict[str, tuple[Sequence[str], Sequence[str]]] = {
     "model": (["model", "scara_2r"], ["model", "scara_2r", "--torque", "motor", "--effects", "inertia"]),
@@ -111,7 +111,7 @@ def killed(name: str, kills: int, place: Path, rng: random.Random) -> Table:
         os.kill(process, signal.SIGKILL)
         os.waitpid(process, 0)
         table.mixed_on_disk += not is_whole(out)
-        settle_run(out)
+        finish_interrupted_save(out)
         now = hashes(out)
         table.old += now == both[0]
         table.new += now == both[1]

@@ -9,11 +9,13 @@ from __future__ import annotations
 import csv
 import html
 import io
+import re
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import fields, is_dataclass
 from numbers import Real
 
 LONGEST_REPR, LONGEST_NAME = 200, 40
+_NOT_ASCII = re.compile(r"[^\n\x20-\x7e]")
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _LATEX = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
@@ -36,7 +38,7 @@ def for_json(document: str) -> str:
 
     JSON itself escapes only those below U+0020. Line ends of the document stay.
     """
-    return "".join(letter if letter.isprintable() or letter == "\n" else _json_escape(letter) for letter in document)
+    return _NOT_ASCII.sub(lambda found: found[0] if found[0].isprintable() else _json_escape(found[0]), document)
 
 
 def for_csv(text: str) -> str:

@@ -6,7 +6,9 @@ folder. To add one, write a function that returns the examples and one that read
 
 from __future__ import annotations
 
+import hashlib
 import io
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -38,6 +40,7 @@ from steelyard.motion import read_trajectory
 from steelyard.recording import check_recording, read_recordings
 from steelyard.robot import Robot, load_robot, read_urdf
 from steelyard.run import RunFolder, read_config, write_arrays
+from steelyard.run.folder import sealed
 from steelyard.simulate import experiment_from_settings
 
 Files = Mapping[str, bytes]
@@ -511,7 +514,8 @@ def _run() -> Files:
     }  # fmt: skip
     row = {"value": 1.0, "sigma": 0.1, "full_value": 1.0, "full_sigma": 0.1, "unit": "kg m^2", "regrouping": "ZZ1"}
     content = {
-        "robot": "two", "method": "wls", "covariance": "classical",
+        "robot": "two", "method": "wls", "covariance": "classical", "torque": "motor", "payload_model": "none",
+        "effects": ["inertia"],
         "parameters": [{"name": str(name), **row} for name in columns],
     }  # fmt: skip
     with TemporaryDirectory() as place:
@@ -529,7 +533,21 @@ def _read_run(folder: Path) -> None:
     compare_command._run(str(folder), essential=True)
 
 
+def _read_sealed_run(folder: Path) -> None:
+    """Read a run whose writer has sealed what is damaged in it: the seal alone must not be what refuses it."""
+    path = folder / "result.json"
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        digests = {one.name: hashlib.sha256(one.read_bytes()).hexdigest() for one in folder.glob("*.npz")}
+        content["provenance"]["files"] = digests
+        path.write_text(json.dumps(sealed(content)), encoding="utf-8")
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        return  # nothing that can be sealed: the kind 'run' has it
+    _read_run(folder)
+
+
 KINDS: dict[str, Kind] = {
+    "sealed_run": Kind(lambda: [_run()], ("json", "npz"), _read_sealed_run),
     "run": Kind(lambda: [_run()], ("json", "npz"), _read_run),
     "robot_urdf": Kind(lambda: [{"arm.urdf": URDF}], ("urdf",), lambda folder: load_robot(folder / "arm.urdf")),
     "robot_table": Kind(lambda: [{"arm.toml": TABLE}], ("toml",), lambda folder: load_robot(folder / "arm.toml")),

@@ -136,6 +136,17 @@ def test_a_disk_that_fills_up_costs_no_result(tmp_path, monkeypatch):
     assert content_of(tmp_path / "run") == before
 
 
+def test_where_nothing_can_be_saved_the_result_is_printed_and_this_is_told(tmp_path, monkeypatch):
+    def full_disk(**_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    told = pytest.raises(FileError, match=r"No space left on device; .* the result is only printed")
+    with told, RunFolder(tmp_path / "run", "model") as run:
+        monkeypatch.setattr("tempfile.mkdtemp", full_disk)
+        assert run.save({}, {}, {"value": 2}) == {"value": 2}
+        assert run.place is None
+
+
 def test_a_full_disk_is_told_before_the_work(tmp_path, monkeypatch):
     monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=1000))
     with pytest.raises(FileError, match=r"0.001 MB are free on its disk, 10 MB are needed"):

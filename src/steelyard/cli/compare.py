@@ -8,7 +8,7 @@ from typing import Any
 
 from ..errors import EstimateError
 from ..files import require_files, write_aside
-from ..identify import RUN_COMMANDS, plain
+from ..identify import plain, read_identified
 from ..judge import (
     ComparedRun,
     ComparedSummary,
@@ -20,7 +20,7 @@ from ..judge import (
     to_csv,
     to_latex,
 )
-from ..run import RunFolder, hashes_of, json_text, read_result
+from ..run import RunFolder, hashes_of, json_text
 from ..text import for_terminal
 from .output import Column, Screen, short_names
 
@@ -51,7 +51,7 @@ def _run(name: str, essential: bool) -> ComparedRun:
     """Return a published table or a run folder as parameters by name."""
     if name in published_names() and not Path(name).exists():
         return published_run(name)
-    content = read_result(Path(name), RUN_COMMANDS, EstimateError)
+    content = read_identified(Path(name))
     value, sigma = ("value", "sigma") if essential else ("full_value", "full_sigma")
     parameters = {
         row["name"]: ComparedValue(row[value], row[sigma], row["unit"], row["regrouping"])

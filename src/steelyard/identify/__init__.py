@@ -16,11 +16,11 @@ from .payload import identify_payload as identify_payload
 from .payload_body import PayloadBody as PayloadBody
 from .payload_body import payload_body as payload_body
 from .pipeline import identify_arm as identify_arm
-from .run_files import RUN_COMMANDS as RUN_COMMANDS
 from .run_files import RunLike as RunLike
 from .run_files import SavedRun as SavedRun
 from .run_files import fill_run as fill_run
 from .run_files import load_run as load_run
+from .run_files import read_identified as read_identified
 from .run_files import read_run as read_run
 from .run_files import write_run as write_run
 from .settings import FACTOR_METHODS as FACTOR_METHODS

@@ -13,7 +13,7 @@ import numpy as np
 from ..errors import EstimateError, require_type
 from ..estimate import Estimate, History, System
 from ..observe import save_observations
-from ..run import RunFolder, read_arrays, read_result, write_arrays
+from ..run import RunFolder, arrays_of, read_result, write_arrays
 from ..text import short_repr
 from .identification import Identification
 from .told import told
@@ -21,6 +21,11 @@ from .told import told
 RUN_COMMANDS = ("identify", "demo")
 """Commands whose runs hold an identified arm."""
 
+_CONTENT = {
+    "robot": str, "method": str, "covariance": str, "torque": str, "payload_model": str, "effects": list,
+    "parameters": list,
+}  # fmt: skip
+_ROW = {"name", "value", "sigma", "full_value", "full_sigma", "unit", "regrouping"}
 _ARRAYS = ("columns", "values", "covariance", "freedom", "triangle", "rows")
 
 
@@ -112,15 +117,32 @@ class SavedRun:
         return self.content["provenance"]["settings"]
 
 
+def read_identified(folder: Path) -> dict[str, Any]:
+    """Return the content of a run's ``result.json``.
+
+    Raises:
+        EstimateError: If it is no run of ``identify``, or not as it was written.
+    """
+    content = read_result(folder, RUN_COMMANDS, EstimateError, _CONTENT)
+    if not all(isinstance(row, dict) and row.keys() >= _ROW for row in content["parameters"]):
+        raise EstimateError(f"'{folder}' has parameters without a name or a value; run identify again")
+    return content
+
+
 def read_run(folder: Path) -> SavedRun:
     """Return a run with its arrays.
 
     Raises:
         EstimateError: If it is no run of ``identify``, or not as it was written.
     """
-    content = read_result(folder, RUN_COMMANDS, EstimateError)
-    arrays = read_arrays(folder, content, "estimate", _ARRAYS, EstimateError)
+    content = read_identified(folder)
+    arrays = arrays_of(folder, content, "estimate", _ARRAYS, EstimateError)
     columns, values, covariance, freedom, triangle, rows = (arrays[name] for name in _ARRAYS)
+    count = columns.size
+    shapes = [(count,), (count,), (count, count), (count,), (count + 1, count + 1), ()]
+    numbers = (values, covariance, freedom, triangle, rows)
+    if [arrays[name].shape for name in _ARRAYS] != shapes or any(one.dtype.kind not in "fiu" for one in numbers):
+        raise EstimateError(f"the arrays of '{folder}' do not fit each other; run identify again")
     system = System(tuple(str(column) for column in columns), triangle, int(rows))
     method, kind = str(content["method"]), str(content["covariance"])
     return SavedRun(folder, content, Estimate(method, system, values, covariance, kind, freedom, {}))

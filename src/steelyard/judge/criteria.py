@@ -65,7 +65,7 @@ def small_is_good(value: float, good: float, fair: float) -> Grade:
     return "good" if value <= good else "fair" if value <= fair else "poor"
 
 
-def _row(
+def criterion_row(
     question: Question,
     name: str,
     value: float,
@@ -75,6 +75,7 @@ def _row(
     sentence: str,
     remedy: str,
 ) -> Criterion:
+    """Return a row of a verdict; one that is good needs no remedy."""
     return Criterion(name, value, text, *limits, grade, sentence, "" if grade == "good" else remedy, question)
 
 
@@ -92,7 +93,7 @@ def impossible_criterion(found: Plausibility, limits: Thresholds) -> Criterion:
     )
     count = len(material or found.impossible)
     more = f" and {count - _NAMED} more" if count > _NAMED else ""
-    return _row(
+    return criterion_row(
         "plausible",
         "impossible parameter values",
         len(found.impossible),
@@ -113,7 +114,7 @@ def effort_criterion(found: Plausibility, limits: Thresholds) -> Criterion:
     if found.effort is None:
         return _not_judged("plausible", name, bounds, "the robot file has no effort limits")
     joint, ratio = found.effort
-    return _row(
+    return criterion_row(
         "plausible",
         name,
         ratio,
@@ -132,7 +133,7 @@ def scale_criterion(found: Plausibility, limits: Thresholds) -> Criterion:
     if scale is None:
         return _heaviness_criterion(found.heaviness)
     factor = max(scale, 1 / scale) if scale > 0 else float("inf")
-    return _row(
+    return criterion_row(
         "plausible",
         name,
         scale,
@@ -152,7 +153,7 @@ def _heaviness_criterion(heaviness: float | None) -> Criterion:
     if heaviness is None:
         return _not_judged("plausible", name, bounds, "the robot file has no inertias to compare with")
     inside = low <= heaviness <= high
-    return _row(
+    return criterion_row(
         "plausible",
         name,
         heaviness,
@@ -177,7 +178,7 @@ def joint_criterion(found: Plausibility, limits: Thresholds) -> Criterion:
     if found.worst_joint is None:
         return _not_judged("plausible", name, bounds, "no torque stands above noise and bias of its sensor")
     joint, percent = found.worst_joint
-    return _row(
+    return criterion_row(
         "plausible",
         name,
         percent,
@@ -195,29 +196,18 @@ def ratio_criterion(fit: float, unseen: float, limits: Thresholds) -> Criterion:
     grade = small_is_good(ratio, limits.ratio_good, limits.ratio_fair)
     if unseen <= limits.error_good and grade != "good":
         grade = "good" if grade == "fair" else "fair"
+    sentence = f"the relative error on unseen motion, {unseen:.3g} %, is {ratio:.2f} times that of the fit, {fit:.3g} %"
+    remedy = "record more motion to fit, as fast and as wide as the motion you want to predict"
     if fit > limits.error_good and 1 / ratio > limits.ratio_fair:
         # A recording that the fit does not describe is unlike the others, however well these are predicted.
-        return _row(
-            "predicts",
-            "unseen error over fit",
-            ratio,
-            f"{ratio:.2f}",
-            (f"<= {limits.ratio_good:g}", f"<= {limits.ratio_fair:g}"),
-            "fair" if fit <= limits.error_fair else "poor",
+        grade = "fair" if fit <= limits.error_fair else "poor"
+        sentence = (
             f"the relative error of the fit, {fit:.3g} %, is far larger than that on unseen motion, {unseen:.3g} %: a "
-            "recording that was fitted is unlike the others",
-            "identify the recordings one by one and compare them (steelyard compare)",
+            "recording that was fitted is unlike the others"
         )
-    return _row(
-        "predicts",
-        "unseen error over fit",
-        ratio,
-        f"{ratio:.2f}",
-        (f"<= {limits.ratio_good:g}", f"<= {limits.ratio_fair:g}"),
-        grade,
-        f"the relative error on unseen motion, {unseen:.3g} %, is {ratio:.2f} times that of the fit, {fit:.3g} %",
-        "record more motion to fit, as fast and as wide as the motion you want to predict",
-    )
+        remedy = "identify the recordings one by one and compare them (steelyard compare)"
+    bounds = (f"<= {limits.ratio_good:g}", f"<= {limits.ratio_fair:g}")
+    return criterion_row("predicts", "unseen error over fit", ratio, f"{ratio:.2f}", bounds, grade, sentence, remedy)
 
 
 def error_criterion(unseen: float, joints: Mapping[str, float], noise_limited: bool, limits: Thresholds) -> Criterion:
@@ -238,7 +228,7 @@ def error_criterion(unseen: float, joints: Mapping[str, float], noise_limited: b
         remedy = f"{look}the model does not describe these torques; check that robot and log belong together"
     elif noise_limited:
         remedy = "measure with less noise, or judge at a lower cut-off (--evaluation-cutoff): the noise explains it"
-    return _row(
+    return criterion_row(
         "predicts",
         "unseen relative error",
         unseen,
@@ -252,7 +242,7 @@ def error_criterion(unseen: float, joints: Mapping[str, float], noise_limited: b
 
 def condition_criterion(condition: float, limits: Thresholds) -> Criterion:
     """Judge the condition number of the equations with columns of unit length."""
-    return _row(
+    return criterion_row(
         "known",
         "condition number, normalised",
         condition,
@@ -276,7 +266,7 @@ def known_criterion(relative_sigmas: Mapping[str, float], limits: Thresholds) ->
     named = ", ".join(f"{name} {relative_sigmas[name]:.3g} %" for name in weak[:_NAMED])
     further = f" and {len(weak) - _NAMED} more" if len(weak) > _NAMED else ""
     grade: Grade = "good" if share >= limits.known_good else "fair" if share >= limits.known_fair else "poor"
-    return _row(
+    return criterion_row(
         "known",
         f"parameters with sigma <= {limits.relative_sigma:g} %",
         share,
@@ -304,7 +294,7 @@ def correlation_criterion(
     largest = max((abs(e.lag_one) for e in equations), default=0.0)
     grade: Grade = "poor" if left else "fair" if strong else "good"
     text = {"good": "modelled", "fair": "strong", "poor": "unexplained"}[grade]
-    return _row(
+    return criterion_row(
         "known",
         "residual correlation",
         largest,
@@ -355,7 +345,7 @@ def spread_criterion(spread: float | None, names: tuple[str, str], limits: Thres
         return _not_judged("known", name, bounds, "one recording only; a second one would show whether it repeats")
     column, recording = names
     most = f"; {column} in '{recording}' disagrees most" if column else ""
-    return _row(
+    return criterion_row(
         "known",
         name,
         spread,
@@ -377,7 +367,7 @@ def pattern_criterion(shares: Mapping[str, float], limits: Thresholds) -> Criter
     worst = max(shares, key=lambda joint: shares[joint], default="")
     share = shares.get(worst, 0.0)
     strong = [joint for joint, value in shares.items() if value > limits.pattern]
-    return _row(
+    return criterion_row(
         "known",
         "residual explained by a pattern",
         share,

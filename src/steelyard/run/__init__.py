@@ -6,6 +6,6 @@ from .folder import RunFolder as RunFolder
 from .folder import hashes_of as hashes_of
 from .folder import json_text as json_text
 from .folder import write_arrays as write_arrays
+from .reading import arrays_of as arrays_of
 from .reading import file_of as file_of
-from .reading import read_arrays as read_arrays
 from .reading import read_result as read_result

@@ -17,6 +17,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -70,27 +71,24 @@ class RunFolder:
         self._problem = ""
         self.place = folder
 
-    @property
-    def is_kept(self) -> bool:
-        """Whether there is a folder to save in."""
-        return self._folder is not None
-
     def __enter__(self) -> RunFolder:
         if self._folder is not None:
-            self._made = _missing_parents(self._folder)
-            try:
-                self._folder.mkdir(parents=True, exist_ok=True)
-                self._lock = FolderLock(self._folder / _LOCK, self._command)
-                finish_saving(self._folder)
-                _remove_left_overs(self._folder)
-                self._probe(self._folder)
-            except OSError as error:
-                self._close()
-                raise _unwritable(self._folder, error) from error
-            except BaseException:
-                self._close()
-                raise
+            with ExitStack() as undo:
+                undo.callback(self._close)
+                self._open(self._folder)
+                undo.pop_all()
         return self
+
+    def _open(self, folder: Path) -> None:
+        self._made = _missing_parents(folder)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            self._lock = FolderLock(folder / _LOCK, self._command)
+            _move_into_place(folder)
+            _remove_left_overs(folder)
+            _check_space(folder)
+        except OSError as error:
+            raise _unwritable(folder, error) from error
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self._close()
@@ -120,9 +118,17 @@ class RunFolder:
         try:
             return self._saved(self._folder, *parts)
         except (OSError, FileError) as error:
+            problem = str(_unwritable(self._folder, error))
+        try:
             self.place = Path(tempfile.mkdtemp(prefix="steelyard-"))
-            self._problem = f"{_unwritable(self._folder, error)}; the result is saved in '{self.place}' instead"
+            self._problem = f"{problem}; the result is saved in '{self.place}' instead"
             return self._saved(self.place, *parts)
+        except (OSError, FileError):
+            self.place = None
+            self._problem = (
+                f"{problem}; the result is only printed: there is no room for it in a temporary folder either"
+            )
+            return dict(content)
 
     def _saved(
         self,
@@ -155,19 +161,6 @@ class RunFolder:
         _move_into_place(folder)
         return whole
 
-    def _probe(self, folder: Path) -> None:
-        """Refuse a folder without space, before the work."""
-        free = shutil.disk_usage(folder).free
-        if free < LEAST_SPACE:
-            raise FileError(
-                f"'{folder}': {free / 1e6:.3g} MB are free on its disk, {LEAST_SPACE / 1e6:g} MB are needed; make room "
-                "or give another folder with --out"
-            )
-        with tempfile.TemporaryFile(dir=folder) as file:
-            file.write(bytes(_PROBE))
-            file.flush()
-            os.fsync(file.fileno())
-
     def _close(self) -> None:
         if self._lock is not None:
             self._lock.release()
@@ -179,13 +172,7 @@ class RunFolder:
                 break
 
 
-def finish_saving(folder: Path) -> None:
-    """Move the files of a saved run into place, if its writer was killed while it did so. Call under the lock."""
-    if (folder / _READY).is_dir():
-        _move_into_place(folder)
-
-
-def settle_run(folder: Path, patience: float = 5.0) -> None:
+def finish_interrupted_save(folder: Path, patience: float = 5.0) -> None:
     """Wait until no writer moves files in a run folder, and finish what a killed one left. For readers."""
     end = time.monotonic() + patience
     while (folder / _READY).is_dir():
@@ -199,7 +186,7 @@ def settle_run(folder: Path, patience: float = 5.0) -> None:
         except OSError:  # a folder that may only be read
             return
         try:
-            finish_saving(folder)
+            _move_into_place(folder)
         finally:
             lock.release()
 
@@ -272,14 +259,18 @@ def _obsolete(folder: Path, new: Mapping[str, str]) -> dict[str, str]:
 
 
 def _move_into_place(folder: Path) -> None:
+    """Move the files of a run that is ready, its result last; there is none unless a writer is at it or was killed."""
     ready = folder / _READY
-    files = [path for path in _files_in(ready) if path.name not in (RESULT, _OBSOLETE)]
-    for path in [*files, *([ready / RESULT] if (ready / RESULT).exists() else [])]:
+    if not ready.is_dir():
+        return
+    result, obsolete_file = ready / RESULT, ready / _OBSOLETE
+    files = [path for path in _files_in(ready) if path not in (result, obsolete_file)]
+    for path in [*files, *([result] if result.exists() else [])]:
         target = folder / path.relative_to(ready)
         target.parent.mkdir(parents=True, exist_ok=True)
         path.replace(target)
     try:
-        obsolete = json.loads((ready / _OBSOLETE).read_text(encoding="utf-8"))
+        obsolete = json.loads(obsolete_file.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         obsolete = {}
     for name, digest in obsolete.items():
@@ -287,6 +278,20 @@ def _move_into_place(folder: Path) -> None:
         if inside(folder, name) and path.is_file() and _sha256(path) == digest:  # not one that the user has changed
             path.unlink()
     shutil.rmtree(ready)
+
+
+def _check_space(folder: Path) -> None:
+    """Refuse a folder that nothing can be written to, before the work."""
+    free = shutil.disk_usage(folder).free
+    if free < LEAST_SPACE:
+        raise FileError(
+            f"'{folder}': {free / 1e6:.3g} MB are free on its disk, {LEAST_SPACE / 1e6:g} MB are needed; make room "
+            "or give another folder with --out"
+        )
+    with tempfile.TemporaryFile(dir=folder) as file:
+        file.write(bytes(_PROBE))
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def inside(folder: Path, name: str) -> bool:

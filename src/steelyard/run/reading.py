@@ -3,36 +3,42 @@
 from __future__ import annotations
 
 import json
-import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from ..archive import ArchiveError, read_arrays
 from ..errors import SteelyardError
-from .folder import RESULT, SCHEMA_VERSION, hashes_of, inside, sealed, settle_run
+from .folder import RESULT, SCHEMA_VERSION, finish_interrupted_save, hashes_of, inside, sealed
 
 LARGEST_RESULT = 300_000_000
 """Bytes of a ``result.json``; ours have a few megabytes at most."""
 
 
-def read_result(folder: Path, command: str | Sequence[str], error_kind: type[SteelyardError]) -> dict[str, Any]:
+def read_result(
+    folder: Path,
+    command: str | Sequence[str],
+    error_kind: type[SteelyardError],
+    needed: Mapping[str, type] | None = None,
+) -> dict[str, Any]:
     """Return the content of a run's ``result.json``, as it was written.
 
     Args:
         folder: The run folder, or its ``result.json``.
         command: The command, or commands, whose run it must be.
         error_kind: Error to raise.
+        needed: Keys that the content must have, and what they must be.
 
     Raises:
-        SteelyardError: If there is none, it was changed since, or it is of another command or version.
+        SteelyardError: If there is none, it was changed since, lacks a key, or is of another command or version.
     """
     commands = (command,) if isinstance(command, str) else tuple(command)
     next_step = f"give the folder of a run of {' or '.join(commands)}"
     path = folder / RESULT if folder.is_dir() else folder
     if folder.is_dir():
-        settle_run(folder)
+        finish_interrupted_save(folder)
     if not path.is_file():
         raise error_kind(f"no run in '{folder}': there is no {RESULT}; {next_step}")
     content = _document(path, next_step, error_kind)
@@ -44,6 +50,11 @@ def read_result(folder: Path, command: str | Sequence[str], error_kind: type[Ste
         raise error_kind(f"'{path}' is a run of {content.get('command')!r}; {next_step}")
     if not _is_sealed(content):
         raise error_kind(f"'{path}' is not as it was written (its seal does not fit); run the command again")
+    for key, kind in {**(needed or {}), "provenance": dict}.items():
+        if not isinstance(content.get(key), kind):
+            raise error_kind(f"'{path}' has no {key} that can be used; run the command again")
+    if not all(isinstance(content["provenance"].get(key), dict) for key in ("settings", "inputs", "files")):
+        raise error_kind(f"'{path}' does not say where it comes from; run the command again")
     return content
 
 
@@ -69,7 +80,7 @@ def _document(path: Path, next_step: str, error_kind: type[SteelyardError]) -> d
     return content
 
 
-def read_arrays(
+def arrays_of(
     folder: Path, content: Mapping[str, Any], kind: str, names: Sequence[str], error_kind: type[SteelyardError]
 ) -> dict[str, np.ndarray]:
     """Return arrays of a run, if the file is the one that its result names.
@@ -78,20 +89,23 @@ def read_arrays(
         folder: The run folder.
         content: Its ``result.json``.
         kind: Which of its files.
-        names: Arrays to return.
+        names: Arrays that it must have.
         error_kind: Error to raise.
     """
     path = file_of(folder, content, kind, error_kind)
     try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
-            return {name: arrays[name] for name in names}
-    except (OSError, KeyError, ValueError, EOFError, zipfile.BadZipFile) as error:
+        arrays = read_arrays(path)
+    except ArchiveError as error:
         raise error_kind(f"the arrays '{path}' cannot be read ({error}); run the command again") from error
+    if missing := [name for name in names if name not in arrays]:
+        raise error_kind(f"'{path}' has no array {', '.join(missing)}; run the command again")
+    return arrays
 
 
 def file_of(folder: Path, content: Mapping[str, Any], kind: str, error_kind: type[SteelyardError]) -> Path:
     """Return the path of a file of a run, which must be within its folder and as it was written."""
-    name, digests = content.get("files", {}).get(kind, ""), content["provenance"].get("files", {})
+    files, digests = content.get("files"), content["provenance"]["files"]
+    name = files.get(kind) if isinstance(files, dict) else None
     home = folder if folder.is_dir() else folder.parent
     if not isinstance(name, str) or name not in digests or not inside(home, name):
         raise error_kind(f"the run '{folder}' names no {kind} file of its own; run the command again")

@@ -12,7 +12,7 @@ import numpy as np
 
 from ...errors import CalibrationError
 from ...robot import Robot, load_robot
-from ...run import hashes_of, read_arrays, read_result, write_arrays
+from ...run import arrays_of, hashes_of, read_result, write_arrays
 from ...text import short_repr
 from ..chain.problem import MeasuredProblem, measured_problem
 from ..chain.rehearse import planned_measurements
@@ -72,8 +72,8 @@ def read_calibration(folder: Path, robot_name: str | None = None) -> SavedCalibr
     Raises:
         CalibrationError: If it is no such run, its arrays are missing or damaged, or the robot's file has changed.
     """
-    content = read_result(folder, "calibrate", CalibrationError)
-    arrays = read_arrays(folder, content, "calibration", _ARRAYS, CalibrationError)
+    content = read_result(folder, "calibrate", CalibrationError, {"setup": str})
+    arrays = arrays_of(folder, content, "calibration", _ARRAYS, CalibrationError)
     name = robot_name or str(content["provenance"]["settings"]["robot"])
     robot = _robot(name, content["provenance"]["inputs"])
     setup = _placed(_setup(content, robot), arrays)

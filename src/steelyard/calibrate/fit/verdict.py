@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import degrees
 
-from ...judge import Criterion, Grade, Question, Reason, Verdict, verdict_of
-from ...judge.criteria import small_is_good
+from ...judge import Criterion, Reason, Verdict, verdict_of
+from ...judge.criteria import criterion_row, small_is_good
 from .accuracy import Accuracy
 from .calibration_thresholds import CalibrationThresholds
 from .validation import Validation
@@ -111,19 +111,6 @@ def judge_calibration(
     return verdict_of(rows, cautions)
 
 
-def _row(
-    question: Question,
-    name: str,
-    value: float,
-    text: str,
-    limits: tuple[str, str],
-    grade: Grade,
-    sentence: str,
-    remedy: str,
-) -> Criterion:
-    return Criterion(name, value, text, *limits, grade, sentence, "" if grade == "good" else remedy, question)
-
-
 def _plausible(evidence: CalibrationEvidence, limits: CalibrationThresholds) -> list[Criterion]:
     rows = []
     if evidence.reach_mm:
@@ -137,7 +124,7 @@ def _plausible(evidence: CalibrationEvidence, limits: CalibrationThresholds) -> 
 
 def _size(error: float, reach: float, limits: CalibrationThresholds) -> Criterion:
     part = 100 * error / reach
-    return _row(
+    return criterion_row(
         "plausible", "error after fit over reach", part, f"{part:.2g} %",
         (f"<= {limits.size_good:g} %", f"<= {limits.size_fair:g} %"),
         small_is_good(part, limits.size_good, limits.size_fair),
@@ -147,7 +134,7 @@ def _size(error: float, reach: float, limits: CalibrationThresholds) -> Criterio
 
 
 def _orientation(error: float, limits: CalibrationThresholds) -> Criterion:
-    return _row(
+    return criterion_row(
         "plausible", "orientation error after fit", error, f"{error:.2g} deg",
         (f"<= {limits.rotation_good:g} deg", f"<= {limits.rotation_fair:g} deg"),
         small_is_good(error, limits.rotation_good, limits.rotation_fair),
@@ -159,7 +146,7 @@ def _orientation(error: float, limits: CalibrationThresholds) -> Criterion:
 def _deviation(largest: Deviation, limits: CalibrationThresholds) -> Criterion:
     size = abs(largest.value)
     shown = f"{size:.3g} rad ({degrees(size):.3g} deg)" if largest.unit == "rad" else f"{1e3 * size:.3g} mm"
-    return _row(
+    return criterion_row(
         "plausible", "joint error / (0.1 rad or 20 mm)", largest.over_usual, f"{largest.over_usual:.2g}",
         (f"<= {limits.deviation_good:g}", f"<= {limits.deviation_fair:g}"),
         small_is_good(largest.over_usual, limits.deviation_good, limits.deviation_fair),
@@ -223,7 +210,7 @@ def _gain(unseen: _Unseen, evidence: CalibrationEvidence, limits: CalibrationThr
     error, before = unseen.after.rms_mm, unseen.before.rms_mm
     ratio = max(error, _ROUNDING_MM) / max(before, _ROUNDING_MM)
     better = "; the nominal arm does better" if ratio > 1 else ""
-    return _row(
+    return criterion_row(
         "predicts", name, ratio, f"{ratio:.2f}", bounds, small_is_good(ratio, limits.gain_good, limits.gain_fair),
         f"{unseen.where} the error is {error:.3g} mm (rms), {ratio:.2f} times that of the nominal arm with base and "
         f"markers fitted, {before:.3g} mm{better}",
@@ -246,7 +233,7 @@ def _ratio(
         )  # fmt: skip
     error = unseen.after.rms_mm
     ratio = max(error, _ROUNDING_MM) / max(fit.rms_mm, _ROUNDING_MM)
-    return _row(
+    return criterion_row(
         "predicts", name, ratio, f"{ratio:.2f}", bounds, small_is_good(ratio, limits.ratio_good, limits.ratio_fair),
         f"{unseen.where} the error is {error:.3g} mm (rms), {ratio:.2f} times that of {named}, {fit.rms_mm:.3g} mm",
         f"{unseen.first}{_fewer(evidence)}measure more and more varied configurations",
@@ -261,14 +248,14 @@ def _turned(unseen: _Unseen, fit: Accuracy, named: str, limits: CalibrationThres
     gain, ratio = error / before, error / inside
     said = f"{unseen.where} the orientation error is {error:.3g} deg (rms)"
     return [
-        _row(
+        criterion_row(
             "predicts", "orientation over nominal", gain, f"{gain:.2f}",
             (f"<= {limits.rotation_gain_good:g}", f"<= {limits.rotation_gain_fair:g}"),
             small_is_good(gain, limits.rotation_gain_good, limits.rotation_gain_fair),
             f"{said}, {gain:.2f} times that of the nominal arm, {before:.3g} deg",
             "let fewer joints have errors, or check how orientations are measured and written",
         ),
-        _row(
+        criterion_row(
             "predicts", f"orientation over {named.removeprefix('the ')}", ratio, f"{ratio:.2f}",
             (f"<= {limits.ratio_good:g}", f"<= {limits.ratio_fair:g}"),
             small_is_good(ratio, limits.ratio_good, limits.ratio_fair),
@@ -284,7 +271,7 @@ def _parameters_known(evidence: CalibrationEvidence, limits: CalibrationThreshol
 
 def _condition(evidence: CalibrationEvidence, limits: CalibrationThresholds) -> Criterion:
     value = evidence.condition
-    return _row(
+    return criterion_row(
         "known", "condition number, normalised", value, f"{value:.3g}",
         (f"<= {limits.condition_good:g}", f"<= {limits.condition_fair:g}"),
         small_is_good(value, limits.condition_good, limits.condition_fair),
@@ -297,7 +284,7 @@ def _condition(evidence: CalibrationEvidence, limits: CalibrationThresholds) -> 
 def _enough(evidence: CalibrationEvidence, limits: CalibrationThresholds) -> Criterion:
     value = evidence.numbers / max(evidence.unknowns, 1)
     good, fair = limits.enough_good, limits.enough_fair
-    return _row(
+    return criterion_row(
         "known", "independent numbers per unknown", value, f"{value:.2f}", (f">= {good:g}", f">= {fair:g}"),
         "good" if value >= good else "fair" if value >= fair else "poor",
         f"{evidence.configurations} configurations give {evidence.numbers} independent numbers for {evidence.unknowns} "
@@ -308,7 +295,7 @@ def _enough(evidence: CalibrationEvidence, limits: CalibrationThresholds) -> Cri
 
 def _outliers(evidence: CalibrationEvidence, limits: CalibrationThresholds) -> Criterion:
     share = 100 * evidence.left_out / max(evidence.points, 1)
-    return _row(
+    return criterion_row(
         "plausible", "points left out", share, f"{share:.3g} %",
         (f"<= {limits.outliers_good:g} %", f"<= {limits.outliers_fair:g} %"),
         small_is_good(share, limits.outliers_good, limits.outliers_fair),
@@ -321,7 +308,7 @@ def _known(evidence: CalibrationEvidence, limits: CalibrationThresholds) -> Crit
     """An unknown that is not told from nominal is no fault of the measurements: only none at all is poor."""
     total = evidence.arm_unknowns
     if evidence.told_nothing:
-        return _row(
+        return criterion_row(
             "known", "unknowns beyond their sigma", 0.0, "none", (f">= {limits.known_good:g} %", "any"), "poor",
             "nothing was found of the arm: these measurements tell only where base and markers are",
             "measure configurations in which all joints move, better thirty than ten (steelyard poses chooses them)",
@@ -329,7 +316,7 @@ def _known(evidence: CalibrationEvidence, limits: CalibrationThresholds) -> Crit
     share = 100 * (total - len(evidence.small)) / total if total else 100.0
     named = ", ".join(evidence.small[:_NAMED])
     further = f" and {len(evidence.small) - _NAMED} more" if len(evidence.small) > _NAMED else ""
-    return _row(
+    return criterion_row(
         "known", "unknowns beyond their sigma", share, f"{share:.3g} %",
         (f">= {limits.known_good:g} %", "any"), "good" if share >= limits.known_good else "fair",
         f"{total - len(evidence.small)} of {total} unknowns of the arm differ from nominal by more than their sigma"
