@@ -7,8 +7,8 @@ import os
 import sys
 
 NAMES = (
-    "regressor", "compile_time", "scaling", "simulation", "decimation", "text_log", "reduction", "design_gradient",
-    "calibration_speed", "kalman_speed", "montecarlo_speed",
+    "regressor", "compile_time", "scaling", "simulation", "decimation", "text_log", "log_length", "reduction",
+    "design_gradient", "calibration_speed", "kalman_speed", "montecarlo_speed",
 )  # fmt: skip
 
 LONG = (

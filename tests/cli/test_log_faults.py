@@ -92,7 +92,7 @@ def test_a_dead_position_column_is_named_with_the_flag_for_a_held_joint(robot, c
 
 
 def test_a_log_too_large_for_memory_is_checked_too(capsys, monkeypatch):
-    monkeypatch.setattr("steelyard.cli.logs.IN_MEMORY", 0)
+    monkeypatch.setattr("steelyard.recording.kept.IN_MEMORY", 0)
     write_recording(with_torque(scara(1), lambda values: values[1].fill(0.0)), Path("log.npz"))
     write_recording(scara(2), Path("unseen.npz"))
     _, result = identified(capsys, "scara_2r", "log.npz", "--validate", "unseen.npz")
@@ -108,6 +108,18 @@ def test_a_joint_that_stands_still_in_all_validation_is_told(capsys):
     _, result = identified(capsys, "scara_2r", "log.npz", "--validate", "unseen.npz")
     (told,) = found(result, "stands_still")
     assert (told["joint"], told["severity"]) == ("joint_2", "note")
+
+
+def test_a_fit_that_fails_names_what_the_checks_found(capsys):
+    recording = scara(1)
+    q = recording.q.copy()
+    q[:, recording.samples // 2 :] += 200.0
+    write_recording(replace(recording, q=q, qd=None), Path("log.npz"))
+    write_recording(scara(2), Path("unseen.npz"))
+    assert main(["identify", "scara_2r", "log.npz", "--validate", "unseen.npz", "--keep-bad"]) == 1
+    error = capsys.readouterr().err
+    assert "the checks found in 'log' that positions reach" in error
+    assert error.count("\n") == 1
 
 
 def test_torques_that_are_all_dead_are_one_line(capsys):

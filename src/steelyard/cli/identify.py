@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from ..identify import SCHEMA, identify_arm, read_run, settings_from_table, with_options, write_run
-from ..observe import AnyRecording
 from ..progress import Progress
 from ..recording import Recording
 from ..robot import gravity_vector, load_robot, lock_positions
@@ -78,7 +77,7 @@ def _recordings(
     config: Path | None,
     tables: tuple[Sequence[str], Sequence[str]],
     root: Path | None,
-) -> tuple[list[AnyRecording], list[AnyRecording]]:
+) -> tuple[list[Recording], list[Recording]]:
     """Read what is to be fitted and what is to be judged by; files named for validation are not fitted too."""
     training_tables, unseen_tables = tables
     unseen = []
@@ -91,14 +90,8 @@ def _recordings(
     return read_streams(streams), unseen
 
 
-def _hashes(recordings: Sequence[AnyRecording]) -> dict[str, str]:
-    found = {}
-    for recording in recordings:
-        sources = recording.sources if isinstance(recording, Recording) else (
-            recording.result.sources if recording.result else ()
-        )  # fmt: skip
-        found.update({source.path: source.sha256 for source in sources})
-    return found
+def _hashes(recordings: Sequence[Recording]) -> dict[str, str]:
+    return {source.path: source.sha256 for recording in recordings for source in recording.sources}
 
 
 def _told_settings(table: dict[str, Any]) -> dict[str, Any]:

@@ -7,13 +7,9 @@ from pathlib import Path
 
 from ..errors import ConfigError, RecordingError
 from ..files import toml_document
-from ..observe import AnyRecording
 from ..recording import Recording, RecordingStream, read_setup, stream_recordings
 from ..robot import Robot
 from .output import ProgressBar
-
-IN_MEMORY = 1_000_000_000
-"""Logs larger than this [bytes] are read in blocks, as often as they are needed."""
 
 
 def streams_of(
@@ -45,17 +41,18 @@ def _has_setup(config: Path, tables: Sequence[str]) -> bool:
     return any(table in document for table in tables) or tuple(tables) != ("recording",)
 
 
-def read_streams(streams: Sequence[RecordingStream]) -> list[AnyRecording]:
-    """Read recordings into memory, those too large for it excepted."""
-    found: list[AnyRecording] = []
+def read_streams(streams: Sequence[RecordingStream]) -> list[Recording]:
+    """Read recordings; a long one lies in a temporary file, not in memory."""
+    found: list[Recording] = []
+    done, total = 0, sum(stream.bytes_total for stream in streams)
     with ProgressBar("reading") as progress:
-        for done, stream in enumerate(streams):
-            progress(done, len(streams))
-            found.append(stream if stream.bytes_total > IN_MEMORY else stream.whole())
+        for stream in streams:
+            found.append(stream.whole(lambda read, _, before=done: progress(before + read, total)))
+            done += stream.bytes_total
     return found
 
 
-def sound(recordings: Sequence[AnyRecording], keep_bad: bool) -> tuple[list[AnyRecording], list[str]]:
+def sound(recordings: Sequence[Recording], keep_bad: bool) -> tuple[list[Recording], list[str]]:
     """Return the recordings without bad findings, and a sentence for each that is left out.
 
     Raises:
@@ -63,12 +60,9 @@ def sound(recordings: Sequence[AnyRecording], keep_bad: bool) -> tuple[list[AnyR
     """
     kept, left_out = [], []
     for recording in recordings:
-        bad = [] if keep_bad or not isinstance(recording, Recording) else _bad(recording)
+        bad = [] if keep_bad else [finding.text for finding in recording.findings if finding.severity == "bad"]
         if bad:
-            name = (
-                recording.sources[0].path if isinstance(recording, Recording) and recording.sources else "a recording"
-            )
-            left_out.append(f"{name} is left out: {bad[0]}")
+            left_out.append(f"{recording.sources[0].path} is left out: {bad[0]}")
         else:
             kept.append(recording)
     if recordings and not kept:
@@ -78,7 +72,3 @@ def sound(recordings: Sequence[AnyRecording], keep_bad: bool) -> tuple[list[AnyR
             "with --keep-bad"
         )
     return kept, left_out
-
-
-def _bad(recording: Recording) -> list[str]:
-    return [finding.text for finding in recording.findings if finding.severity == "bad"]

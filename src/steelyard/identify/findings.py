@@ -9,8 +9,8 @@ from typing import Literal
 from ..errors import EstimateError
 from ..judge import Grade, Reason
 from ..model import Model
-from ..observe import AnyRecording, RowSource, channel_of, template_of
-from ..recording import Finding, Recording, RecordingStream, check_recording
+from ..observe import RowSource, channel_of
+from ..recording import Finding, Recording, check_recording
 from .inputs import Inputs
 from .settings import FACTOR_METHODS, Settings
 
@@ -84,6 +84,16 @@ def finding_reasons(findings: Sequence[LogFinding]) -> list[Reason]:
     return reasons
 
 
+def with_findings(error: EstimateError, findings: Sequence[LogFinding]) -> EstimateError:
+    """Return the error of a fit that failed, with the first severe finding in the logs, which may be why."""
+    severe = [one for one in findings if one.severity == "severe"]
+    if not severe:
+        return error
+    first = severe[0]
+    found = f"the checks found in '{first.recording}' that {first.text}; {first.remedy}"
+    return EstimateError(f"{error}. Mend first what may be the cause: {found}")
+
+
 def _of_joint(finding: LogFinding) -> str:
     return f" of {finding.joint}" if finding.joint else ""
 
@@ -95,7 +105,7 @@ def log_findings(model: Model, inputs: Inputs, settings: Settings) -> LogFinding
         EstimateError: If no equation is left, or the method needs one that a dead column leaves out.
     """
     given = [*inputs.training, *(() if inputs.held_out else inputs.unseen)]
-    found = [(label, template_of(recording), _findings(model, recording)) for label, recording in given]
+    found = [(label, recording, _findings(model, recording)) for label, recording in given]
     training = [findings for (_, _, findings), _ in zip(found, inputs.training, strict=False)]
     still = _never_moving(training)
     graded: list[LogFinding] = []
@@ -110,24 +120,14 @@ def log_findings(model: Model, inputs: Inputs, settings: Settings) -> LogFinding
     return LogFindings(tuple(sorted(graded, key=lambda one: order[one.severity])), tuple(sorted(dead)))
 
 
-def _findings(model: Model, recording: AnyRecording) -> Sequence[Finding]:
+def _findings(model: Model, recording: Recording) -> Sequence[Finding]:
     """Return the findings of a recording's own checks; one that was made in memory is checked now."""
     joints = tuple(body.joint.name for body in model.robot.actuated)
-    if not isinstance(recording, Recording):
-        findings = _stream_findings(recording)
-    elif recording.findings or recording.joints != joints:
+    if recording.findings or recording.joints != joints:
         findings = recording.findings  # a recording of another robot is refused where rows are made of it
     else:
         findings = check_recording(model.robot, recording)
     return [finding for finding in findings if not finding.joint or finding.joint in joints]
-
-
-def _stream_findings(stream: RecordingStream) -> Sequence[Finding]:
-    """Return the findings of a stream; one that has not been read to its end is read now."""
-    if stream.result is None:
-        for _ in stream.samples():
-            pass
-    return stream.result.findings if stream.result else ()
 
 
 def _never_moving(training: Sequence[Sequence[Finding]]) -> dict[str, float]:

@@ -18,7 +18,7 @@ import numpy as np
 from ..errors import SteelyardError
 from ..estimate import Estimate, cell_of, stacked_system, weighted
 from ..judge import MotionExtent, impossible_values, squares_by_equation
-from ..observe import Equations, Observations, SettledPreparation, part_of, reduce_rows
+from ..observe import Equations, Observations, SettledPreparation, busiest_part, reduce_rows
 from ..recording import Recording
 from .ground import sources_of
 from .inputs import Labelled
@@ -169,14 +169,9 @@ def likely_cause(
     return Cause(change.kind, change.joints, text, change.remedy, fit.misfit)
 
 
-def _short(training: Sequence[Labelled]) -> list[tuple[str, Recording]]:
-    """Return the first part of every recording; none if some are streams."""
-    short = [
-        (label, part_of(recording, 0, min(recording.samples, MOST_SAMPLES)))
-        for label, recording in training
-        if isinstance(recording, Recording)
-    ]
-    return short if len(short) == len(training) else []
+def _short(training: Sequence[Labelled]) -> list[Labelled]:
+    """Return the part of every recording in which all joints move most."""
+    return [(label, busiest_part(recording, MOST_SAMPLES)) for label, recording in training]
 
 
 def _rows(

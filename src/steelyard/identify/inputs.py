@@ -11,16 +11,15 @@ import numpy as np
 
 from ..errors import EstimateError, require_type
 from ..model import Model, build_model
-from ..observe import AnyRecording, hashes_of, part_of, template_of
+from ..observe import hashes_of, part_of
 from ..recording import Recording, TorqueChannel
 from ..robot import Robot
-from ..run import hashes_of as file_hashes
 from .settings import Settings
 
 HELD = 0.01
 """A joint that is farther from where it is said to be held was not held there [rad or m]."""
 
-Labelled = tuple[str, AnyRecording]
+Labelled = tuple[str, Recording]
 """A recording with its label."""
 
 
@@ -45,7 +44,7 @@ def settings_of(settings: Settings | None) -> Settings:
     return settings or Settings()
 
 
-def inputs_of(recordings: Sequence[AnyRecording], validation: Sequence[AnyRecording], settings: Settings) -> Inputs:
+def inputs_of(recordings: Sequence[Recording], validation: Sequence[Recording], settings: Settings) -> Inputs:
     """Return training and unseen recordings; without validation the last part of each recording is held out.
 
     Raises:
@@ -68,38 +67,30 @@ def inputs_of(recordings: Sequence[AnyRecording], validation: Sequence[AnyRecord
 def _held_out(given: tuple[Labelled, ...], part: float) -> Inputs:
     training, unseen = [], []
     for label, recording in given:
-        if not isinstance(recording, Recording):
-            raise EstimateError(
-                f"recording '{label}' is read as a stream, of which no part can be held out; give one to validate with"
-            )
         last = round(recording.samples * (1 - part))
         training.append((label, part_of(recording, 0, last)))
         unseen.append((f"{label} (held out)", part_of(recording, last, recording.samples)))
     return Inputs(tuple(training), tuple(unseen), part)
 
 
-def labels_of(recordings: Sequence[AnyRecording]) -> list[str]:
+def labels_of(recordings: Sequence[Recording]) -> list[str]:
     """Return a label for each recording: its file's name, numbered where two share one."""
     names = []
     for number, recording in enumerate(recordings, 1):
-        sources = template_of(recording).sources
+        sources = recording.sources
         names.append(Path(sources[0].path).stem if sources and sources[0].path else f"recording {number}")
     repeated = {name for name in names if names.count(name) > 1}
     return [f"{name} ({number})" if name in repeated else name for number, name in enumerate(names, 1)]
 
 
-def without_locked(recording: AnyRecording, label: str, lock: Mapping[str, float]) -> AnyRecording:
+def without_locked(recording: Recording, label: str, lock: Mapping[str, float]) -> Recording:
     """Return the recording with the rows of the joints that move; held ones must be where they are said to be.
 
     Raises:
-        EstimateError: If a joint is elsewhere than it is said to be held, or the recording is read as a stream.
+        EstimateError: If a joint is elsewhere than it is said to be held.
     """
-    if not lock or not set(lock) & set(template_of(recording).joints):
+    if not lock or not set(lock) & set(recording.joints):
         return recording
-    if not isinstance(recording, Recording):
-        raise EstimateError(
-            f"recording '{label}' is read as a stream, of which no joint can be locked; give a shorter log"
-        )
     for joint in set(lock) & set(recording.joints):
         q = recording.q[recording.joints.index(joint)]
         away = float(np.abs(q - lock[joint]).max(initial=0.0))
@@ -132,21 +123,14 @@ def arm_of(robot: Robot, settings: Settings) -> Robot:
 
 
 def _check_unseen(training: tuple[Labelled, ...], unseen: tuple[Labelled, ...]) -> None:
-    known = {digest: label for label, recording in training for digest in _digests(recording)}
+    known = {digest: label for label, recording in training for digest in hashes_of(recording)}
     for label, recording in unseen:
-        for digest in _digests(recording):
+        for digest in hashes_of(recording):
             if digest in known:
                 raise EstimateError(
                     f"validation recording '{label}' is the same data as '{known[digest]}' (SHA-256 {digest[:12]}...): "
                     "errors on it would say nothing; give a recording that was not used to fit"
                 )
-
-
-def _digests(recording: AnyRecording) -> tuple[str, ...]:
-    """Return the SHA-256 of a recording's files, of those of a stream before it is read too."""
-    if isinstance(recording, Recording):
-        return hashes_of(recording)
-    return tuple(file_hashes(*(Path(table.path) for table in recording.plan.tables if table.on_disk)).values())
 
 
 def model_of(
@@ -168,7 +152,7 @@ def model_of(
     Raises:
         EstimateError: If a payload is asked for that no recording carries, or two different ones are carried.
     """
-    templates = [template_of(recording) for _, recording in training]
+    templates = [recording for _, recording in training]
     carried = [template.payload for template in templates]
     names = sorted({name for name in carried if name is not None})
     if len(names) > 1:
@@ -188,7 +172,7 @@ def model_of(
 
 def _check_payload_of_unseen(unseen: Sequence[Labelled], known: list[str]) -> None:
     for label, recording in unseen:
-        payload = template_of(recording).payload
+        payload = recording.payload
         if payload is not None and payload not in known:
             carried = f"'{known[0]}'" if known else "none"
             raise EstimateError(

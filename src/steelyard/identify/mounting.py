@@ -14,8 +14,7 @@ import numpy as np
 
 from ..estimate import stacked_system
 from ..judge import Reason
-from ..observe import Equations, Observations, SettledPreparation, equations_of, part_of, reduce_rows, row_source
-from ..recording import Recording
+from ..observe import Equations, Observations, SettledPreparation, busiest_part, equations_of, reduce_rows, row_source
 from .inputs import Labelled
 
 FAR_BETTER = 2.0
@@ -63,15 +62,13 @@ def better_mounting(
 
     Args:
         equations: The equations with the gravity that was assumed.
-        training: The recordings that were fitted; streams are not tried.
+        training: The recordings that were fitted.
         settled: Their preparation.
         threads: Threads that share the reduction.
     """
-    recordings = [(label, part_of(one, 0, LOOKED_AT)) for label, one in training if isinstance(one, Recording)]
+    recordings = [(label, busiest_part(one, LOOKED_AT)) for label, one in training]
     assumed = equations.model.robot.gravity
     size = float(np.linalg.norm(assumed)) or 9.81
-    if not recordings:
-        return None
 
     def residual(gravity: tuple[float, float, float]) -> float:
         robot = equations.model.robot.with_gravity(gravity)

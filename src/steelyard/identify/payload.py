@@ -17,7 +17,7 @@ from ..errors import EstimateError
 from ..estimate import Estimate, NoiseModel
 from ..judge import Reason
 from ..model import build_model
-from ..observe import AnyRecording, RowSource, equations_of, row_source, settle
+from ..observe import RowSource, equations_of, row_source, settle
 from ..recording import Recording, RecordingsLike, load_recordings
 from ..robot import AnyRobot, Robot, load_robot
 from ..text import short_repr
@@ -101,7 +101,7 @@ def identify_payload(robot: AnyRobot, run: RunLike, recordings: RecordingsLike, 
     return PayloadFound(body, estimate, fit.noise, enough, agreement, tuple(_reasons(body, enough, agreement)))
 
 
-def _sources(robot: Robot, run: SavedRun, recordings: Sequence[AnyRecording]) -> list[RowSource]:
+def _sources(robot: Robot, run: SavedRun, recordings: Sequence[Recording]) -> list[RowSource]:
     if not recordings:
         raise EstimateError("no recording is given; give at least one log made with the payload")
     content = run.content
@@ -110,11 +110,10 @@ def _sources(robot: Robot, run: SavedRun, recordings: Sequence[AnyRecording]) ->
     equations = equations_of(model)
     labels = labels_of(recordings)
     held = [without_locked(one, label, asked.lock) for label, one in zip(labels, recordings, strict=True)]
-    moving = [one for one in held if isinstance(one, Recording)]
-    settled = settle(asked.preparation, moving)
+    settled = settle(asked.preparation, held)
     return [
         row_source(_as_loaded(recording), equations, settled, label)
-        for label, recording in zip(labels, moving, strict=True)
+        for label, recording in zip(labels, held, strict=True)
     ]
 
 

@@ -40,9 +40,9 @@ from ..observe import (
     settle,
 )
 from ..progress import Progress, silent
-from ..recording import Recording, RecordingsLike, load_recordings
+from ..recording import RecordingsLike, load_recordings
 from ..robot import AnyRobot, load_robot
-from .findings import finding_reasons, log_findings, moving_sources
+from .findings import finding_reasons, log_findings, moving_sources, with_findings
 from .fitting import Fit, fit_sources
 from .ground import column_name, sources_of
 from .hypotheses import likely_cause
@@ -105,8 +105,11 @@ def identify_arm(
     equations = equations_of(model, without=logs.dead)
     settled = settle(settings.preparation, [recording for _, recording in inputs.training])
     sources = sources_of(inputs.training, equations, settled)
-    unseen, still = moving_sources(sources_of(inputs.unseen, equations, settled), bool(inputs.held_out))
-    fit = fit_sources(sources, equations, settings, stage("estimating"))
+    try:
+        unseen, still = moving_sources(sources_of(inputs.unseen, equations, settled), bool(inputs.held_out))
+        fit = fit_sources(sources, equations, settings, stage("estimating"))
+    except EstimateError as error:
+        raise with_findings(error, logs.findings) from error
     if runs:
         fit = replace(fit, estimate=with_earlier_runs(fit, equations, runs))
     protected = [column_name(equations, name) for name in settings.protected]
@@ -251,10 +254,10 @@ def _whitened(
 def _bias(
     inputs: Inputs, sources: Sequence[RowSource], fit: Fit, settings: Settings, progress: Progress
 ) -> Bias | None:
-    recordings = [recording for _, recording in inputs.training if isinstance(recording, Recording)]
     # The refits are of least squares: they say nothing of a method that does not use these rows.
-    if settings.bias_repeats < 1 or len(recordings) < len(inputs.training) or settings.method not in FACTOR_METHODS:
+    if settings.bias_repeats < 1 or settings.method not in FACTOR_METHODS:
         return None
+    recordings = [recording for _, recording in inputs.training]
     return estimate_bias(
         recordings, sources, fit.estimate, fit.whitening, settings.bias_repeats, settings.seed, progress
     )
@@ -268,7 +271,7 @@ def _trained(inputs: Inputs, sources: Sequence[RowSource]) -> tuple[Trained, ...
     return tuple(
         Trained(
             label=label,
-            files=tuple((file.path, file.sha256) for file in getattr(recording, "sources", ())),
+            files=tuple((file.path, file.sha256) for file in recording.sources),
             payload=source.payload,
             samples=source.samples,
             masked=float(source.masked.max(initial=0.0)),

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..estimate import Estimate, System
-from ..observe import RowSource, Whitening, part_of, row_source
+from ..observe import RowSource, Whitening, busiest_part, row_source
 from ..progress import Progress, silent
 from ..recording import Recording
 from ..signals import apply_low_pass, low_pass
@@ -28,7 +28,7 @@ LOWER = 0.8
 """Cut-off of the second filter over that of the first: it takes about twice as much of the motion."""
 
 MOST_SAMPLES = 50_000
-"""Samples at the start of each recording that are refitted."""
+"""Samples of each recording that are refitted: a bias and a delay show in a few minutes, whatever its length."""
 
 WORTH_NAMING = 0.5
 """Bias above this part of sigma is named: a 95 % interval then covers about 92 %."""
@@ -93,7 +93,7 @@ def estimate_bias(
     noise = np.mean(shifts, axis=0)
     error = np.std(shifts, axis=0, ddof=1) / np.sqrt(repeats) if repeats > 1 else np.full(noise.shape, np.inf)
     # A shift within twice its own standard error is chance.
-    delays = estimate_delays(sources, estimate, whitening)
+    delays = estimate_delays(refits.sources, estimate, whitening, refits.whole)
     firm = np.where(np.abs(noise) > 2 * error, noise, 0.0) + filtered + delays.bias
     ratio = firm / estimate.sigma
     named, exposed = _above(ratio, estimate.columns), _above(delays.exposure, estimate.columns)
@@ -111,7 +111,7 @@ class _Refits:
     """Refits of changed recordings, weights and noise model held.
 
     Attributes:
-        recordings: The recordings, of long ones their first part.
+        recordings: The recordings, of long ones the part in which all joints move most.
         sources: Their rows.
         estimate: The estimate.
         whitening: How its rows were whitened, if they were.
@@ -134,11 +134,11 @@ class _Refits:
         estimate: Estimate,
         whitening: Whitening | None,
     ) -> _Refits:
-        """Return what is refitted: a bias shows in a few minutes, whatever the length of a recording."""
+        """Return what is refitted."""
         whole = before = system_of_rows(sources, estimate.columns, estimate.weights, whitening)
         short, rows = list(recordings), list(sources)
         if any(recording.samples > MOST_SAMPLES for recording in recordings):
-            short = [part_of(one, 0, min(one.samples, MOST_SAMPLES)) for one in recordings]
+            short = [busiest_part(one, MOST_SAMPLES) for one in recordings]
             rows = [
                 row_source(one, source.equations, source.settled, source.label)
                 for one, source in zip(short, sources, strict=True)
@@ -154,9 +154,7 @@ class _Refits:
             for recording, source in zip(self.recordings, self.sources, strict=True)
         ]
         after = system_of_rows(changed, estimate.columns, estimate.weights, self.whitening)
-        now, then = (dict(zip(one.columns, one.values, strict=True)) for one in (after, self.before))
-        moved = np.array([now.get(name, np.nan) - then.get(name, np.nan) for name in self.whole.columns])
-        return carried_over(estimate, self.whole, moved)
+        return carried_over(estimate, self.whole, self.before, after)
 
 
 def _noisier(recording: Recording, source: RowSource, rng: np.random.Generator) -> Recording:

@@ -96,31 +96,35 @@ class Delays:
         return f"--delay {self.corrected + self.common[0]:.{np.clip(digits, 3, 6)}f}"
 
 
-def estimate_delays(sources: Sequence[RowSource], estimate: Estimate, whitening: Whitening | None) -> Delays:
+def estimate_delays(
+    sources: Sequence[RowSource], estimate: Estimate, whitening: Whitening | None, whole: System | None = None
+) -> Delays:
     """Estimate the delay of the torques, all parameters free: of each equation, and one for all.
 
     Args:
-        sources: The rows behind the estimate.
+        sources: The rows behind the estimate, or of a part of each recording.
         estimate: The estimate.
         whitening: How its rows were whitened, if they were.
+        whole: The system of all rows behind the estimate, where ``sources`` are a part of them.
     """
     equations = sources[0].equations.kinds_joints
     start = _Trial.of(sources, estimate, whitening)
-    undelayed = system_of_rows(sources, estimate.columns, estimate.weights, whitening)
+    part = system_of_rows(sources, estimate.columns, estimate.weights, whitening)
+    undelayed = _Undelayed(estimate, part, part if whole is None else whole)
     common, trial = _common_delay(start)
     delay, sigma = _own_delays(trial)
     cutoff = sources[0].settled.cutoff
     systematic = _LOW_PASS / cutoff if cutoff else 0.0
     common, sigma = (common[0], float(np.hypot(common[1], systematic))), np.hypot(sigma, systematic)
-    exposure = _exposure(start, common[1], undelayed, estimate)
+    exposure = _exposure(start, common[1], undelayed)
     applied = sources[0].settled.chosen.delay
     found = Delays(equations, delay, sigma, common, np.zeros(len(estimate.columns)), exposure, applied)
     if found.has_common:
-        return replace(found, bias=_bias(undelayed, trial.parameters, estimate))
+        return replace(found, bias=undelayed.bias(trial.parameters))
     if found.significant:
         firm = np.zeros(len(equations))
         firm[list(found.significant)] = delay[list(found.significant)]
-        return replace(found, bias=_bias(undelayed, start.moved(firm).parameters, estimate))
+        return replace(found, bias=undelayed.bias(start.moved(firm).parameters))
     return found
 
 
@@ -132,7 +136,7 @@ def system_of_rows(
     return stacked_system(observations, columns, weights, lambda factor: cell_of(factor) in weights)
 
 
-def carried_over(estimate: Estimate, system: System, change: np.ndarray) -> np.ndarray:
+def carried_over(estimate: Estimate, whole: System, before: System, after: System) -> np.ndarray:
     """Return by how much the estimate moves (c,) when the least-squares solution of some of its rows does.
 
     The estimate may rest on more than these rows, a prior or earlier runs, which do not move:
@@ -140,12 +144,28 @@ def carried_over(estimate: Estimate, system: System, change: np.ndarray) -> np.n
 
     Args:
         estimate: The estimate.
-        system: The system of these rows alone, weighted alike; columns that it lacks stay where they are.
-        change: By how much its solution moves.
+        whole: The system of all rows that change alike; columns that it lacks stay where they are.
+        before: The system of the rows that were refitted, all of them or a part.
+        after: The same rows changed; columns that either lacks do not tell of a change.
     """
-    place = [estimate.columns.index(name) for name in system.columns]
-    triangle = system.triangle[:, :-1]
+    place = [estimate.columns.index(name) for name in whole.columns]
+    now, then = _values(after), _values(before)
+    change = np.array([now[name] - then[name] if name in now and name in then else 0.0 for name in whole.columns])
+    triangle = whole.triangle[:, :-1]
     return estimate.system.inverse[:, place] @ (triangle.T @ (triangle @ change))
+
+
+@dataclass(frozen=True, eq=False)
+class _Undelayed:
+    """The rows as they are: an estimate, the system of the rows that are shifted, and that of all rows behind it."""
+
+    estimate: Estimate
+    part: System
+    whole: System
+
+    def bias(self, delayed: System) -> np.ndarray:
+        """Return by how much leaving the delays out moves the parameters (c,)."""
+        return -carried_over(self.estimate, self.whole, self.part, delayed)
 
 
 @dataclass(frozen=True, eq=False)
@@ -279,7 +299,9 @@ def _common_delay(trial: _Trial) -> tuple[tuple[float, float], _Trial]:
         delay += step
         if abs(delay) > _LARGEST_DELAY:
             return (0.0, float("inf")), start
-        if not np.isfinite(sigma) or abs(step) <= _CONVERGED * sigma:
+        # A first step within chance is as good a value as any: nothing is gained by shifting the torques by it.
+        enough = SIGNIFICANT if steps == 1 else _CONVERGED
+        if not np.isfinite(sigma) or abs(step) <= enough * sigma:
             return (delay, sigma), trial
         if steps == _MOST_STEPS:
             return (delay, max(sigma, abs(step))), trial
@@ -290,12 +312,14 @@ def _common_delay(trial: _Trial) -> tuple[tuple[float, float], _Trial]:
 
 def _own_delays(trial: _Trial) -> tuple[np.ndarray, np.ndarray]:
     """Return the delay of every equation and its sigma (E,), starting from the delay of all."""
-    count = 0
+    count, firm = 0, np.ones(len(trial.delays), dtype=bool)
     while True:
         system, count = independent(trial.system()), count + 1
         steps, sigma = np.array([_step(system, name, trial.gain) for name in trial.names]).T
-        # Where a delay can hardly be told, the derivative says nothing of how far it is.
-        moving = (np.abs(steps) > _CONVERGED * sigma) & (sigma < _LARGEST_STEP)
+        # Where a delay can hardly be told, the derivative says nothing of how far it is. A first step within chance is
+        # not followed: weakly felt joints would sometimes find a delay far away that fits as well by chance.
+        firm = np.abs(steps) > SIGNIFICANT * sigma if count == 1 else firm
+        moving = firm & (np.abs(steps) > _CONVERGED * sigma) & (sigma < _LARGEST_STEP)
         delays = trial.delays + steps
         far = np.abs(delays) > _LARGEST_DELAY
         delays, sigma, moving = np.where(far, 0.0, delays), np.where(far, np.inf, sigma), moving & ~far
@@ -321,17 +345,11 @@ def _step(system: System, name: str, gain: float) -> tuple[float, float]:
     return float(step), gain * float(np.sqrt(system.inverse[place, place]))
 
 
-def _bias(undelayed: System, delayed: System, estimate: Estimate) -> np.ndarray:
-    """Return by how much leaving the delays out moves the parameters (c,)."""
-    values = _values(delayed)
-    change = [value - values.get(name, value) for name, value in zip(undelayed.columns, undelayed.values, strict=True)]
-    return carried_over(estimate, undelayed, np.array(change))
-
-
-def _exposure(start: _Trial, sigma: float, undelayed: System, estimate: Estimate) -> np.ndarray:
+def _exposure(start: _Trial, sigma: float, undelayed: _Undelayed) -> np.ndarray:
     """Return by how many sigmas a common delay of one sigma moves each parameter (c,); 0 where it cannot be told."""
+    estimate = undelayed.estimate
     if not np.isfinite(sigma):
         return np.zeros(len(estimate.columns))
     # Torques later by as much: as if they had been early before.
     moved = start.moved(np.full(len(start.delays), -sigma)).parameters
-    return np.abs(_bias(undelayed, moved, estimate)) / estimate.sigma
+    return np.abs(undelayed.bias(moved)) / estimate.sigma

@@ -18,6 +18,7 @@ from .prepared import prepared_blocks as prepared_blocks
 from .raw_samples import RawBlock as RawBlock
 from .raw_samples import raw_samples as raw_samples
 from .reading import AnyRecording as AnyRecording
+from .reading import busiest_part as busiest_part
 from .reading import hashes_of as hashes_of
 from .reading import part_of as part_of
 from .reading import template_of as template_of

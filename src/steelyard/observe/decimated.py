@@ -144,15 +144,20 @@ class DecimatedSegment:
         )
         for first in range(0, columns.shape[1], self._width):
             part = slice(first, first + self._width)
-            few = self._prepare(motion[:, part], measured[:, part], moving[:, part])
+            # Where a joint goes on moving, nobody asks for the mean just before.
+            stops = ~moving[:, part.stop] if part.stop < columns.shape[1] else np.ones(size, dtype=bool)
+            few = self._prepare(motion[:, part], measured[:, part], moving[:, part], stops)
             count += self._decimator.advance(few, outputs[: self._layout.motion.stop, count:])
         self._pick(others)
         self.samples += columns.shape[1]
         share = self._window.push(moving.astype(float)) if self._window else None
         yield from self._completed(outputs[:, :count], share if self._settled.decimates else moving)
 
-    def _prepare(self, motion: np.ndarray, measured: np.ndarray, moving: np.ndarray) -> int:
-        """Write the rows of a few samples where the decimator reads them; return how many samples they are."""
+    def _prepare(self, motion: np.ndarray, measured: np.ndarray, moving: np.ndarray, stops: np.ndarray) -> int:
+        """Write the rows of a few samples where the decimator reads them; return how many samples they are.
+
+        Joints of which ``stops`` (n,) is true may be near standstill in the sample that follows.
+        """
         count = motion.shape[1]
         rows = self._decimator.inputs[:, :count]
         rows[self._layout.motion] = motion
@@ -162,10 +167,10 @@ class DecimatedSegment:
             torque = values @ rows[part.start : part.stop - 2]
             rows[part.stop - 2] = -self._settled.rate * np.gradient(torque) if count > 1 else 0.0
         for e, joint in enumerate(self._layout.joint_index):
-            self._bridge(e, rows[self._layout.equations[e]], moving[joint])
+            self._bridge(e, rows[self._layout.equations[e]], moving[joint], stops[joint])
         return count
 
-    def _bridge(self, e: int, rows: np.ndarray, moving: np.ndarray) -> None:
+    def _bridge(self, e: int, rows: np.ndarray, moving: np.ndarray, stops: bool) -> None:
         """Put the mean of the moving samples just before in the place of those near standstill."""
         longest = self._settled.decimation
         if not moving.all():
@@ -174,7 +179,7 @@ class DecimatedSegment:
                 if first > start:
                     self._before[e] = rows[:, start:first].mean(axis=1, keepdims=True)
                 rows[:, first:last] = self._before[e]
-        if self._window is not None:
+        if self._window is not None and stops:
             self._before[e] = rows[:, -longest:].mean(axis=1, keepdims=True)
 
     def _moving(self, qd: np.ndarray) -> np.ndarray:

@@ -21,6 +21,7 @@ from ..signals import (
 )
 from ..signals.checks import frozen
 from ..signals.decimation_filter import DEFAULT_CUTOFF
+from ..signals.fir_design import in_short_stages
 from ..signals.resampling import Method
 from ..signals.sampling import GAP_INTERVALS, check_time
 from .preparation import Preparation, SettledPreparation
@@ -205,11 +206,12 @@ def _decimation(
         assert wanted is not None or cutoff is not None
         lowest = wanted or KEPT_OF_CUTOFF * (cutoff or 0.0)
         # Not one less for a rounding in the last digit.
-        factor = max(1, int(DEFAULT_CUTOFF * rate / 2 / lowest * (1 + 1e-9)))
+        factor = in_short_stages(max(1, int(DEFAULT_CUTOFF * rate / 2 / lowest * (1 + 1e-9))))
         reason = f"decimation by {factor}: the largest that keeps {lowest:.3g} Hz within 0.8 of the new Nyquist"
         most = max(1, int(duration * rate / LEAST_ROWS))
         if wanted is None and factor > most:
-            factor, reason = most, f"decimation by {most}: more would leave fewer than {LEAST_ROWS} rows"
+            factor = in_short_stages(most)
+            reason = f"decimation by {factor}: more would leave fewer than {LEAST_ROWS} rows"
     if factor == 1 and wanted is None:
         return DecimationFilter(rate, 1, rate / 2, rate / 2, preparation.attenuation, ()), f"{reason} (none)"
     return decimation_filter(rate, factor, wanted, preparation.attenuation), reason

@@ -60,8 +60,8 @@ def read_recordings(
     return tuple(_read(robot, *chosen) for chosen in _recordings(setup_or_path, files, root))
 
 
-def load_recordings(robot: AnyRobot, given: RecordingsLike, what: str = "recordings") -> list[AnyRecording]:
-    """Return recordings: those given as they are, those named by the paths of their files read.
+def load_recordings(robot: AnyRobot, given: RecordingsLike, what: str = "recordings") -> list[Recording]:
+    """Return recordings: those given as they are, streams and those named by the paths of their files read.
 
     Args:
         robot: The arm they were made with.
@@ -76,9 +76,12 @@ def load_recordings(robot: AnyRobot, given: RecordingsLike, what: str = "recordi
     for one in every:
         require_type(one, (Recording, RecordingStream, str, os.PathLike), what, _ALLOWED, RecordingError)
     require_files(*(Path(one) for one in every if not isinstance(one, Recording | RecordingStream)))
-    found: list[AnyRecording] = []
+    found: list[Recording] = []
     for one in every:
-        found += [one] if isinstance(one, Recording | RecordingStream) else read_recordings(robot, one)
+        if isinstance(one, Recording | RecordingStream):
+            found.append(one if isinstance(one, Recording) else one.whole())
+        else:
+            found += read_recordings(robot, one)
     return found
 
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from ..errors import RecordingError, nearest_match
 from ..text import short_repr
+from .kept import mapping_of
 
 TorqueKind = Literal["motor_current", "motor_torque", "joint_torque", "motor_pwm", "wrench"]
 TORQUE_KINDS: tuple[TorqueKind, ...] = ("motor_current", "motor_torque", "joint_torque", "motor_pwm", "wrench")
@@ -165,8 +166,14 @@ class Recording:
 
 
 def frozen_array(values: np.ndarray, dimensions: int, what: str) -> np.ndarray:
-    """Return the values as float64, contiguous and not writeable, refusing another number of dimensions."""
-    array = np.ascontiguousarray(values, dtype=np.float64)
+    """Return the values as float64, not writeable and, unless they lie in a mapped file, contiguous.
+
+    Raises:
+        RecordingError: If they have another number of dimensions.
+    """
+    array = np.asarray(values, dtype=np.float64)
+    if mapping_of(array) is None:
+        array = np.ascontiguousarray(array)
     if array.ndim != dimensions:
         raise RecordingError(f"{what} has shape {array.shape}; {dimensions} dimension(s) expected")
     if array.flags.writeable:

@@ -12,11 +12,13 @@ from pathlib import Path
 import numpy as np
 
 from ..errors import RecordingError
+from ..progress import Progress, silent
 from .assembly import Assembly, side_by_side
 from .checks import Checker, subject_of
+from .kept import KeptColumns
 from .plan import Plan
 from .record import Finding, Recording, Source, TorqueChannel
-from .samples import Samples, joined, reblocked
+from .samples import Samples, reblocked
 from .self_described import described_notes, described_payload
 from .tables import Block, ReadLog, Table
 from .units import normal_unit
@@ -59,10 +61,19 @@ class RecordingStream:
         for samples in self.samples():
             yield recording_from_samples(self.plan, samples)
 
-    def whole(self) -> Recording:
-        """Read all of it and return it as one recording, with findings and hashes."""
-        parts = list(self.samples())
-        return recording_from_samples(self.plan, joined(parts), self.result)
+    def whole(self, progress: Progress = silent) -> Recording:
+        """Read all of it and return it as one recording, with findings and hashes; a long one lies in a temporary file.
+
+        Args:
+            progress: Told how many bytes are read.
+        """
+        sizes = [1, *(len(channel.shift) for channel in self.plan.channels)]
+        kept = KeptColumns(sum(sizes))
+        for samples in self.samples():
+            kept.put(np.concatenate([samples.time[None], *samples.channels]))
+            progress(self.bytes_done, self.bytes_total)
+        time, *channels = np.split(kept.whole(), np.cumsum(sizes)[:-1])
+        return recording_from_samples(self.plan, Samples(time[0], tuple(channels)), self.result)
 
     def samples(self) -> Iterator[Samples]:
         """Yield the blocks as bare samples."""

@@ -14,6 +14,7 @@ from .fir import FirStage
 # Early stages may change amplitudes in the pass band by this fraction (0.001 dB).
 EARLY_RIPPLE = 1e-4
 _LONGEST_EARLY_STAGE = 12
+_LARGEST_PRIME = 23
 _GRID = 96
 
 
@@ -38,6 +39,16 @@ def stage_factors(factor: int) -> tuple[int, ...]:
         else:
             stages.append(prime)
     return (*sorted(stages, reverse=True), last)
+
+
+def in_short_stages(factor: int) -> int:
+    """Return the largest factor, not above this one, without a prime so large that it makes one long stage.
+
+    131 has 2,129 taps, 130 has 135 in stages of 13, 5 and 2.
+    """
+    while max(_primes(factor), default=1) > _LARGEST_PRIME:
+        factor -= 1
+    return factor
 
 
 def _primes(number: int) -> list[int]:

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from estimate.instruments.disturbed_scara import evidence_of, moves
-from steelyard.estimate.instruments import InstrumentSettings, direct_and_inverse, instrumental_variables, kept, moving
+from steelyard.estimate.instruments import InstrumentSettings, direct_and_inverse, instrumental_variables, moving
 from steelyard.observe import Preparation
-from steelyard.recording import RecordingStream, stream_recording, write_recording
+from steelyard.recording import RecordingStream, kept, stream_recording, write_recording
 from steelyard.recording.tables import npz
 from steelyard.robot import load_robot
 from steelyard.simulate import Experiment, Noise, recording_of, simulate

@@ -12,9 +12,9 @@ from ...errors import EstimateError
 from ...observe import Preparation, SettledPreparation, settle
 from ...observe.reading import BLOCK, AnyRecording, template_of
 from ...recording import Recording
+from ...recording.kept import KeptColumns
 from ...signals import LowPass, LowPassStream, low_pass
 from ...simulate import Outline, OutlineStream
-from .kept import KeptColumns
 from .splines import SplineStream
 from .stretches import Stretch, parts_of, stretches_of
 

@@ -11,10 +11,10 @@ from ..evidence import Estimated, Evidence, estimate_of
 from ..system import System
 from .agreement import agreement_notes
 from .hausman import hausman_test
-from .kept import with_kept_streams
 from .pairs import PairedRows, plain_pairs, whitened_pairs
 from .rounds import Method, Solved, noise_around, settled_rounds
 from .settings import InstrumentSettings
+from .simulated import with_kept_streams
 from .solution import InstrumentSolution, check_instruments
 
 

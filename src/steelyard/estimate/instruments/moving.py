@@ -10,8 +10,8 @@ import numpy as np
 
 from ...errors import EstimateError
 from ...observe import Gate, Gates, RowSource, moving_joints, prepared_blocks, row_source
+from ...recording.kept import KeptColumns
 from ..evidence import Evidence
-from .kept import KeptColumns
 
 # Velocities differ from simulated ones by more than this many times their rms in 3 of 1000 samples.
 _SURELY = 3.0

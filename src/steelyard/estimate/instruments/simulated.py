@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from ...errors import SimulationError
 from ...observe import RowSource, row_source
 from ...observe.reading import BLOCK, AnyRecording, blocks_of, template_of
+from ...recording import Recording, RecordingStream
+from ...recording.kept import KeptColumns, kept_columns
 from ...simulate import ModelLoop, Outline
 from ...simulate.truth import plant_model, true_values
 from ..evidence import Evidence
 from .courses import Course, Courses, at_stamps, courses_of
 from .held_torques import HeldTorques, Torques
-from .kept import KeptColumns, kept_columns, with_motion
 from .settings import InstrumentSettings
 
 
@@ -113,7 +115,7 @@ class SimulatedMotion:
         stiffness = source.settled.chosen.stiffness
         if stiffness is not None:
             motion = _wound_up(source.recording, kept_columns(rows, motion), np.array(stiffness, dtype=float))
-        return with_motion(source.recording, kept_columns(rows, motion))
+        return _with_motion(source.recording, kept_columns(rows, motion))
 
     def _followed(
         self, course: Course, courses: Courses, standard: np.ndarray, torques: HeldTorques | None
@@ -140,6 +142,25 @@ class SimulatedMotion:
             run = following.follow(reference, push)
             done += reference.shape[1]
             yield np.concatenate([run.q[0], run.qd[0]])
+
+
+def with_kept_streams(evidence: Evidence) -> Evidence:
+    """Return the evidence with every stream read once: text would be parsed in every pass of every round."""
+    sources = tuple(
+        row_source(source.recording.whole(), source.equations, source.settled, source.label)
+        if isinstance(source.recording, RecordingStream)
+        else source
+        for source in evidence.sources
+    )
+    return replace(evidence, sources=sources)
+
+
+def _with_motion(recording: AnyRecording, motion: KeptColumns) -> Recording:
+    """Return a recording with another motion (n or 2 n rows, N) and no pose or reference."""
+    assert isinstance(recording, Recording)
+    joints, values = len(recording.joints), motion.whole()
+    qd = None if recording.qd is None else values[joints:]
+    return replace(recording, q=values[:joints], qd=qd, reference=None, pose=None, sources=(), findings=())
 
 
 def _wound_up(recording: AnyRecording, motion: KeptColumns, stiffness: np.ndarray) -> Iterator[np.ndarray]:

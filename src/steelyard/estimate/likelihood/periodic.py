@@ -11,6 +11,7 @@ from ...observe import RowSource
 from ...observe.raw_samples import raw_samples
 from ...observe.settle import LOOKED_AT
 from ...recording import Recording
+from ...recording.kept import mapping_of
 from ...signals import OUT_OF_STEP, check_periodicity, find_period
 from .averaging import LongestStretch, averaged_periods, longest_stretch
 from .lines import explaining_lines, repeated_lines
@@ -60,8 +61,8 @@ def periodic_samples(source: RowSource, settings: LikelihoodSettings) -> Periodi
     """Return the samples of a recording of a periodic motion.
 
     Whole periods are averaged: for white noise the mean tells all there is to know (P4.1). Where the recording has
-    fewer than two, or a period is no whole number of samples, the samples are used as they are. Of a stream the period
-    is found in the first 200,000 samples, and lines in mean periods of neighbours.
+    fewer than two, or a period is no whole number of samples, the samples are used as they are. Of a recording that is
+    not in memory the period is found in the first 200,000 samples, and lines in mean periods of neighbours.
 
     Args:
         source: The recording.
@@ -70,7 +71,8 @@ def periodic_samples(source: RowSource, settings: LikelihoodSettings) -> Periodi
     Raises:
         EstimateError: If the motion is not periodic, or the period cannot be found.
     """
-    most = None if isinstance(source.recording, Recording) else LOOKED_AT
+    in_memory = isinstance(source.recording, Recording) and mapping_of(source.recording.q) is None
+    most = None if in_memory else LOOKED_AT
     stretch, rate = longest_stretch(source, most), source.settled.rate
     known = _Periods(stretch, settings.period or _found_period(stretch.head, rate, source.label), rate, most)
     return (_averaged if known.is_whole else _as_they_are)(source, settings, known)

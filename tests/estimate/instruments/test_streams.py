@@ -1,78 +1,17 @@
-"""Columns kept in memory or in a file, streams kept as numbers, torques and splines read behind what comes in."""
+"""Torques and splines read behind what comes in, and stretches of even stamps."""
 
 from __future__ import annotations
-
-import errno
-import gc
 
 import numpy as np
 import pytest
 from scipy.interpolate import CubicSpline
 
-from estimate.instruments.disturbed_scara import quiet_run
-from steelyard.errors import EstimateError
-from steelyard.estimate.instruments import kept
 from steelyard.estimate.instruments.held_torques import HeldTorques
-from steelyard.estimate.instruments.kept import KeptColumns, kept_columns, kept_stream, with_motion
 from steelyard.estimate.instruments.splines import SplineStream
 from steelyard.estimate.instruments.stretches import stretches_of
 from steelyard.observe import Preparation, settle
-from steelyard.observe.reading import blocks_of
 from steelyard.observe.regular import is_even
-from steelyard.recording import Recording, stream_recording, write_recording
-from steelyard.robot import load_robot
-from steelyard.simulate import recording_of
-
-NUMBERS = np.random.default_rng(0).normal(size=(3, 1000))
-
-
-@pytest.mark.parametrize("in_memory", [1, 10_000, 10_000_000])
-def test_columns_come_back_as_they_were(monkeypatch, in_memory):
-    monkeypatch.setattr(kept, "IN_MEMORY", in_memory)
-    columns = kept_columns(3, np.split(NUMBERS, [10, 10, 700], axis=1))
-    assert columns.count == 1000
-    np.testing.assert_array_equal(columns.read(0, 1000), NUMBERS)
-    np.testing.assert_array_equal(columns.read(990, 2000), NUMBERS[:, 990:])
-    assert columns.read(1000, 1010).shape == (3, 0)
-    columns.put(NUMBERS[:, :5])
-    np.testing.assert_array_equal(np.concatenate(list(columns.blocks(600, 1005, 7)), axis=1)[:, -5:], NUMBERS[:, :5])
-
-
-def test_a_file_that_cannot_grow_is_said_in_a_line_and_none_is_left_open(monkeypatch):
-    columns = KeptColumns(3)
-    file = columns._file
-    with monkeypatch.context() as patched:
-
-        def full(_):
-            raise OSError(errno.ENOSPC, "No space left on device")
-
-        patched.setattr(file, "write", full, raising=False)
-        with pytest.raises(EstimateError, match=r"cannot keep 0 MB in a temporary file: No space left.*set TMPDIR"):
-            columns.put(NUMBERS)
-    del columns
-    gc.collect()
-    assert file.closed
-
-
-@pytest.fixture
-def stream(tmp_path):
-    recording = recording_of(quiet_run(12))
-    return recording, stream_recording(load_robot("scara_2r"), write_recording(recording, tmp_path / "log.csv"))
-
-
-def test_a_kept_stream_gives_the_samples_of_the_stream_and_another_motion_if_wanted(stream):
-    recording, read = stream
-    once = kept_stream(read)
-    (block,) = blocks_of(once)
-    np.testing.assert_array_equal(block.q, recording.q)
-    np.testing.assert_array_equal(block.time, recording.time)
-    np.testing.assert_array_equal(block.torque().values, recording.torque().values)
-    assert once.bytes_done == once.bytes_total > 0
-    motion = kept_columns(2, [2 * recording.q])
-    for moved in (with_motion(once, motion), with_motion(recording, motion)):
-        (block,) = blocks_of(moved)
-        np.testing.assert_array_equal(block.q, 2 * recording.q)
-        np.testing.assert_array_equal(block.torque().values, recording.torque().values)
+from steelyard.recording import Recording
 
 
 def test_a_spline_read_behind_its_points_is_that_of_the_whole():

@@ -1,0 +1,101 @@
+"""Cost of `identify` against the length of the log: CPU seconds, CPU a row and most resident memory, 7 joints.
+
+One log after the other, each in a fresh process that has compiled the model before the clock starts; the largest is
+made last and deleted. STEELYARD_LOG_ROWS in the environment names another largest size (10,000,000 rows are 1.5 GB).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from steelyard.cli import main
+from steelyard.montecarlo.defaults import default_motion
+from steelyard.observe import part_of
+from steelyard.recording import Recording, write_recording
+from steelyard.robot import load_robot
+from steelyard.simulate import Experiment, recording_of, simulate
+
+ROBOT, RATE = "kuka_lwr4", 500.0
+SIZES = (10_000, 30_000, 100_000, 300_000, 1_000_000, 2_000_000, 10_000_000)
+WANTED = {100_000: "at most 3 s", 2_000_000: "at most 30 s and 400 MB"}
+_AT_ONCE = 500_000
+
+
+def run() -> None:
+    """Print and check the figures of every size up to the largest."""
+    largest = int(float(os.environ.get("STEELYARD_LOG_ROWS", "2e6")))
+    print(f"identify {ROBOT}, motor torques, one text log at {RATE:g} Hz, a quarter held out, one thread")
+    print(f"  {'rows':>10} {'log':>8} {'start':>8} {'work':>8} {'a row':>9} {'memory':>8}")
+    with tempfile.TemporaryDirectory() as folder:
+        short = Path(folder) / "short.csv"
+        write_log(short, SIZES[0])
+        for rows in (size for size in SIZES if size <= largest):
+            log = Path(folder) / "log.csv"
+            write_log(log, rows)
+            child = [sys.executable, "-m", "benchmarks.log_length", str(short), str(log)]
+            told = json.loads(subprocess.run(child, check=True, stdout=subprocess.PIPE, text=True).stdout)
+            print(
+                f"  {rows:>10} {log.stat().st_size / 1e6:>5.0f} MB {told['start']:>6.2f} s {told['work']:>6.2f} s "
+                f"{1e6 * told['work'] / rows:>6.1f} us {told['megabytes']:>5.0f} MB"
+                + (f"  (wanted: {WANTED[rows]})" if rows in WANTED else "")
+            )
+
+
+def write_log(path: Path, rows: int) -> None:
+    """Write a log of so many rows: the default motion again and again, encoder noise, torques with 2 % of noise."""
+    period, rng = _period(), np.random.default_rng(0)
+    with tempfile.TemporaryDirectory() as folder:
+        head = write_recording(part_of(period, 0, 2), Path(folder) / "head.csv")
+        comment, names = head.read_text().splitlines()[:2]
+    torque = period.torques[0].values
+    noise = 0.02 * np.sqrt((torque**2).mean(axis=1))
+    with path.open("wb") as file:
+        file.write(f"{comment}\n{names}\n".encode())
+        for first in range(0, rows, _AT_ONCE):
+            numbers = np.arange(first, min(first + _AT_ONCE, rows))
+            place = numbers % period.samples
+            q = period.q[:, place] + 1e-5 * rng.standard_normal((len(period.q), numbers.size))
+            measured = torque[:, place] + noise[:, None] * rng.standard_normal((len(torque), numbers.size))
+            table = np.vstack([numbers / RATE, q, measured])
+            frame = pl.DataFrame({f"{k}": row for k, row in enumerate(table)})
+            file.write(frame.write_csv(include_header=False, float_precision=7).encode())
+
+
+def _period() -> Recording:
+    robot = load_robot(ROBOT)
+    experiment = Experiment(plant="ideal", control_rate=RATE, record_rate=RATE)
+    found = recording_of(simulate(robot, default_motion(robot, 1), experiment, [1]))
+    torques = tuple(channel for channel in found.torques if channel.kind == "motor_torque")
+    return replace(found, torques=torques, qd=None, reference=None, notes=())
+
+
+def identify_one(short: Path, log: Path) -> None:
+    """Identify from a short log, which imports and compiles, then from another; print CPU time and memory as JSON."""
+    import resource  # not on Windows, where only this figure is missing
+
+    with contextlib.redirect_stdout(io.StringIO()):
+        main(["identify", ROBOT, str(short), "--torque", "motor", "--threads", "1", "--json"])
+        start = time.process_time()
+        code = main(["identify", ROBOT, str(log), "--torque", "motor", "--threads", "1", "--json"])
+        work = time.process_time() - start
+    if code == 1:
+        sys.exit(f"'{log}' was not identified")
+    per_kilobyte = 1e-6 if sys.platform == "darwin" else 1e-3
+    megabytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * per_kilobyte
+    print(json.dumps({"start": start, "work": work, "megabytes": megabytes}))
+
+
+if __name__ == "__main__":
+    identify_one(Path(sys.argv[1]), Path(sys.argv[2]))
