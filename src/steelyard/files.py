@@ -49,17 +49,18 @@ def write_aside(path: Path, content: str) -> None:
         file.write(content.encode("utf-8"))
 
 
-def require_files(*paths: Path | None) -> None:
+def require_files(*paths: Path | None, error: type[SteelyardError] = FileError) -> None:
     """Refuse files and folders that do not exist, before any work: all that are missing are named at once.
 
-    Raises:
-        FileError: If some are missing.
+    Args:
+        paths: The files and folders; None is passed over.
+        error: What is raised if some are missing.
     """
     missing = list(dict.fromkeys(path for path in paths if path is not None and not _exists(path)))
     if missing:
         names = ", ".join(f"'{path}'" for path in missing)
         what = "no such file or folder" if len(missing) == 1 else f"{len(missing)} files or folders are missing"
-        raise FileError(f"{what}: {names}; check the path and its spelling")
+        raise error(f"{what}: {names}; check the path and its spelling")
 
 
 def robot_file(name: str) -> Path | None:

@@ -183,3 +183,9 @@ def test_every_finding_is_documented():
     assert {"jitter", "gap", "velocity"} <= found
     for kind in found:
         assert f"`{kind}`" in PAGE, kind
+
+
+def test_all_files_of_a_setup_that_are_missing_are_named_at_once(tmp_path):
+    (tmp_path / "steelyard.toml").write_text('[recording]\nfiles = ["a.csv", "b.csv"]\n')
+    with pytest.raises(RecordingError, match=r"2 files or folders are missing: '.*a\.csv', '.*b\.csv'"):
+        read_recordings("scara_2r", tmp_path / "steelyard.toml")

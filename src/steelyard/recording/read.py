@@ -177,7 +177,7 @@ def _tables(setup: RecordingSetup, paths: Sequence[Path]) -> list[Table]:
 def _recordings(
     setup_or_path: SetupOrPath, files: Files | None, root: Path_ | None
 ) -> list[tuple[RecordingSetup, list[Path]]]:
-    """Return the setup and the files of every recording meant."""
+    """Return the setup and the files of every recording meant; all files that are missing are named at once."""
     given = [files] if isinstance(files, str | os.PathLike) else list(files or [])
     setup, given = _setup_of(setup_or_path, given)
     folder = Path(root) if root is not None else (Path() if given else setup.folder)
@@ -185,10 +185,12 @@ def _recordings(
         names = given or [part.path for part in setup.parts]
         if len(names) != len(setup.parts):
             raise RecordingError(f"the setup has {len(setup.parts)} parts, but {len(names)} files are given; one each")
+        require_files(*(folder / name for name in names), error=RecordingError)
         return [(setup, [folder / name for name in names])]
     names = given or list(setup.files)
     if not names:
         raise RecordingError("no file is named; give files, or list them in the setup with files = [...]")
+    require_files(*(folder / name for name in names), error=RecordingError)
     return [(setup.for_file(os.fspath(name)), [folder / name]) for name in names]
 
 
