@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import platform
 import time
 
 import numpy as np
 import pinocchio as pin  # pyright: ignore[reportMissingImports]
 
 from benchmarks.timing import ratio, round_robin
-from steelyard.kernel import compile_batch
+from steelyard.kernel import compile_batch, host_target
 from steelyard.model import random_motion
 from steelyard.physics import inertial_regressor_function
 from steelyard.robot import Robot, load_robot, transform_from_placement
@@ -63,6 +64,8 @@ def run() -> None:
     )
     per_sample = {name: 1e6 * times[name].median / SAMPLES for name in ("pinocchio", "dense")}
     per_sample["cache"] = 1e6 * times["cache"].median / (repeats * IN_CACHE)
+    target = host_target()
+    print(f"processor {target.cpu} ({platform.machine()}), {target.lanes} lanes of doubles, FMA: {target.fma}")
     print(f"7-joint regressor, {SAMPLES} samples, one thread, CPU time, {len(times['cache'].seconds)} rounds in turns")
     print(f"  Pinocchio in a Python loop, stored densely  {per_sample['pinocchio']:.3f} us a sample")
     print(f"  ours, dense (7, 70, N)                      {per_sample['dense']:.3f} us a sample")
