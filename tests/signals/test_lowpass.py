@@ -60,7 +60,7 @@ def test_the_continuation_at_the_ends_is_that_of_scipy_for_every_order(order):
     values = np.random.default_rng(0).standard_normal((1, 3000))
     filter_ = low_pass(1000.0, 40.0, order, design="per_pass")
     expected = signal.sosfiltfilt(signal.butter(order, 40.0, fs=1000.0, output="sos"), values, axis=1)
-    np.testing.assert_array_equal(apply_low_pass(filter_, values), expected)
+    np.testing.assert_allclose(apply_low_pass(filter_, values), expected, rtol=0, atol=1e-13)
 
 
 def test_zero_phase_has_no_delay_and_forward_only_has_one():

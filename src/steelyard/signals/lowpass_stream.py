@@ -7,10 +7,10 @@ at rest on the sample there; what is wrong with that start has died out when the
 from __future__ import annotations
 
 import numpy as np
-from scipy import signal
 
 from .checks import RowMemory, check_finite
 from .lowpass import LowPass, check_length
+from .recursive import sosfilt, sosfilt_zi
 
 
 class LowPassStream:
@@ -26,8 +26,7 @@ class LowPassStream:
     def __init__(self, filter_: LowPass) -> None:
         self.filter = filter_
         self._memory = filter_.memory()
-        self._sections = filter_.sections.copy()  # scipy wants them writeable
-        self._rest = signal.sosfilt_zi(filter_.sections) if len(filter_.sections) else np.empty((0, 2))
+        self._rest = sosfilt_zi(filter_.sections) if len(filter_.sections) else np.empty(0)
         self._restart()
 
     def _restart(self) -> None:
@@ -91,8 +90,8 @@ class LowPassStream:
 
     def _pass_forward(self, samples: np.ndarray) -> np.ndarray:
         if self._state is None:
-            self._state = self._rest[:, None, :] * samples[None, :, :1]
-        result, self._state = signal.sosfilt(self._sections, samples, axis=1, zi=self._state)
+            self._state = self._rest * samples[:, :1]
+        result, self._state = sosfilt(self.filter.sections, samples, self._state)
         return result
 
     def _keep(self, samples: np.ndarray) -> None:
@@ -102,8 +101,7 @@ class LowPassStream:
     def _release(self, count: int, settled: bool) -> np.ndarray:
         """Filter all that waits backward and return its first ``count`` samples; the others wait on."""
         waiting = np.concatenate(self._forward, axis=1)
-        state = self._rest[:, None, :] * waiting[None, :, -1:]
-        backward = np.asarray(signal.sosfilt(self._sections, waiting[:, ::-1], axis=1, zi=state)[0])
+        backward = sosfilt(self.filter.sections, waiting[:, ::-1], self._rest * waiting[:, -1:])[0]
         self._forward = [waiting[:, count:].copy()] if settled else []
         self._waiting -= count
         return np.ascontiguousarray(backward[:, ::-1][:, :count])

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from scipy import interpolate, stats
+from scipy import interpolate
 
+from ..distributions import chi2_ppf
 from ..errors import SignalError
 from .checks import as_rows, check_positive, frozen
 
@@ -66,7 +67,7 @@ class PeriodAverage:
         """Return the chi-square interval of the pooled variance (rows,), (rows,) for white noise."""
         tail = (1 - confidence) / 2
         total = self.pooled_variance * self.pooled_dof
-        limits = stats.chi2.ppf([1 - tail, tail], self.pooled_dof)
+        limits = chi2_ppf([1 - tail, tail], self.pooled_dof)
         return total / limits[0], total / limits[1]
 
 
