@@ -12,8 +12,8 @@ import steelyard
 SOURCE = Path(steelyard.__file__).parent
 # In the order data flows: a room knows the rooms before it, never those after.
 ROOMS = (
-    "errors", "text", "progress", "files", "archive", "distributions", "robot", "physics", "kernel", "model", "motion",
-    "signals", "recording", "simulate", "observe", "estimate", "judge", "run", "identify", "design", "calibrate",
+    "errors", "text", "progress", "files", "archive", "lazy", "distributions", "robot", "physics", "kernel", "model",
+    "motion", "signals", "recording", "simulate", "observe", "estimate", "judge", "run", "identify", "design", "calibrate",
     "montecarlo", "papers", "cli",
 )  # fmt: skip
 MODULES = sorted(SOURCE.rglob("*.py"))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import interpolate
 
 from ..distributions import f_isf, norm_sf, t_sf
 from ..errors import SignalError
@@ -81,6 +80,8 @@ def _rest(rows: np.ndarray, mean: np.ndarray, length: float, periods: int) -> np
     used = rows[:, : int(np.floor(periods * length + 1e-6))]
     place = np.arange(used.shape[1]) / length % 1.0 * mean.shape[1]
     closed = np.concatenate([mean, mean[:, :1]], axis=1)
+    from scipy import interpolate  # imported when used: it takes a third of a second, and few motions are folded
+
     curve = interpolate.CubicSpline(np.arange(closed.shape[1]), closed, axis=1, bc_type="periodic")
     return used - curve(place)
 
