@@ -1,4 +1,4 @@
-"""Which estimator serves which method; a new one is a new line here. Their packages load when a method asks for them."""
+"""Which estimator serves which method; a new one is a new line here. Packages load when a method asks for them."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from .settings import Settings
 Prior = Mapping[str, tuple[float, float]]
 
 ESTIMATORS: dict[str, Callable[[Evidence, Settings, Prior, Progress], Estimated]] = {
-    "rls": lambda seen, settings, prior, tell: recursive.recursive_least_squares(evidence, settings.rls, prior, tell),
+    "rls": lambda seen, settings, prior, tell: recursive.recursive_least_squares(seen, settings.rls, prior, tell),
     "ekf": lambda seen, settings, prior, tell: kalman.kalman_filter(seen, settings.ekf, prior, tell),
     "ml": lambda seen, settings, prior, tell: likelihood.maximum_likelihood(seen, settings.ml, prior, tell),
-    "iv": lambda seen, settings, prior, tell: instruments.instrumental_variables(evidence, settings.iv, prior, tell),
+    "iv": lambda seen, settings, prior, tell: instruments.instrumental_variables(seen, settings.iv, prior, tell),
     "didim": lambda seen, settings, prior, tell: instruments.direct_and_inverse(seen, settings.iv, prior, tell),
 }
 """Methods beyond least squares on factors: they see rows in the order of time, or the samples themselves."""
