@@ -99,7 +99,16 @@ def test_identify_starts_without_what_it_does_not_need():
 
 @pytest.mark.parametrize(
     "package",
-    ["simulate", "estimate.instruments", "estimate.kalman", "estimate.likelihood", "estimate.recursive"],
+    [
+        "identify",
+        "judge",
+        "signals",
+        "simulate",
+        "estimate.instruments",
+        "estimate.kalman",
+        "estimate.likelihood",
+        "estimate.recursive",
+    ],
 )
 def test_names_that_load_when_used_are_those_declared(package):
     module = importlib.import_module(f"steelyard.{package}")
