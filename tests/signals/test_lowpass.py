@@ -95,6 +95,16 @@ def test_blocks_give_the_result_of_the_whole(mode, size):
     np.testing.assert_allclose(result, apply_low_pass(filter_, values), rtol=0, atol=1e-9)
 
 
+@pytest.mark.parametrize("mode", ["zero_phase", "forward"])
+def test_a_constant_passes_exactly_at_once_and_in_blocks(mode):
+    values = np.array([[0.5], [0.3], [-1.234e5]]) * np.ones(3000)
+    filter_ = low_pass(200.0, 10.0, mode=mode)
+    np.testing.assert_array_equal(apply_low_pass(filter_, values), values)
+    stream = LowPassStream(filter_)
+    parts = [stream.push(values[:, k : k + 700]) for k in range(0, 3000, 700)]
+    np.testing.assert_array_equal(np.concatenate([*parts, stream.flush()], axis=1), values)
+
+
 def test_a_stream_serves_one_signal_after_the_other():
     stream = LowPassStream(low_pass(100.0, 8.0))
     for rows in (1, 3):

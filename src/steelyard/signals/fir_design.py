@@ -121,12 +121,13 @@ def _least_squares_taps(
 
 
 def _solved(matrix: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Solve symmetric equations; of many solutions, as scipy.signal.firls does, take the smallest."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", linalg.LinAlgWarning)
             return linalg.solve(matrix, right, assume_a="pos")
     except (linalg.LinAlgError, linalg.LinAlgWarning):  # singular to rounding: gaps between bands leave taps free
-        return linalg.lstsq(matrix, right, lapack_driver="gelsy")[0]
+        return np.asarray(linalg.lstsq(matrix, right, lapack_driver="gelsy")[0])  # type: ignore[index]  # never None
 
 
 def _last_stage(factor: int, cutoff: float, stop: float, attenuation: float, droop: float) -> FirStage:

@@ -17,7 +17,7 @@ import numpy as np
 
 from ..errors import SignalError, nearest_match
 from .checks import as_rows, check_cutoff, check_order, check_positive, frozen, shaped_rows
-from .recursive import butter, sosfilt, sosfilt_zi, sosfiltfilt, sosfreqz
+from .recursive import butter, sosfilt, sosfiltfilt, sosfreqz
 
 Mode = Literal["zero_phase", "forward", "none"]
 Design = Literal["corrected", "per_pass"]
@@ -150,9 +150,11 @@ def apply_low_pass(filter_: LowPass, values: np.ndarray) -> np.ndarray:
         return as_rows(values).copy()
     rows = as_rows(values)
     check_length(filter_, rows.shape[1])
+    # A constant passes as it is: without its first sample a joint at rest has no velocity, not even one by rounding.
+    moved = rows - rows[:, :1]
     if filter_.mode == "zero_phase":
-        return sosfiltfilt(filter_.sections, rows, filter_.pad)
-    return sosfilt(filter_.sections, rows, sosfilt_zi(filter_.sections) * rows[:, :1])[0]
+        return sosfiltfilt(filter_.sections, moved, filter_.pad) + rows[:, :1]
+    return sosfilt(filter_.sections, moved)[0] + rows[:, :1]
 
 
 def trim_ends(filter_: LowPass, values: np.ndarray, tolerance: float = END_TOLERANCE) -> np.ndarray:

@@ -32,6 +32,7 @@ class LowPassStream:
     def _restart(self) -> None:
         self._rows = RowMemory("block")
         self._taken = 0
+        self._offset: np.ndarray | None = None  # the first sample: a constant passes exactly, see apply_low_pass
         self._start: np.ndarray | None = None  # samples before the first pass can begin
         self._state: np.ndarray | None = None
         self._last: np.ndarray | None = None  # the last samples as they came, to continue them at the end
@@ -49,12 +50,17 @@ class LowPassStream:
         self._taken += samples.shape[1]
         if self.filter.mode == "none":
             return samples.copy()
+        if not samples.shape[1]:
+            return self._rows.none()
+        if self._offset is None:
+            self._offset = samples[:, :1].copy()
+        samples = samples - self._offset
         if self.filter.mode == "forward":
-            return self._pass_forward(samples) if samples.shape[1] else self._rows.none()
+            return self._pass_forward(samples) + self._offset
         self._queue(samples)
         if self._waiting < 2 * self._memory + 1:
             return self._rows.none()
-        return self._release(self._waiting - self._memory, settled=True)
+        return self._release(self._waiting - self._memory, settled=True) + self._offset
 
     def flush(self) -> np.ndarray:
         """End the signal: return the rest (rows, k) and make ready for the next signal.
@@ -64,11 +70,11 @@ class LowPassStream:
         """
         check_length(self.filter, self._taken)
         result = self._rows.none()
-        if self.filter.mode == "zero_phase" and self._last is not None:
+        if self.filter.mode == "zero_phase" and self._last is not None and self._offset is not None:
             last = self._last
             beyond = 2 * last[:, -1:] - last[:, -2 : -self.filter.pad - 2 : -1]
             self._keep(self._pass_forward(beyond))
-            result = self._release(self._waiting - self.filter.pad, settled=False)
+            result = self._release(self._waiting - self.filter.pad, settled=False) + self._offset
         self._restart()
         return result
 
