@@ -1,7 +1,10 @@
-"""How long tracing and compiling takes: a 7-joint arm and a 30-joint chain."""
+"""How long a command takes before it works: imports, then tracing and compiling a 7-joint arm and a 30-joint chain."""
 
 from __future__ import annotations
 
+import resource
+import subprocess
+import sys
 import time
 
 from benchmarks.chains import chain
@@ -19,8 +22,31 @@ def seconds_to_build(robot: Robot) -> tuple[float, float, int]:
     return traced - start, time.process_time() - traced, function.n_instructions()
 
 
+def seconds_to_import(statement: str) -> float:
+    """Return CPU seconds of a Python that runs one statement."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run([sys.executable, "-c", statement], check=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def print_imports() -> None:
+    """Print what ``import steelyard.cli.identify`` costs beside what it no longer imports, best of five in turns."""
+    identify, numpy, scipy = (
+        f"import {modules}" for modules in ("steelyard.cli.identify", "numpy", "scipy.signal, scipy.stats")
+    )
+    rounds = [{statement: seconds_to_import(statement) for statement in (identify, numpy, scipy)} for _ in range(6)]
+    best = {statement: min(seconds[statement] for seconds in rounds[1:]) for statement in rounds[0]}
+    print("start of a command, CPU time, best of five")
+    print(
+        f"  {identify}: {best[identify]:.2f} s, {best[identify] / best[numpy]:.1f} times 'import numpy', "
+        f"{best[identify] / best[scipy]:.2f} times '{scipy}'  (wanted: below 1)"
+    )
+
+
 def run() -> None:
-    """Print trace and compile times, best of three."""
+    """Print import times, then trace and compile times, best of three."""
+    print_imports()
     cases = {"7-joint arm (kuka_lwr4)": (load_robot("kuka_lwr4"), 1.0), "30-joint chain": (chain(30), 6.0)}
     print("trace and compile of the regressor, CPU time, best of three")
     for name, (robot, wanted) in cases.items():

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import ast
+import importlib
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -12,9 +15,9 @@ import steelyard
 SOURCE = Path(steelyard.__file__).parent
 # In the order data flows: a room knows the rooms before it, never those after.
 ROOMS = (
-    "errors", "text", "progress", "files", "archive", "robot", "physics", "kernel", "model", "motion", "signals",
-    "recording", "simulate", "observe", "estimate", "judge", "run", "identify", "design", "calibrate", "montecarlo",
-    "papers", "cli",
+    "errors", "text", "progress", "files", "archive", "lazy", "distributions", "robot", "physics", "kernel", "model",
+    "motion", "signals", "recording", "simulate", "observe", "estimate", "judge", "run", "identify", "design",
+    "calibrate", "montecarlo", "papers", "cli",
 )  # fmt: skip
 MODULES = sorted(SOURCE.rglob("*.py"))
 
@@ -59,8 +62,67 @@ def test_the_check_itself_sees_imports():
 
 
 def test_every_public_name_can_be_imported():
-    for name in steelyard._ROOM_OF:
+    names = [name for room in steelyard._ROOMS.values() for name in room]
+    for name in names:
         assert getattr(steelyard, name).__name__ == name
-    assert set(steelyard._ROOM_OF) <= set(dir(steelyard))
+    assert set(names) <= set(dir(steelyard))
     with pytest.raises(AttributeError, match="has no attribute 'weigh'"):
         _ = steelyard.weigh
+
+
+COMMANDS = sorted(path.stem for path in (SOURCE / "cli").glob("*.py") if "def run(" in path.read_text(encoding="utf-8"))
+# Modules whose import takes longer than all of a command's own: scipy.signal parses its docstrings and loads
+# scipy.stats, which loads most of scipy.
+HEAVY = ("scipy.signal", "scipy.stats")
+# What an identification from arrays by least squares does not need either.
+NOT_FOR_IDENTIFY = (
+    "polars", "scipy.fft", "scipy.interpolate", "scipy.optimize", "scipy.sparse", "scipy.spatial", "steelyard.motion",
+    "steelyard.estimate.kalman.filter", "steelyard.estimate.likelihood.fit", "steelyard.estimate.instruments.iv",
+)  # fmt: skip
+
+
+def loaded_after(statements: str, names: tuple[str, ...]) -> list[str]:
+    """Return which of these modules are loaded after some statements, in a Python of their own."""
+    program = f"import sys\n{statements}\nprint(*(name for name in {names!r} if name in sys.modules))"
+    return subprocess.run([sys.executable, "-c", program], capture_output=True, check=True, text=True).stdout.split()
+
+
+def test_no_command_waits_for_scipy_signal_or_stats():
+    assert {"identify", "calibrate", "check", "model", "payload", "design", "montecarlo"} <= set(COMMANDS)
+    imports = "\n".join(f"import steelyard.cli.{name}" for name in COMMANDS)
+    assert loaded_after(imports, HEAVY) == []
+    assert loaded_after("import scipy.signal", HEAVY) == list(HEAVY)  # it is they that are looked for
+
+
+def test_identify_starts_without_what_it_does_not_need():
+    assert loaded_after("import steelyard.cli.identify", NOT_FOR_IDENTIFY) == []
+
+
+@pytest.mark.parametrize(
+    "package",
+    [
+        "identify",
+        "judge",
+        "signals",
+        "simulate",
+        "estimate.instruments",
+        "estimate.kalman",
+        "estimate.likelihood",
+        "estimate.recursive",
+    ],
+)
+def test_names_that_load_when_used_are_those_declared(package):
+    module = importlib.import_module(f"steelyard.{package}")
+    declared = ast.parse(Path(str(module.__file__)).read_text(encoding="utf-8"))
+    names = [
+        alias.name for node in ast.walk(declared) if isinstance(node, ast.ImportFrom) and node.module != "lazy"
+        for alias in node.names if node.level == 1
+    ]  # fmt: skip
+    for path in Path(str(module.__file__)).parent.glob("*.py"):
+        if path.stem != "__init__":
+            importlib.import_module(f"steelyard.{package}.{path.stem}")  # a module must not take a name's place
+    for name in names:
+        assert getattr(module, name).__class__.__name__ != "module"
+        assert name in dir(module)
+    with pytest.raises(AttributeError, match="has no attribute 'weigh'; public names: "):
+        _ = module.weigh

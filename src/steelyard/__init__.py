@@ -3,10 +3,10 @@
 Public names are loaded when first used, so that ``steelyard --help`` does not wait for them.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from .errors import SteelyardError as SteelyardError
+from .lazy import lazy_names
 
 if TYPE_CHECKING:
     from .design import DesignSettings as DesignSettings
@@ -42,27 +42,16 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-_ROOM_OF = {
-    **dict.fromkeys(("Settings", "identify_arm", "identify_payload"), "identify"),
-    **dict.fromkeys(("Preparation",), "observe"),
-    **dict.fromkeys(("DesignSettings", "design_experiment"), "design"),
-    **dict.fromkeys(("compile_batch", "compile_loop"), "kernel"),
-    **dict.fromkeys(
-        ("base_parameters", "build_model", "data_rank", "identifiability", "random_motion", "summarise_model"), "model"
-    ),
-    **dict.fromkeys(("fourier", "quintic", "read_trajectory", "trapezoidal", "write_trajectory"), "motion"),
-    **dict.fromkeys(("Recording", "read_recording", "write_recording"), "recording"),
-    **dict.fromkeys(("Experiment", "Noise", "recording_of"), "simulate"),
-    **dict.fromkeys(("Robot", "catalogue_names", "load_robot", "read_table", "read_urdf"), "robot"),
+_ROOMS = {
+    "identify": ("Settings", "identify_arm", "identify_payload"),
+    "observe": ("Preparation",),
+    "design": ("DesignSettings", "design_experiment"),
+    "kernel": ("compile_batch", "compile_loop"),
+    "model": ("base_parameters", "build_model", "data_rank", "identifiability", "random_motion", "summarise_model"),
+    "motion": ("fourier", "quintic", "read_trajectory", "trapezoidal", "write_trajectory"),
+    "recording": ("Recording", "read_recording", "write_recording"),
+    "simulate": ("Experiment", "Noise", "recording_of"),
+    "robot": ("Robot", "catalogue_names", "load_robot", "read_table", "read_urdf"),
 }
 
-
-def __getattr__(name: str) -> Any:
-    """Load a public name from its room."""
-    if name not in _ROOM_OF:
-        raise AttributeError(f"module 'steelyard' has no attribute '{name}'; public names: {', '.join(_ROOM_OF)}")
-    return getattr(import_module(f".{_ROOM_OF[name]}", __name__), name)
-
-
-def __dir__() -> list[str]:
-    return [*globals(), *_ROOM_OF]
+__getattr__, __dir__ = lazy_names(__name__, _ROOMS)

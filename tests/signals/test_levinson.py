@@ -36,7 +36,8 @@ def test_whitening_solves_with_the_cholesky_factor_of_the_correlation_matrix(cor
 def test_the_log_determinant_is_that_of_the_correlation_matrix():
     for rows in (1, 2, 50, 401):
         expected = np.linalg.slogdet(linalg.toeplitz(DECIMATOR[:rows]))[1]
-        assert LevinsonWhitener(DECIMATOR).log_determinant(rows) == pytest.approx(expected, abs=1e-8)
+        # Eigenvalues down to 1e-8 (the stop band): rounding of the correlation alone moves the sum of logs by 1e-8.
+        assert LevinsonWhitener(DECIMATOR).log_determinant(rows) == pytest.approx(expected, abs=1e-7)
 
 
 def test_a_first_order_autoregression_needs_order_one_and_is_continued_beyond_the_lags_given():

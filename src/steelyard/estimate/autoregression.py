@@ -5,7 +5,8 @@ from __future__ import annotations
 from functools import cache
 
 import numpy as np
-from scipy import signal
+
+from ..signals.recursive import autoregression_filter
 
 LARGEST_REFLECTION = 0.995
 """Noise more persistent than this cannot be told from a drift; it is held there."""
@@ -83,9 +84,8 @@ def autocorrelation(coefficients: np.ndarray, lags: int) -> np.ndarray:
     start = np.linalg.solve(system, np.eye(order + 1)[0])
     if lags <= order:
         return start[: lags + 1] / start[0]
-    state = signal.lfiltic([1.0], full, start[order:0:-1])
-    further = signal.lfilter([1.0], full, np.zeros(lags - order), zi=state)[0]
-    return np.concatenate([start, further]) / start[0]
+    further = autoregression_filter(coefficients, np.zeros((1, lags - order)), start[None, order:0:-1])
+    return np.concatenate([start, further[0]]) / start[0]
 
 
 def innovation_share(coefficients: np.ndarray) -> float:

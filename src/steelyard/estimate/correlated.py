@@ -13,9 +13,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy import signal, stats
 
+from ..distributions import chi2_isf
 from ..observe import Observations, RowSource
+from ..signals.convolution import RunningConvolution
 from ..text import short_repr
 from .autoregression import autocorrelation
 from .gls import GlsFit, decimator_correlation
@@ -84,7 +85,7 @@ def noise_explains(sources: Sequence[RowSource], plain: Estimate, gls: GlsFit) -
     if not len(sizes):
         return False
     scale = np.sum(sizes**2) / sizes.sum()
-    return bool(moved <= scale * stats.chi2.isf(CHANCE, sizes.sum() / scale))
+    return bool(moved <= scale * chi2_isf(CHANCE, sizes.sum() / scale))
 
 
 def with_correlated_noise(
@@ -154,7 +155,7 @@ def _meat(source: RowSource, plain: Estimate, noise: NoiseModel) -> tuple[np.nda
     place, weights = {name: k for k, name in enumerate(plain.columns)}, plain.weights
     meat, effective = np.zeros_like(plain.covariance), 0.0
     kernels = [_kernel(noise, equation) for equation in source.equations.kinds_joints]
-    states: list[np.ndarray | None] = [None] * len(kernels)
+    smoothers = [RunningConvolution(kernel) for kernel in kernels]
     ends = [(-1, -1)] * len(kernels)
     cells = [(source.label, *equation) for equation in source.equations.kinds_joints]
     known = [e for e, cell in enumerate(cells) if cell in noise.deviations]
@@ -167,11 +168,10 @@ def _meat(source: RowSource, plain: Estimate, noise: NoiseModel) -> tuple[np.nda
             for first, rows in block.runs(e):
                 at = (block.segment, block.first + first)
                 if at != ends[e]:
-                    states[e] = np.zeros((len(kernels[e]) - 1, len(kept)))
+                    smoothers[e].restart()
                 ends[e] = (at[0], at[1] + len(rows))
                 weighted = rows[:, kept] * size
-                smooth, states[e] = signal.lfilter(kernels[e], [1.0], weighted, axis=0, zi=states[e])
-                half = weighted.T @ smooth
+                half = weighted.T @ smoothers[e].push(weighted)
                 meat[np.ix_(index, index)] += half + half.T
                 effective += len(rows) * min(1.0, float(kernels[e][0] / kernels[e].sum()))
     return meat, effective
@@ -187,7 +187,7 @@ def _kernel(noise: NoiseModel, equation: tuple[str, str]) -> np.ndarray:
     persistent = autocorrelation(noise.coefficients[equation], _LONGEST)
     both = np.concatenate([noise.correlation[:0:-1], noise.correlation])
     mirrored = np.concatenate([persistent[:0:-1], persistent])
-    total = signal.fftconvolve(mirrored, both)
+    total = np.convolve(mirrored, both)
     middle = len(total) // 2
     lags = total[middle : middle + _LONGEST + 1]
     alive = np.flatnonzero(np.abs(lags) > _DIED_OUT * lags[0])

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
 
+from ..distributions import t_ppf
 from ..text import short_repr
 from .system import Cell, System
 
@@ -74,7 +74,7 @@ class Estimate:
 
     def half_width(self, level: float = 0.95) -> np.ndarray:
         """Return half the width of every t interval of this level (c,)."""
-        return self.sigma * stats.t.ppf(0.5 + level / 2, self.freedom)
+        return self.sigma * t_ppf(0.5 + level / 2, self.freedom)
 
     def full_values(self, columns: tuple[str, ...]) -> np.ndarray:
         """Return values for other columns, by name; 0 for those that are not among the estimate's."""

@@ -11,7 +11,6 @@ from copy import copy
 from functools import lru_cache
 
 import numpy as np
-from scipy import signal
 
 from ..signals import LevinsonWhitener
 from .autoregression import autocorrelation
@@ -60,7 +59,7 @@ def noise_autocovariance(correlation: np.ndarray, coefficients: np.ndarray, lags
     """
     persistent = autocorrelation(coefficients, lags + len(correlation) - 1)
     both_sides = [np.concatenate([part[:0:-1], part]) for part in (persistent, correlation)]
-    total = signal.convolve(*both_sides, mode="same")
+    total = np.convolve(*both_sides, mode="same")
     middle = len(persistent) - 1
     return total[middle : middle + lags + 1]
 

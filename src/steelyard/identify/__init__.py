@@ -1,5 +1,8 @@
 """The product's main job: recordings to parameters, with a verdict."""
 
+from typing import TYPE_CHECKING
+
+from ..lazy import lazy_names
 from .findings import LogFinding as LogFinding
 from .fitting import Fit as Fit
 from .fitting import Fitted as Fitted
@@ -7,12 +10,9 @@ from .fitting import fit_arm as fit_arm
 from .identification import Condition as Condition
 from .identification import Identification as Identification
 from .identification import Trained as Trained
-from .many import fit_arms as fit_arms
 from .method_settings import METHOD_SETTINGS as METHOD_SETTINGS
 from .method_settings import with_options as with_options
 from .methods import SIDE_BY_SIDE as SIDE_BY_SIDE
-from .payload import PayloadFound as PayloadFound
-from .payload import identify_payload as identify_payload
 from .payload_body import PayloadBody as PayloadBody
 from .payload_body import payload_body as payload_body
 from .pipeline import identify_arm as identify_arm
@@ -31,3 +31,17 @@ from .settings import settings_from_table as settings_from_table
 from .told import plain as plain
 from .told import told as told
 from .told import told_payload as told_payload
+
+if TYPE_CHECKING:
+    from .many import fit_arms as fit_arms
+    from .payload import PayloadFound as PayloadFound
+    from .payload import identify_payload as identify_payload
+
+# Not every command needs these.
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "many": ["fit_arms"],
+        "payload": ["PayloadFound", "identify_payload"],
+    },
+)

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy import stats
 
+from ..distributions import norm_ppf
 from ..errors import EstimateError
 from ..estimate import Estimate, NoiseModel
 from ..judge import Reason
@@ -160,7 +160,7 @@ def _impossible(body: PayloadBody) -> list[str]:
 def _reasons(body: PayloadBody, enough: bool, agreement: float) -> list[Reason]:
     found = []
     mass, sigma = body.mass
-    if abs(mass) < stats.norm.ppf(0.99865) * sigma:
+    if abs(mass) < norm_ppf(0.99865) * sigma:
         found.append(
             Reason(
                 f"the mass comes out as {mass:.3g} +- {sigma:.2g} kg: no payload is seen",

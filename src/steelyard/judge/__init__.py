@@ -1,16 +1,10 @@
 """May you believe it: what residuals, covariances and unseen motion say about an estimate."""
 
+from typing import TYPE_CHECKING
+
+from ..lazy import lazy_names
 from .bias import Bias as Bias
 from .bias import estimate_bias as estimate_bias
-from .comparison import ComparedRow as ComparedRow
-from .comparison import ComparedRun as ComparedRun
-from .comparison import ComparedSummary as ComparedSummary
-from .comparison import ComparedValue as ComparedValue
-from .comparison import Comparison as Comparison
-from .comparison import Difference as Difference
-from .comparison import compare_parameters as compare_parameters
-from .comparison_tables import to_csv as to_csv
-from .comparison_tables import to_latex as to_latex
 from .covariance import SANDWICHES as SANDWICHES
 from .covariance import HacMeat as HacMeat
 from .covariance import block_sandwich as block_sandwich
@@ -48,8 +42,6 @@ from .plausibility import Scale as Scale
 from .plausibility import impossible_values as impossible_values
 from .plausibility import plausibility as plausibility
 from .plausibility import squares_by_equation as squares_by_equation
-from .published_runs import published_names as published_names
-from .published_runs import published_run as published_run
 from .reduction import RULES as RULES
 from .reduction import LeftOutBlocks as LeftOutBlocks
 from .reduction import Reduction as Reduction
@@ -80,3 +72,34 @@ from .whiteness import autocorrelation as autocorrelation
 from .whiteness import durbin_watson as durbin_watson
 from .whiteness import ljung_box as ljung_box
 from .whiteness import whitened_runs as whitened_runs
+
+if TYPE_CHECKING:
+    from .comparison import ComparedRow as ComparedRow
+    from .comparison import ComparedRun as ComparedRun
+    from .comparison import ComparedSummary as ComparedSummary
+    from .comparison import ComparedValue as ComparedValue
+    from .comparison import Comparison as Comparison
+    from .comparison import Difference as Difference
+    from .comparison import compare_parameters as compare_parameters
+    from .comparison_tables import to_csv as to_csv
+    from .comparison_tables import to_latex as to_latex
+    from .published_runs import published_names as published_names
+    from .published_runs import published_run as published_run
+
+# Not every command needs these.
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "comparison": [
+            "ComparedRow",
+            "ComparedRun",
+            "ComparedSummary",
+            "ComparedValue",
+            "Comparison",
+            "Difference",
+            "compare_parameters",
+        ],
+        "comparison_tables": ["to_csv", "to_latex"],
+        "published_runs": ["published_names", "published_run"],
+    },
+)

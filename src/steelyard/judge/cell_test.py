@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import linalg, stats
+from scipy import linalg
 
+from ..distributions import f_sf
 from .serial import SerialCorrelation, correlated
 
 _DEPENDENT = 1e-8
@@ -84,7 +85,7 @@ def wald_test(residual: np.ndarray, base: np.ndarray, columns: np.ndarray, noise
 def _wald(along: np.ndarray, covariance: np.ndarray, free: float) -> tuple[float, float]:
     """Return F and its probability for a vector (d,) of the given covariance (d, d)."""
     f = float(along @ linalg.solve(covariance, along, assume_a="sym")) / len(along)
-    return f, float(stats.f.sf(f, len(along), max(3.0, free)))
+    return f, float(f_sf(f, len(along), max(3.0, free)))
 
 
 def _covariance_along(sample: np.ndarray, basis: np.ndarray, count: int, noise: Noise) -> tuple[np.ndarray, float]:

@@ -10,9 +10,10 @@ from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
-from scipy import linalg, signal
+from scipy import linalg
 
 from ..errors import EstimateError, nearest_match
+from ..signals.convolution import RunningConvolution
 
 SandwichKind = Literal["HC0", "HC1", "HC2", "HC3"]
 SANDWICHES: tuple[SandwichKind, ...] = ("HC0", "HC1", "HC2", "HC3")
@@ -118,12 +119,12 @@ class HacMeat:
         self.rows = 0
         self.meat = np.zeros((0, 0))
         # Half of the product at lag 0, so that adding the transpose completes it.
-        self._kernel = np.concatenate([[0.5], 1 - np.arange(1, self.lags + 1) / (self.lags + 1)])
-        self._state: np.ndarray | None = None
+        kernel = np.concatenate([[0.5], 1 - np.arange(1, self.lags + 1) / (self.lags + 1)])
+        self._smoother = RunningConvolution(kernel)
 
     def restart(self) -> None:
         """Begin after a break: the next row has no neighbours before it."""
-        self._state = None
+        self._smoother.restart()
 
     def push(self, X: np.ndarray, e: np.ndarray) -> None:
         """Add rows X (k, p) with their residuals e (k,), the neighbours of those before unless restarted."""
@@ -133,10 +134,7 @@ class HacMeat:
             self.meat = np.zeros((scores.shape[1], scores.shape[1]))
         if scores.shape[1] != len(self.meat):
             raise EstimateError(f"HAC: got {scores.shape[1]} columns, the rows before had {len(self.meat)}")
-        if self._state is None:
-            self._state = np.zeros((self.lags, scores.shape[1]))
-        smooth, self._state = signal.lfilter(self._kernel, [1.0], scores, axis=0, zi=self._state)
-        half = scores.T @ smooth
+        half = scores.T @ self._smoother.push(scores)
         self.meat = self.meat + half + half.T
         self.rows += len(scores)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy import stats
 
+from ..distributions import chi2_sf, f_sf
 from ..errors import EstimateError
 from .series import checked_residuals
 
@@ -74,4 +74,4 @@ def _regression_test(squares: np.ndarray, rows: np.ndarray) -> BreuschPagan:
         raise EstimateError("residuals: all have the same size, so their spread cannot be explained")
     lm = samples * (1 - left / total)
     f = (total - left) / count / (left / free) if left > 0 else np.inf
-    return BreuschPagan(lm, float(stats.chi2.sf(lm, count)), float(f), float(stats.f.sf(f, count, free)))
+    return BreuschPagan(lm, float(chi2_sf(lm, count)), float(f), float(f_sf(f, count, free)))

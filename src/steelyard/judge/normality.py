@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import interpolate, stats
 
+from ..distributions import chi2_sf, norm_cdf
 from ..errors import EstimateError
 from .series import checked_residuals
 
@@ -69,7 +69,8 @@ def kolmogorov_smirnov(residuals: np.ndarray, effective_samples: float | None = 
     values = checked_residuals(residuals, least=5)
     count = _effective(effective_samples, len(values))
     standard = (values - values.mean()) / values.std(ddof=1)
-    distance = float(stats.kstest(standard, "norm").statistic)
+    below, steps = norm_cdf(np.sort(standard)), np.arange(len(values) + 1) / len(values)
+    distance = float(max((steps[1:] - below).max(), (below - steps[:-1]).max()))
     return KolmogorovSmirnov(distance, _lilliefors_p(distance, count))
 
 
@@ -85,9 +86,10 @@ def jarque_bera(residuals: np.ndarray, effective_samples: float | None = None) -
     """
     values = checked_residuals(residuals, least=5)
     count = _effective(effective_samples, len(values))
-    skewness, kurtosis = float(stats.skew(values)), float(stats.kurtosis(values, fisher=False))
+    second, third, fourth = (float(np.mean((values - values.mean()) ** power)) for power in (2, 3, 4))
+    skewness, kurtosis = third / second**1.5, fourth / second**2
     statistic = count / 6 * (skewness**2 + (kurtosis - 3) ** 2 / 4)
-    return JarqueBera(statistic, float(stats.chi2.sf(statistic, 2)), skewness, kurtosis)
+    return JarqueBera(statistic, float(chi2_sf(statistic, 2)), skewness, kurtosis)
 
 
 def _effective(given: float | None, samples: int) -> float:
@@ -108,5 +110,25 @@ def _lilliefors_p(distance: float, samples: float) -> float:
     if scaled >= at_size[-1]:
         slope = (logs[-1] - logs[-2]) / (at_size[-1] ** 2 - at_size[-2] ** 2)
         return float(np.exp(logs[-1] + slope * (scaled**2 - at_size[-1] ** 2)))
-    curve = interpolate.PchipInterpolator(np.concatenate([[0.0], at_size]), np.concatenate([[0.0], logs]))
-    return float(np.exp(curve(scaled)))
+    return float(np.exp(_monotone_cubic(np.concatenate([[0.0], at_size]), np.concatenate([[0.0], logs]), scaled)))
+
+
+def _monotone_cubic(x: np.ndarray, y: np.ndarray, at: float) -> float:
+    """Interpolate monotone points (n,), (n,) by cubics without overshoot (Fritsch and Butland: PCHIP).
+
+    ``scipy.interpolate`` would take longer to import than all residual tests to run.
+    """
+    widths, slopes = np.diff(x), np.diff(y) / np.diff(x)
+    left, right = 2 * widths[1:] + widths[:-1], widths[1:] + 2 * widths[:-1]
+    inner = (left + right) / (left / slopes[:-1] + right / slopes[1:])
+    bent = np.concatenate([[_end_slope(widths, slopes)], inner, [_end_slope(widths[::-1], slopes[::-1])]])
+    k = min(max(int(np.searchsorted(x, at)) - 1, 0), len(widths) - 1)
+    part = (at - x[k]) / widths[k]
+    rise = (3 * slopes[k] - 2 * bent[k] - bent[k + 1]) * part**2 + (bent[k] + bent[k + 1] - 2 * slopes[k]) * part**3
+    return float(y[k] + widths[k] * (bent[k] * part + rise))
+
+
+def _end_slope(widths: np.ndarray, slopes: np.ndarray) -> float:
+    """Return the slope at the first point: of the parabola through three, unless it turns back."""
+    slope = ((2 * widths[0] + widths[1]) * slopes[0] - widths[0] * slopes[1]) / (widths[0] + widths[1])
+    return float(slope) if slope * slopes[0] > 0 else 0.0

@@ -24,8 +24,8 @@ from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 import numpy as np
-from scipy import stats
 
+from ..distributions import f_isf
 from ..errors import EstimateError, nearest_match
 from ..estimate import Cell, Estimate, System, cell_of
 from ..observe import Factor, Observations, merged_triangle
@@ -162,7 +162,7 @@ def reduce_parameters(
         if name not in estimate.columns:
             known = nearest_match(name, estimate.columns)
             raise EstimateError(f"protected parameter '{name}' is not among those estimated{known}")
-    critical = float(stats.f.isf(level, 1, estimate.system.freedom))
+    critical = float(f_isf(level, 1, estimate.system.freedom))
     path = [] if hold or rule == "none" else _elimination(estimate, set(protected), rule)
     steps, stopped = _until(rule, path, estimate, level, relative_sigma), hold
     if steps and left_out is not None:
@@ -245,9 +245,9 @@ def _until(rule: str, path: list[Step], estimate: Estimate, level: float, larges
     freedom = estimate.system.freedom
     taken: list[Step] = []
     for step in path:
-        needed = step.f >= stats.f.isf(level, 1, freedom)
+        needed = step.f >= f_isf(level, 1, freedom)
         if rule == "f":
-            needed |= step.total_f >= stats.f.isf(level, len(taken) + 1, freedom)
+            needed |= step.total_f >= f_isf(level, len(taken) + 1, freedom)
         if rule == "rsd":
             needed = step.relative_sigma <= largest
         if needed:

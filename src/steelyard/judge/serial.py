@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-from scipy import fft, signal
 
+from ..signals.convolution import convolve_rows
 from ..signals.levinson import LevinsonWhitener
 
 # Lags that are smaller than this are left out of the correlation.
@@ -42,8 +42,8 @@ class SerialCorrelation:
         samples = sum(len(run) for run in series)
         highest = min(int(5 * np.log10(samples)), max(len(run) for run in series) // 4)
         whole = np.convolve(self._filter, np.concatenate([[1.0], -autoregression(series, highest)]))
-        spectrum = np.abs(np.asarray(fft.rfft(whole, 2 * _LONGEST))) ** -2.0
-        lags = np.asarray(fft.irfft(spectrum, 2 * _LONGEST))[:_LONGEST]
+        spectrum = np.abs(np.fft.rfft(whole, 2 * _LONGEST)) ** -2.0
+        lags = np.fft.irfft(spectrum, 2 * _LONGEST)[:_LONGEST]
         lags = lags / lags[0]
         return lags[: int(np.flatnonzero(np.abs(lags) > _NEGLIGIBLE)[-1]) + 1]
 
@@ -94,7 +94,7 @@ def correlated(columns: np.ndarray, lengths: Sequence[int], lags: np.ndarray) ->
         count = sum(length for _, length in part)
         apart = np.zeros((part[-1][0] + part[-1][1], columns.shape[1]))
         apart[rows] = columns[begin : begin + count]
-        result[begin : begin + count] = signal.oaconvolve(apart, kernel[:, None], axes=0)[reach + rows]
+        result[begin : begin + count] = convolve_rows(apart, kernel)[reach + rows]
         begin += count
     return result
 

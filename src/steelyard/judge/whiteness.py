@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
 
+from ..distributions import chi2_sf, norm_sf
 from ..errors import EstimateError
 from ..signals.levinson import HIGHEST_ORDER, LevinsonWhitener, check_correlation, default_order
 from .series import checked_runs, lagged_sum, squares_of
@@ -98,7 +98,7 @@ def durbin_watson(runs: Sequence[np.ndarray], correlation: np.ndarray | None = N
     first = float(lags[1]) if len(lags) > 1 else 0.0
     expected = 2 * (1 - first) * pairs / samples
     z = (statistic - expected) / (2 * np.sqrt(_bartlett(lags, 1) / pairs))
-    return DurbinWatson(statistic, expected, float(z), float(2 * stats.norm.sf(abs(z))))
+    return DurbinWatson(statistic, expected, float(z), float(2 * norm_sf(abs(z))))
 
 
 def _bartlett(lags: np.ndarray, k: int) -> float:
@@ -138,7 +138,7 @@ def ljung_box(
     samples = sum(len(run) for run in series)
     pairs = np.array([sum(max(0, len(run) - lag) for run in series) for lag in range(1, lags + 1)])
     statistic = samples * (samples + 2) * float(np.sum(estimated[1:] ** 2 / pairs))
-    return LjungBox(statistic, float(stats.chi2.sf(statistic, lags - fitted)), lags)
+    return LjungBox(statistic, float(chi2_sf(statistic, lags - fitted)), lags)
 
 
 def whitened_runs(runs: Sequence[np.ndarray], correlation: np.ndarray, lags: int | None = None) -> list[np.ndarray]:

@@ -13,8 +13,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
 
+from ..distributions import binom_cdf, chi2_ppf, t_ppf, t_sf, wilson_interval
 from ..errors import EstimateError
 
 LEVEL = 0.95
@@ -54,11 +54,11 @@ def interval_checks(estimates: np.ndarray, true: np.ndarray, sigma: np.ndarray |
     estimates, true = _checked(estimates, true)
     count = estimates.shape[1]
     spread = estimates.std(axis=1, ddof=1)
-    reach = stats.t.ppf(0.5 + MEAN_LEVEL / 2, count - 1) * spread / np.sqrt(count)
+    reach = t_ppf(0.5 + MEAN_LEVEL / 2, count - 1) * spread / np.sqrt(count)
     means = float(np.mean(np.abs(estimates.mean(axis=1) - true) <= reach))
     if sigma is None:
         return IntervalChecks(means, None)
-    low, high = stats.chi2.ppf([0.5 - VARIANCE_LEVEL / 2, 0.5 + VARIANCE_LEVEL / 2], count - 1)
+    low, high = chi2_ppf([0.5 - VARIANCE_LEVEL / 2, 0.5 + VARIANCE_LEVEL / 2], count - 1)
     squares = (count - 1) * (spread / np.asarray(sigma, dtype=float)) ** 2
     return IntervalChecks(means, float(np.mean((squares >= low) & (squares <= high))))
 
@@ -82,8 +82,8 @@ def bias_test(errors: np.ndarray) -> tuple[Interval, float]:
     mean, scale = float(errors.mean()), float(errors.std(ddof=1) / np.sqrt(count))
     if scale == 0:
         return (mean, mean), 1.0 if mean == 0 else 0.0
-    reach = float(stats.t.ppf(0.5 + LEVEL / 2, count - 1)) * scale
-    return (mean - reach, mean + reach), float(2 * stats.t.sf(abs(mean) / scale, count - 1))
+    reach = float(t_ppf(0.5 + LEVEL / 2, count - 1)) * scale
+    return (mean - reach, mean + reach), float(2 * t_sf(abs(mean) / scale, count - 1))
 
 
 def efficiency(errors: np.ndarray, bound: float) -> tuple[float, Interval]:
@@ -92,19 +92,18 @@ def efficiency(errors: np.ndarray, bound: float) -> tuple[float, Interval]:
     squares = float(np.sum(errors**2))
     if squares == 0:
         return np.inf, (np.inf, np.inf)
-    low, high = stats.chi2.ppf([0.5 - LEVEL / 2, 0.5 + LEVEL / 2], count)
+    low, high = chi2_ppf([0.5 - LEVEL / 2, 0.5 + LEVEL / 2], count)
     return bound**2 * count / squares, (bound**2 * float(low) / squares, bound**2 * float(high) / squares)
 
 
 def share_interval(hits: int, count: int) -> Interval:
     """Return Wilson's 95 % interval of a share of hits in so many trials."""
-    found = stats.binomtest(hits, count).proportion_ci(LEVEL, method="wilson")
-    return float(found.low), float(found.high)
+    return wilson_interval(hits, count, LEVEL)
 
 
 def rarely_covered(hits: int, count: int) -> float:
     """Return the probability of as few hits or fewer if the 95 % intervals of so many runs were right."""
-    return float(stats.binom.cdf(hits, count, LEVEL))
+    return binom_cdf(hits, count, LEVEL)
 
 
 def holm(probabilities: np.ndarray, level: float = 1 - LEVEL) -> np.ndarray:

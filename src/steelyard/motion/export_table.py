@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import IO
 
 import numpy as np
-import polars as pl
 
 from .export_format import ExportedMotion, ExportFormat, any_motion
 
@@ -15,6 +14,8 @@ LARGEST_COUNT = 2_000_000
 
 def write_csv(motion: ExportedMotion, file: IO[bytes]) -> None:
     """Write columns ``time``, ``q_<joint>`` ..., ``qd_<joint>`` ..., ``qdd_<joint>`` ...; numbers read back exactly."""
+    import polars as pl  # imported when used: most commands write no table
+
     samples = motion.samples()
     columns = {"time": samples.time}
     for name in ("q", "qd", "qdd"):

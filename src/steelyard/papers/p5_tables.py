@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 import numpy as np
-from scipy import stats
 
+from ..distributions import norm_cdf
 from .fits import PaperFit, weighted_residuals
 from .p5_figures import LINKS, ModelFigures
 from .printed_tables import printed
@@ -96,7 +96,7 @@ BINS = np.arange(-3.0, 3.01, 0.5)
 def histogram_table(fits: Mapping[str, PaperFit]) -> Table:
     """Return the histogram of weighted residuals of one experiment beside the Gaussian, in per cent (figure 3)."""
     edges = np.concatenate([[-np.inf], BINS, [np.inf]])
-    columns = [100 * np.diff(stats.norm.cdf(edges))]
+    columns = [100 * np.diff(norm_cdf(edges))]
     for fit in fits.values():
         residuals = np.concatenate(weighted_residuals(fit))
         standard = (residuals - residuals.mean()) / residuals.std(ddof=1)

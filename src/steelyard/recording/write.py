@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import IO
 
 import numpy as np
-import polars as pl
 
 from ..errors import RecordingError, nearest_match
 from ..files import opened_aside
@@ -69,6 +68,8 @@ def _write_npz(recording: Recording, file: IO[bytes]) -> None:
 
 
 def _write_csv(recording: Recording, file: IO[bytes]) -> None:
+    import polars as pl  # imported when used: most commands write no table
+
     columns: dict[str, np.ndarray] = {}
     for name, values in _arrays(recording).items():
         if values.ndim == 1:

@@ -1,7 +1,8 @@
 """What is done to samples between a recording and the rows of an equation: arrays only, no files, no robots."""
 
-from .analogue import AnalogueFilter as AnalogueFilter
-from .analogue import analogue_butterworth as analogue_butterworth
+from typing import TYPE_CHECKING
+
+from ..lazy import lazy_names
 from .decimation_filter import DecimationFilter as DecimationFilter
 from .decimation_filter import decimation_filter as decimation_filter
 from .decimator import Decimated as Decimated
@@ -16,8 +17,6 @@ from .differences import differentiate as differentiate
 from .elastic import joint_positions as joint_positions
 from .fir import FirStage as FirStage
 from .fir import FirStream as FirStream
-from .fourier import FourierFit as FourierFit
-from .fourier import fit_fourier as fit_fourier
 from .levinson import LevinsonWhitener as LevinsonWhitener
 from .lowpass import DESIGNS as DESIGNS
 from .lowpass import MODES as MODES
@@ -27,21 +26,6 @@ from .lowpass import evaluation_filter as evaluation_filter
 from .lowpass import low_pass as low_pass
 from .lowpass import trim_ends as trim_ends
 from .lowpass_stream import LowPassStream as LowPassStream
-from .noise import autoregressive_noise as autoregressive_noise
-from .noise import band_limited_noise as band_limited_noise
-from .noise import white_noise as white_noise
-from .period import Period as Period
-from .period import find_period as find_period
-from .periodic import OUT_OF_STEP as OUT_OF_STEP
-from .periodic import Folded as Folded
-from .periodic import PeriodAverage as PeriodAverage
-from .periodic import average_periods as average_periods
-from .periodic import fold as fold
-from .periodicity import Periodicity as Periodicity
-from .periodicity import check_periodicity as check_periodicity
-from .periodicity import significant_lines as significant_lines
-from .prewhiten import Prewhitener as Prewhitener
-from .prewhiten import prewhitener as prewhitener
 from .propose import CutoffProposal as CutoffProposal
 from .propose import propose_cutoff as propose_cutoff
 from .quantum import find_quantum as find_quantum
@@ -54,3 +38,38 @@ from .sampling import Gap as Gap
 from .sampling import Sampling as Sampling
 from .sampling import describe_sampling as describe_sampling
 from .sampling import uniform_rate as uniform_rate
+
+if TYPE_CHECKING:
+    from .analogue import AnalogueFilter as AnalogueFilter
+    from .analogue import analogue_butterworth as analogue_butterworth
+    from .fourier import FourierFit as FourierFit
+    from .fourier import fit_fourier as fit_fourier
+    from .noise import autoregressive_noise as autoregressive_noise
+    from .noise import band_limited_noise as band_limited_noise
+    from .noise import white_noise as white_noise
+    from .period import Period as Period
+    from .period import find_period as find_period
+    from .periodic import OUT_OF_STEP as OUT_OF_STEP
+    from .periodic import Folded as Folded
+    from .periodic import PeriodAverage as PeriodAverage
+    from .periodic import average_periods as average_periods
+    from .periodic import fold as fold
+    from .periodicity import Periodicity as Periodicity
+    from .periodicity import check_periodicity as check_periodicity
+    from .periodicity import significant_lines as significant_lines
+    from .prewhiten import Prewhitener as Prewhitener
+    from .prewhiten import prewhitener as prewhitener
+
+# Not every command needs these.
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "analogue": ["AnalogueFilter", "analogue_butterworth"],
+        "fourier": ["FourierFit", "fit_fourier"],
+        "noise": ["autoregressive_noise", "band_limited_noise", "white_noise"],
+        "period": ["Period", "find_period"],
+        "periodic": ["OUT_OF_STEP", "Folded", "PeriodAverage", "average_periods", "fold"],
+        "periodicity": ["Periodicity", "check_periodicity", "significant_lines"],
+        "prewhiten": ["Prewhitener", "prewhitener"],
+    },
+)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import signal
 
 from .checks import check_order, check_positive, frozen
+from .recursive import buttap
 
 
 @dataclass(frozen=True)
@@ -34,6 +34,5 @@ class AnalogueFilter:
 def analogue_butterworth(order: int, cutoff: float) -> AnalogueFilter:
     """Return an analogue Butterworth low-pass of the given order with its -3 dB point at ``cutoff`` [Hz]."""
     angular = 2 * np.pi * check_positive(cutoff, "cut-off")
-    zeros, poles, gain = signal.buttap(check_order(order))
-    scaled = angular * np.asarray(poles)
-    return AnalogueFilter(frozen(np.asarray(zeros)), frozen(scaled), float(gain) * angular**order)
+    poles = angular * buttap(check_order(order))
+    return AnalogueFilter(frozen(np.empty(0)), frozen(poles), angular**order)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import signal
 
 from ..errors import SignalError
 from .checks import check_cutoff, check_positive, frozen
@@ -71,9 +70,9 @@ class DecimationFilter:
         """Return the impulse response of all stages together (2 half + 1,) at the input rate."""
         total, done = np.ones(1), 1
         for stage in self.stages:
-            spread = np.zeros((len(stage.taps) - 1) * done + 1)
-            spread[::done] = stage.taps
-            total = signal.fftconvolve(total, spread) if len(total) > 64 else np.convolve(total, spread)
+            before, total = total, np.zeros(len(total) + (len(stage.taps) - 1) * done)
+            for k, tap in enumerate(stage.taps):
+                total[k * done : k * done + len(before)] += tap * before
             done *= stage.factor
         return total
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+import warnings
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 import numpy as np
-from scipy import optimize, signal
+from scipy import linalg
 
 from .checks import frozen
 from .fir import FirStage
@@ -98,25 +100,51 @@ def _with_rates(stages: list[FirStage]) -> list[tuple[FirStage, int]]:
 def _early_stage(factor: int, edge: float, attenuation: float) -> FirStage:
     """Return the shortest least-squares filter that is flat to ``edge`` and blocks what would fold onto it."""
     images = [(k / factor - edge, min(k / factor + edge, 0.5)) for k in range(1, factor // 2 + 1)]
-    bands = [0.0, edge, *(limit for image in images for limit in image)]
-    wanted = [1.0, 1.0] + [0.0] * (2 * len(images))
     limit = 10 ** (-attenuation / 20)
-    weight = [(limit / EARLY_RIPPLE) ** 2] + [1.0] * len(images)
+    pass_weight = (limit / EARLY_RIPPLE) ** 2
     stop_grid = np.concatenate([np.linspace(*image, _GRID) for image in images])
     pass_grid = np.linspace(0, edge, _GRID)
     length = (2 * factor - 1) | 1
     while True:
-        taps = signal.firls(length, bands, wanted, weight=weight, fs=1.0)
+        taps = _least_squares_taps(length, edge, images, pass_weight)
         ripple = np.abs(amplitude(taps, pass_grid) - 1).max()
         if ripple <= EARLY_RIPPLE and np.abs(amplitude(taps, stop_grid)).max() <= limit:
             return FirStage(frozen(taps / taps.sum()), factor)
         length += 2
 
 
+def _least_squares_taps(
+    length: int, edge: float, stops: Sequence[tuple[float, float]], pass_weight: float
+) -> np.ndarray:
+    """Return symmetric taps (length,) nearest to 1 up to ``edge`` and to 0 in the stop bands, in squares.
+
+    ``scipy.signal.firls``: with ``a(f) = sum_n a_n cos(2 pi n f)`` the normal equations are ``Q a = b``,
+    ``Q_kn = q(k - n) + q(k + n)``, q(n) the weighted integral of the cosine over all bands and b(n) that over the
+    first.
+    """
+    half = length // 2
+    bands = 2 * np.array([(0.0, edge), *stops])
+    integrals = np.diff(np.sinc(bands * np.arange(length)[:, None, None]) * bands, axis=2)[:, :, 0]
+    q = integrals @ np.array([pass_weight] + [1.0] * len(stops))
+    Q = linalg.toeplitz(q[: half + 1]) + linalg.hankel(q[: half + 1], q[half:])
+    a = _solved(Q, pass_weight * integrals[: half + 1, 0])
+    return np.concatenate([a[:0:-1], 2 * a[:1], a[1:]])
+
+
+def _solved(matrix: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Solve symmetric equations; of many solutions, as scipy.signal.firls does, take the smallest."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", linalg.LinAlgWarning)
+            return linalg.solve(matrix, right, assume_a="pos")
+    except (linalg.LinAlgError, linalg.LinAlgWarning):  # singular to rounding: gaps between bands leave taps free
+        return np.asarray(linalg.lstsq(matrix, right, lapack_driver="gelsy")[0])  # type: ignore[index]  # never None
+
+
 def _last_stage(factor: int, cutoff: float, stop: float, attenuation: float, droop: float) -> FirStage:
     """Return a short Kaiser-window filter with the -3 dB point at ``cutoff`` and its stop band from ``stop``."""
     # The middle of the transition (-6 dB) lies a little above the cut-off (-3 dB).
-    length = int(signal.kaiserord(attenuation, 2 * 1.8 * (stop - cutoff))[0]) | 1
+    length = math.ceil((attenuation - 7.95) / (2.285 * 2 * math.pi * 1.8 * (stop - cutoff)) + 1) | 1
     grid = np.concatenate([np.linspace(stop, min(0.5, 3 * stop), 8 * _GRID), np.linspace(stop, 0.5, 4 * _GRID)])
     limit = 10 ** (-attenuation / 20)
     while True:
@@ -129,7 +157,7 @@ def _last_stage(factor: int, cutoff: float, stop: float, attenuation: float, dro
 def _kaiser_taps(length: int, cutoff: float, stop: float, attenuation: float, droop: float) -> np.ndarray:
     """Return Kaiser-window taps whose middle (-6 dB) is placed such that ``cutoff`` is at -3 dB with the droop."""
     # Half a decibel of reserve: the first side lobe of a Kaiser window is a little above the formula.
-    window = np.kaiser(length, signal.kaiser_beta(attenuation + 0.5))
+    window = np.kaiser(length, _kaiser_beta(attenuation + 0.5))
     places = np.arange(length) - length // 2
 
     def taps_at(middle: float) -> np.ndarray:
@@ -142,5 +170,25 @@ def _kaiser_taps(length: int, cutoff: float, stop: float, attenuation: float, dr
     # A filter far too short for the transition never gets there; the caller then finds its stop band too weak.
     if excess(cutoff) * excess(stop) > 0:
         return taps_at(cutoff)
-    middle = optimize.root_scalar(excess, bracket=(cutoff, stop), xtol=1e-14 * cutoff).root
-    return taps_at(middle)
+    return taps_at(_root(excess, cutoff, stop))
+
+
+def _kaiser_beta(attenuation: float) -> float:
+    """Return the shape of the Kaiser window whose side lobes are down by so many decibels, at least 21."""
+    if attenuation > 50:
+        return 0.1102 * (attenuation - 8.7)
+    return 0.5842 * (attenuation - 21) ** 0.4 + 0.07886 * (attenuation - 21)
+
+
+def _root(function: Callable[[float], float], low: float, high: float) -> float:
+    """Return where a function with different signs at both ends is zero (regula falsi, Illinois variant)."""
+    at_low, at_high = function(low), function(high)
+    while abs(high - low) > 1e-14 * abs(low) and at_high:
+        middle = (low * at_high - high * at_low) / (at_high - at_low)
+        at_middle = function(middle)
+        if at_middle * at_high < 0:
+            low, at_low = high, at_high
+        else:
+            at_low /= 2
+        high, at_high = middle, at_middle
+    return high

@@ -13,7 +13,7 @@ The recursion of Durbin and Levinson, for m = 1, 2, ..., with a[m, k] the weight
 from __future__ import annotations
 
 import numpy as np
-from scipy import linalg, signal
+from scipy import linalg
 
 from ..errors import SignalError
 from .checks import check_finite, frozen
@@ -179,6 +179,6 @@ def _inverse_factor(lags: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def _error_correlation(filter_: np.ndarray, lags: np.ndarray) -> np.ndarray:
     """Return the autocorrelation of a filter's output for an input with the autocorrelation ``lags``."""
     two_sided = np.concatenate([lags[:0:-1], lags])
-    output = signal.fftconvolve(np.convolve(filter_, filter_[::-1]), two_sided)
+    output = np.convolve(np.convolve(filter_, filter_[::-1]), two_sided)
     middle = len(output) // 2
     return output[middle:] / output[middle]

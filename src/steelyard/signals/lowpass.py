@@ -14,10 +14,10 @@ from functools import lru_cache
 from typing import Literal
 
 import numpy as np
-from scipy import signal
 
 from ..errors import SignalError, nearest_match
 from .checks import as_rows, check_cutoff, check_order, check_positive, frozen, shaped_rows
+from .recursive import butter, sosfilt, sosfiltfilt, sosfreqz
 
 Mode = Literal["zero_phase", "forward", "none"]
 Design = Literal["corrected", "per_pass"]
@@ -65,8 +65,7 @@ class LowPass:
         frequency = np.asarray(frequency, dtype=float)
         if self.mode == "none":
             return np.ones(frequency.shape, dtype=complex)
-        grid = np.atleast_1d(frequency)
-        one_pass = np.asarray(signal.sosfreqz(self.sections, worN=grid, fs=self.rate)[1]).reshape(frequency.shape)
+        one_pass = sosfreqz(self.sections, frequency, self.rate)
         return one_pass if self.mode == "forward" else np.abs(one_pass) ** 2 + 0j
 
     def memory(self, tolerance: float = STREAM_TOLERANCE) -> int:
@@ -83,13 +82,11 @@ class LowPass:
 
 @lru_cache(maxsize=64)
 def _memory(sections: bytes, count: int, tolerance: float) -> int:
-    sos = np.frombuffer(sections).reshape(count, 6).copy()  # scipy wants it writeable
+    sos = np.frombuffer(sections).reshape(count, 6)
     radius = max(float(np.abs(np.roots(section[3:])).max()) for section in sos)
     # Several poles of nearly the same size decay later than one; twice the time of the slowest is ample.
     horizon = int(2 * math.log(tolerance) / math.log(max(radius, 1e-3))) + 50
-    impulse = np.zeros(horizon)
-    impulse[0] = 1.0
-    size = np.abs(signal.sosfilt(sos, impulse))
+    size = np.abs(sosfilt(sos, np.eye(1, horizon))[0][0])
     return int(np.flatnonzero(size > tolerance * size.max())[-1]) + 1
 
 
@@ -126,7 +123,7 @@ def low_pass(
         raise SignalError(f"filter: got no cut-off, needed is one in Hz with mode '{mode}'; mode 'none' needs none")
     cutoff = check_cutoff(cutoff, rate)
     built = _corrected(cutoff, rate, order) if (mode, design) == ("zero_phase", "corrected") else cutoff
-    sections = np.ascontiguousarray(signal.butter(order, built, fs=rate, output="sos"))
+    sections = butter(order, built, rate)
     return LowPass(rate, cutoff, order, mode, design, built, frozen(sections))
 
 
@@ -153,10 +150,11 @@ def apply_low_pass(filter_: LowPass, values: np.ndarray) -> np.ndarray:
         return as_rows(values).copy()
     rows = as_rows(values)
     check_length(filter_, rows.shape[1])
+    # A constant passes as it is: without its first sample a joint at rest has no velocity, not even one by rounding.
+    moved = rows - rows[:, :1]
     if filter_.mode == "zero_phase":
-        return signal.sosfiltfilt(filter_.sections.copy(), rows, axis=1, padlen=filter_.pad)
-    state = signal.sosfilt_zi(filter_.sections)[:, None, :] * rows[None, :, :1]
-    return np.asarray(signal.sosfilt(filter_.sections.copy(), rows, axis=1, zi=state)[0])
+        return sosfiltfilt(filter_.sections, moved, filter_.pad) + rows[:, :1]
+    return sosfilt(filter_.sections, moved)[0] + rows[:, :1]
 
 
 def trim_ends(filter_: LowPass, values: np.ndarray, tolerance: float = END_TOLERANCE) -> np.ndarray:

@@ -7,10 +7,10 @@ at rest on the sample there; what is wrong with that start has died out when the
 from __future__ import annotations
 
 import numpy as np
-from scipy import signal
 
 from .checks import RowMemory, check_finite
 from .lowpass import LowPass, check_length
+from .recursive import sosfilt, sosfilt_zi
 
 
 class LowPassStream:
@@ -26,13 +26,13 @@ class LowPassStream:
     def __init__(self, filter_: LowPass) -> None:
         self.filter = filter_
         self._memory = filter_.memory()
-        self._sections = filter_.sections.copy()  # scipy wants them writeable
-        self._rest = signal.sosfilt_zi(filter_.sections) if len(filter_.sections) else np.empty((0, 2))
+        self._rest = sosfilt_zi(filter_.sections) if len(filter_.sections) else np.empty(0)
         self._restart()
 
     def _restart(self) -> None:
         self._rows = RowMemory("block")
         self._taken = 0
+        self._offset: np.ndarray | None = None  # the first sample: a constant passes exactly, see apply_low_pass
         self._start: np.ndarray | None = None  # samples before the first pass can begin
         self._state: np.ndarray | None = None
         self._last: np.ndarray | None = None  # the last samples as they came, to continue them at the end
@@ -50,12 +50,17 @@ class LowPassStream:
         self._taken += samples.shape[1]
         if self.filter.mode == "none":
             return samples.copy()
+        if not samples.shape[1]:
+            return self._rows.none()
+        if self._offset is None:
+            self._offset = samples[:, :1].copy()
+        samples = samples - self._offset
         if self.filter.mode == "forward":
-            return self._pass_forward(samples) if samples.shape[1] else self._rows.none()
+            return self._pass_forward(samples) + self._offset
         self._queue(samples)
         if self._waiting < 2 * self._memory + 1:
             return self._rows.none()
-        return self._release(self._waiting - self._memory, settled=True)
+        return self._release(self._waiting - self._memory, settled=True) + self._offset
 
     def flush(self) -> np.ndarray:
         """End the signal: return the rest (rows, k) and make ready for the next signal.
@@ -65,11 +70,11 @@ class LowPassStream:
         """
         check_length(self.filter, self._taken)
         result = self._rows.none()
-        if self.filter.mode == "zero_phase" and self._last is not None:
+        if self.filter.mode == "zero_phase" and self._last is not None and self._offset is not None:
             last = self._last
             beyond = 2 * last[:, -1:] - last[:, -2 : -self.filter.pad - 2 : -1]
             self._keep(self._pass_forward(beyond))
-            result = self._release(self._waiting - self.filter.pad, settled=False)
+            result = self._release(self._waiting - self.filter.pad, settled=False) + self._offset
         self._restart()
         return result
 
@@ -91,8 +96,8 @@ class LowPassStream:
 
     def _pass_forward(self, samples: np.ndarray) -> np.ndarray:
         if self._state is None:
-            self._state = self._rest[:, None, :] * samples[None, :, :1]
-        result, self._state = signal.sosfilt(self._sections, samples, axis=1, zi=self._state)
+            self._state = self._rest * samples[:, :1]
+        result, self._state = sosfilt(self.filter.sections, samples, self._state)
         return result
 
     def _keep(self, samples: np.ndarray) -> None:
@@ -102,8 +107,7 @@ class LowPassStream:
     def _release(self, count: int, settled: bool) -> np.ndarray:
         """Filter all that waits backward and return its first ``count`` samples; the others wait on."""
         waiting = np.concatenate(self._forward, axis=1)
-        state = self._rest[:, None, :] * waiting[None, :, -1:]
-        backward = np.asarray(signal.sosfilt(self._sections, waiting[:, ::-1], axis=1, zi=state)[0])
+        backward = sosfilt(self.filter.sections, waiting[:, ::-1], self._rest * waiting[:, -1:])[0]
         self._forward = [waiting[:, count:].copy()] if settled else []
         self._waiting -= count
         return np.ascontiguousarray(backward[:, ::-1][:, :count])

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy import signal
 
 from ..errors import SignalError
 from .checks import check_order
 from .lowpass import STREAM_TOLERANCE, low_pass
+from .recursive import autoregression_filter, sosfilt
 
 # What the start at rest leaves of the amplitude: the variance of the first sample is then right to 1e-8.
 _START_TOLERANCE = 1e-4
@@ -42,12 +42,11 @@ def band_limited_noise(
     """
     sizes = _sizes(samples, std)
     filter_ = low_pass(rate, band, order, "forward")
-    sections, before = filter_.sections.copy(), filter_.memory(_START_TOLERANCE)
-    impulse = np.zeros(filter_.memory(STREAM_TOLERANCE) + 1)
-    impulse[0] = 1.0
-    gain = float(np.linalg.norm(np.asarray(signal.sosfilt(sections, impulse))))
+    before = filter_.memory(_START_TOLERANCE)
+    impulse = np.eye(1, filter_.memory(STREAM_TOLERANCE) + 1)
+    gain = float(np.linalg.norm(sosfilt(filter_.sections, impulse)[0]))
     white = rng.standard_normal((len(sizes), before + samples))
-    return sizes[:, None] / gain * np.asarray(signal.sosfilt(sections, white, axis=1))[:, before:]
+    return sizes[:, None] / gain * sosfilt(filter_.sections, white)[0][:, before:]
 
 
 def autoregressive_noise(
@@ -69,8 +68,7 @@ def autoregressive_noise(
     if weights.ndim != 1 or not np.isfinite(weights).all():
         raise SignalError(f"autoregressive coefficients: got {coefficients}, allowed is a list of finite numbers")
     check_order(len(weights), highest=64)
-    denominator = np.concatenate([[1.0], -weights])
-    radius = float(np.abs(np.roots(denominator)).max(initial=0.0))
+    radius = float(np.abs(np.roots(np.concatenate([[1.0], -weights]))).max(initial=0.0))
     if radius >= 1 - 1e-6:
         raise SignalError(
             f"autoregressive coefficients: got a root of size {radius:.6g}, allowed are roots below 1 (stable)"
@@ -79,11 +77,9 @@ def autoregressive_noise(
         50 + int(1.5 * math.log(tolerance) / math.log(max(radius, 1e-3)))
         for tolerance in (_START_TOLERANCE, STREAM_TOLERANCE)
     )
-    impulse = np.zeros(horizon)
-    impulse[0] = 1.0
-    gain = float(np.linalg.norm(np.asarray(signal.lfilter([1.0], denominator, impulse))))
+    gain = float(np.linalg.norm(autoregression_filter(weights, np.eye(1, horizon))))
     white = rng.standard_normal((len(sizes), before + samples))
-    return sizes[:, None] / gain * np.asarray(signal.lfilter([1.0], denominator, white, axis=1))[:, before:]
+    return sizes[:, None] / gain * autoregression_filter(weights, white)[:, before:]
 
 
 def _sizes(samples: int, std: np.ndarray | float) -> np.ndarray:

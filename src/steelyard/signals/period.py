@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import fft
 
 from ..errors import SignalError
 from .checks import as_rows, check_positive
@@ -77,9 +76,9 @@ def _autocorrelation(rows: np.ndarray) -> np.ndarray:
     """Return the mean over rows of the correlation with the signal 0, 1, ... N // 2 samples later."""
     count = rows.shape[1]
     lags = count // 2 + 2
-    length = fft.next_fast_len(2 * count, real=True)
-    spectrum = np.asarray(fft.rfft(rows, length, axis=1))
-    products = np.asarray(fft.irfft(np.abs(spectrum) ** 2, length, axis=1))[:, :lags]
+    length = 1 << (2 * count - 1).bit_length()
+    spectrum = np.fft.rfft(rows, length, axis=1)
+    products = np.fft.irfft(np.abs(spectrum) ** 2, length, axis=1)[:, :lags]
     energy = np.concatenate([np.zeros((len(rows), 1)), np.cumsum(rows**2, axis=1)], axis=1)
     ends = count - np.arange(lags)
     overlap = np.sqrt(energy[:, ends] * (energy[:, -1:] - energy[:, count - ends]))

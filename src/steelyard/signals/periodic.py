@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from scipy import interpolate, stats
 
+from ..distributions import chi2_ppf
 from ..errors import SignalError
 from .checks import as_rows, check_positive, frozen
 
@@ -66,7 +66,7 @@ class PeriodAverage:
         """Return the chi-square interval of the pooled variance (rows,), (rows,) for white noise."""
         tail = (1 - confidence) / 2
         total = self.pooled_variance * self.pooled_dof
-        limits = stats.chi2.ppf([1 - tail, tail], self.pooled_dof)
+        limits = chi2_ppf([1 - tail, tail], self.pooled_dof)
         return total / limits[0], total / limits[1]
 
 
@@ -93,6 +93,8 @@ def fold(values: np.ndarray, rate: float, period: float, least: int = 2) -> Fold
         return Folded(frozen(_cut(rows, periods, samples)), float(period), "exact", left_over)
     at = np.add.outer(np.arange(periods) * length, np.arange(samples) * (length / samples)).ravel()
     at = np.minimum(at, rows.shape[1] - 1)
+    from scipy import interpolate  # imported when used: it takes a third of a second, and few motions are folded
+
     smooth = interpolate.CubicSpline(np.arange(rows.shape[1]), rows, axis=1)(at)
     return Folded(frozen(_cut(smooth, periods, samples)), float(period), "cubic", left_over)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import interpolate, stats
 
+from ..distributions import f_isf, norm_sf, t_sf
 from ..errors import SignalError
 from .checks import as_rows, frozen
 from .periodic import fold
@@ -65,7 +65,7 @@ def check_periodicity(
     rest = _rest(as_rows(values), mean, period * rate, periods)
     motion = np.maximum(mean.std(axis=1), np.finfo(float).tiny)
     ratio, statistic, share = _smoothness(rest, motion, samples)
-    p_value = stats.norm.sf(statistic)
+    p_value = norm_sf(statistic)
     drift, drift_p = _drift(folded.values.mean(axis=2))
     drift_share = np.abs(drift) * (periods - 1) / motion
     wanders = (p_value < significance) & (share > tolerance)
@@ -80,6 +80,8 @@ def _rest(rows: np.ndarray, mean: np.ndarray, length: float, periods: int) -> np
     used = rows[:, : int(np.floor(periods * length + 1e-6))]
     place = np.arange(used.shape[1]) / length % 1.0 * mean.shape[1]
     closed = np.concatenate([mean, mean[:, :1]], axis=1)
+    from scipy import interpolate  # imported when used: it takes a third of a second, and few motions are folded
+
     curve = interpolate.CubicSpline(np.arange(closed.shape[1]), closed, axis=1, bc_type="periodic")
     return used - curve(place)
 
@@ -105,7 +107,7 @@ def _drift(means: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     rest = means - means.mean(axis=1, keepdims=True) - np.multiply.outer(slope, place)
     error = np.sqrt((rest**2).sum(axis=1) / (periods - 2) / spread)
     statistic = np.abs(slope) / np.maximum(error, np.finfo(float).tiny)
-    return slope, 2 * stats.t.sf(statistic, periods - 2)
+    return slope, 2 * t_sf(statistic, periods - 2)
 
 
 def _reason(wanders: np.ndarray, drifts: np.ndarray, share: np.ndarray, drift_share: np.ndarray, periods: int) -> str:
@@ -140,6 +142,6 @@ def significant_lines(values: np.ndarray, rate: float, period: float, significan
     # Rounding is no signal: nothing below 1e-12 of the largest line counts.
     floor = (1e-12 * np.abs(mean).max(axis=1, initial=0, keepdims=True)) ** 2 * periods
     power = periods * np.abs(mean) ** 2
-    limit = stats.f.isf(significance / mean.size, 2, 2 * (periods - 1))
+    limit = f_isf(significance / mean.size, 2, 2 * (periods - 1))
     found = (power > limit * scatter) & (power > floor)
     return tuple(int(k) + 1 for k in np.flatnonzero(found.any(axis=0)))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import signal, stats
 
+from ..distributions import chi2_ppf
 from ..errors import SignalError
 from .checks import as_rows, check_order, check_positive, frozen
 from .quantum import find_quantum
@@ -18,6 +18,7 @@ _DISTORTION = 0.01
 _HIGHEST = 0.8
 # What the window leaks of the strongest line, in power.
 _LEAKAGE = 1e-9
+_BLACKMAN_HARRIS = np.array([0.35875, -0.48829, 0.14128, -0.01168])
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,7 @@ def propose_cutoff(values: np.ndarray, rate: float, order: int = 4) -> CutoffPro
     frequency, spectrum, dof = _spectrum(rows, rate)
     upper = spectrum[:, frequency >= rate / 4]
     # The median of a chi-square density is below its mean; the spectrum's own degrees of freedom say by how much.
-    floor = np.median(upper, axis=1) * dof / stats.chi2.ppf(0.5, dof)
+    floor = np.median(upper, axis=1) * dof / chi2_ppf(0.5, dof)
     quantum = find_quantum(rows)
     quantum_floor = quantum**2 / 12 * 2 / rate
     # Exact repetition gathers quantisation noise in lines, with next to nothing between them.
@@ -107,11 +108,18 @@ def _spectrum(rows: np.ndarray, rate: float) -> tuple[np.ndarray, np.ndarray, fl
     The Blackman-Harris window keeps strong slow motion from leaking over the noise (92 dB).
     """
     length = min(rows.shape[1], max(64, min(8192, rows.shape[1] // 4)))
-    frequency, density = signal.welch(
-        rows, rate, window="blackmanharris", nperseg=length, noverlap=length // 2, detrend="linear", axis=1
-    )
-    segments = max(1, (rows.shape[1] - length) // (length - length // 2) + 1)
-    return np.asarray(frequency), np.asarray(density), 2.0 * max(1.0, 0.9 * segments)
+    angles = 2 * np.pi * np.arange(length) / length
+    window = np.cos(np.multiply.outer(angles, np.arange(4))) @ _BLACKMAN_HARRIS
+    # A straight line is taken out of every segment.
+    line, _ = np.linalg.qr(np.column_stack([np.ones(length), np.arange(length) - (length - 1) / 2]))
+    starts = range(0, rows.shape[1] - length + 1, length - length // 2)
+    density = np.zeros((len(rows), length // 2 + 1))
+    for start in starts:
+        part = rows[:, start : start + length]
+        density += np.abs(np.fft.rfft((part - part @ line @ line.T) * window, axis=1)) ** 2
+    density /= rate * float(window @ window) * len(starts)
+    density[:, 1 : (length + 1) // 2] *= 2  # negative frequencies; 0 and half the rate have none
+    return np.fft.rfftfreq(length, 1 / rate), density, 2.0 * max(1.0, 0.9 * len(starts))
 
 
 def _band(frequency: np.ndarray, density: np.ndarray, floor: float) -> float:

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from scipy import interpolate
 
 from ..errors import SignalError, nearest_match
 from .checks import as_rows, check_positive, frozen
@@ -84,6 +83,8 @@ def interpolant(method: str, time: np.ndarray, rows: np.ndarray) -> Callable[[np
     """Return a function of times (K,) that gives signals (rows, K) between the stamps."""
     if method == "linear":
         return lambda at: np.stack([np.interp(at, time, row) for row in rows]) if len(rows) else np.empty((0, len(at)))
+    from scipy import interpolate  # imported when used: it takes a third of a second, and most stamps are even
+
     kind = interpolate.CubicSpline if method == "cubic" else interpolate.PchipInterpolator
     return kind(time, rows, axis=1)
 

@@ -7,7 +7,7 @@ import numpy as np
 from ..errors import SimulationError
 from ..recording import Recording, TorqueChannel
 from .noise import noise_of_seed
-from .simulate import SimulatedRun
+from .simulator import SimulatedRun
 
 
 def recording_of(run: SimulatedRun, index: int = 0) -> Recording:

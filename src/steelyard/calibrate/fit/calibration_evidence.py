@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy import stats
 
+from ...distributions import chi2_ppf
 from ...judge import Question, Reason
 from ..chain.hypotheses import likely_cause
 from ..chain.problem import MeasuredProblem
@@ -110,7 +110,7 @@ def _declared_noise(stages: Stages) -> dict[str, Any]:
         return {}
     variance = float(np.sum((fit.residual[stated] / equations.declared[stated]) ** 2) / left.sum())
     freedom = max(float(left @ independent_part(equations, stages.weighted.sigmas.correlation)[stated]), 1.0)
-    low, high = stats.chi2.ppf([NOISE_FALSE_ALARM / 2, 1 - NOISE_FALSE_ALARM / 2], freedom) / freedom
+    low, high = chi2_ppf([NOISE_FALSE_ALARM / 2, 1 - NOISE_FALSE_ALARM / 2], freedom) / freedom
     return {"noise_ratio": float(np.sqrt(variance)), "noise_agrees": bool(low <= variance <= high)}
 
 

@@ -21,8 +21,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from scipy import stats
 
+from ...distributions import t_ppf
 from ...errors import CalibrationError, nearest_match
 from ..records import Equations
 from .fit import Fit
@@ -194,7 +194,7 @@ def intervals(values: np.ndarray, covariance: Covariance, level: float = 0.95) -
     """
     if not 0 < level < 1:
         raise CalibrationError(f"level of an interval: got {level}, allowed is a number between 0 and 1, such as 0.95")
-    half = stats.t.ppf((1 + level) / 2, covariance.freedom) * covariance.sigma
+    half = t_ppf((1 + level) / 2, covariance.freedom) * covariance.sigma
     return np.column_stack([values - half, values + half])
 
 

@@ -16,8 +16,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy import stats
 
+from ...distributions import chi2_ppf, f_ppf
 from ..records import CalibrationProblem, Equations, Linearised
 from .accuracy import point_distances
 from .covariances import clusters_by_size
@@ -251,7 +251,7 @@ class _Search:
             return True
         usual = np.sqrt(np.mean(here.residual[good[self.point]] ** 2))
         left = here.residual[own] - motions @ (motions.T @ here.residual[own])
-        return bool(left @ left <= usual**2 * stats.chi2.ppf(1 - FALSE_ALARM / self.points, freedom))
+        return bool(left @ left <= usual**2 * chi2_ppf(1 - FALSE_ALARM / self.points, freedom))
 
     def _linearised(self, values: np.ndarray) -> Linearised:
         """Return residuals and derivatives by all unknowns; those asked for last are remembered."""
@@ -284,7 +284,7 @@ class _Search:
 
     def _limit(self, alarm: float, freedom: float) -> np.ndarray:
         """Return the squared distance (n,) that one of all points exceeds with a given chance."""
-        return self.count * stats.f.ppf(1 - alarm / self.points, self.count, freedom)
+        return self.count * f_ppf(1 - alarm / self.points, self.count, freedom)
 
     def _distances(self, fit: Fit, whitened: np.ndarray, sign: np.ndarray) -> np.ndarray:
         """Return ``u^T (I + sign H)^-1 u`` of every point (n,): squared distance to a fit without it."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
 
+from ...distributions import chi2_cdf, chi2_ppf
 from .fit import Fit
 
 LEAST_EXCESS = 1.5
@@ -51,7 +51,7 @@ def trimmed_variance(share: float, size: float) -> float:
     """Return the mean square of the nearest share of normal points in some coordinates, over that of all."""
     if share >= 1:
         return 1.0
-    return float(stats.chi2.cdf(stats.chi2.ppf(share, size), size + 2) / share)
+    return float(chi2_cdf(chi2_ppf(share, size), size + 2) / share)
 
 
 @dataclass(frozen=True, eq=False)

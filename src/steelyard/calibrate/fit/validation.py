@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from scipy import stats
 from scipy.spatial.transform import Rotation
 
+from ...distributions import f_sf
 from ...errors import CalibrationError
 from ..chain.problem import MeasuredProblem
 from ..records import COORDINATES, CalibrationProblem, Equations
@@ -181,7 +181,7 @@ def _has_moved(after: np.ndarray, registered: np.ndarray, expected: float) -> bo
     if before <= MOVED * max(rest, expected) or rest > EXPECTED * expected:
         return False
     gain = (before / max(rest, np.finfo(float).tiny)) ** 2 - 1
-    return bool(stats.f.sf(gain * left / _RIGID, _RIGID, left) < _FALSE_ALARM)
+    return bool(f_sf(gain * left / _RIGID, _RIGID, left) < _FALSE_ALARM)
 
 
 def _far_off(equations: Equations, residual: np.ndarray) -> tuple[Outlier, ...]:

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import signal
 
 from ...errors import EstimateError
 from ...observe import MIN_SHARE, RowBlock, RowSource, RowStack
+from ...signals.convolution import RunningConvolution
 from ..lag_products import Equation
 from ..noise import NoiseModel
 from ..whitening import noise_autocovariance
@@ -77,16 +77,14 @@ def plain_pairs(twins: Twins, columns: Sequence[str], noise: NoiseModel) -> Pair
     spread = np.zeros((len(columns),) * 2)
     for source, twin in zip(twins.real, twins.simulated, strict=True):
         deviations = _deviations(source, noise)
-        kernels = {e: _half_kernel(noise, source.equations.kinds_joints[e]) for e in deviations}
-        states: dict[int, np.ndarray] = {}
+        smoothers = {e: RunningConvolution(_half_kernel(noise, source.equations.kinds_joints[e])) for e in deviations}
         for run in _runs(source, twin, columns, deviations):
-            rows, kernel = run.rows / deviations[run.e], kernels[run.e]
+            rows = run.rows / deviations[run.e]
             stack.push(rows)
             if run.starts:
-                states[run.e] = np.zeros((len(kernel) - 1, len(columns)))
+                smoothers[run.e].restart()
             instruments = rows[:, : len(columns)]
-            smooth, states[run.e] = signal.lfilter(kernel, [1.0], instruments, axis=0, zi=states[run.e])
-            half = instruments.T @ smooth
+            half = instruments.T @ smoothers[run.e].push(instruments)
             spread += half + half.T
     return _paired(columns, stack, spread)
 

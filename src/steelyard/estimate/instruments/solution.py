@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy import linalg, stats
+from scipy import linalg
 
+from ...distributions import f_sf
 from ...errors import EstimateError
 from ..evidence import Endogeneity
 from ..system import DEPENDENT
@@ -124,7 +125,7 @@ class InstrumentSolution:
         if rank == 0 or freedom < 1:
             return Endogeneity(0.0, (rank, max(freedom, 0)), 1.0, worst, worst_z)
         statistic = max(restricted - full, 0.0) / rank / max(full / freedom, 1e-300)
-        return Endogeneity(statistic, (rank, freedom), float(stats.f.sf(statistic, rank, freedom)), worst, worst_z)
+        return Endogeneity(statistic, (rank, freedom), float(f_sf(statistic, rank, freedom)), worst, worst_z)
 
     def bias_note(self) -> str:
         """Return by how much least squares of the same rows differs, in sigmas of the instruments' own values."""

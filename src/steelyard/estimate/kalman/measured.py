@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from itertools import chain, pairwise
 
 import numpy as np
-from scipy.signal import savgol_filter
 
 from ...observe import RawBlock
 
@@ -47,6 +46,8 @@ def with_motion(blocks: Iterable[RawBlock], rate: float, cutoff: float) -> Itera
         rate: Rate of the samples [Hz].
         cutoff: Cut-off [Hz].
     """
+    from scipy.signal import savgol_filter  # imported when used: its import takes longer than a command's start
+
     window = max(2 * int(PERIODS * rate / cutoff / 2) + 1, SHORTEST)
     past, is_left_out = np.zeros((0, 0)), False
     for block, following in pairwise(chain(blocks, [None])):

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from scipy import stats
 
+from ...distributions import chi2_ppf
 from ...errors import EstimateError
 from ...observe import RawBlock, raw_samples
 from ...progress import Progress
@@ -63,7 +63,7 @@ class _Run:
         free = list(plan.free)
         vectors = [new_vector(shape, p.start.values[free], p.start.covariance[np.ix_(free, free)]) for p in plans]
         self._passed = Passed(shape, np.column_stack(vectors), [None] * len(plans))
-        self._bound = float(stats.chi2.ppf(0.95, shape.observed))
+        self._bound = float(chi2_ppf(0.95, shape.observed))
         samples = sum(max(source.samples, 1) for source in plan.evidence.sources)
         self._stride = max(1, -(-samples // INSTANTS))
         self._end, self._steps = 0.0, 0

@@ -18,7 +18,7 @@ from scipy import linalg
 
 from ...observe import RowStack
 from .problem import FittedMotion, LikelihoodRun
-from .torque_functions import TorqueFunctions
+from .torques import TorqueFunctions
 
 CHUNK = 256
 """Instants that are linearised at once."""

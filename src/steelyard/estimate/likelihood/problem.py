@@ -9,7 +9,7 @@ from scipy import linalg
 
 from ...errors import EstimateError
 from ...observe import Equations
-from .torque_functions import TorqueFunctions, torque_functions
+from .torques import TorqueFunctions, torque_functions
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,17 +12,28 @@ from .memory import table_from_arrays as table_from_arrays
 from .memory import table_from_frame as table_from_frame
 from .npz import open_npz
 from .one_value import reshaped
-from .parquet import open_parquet
 from .table import Block as Block
 from .table import ReadLog as ReadLog
 from .table import Table as Table
 from .table import check_names
-from .text import open_text
+
+
+def _open_text(path: Path, options: TextOptions) -> Table:
+    from .text import open_text  # imported when used: it needs polars, which takes as long as all other readers
+
+    return open_text(path, options)
+
+
+def _open_parquet(path: Path, options: TextOptions) -> Table:
+    from .parquet import open_parquet  # imported when used, like open_text
+
+    return open_parquet(path, options)
+
 
 READERS: dict[str, Callable[[Path, TextOptions], Table]] = {
-    **dict.fromkeys((".csv", ".tsv", ".txt", ".dat", ".log", ".asc"), open_text),
+    **dict.fromkeys((".csv", ".tsv", ".txt", ".dat", ".log", ".asc"), _open_text),
     ".npz": open_npz,
-    **dict.fromkeys((".parquet", ".pq"), open_parquet),
+    **dict.fromkeys((".parquet", ".pq"), _open_parquet),
 }
 
 
