@@ -9,6 +9,8 @@ endif
 export PIP_CACHE_DIR := $(CURDIR)/.cache/pip
 export PYRIGHT_PYTHON_CACHE_DIR := $(CURDIR)/.cache/pyright
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# Bytecode is kept: without it every process that a test starts compiles all modules again.
+export PYTHONDONTWRITEBYTECODE :=
 PIP := $(BIN)/python -m pip install --quiet
 
 .PHONY: setup demo test test-all check fuzz bench bench-peers lock clean
