@@ -42,7 +42,7 @@ from ..observe import (
 from ..progress import Progress, silent
 from ..recording import RecordingsLike, load_recordings
 from ..robot import AnyRobot, load_robot
-from .findings import finding_reasons, log_findings, moving_sources, with_findings
+from .findings import LogFinding, finding_reasons, log_findings, moving_sources, with_findings
 from .fitting import Fit, fit_sources
 from .ground import column_name, sources_of
 from .hypotheses import likely_cause
@@ -137,8 +137,7 @@ def identify_arm(
                 settings.thresholds),
         ],
     )  # fmt: skip
-    severe = any(one.severity == "severe" for one in (*logs.findings, *still))
-    if verdict.grade == "poor" and not severe and not _is_of_size(verdict):
+    if verdict.grade == "poor" and _has_open_cause(verdict, (*logs.findings, *still)):
         stage("looking for the cause")
         verdict = _explained(verdict, inputs, equations, settled, fit, plausible, fitted, settings.threads)
     return Identification(
@@ -188,11 +187,15 @@ def _unlike_training(
     return [Reason(found.text, found.remedy, "likely cause", "poor", "predicts")]
 
 
-def _is_of_size(verdict: Verdict) -> bool:
-    """Return whether torques of a wrong size are all that is wrong: no exchange of columns cures that."""
-    return all(
-        row.name in (EFFORT, SCALE) for row in verdict.criteria if row.grade == "poor" and row.question != "known"
-    )
+def _has_open_cause(verdict: Verdict, findings: Sequence[LogFinding]) -> bool:
+    """Return whether a mounting or a changed column may be why a verdict is poor.
+
+    Faults that the checks see are causes themselves; but an odd ratio of motor and joint torques may be the trace of
+    another. Torques of a wrong size are not cured by an exchange of columns.
+    """
+    severe = {one.kind for one in findings if one.severity == "severe"}
+    poor = [row.name for row in verdict.criteria if row.grade == "poor" and row.question != "known"]
+    return severe <= {"torque_ratio"} and (bool(severe) or any(name not in (EFFORT, SCALE) for name in poor))
 
 
 def _is_row(verdict: Verdict, reason: Reason) -> bool:

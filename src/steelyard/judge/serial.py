@@ -57,24 +57,24 @@ def autoregression(runs: Sequence[np.ndarray], highest: int) -> np.ndarray:
 
     Burg's recursion keeps every order stable and works on runs alike: forward and backward errors never cross a break.
     """
-    forward = [run - 0.0 for run in runs]
-    backward = [run - 0.0 for run in runs]
-    samples = sum(len(run) for run in runs)
-    variance = float(sum(run @ run for run in runs)) / samples
+    lengths = np.array([len(run) for run in runs])
+    forward = backward = np.concatenate(runs)
+    samples = len(forward)
+    variance = float(forward @ forward) / samples
     weights = best = np.zeros(0)
     lowest = np.log(variance) if variance > 0 else -np.inf
     for order in range(1, highest + 1):
-        forward, backward = [f[1:] for f in forward], [b[:-1] for b in backward]
-        power = sum(f @ f + b @ b for f, b in zip(forward, backward, strict=True))
+        # Errors of neighbours face each other: the first forward and the last backward one of every run have none.
+        ends = np.cumsum(lengths)[lengths > 0]
+        lengths = lengths[lengths > 0] - 1
+        forward, backward = np.delete(forward, ends - lengths - 1), np.delete(backward, ends - 1)
+        power = float(forward @ forward + backward @ backward)
         if power <= 0:
             break
-        reflection = 2 * float(sum(f @ b for f, b in zip(forward, backward, strict=True))) / float(power)
+        reflection = 2 * float(forward @ backward) / power
         weights = np.concatenate([weights - reflection * weights[::-1], [reflection]])
         variance *= 1 - reflection**2
-        forward, backward = (
-            [f - reflection * b for f, b in zip(forward, backward, strict=True)],
-            [b - reflection * f for f, b in zip(forward, backward, strict=True)],
-        )
+        forward, backward = forward - reflection * backward, backward - reflection * forward
         if variance <= 0:
             break
         criterion = np.log(variance) + np.log(samples) * order / samples

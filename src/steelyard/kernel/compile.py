@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -11,10 +12,15 @@ import llvmlite.binding as llvm
 
 from . import libm
 from .lower import Program
+from .target import Target
 
 _LONG = 2000
 """Steps above which LLVM's quick code generator is used: three times faster to compile, and on long straight-line
 code its result is at most some 15 % slower."""
+
+_KEPT = 32
+_made: dict[bytes, MachineCode] = {}
+"""The last modules by their text: the same arm is asked for again and again, and the code has no memory of its own."""
 
 
 @dataclass(frozen=True)
@@ -39,23 +45,29 @@ def machine_code(program: Program, driver: str) -> MachineCode:
         program: Lowered function.
         driver: LLVM text that calls the program's ``@compute``.
     """
+    text, level = program.text + driver, 0 if program.steps > _LONG else 2
+    key = hashlib.sha256(f"{program.target} {level} {text}".encode()).digest()
+    if key not in _made:
+        _made[key] = _compiled(text, program.target, level)
+        if len(_made) > _KEPT:
+            _made.pop(next(iter(_made)))
+    return _made[key]
+
+
+def _compiled(text: str, target: Target, level: int) -> MachineCode:
     _initialise()
     context = llvm.create_context()
-    module = llvm.parse_assembly(program.text + driver, context)
-    engine = llvm.create_mcjit_compiler(module, _machine(program))
+    module = llvm.parse_assembly(text, context)
+    machine = llvm.Target.from_triple(llvm.get_process_triple()).create_target_machine(
+        cpu=target.cpu, features=target.features, opt=level, jit=True
+    )
+    engine = llvm.create_mcjit_compiler(module, machine)
     engine.finalize_object()
     # The code is made: the text's memory, many times its size, can go. The module must go before its context.
     engine.remove_module(module)
     module.close()
     context.close()
     return MachineCode(engine)
-
-
-def _machine(program: Program) -> llvm.TargetMachine:
-    target = program.target
-    return llvm.Target.from_triple(llvm.get_process_triple()).create_target_machine(
-        cpu=target.cpu, features=target.features, opt=0 if program.steps > _LONG else 2, jit=True
-    )
 
 
 @functools.cache
