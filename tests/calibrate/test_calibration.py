@@ -50,6 +50,7 @@ def test_a_spatial_arm_is_calibrated_to_its_noise():
         assert not array.flags.writeable
 
 
+@pytest.mark.large
 def test_intervals_of_a_planar_arm_hold_the_truth():
     held = []
     for seed in range(120):

@@ -86,6 +86,7 @@ def calibrations() -> Calibrations:
     return Calibrations()
 
 
+@pytest.mark.large
 def test_the_map_of_one_calibration_is_the_spread_of_many_over_a_thousand_poses(calibrations):
     first = calibrations.arm(0)
     q = random_configurations(first.robot, 1000, np.random.default_rng(3))

@@ -25,7 +25,7 @@ from steelyard.cli import main
 from steelyard.robot import load_robot
 
 ARMS = {"ur10e": "ee_link", "staubli_tx40": "link_6", "kuka_kr270": "flange"}
-TWO_ARMS = ("ur10e", "staubli_tx40")
+TWO_ARMS = ("ur10e", pytest.param("staubli_tx40", marks=pytest.mark.large))
 NESTS = {"m1": (0.12, 0.02, 0.05), "m2": (-0.08, 0.11, 0.1), "m3": (0.03, -0.12, 0.18)}
 BASE = FrameSetup((0.9, -0.4, 0.3), (0.1, -0.2, 2.0))
 MOVED = FrameSetup((0.91, -0.38, 0.3), (0.1, -0.2, 2.01))

@@ -118,6 +118,7 @@ def test_the_screen_says_the_verdict_first(folder, capsys):
     assert out.index("verdict:") < out.index("position errors, mm") < out.index("offset4") < out.index("kept as it was")
 
 
+@pytest.mark.large
 def test_configurations_are_chosen_with_the_sigmas_they_promise(folder, capsys):
     words = ["poses", "ur10e", "--config", str(folder / "setup.toml"), "--count", "15", "--candidates", "60"]
     assert main([*words, "--out", str(folder / "chosen"), "--json"]) == 0

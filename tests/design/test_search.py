@@ -116,6 +116,7 @@ def test_a_search_in_another_thread_leaves_interrupts_alone():
     assert seen == [before]
 
 
+@pytest.mark.large
 def test_a_torque_that_the_arm_needs_to_stand_is_named_with_what_is_missing():
     robot = load_robot("kuka_ir361")
     own = design_limits(robot)

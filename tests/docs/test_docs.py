@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import json
 import re
 import shlex
+import shutil
 from functools import lru_cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 import pytest
@@ -58,10 +61,29 @@ def searched_once():
         yield
 
 
-@pytest.fixture
-def workplace(tmp_path, monkeypatch):
+SLOW = ("steelyard papers", "steelyard montecarlo", "steelyard demo")
+"""Commands that take half a minute: blocks with one of them are run by ``make test-all``."""
+
+
+@pytest.fixture(scope="module")
+def files_of_the_pages(tmp_path_factory):
     """A folder with the files the pages speak of."""
+    folder = tmp_path_factory.mktemp("pages")
+    with contextlib.chdir(folder):
+        write_files()
+    return folder
+
+
+@pytest.fixture
+def workplace(files_of_the_pages, tmp_path, monkeypatch):
+    """A folder with the files the pages speak of, to work in."""
+    shutil.copytree(files_of_the_pages, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def write_files() -> None:
+    """Write the files the pages speak of."""
     Path("my_arm.urdf").write_text(URDF)
     for name, table in zip(("cell", "design"), blocks(ROOT / "docs" / "design.md", "toml"), strict=True):
         Path(f"{name}.toml").write_text(table)
@@ -82,7 +104,6 @@ def workplace(tmp_path, monkeypatch):
     for name, content in calibration_files().items():
         Path(name).parent.mkdir(exist_ok=True)
         Path(name).write_bytes(content)
-    return tmp_path
 
 
 @lru_cache(maxsize=1)
@@ -129,7 +150,7 @@ def _write_log(path: Path, joints: list[str]) -> None:
     write_recording(Recording(tuple(joints), time, 0.3 * np.sin(2 * pace * time), torques=(channel,)), path)
 
 
-def shown_commands() -> list[tuple[str, list[str]]]:
+def shown_commands() -> list[Any]:
     """Return page and commands of every block; commands of one block follow each other and use what the others left.
 
     README and tutorial are followed as a whole, from an empty folder.
@@ -140,7 +161,8 @@ def shown_commands() -> list[tuple[str, list[str]]]:
             continue
         for block in blocks(page, "console"):
             commands = [line[2:] for line in block.splitlines() if line.startswith("$ steelyard")]
-            found += [(name, commands)] if commands else []
+            slow = any(command.startswith(SLOW) for command in commands)
+            found += [pytest.param(name, commands, marks=pytest.mark.large if slow else ())] if commands else []
     return found
 
 
@@ -287,7 +309,9 @@ def test_every_command_has_an_example_for_its_json():
     assert sorted(EXAMPLES) == COMMANDS
 
 
-@pytest.mark.parametrize("command", EXAMPLES)
+@pytest.mark.parametrize(
+    "command", [pytest.param(name, marks=pytest.mark.large if name in ("demo", "papers") else ()) for name in EXAMPLES]
+)
 def test_json_has_exactly_the_described_keys(command, workplace, capsys):
     assert main([*EXAMPLES[command], "--json"]) in ((0, 2) if command == "papers" else (0,))
     described = {"schema", "command"} | described_keys(command)

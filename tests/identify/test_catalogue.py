@@ -32,7 +32,11 @@ def rehearsed(name: str, seed: int) -> tuple[SimulatedRun, Recording]:
     return run, replace(clean, torques=tuple(noisy))
 
 
-@pytest.mark.parametrize("name", ARMS)
+LONG = ("franka_panda", "staubli_tx40")
+"""Arms that are left to ``make test-all``."""
+
+
+@pytest.mark.parametrize("name", [pytest.param(arm, marks=pytest.mark.large if arm in LONG else ()) for arm in ARMS])
 def test_the_arm_is_found_from_its_own_torques(name):
     (first, training), (_, unseen) = rehearsed(name, 1), rehearsed(name, 2)
     robot = load_robot(name)

@@ -48,6 +48,7 @@ def test_the_payload_is_found_with_the_arm_s_uncertainty_in_it(run):
     assert np.all(np.abs(found.body.inertia - TRUE[:6]) < 4.5 * found.body.inertia_sigma)
 
 
+@pytest.mark.large
 def test_it_agrees_with_identifying_arm_and_payload_together(run):
     alone = identify_payload(LWR4, run, [lwr4(2, "P5")]).body
     together = identify_arm(LWR4, [lwr4(1), lwr4(5), lwr4(2, "P5")], [lwr4(3, "P5")], Settings(bias_repeats=0)).payload
@@ -145,6 +146,7 @@ def test_what_is_no_run_is_refused_in_one_line(run, tmp_path):
         read_run(tmp_path / "copy")
 
 
+@pytest.mark.large
 def test_an_earlier_run_counts_as_if_its_recordings_had_been_given(run):
     settings = Settings(bias_repeats=0, hold_out=0.25, preparation=Preparation(cutoff=8.0, decimation=20))
     first = identify_arm(LWR4, [lwr4(1)], [lwr4(6)], settings)

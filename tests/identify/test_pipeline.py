@@ -24,6 +24,7 @@ def found():
     return identify_arm(LWR4, [lwr4(1), lwr4(2, "P5")], [lwr4(3, "P5")])
 
 
+@pytest.mark.large
 def test_an_arm_and_its_payload_are_found_within_their_intervals(found):
     estimate, model, base = found.estimate, found.equations.model, found.equations.base
     known = {f"{s}{b.number}": x for b in LWR4.bodies for s, x in zip(_SYMBOLS, b.inertia or (), strict=True)}

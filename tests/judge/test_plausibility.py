@@ -39,7 +39,7 @@ def reversed_torque(found, joints):
     return observations, weighted(observations, found.fit.estimate.columns)
 
 
-@pytest.mark.parametrize("arm", ["scara_2r", "ur10e"])
+@pytest.mark.parametrize("arm", ["scara_2r", pytest.param("ur10e", marks=pytest.mark.large)])
 def test_a_clean_log_has_no_impossible_value_and_the_size_of_its_file(arm):
     found, errors = fitted(arm)
     judged = plausibility(found.equations, found.fit.estimate, found.fit.observations, errors, errors)
@@ -49,7 +49,7 @@ def test_a_clean_log_has_no_impossible_value_and_the_size_of_its_file(arm):
     assert judged.effort[1] < 1
 
 
-@pytest.mark.parametrize("arm", ["scara_2r", "ur10e"])
+@pytest.mark.parametrize("arm", ["scara_2r", pytest.param("ur10e", marks=pytest.mark.large)])
 def test_a_reversed_torque_makes_its_own_friction_drive(arm):
     found, errors = fitted(arm)
     joint = found.equations.joints[-1]

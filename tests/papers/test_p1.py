@@ -13,6 +13,8 @@ from steelyard.papers import content
 from steelyard.papers.p1 import delay_of_forward_filter, p1
 from steelyard.papers.p1_motion import WW, _planned, _problem
 
+pytestmark = pytest.mark.large  # experiments and searches of a quarter of a minute
+
 
 @pytest.fixture(scope="module")
 def result():

@@ -9,6 +9,8 @@ import pytest
 from steelyard.papers import content
 from steelyard.papers.p2 import p2
 
+pytestmark = pytest.mark.large  # experiments and searches of a quarter of a minute
+
 
 @pytest.fixture(scope="module")
 def result():

@@ -33,6 +33,7 @@ def test_fewer_than_one_seed_or_thread_is_refused(settings):
         reproduce("P1", **settings)
 
 
+@pytest.mark.large
 def test_seeds_and_stages_reach_the_paper(monkeypatch):
     module = importlib.import_module("steelyard.papers.reproduce")
     monkeypatch.setitem(module._PAPERS, "P1", partial(p1, starts=1))

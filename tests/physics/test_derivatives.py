@@ -21,6 +21,7 @@ from steelyard.physics import (
     pose_function,
     symbolic_geometry,
 )
+from steelyard.robot import catalogue_names
 
 
 def compiled_jacobian(function: ca.Function, inputs: list[np.ndarray], by: list[int]) -> tuple[np.ndarray, np.ndarray]:
@@ -41,7 +42,13 @@ def split(x: np.ndarray, sizes: list[int]) -> list[np.ndarray]:
     return np.split(x, np.cumsum(sizes)[:-1])
 
 
-@pytest.fixture(params=ALL_ARMS)
+IN_EVERY_RUN = ("scara_2r", "ur10e", "kuka_lwr4", *(name for name in ALL_ARMS if name not in catalogue_names()))
+"""Arms of every kind; the others are tried by ``make test-all``."""
+
+
+@pytest.fixture(
+    params=[pytest.param(name, marks=() if name in IN_EVERY_RUN else pytest.mark.large) for name in ALL_ARMS]
+)
 def case(request):
     robot = arm(request.param)
     q, qd, qdd = (part[:, 0] for part in motion_of(robot, 1, seed=2))

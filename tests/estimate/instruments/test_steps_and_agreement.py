@@ -92,6 +92,7 @@ def paired():
     return recordings, fit_arm(load_robot("kuka_lwr4"), recordings, Settings(method="gls"))
 
 
+@pytest.mark.large
 @pytest.mark.parametrize("method", ["iv", pytest.param("didim", marks=pytest.mark.large)])
 def test_recordings_without_and_with_a_payload_agree_with_generalised_least_squares(paired, method):
     """Exact encoders, noise on torques alone: nothing correlates, so all methods must agree."""
