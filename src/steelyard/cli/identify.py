@@ -42,11 +42,12 @@ def run(
     table = with_options(table, options or ())
     settings = settings_from_table(table)
     robot = load_robot(robot_name)
+    timing = Timing()
+    timing.stage("reading")
     training, unseen = _recordings(
         robot, logs, validate or [Path(v) for v in table.get("validate", ())], config, tables, root
     )
     kept, left_out = sound(training, keep_bad)
-    timing = Timing()
     with RunFolder(out, "identify") as saved:
         found = identify_arm(
             robot,
@@ -122,5 +123,6 @@ class Timing:
             self._bar.__exit__()
             self._bar = None
         if self._name:
-            self.seconds[self._name] = round(time.perf_counter() - self._start, 3)
+            spent = self.seconds.get(self._name, 0.0) + time.perf_counter() - self._start
+            self.seconds[self._name] = round(spent, 3)
             self._name = ""

@@ -98,7 +98,9 @@ def identify_arm(
     runs = [load_run(run) for run in earlier]
     if runs:
         check_joinable(settings.method)
+    stage("reading")
     given = (load_recordings(robot, recordings), load_recordings(robot, validation, "validation"))
+    stage("preparing")
     inputs = inputs_of(*given, settings)
     model = model_of(robot, inputs.training, inputs.unseen, settings, payload)
     logs = log_findings(model, inputs, settings)
@@ -112,6 +114,7 @@ def identify_arm(
         raise with_findings(error, logs.findings) from error
     if runs:
         fit = replace(fit, estimate=with_earlier_runs(fit, equations, runs))
+    stage("choosing parameters")
     protected = [column_name(equations, name) for name in settings.protected]
     repeated = recordings_agree(fit.observations, sources, fit.raw.columns)
     differs = disagreement(fit.observations, equations, repeated)
@@ -123,8 +126,9 @@ def identify_arm(
     unseen_error = _error(unseen, reduction.estimate, fit, settings, stage("judging unseen motion"))
     of_all = _error(unseen, fit.estimate, fit, settings, silent)
     errors = None if fit.plain is None else UnseenErrors.of(of_all, _error(unseen, fit.plain, fit, settings, silent))
-    tests = _tests(sources, reduction.estimate, fit)
+    tests = _tests(sources, reduction.estimate, fit, stage("testing residuals"))
     bias = _bias(inputs, sources, fit, settings, stage("looking for bias"))
+    stage("grading")
     condition = _condition(fit)
     body = payload_body(fit.estimate)
     plausible = plausibility(equations, fit.of_data, fit.observations, fitted, unseen_error)
@@ -219,7 +223,7 @@ def _error(
     return combined(found)
 
 
-def _tests(sources: Sequence[RowSource], estimate: Estimate, fit: Fit) -> tuple[JointTests, ...]:
+def _tests(sources: Sequence[RowSource], estimate: Estimate, fit: Fit, progress: Progress) -> tuple[JointTests, ...]:
     """Test the residuals of every equation over all recordings, the noise of each taken at its own size."""
     equations = sources[0].equations
     per_source = [residual_runs(source, estimate) for source in sources]
@@ -240,6 +244,7 @@ def _tests(sources: Sequence[RowSource], estimate: Estimate, fit: Fit) -> tuple[
         prismatic = equations.model.robot.joint(joint).kind == "prismatic"
         complete = {name: runs for name, runs in signals.items() if len(runs) == len(residuals)}
         found.append(joint_tests((kind, joint), residuals, whitened, complete, fit.noise, size, prismatic=prismatic))
+        progress(e + 1, len(equations.kinds_joints))
     return tuple(found)
 
 
