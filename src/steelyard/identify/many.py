@@ -8,8 +8,9 @@ from typing import TypeVar
 
 from ..errors import SteelyardError
 from ..estimate import Estimated, Evidence
-from ..observe import AnyRecording, Equations, SettledPreparation, settle
+from ..observe import Equations, SettledPreparation, settle
 from ..progress import silent
+from ..recording import Recording
 from ..robot import Robot
 from .fitting import Fitted, completed, estimated_fit, fit_arm
 from .ground import Asked, Ground, asked_of, evidence_of, ground_of, sources_of
@@ -32,7 +33,7 @@ class _Begun:
 
 def fit_arms(
     robot: Robot,
-    experiments: Sequence[Sequence[AnyRecording]],
+    experiments: Sequence[Sequence[Recording]],
     settings: Settings,
     equations: Equations,
     settled: SettledPreparation | None = None,
@@ -60,7 +61,7 @@ def fit_arms(
 
 
 def _begun(
-    recordings: Sequence[AnyRecording], settings: Settings, equations: Equations, settled: SettledPreparation | None
+    recordings: Sequence[Recording], settings: Settings, equations: Equations, settled: SettledPreparation | None
 ) -> _Begun:
     settled = settled or settle(settings.preparation, recordings)
     labelled = tuple(zip(labels_of(recordings), recordings, strict=True))

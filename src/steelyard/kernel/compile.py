@@ -19,7 +19,7 @@ _LONG = 2000
 code its result is at most some 15 % slower."""
 
 _KEPT = 32
-_made: dict[bytes, MachineCode] = {}
+made_code: dict[bytes, MachineCode] = {}
 """The last modules by their text: the same arm is asked for again and again, and the code has no memory of its own."""
 
 
@@ -47,11 +47,11 @@ def machine_code(program: Program, driver: str) -> MachineCode:
     """
     text, level = program.text + driver, 0 if program.steps > _LONG else 2
     key = hashlib.sha256(f"{program.target} {level} {text}".encode()).digest()
-    if key not in _made:
-        _made[key] = _compiled(text, program.target, level)
-        if len(_made) > _KEPT:
-            _made.pop(next(iter(_made)))
-    return _made[key]
+    if key not in made_code:
+        made_code[key] = _compiled(text, program.target, level)
+        if len(made_code) > _KEPT:
+            made_code.pop(next(iter(made_code)))
+    return made_code[key]
 
 
 def _compiled(text: str, target: Target, level: int) -> MachineCode:

@@ -167,7 +167,7 @@ class DecimatedSegment:
             torque = values @ rows[part.start : part.stop - 2]
             rows[part.stop - 2] = -self._settled.rate * np.gradient(torque) if count > 1 else 0.0
         for e, joint in enumerate(self._layout.joint_index):
-            self._bridge(e, rows[self._layout.equations[e]], moving[joint], stops[joint])
+            self._bridge(e, rows[self._layout.equations[e]], moving[joint], bool(stops[joint]))
         return count
 
     def _bridge(self, e: int, rows: np.ndarray, moving: np.ndarray, stops: bool) -> None:
