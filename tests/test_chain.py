@@ -6,6 +6,7 @@ Plain least squares on a recording without noise; the identification proper has 
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from steelyard.kernel import compile_batch
 from steelyard.model import base_parameters, build_model
@@ -17,6 +18,7 @@ from steelyard.simulate import Experiment, recording_of, simulate
 RATE, FACTOR = 1000.0, 50
 
 
+@pytest.mark.large
 def test_least_squares_on_a_clean_rehearsal_finds_the_truth():
     robot = load_robot("kuka_lwr4")
     joints = [body.joint.name for body in robot.actuated]

@@ -114,6 +114,7 @@ def test_the_same_input_gives_the_same_numbers():
     assert first.held_out == second.held_out
 
 
+@pytest.mark.large
 def test_a_prior_helps_where_measurements_are_few():
     problem = spatial(1e-3, 9)
     plain = calibrated(problem)

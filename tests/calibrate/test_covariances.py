@@ -112,6 +112,7 @@ def coverage(kind: str, method: str, covariance: str, repeats: int, seeds: int =
 
 @pytest.mark.parametrize("method", ["ols", "wls"])
 @pytest.mark.parametrize("kind", ["equal", "unequal", "shared"])
+@pytest.mark.large
 def test_the_default_holds_the_truth_93_to_97_times_in_a_hundred(kind, method):
     assert 0.93 <= coverage(kind, method, "shared", repeats=2) <= 0.97
 

@@ -101,6 +101,7 @@ def test_the_map_of_one_calibration_is_the_spread_of_many_over_a_thousand_poses(
     assert (np.abs(ratio - 1) < 0.10).mean() > 0.95
 
 
+@pytest.mark.large
 def test_corrected_targets_bring_the_true_arm_within_twice_the_predicted_uncertainty(calibrations):
     q = random_configurations(calibrations.problem.robot, 60, np.random.default_rng(4))
     within, before, after = [], [], []

@@ -361,7 +361,8 @@ def distance_of_segments(first: np.ndarray, second: np.ndarray) -> float:
     return float(np.linalg.norm(points - second[0] - part[..., None] * along, axis=-1).min())
 
 
-@pytest.mark.parametrize("name", [pytest.param("ur10e", marks=pytest.mark.large), "kuka_lwr4"])
+@pytest.mark.parametrize("name", ["ur10e", "kuka_lwr4"])
+@pytest.mark.large
 def test_pinocchio_finds_the_whole_motion_above_the_floor_and_clear_of_the_arm_itself(name, workplace, capsys):
     form = "urscript" if name == "ur10e" else "none"
     assert design("--out", "d", "--format", form, "--json", robot=name) in (0, 2)

@@ -63,7 +63,7 @@ def test_a_clean_log_has_no_findings(robot, capsys):
     assert result["findings"] == []
 
 
-@pytest.mark.parametrize("robot", ARMS)
+@pytest.mark.parametrize("robot", LARGE)
 def test_a_dead_torque_column_is_named_and_the_others_are_fitted(robot, capsys):
     recording = ARMS[robot](1)
     write_recording(with_torque(recording, lambda values: values[1].fill(0.0)), Path("log.npz"))
@@ -210,6 +210,7 @@ def test_the_screen_has_the_findings_at_eighty_columns(capsys, monkeypatch):
     assert "(also joint_2)" in " ".join(block.split())
 
 
+@pytest.mark.large
 def test_motor_torques_before_the_gears_are_told_beside_joint_torques(capsys):
     from rehearsals import lwr4
 
@@ -243,7 +244,7 @@ def mounted(robot: str, seed: int) -> Recording:
     return recording_of(simulate(arm, quintic(points, 1.0, ["joint_1", "joint_2"]), experiment, [seed]))
 
 
-@pytest.mark.parametrize("robot", GRAVITY)
+@pytest.mark.parametrize("robot", LARGE)
 def test_a_wrong_mounting_is_named_and_its_flag_cures(robot, capsys):
     write_recording(mounted(robot, 1), Path("log.npz"))
     write_recording(mounted(robot, 2), Path("unseen.npz"))

@@ -20,9 +20,6 @@ planted = benchmark_module("planted_faults")
 SEEDS = 5
 """Of the tests with many seeds; ``python -m benchmarks.planted_faults`` takes ten, and an hour and a half."""
 
-IN_EVERY_RUN = ("clean", "one sign")
-"""Faults that are tried on the larger arm in every run of the tests; the others take minutes together."""
-
 
 def cases(arms):
     return [(arm, fault) for arm in arms for fault in planted.FAULTS if planted.can_have(arm, fault)]
@@ -31,7 +28,7 @@ def cases(arms):
 @pytest.mark.parametrize(
     ("arm", "fault"),
     [
-        pytest.param(arm, fault, marks=[] if arm == "scara_2r" or fault in IN_EVERY_RUN else pytest.mark.large)
+        pytest.param(arm, fault, marks=[] if arm == "scara_2r" else pytest.mark.large)
         for arm, fault in cases(["scara_2r", "ur10e"])
     ],
 )

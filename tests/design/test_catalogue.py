@@ -47,7 +47,7 @@ def assert_designed(robot: Robot, settings: DesignSettings) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[] if name in ("scara_2r", "ur10e") else pytest.mark.large) for name in ARMS]
+    "name", [pytest.param(name, marks=[] if name == "scara_2r" else pytest.mark.large) for name in ARMS]
 )
 def test_an_arm_of_the_catalogue_gets_a_proven_design(name):
     assert_designed(load_robot(name), DesignSettings(starts=1, duration=10.0, harmonics=3))

@@ -47,6 +47,7 @@ def family() -> tuple[list[Candidate], int]:
     return generations(problem(), STARTS, 0, crew), crew.rounds
 
 
+@pytest.mark.large
 def test_one_in_four_is_finished_and_the_rounds_are_those_that_were_announced():
     born, rounds = family()
     assert [one.number for one in born] == list(range(STARTS + 4 + 4))

@@ -103,6 +103,7 @@ def test_every_slope_of_a_small_arm_is_that_of_complex_steps(wanted):
     assert_slopes(problem, wanted, np.eye(problem.variables))
 
 
+@pytest.mark.large
 @pytest.mark.parametrize("name", [name for name in CASES if name != "scara_2r"])
 def test_slopes_of_larger_arms_are_those_of_complex_steps(name):
     problem = problem_of(name)

@@ -177,7 +177,12 @@ def test_every_command_shown_runs(page, commands, workplace, capsys):
 
 @pytest.mark.parametrize(
     ("page", "code"),
-    [(n, c) for p, n in zip(PAGES, PAGE_IDS, strict=True) if n not in FOLLOWED for c in blocks(p, "python")],
+    [
+        pytest.param(name, code, marks=pytest.mark.large if name == "docs/papers.md" else ())
+        for page, name in zip(PAGES, PAGE_IDS, strict=True)
+        if name not in FOLLOWED
+        for code in blocks(page, "python")
+    ],
 )
 def test_every_python_example_runs(page, code, workplace):
     exec(compile(code, page, "exec"), {})

@@ -114,7 +114,9 @@ def test_the_correlation_is_that_of_the_source_s_decimator():
     np.testing.assert_array_equal(found, settled_for(10).decimation_filter.noise_correlation(len(found) - 1))
 
 
-@pytest.mark.parametrize("coefficients", [[], [0.7]], ids=["white", "correlated"])
+@pytest.mark.parametrize(
+    "coefficients", [pytest.param([], marks=pytest.mark.large), [0.7]], ids=["white", "correlated"]
+)
 def test_95_per_cent_intervals_cover_the_truth_about_as_often(coefficients):
     """Two joints, 12 parameters, 100 rows each, 120 runs: the mean lies within what chance allows."""
     rng = np.random.default_rng(6)

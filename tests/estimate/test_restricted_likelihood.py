@@ -81,6 +81,7 @@ def test_its_parameters_are_generalised_least_squares_given_the_noise(problem):
     np.testing.assert_allclose(fit.covariance, variance * np.linalg.inv(X.T @ X), rtol=1e-7)
 
 
+@pytest.mark.large
 def test_many_parameters_do_not_make_the_noise_look_small():
     """28 parameters from 76 rows, 100 runs: the mean is the truth; plain maximum likelihood would be 40 % low."""
     rng = np.random.default_rng(2)

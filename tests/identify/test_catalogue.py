@@ -32,7 +32,7 @@ def rehearsed(name: str, seed: int) -> tuple[SimulatedRun, Recording]:
     return run, replace(clean, torques=tuple(noisy))
 
 
-LONG = ("franka_panda", "staubli_tx40")
+LONG = ("franka_panda", "kuka_lwr4", "staubli_tx40")
 """Arms that are left to ``make test-all``."""
 
 

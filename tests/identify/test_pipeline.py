@@ -169,6 +169,7 @@ def test_a_payload_that_no_recording_carries_is_refused():
         identify_arm(LWR4, [lwr4(1)], [], QUICK, payload="paired")
 
 
+@pytest.mark.large
 def test_a_declared_payload_that_is_not_there_is_said():
     empty = replace(lwr4(4), payload="ghost")
     result = identify_arm(LWR4, [lwr4(1), empty], settings=QUICK)

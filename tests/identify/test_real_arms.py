@@ -39,6 +39,7 @@ def test_the_panda_s_last_part_is_predicted_to_1_3_percent(capsys):
         pytest.param((3,), 1, 7.0, marks=pytest.mark.large),
     ],
 )
+@pytest.mark.large
 def test_runs_of_the_lwr4_predict_each_other(capsys, train, unseen, percent):
     """Plain weighted least squares: 2.43, 2.02, 16.4 and 7.0 %."""
     logs = [f"kuka_lwr4/measurements_{number}.npz" for number in train]

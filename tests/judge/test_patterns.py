@@ -176,6 +176,7 @@ def test_two_faults_give_two_sentences_and_the_larger_comes_first():
 
 
 @pytest.mark.parametrize("correlation", [0.0, 0.8])
+@pytest.mark.large
 def test_residuals_that_depend_on_nothing_are_left_in_peace(correlation):
     rng = np.random.default_rng(6)
     alarms = 0

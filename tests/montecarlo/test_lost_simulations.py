@@ -59,6 +59,7 @@ def test_the_time_of_a_run_is_that_of_estimations_that_were_made(court):
     json.dumps(times, allow_nan=False)
 
 
+@pytest.mark.large
 def test_a_lost_seed_alone_in_other_company_and_from_a_folder_is_lost_for_the_same_reason(court, tmp_path, monkeypatch):
     monkeypatch.setattr("steelyard.montecarlo.court.JOBS_A_PROCESS", 1)
     shared = montecarlo(scara(CLOSED_LOOP), STUDY, tmp_path, processes=2)

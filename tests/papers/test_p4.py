@@ -33,6 +33,7 @@ def test_every_claim_of_p4_comes_out_as_expected(result):
     assert [claim.name for claim in result.claims if not claim.holds] == []
 
 
+@pytest.mark.large
 def test_a_d_optimal_motion_is_proven_and_far_better_than_a_random_one(motion):
     arm = p4_arm()
     asked = replace(arm.settings, criterion=C2, starts=1)

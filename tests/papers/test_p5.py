@@ -13,6 +13,8 @@ from steelyard.papers.regroupings import TABLE_III, difference, printed_regroupi
 # Coverage over a single experiment is mostly chance.
 _CHANCE = "2 sigma"
 
+pytestmark = pytest.mark.large  # experiments of some ten seconds
+
 
 @pytest.fixture(scope="module")
 def stages():

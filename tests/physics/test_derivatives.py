@@ -42,7 +42,7 @@ def split(x: np.ndarray, sizes: list[int]) -> list[np.ndarray]:
     return np.split(x, np.cumsum(sizes)[:-1])
 
 
-IN_EVERY_RUN = ("scara_2r", "ur10e", "kuka_lwr4", *(name for name in ALL_ARMS if name not in catalogue_names()))
+IN_EVERY_RUN = ("scara_2r", "ur10e", *(name for name in ALL_ARMS if name not in catalogue_names()))
 """Arms of every kind; the others are tried by ``make test-all``."""
 
 

@@ -35,6 +35,7 @@ def all_values(found) -> tuple[np.ndarray, np.ndarray]:
 
 
 @pytest.mark.parametrize("method", METHODS)
+@pytest.mark.large
 def test_all_parameters_are_unbiased_where_least_squares_errs_by_a_factor_of_seven(disturbed, method):
     run, evidences = disturbed
     columns = evidences[0].columns

@@ -38,6 +38,7 @@ def test_on_the_panda_the_filter_stays_a_possible_arm_where_least_squares_is_non
     assert any("no possible arm (inertia of joint 'joint_7' not positive" in note for note in result["notes"])
 
 
+@pytest.mark.large
 def test_on_the_ur10e_the_filter_predicts_as_well_as_least_squares(capsys):
     """Measured: 3.54 % unseen, 95 % of the parameters near; least squares: 3.62 %."""
     logs = [f"ur10e/identification/ur-20_02_{name}.csv" for name in ("10-30sec_12harm", "12-40sec_12harm")]

@@ -123,6 +123,7 @@ def test_older_rows_count_less_however_the_history_is_thinned(forgetting, most):
 
 
 @pytest.mark.parametrize("forgetting", [1.0, 0.98])
+@pytest.mark.large
 def test_bands_cover_as_often_as_they_say_on_the_way_and_at_the_end(forgetting):
     deviations = dict(zip(CELLS, (1.0, 3.0), strict=True))
     inside = []
