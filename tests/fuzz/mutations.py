@@ -206,7 +206,7 @@ def described(rng: Random, text: str) -> str:
     """Change what a file of ours says of itself."""
     try:
         content = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text
     if isinstance(content, dict) and content and rng.random() < 0.8:
         content[rng.choice(sorted(content))] = rng.choice(JSON_VALUES)

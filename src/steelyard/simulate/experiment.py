@@ -124,5 +124,5 @@ def _check_word(what: str, got: str, allowed: tuple[str, ...]) -> None:
 
 def _whole_ratio(fast: str, fast_rate: float, slow: str, slow_rate: float) -> None:
     ratio = fast_rate / slow_rate
-    if ratio < 1 or abs(ratio - round(ratio)) > 1e-9 * ratio:
+    if not 1 <= ratio < float("inf") or abs(ratio - round(ratio)) > 1e-9 * ratio:
         raise SimulationError(f"{fast} {fast_rate:g} Hz must be a whole multiple of {slow} {slow_rate:g} Hz")

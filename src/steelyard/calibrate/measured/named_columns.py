@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import math
 import os
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -152,9 +153,10 @@ def _fields(line: str, separator: str | None) -> list[str]:
 
 
 def _check_table(file: Path, titles: Sequence[str], fields: Sequence[tuple[int, list[str]]]) -> None:
-    twice = [title for title in titles if titles.count(title) > 1]
-    if twice:
-        raise CalibrationError(f"{file}: two columns are called '{twice[0]}'; give each its own name")
+    twice, count = next(iter(Counter(titles).most_common(1)), ("", 0))
+    if count > 1:
+        many = "two" if count == 2 else f"{count}"
+        raise CalibrationError(f"{file}: {many} columns are called '{twice}'; give each its own name")
     for line, cells in fields:
         if len(cells) != len(titles):
             raise CalibrationError(
