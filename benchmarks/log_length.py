@@ -16,16 +16,13 @@ import tempfile
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import numpy as np
-import polars as pl
-
+from benchmarks.timing import most_resident_megabytes
 from steelyard.cli import main
-from steelyard.montecarlo.defaults import default_motion
-from steelyard.observe import part_of
-from steelyard.recording import Recording, write_recording
-from steelyard.robot import load_robot
-from steelyard.simulate import Experiment, recording_of, simulate
+
+if TYPE_CHECKING:
+    from steelyard.recording import Recording
 
 ROBOT, RATE = "kuka_lwr4", 500.0
 SIZES = (10_000, 30_000, 100_000, 300_000, 1_000_000, 2_000_000, 10_000_000)
@@ -55,6 +52,12 @@ def run() -> None:
 
 def write_log(path: Path, rows: int) -> None:
     """Write a log of so many rows: the default motion again and again, encoder noise, torques with 2 % of noise."""
+    import numpy as np
+    import polars as pl
+
+    from steelyard.observe import part_of
+    from steelyard.recording import write_recording
+
     period, rng = _period(), np.random.default_rng(0)
     with tempfile.TemporaryDirectory() as folder:
         head = write_recording(part_of(period, 0, 2), Path(folder) / "head.csv")
@@ -74,6 +77,11 @@ def write_log(path: Path, rows: int) -> None:
 
 
 def _period() -> Recording:
+    # Imported here: the process whose memory is measured has what the command has, no simulator.
+    from steelyard.montecarlo.defaults import default_motion
+    from steelyard.robot import load_robot
+    from steelyard.simulate import Experiment, recording_of, simulate
+
     robot = load_robot(ROBOT)
     experiment = Experiment(plant="ideal", control_rate=RATE, record_rate=RATE)
     found = recording_of(simulate(robot, default_motion(robot, 1), experiment, [1]))
@@ -83,8 +91,6 @@ def _period() -> Recording:
 
 def identify_one(short: Path, log: Path) -> None:
     """Identify from a short log, which imports and compiles, then from another; print CPU time and memory as JSON."""
-    import resource  # not on Windows, where only this figure is missing
-
     with contextlib.redirect_stdout(io.StringIO()):
         main(["identify", ROBOT, str(short), "--torque", "motor", "--threads", "1", "--json"])
         start = time.process_time()
@@ -92,9 +98,7 @@ def identify_one(short: Path, log: Path) -> None:
         work = time.process_time() - start
     if code == 1:
         sys.exit(f"'{log}' was not identified")
-    per_kilobyte = 1e-6 if sys.platform == "darwin" else 1e-3
-    megabytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * per_kilobyte
-    print(json.dumps({"start": start, "work": work, "megabytes": megabytes}))
+    print(json.dumps({"start": start, "work": work, "megabytes": most_resident_megabytes()}))
 
 
 if __name__ == "__main__":

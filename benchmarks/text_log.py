@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from benchmarks.timing import ratio, round_robin
+from benchmarks.timing import most_resident_megabytes, ratio, round_robin
 from steelyard.cli.output import ProgressBar
 from steelyard.recording import read_recording, stream_recording
 from steelyard.robot import Robot, load_robot
@@ -99,8 +99,6 @@ def _rows(robot: Robot, first: int, rng: np.random.Generator) -> pl.DataFrame:
 
 def stream_one(path: Path) -> None:
     """Stream, filter and decimate a log; print rows, seconds and the most resident memory as JSON."""
-    import resource  # not on Windows, where only this figure is missing
-
     robot = load_robot("franka_panda")
     start = time.perf_counter()
     stream = stream_recording(robot, path, block_rows=BLOCK)
@@ -113,8 +111,7 @@ def stream_one(path: Path) -> None:
             progress(stream.bytes_done, stream.bytes_total)
         kept += decimator.push(smooth.flush()).shape[1] + decimator.flush().shape[1]
     seconds = time.perf_counter() - start
-    per_kilobyte = 1e-6 if sys.platform == "darwin" else 1e-3
-    megabytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * per_kilobyte
+    megabytes = most_resident_megabytes()
     print(json.dumps({"rows": rows, "kept": kept, "seconds": seconds, "megabytes": megabytes}))
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import statistics
+import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 
 @dataclass(frozen=True)
@@ -51,3 +54,18 @@ def ratio(slow: Timing, fast: Timing, work: float = 1.0) -> Ratio:
     """Return slow / fast round by round; ``work`` is how much more work the fast one did in a round."""
     rounds = [work * a / b for a, b in zip(slow.seconds, fast.seconds, strict=True)]
     return Ratio(statistics.median(rounds), min(rounds), max(rounds))
+
+
+def most_resident_megabytes() -> float:
+    """Return the most memory this process has had [MB].
+
+    Where there is ``/proc`` it is asked: ``ru_maxrss`` of a child begins with what its parent had.
+    """
+    status = Path("/proc/self/status")
+    if status.exists():
+        found = re.search(r"VmHWM:\s+(\d+) kB", status.read_text())
+        if found:
+            return 1.024e-3 * int(found[1])
+    import resource  # not on Windows, where only this figure is missing
+
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1e-6 if sys.platform == "darwin" else 1.024e-3)
