@@ -10,7 +10,7 @@ from scipy.interpolate import CubicSpline
 
 from rehearsals import lwr4, scara
 from steelyard.estimate import weighted
-from steelyard.judge import estimate_delays
+from steelyard.judge import delay, estimate_delays
 from steelyard.model import build_model
 from steelyard.observe import Preparation, equations_of, reduce_rows, row_source, settle
 from steelyard.recording import Recording
@@ -66,3 +66,22 @@ def test_an_unseen_delay_of_one_sigma_moves_parameters_by_their_exposure():
     shift = np.abs(moved.values - estimate.values) / estimate.sigma
     assert np.argmax(shift) == np.argmax(found.exposure)
     assert found.exposure == pytest.approx(shift, rel=0.2, abs=0.05)
+
+
+def test_a_first_step_within_chance_is_not_followed(monkeypatch):
+    solved = []
+    system = delay._Trial.system
+    monkeypatch.setattr(delay._Trial, "system", lambda trial: solved.append(trial.delays) or system(trial))
+    rng = np.random.default_rng(0)
+    noisy = [
+        replace(
+            log, torques=tuple(replace(c, values=c.values + 20 * rng.normal(size=c.values.shape)) for c in log.torques)
+        )
+        for log in (scara(1), scara(2))
+    ]
+    _, found = delays_of("scara_2r", noisy, cutoff=20.0, decimation=4)
+    assert not found.has_common
+    assert [bool(one.any()) for one in solved] == [False, False]
+    solved.clear()
+    delays_of("scara_2r", [late(scara(1), 0.01), late(scara(2), 0.01)], cutoff=20.0, decimation=4)
+    assert solved[-1].any()

@@ -289,3 +289,12 @@ def test_an_output_in_the_memory_of_an_input_is_refused(batch: BatchFunction) ->
 def test_a_number_of_threads_that_is_none_is_refused(batch: BatchFunction, threads: int) -> None:
     with pytest.raises(KernelError, match=r"threads: got .*, allowed is a positive integer"):
         batch(X, Y, P, threads=threads)
+
+
+def test_the_same_function_is_compiled_once(monkeypatch):
+    x = casadi.SX.sym("x")
+    first = compile_batch(casadi.Function("f", [x], [3.25 * casadi.sin(x)]))
+    monkeypatch.setattr("steelyard.kernel.compile._compiled", None)
+    again = compile_batch(casadi.Function("f", [x], [3.25 * casadi.sin(x)]))
+    at = np.linspace(0, 1, 9)[None]
+    np.testing.assert_array_equal(again.dense(at), first.dense(at))

@@ -12,6 +12,7 @@ from steelyard.errors import ObservationError
 from steelyard.observe import Preparation, settle
 from steelyard.recording import Recording, stream_recording, write_recording
 from steelyard.signals import apply_low_pass, central_difference, propose_cutoff
+from steelyard.signals.fir_design import in_short_stages
 
 
 def noisy(std: float, seed: int = 0, samples: int = 40_000, rate: float = RATE) -> Recording:
@@ -152,3 +153,10 @@ def test_nothing_to_settle_on_is_refused():
 def test_a_wrong_choice_is_refused_when_it_is_made(field, value, words):
     with pytest.raises(ObservationError, match=words):
         Preparation(**{field: value})
+
+
+def test_a_factor_with_a_large_prime_is_passed_over():
+    for factor, taken in ((131, 130), (58, 57), (39, 39), (23, 23), (1, 1)):
+        assert in_short_stages(factor) == taken
+    settled = settle(Preparation(cutoff=0.8 * RATE / 31.01), [noisy(1e-5)])
+    assert settled.decimation == 30

@@ -181,14 +181,10 @@ def _kaiser_beta(attenuation: float) -> float:
 
 
 def _root(function: Callable[[float], float], low: float, high: float) -> float:
-    """Return where a function with different signs at both ends is zero (regula falsi, Illinois variant)."""
-    at_low, at_high = function(low), function(high)
-    while abs(high - low) > 1e-14 * abs(low) and at_high:
-        middle = (low * at_high - high * at_low) / (at_high - at_low)
-        at_middle = function(middle)
-        if at_middle * at_high < 0:
-            low, at_low = high, at_high
-        else:
-            at_low /= 2
-        high, at_high = middle, at_middle
-    return high
+    """Return where a function with different signs at both ends is zero, by bisection to the last bit."""
+    falls = function(low) > 0
+    middle = (low + high) / 2
+    while low < middle < high:
+        low, high = (middle, high) if (function(middle) > 0) == falls else (low, middle)
+        middle = (low + high) / 2
+    return middle
