@@ -1,4 +1,4 @@
-"""Every arm gets a proven design with default settings: the catalogue, and ten of example-robot-data."""
+"""Every arm gets a proven design: those of the catalogue, and ten of example-robot-data."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_an_arm_of_the_catalogue_gets_a_proven_design(name):
 
 @pytest.mark.large
 @pytest.mark.parametrize("name", ARMS)
-def test_an_arm_of_the_catalogue_gets_a_proven_design_with_default_settings(name):
+def test_an_arm_of_the_catalogue_gets_a_proven_design_of_default_length(name):
     assert_designed(load_robot(name), DesignSettings(starts=2))
 
 
@@ -68,7 +68,7 @@ def test_an_arm_without_velocity_limits_is_refused_with_what_to_write(name):
 @pytest.mark.large
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_an_example_robot_gets_a_proven_design(name):
-    assert_designed(example(name), DesignSettings())
+    assert_designed(example(name), DesignSettings(starts=2))
 
 
 @pytest.mark.large
