@@ -32,10 +32,11 @@ def test_a_simulated_arm_with_slow_residuals():
     judged(list(essential.outcomes(essential.simulated_case("scara_2r", essential.SLOW_POLE), (0.25, 0.3, 0.35))))
 
 
-@pytest.mark.large
-@pytest.mark.parametrize("pole", [0.0, essential.SLOW_POLE])
-def test_every_simulated_arm(pole):
-    judged([one for name in essential.ARMS for one in essential.outcomes(essential.simulated_case(name, pole))])
+@pytest.fixture(scope="module")
+def simulated():
+    poles = (0.0, essential.SLOW_POLE)
+    cases = [essential.simulated_case(name, pole) for name in essential.ARMS for pole in poles]
+    return [one for case in cases for one in essential.outcomes(case)]
 
 
 @pytest.fixture(scope="module")
@@ -46,9 +47,14 @@ def real():
 
 
 @pytest.mark.large
+def test_every_simulated_arm(simulated):
+    judged(simulated)
+
+
+@pytest.mark.large
 @pytest.mark.data
-def test_the_reduced_model_of_every_real_recording(real):
-    rarely_worse(real)
+def test_the_reduced_models_of_simulated_and_real_arms(simulated, real):
+    rarely_worse([*simulated, *real])
 
 
 @pytest.mark.large
