@@ -7,8 +7,9 @@ import pytest
 
 from steelyard.design import design_limits
 from steelyard.design.space.along_links import link_capsules
+from steelyard.design.space.capsules import Capsule
 from steelyard.design.space.fitting import lowest_height
-from steelyard.design.space.floor import floor_of
+from steelyard.design.space.floor import Floor, floor_of, floor_rules
 from steelyard.errors import DesignError
 from steelyard.robot import (
     BoxShape,
@@ -111,6 +112,15 @@ def test_an_end_near_the_base_that_no_joint_lifts_is_left_out_and_named():
     assert "floor - link_1 (start)" not in [rule.name for rule in limits.rules]
     with pytest.raises(DesignError, match=r"'floor - link_1 \(start\)' cannot be kept: .* by --floor, or --floor none"):
         design_limits(low, floor=0.48)
+
+
+def test_an_end_that_joints_lift_by_a_hundredth_of_its_radius_is_left_out_too():
+    """As on a UR5, whose upper arm begins a little off the shoulder's axis, in a capsule that reaches the floor."""
+    capsules = (Capsule("fore", (0.001, 0.0, 0.0), (0.4, 0.0, 0.0), 0.085),)
+    ranges = (np.array([-2.4, -2.4]), np.array([2.4, 2.4]))
+    rules, left_out = floor_rules(arm(), Floor(0.43, "the base's shapes"), capsules, 0.01, ranges)
+    assert left_out == ["fore (start)"]
+    assert [rule.name for rule in rules] == ["floor - fore (end)"]
 
 
 def test_a_floor_above_the_arm_is_refused_with_what_to_do():

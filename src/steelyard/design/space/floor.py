@@ -22,8 +22,8 @@ FloorHeight = float | Literal["none"] | None
 """A height [m], ``none`` for no floor, or None to leave it to the robot's description."""
 
 POSTURES, SEED = 200, 7
-STILL = 1e-9
-"""A point whose height changes by no more than this [m] keeps its height in every posture."""
+HARDLY_LIFTED = 0.1
+"""An end whose height changes by no more than this part of its distance to the floor is not lifted by any joint."""
 
 
 @final
@@ -87,8 +87,8 @@ def floor_rules(
 ) -> tuple[list[PointRule], list[str]]:
     """Return the rules that keep moving capsules above a floor, and names of ends that are below it by construction.
 
-    An end whose height no joint changes and which is nevertheless below the floor shows that its capsule is coarse
-    near the base: it is left out, unless the user gave the floor.
+    An end whose height no joint changes by much and which is nevertheless below the floor shows that its capsule is
+    coarse near the base (the upper arm of a UR5): it is left out, unless the user gave the floor.
 
     Args:
         robot: The arm.
@@ -109,7 +109,7 @@ def floor_rules(
     kept, left_out = [], []
     for rule in rules:
         clearances = rule.clearance(arm.of(rule, places))[0]
-        if clearances.max() < 0 and np.ptp(clearances) < STILL:
+        if clearances.max() < 0 and np.ptp(clearances) < HARDLY_LIFTED * rule.margin:
             left_out.append(rule.name.removeprefix(f"{FLOOR} - "))
         else:
             kept.append(rule)
