@@ -13,7 +13,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PYTHONDONTWRITEBYTECODE :=
 PIP := $(BIN)/python -m pip install --quiet
 
-.PHONY: setup demo test test-all check fuzz bench bench-peers lock clean
+.PHONY: setup demo test test-all check fuzz mutate bench bench-peers lock clean
 
 setup: $(VENV)/core.done
 
@@ -62,6 +62,12 @@ check: $(VENV)/oracles.done
 # Damaged inputs of every kind; what is found is kept in the folder fuzz-faults.
 fuzz: $(VENV)/tools.done
 	PYTHONPATH=tests $(BIN)/python -m fuzz --cases 100000 --regressions
+
+# Small changes of the code that no test notices: make mutate ROOM=judge MUTANTS=5
+ROOM ?= judge
+MUTANTS ?= 5
+mutate: $(VENV)/oracles.done
+	$(BIN)/python tests/mutate.py $(ROOM) --mutants $(MUTANTS)
 
 bench: $(VENV)/oracles.done
 	$(BIN)/python -m benchmarks

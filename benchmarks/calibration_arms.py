@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from steelyard.calibrate import (
+from steelyard.calibration import (
     CalibrationSetup,
     ElasticSetup,
     FrameSetup,
@@ -18,7 +18,7 @@ from steelyard.calibrate import (
     measured_problem,
     random_configurations,
 )
-from steelyard.calibrate.chain.rehearse import planned_measurements
+from steelyard.calibration.chain.simulated import planned_measurements
 from steelyard.robot import Robot, load_robot, read_urdf
 
 CONFIGURATIONS = 40

@@ -18,9 +18,9 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import numpy as np
 
 from benchmarks.calibration_arms import CASES, CalibratedCase, SimulatedCalibration
-from steelyard.calibrate import CalibrationSettings
-from steelyard.calibrate.fit.covariances import covariance_of, intervals
-from steelyard.calibrate.fit.reweighting import weighted_fit
+from steelyard.calibration import CalibrationSettings
+from steelyard.calibration.fit.covariances import covariance_of, intervals
+from steelyard.calibration.fit.stages import weighted_fit
 
 SEEDS = 500
 WANTED = (0.93, 0.97)

@@ -15,7 +15,7 @@ import numpy as np
 
 from benchmarks.peers.pinocchio_calibration import PinocchioCalibration
 from benchmarks.timing import Timing, ratio, round_robin
-from steelyard.calibrate import (
+from steelyard.calibration import (
     CalibrationSettings,
     CalibrationSetup,
     ElasticSetup,
@@ -29,9 +29,9 @@ from steelyard.calibrate import (
     measured_problem,
     random_configurations,
 )
-from steelyard.calibrate.chain.rehearse import exact_measurements, planned_measurements, with_noise
-from steelyard.calibrate.fit.covariances import covariance_of
-from steelyard.calibrate.fit.reweighting import WeightedFit, weighted_fit
+from steelyard.calibration.chain.simulated import exact_measurements, planned_measurements, with_noise
+from steelyard.calibration.fit.covariances import covariance_of
+from steelyard.calibration.fit.stages import WeightedFit, weighted_fit
 from steelyard.robot import Robot, load_robot
 
 ROBOT = "franka_panda"

@@ -11,22 +11,22 @@ import numpy as np
 
 from benchmarks.coverage_arms import Arm, correlated_pole
 from steelyard.estimate import Estimate, generalised, weighted
-from steelyard.judge.row_covariance import with_covariance
+from steelyard.judge.covariance import with_covariance
 from steelyard.model import build_model
 from steelyard.observe import (
     Equations,
     Preparation,
+    ResolvedPreparation,
     RowBlock,
     RowSource,
-    SettledPreparation,
     equations_of,
     reduce_rows,
-    settle,
+    resolve_preparation,
 )
 from steelyard.recording import Recording
 from steelyard.robot import INERTIAL_NAMES
 from steelyard.signals import Decimator, autoregressive_noise, white_noise
-from steelyard.simulate.truth import plant_model, true_values
+from steelyard.simulation.truth import plant_model, true_values
 
 OTHERS = ("classical", "hac", "block")
 """Covariances of weighted least squares that are counted for comparison."""
@@ -65,7 +65,7 @@ class Outcome:
 class ExactRows:
     """Rows of one recording with exact W and given y: what the estimators ask of a row source."""
 
-    def __init__(self, equations: Equations, settled: SettledPreparation, label: str, payload: str | None) -> None:
+    def __init__(self, equations: Equations, settled: ResolvedPreparation, label: str, payload: str | None) -> None:
         self.equations, self.settled, self.label, self.payload = equations, settled, label, payload
         self.loaded = equations.is_loaded(payload, label)
         self.columns = equations.compiled(self.loaded).columns
@@ -100,7 +100,7 @@ class ExactRows:
         )
 
 
-def decimated(values: np.ndarray, settled: SettledPreparation) -> np.ndarray:
+def decimated(values: np.ndarray, settled: ResolvedPreparation) -> np.ndarray:
     """Return signals (rows, N) through the preparation's decimator."""
     filter_ = settled.decimation_filter
     decimator = Decimator(filter_.rate, filter_.factor, filter_.cutoff, attenuation=filter_.attenuation)
@@ -123,7 +123,7 @@ class ExactExperiment:
         self.columns = self.equations.names
         motions = [arm.motion(robot, k).sample(arm.rate) for k in range(len(arm.payloads))]
         logs = [Recording(self.equations.joints, motion.time, motion.q) for motion in motions]
-        self.settled = settle(Preparation(mode="none", decimation=arm.factor, standstill=0.0), logs)
+        self.settled = resolve_preparation(Preparation(mode="none", decimation=arm.factor, standstill=0.0), logs)
         self.true = true_base_values(self.equations, next((name for name in arm.payloads if name), None))
         self.sources = [
             ExactRows(self.equations, self.settled, f"recording {k + 1}", payload)

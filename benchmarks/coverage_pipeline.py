@@ -23,10 +23,10 @@ from benchmarks.coverage_exact import true_base_values
 from steelyard.estimate import generalised, weighted
 from steelyard.judge.bias import estimate_bias
 from steelyard.model import build_model
-from steelyard.observe import Preparation, equations_of, reduce_rows, row_source, settle
+from steelyard.observe import Preparation, equations_of, reduce_rows, resolve_preparation, row_source
 from steelyard.recording import Recording
 from steelyard.signals import decimation_filter
-from steelyard.simulate import Experiment, Noise, SimulatedRun, recording_of, simulate
+from steelyard.simulation import Experiment, Noise, SimulatedRun, recording_of, simulate
 
 BIAS_EVERY = 20
 """Of so many seeds the tool is asked for the bias of one."""
@@ -121,7 +121,7 @@ class PipelineExperiment:
     def _outcome(self, runs: Sequence[SimulatedRun], index: int, seed: int, noise: str) -> PipelineOutcome:
         recordings = [self._recording(run, index, noise) for run in runs]
         start = time.perf_counter()
-        settled = settle(Preparation(decimation=self._arm.factor), recordings)
+        settled = resolve_preparation(Preparation(decimation=self._arm.factor), recordings)
         sources = [
             row_source(recording, self._equations, settled, f"recording {k + 1}")
             for k, recording in enumerate(recordings)

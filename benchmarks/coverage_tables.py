@@ -55,10 +55,10 @@ def print_pipeline(title: str, outcomes: Sequence[PipelineOutcome]) -> None:
         f"    mean {100 * mean:.2f} % (wanted: 90), sigma over sd {np.nanmean(ratio):.3f}, "
         f"{1000 * seconds:.0f} ms from recordings to estimate"
     )
-    cells = [f"{name} {100 * c:.0f} ({b:+.2f})" for name, c, b in zip(columns, covered, bias, strict=True)]
+    groups = [f"{name} {100 * c:.0f} ({b:+.2f})" for name, c, b in zip(columns, covered, bias, strict=True)]
     print("    coverage in per cent (bias over sd):")
-    for first in range(0, len(cells), 8):
-        print("      " + "  ".join(f"{cell:<18}" for cell in cells[first : first + 8]).rstrip())
+    for first in range(0, len(groups), 8):
+        print("      " + "  ".join(f"{group:<18}" for group in groups[first : first + 8]).rstrip())
     _print_named(outcomes, columns, bias)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from benchmarks.peers.information import Question, question, random_coefficients
 from benchmarks.timing import Timing, ratio, round_robin
-from steelyard.design import CRITERIA, Information, unknowns
+from steelyard.excitation import CRITERIA, Information, unknowns
 
 ROBOT = "kuka_lwr4"
 ROUNDS, REPEATS = 25, 20

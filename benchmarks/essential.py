@@ -24,13 +24,13 @@ import numpy as np
 from benchmarks.calibration_data import TABLES, data_folder
 from steelyard.errors import SteelyardError
 from steelyard.estimate import block_sigma
-from steelyard.identify import SCHEMA, Identification, Settings, identify_arm, settings_from_table
+from steelyard.identification import SCHEMA, Identification, Settings, identify_arm, settings_from_table
 from steelyard.motion import limits_of, quintic, quintic_profile, random_points
 from steelyard.recording import Recording, read_recording, read_recordings, read_setup
 from steelyard.robot import Robot, catalogue_names, load_robot, read_catalogue
 from steelyard.run import read_config
 from steelyard.signals import autoregressive_noise
-from steelyard.simulate import Experiment, recording_of, simulate
+from steelyard.simulation import Experiment, recording_of, simulate
 
 SHARES = (0.25, 0.3, 0.35, 0.4, 0.45, 0.5)
 ALLOWED = 1.05

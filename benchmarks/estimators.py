@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from steelyard.cli.montecarlo_table import print_court
-from steelyard.montecarlo import Court, Study, arrangement, default_motion, montecarlo, told_court
+from steelyard.cli.montecarlo_table import print_study
 from steelyard.motion import Trajectory
-from steelyard.papers.scara import scara_moves
+from steelyard.papers.p1_motion import scara_moves
 from steelyard.robot import load_robot
+from steelyard.study import StudyResult, StudySettings, default_motion, montecarlo, study_configuration, study_to_json
 
 ROBOT = "scara_2r"
 WHITE = {"kind": "white", "std": [0.5, 0.02]}
@@ -111,10 +111,10 @@ def motion_of(setting: Setting) -> Trajectory:
     return scara_moves() if setting.moves else default_motion(load_robot(ROBOT))
 
 
-def court_of(setting: Setting, seeds: int, processes: int = 1, methods: Sequence[str] | None = None) -> Court:
+def court_of(setting: Setting, seeds: int, processes: int = 1, methods: Sequence[str] | None = None) -> StudyResult:
     """Return the court of a setting."""
-    given = arrangement(ROBOT, motion_of(setting), setting.simulate, setting.identify)
-    return montecarlo(given, Study(tuple(methods or setting.methods), seeds), processes=processes)
+    given = study_configuration(ROBOT, motion_of(setting), setting.simulate, setting.identify)
+    return montecarlo(given, StudySettings(tuple(methods or setting.methods), seeds), processes=processes)
 
 
 def run(seeds: int = 100, names: Sequence[str] = tuple(SETTINGS)) -> None:
@@ -122,8 +122,8 @@ def run(seeds: int = 100, names: Sequence[str] = tuple(SETTINGS)) -> None:
     for name in names:
         court = court_of(SETTINGS[name], seeds, os.cpu_count() or 1)
         print(f"\n=== {name}: {SETTINGS[name].what}")
-        content = {**told_court(court), "robot": ROBOT, "duration": motion_of(SETTINGS[name]).duration}
-        print_court(court, content, None, parameters=False)
+        content = {**study_to_json(court), "robot": ROBOT, "duration": motion_of(SETTINGS[name]).duration}
+        print_study(court, content, None, parameters=False)
 
 
 if __name__ == "__main__":

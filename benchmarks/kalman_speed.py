@@ -16,7 +16,7 @@ from scipy.linalg import solve_triangular
 
 from benchmarks.regressor import pinocchio_model
 from benchmarks.timing import ratio, round_robin
-from steelyard.estimate.kalman.arm_graph import arm_graph
+from steelyard.estimate.kalman.dynamics import arm_graph
 from steelyard.estimate.kalman.lapack_engine import LapackEngine, compiled_arm
 from steelyard.estimate.kalman.loop_engine import LoopEngine
 from steelyard.estimate.kalman.state import Shape, new_vector, restart

@@ -183,8 +183,14 @@ def write_files(place: Path) -> None:
     import numpy as np
 
     from benchmarks.planted_faults import LOAD, recorded
-    from steelyard.calibrate import CalibrationSetup, FrameSetup, MarkerSetup, random_configurations, write_measurements
-    from steelyard.calibrate import rehearsed_measurements as measured
+    from steelyard.calibration import (
+        CalibrationSetup,
+        FrameSetup,
+        MarkerSetup,
+        random_configurations,
+        write_measurements,
+    )
+    from steelyard.calibration import simulated_measurements as measured
     from steelyard.recording import write_recording
     from steelyard.robot import load_robot
 

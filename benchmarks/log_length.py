@@ -78,9 +78,9 @@ def write_log(path: Path, rows: int) -> None:
 
 def _period() -> Recording:
     # Imported here: the process whose memory is measured has what the command has, no simulator.
-    from steelyard.montecarlo.defaults import default_motion
     from steelyard.robot import load_robot
-    from steelyard.simulate import Experiment, recording_of, simulate
+    from steelyard.simulation import Experiment, recording_of, simulate
+    from steelyard.study.defaults import default_motion
 
     robot = load_robot(ROBOT)
     experiment = Experiment(plant="ideal", control_rate=RATE, record_rate=RATE)

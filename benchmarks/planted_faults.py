@@ -26,10 +26,10 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import numpy as np
 
 from steelyard.cli import main as steelyard
-from steelyard.montecarlo.defaults import default_motion, default_noise
 from steelyard.recording import Recording, write_recording
 from steelyard.robot import Robot, load_robot
-from steelyard.simulate import Experiment, Noise, recording_of, simulate
+from steelyard.simulation import Experiment, Noise, recording_of, simulate
+from steelyard.study.defaults import default_motion, default_noise
 
 ARMS = ("scara_2r", "ur10e", "kuka_lwr4")
 RATE = 200.0
@@ -281,11 +281,11 @@ def run(arms: Sequence[str] = ARMS, faults: Sequence[str] = tuple(FAULTS), seeds
     print(f"  {seeds} seeds: grade no better than it may be / cause and joint named")
     print(f"  {'fault':22}" + "".join(f"{arm:>16}" for arm in arms))
     for name in faults:
-        cells = []
+        groups = []
         for arm in arms:
             outcomes = [outcome(name, arm, seed) for seed in range(seeds if can_have(arm, name) else 0)]
-            cells.append(f"{sum(o.seen for o in outcomes)} / {sum(o.named for o in outcomes)}")
-        print(f"  {name:22}" + "".join(f"{cell:>16}" for cell in cells), flush=True)
+            groups.append(f"{sum(o.seen for o in outcomes)} / {sum(o.named for o in outcomes)}")
+        print(f"  {name:22}" + "".join(f"{group:>16}" for group in groups), flush=True)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ import pinocchio as pin  # pyright: ignore[reportMissingImports]
 from benchmarks.regressor import pinocchio_model
 from benchmarks.timing import ratio, round_robin
 from steelyard.model import build_model
-from steelyard.observe import Preparation, RowSource, equations_of, reduce_rows, row_source, settle
+from steelyard.observe import Preparation, RowSource, equations_of, reduce_rows, resolve_preparation, row_source
 from steelyard.recording import Recording, TorqueChannel
 from steelyard.robot import load_robot
 
@@ -78,13 +78,13 @@ def run() -> None:
     """Print the rates, their ratios and the memory that ours adds, one thread, CPU time."""
     equations = equations_of(build_model(load_robot("kuka_lwr4"), EFFECTS, "motor"))
     recording = long_recording(equations.joints, SAMPLES)
-    settled = settle(Preparation(cutoff=20.0, decimation=FACTOR), [recording])
+    settled = resolve_preparation(Preparation(cutoff=20.0, decimation=FACTOR), [recording])
 
     def source() -> RowSource:
         return row_source(recording, equations, settled, "long")
 
     given = _given(recording)
-    kept = [column for column in equations.base.kept_columns if column < 70]
+    kept = [column for column in equations.base.base_columns if column < 70]
     theirs = {
         "Pinocchio's loop, its columns as they come, QR": TheirLoop(*given, list(range(70))),
         "the same with base columns only": TheirLoop(*given, kept),

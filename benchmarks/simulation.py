@@ -9,7 +9,7 @@ import numpy as np
 from steelyard.motion import quintic
 from steelyard.robot import load_robot
 from steelyard.signals import LowPass, apply_low_pass, central_difference, low_pass, propose_cutoff
-from steelyard.simulate import Experiment, Noise, SimulatedRun, recording_of, simulate
+from steelyard.simulation import Experiment, Noise, SimulatedRun, recording_of, simulate
 
 SEEDS = 1000
 

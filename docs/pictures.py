@@ -10,7 +10,7 @@ import numpy as np
 from rich.console import Console
 from rich.text import Text
 
-from steelyard.cli.demo import ROBOT, rehearsed_identification, simulated_runs
+from steelyard.cli.demo import ROBOT, simulated_identification, simulated_runs
 from steelyard.cli.identify import Timing
 from steelyard.cli.identify_table import print_identification
 from steelyard.robot import load_robot, mdh_placement, transform_from_placement
@@ -42,7 +42,7 @@ def draw_identification(lines: int = 50) -> None:
     """Draw the head of what ``steelyard demo`` prints."""
     printed = Console(width=100, file=io.StringIO(), highlight=False, force_terminal=True)
     timing = Timing()
-    found, _ = rehearsed_identification(simulated_runs(load_robot(ROBOT), timing), timing)
+    found, _ = simulated_identification(simulated_runs(load_robot(ROBOT), timing), timing)
     print_identification(found, [], None, printed)
     text = printed.file.getvalue() if isinstance(printed.file, io.StringIO) else ""
     console = Console(record=True, width=100, file=io.StringIO(), highlight=False, force_terminal=True)

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from steelyard.calibrate.after.calibrated_arm import CalibratedArm, calibrated_arm
-from steelyard.calibrate.chain.problem import measured_problem
-from steelyard.calibrate.measured.measurements import position_measurements
-from steelyard.calibrate.measured.setup import CalibrationSetup, ElasticSetup, FrameSetup, MarkerSetup
-from steelyard.calibrate.records import Parameter
+from steelyard.calibration.application.calibrated_arm import CalibratedArm, calibrated_arm
+from steelyard.calibration.chain.problem import measured_problem
+from steelyard.calibration.measurement.measurements import position_measurements
+from steelyard.calibration.measurement.setup import CalibrationSetup, ElasticSetup, FrameSetup, MarkerSetup
+from steelyard.calibration.records import Parameter
 from steelyard.robot import Robot, transform_from_placement
 
 STEP = 1e-30

@@ -16,7 +16,8 @@ from scipy.interpolate import BPoly
 from scipy.spatial.transform import Rotation
 
 from oracles import NO_PINOCCHIO, centre_and_inertia, pinocchio_model
-from steelyard.design import (
+from steelyard.errors import DesignError
+from steelyard.excitation import (
     Box,
     Capsule,
     CapsulePair,
@@ -33,8 +34,7 @@ from steelyard.design import (
     design_limits,
     known_of,
 )
-from steelyard.design.search import search
-from steelyard.errors import DesignError
+from steelyard.excitation.search import search
 from steelyard.model import build_model
 from steelyard.motion import FourierSeries, PiecewisePolynomial, QuinticMoves, Trajectory
 from steelyard.robot import Robot, load_robot, transform_from_placement

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from steelyard.calibrate import (
+from steelyard.calibration import (
     CalibrationSetup,
     ElasticSetup,
     FrameSetup,
@@ -16,7 +16,7 @@ from steelyard.calibrate import (
     MarkerSetup,
     Measurements,
     random_configurations,
-    rehearsed_measurements,
+    simulated_measurements,
     write_measurements,
 )
 from steelyard.robot import Robot, load_robot, transform_from_placement
@@ -45,7 +45,7 @@ def any_arm(path: Path, link: str, errors: dict[str, float]) -> Measurements:
 def _positions(robot: Robot, link: str, errors: dict[str, float], seed: int, count: int) -> Measurements:
     q = random_configurations(robot, count, np.random.default_rng(seed)) / 2
     setup = CalibrationSetup(link, base=BASE, markers=NESTS)
-    return rehearsed_measurements(robot, setup, q, errors, sigma=5e-5, seed=seed)
+    return simulated_measurements(robot, setup, q, errors, sigma=5e-5, seed=seed)
 
 
 @lru_cache(maxsize=1)
@@ -67,7 +67,7 @@ def kr270() -> Measurements:
         elastic=ElasticSetup(joints, nodes={"joint_2": tuple(np.radians(NODES_DEG).tolist())}),
     )  # fmt: skip
     soft = {name: 4 / 3 * robot.values[name] for name in ("k21", "k22", "k23", "k24", "k25", "k3", "k4", "k5", "k6")}
-    return rehearsed_measurements(
+    return simulated_measurements(
         robot, setup, q, soft, kind="difference", loads=("heavy",), repeats=3, sigma=5e-5, seed=3
     )
 

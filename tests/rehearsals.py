@@ -9,7 +9,7 @@ import numpy as np
 from steelyard.motion import limits_of, quintic, quintic_profile, random_points, trapezoidal, trapezoidal_profile
 from steelyard.recording import Recording
 from steelyard.robot import load_robot
-from steelyard.simulate import Experiment, Noise, recording_of, simulate
+from steelyard.simulation import Experiment, Noise, recording_of, simulate
 
 
 @lru_cache(maxsize=8)

@@ -13,7 +13,7 @@ from steelyard.model import base_parameters, build_model
 from steelyard.motion import limits_of, quintic_profile, random_points, trapezoidal
 from steelyard.robot import load_robot
 from steelyard.signals import decimate, differentiate, low_pass
-from steelyard.simulate import Experiment, recording_of, simulate
+from steelyard.simulation import Experiment, recording_of, simulate
 
 RATE, FACTOR = 1000.0, 50
 
@@ -30,7 +30,7 @@ def test_least_squares_on_a_clean_rehearsal_finds_the_truth():
     base = base_parameters(model)
 
     (dense,) = compile_batch(model.regressor).dense(signals.q, signals.qd, signals.qdd)
-    kept = np.ascontiguousarray(dense[:, list(base.kept_columns)])
+    kept = np.ascontiguousarray(dense[:, list(base.base_columns)])
     torques = np.vstack([recording.torque(kind).values for kind in ("motor_torque", "joint_torque")])
     used = torques[:, signals.first : signals.first + signals.q.shape[1]]
     columns = decimate(kept.reshape(-1, kept.shape[2]), RATE, FACTOR).values

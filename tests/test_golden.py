@@ -189,7 +189,13 @@ def result_of(case: str) -> Any:
 def _without_ignored(content: Any) -> Any:
     if isinstance(content, dict):
         return {key: _without_ignored(value) for key, value in content.items() if key not in IGNORED}
-    return [_without_ignored(value) for value in content] if isinstance(content, list) else content
+    if isinstance(content, list):
+        return [_without_ignored(value) for value in content if not _is_timing(value)]
+    return content
+
+
+def _is_timing(content: Any) -> bool:
+    return isinstance(content, dict) and str(content.get("name", "")).startswith("processor time")
 
 
 def differences(frozen: Any, found: Any, tolerance: float, place: str = "") -> Iterator[str]:

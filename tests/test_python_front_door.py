@@ -14,7 +14,7 @@ import pytest
 from measured_arms import ur10e
 from rehearsals import scara
 from steelyard import DesignSettings, SteelyardError, build_model, design_experiment, identify_arm, identify_payload
-from steelyard.calibrate import (
+from steelyard.calibration import (
     calibrated,
     default_setup,
     measured_problem,
@@ -22,12 +22,12 @@ from steelyard.calibrate import (
     read_measurements,
     write_measurements,
 )
-from steelyard.identify import fit_arm
-from steelyard.montecarlo import Study, arrangement, default_motion, montecarlo
+from steelyard.identification import fit_arm
 from steelyard.motion import quintic, write_trajectory
 from steelyard.recording import check_recording, read_recording, write_recording
 from steelyard.robot import load_robot
-from steelyard.simulate import simulate
+from steelyard.simulation import simulate
+from steelyard.study import StudySettings, default_motion, montecarlo, study_configuration
 from steelyard.text import short_repr
 
 JOINTS = ["joint_1", "joint_2"]
@@ -72,13 +72,13 @@ def test_other_functions_take_names_and_paths_too(workplace):
     assert check_recording("scara_2r", scara(1)) == check_recording(load_robot("scara_2r"), scara(1))
     assert short(default_motion("scara_2r"))
     court = montecarlo(
-        arrangement(
+        study_configuration(
             Path("scara_2r"),
             "motion.toml",
             {"record_rate": 50.0, "motor_noise": {"kind": "white", "std": [0.1, 0.01]}},
             {},
         ),
-        Study(methods=("wls",), seeds=2),
+        StudySettings(methods=("wls",), seeds=2),
     )
     assert short(court)
 
@@ -116,8 +116,11 @@ def test_a_calibration_by_name_and_path_prints_in_a_line(workplace):
         (lambda: design_experiment("scara_2r", {"starts": 2}), "settings: got .* of type dict"),
         (lambda: measured_problem("ur10e", default_setup("ur10e"), 4), "measurements: got 4 of type int"),
         (lambda: calibrated("points.csv"), "problem: got a str; allowed: what measured_problem"),
-        (lambda: arrangement(load_robot("scara_2r"), "motion.toml", {}, {}), "robot: got Robot.* of type Robot"),
-        (lambda: montecarlo("scara_2r", Study()), "given: got 'scara_2r' of type str"),
+        (
+            lambda: study_configuration(load_robot("scara_2r"), "motion.toml", {}, {}),
+            "robot: got Robot.* of type Robot",
+        ),
+        (lambda: montecarlo("scara_2r", StudySettings()), "given: got 'scara_2r' of type str"),
     ],
 )
 def test_wrong_types_get_one_line(call, words, workplace):

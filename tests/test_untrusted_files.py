@@ -13,11 +13,11 @@ import polars as pl
 import pytest
 
 from fuzz.kinds import CALIBRATION_SETUPS, COLUMNS, LIMITS, MOTIONS, TABLE, arm, samples
-from steelyard.calibrate.measured.reading import read_measurements
-from steelyard.calibrate.measured.setup_file import read_setup as read_calibration_setup
+from steelyard.calibration.measurement.reading import read_measurements
+from steelyard.calibration.measurement.setup_file import read_setup as read_calibration_setup
 from steelyard.cli import main
-from steelyard.design.limits.design_limits import design_limits
 from steelyard.errors import LONGEST_MESSAGE, SteelyardError, nearest_match, one_line
+from steelyard.excitation.limits.design_limits import design_limits
 from steelyard.motion import read_trajectory
 from steelyard.recording import read_recording, read_recordings, read_setup
 from steelyard.robot import load_robot

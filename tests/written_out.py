@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 import independent
-from steelyard.design.family import FourierFamily
+from steelyard.excitation.family import FourierFamily
 from steelyard.model import Model
 from steelyard.robot import INERTIAL_NAMES, moved_parameters, transform_from_placement
 
@@ -39,12 +39,12 @@ def rows_at(model: Model, columns: Sequence[str], motion: ComplexMotion, *, load
 def _rows(model: Model, columns: Sequence[str], q, qd, qdd, loaded: bool) -> np.ndarray:
     by_name = {parameter.name: parameter for parameter in model.parameters}
     kinds = ("motor", "joint") if model.measured == "both" else (model.measured,)
-    felt = {"motor": ("link", "motor"), "joint": ("link",), "difference": ("motor",)}
+    nonzero = {"motor": ("link", "motor"), "joint": ("link",), "difference": ("motor",)}
     result = np.zeros((len(kinds), len(qd), len(columns)), dtype=complex)
     for place, name in enumerate(columns):
         column = _column(model, name, q, qd, qdd, loaded)
         for row, kind in enumerate(kinds):
-            if by_name[name].side in felt[kind]:
+            if by_name[name].side in nonzero[kind]:
                 result[row, :, place] = column
     return result.reshape(-1, len(columns))
 

@@ -97,7 +97,7 @@ def _judged(
     robot: Robot, told: dict[str, Any], q: np.ndarray, qd: np.ndarray, qdd: np.ndarray, output: str
 ) -> FigarohReached:
     asked = question(robot)
-    W = stacked_regressor(asked.model.regressor, q, qd, qdd)[:, list(asked.base.kept_columns)]
+    W = stacked_regressor(asked.model.regressor, q, qd, qdd)[:, list(asked.base.base_columns)]
     sign, size = np.linalg.slogdet(W.T @ W)
     return FigarohReached(told, float(size) if sign > 0 else np.nan, float(np.linalg.cond(W)), q.shape[1], output)
 

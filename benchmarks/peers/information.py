@@ -58,14 +58,14 @@ class Question:
     def inertial(self) -> list[int]:
         """Base columns that are inertial: column 10 b + k is parameter k of body b."""
         size = 10 * len(self.model.robot.bodies)
-        return [column for column in self.base.kept_columns if column < size]
+        return [column for column in self.base.base_columns if column < size]
 
     @property
     def drive(self) -> list[tuple[str, int]]:
         """Kind (``Ia``, ``Fv``, ``Fc``, ``off``) and joint of the other base columns, in order."""
         joints = [body.joint.name for body in self.model.robot.actuated]
         size = 10 * len(self.model.robot.bodies)
-        chosen = [self.model.parameters[column] for column in self.base.kept_columns if column >= size]
+        chosen = [self.model.parameters[column] for column in self.base.base_columns if column >= size]
         return [(_ALLOWED[parameter.effect], joints.index(parameter.joint)) for parameter in chosen]
 
     def motion(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -75,7 +75,7 @@ class Question:
     def regressor(self, X: np.ndarray) -> np.ndarray:
         """Return Steelyard's own base columns (n, N, c), not weighted: what the peers are checked against."""
         stacked = stacked_regressor(self.model.regressor, *self.motion(X))
-        return stacked[:, list(self.base.kept_columns)].reshape(len(X), -1, len(self.base.kept_columns))
+        return stacked[:, list(self.base.base_columns)].reshape(len(X), -1, len(self.base.base_columns))
 
 
 def question(robot: str | Robot, harmonics: int = 5, samples: int = 1000, period: float = 10.0) -> Question:

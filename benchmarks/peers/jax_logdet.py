@@ -90,17 +90,17 @@ def information_by_joints(asked: Question) -> Callable[[Array], Array]:
     def information(X: Array) -> Array:
         q, qd, qdd = (X @ jnp.asarray(part) for part in asked.basis)
         rows = by_numbers(asked.chain, q, qd, qdd)
-        total = jnp.zeros((len(asked.base.kept_columns),) * 2)
+        total = jnp.zeros((len(asked.base.base_columns),) * 2)
         for e, row in enumerate(rows):
-            felt = [(place, row[column]) for place, column in enumerate(asked.inertial)]
-            felt += [
+            nonzero = [(place, row[column]) for place, column in enumerate(asked.inertial)]
+            nonzero += [
                 (len(asked.inertial) + place, _drive_entry(kind, qd[e], qdd[e], width))
                 for place, (kind, joint) in enumerate(asked.drive)
                 if joint == e
             ]
-            felt = [(place, value) for place, value in felt if not isinstance(value, float)]
-            places = np.array([place for place, _ in felt])
-            block = asked.weights[e] * jnp.stack([value for _, value in felt])
+            nonzero = [(place, value) for place, value in nonzero if not isinstance(value, float)]
+            places = np.array([place for place, _ in nonzero])
+            block = asked.weights[e] * jnp.stack([value for _, value in nonzero])
             total = total.at[np.ix_(places, places)].add(block @ block.T)
         return total
 

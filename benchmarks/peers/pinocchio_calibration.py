@@ -14,7 +14,7 @@ import pinocchio as pin  # pyright: ignore[reportMissingImports]
 from scipy.optimize import OptimizeResult, least_squares
 from scipy.spatial.transform import Rotation
 
-from steelyard.calibrate import CalibrationSetup, Measurements
+from steelyard.calibration import CalibrationSetup, Measurements
 from steelyard.robot import Robot, transform_from_placement
 
 SPRINGS = (("", 2), ("x", 0), ("y", 1))

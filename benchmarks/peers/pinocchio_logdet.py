@@ -56,7 +56,7 @@ class PinocchioLogDet:
         inertial = np.empty((q.shape[1], len(q), 10 * len(q)))
         for k, (position, velocity, acceleration) in enumerate(zip(*rows, strict=True)):
             inertial[k] = pin.computeJointTorqueRegressor(self.model, self.data, position, velocity, acceleration)
-        W = np.zeros((q.shape[1], len(q), len(self.asked.base.kept_columns)))
+        W = np.zeros((q.shape[1], len(q), len(self.asked.base.base_columns)))
         W[:, :, : len(self.columns)] = inertial[:, :, self.columns]
         entries = {"Ia": qdd, "Fv": qd, "Fc": np.tanh(qd / self.asked.model.sign_width), "off": np.ones_like(qd)}
         for place, (kind, joint) in enumerate(self.asked.drive, start=len(self.columns)):

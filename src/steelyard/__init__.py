@@ -9,11 +9,11 @@ from .errors import SteelyardError as SteelyardError
 from .lazy import lazy_names
 
 if TYPE_CHECKING:
-    from .design import DesignSettings as DesignSettings
-    from .design import design_experiment as design_experiment
-    from .identify import Settings as Settings
-    from .identify import identify_arm as identify_arm
-    from .identify import identify_payload as identify_payload
+    from .excitation import DesignSettings as DesignSettings
+    from .excitation import design_experiment as design_experiment
+    from .identification import Settings as Settings
+    from .identification import identify_arm as identify_arm
+    from .identification import identify_payload as identify_payload
     from .kernel import compile_batch as compile_batch
     from .kernel import compile_loop as compile_loop
     from .model import base_parameters as base_parameters
@@ -36,21 +36,21 @@ if TYPE_CHECKING:
     from .robot import load_robot as load_robot
     from .robot import read_table as read_table
     from .robot import read_urdf as read_urdf
-    from .simulate import Experiment as Experiment
-    from .simulate import Noise as Noise
-    from .simulate import recording_of as recording_of
+    from .simulation import Experiment as Experiment
+    from .simulation import Noise as Noise
+    from .simulation import recording_of as recording_of
 
 __version__ = "0.1.0"
 
 _ROOMS = {
-    "identify": ("Settings", "identify_arm", "identify_payload"),
+    "identification": ("Settings", "identify_arm", "identify_payload"),
     "observe": ("Preparation",),
-    "design": ("DesignSettings", "design_experiment"),
+    "excitation": ("DesignSettings", "design_experiment"),
     "kernel": ("compile_batch", "compile_loop"),
     "model": ("base_parameters", "build_model", "data_rank", "identifiability", "random_motion", "summarise_model"),
     "motion": ("fourier", "quintic", "read_trajectory", "trapezoidal", "write_trajectory"),
     "recording": ("Recording", "read_recording", "write_recording"),
-    "simulate": ("Experiment", "Noise", "recording_of"),
+    "simulation": ("Experiment", "Noise", "recording_of"),
     "robot": ("Robot", "catalogue_names", "load_robot", "read_table", "read_urdf"),
 }
 

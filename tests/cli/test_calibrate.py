@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from steelyard.calibrate import CalibrationSetup, FrameSetup, MarkerSetup, rehearsed_measurements
-from steelyard.calibrate.after.configurations import random_configurations
-from steelyard.calibrate.chain.problem import measured_problem
-from steelyard.calibrate.chain.rehearse import planned_measurements
+from steelyard.calibration import CalibrationSetup, FrameSetup, MarkerSetup, simulated_measurements
+from steelyard.calibration.application.calibrated_arm import random_configurations
+from steelyard.calibration.chain.problem import measured_problem
+from steelyard.calibration.chain.simulated import planned_measurements
 from steelyard.cli import main
 from steelyard.robot import load_robot
 
@@ -30,7 +30,7 @@ def write_measurements(path: Path, count: int, seed: int, sigma: float = 3e-5) -
     markers = tuple(MarkerSetup(name, place) for name, place in MARKERS.items())
     setup = CalibrationSetup(link="ee_link", base=FrameSetup((0.3, -0.2, 0.5), (0.1, 0.0, 1.0)), markers=markers)
     q = random_configurations(ROBOT, count, np.random.default_rng(seed)) / 3
-    measured = rehearsed_measurements(ROBOT, setup, q, TRUTH, sigma=sigma, seed=seed)
+    measured = simulated_measurements(ROBOT, setup, q, TRUTH, sigma=sigma, seed=seed)
     rows = [",".join(["pose", "marker", "x", "y", "z", *JOINTS])]
     for k in range(measured.rows):
         numbers = [*(1e3 * measured.value[k]), *measured.q[:, k]]

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from steelyard.calibrate import (
+from steelyard.calibration import (
     CalibrationSetup,
     ElasticSetup,
     FrameSetup,
@@ -20,11 +20,11 @@ from steelyard.calibrate import (
     MarkerSetup,
     Measurements,
     random_configurations,
-    rehearsed_measurements,
+    simulated_measurements,
     write_measurements,
 )
-from steelyard.calibrate.chain.rehearse import exact_measurements, planned_measurements, with_noise
-from steelyard.calibrate.chain.unknowns import unknown_parameters
+from steelyard.calibration.chain.simulated import exact_measurements, planned_measurements, with_noise
+from steelyard.calibration.chain.unknowns import unknown_parameters
 from steelyard.cli import main
 from steelyard.robot import load_robot
 
@@ -159,7 +159,7 @@ def test_noise_that_is_not_as_declared_is_said(declared, words, tmp_path, capsys
 def loaded(truth: dict[str, float], robot=ROBOT) -> Measurements:
     setup = replace(SETUP, loads=(LOAD,), elastic=ELASTIC)
     q = random_configurations(robot, 30, np.random.default_rng(3)) / 2
-    return rehearsed_measurements(robot, setup, q, {**TRUTH, **truth}, loads=("", "heavy"), sigma=50e-6)
+    return simulated_measurements(robot, setup, q, {**TRUTH, **truth}, loads=("", "heavy"), sigma=50e-6)
 
 
 @pytest.mark.parametrize("k3", [-5e-6, 8e-6])
@@ -174,7 +174,7 @@ def test_weights_and_compliances_both_unknown_are_fitted_or_refused_in_one_line(
     setup = '[measurement]\nlink = "flange"\n[elastic]\njoints = ["joint_2", "joint_3"]\nown_weight = "unknown"\n'
     arm = load_robot("kuka_kr270")
     q = random_configurations(arm, 20, np.random.default_rng(0))
-    taken = rehearsed_measurements(arm, replace(SETUP, link="flange"), q, {"offset2": 1e-3}, sigma=50e-6)
+    taken = simulated_measurements(arm, replace(SETUP, link="flange"), q, {"offset2": 1e-3}, sigma=50e-6)
     code, content = calibrated(tmp_path, capsys, taken, "--workspace", "0", setup=setup, name="kuka_kr270")
     assert code in (0, 2)
     assert all(np.isfinite(row["sigma"]) and row["sigma"] > 0 for row in content["parameters"])
@@ -186,7 +186,7 @@ def test_a_compliance_of_the_robots_file_bends_the_arm_without_being_named_again
     heavy = replace(LOAD, force=(0.0, 0.0, -2500.0))
     setup = replace(SETUP, link="flange", loads=(heavy,), elastic=springs)
     q = random_configurations(arm, 30, np.random.default_rng(0))
-    taken = rehearsed_measurements(arm, setup, q, {"offset2": 1e-3}, loads=("", "heavy"), sigma=50e-6)
+    taken = simulated_measurements(arm, setup, q, {"offset2": 1e-3}, loads=("", "heavy"), sigma=50e-6)
     text = '[measurement]\nlink = "flange"\n[loads.heavy]\nforce = [0, 0, -2500]\npoint = [0, 0, 0.1]\n'
     _, content = calibrated(tmp_path, capsys, taken, "--workspace", "0", setup=text, name="kuka_kr270")
     assert content["after"]["rms_mm"] < 0.1
@@ -197,7 +197,7 @@ def test_a_compliance_of_the_robots_file_bends_the_arm_without_being_named_again
 
 def test_an_arm_that_may_have_no_errors_is_not_blamed_for_having_none(tmp_path, capsys):
     q = random_configurations(ROBOT, 30, np.random.default_rng(3)) / 2
-    taken = rehearsed_measurements(ROBOT, SETUP, q, {}, sigma=50e-6)
+    taken = simulated_measurements(ROBOT, SETUP, q, {}, sigma=50e-6)
     setup = '[measurement]\nlink = "ee_link"\n[geometry]\njoints = "none"\n'
     code, content = calibrated(tmp_path, capsys, taken, "--workspace", "0", setup=setup)
     assert code == 0
@@ -235,7 +235,7 @@ def at_two_configurations(noise: float) -> Measurements:
     q = np.tile([[0.3], [-1.0], [1.2], [-0.5], [1.0], [0.2]], 20)
     q[1, ::2] = -0.6
     setup = replace(SETUP, markers=(MarkerSetup("a", (0.0, 0.0, 0.1)),))
-    return rehearsed_measurements(ROBOT, setup, q, {"offset2": 2e-3}, sigma=noise, seed=1)
+    return simulated_measurements(ROBOT, setup, q, {"offset2": 2e-3}, sigma=noise, seed=1)
 
 
 def test_points_on_a_line_are_refused_in_one_line_and_two_configurations_tell_nothing(tmp_path, capsys):

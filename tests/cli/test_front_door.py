@@ -11,7 +11,7 @@ import pytest
 from measured_arms import ur10e
 from rehearsals import scara
 from steelyard import __version__
-from steelyard.calibrate import write_measurements
+from steelyard.calibration import write_measurements
 from steelyard.cli import main
 from steelyard.cli.app import app
 from steelyard.recording import write_recording

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from rehearsals import scara
-from steelyard.calibrate import CalibrationSetup, MarkerSetup, random_configurations, rehearsed_measurements
-from steelyard.calibrate import write_measurements as write_measured
+from steelyard.calibration import CalibrationSetup, MarkerSetup, random_configurations, simulated_measurements
+from steelyard.calibration import write_measurements as write_measured
 from steelyard.cli import main
 from steelyard.motion import quintic, write_trajectory
 from steelyard.recording import write_recording
@@ -88,8 +88,8 @@ def test_a_comparison_exports_no_formula_and_no_command(workplace, printed):
 
 def test_simulate_design_and_montecarlo_print_hostile_names(workplace, printed):
     write_trajectory(quintic(np.array([[0, 0.4], [0, 0.9]]), 1.0, [FIRST, SECOND]), "motion.toml")
-    rehearsed = ("simulate", TABLE, "motion.toml", "--rate", "100")
-    screen = printed(*rehearsed, "--payload", PAYLOAD, "--format", "csv")
+    simulated = ("simulate", TABLE, "motion.toml", "--rate", "100")
+    screen = printed(*simulated, "--payload", PAYLOAD, "--format", "csv")
     assert r"=HYPERLINK(1)[bold]\x07" in screen
     assert r"payload: load[/]\u2066" in printed("check", TABLE, "simulation/recording.csv")
     assert r"=HYPERLINK(1)[bold]\x07" in printed("design", TABLE, "--starts", "1", "--duration", "5")
@@ -102,7 +102,7 @@ def test_poses_calibrate_and_apply_print_and_read_back_hostile_names(workplace, 
     markers = tuple(MarkerSetup(f"{PLAIN_MARKER}{k}", (0.1 * k, 0.2, 0.1 * k * k)) for k in range(3))
     q = random_configurations(named, 20, np.random.default_rng(1))
     setup = CalibrationSetup("link_2", markers=markers)
-    write_measured(Path("plain.csv"), rehearsed_measurements(named, setup, q, {}, sigma=1e-4, seed=1))
+    write_measured(Path("plain.csv"), simulated_measurements(named, setup, q, {}, sigma=1e-4, seed=1))
     lines = Path("plain.csv").read_text().replace(PLAIN_MARKER, f"'{MARKER}").splitlines()
     lines[0] = lines[0].replace("j1", FIRST).replace("j2", f"'{SECOND}")
     Path("points[1].csv").write_text("\n".join(lines))

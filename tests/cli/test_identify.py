@@ -147,10 +147,10 @@ def test_an_interrupt_at_any_moment_leaves_no_half_written_run(where, workplace,
     assert identify(*LOGS, "--out", "run") in (0, 2)
     before = {path.name: path.read_bytes() for path in Path("run").iterdir() if path.name != "timing.json"}
     place = {
-        "reduce_rows": "steelyard.identify.ground.reduce_rows",
-        "generalised": "steelyard.identify.fitting.generalised",
-        "reduce_parameters": "steelyard.identify.pipeline.reduce_parameters",
-        "save_observations": "steelyard.identify.run_files.save_observations",
+        "reduce_rows": "steelyard.identification.fitting.reduce_rows",
+        "generalised": "steelyard.identification.fitting.generalised",
+        "reduce_parameters": "steelyard.identification.pipeline.reduce_parameters",
+        "save_observations": "steelyard.identification.run_files.save_observations",
     }[where]
 
     def interrupt(*_: object, **__: object) -> None:

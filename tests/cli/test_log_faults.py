@@ -14,7 +14,7 @@ from rehearsals import scara, ur10e
 from steelyard.cli import main
 from steelyard.recording import Recording, write_recording
 from steelyard.robot import load_robot
-from steelyard.simulate import Experiment, recording_of, simulate
+from steelyard.simulation import Experiment, recording_of, simulate
 
 ARMS: dict[str, Callable[[int], Recording]] = {"scara_2r": scara, "ur10e": ur10e}
 # The second arm takes longer: in the default run it has the faults that once ended badly.
@@ -92,7 +92,7 @@ def test_a_dead_position_column_is_named_with_the_flag_for_a_held_joint(robot, c
 
 
 def test_a_log_too_large_for_memory_is_checked_too(capsys, monkeypatch):
-    monkeypatch.setattr("steelyard.recording.kept.IN_MEMORY", 0)
+    monkeypatch.setattr("steelyard.recording.cache.IN_MEMORY", 0)
     write_recording(with_torque(scara(1), lambda values: values[1].fill(0.0)), Path("log.npz"))
     write_recording(scara(2), Path("unseen.npz"))
     _, result = identified(capsys, "scara_2r", "log.npz", "--validate", "unseen.npz")

@@ -16,7 +16,7 @@ from steelyard.model import EFFECTS
 SOURCE = Path(steelyard.__file__).parent
 COMMANDS = [name for name in app if not name.startswith("-")]
 # Rooms whose messages whoever identifies or checks a log reads.
-ROOMS = ("recording", "observe", "estimate", "judge", "identify")
+ROOMS = ("recording", "observe", "estimate", "judge", "identification")
 
 
 def texts(path: Path) -> list[str]:

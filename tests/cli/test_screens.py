@@ -34,7 +34,7 @@ COMMANDS = {
     "model": ("print_model", ["model", "ur10e", "--payload", "paired"]),
     "calibrate": ("print_calibration", ["calibrate", "ur10e", "spoilt_points.csv", "--workspace", "5"]),
     "design": ("print_design", ["design", "ur10e", *SHORT_DESIGN, "--out", "designed"]),
-    "montecarlo": ("print_court", ["montecarlo", "ur10e", "motion.toml", *SHORT_STUDY]),
+    "montecarlo": ("print_study", ["montecarlo", "ur10e", "motion.toml", *SHORT_STUDY]),
 }
 NUMBER = re.compile(r"(?<![\w~.\[(])[-+]?\d+(?:\.\d+)?(?:e[-+]\d+)?(?![\w.\])])")
 DESTINATIONS = {

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from from_benchmarks import benchmark_module
-from steelyard.montecarlo.defaults import default_motion, default_noise
 from steelyard.recording import Recording, write_recording
 from steelyard.robot import load_robot
-from steelyard.simulate import Experiment, Noise, recording_of, simulate
+from steelyard.simulation import Experiment, Noise, recording_of, simulate
+from steelyard.study.defaults import default_motion, default_noise
 
 planted = benchmark_module("planted_faults")
 

@@ -19,13 +19,13 @@ import pytest
 from arms import SKEWED_CHAIN
 from measured_arms import any_arm, write_measured_arms
 from rehearsals import lwr4, scara
-from steelyard.calibrate import read_setup, write_measurements
+from steelyard.calibration import read_setup, write_measurements
 from steelyard.cli import main
 from steelyard.cli.app import app
-from steelyard.montecarlo import default_motion
 from steelyard.motion import write_trajectory
 from steelyard.recording import Recording, TorqueChannel, write_recording
 from steelyard.robot import load_robot
+from steelyard.study import default_motion
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]

@@ -20,12 +20,12 @@ from steelyard.observe import (
     Observations,
     Preparation,
     RecordingInfo,
+    ResolvedPreparation,
     RowBlock,
     RowSource,
     RowStack,
-    SettledPreparation,
     equations_of,
-    settle,
+    resolve_preparation,
 )
 from steelyard.recording import Recording
 
@@ -39,11 +39,11 @@ def _scara() -> Equations:
 
 
 @cache
-def settled_for(factor: int) -> SettledPreparation:
+def settled_for(factor: int) -> ResolvedPreparation:
     """Return a preparation that only decimates; with a factor of 1 nothing at all."""
     time = np.arange(200) / RATE
     log = Recording(_scara().joints, time, np.stack([np.sin(time), np.cos(time)]))
-    return settle(Preparation(mode="none", decimation=factor, standstill=0.0), [log])
+    return resolve_preparation(Preparation(mode="none", decimation=factor, standstill=0.0), [log])
 
 
 class SyntheticRows:
@@ -83,11 +83,11 @@ def sources_of(*sources: SyntheticRows) -> list[RowSource]:
     return [cast("RowSource", source) for source in sources]
 
 
-def factor_of(rows: np.ndarray, columns: Sequence[str], cell: tuple[str, str, str], block: int = 0) -> Factor:
+def factor_of(rows: np.ndarray, columns: Sequence[str], group: tuple[str, str, str], block: int = 0) -> Factor:
     """Return the factor of rows (r, c + 1)."""
     stack = RowStack(rows.shape[1])
     stack.push(rows)
-    return Factor(*cell, block, tuple(columns), stack.triangle(), len(rows))
+    return Factor(*group, block, tuple(columns), stack.triangle(), len(rows))
 
 
 def observations_of(*factors: Factor) -> Observations:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from steelyard.estimate.autoregression import (
+from steelyard.estimate.whitening import (
     LARGEST_REFLECTION,
     autocorrelation,
     correlation_length,

@@ -33,9 +33,9 @@ def test_the_covariance_is_the_sandwich_of_the_noise_model(factor, cuts):
     assert fit.estimate.covariance_kind == "model"
     meat, place = np.zeros((3, 3)), ([0, 1], [1, 2])
     for e, joint in enumerate(("joint_1", "joint_2")):
-        cell = ("a", "motor", joint)
-        lags = noise_autocovariance(fit.noise.correlation, fit.noise.coefficients[cell[1:]], 299)
-        X = W[e] / plain.deviations[cell] ** 2 * fit.noise.deviations[cell]
+        group = ("a", "motor", joint)
+        lags = noise_autocovariance(fit.noise.correlation, fit.noise.coefficients[group[1:]], 299)
+        X = W[e] / plain.deviations[group] ** 2 * fit.noise.deviations[group]
         meat[np.ix_(place[e], place[e])] += X.T @ linalg.toeplitz(lags) @ X
     bread = plain.system.inverse
     sigma = np.sqrt(np.diag(bread @ meat @ bread))

@@ -7,7 +7,7 @@ import pytest
 
 from estimate.synthetic import factor_of, names_of, observations_of
 from steelyard.errors import EstimateError
-from steelyard.estimate import cell_factors, joint_deviations
+from steelyard.estimate import group_factors, joint_deviations
 
 CELL = ("a", "motor", "joint_1")
 
@@ -55,8 +55,8 @@ def test_blocks_of_time_do_not_change_it():
 def test_a_short_recording_is_pooled_with_the_others():
     rng = np.random.default_rng(4)
     long, short = rng.standard_normal((100, 4)), 5 * rng.standard_normal((12, 4))
-    cells = CELL, ("b", "motor", "joint_1")
-    factors = [factor_of(rows, names_of(3), cell) for rows, cell in zip((long, short), cells, strict=True)]
+    groups = CELL, ("b", "motor", "joint_1")
+    factors = [factor_of(rows, names_of(3), group) for rows, group in zip((long, short), groups, strict=True)]
     found = joint_deviations(observations_of(*factors))
     both = np.vstack([long, short])
     residual = both[:, -1] - both[:, :-1] @ np.linalg.lstsq(both[:, :-1], both[:, -1], rcond=None)[0]
@@ -71,8 +71,8 @@ def test_a_joint_without_rows_to_spare_is_named():
 
 def test_factors_are_grouped_by_recording_kind_and_joint():
     rows = np.random.default_rng(6).standard_normal((10, 2))
-    cells = [("b", "motor", "j"), ("a", "motor", "j"), ("b", "motor", "j"), ("b", "joint", "j")]
-    groups = cell_factors(observations_of(*(factor_of(rows, ("p",), cell, k) for k, cell in enumerate(cells))))
-    assert {cell: [f.block for f in factors] for cell, factors in groups.items()} == {
+    groups = [("b", "motor", "j"), ("a", "motor", "j"), ("b", "motor", "j"), ("b", "joint", "j")]
+    groups = group_factors(observations_of(*(factor_of(rows, ("p",), group, k) for k, group in enumerate(groups))))
+    assert {group: [f.block for f in factors] for group, factors in groups.items()} == {
         ("a", "motor", "j"): [1], ("b", "joint", "j"): [3], ("b", "motor", "j"): [0, 2],
     }  # fmt: skip

@@ -8,10 +8,9 @@ from scipy import linalg, stats
 
 from estimate.synthetic import SyntheticRows, autoregression, names_of, settled_for, smooth_columns, sources_of
 from steelyard.estimate import decimator_correlation, generalised, weighted
-from steelyard.estimate.autoregression import autocorrelation
-from steelyard.estimate.lag_products import lag_products
-from steelyard.estimate.restricted_likelihood import fit_noise
-from steelyard.estimate.small_sample import corrected_covariance
+from steelyard.estimate.gls import corrected_covariance
+from steelyard.estimate.noise import fit_noise
+from steelyard.estimate.whitening import autocorrelation, lag_products
 from steelyard.observe import reduce_rows
 
 sm = pytest.importorskip("statsmodels.api")
@@ -30,9 +29,9 @@ def one_equation(seed, coefficients, rows=200, columns=6, **choices):
     return W, y, SyntheticRows("a", [np.column_stack([W, y])], [names_of(columns)], **choices)
 
 
-def noise_covariance(noise, rows, cell=("a", "motor", "joint_1")):
-    lags = autocorrelation(noise.coefficients[cell[1:]], rows - 1)
-    return noise.deviations[cell] ** 2 * linalg.toeplitz(lags)
+def noise_covariance(noise, rows, group=("a", "motor", "joint_1")):
+    lags = autocorrelation(noise.coefficients[group[1:]], rows - 1)
+    return noise.deviations[group] ** 2 * linalg.toeplitz(lags)
 
 
 @pytest.mark.parametrize("coefficients", [[], [0.7], [1.1, -0.4]], ids=str)
@@ -71,8 +70,8 @@ def test_two_recordings_and_two_joints_stack_with_their_own_noise():
             y_all.append(y)
         sources.append(SyntheticRows(label, rows, names))
     fit = fitted(*sources)
-    cells = [(label, "motor", joint) for label in "ab" for joint in ("joint_1", "joint_2")]
-    sigma = linalg.block_diag(*(noise_covariance(fit.noise, 150, cell) for cell in cells))
+    groups = [(label, "motor", joint) for label in "ab" for joint in ("joint_1", "joint_2")]
+    sigma = linalg.block_diag(*(noise_covariance(fit.noise, 150, group) for group in groups))
     theirs = sm.GLS(np.concatenate(y_all), np.vstack(W_all), sigma=sigma).fit()
     np.testing.assert_allclose(fit.estimate.values, theirs.params, rtol=1e-8)
     np.testing.assert_allclose(fit.estimate.system.inverse, theirs.normalized_cov_params, rtol=1e-8)
@@ -101,7 +100,7 @@ def test_two_sizes_of_noise_give_satterthwaite_s_degrees_of_freedom():
     given = sources_of(*sources)
     fit = fit_noise(lag_products(given, ("p",), np.eye(1, 5)[0], np.ones(1)), 1)
     assert set(fit.orders.values()) == {0}
-    information = np.array([cell.count / fit.variances[cell.cell] for cell in fit.cells])
+    information = np.array([group.count / fit.variances[group.group] for group in fit.groups])
     shares = information / information.sum()
     own = np.array([21, 36]) - shares
     _, freedom = corrected_covariance(fit)

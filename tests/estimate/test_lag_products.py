@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from estimate.synthetic import SyntheticRows, names_of, settled_for, sources_of
 from steelyard.estimate import decimator_whitener
-from steelyard.estimate import lag_products as module
-from steelyard.estimate.lag_products import HIGHEST_ORDER, LagProducts, cell_products, lag_products
+from steelyard.estimate import whitening as module
+from steelyard.estimate.whitening import HIGHEST_ORDER, LagProducts, group_products, lag_products
 
 WHITE = np.eye(1, 20)[0]
 
@@ -61,17 +61,17 @@ def test_products_do_not_reach_across_a_break():
 def test_gram_and_expected_moments_are_sums_over_all_pairs_of_lags():
     rng = np.random.default_rng(3)
     G, count = by_a_loop([rng.standard_normal((40, 4))], 4)
-    cell = cell_products(("a", "motor", "j"), np.array([0, 2, 5]), G, count)
+    group = group_products(("a", "motor", "j"), np.array([0, 2, 5]), G, count)
     weights = rng.standard_normal((5, 5))
     full = np.einsum("kl,klij->ij", weights, G)
-    np.testing.assert_allclose(cell.gram(weights), (full + full.T) / 2, atol=1e-12)
+    np.testing.assert_allclose(group.gram(weights), (full + full.T) / 2, atol=1e-12)
     mean, root = rng.standard_normal(6), rng.standard_normal((6, 6))
     covariance = root @ root.T
     signed = np.append(-mean[[0, 2, 5]], 1.0)
     moments = np.outer(signed, signed)
     moments[:-1, :-1] += covariance[np.ix_([0, 2, 5], [0, 2, 5])]
     expected = np.einsum("klij,ij->kl", G, moments)
-    np.testing.assert_allclose(cell.expected(mean, covariance), (expected + expected.T) / 2, rtol=1e-11)
+    np.testing.assert_allclose(group.expected(mean, covariance), (expected + expected.T) / 2, rtol=1e-11)
 
 
 @pytest.mark.parametrize("cuts", [(), (1, 2, 50), (64, 128)])
@@ -85,13 +85,13 @@ def test_rows_of_a_source_are_freed_of_the_decimator_run_by_run(cuts):
     first, second = lag_products(sources_of(source), names_of(3), correlation, scale)
     (longer, _) = lag_products(sources_of(source), names_of(3), correlation, scale, order=7)
     assert (first.lags, longer.lags, first.count - longer.count) == (HIGHEST_ORDER + 1, 8, 3 * 3)
-    assert (first.cell, second.cell) == (("a", "motor", "joint_1"), ("a", "motor", "joint_2"))
+    assert (first.group, second.group) == (("a", "motor", "joint_1"), ("a", "motor", "joint_2"))
     np.testing.assert_array_equal(second.index, [1])
-    for cell, part, kept, lengths in ((first, rows[0], [0, 1, 2, 3], scale), (second, rows[1], [0, 2], scale[1:2])):
+    for group, part, kept, lengths in ((first, rows[0], [0, 1, 2, 3], scale), (second, rows[1], [0, 2], scale[1:2])):
         runs = [part[:40], part[42:90], part[91:]]
         white = [decimator_whitener(correlation).push(run[:, kept] / np.append(lengths, 1)) for run in runs]
         G, count = by_a_loop(white, HIGHEST_ORDER)
         weights = rng.standard_normal((5, 5))
         full = np.einsum("kl,klij->ij", weights, G)
-        np.testing.assert_allclose(cell.gram(weights), (full + full.T) / 2, rtol=1e-9, atol=1e-9)
-        assert cell.count == count
+        np.testing.assert_allclose(group.gram(weights), (full + full.T) / 2, rtol=1e-9, atol=1e-9)
+        assert group.count == count

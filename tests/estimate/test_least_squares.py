@@ -30,8 +30,8 @@ def parts():
 def observations(parts):
     # Two blocks a cell, as a recording has them.
     factors = [
-        factor_of(half, names_of(4), cell, block)
-        for part, cell in zip(parts, CELLS, strict=True)
+        factor_of(half, names_of(4), group, block)
+        for part, group in zip(parts, CELLS, strict=True)
         for block, half in enumerate((part[:33], part[33:]))
     ]
     return observations_of(*factors)
@@ -67,7 +67,7 @@ def test_weighted_least_squares_with_given_deviations_is_that_of_statsmodels(par
 def test_weights_are_by_default_those_of_each_joint_alone_in_each_recording(parts, observations):
     theirs = [np.sqrt(sm.OLS(part[:, -1], part[:, :-1]).fit().scale) for part in parts]
     ours = weighted(observations, names_of(4))
-    np.testing.assert_allclose([ours.deviations[cell] for cell in CELLS], theirs, rtol=1e-10)
+    np.testing.assert_allclose([ours.deviations[group] for group in CELLS], theirs, rtol=1e-10)
     W, y = stacked(parts)
     expected = sm.WLS(y, W, weights=np.repeat(np.array(theirs) ** -2, 80)).fit().params
     np.testing.assert_allclose(ours.values, expected, rtol=1e-8)
@@ -84,15 +84,15 @@ def test_iterated_weights_agree_with_their_own_residuals(parts, observations):
     """At the end ``sigma_e^2 = rho_e^2 / (r_e - tr H_e)``; the hat matrix is computed in full here."""
     ours = iterated(observations, names_of(4))
     W, y = stacked(parts)
-    found = np.array([ours.deviations[cell] for cell in CELLS])
+    found = np.array([ours.deviations[group] for group in CELLS])
     weight = np.repeat(1 / found, 80)
     basis = np.linalg.qr(W * weight[:, None])[0]
     leverage = np.sum(basis**2, axis=1)
     residual = y - W @ ours.values
-    for k, cell in enumerate(CELLS):
+    for k, group in enumerate(CELLS):
         mine = slice(80 * k, 80 * (k + 1))
         expected = np.sqrt(np.sum(residual[mine] ** 2) / (80 - leverage[mine].sum()))
-        np.testing.assert_allclose(ours.deviations[cell], expected, rtol=1e-5)
+        np.testing.assert_allclose(ours.deviations[group], expected, rtol=1e-5)
     np.testing.assert_allclose(found, SIZES, rtol=0.25)
 
 
@@ -141,7 +141,8 @@ def test_data_without_noise_give_the_truth_and_finite_weights():
     rng = np.random.default_rng(3)
     W = rng.standard_normal((2, 50, 4))
     factors = [
-        factor_of(np.column_stack([part, part @ TRUE]), names_of(4), cell) for part, cell in zip(W, CELLS, strict=False)
+        factor_of(np.column_stack([part, part @ TRUE]), names_of(4), group)
+        for part, group in zip(W, CELLS, strict=False)
     ]
     estimate = weighted(observations_of(*factors), names_of(4))
     np.testing.assert_allclose(estimate.values, TRUE, rtol=1e-10)

@@ -8,8 +8,7 @@ from scipy import linalg
 
 from estimate.synthetic import settled_for
 from steelyard.estimate import decimator_whitener
-from steelyard.estimate.autoregression import autocorrelation
-from steelyard.estimate.whitening import FLOOR, RowWhitener, noise_autocovariance
+from steelyard.estimate.whitening import FLOOR, RowWhitener, autocorrelation, noise_autocovariance
 
 WHITE = np.eye(1, 20)[0]
 

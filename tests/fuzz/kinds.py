@@ -19,29 +19,29 @@ import numpy as np
 import polars as pl
 from scipy.spatial.transform import Rotation
 
-from steelyard.calibrate.chain.problem import measured_problem
-from steelyard.calibrate.measured.doors import check_measurements
-from steelyard.calibrate.measured.measurements import Measurements
-from steelyard.calibrate.measured.nominal import nominal_poses
-from steelyard.calibrate.measured.reading import read_measurements
-from steelyard.calibrate.measured.setup import CalibrationSetup
-from steelyard.calibrate.measured.setup_file import read_setup as read_calibration_setup
+from steelyard.calibration.chain.problem import measured_problem
+from steelyard.calibration.measurement.measurements import Measurements
+from steelyard.calibration.measurement.nominal import nominal_poses
+from steelyard.calibration.measurement.reading import read_measurements
+from steelyard.calibration.measurement.setup import CalibrationSetup
+from steelyard.calibration.measurement.setup_file import read_setup as read_calibration_setup
+from steelyard.calibration.measurement.validation import check_measurements
 from steelyard.cli import compare as compare_command
 from steelyard.cli import design as design_command
 from steelyard.cli import model as model_command
 from steelyard.cli import simulate as simulate_command
-from steelyard.design import design_settings
-from steelyard.design.limits.design_limits import design_limits
 from steelyard.errors import SteelyardError
-from steelyard.identify import SCHEMA as IDENTIFY_SCHEMA
-from steelyard.identify import read_run
-from steelyard.identify.settings import settings_from_table
+from steelyard.excitation import design_settings
+from steelyard.excitation.limits.design_limits import design_limits
+from steelyard.identification import SCHEMA as IDENTIFY_SCHEMA
+from steelyard.identification import read_run
+from steelyard.identification.settings import settings_from_table
 from steelyard.motion import read_trajectory
 from steelyard.recording import check_recording, read_recordings
 from steelyard.robot import Robot, load_robot, read_urdf
 from steelyard.run import RunFolder, read_config, write_arrays
 from steelyard.run.folder import sealed
-from steelyard.simulate import experiment_from_settings
+from steelyard.simulation import experiment_from_settings
 
 Files = Mapping[str, bytes]
 

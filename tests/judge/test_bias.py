@@ -12,7 +12,7 @@ from observe.cases import equations_for, model_of
 from steelyard.estimate import Estimate, generalised, weighted
 from steelyard.judge.bias import WORTH_NAMING, Bias, estimate_bias
 from steelyard.motion import quintic
-from steelyard.observe import Preparation, reduce_rows, row_source, settle
+from steelyard.observe import Preparation, reduce_rows, resolve_preparation, row_source
 from steelyard.recording import Recording, TorqueChannel
 
 RATE = 100.0
@@ -48,14 +48,14 @@ def noisy(clean: Recording, position: float, torque: tuple[float, float], seed: 
 
 
 def fitted(recording: Recording, equations, cutoff: float, repeats: int = 4) -> tuple[Estimate, Bias]:
-    settled = settle(Preparation(cutoff=cutoff, decimation=5), [recording])
+    settled = resolve_preparation(Preparation(cutoff=cutoff, decimation=5), [recording])
     sources = [row_source(recording, equations, settled, "a")]
     estimate = weighted(reduce_rows(sources), equations.names)
     return estimate, estimate_bias([recording], sources, estimate, None, repeats)
 
 
 def fitted_with_noise_model(recording: Recording, equations, cutoff: float) -> tuple[Estimate, Bias]:
-    settled = settle(Preparation(cutoff=cutoff, decimation=5), [recording])
+    settled = resolve_preparation(Preparation(cutoff=cutoff, decimation=5), [recording])
     sources = [row_source(recording, equations, settled, "a")]
     fit = generalised(sources, weighted(reduce_rows(sources), equations.names))
     return fit.estimate, estimate_bias([recording], sources, fit.estimate, fit.noise.whitening, 2)
@@ -121,7 +121,7 @@ def test_the_same_seed_gives_the_same_bias(clean, equations):
 
 def test_progress_counts_the_refits(clean, equations):
     recording = noisy(clean, 1e-4, (0.05, 0.01), 4)
-    settled = settle(Preparation(cutoff=20.0, decimation=5), [recording])
+    settled = resolve_preparation(Preparation(cutoff=20.0, decimation=5), [recording])
     sources = [row_source(recording, equations, settled, "a")]
     estimate = weighted(reduce_rows(sources), equations.names)
     seen = []

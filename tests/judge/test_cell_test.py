@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import statsmodels.api as sm
 
-from steelyard.judge.cell_test import Noise, wald_test
-from steelyard.judge.serial import SerialCorrelation
+from steelyard.judge.bins import Noise, wald_test
+from steelyard.judge.whiteness import SerialCorrelation
 
 
 class White(SerialCorrelation):

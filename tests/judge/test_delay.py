@@ -12,7 +12,7 @@ from rehearsals import lwr4, scara
 from steelyard.estimate import weighted
 from steelyard.judge import delay, estimate_delays
 from steelyard.model import build_model
-from steelyard.observe import Preparation, equations_of, reduce_rows, row_source, settle
+from steelyard.observe import Preparation, equations_of, reduce_rows, resolve_preparation, row_source
 from steelyard.recording import Recording
 from steelyard.robot import load_robot
 
@@ -26,7 +26,7 @@ def late(recording: Recording, delay: float) -> Recording:
 
 def delays_of(robot: str, recordings: list[Recording], **preparation):
     equations = equations_of(build_model(load_robot(robot)))
-    settled = settle(Preparation(**preparation), recordings)
+    settled = resolve_preparation(Preparation(**preparation), recordings)
     sources = [row_source(r, equations, settled, f"{k}") for k, r in enumerate(recordings)]
     estimate = weighted(reduce_rows(sources), equations.names)
     return estimate, estimate_delays(sources, estimate, None)

@@ -11,7 +11,7 @@ import pytest
 from from_benchmarks import benchmark_module
 from oracles import pinocchio_model
 from steelyard.estimate import weighted
-from steelyard.identify import fit_arm
+from steelyard.identification import fit_arm
 from steelyard.judge import combined, evaluate, impossible_values, plausibility
 from steelyard.judge.plausibility import inertia_columns
 from steelyard.model import build_model

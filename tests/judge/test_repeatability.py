@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from steelyard.estimate import weighted
-from steelyard.identify import Settings, identify_arm, told
+from steelyard.identification import Settings, identify_arm, told
 from steelyard.judge import repeatability
 from steelyard.motion import limits_of, quintic, quintic_profile, random_points
 from steelyard.observe import Factor, Fingerprint, Observations, RecordingInfo
 from steelyard.robot import load_robot
-from steelyard.simulate import Experiment, recording_of, simulate
+from steelyard.simulation import Experiment, recording_of, simulate
 
 COLUMNS = ("Fv1", "Fc1", "ZZ2", "MX2", "MY2", "ML")
 ARM = COLUMNS[:-1]

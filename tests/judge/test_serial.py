@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import linalg
 
-from steelyard.judge.serial import SerialCorrelation, autoregression, correlated
+from steelyard.judge.whiteness import SerialCorrelation, autoregression, correlated
 from steelyard.signals import autoregressive_noise, decimate, decimation_filter
 
 

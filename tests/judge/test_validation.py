@@ -27,10 +27,10 @@ from steelyard.judge import (
 from steelyard.judge.residuals import RunCollector
 from steelyard.model import stacked_regressor
 from steelyard.motion import limits_of, random_points, trapezoidal, trapezoidal_profile
-from steelyard.observe import Preparation, equations_of, reduce_rows, row_source, settle
+from steelyard.observe import Preparation, equations_of, reduce_rows, resolve_preparation, row_source
 from steelyard.recording import Recording, TorqueChannel
 from steelyard.signals import differentiate, evaluation_filter
-from steelyard.simulate import Experiment, Noise, recording_of, simulate
+from steelyard.simulation import Experiment, Noise, recording_of, simulate
 
 
 @cache
@@ -76,7 +76,7 @@ def whole_errors(source, estimate, y, cutoff):
     motion = differentiate(source.recording.q, settled.low_pass, settled.chosen.second)
     model = equations.model
     regressor = model.regressor if source.loaded or model.payload == "none" else model.unloaded_regressor
-    W = stacked_regressor(regressor, motion.q, motion.qd, motion.qdd)[:, list(equations.base.kept_columns)]
+    W = stacked_regressor(regressor, motion.q, motion.qd, motion.qdd)[:, list(equations.base.base_columns)]
     predicted = (W @ estimate.full_values(equations.names)).reshape(len(equations.kinds_joints), -1)
     measured = y[:, motion.first : motion.first + motion.q.shape[1]]
     sections = signal.butter(4, cutoff, fs=settled.rate, output="sos")
@@ -98,7 +98,7 @@ def test_errors_are_those_of_whole_arrays_through_scipys_filter(name):
     measured, payload, carried = CASES[name]
     recording, truth = simulated(name, 3, 1, 0.5, carried)
     equations = equations_for(name, measured, payload)
-    settled = settle(Preparation(cutoff=15.0, decimation=50, standstill=0.05), [recording])
+    settled = resolve_preparation(Preparation(cutoff=15.0, decimation=50, standstill=0.05), [recording])
     source = row_source(recording, equations, settled, "log")
     estimate = estimate_of(off_values(equations, truth))
     result = evaluate(source, estimate, cutoff=8.0)
@@ -143,7 +143,7 @@ def exact_recording(samples=8000, noise=0.0, still=slice(0, 0)):
 
 def test_the_truth_predicts_a_motion_without_noise():
     recording, equations, truth = exact_recording()
-    settled = settle(Preparation(cutoff=40.0, decimation=20, standstill=0.05), [recording])
+    settled = resolve_preparation(Preparation(cutoff=40.0, decimation=20, standstill=0.05), [recording])
     source = row_source(recording, equations, settled, "exact")
     result = evaluate(source, estimate_of(true_values(equations, truth)))
     assert result.relative_percent < 0.2
@@ -153,7 +153,7 @@ def test_the_truth_predicts_a_motion_without_noise():
 
 def test_what_happens_near_standstill_does_not_count_in_the_other_figures():
     recording, equations, truth = exact_recording()
-    settled = settle(Preparation(cutoff=40.0, decimation=20, standstill=1.5), [recording])
+    settled = resolve_preparation(Preparation(cutoff=40.0, decimation=20, standstill=1.5), [recording])
     motion = differentiate(recording.q, settled.low_pass, "second")
     slow = np.zeros(recording.q.shape, dtype=bool)
     slow[:, motion.first : motion.first + motion.q.shape[1]] = np.abs(motion.qd) < 0.5
@@ -170,7 +170,7 @@ def test_what_happens_near_standstill_does_not_count_in_the_other_figures():
 
 def test_durbin_watson_and_noise_are_those_of_the_decimated_residuals():
     recording, equations, truth = exact_recording(samples=60_000, noise=2.0)
-    settled = settle(Preparation(cutoff=40.0, decimation=20, standstill=0.05), [recording])
+    settled = resolve_preparation(Preparation(cutoff=40.0, decimation=20, standstill=0.05), [recording])
     source = row_source(recording, equations, settled, "log")
     plain = weighted(reduce_rows([source]), equations.names)
     gls = generalised([source], plain)
@@ -193,7 +193,7 @@ def test_durbin_watson_and_noise_are_those_of_the_decimated_residuals():
 
 def test_recordings_combine_by_their_sums_of_squares():
     recording, equations, truth = exact_recording(noise=1.0)
-    settled = settle(Preparation(cutoff=40.0, decimation=20, standstill=0.05), [recording])
+    settled = resolve_preparation(Preparation(cutoff=40.0, decimation=20, standstill=0.05), [recording])
     estimate = estimate_of(true_values(equations, truth))
     first = evaluate(row_source(recording, equations, settled, "a"), estimate)
     other, _, _ = exact_recording(samples=5000, noise=3.0)
@@ -219,7 +219,7 @@ def test_short_segments_are_skipped_and_nothing_left_is_an_error():
     time = recording.time + 0.0
     time[7000:] += 1.0
     gap = Recording(recording.joints, time, recording.q, torques=recording.torques)
-    settled = settle(Preparation(cutoff=40.0, decimation=20, standstill=0.05), [gap])
+    settled = resolve_preparation(Preparation(cutoff=40.0, decimation=20, standstill=0.05), [gap])
     source = row_source(gap, equations, settled, "gap")
     assert evaluate(source, estimate).skipped_segments == 0
     result = evaluate(source, estimate, cutoff=2.0)
@@ -262,7 +262,7 @@ def test_joints_that_move_faster_than_in_the_fit_are_named():
 
 def test_residual_runs_carry_what_the_search_for_patterns_needs():
     recording, equations, truth = exact_recording(samples=30_000, noise=0.5)
-    settled = settle(Preparation(cutoff=40.0, decimation=20, standstill=0.05), [recording])
+    settled = resolve_preparation(Preparation(cutoff=40.0, decimation=20, standstill=0.05), [recording])
     source = row_source(recording, equations, settled, "log")
     values = true_values(equations, truth)
     values["Fvm1"] += 1.0

@@ -5,9 +5,15 @@ from __future__ import annotations
 import casadi
 import pytest
 
-from steelyard.kernel.chunks import chunks_from_steps
-from steelyard.kernel.graph import CONSTANT, INPUT, graph_from_function
-from steelyard.kernel.steps import MULTIPLY_ADD, SINCOS, steps_from_graph
+from steelyard.kernel.program import (
+    CONSTANT,
+    INPUT,
+    MULTIPLY_ADD,
+    SINCOS,
+    chunks_from_steps,
+    graph_from_function,
+    steps_from_graph,
+)
 
 
 @pytest.mark.parametrize("size", [1, 3, 10, 1000])

@@ -24,7 +24,7 @@ def test_base_parameters_give_the_torques_of_all_standard_parameters(name):
     base = base_parameters(model)
     standard = np.random.default_rng(1).normal(size=len(model.parameters))
     full = stacked_regressor(model.regressor, *motion_of(robot, 30, seed=5))
-    reduced = full[:, list(base.kept_columns)] @ (base.regrouping @ standard)
+    reduced = full[:, list(base.base_columns)] @ (base.regrouping @ standard)
     torques = full @ standard
     np.testing.assert_allclose(reduced, torques, rtol=0, atol=1e-10 * np.abs(torques).max())
 
@@ -36,8 +36,8 @@ def test_the_number_of_base_parameters_is_the_numerical_rank(name):
     rows = stacked_regressor(model.regressor, *motion_of(robot, 300, seed=9))
     norms = np.linalg.norm(rows, axis=0)
     # Rounding leaves columns of 1e-16 that scaling would turn into false parameters: zero in absolute terms first.
-    felt = norms > 1e-10 * norms.max()
-    rank = np.linalg.matrix_rank(rows[:, felt] / norms[felt], tol=1e-8)
+    nonzero = norms > 1e-10 * norms.max()
+    rank = np.linalg.matrix_rank(rows[:, nonzero] / norms[nonzero], tol=1e-8)
     assert len(base_parameters(model).base) == rank
 
 

@@ -24,7 +24,7 @@ from steelyard.motion import (
     trapezoidal,
     with_approach,
 )
-from steelyard.motion.export_urscript import UR_JOINTS
+from steelyard.motion.export_formats import UR_JOINTS
 from steelyard.robot import load_robot, read_urdf
 
 # The only forms in which a reader of YAML 1.1, as ROS uses it, sees a float, an integer.

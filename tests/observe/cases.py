@@ -8,7 +8,7 @@ import numpy as np
 
 from arms import arm
 from steelyard.model import Model, build_model, stacked_regressor
-from steelyard.observe import Equations, RowSource, SettledPreparation, equations_of
+from steelyard.observe import Equations, ResolvedPreparation, RowSource, equations_of
 from steelyard.recording import Recording, TorqueChannel
 from steelyard.signals import Derivatives, decimate, differentiate
 
@@ -64,11 +64,11 @@ def whole_regressor(equations: Equations, motion: Derivatives, loaded: bool) -> 
     function = model.regressor if loaded else model.unloaded_regressor
     stacked = stacked_regressor(function, motion.q, motion.qd, motion.qdd)
     rows = len(equations.kinds_joints)
-    return stacked.reshape(rows, -1, len(model.names))[:, :, list(equations.base.kept_columns)]
+    return stacked.reshape(rows, -1, len(model.names))[:, :, list(equations.base.base_columns)]
 
 
 def whole_rows(
-    equations: Equations, settled: SettledPreparation, q: np.ndarray, y: np.ndarray, loaded: bool = False
+    equations: Equations, settled: ResolvedPreparation, q: np.ndarray, y: np.ndarray, loaded: bool = False
 ) -> list[np.ndarray]:
     """Return the same rows from whole arrays: differentiate, regressor, decimate."""
     motion = differentiate(q, settled.low_pass, settled.chosen.second)
@@ -77,9 +77,9 @@ def whole_rows(
     moving = np.abs(motion.qd) >= settled.standstill[:, None]
     result = []
     for e, columns in enumerate(equations.columns):
-        felt = [equations.names.index(name) for name in columns]
+        nonzero = [equations.names.index(name) for name in columns]
         signals = bridged(
-            np.vstack([W[e].T[felt], y[e, samples]]), moving[equations.joint_index[e]], settled.decimation
+            np.vstack([W[e].T[nonzero], y[e, samples]]), moving[equations.joint_index[e]], settled.decimation
         )
         small = decimate(signals, RATE, settled.decimation, settled.chosen.decimation_cutoff, ends=settled.chosen.ends)
         result.append(small.values.T)

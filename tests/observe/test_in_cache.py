@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steelyard.observe import Preparation, settle
-from steelyard.observe.in_cache import in_place_decimator
+from steelyard.observe import Preparation, resolve_preparation
+from steelyard.observe.decimated import in_place_decimator
 from steelyard.recording import Recording
 from steelyard.signals import decimate
 
@@ -19,7 +19,7 @@ STILL = Recording(("a",), np.arange(100) / RATE, np.zeros((1, 100)))
 
 
 def outputs_of(values: np.ndarray, factor: int, width: int, pieces: list[int], **choices) -> np.ndarray:
-    settled = settle(replace(Preparation(cutoff=1.0, decimation=factor), **choices), [STILL])
+    settled = resolve_preparation(replace(Preparation(cutoff=1.0, decimation=factor), **choices), [STILL])
     decimator = in_place_decimator(settled, len(values), width)
     results, first = [], 0
     while first < values.shape[1]:

@@ -17,15 +17,15 @@ from steelyard.observe import (
     merge_observations,
     merged_triangle,
     reduce_rows,
+    resolve_preparation,
     row_source,
-    settle,
 )
 
 GIVEN = Preparation(cutoff=20.0, decimation=10, standstill=0.0)
 
 
 def sources_of(model, *recordings, preparation=GIVEN, **options):
-    settled = settle(preparation, recordings)
+    settled = resolve_preparation(preparation, recordings)
     return [row_source(r, equations_for(model), settled, f"log {k}", **options) for k, r in enumerate(recordings)]
 
 
@@ -58,8 +58,8 @@ def test_the_factors_of_an_equation_give_the_gram_matrix_of_its_rows(sources):
             first = 0
             for factor in own:
                 part = rows[first : first + factor.rows]
-                felt = [equations.columns[e].index(name) for name in factor.columns]
-                np.testing.assert_allclose(gram(factor.triangle), gram(part[:, [*felt, -1]]), rtol=1e-10, atol=1e-9)
+                nonzero = [equations.columns[e].index(name) for name in factor.columns]
+                np.testing.assert_allclose(gram(factor.triangle), gram(part[:, [*nonzero, -1]]), rtol=1e-10, atol=1e-9)
                 first += factor.rows
 
 
@@ -162,7 +162,7 @@ def test_observations_merge_factor_by_factor(sources):
 
 
 def test_an_unloaded_model_and_one_of_both_kinds_have_the_same_unknowns(model):
-    settled = settle(GIVEN, [recording_for(model)])
+    settled = resolve_preparation(GIVEN, [recording_for(model)])
     assert fingerprint_of(equations_for(model), settled) == fingerprint_of(equations_for(model_of("scara_2r")), settled)
 
 
@@ -185,7 +185,7 @@ def test_other_geometry_unknowns_or_filter_are_refused(model, change, word):
     if "gravity" in change:
         other = replace(other, robot=other.robot.with_gravity(change["gravity"]))
     recording = recording_for(other, 4000, seed=4, payload="box")
-    source = row_source(recording, equations_of(other), settle(preparation, [recording]), "other")
+    source = row_source(recording, equations_of(other), resolve_preparation(preparation, [recording]), "other")
     with pytest.raises(ObservationError, match=f"observations of different {word} cannot be merged") as caught:
         merge_observations(first, reduce_rows([source]))
     assert "\n" not in str(caught.value)
@@ -196,7 +196,7 @@ def test_the_same_recording_twice_is_refused(model, sources):
     with pytest.raises(ObservationError, match="'log 0' and 'log 0' are the same data"):
         merge_observations(once, once)
     recording = recording_for(model, 4000)
-    settled = settle(GIVEN, [recording])
+    settled = resolve_preparation(GIVEN, [recording])
     twice = [row_source(recording, equations_for(model), settled, label) for label in ("a", "b")]
     with pytest.raises(ObservationError, match="'a' and 'b' are the same data"):
         reduce_rows(twice)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from observe.cases import RATE, equations_for, model_of, recording_for
-from steelyard.observe import Preparation, row_source, settle
-from steelyard.observe.prepared import prepared_blocks
+from steelyard.observe import Preparation, resolve_preparation, row_source
+from steelyard.observe.samples import prepared_blocks
 from steelyard.recording import Recording
 from steelyard.signals import differentiate
 
@@ -19,7 +19,7 @@ def recording_of(source):
 def source_of(preparation=None, **fields):
     model = model_of("scara_2r")
     recording = recording_for(model, **fields)
-    settled = settle(preparation or Preparation(cutoff=10.0, decimation=10), [recording])
+    settled = resolve_preparation(preparation or Preparation(cutoff=10.0, decimation=10), [recording])
     return row_source(recording, equations_for(model), settled, "log")
 
 

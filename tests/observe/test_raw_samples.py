@@ -7,13 +7,13 @@ import pytest
 
 from observe.cases import RATE, equations_for, model_of, recording_for
 from steelyard.errors import ObservationError
-from steelyard.observe import Preparation, raw_samples, row_source, settle
+from steelyard.observe import Preparation, raw_samples, resolve_preparation, row_source
 
 
 def source_of(**fields):
     model = model_of("scara_2r")
     recording = recording_for(model, **fields)
-    settled = settle(Preparation(cutoff=10.0, decimation=10), [recording])
+    settled = resolve_preparation(Preparation(cutoff=10.0, decimation=10), [recording])
     return row_source(recording, equations_for(model), settled, "log"), recording
 
 

@@ -19,7 +19,15 @@ from observe.cases import (
     whole_rows,
 )
 from steelyard.errors import ObservationError, SignalError
-from steelyard.observe import MIN_SHARE, Preparation, equations_of, reading, reduce_rows, row_source, settle
+from steelyard.observe import (
+    MIN_SHARE,
+    Preparation,
+    equations_of,
+    reading,
+    reduce_rows,
+    resolve_preparation,
+    row_source,
+)
 from steelyard.recording import TorqueChannel, stream_recording, write_recording
 from steelyard.signals import decimate, differentiate, resample
 
@@ -28,7 +36,7 @@ GIVEN = Preparation(cutoff=20.0, decimation=10, standstill=0.0)
 
 def source_of(recording, model, preparation=GIVEN, label="log", **options):
     equations = equations_for(model)
-    return row_source(recording, equations, settle(preparation, [recording]), label, **options)
+    return row_source(recording, equations, resolve_preparation(preparation, [recording]), label, **options)
 
 
 def assert_rows(found, wanted, relative=1e-9):
@@ -99,8 +107,8 @@ def test_without_decimation_rows_are_the_samples_themselves():
     W = whole_regressor(source.equations, motion, loaded=False)
     blocks = list(source)
     np.testing.assert_allclose(np.concatenate([b.qdd for b in blocks], axis=1), motion.qdd, atol=1e-8)
-    felt = [source.equations.names.index(name) for name in source.equations.columns[1]]
-    np.testing.assert_allclose(collected(source)[1][:, :-1], W[1][:, felt], atol=1e-8)
+    nonzero = [source.equations.names.index(name) for name in source.equations.columns[1]]
+    np.testing.assert_allclose(collected(source)[1][:, :-1], W[1][:, nonzero], atol=1e-8)
     assert source.settled.decimation_filter.noise_correlation(2).tolist() == [1.0, 0.0, 0.0]
 
 
@@ -281,7 +289,7 @@ def test_positions_behind_elastic_joints_follow_from_the_joint_torques():
     assert_rows(collected(source), wanted)
     only_motor = replace(recording, torques=recording.torques[1:])
     with pytest.raises(ObservationError, match="joint_torque"):
-        settle(replace(GIVEN, stiffness=stiffness), [only_motor])
+        resolve_preparation(replace(GIVEN, stiffness=stiffness), [only_motor])
 
 
 def test_a_joint_that_never_moves_is_named():
@@ -305,7 +313,7 @@ def test_a_value_that_is_no_number_is_named(channel):
         broken = replace(recording, q=values)
     else:
         broken = replace(recording, torques=(TorqueChannel("motor_torque", values),))
-    settled = settle(GIVEN, [recording])
+    settled = resolve_preparation(GIVEN, [recording])
     with pytest.raises(ObservationError, match=r"'log'.*'joint_2' is nan at 4\.321 s"):
         list(row_source(broken, equations_of(model), settled, "log"))
 
@@ -313,7 +321,7 @@ def test_a_value_that_is_no_number_is_named(channel):
 def test_what_does_not_fit_is_refused():
     model = model_of("ur10e")
     recording = recording_for(model)
-    equations, settled = equations_of(model), settle(GIVEN, [recording])
+    equations, settled = equations_of(model), resolve_preparation(GIVEN, [recording])
     without_motor = replace(recording, torques=recording.torques[:1])
     with pytest.raises(ObservationError, match=r"no motor_torque or motor_current channel.*there: joint_torque"):
         row_source(without_motor, equations, settled, "log")
@@ -333,7 +341,7 @@ def test_what_does_not_fit_is_refused():
 
 def test_a_recording_too_short_for_a_row_says_so():
     model = model_of("scara_2r")
-    settled = settle(GIVEN, [recording_for(model)])
+    settled = resolve_preparation(GIVEN, [recording_for(model)])
     with pytest.raises(ObservationError, match="'short' gives no row"):
         list(row_source(recording_for(model, 300), equations_of(model), settled, "short"))
 
@@ -343,7 +351,7 @@ def test_stamps_that_go_back_are_refused():
     recording = recording_for(model)
     time = np.array(recording.time)
     time[4000] = time[3990]
-    settled = settle(GIVEN, [recording])
+    settled = resolve_preparation(GIVEN, [recording])
     with pytest.raises(SignalError, match="strictly increasing"):
         list(row_source(replace(recording, time=time), equations_of(model), settled, "log"))
 

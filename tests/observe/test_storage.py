@@ -10,14 +10,21 @@ import pytest
 
 from observe.cases import equations_for, model_of, recording_for
 from steelyard.errors import FileError, ObservationError
-from steelyard.observe import Preparation, load_observations, reduce_rows, row_source, save_observations, settle
+from steelyard.observe import (
+    Preparation,
+    load_observations,
+    reduce_rows,
+    resolve_preparation,
+    row_source,
+    save_observations,
+)
 
 
 @pytest.fixture(scope="module")
 def observations():
     model = model_of("scara_2r", payload="paired")
     recordings = [recording_for(model, 3000), recording_for(model, 3000, seed=1, payload="box")]
-    settled = settle(Preparation(cutoff=20.0, decimation=10), recordings)
+    settled = resolve_preparation(Preparation(cutoff=20.0, decimation=10), recordings)
     return reduce_rows([row_source(r, equations_for(model), settled, f"{k}") for k, r in enumerate(recordings)])
 
 

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steelyard.observe.time_blocks import TimeBlocks
-from steelyard.observe.triangle import CHUNK, RowStack
+from steelyard.observe.factor import CHUNK, RowStack, TimeBlocks
 
 
 def stacked(rows: np.ndarray, cuts: list[int]) -> RowStack:

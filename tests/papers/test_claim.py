@@ -7,8 +7,7 @@ import json
 import pytest
 
 from steelyard.papers import Claim, PaperResult, content, near, same, within
-from steelyard.papers.claim import two_standard_errors
-from steelyard.papers.result import table
+from steelyard.papers.claim import table, two_standard_errors
 
 WHY = "the figure is another"
 

@@ -11,21 +11,20 @@ import pytest
 
 from steelyard import papers
 from steelyard.motion import quintic
-from steelyard.papers import p1_motion, p2_robots, p3_poses
+from steelyard.papers import p1_motion, p2_sigmas, p3_poses
 from steelyard.papers.p1 import PRINTED, _full
-from steelyard.papers.p1_filter_claims import far_cheaper
+from steelyard.papers.p1_filters import far_cheaper
 from steelyard.papers.p2_excitation import _second_claims
 from steelyard.papers.p2_sigmas import SigmaStudy, sigma_claims
 from steelyard.papers.p3 import Theory3, _run_claims
-from steelyard.papers.p3_runs import ETAS, OWN_ROUNDS, Runs3, own_residuals
+from steelyard.papers.p3_runs import ETAS, OWN_ITERATIONS, Runs3, own_residuals
 from steelyard.papers.p4 import spring_claims
-from steelyard.papers.p4_arm import C1, C2
-from steelyard.papers.p4_bench import SAMPLES
+from steelyard.papers.p4_bench import C1, C2, SAMPLES
+from steelyard.papers.p4_estimation import StudyChecks, study_claims
 from steelyard.papers.p4_experiment import Validation, experiment_claims
 from steelyard.papers.p4_iterated import Round, iterated_claims
-from steelyard.papers.p4_study import StudyChecks, study_claims
 from steelyard.papers.p5 import _payload, headline, normality_claim
-from steelyard.papers.p5_figures import LINKS
+from steelyard.papers.p5_tables import LINKS
 
 SOURCES = sorted(Path(papers.__file__).parent.glob("*.py"))
 
@@ -113,10 +112,10 @@ def test_p2_wrist_torques_may_scatter_as_searches_do_but_not_stay_the_same():
 
 
 def test_p2_differences_of_two_arms_that_are_not_found_are_refused():
-    right = [p2_robots.TwoArms(f"XX{k}", (1.0, 0.01, 1.0), (1.2 + 0.014 * (-1) ** k, 0.01, 1.2)) for k in range(20)]
-    missed = [p2_robots.TwoArms(f"XX{k}", (1.0, 0.01, 1.0), (1.0, 0.01, 1.2)) for k in range(20)]
-    assert p2_robots.robot_claim(right).holds
-    assert not p2_robots.robot_claim(missed).holds
+    right = [p2_sigmas.TwoArms(f"XX{k}", (1.0, 0.01, 1.0), (1.2 + 0.014 * (-1) ** k, 0.01, 1.2)) for k in range(20)]
+    missed = [p2_sigmas.TwoArms(f"XX{k}", (1.0, 0.01, 1.0), (1.0, 0.01, 1.2)) for k in range(20)]
+    assert p2_sigmas.robot_claim(right).holds
+    assert not p2_sigmas.robot_claim(missed).holds
 
 
 def test_p2_sigmas_that_are_halved_are_refused_and_the_paper_would_be_right():
@@ -129,11 +128,11 @@ def test_p2_sigmas_that_are_halved_are_refused_and_the_paper_would_be_right():
 
 
 def test_p3_a_design_that_is_worse_at_unseen_poses_is_refused():
-    promised = {p3_poses.FEW: 0.4, p3_poses.SPREAD: 0.5}
+    predicted = {p3_poses.FEW: 0.4, p3_poses.SPREAD: 0.5}
     unseen = {p3_poses.FEW: 20e-6, p3_poses.SPREAD: 10e-6, "Table 2": 13e-6}
-    assert refused(p3_poses.pose_claims(p3_poses.Poses3({}, promised, unseen))) == {}
+    assert refused(p3_poses.pose_claims(p3_poses.Poses3({}, predicted, unseen))) == {}
     worse = {**unseen, p3_poses.SPREAD: 14e-6}
-    (name,) = refused(p3_poses.pose_claims(p3_poses.Poses3({}, promised, worse)))
+    (name,) = refused(p3_poses.pose_claims(p3_poses.Poses3({}, predicted, worse)))
     assert p3_poses.SPREAD in name
 
 
@@ -144,7 +143,7 @@ def weighed(gain: float, growth: float, coverage: float) -> tuple[Theory3, Runs3
     values = dict.fromkeys(("wls", "wls, one round", *(f"eta {eta:g}" for eta in ETAS)), wls)
     sigmas = {name: np.full((400, 2), coverage) for name in values if name != "wls, one round"}
     values["ols"] = gain * rng.standard_normal((400, 2))
-    for number in range(1, OWN_ROUNDS + 1):
+    for number in range(1, OWN_ITERATIONS + 1):
         values[own_residuals(number)] = wls
         sigmas[own_residuals(number)] = np.full((400, 2), 0.05 / growth**number)
     ones = np.ones(2)

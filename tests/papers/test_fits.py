@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from steelyard.papers.fits import coverage, normality, relative_error, watson, weighted_residuals
-from steelyard.papers.scara import CASES, NAMES, TRUE, case_fits, paper_values, scara_equations, scara_run
+from steelyard.papers.p1_motion import CASES, NAMES, TRUE, case_fits, paper_values, scara_equations, scara_run
 
 
 @pytest.fixture(scope="module")

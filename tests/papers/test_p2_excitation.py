@@ -6,8 +6,15 @@ import numpy as np
 import pytest
 
 from steelyard.motion import limit_violations
-from steelyard.papers.p2_arm import p2_arm, random_motions
-from steelyard.papers.p2_excitation import Effort, Excitation, excitation, excitation_claims, excitation_tables
+from steelyard.papers.p2_excitation import (
+    Effort,
+    Excitation,
+    excitation,
+    excitation_claims,
+    excitation_tables,
+    p2_arm,
+    random_motions,
+)
 from steelyard.papers.p2_sigmas import SigmaStudy, least_sigmas, sigma_claims, sigma_tables
 
 

@@ -8,12 +8,22 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from steelyard.calibrate.after.calibrated_arm import calibrated_arm
+from steelyard.calibration.application.calibrated_arm import calibrated_arm
 from steelyard.papers.p3 import p3, p3_theory
-from steelyard.papers.p3_arm import CONFIGURATIONS_DEG, POINT, Experiment3, p3_experiment
 from steelyard.papers.p3_geometry import p3_geometry
 from steelyard.papers.p3_poses import FEW, NOISE, SPREAD, compensated_error, p3_poses
-from steelyard.papers.p3_runs import OWN_ROUNDS, Runs3, linear_problem, monte_carlo, one_run, own_residuals
+from steelyard.papers.p3_runs import (
+    CONFIGURATIONS_DEG,
+    OWN_ITERATIONS,
+    POINT,
+    Experiment3,
+    Runs3,
+    linear_problem,
+    monte_carlo,
+    one_run,
+    own_residuals,
+    p3_experiment,
+)
 from steelyard.progress import silent
 
 COMPLIANCES = ("k21", "k22", "k23", "k24", "k25", "k3", "k4", "k5", "k6")
@@ -65,13 +75,13 @@ def test_weights_by_group_cover_and_weights_by_own_residuals_do_not():
 def test_intervals_overlap_and_weights_converge_in_few_rounds():
     one = one_run(experiment(), np.arange(1, 10))
     assert one.overlapping == 9
-    assert len(one.rounds) >= 3
+    assert len(one.iterations) >= 3
     assert one.steps[-1] < 0.01 < one.steps[0]
 
 
 def test_gains_claimed_by_own_residuals_grow_from_round_to_round():
     runs = few_runs()
-    claimed = [np.median(runs.claimed(own_residuals(number))) for number in range(1, OWN_ROUNDS + 1)]
+    claimed = [np.median(runs.claimed(own_residuals(number))) for number in range(1, OWN_ITERATIONS + 1)]
     assert all(later < 0.9 * earlier for earlier, later in pairwise(claimed))
 
 
@@ -92,7 +102,7 @@ def test_the_error_at_unseen_poses_is_that_of_the_covariance():
 @pytest.mark.large
 def test_configurations_designed_for_many_test_poses_are_better_at_unseen_ones_and_for_few_worse():
     poses = p3_poses(experiment(), np.arange(1, 10), silent)
-    assert all(value < 1 for value in poses.promised.values())
+    assert all(value < 1 for value in poses.predicted.values())
     assert poses.unseen[SPREAD] < poses.unseen["Table 2"] < poses.unseen[FEW]
 
 

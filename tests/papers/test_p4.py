@@ -13,7 +13,14 @@ from steelyard.motion import fourier
 from steelyard.papers import content
 from steelyard.papers.designs import designed
 from steelyard.papers.p4 import p4
-from steelyard.papers.p4_arm import C2, POSITION_VARIANCE, first_criterion, noisy_covariance, p4_arm, with_joint_scaled
+from steelyard.papers.p4_bench import (
+    C2,
+    POSITION_VARIANCE,
+    first_criterion,
+    noisy_covariance,
+    p4_arm,
+    with_joint_scaled,
+)
 
 
 @pytest.fixture(scope="module")

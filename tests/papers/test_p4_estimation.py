@@ -6,26 +6,35 @@ import numpy as np
 import pytest
 
 from steelyard.motion import fourier
-from steelyard.papers.p4_arm import C1, DURATION, POSITION_VARIANCE, RATE, SPRING, p4_arm
 from steelyard.papers.p4_bench import (
+    C1,
+    DURATION,
+    POSITION_VARIANCE,
+    RATE,
     SAMPLES,
+    SPRING,
     STANDSTILL,
     bench,
     identified,
     instants,
     measured,
     moved,
+    p4_arm,
     simulated,
     solved,
 )
-from steelyard.papers.p4_estimation import spring_fit
+from steelyard.papers.p4_estimation import (
+    FEW_SAMPLES,
+    STRIBECK,
+    friction_found,
+    low_speed_joints,
+    spring_fit,
+    study_checks,
+)
 from steelyard.papers.p4_experiment import FILTER, averaging, filtered, validated, validation_motion
-from steelyard.papers.p4_friction import STRIBECK, friction_found, low_speed_joints
-from steelyard.papers.p4_iterated import identified_by_likelihood
-from steelyard.papers.p4_likelihood import compared
-from steelyard.papers.p4_study import FEW_SAMPLES, study_checks
-from steelyard.simulate.plant import plant_equations
-from steelyard.simulate.truth import plant_model, true_values
+from steelyard.papers.p4_iterated import compared, identified_by_likelihood
+from steelyard.simulation.plant import plant_equations
+from steelyard.simulation.truth import plant_model, true_values
 
 
 @pytest.fixture(scope="module")

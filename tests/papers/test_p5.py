@@ -8,7 +8,7 @@ import pytest
 
 from steelyard.papers import content
 from steelyard.papers.p5 import p5
-from steelyard.papers.regroupings import TABLE_III, difference, printed_regroupings
+from steelyard.papers.p5_tables import TABLE_III, difference, printed_regroupings
 
 # Coverage over a single experiment is mostly chance.
 _CHANCE = "2 sigma"

@@ -149,6 +149,6 @@ def test_base_parameters_number_the_rank_of_pinocchio_s_regressor(name):
     rows = np.vstack([theirs.regressor(*sample) for sample in samples(robot, 60)])
     norms = np.linalg.norm(rows, axis=0)
     # Their reading keeps the file's 1.5708, so what is exactly zero for us is up to 1e-5 there.
-    felt = norms > 1e-4 * norms.max()
-    rank = np.linalg.matrix_rank(rows[:, felt] / norms[felt], tol=1e-4)
+    nonzero = norms > 1e-4 * norms.max()
+    rank = np.linalg.matrix_rank(rows[:, nonzero] / norms[nonzero], tol=1e-4)
     assert len(base_parameters(build_model(robot, effects=["inertia"])).base) == rank

@@ -8,7 +8,7 @@ import pytest
 from recording.logs import Motion, kinds, one
 from steelyard.recording import check_recording, recording_from_arrays, setup_from_table
 from steelyard.recording import checks as checks_module
-from steelyard.recording.samples import Samples
+from steelyard.recording.record import Samples
 from steelyard.robot import read_urdf
 
 

@@ -10,21 +10,21 @@ import pytest
 
 from estimate.instruments.disturbed_scara import quiet_run
 from steelyard.errors import RecordingError
-from steelyard.identify import identify_arm
+from steelyard.identification import identify_arm
 from steelyard.observe import busiest_part, part_of
 from steelyard.observe.reading import BLOCK, blocks_of
-from steelyard.recording import Recording, kept, read_recording, stream_recording, write_recording
-from steelyard.recording.kept import KeptColumns, kept_columns, mapping_of
+from steelyard.recording import Recording, cache, read_recording, stream_recording, write_recording
+from steelyard.recording.cache import CachedColumns, cached_columns, mapping_of
 from steelyard.robot import load_robot
-from steelyard.simulate import recording_of
+from steelyard.simulation import recording_of
 
 NUMBERS = np.random.default_rng(0).normal(size=(3, 1000))
 
 
 @pytest.mark.parametrize("in_memory", [1, 10_000, 10_000_000])
 def test_columns_come_back_as_they_were(monkeypatch, in_memory):
-    monkeypatch.setattr(kept, "IN_MEMORY", in_memory)
-    columns = kept_columns(3, np.split(NUMBERS, [10, 10, 700], axis=1))
+    monkeypatch.setattr(cache, "IN_MEMORY", in_memory)
+    columns = cached_columns(3, np.split(NUMBERS, [10, 10, 700], axis=1))
     assert columns.count == 1000
     np.testing.assert_array_equal(columns.read(0, 1000), NUMBERS)
     np.testing.assert_array_equal(columns.read(990, 2000), NUMBERS[:, 990:])
@@ -38,7 +38,7 @@ def test_columns_come_back_as_they_were(monkeypatch, in_memory):
 
 
 def test_a_file_that_cannot_grow_is_said_in_a_line_and_none_is_left_open(monkeypatch):
-    columns = KeptColumns(3)
+    columns = CachedColumns(3)
     file = columns._file
     with monkeypatch.context() as patched:
 
@@ -60,7 +60,7 @@ def test_a_long_log_lies_in_a_file_and_gives_the_same_numbers(tmp_path, monkeypa
     in_memory = read_recording(robot, path)
     assert mapping_of(in_memory.q) is None
     expected = identify_arm(robot, in_memory)
-    monkeypatch.setattr(kept, "IN_MEMORY", 1000)
+    monkeypatch.setattr(cache, "IN_MEMORY", 1000)
     for long in (read_recording(robot, path), stream_recording(robot, path).whole()):
         assert mapping_of(long.q) is mapping_of(long.torque().values) is mapping_of(part_of(long, 10, 20).q) is not None
         assert long.findings == in_memory.findings

@@ -4,7 +4,7 @@ from importlib.resources import files
 import numpy as np
 import pytest
 
-from steelyard.papers.p3_arm import CONFIGURATIONS_DEG
+from steelyard.papers.p3_runs import CONFIGURATIONS_DEG
 from steelyard.robot import catalogue_names, is_consistent, load_robot, read_catalogue
 
 NAMES = ("franka_panda", "kuka_ir361", "kuka_kr270", "kuka_lwr4", "scara_2r", "staubli_tx40", "ur10e")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from steelyard.robot import mdh_placement, origin_placement, transform_from_placement
-from steelyard.robot.angles import RightAngles, radians_from_degrees
+from steelyard.robot.placement import RightAngles, radians_from_degrees
 
 
 @pytest.mark.parametrize("quarter_turns", range(-9, 10))

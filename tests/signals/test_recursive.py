@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 from scipy import signal
 
-from steelyard.signals.convolution import RunningConvolution, convolve_rows
-from steelyard.signals.fir_design import _least_squares_taps
+from steelyard.signals.fir import _least_squares_taps
 from steelyard.signals.propose import _spectrum
 from steelyard.signals.recursive import (
+    RunningConvolution,
     autoregression_filter,
     buttap,
     butter,
+    convolve_rows,
     sosfilt,
     sosfilt_zi,
     sosfiltfilt,

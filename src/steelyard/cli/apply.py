@@ -7,9 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from ..calibrate import Corrected, corrected_targets, load_named, read_calibration, read_targets, write_corrected
+from ..calibration import (
+    Corrected,
+    corrected_targets,
+    load_named,
+    read_calibration,
+    read_targets,
+    write_corrected,
+)
 from ..errors import CalibrationError
-from ..identify.told import plain
+from ..identification.to_json import plain
 from ..run import RunFolder, hashes_of, json_text
 from .output import Column, Screen
 

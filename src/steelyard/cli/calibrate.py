@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..calibrate import (
+from ..calibration import (
     AccuracyMap,
     CalibrationSettings,
     CalibrationSetup,
@@ -17,6 +17,7 @@ from ..calibrate import (
     accuracy_map,
     calibrated,
     calibrated_arm,
+    calibration_to_json,
     check_measurements,
     declared_sigma,
     default_setup,
@@ -27,11 +28,10 @@ from ..calibrate import (
     random_configurations,
     read_measurements,
     read_setup,
-    told_calibration,
     write_calibration_yaml,
     write_urdf,
 )
-from ..calibrate.fit.calibration import Calibration
+from ..calibration.fit.calibration import Calibration
 from ..errors import CalibrationError, nearest_match
 from ..files import write_aside
 from ..robot import Robot, load_robot
@@ -73,7 +73,7 @@ def run(
             progress(2, 4)
             mapped = _mapped(problem, found, MAPPED if workspace is None else workspace, load)
             progress(4, 4)
-        content = told_calibration(found, mapped)
+        content = calibration_to_json(found, mapped)
         content["suspicions"] = [{"pose": s.pose, "marker": s.marker, "size_mm": 1e3 * s.size} for s in suspicions]
         content["notes"] = list(problem.measurements.notes)
         asked = {key: value for key, value in flags.items() if value is not None}

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..calibrate.fit.calibration import Calibration
+from ..calibration.fit.calibration import Calibration
 from .identify_table import print_verdict
 from .output import Column, Screen
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..errors import EstimateError
 from ..files import require_files, write_aside
-from ..identify import plain, read_identified
+from ..identification import plain, read_identified
 from ..judge import (
     ComparedRun,
     ComparedSummary,

@@ -10,22 +10,22 @@ from typing import Any
 
 import numpy as np
 
-from ..calibrate import (
+from ..calibration import (
     CalibrationSetup,
     FrameSetup,
     MarkerSetup,
     Measurements,
     random_configurations,
-    rehearsed_measurements,
+    simulated_measurements,
     write_measurements,
 )
-from ..identify import Identification, Settings, fill_run, identify_arm, told
+from ..identification import Identification, Settings, fill_run, identify_arm, told
 from ..motion import Trajectory, limits_of, random_points, trapezoidal, trapezoidal_profile, write_trajectory
 from ..observe import Preparation
 from ..recording import Recording, check_recording, write_recording
 from ..robot import Robot, load_robot
 from ..run import RunFolder, json_text
-from ..simulate import Experiment, Noise, recording_of, simulate
+from ..simulation import Experiment, Noise, recording_of, simulate
 from .identify import CODE, Timing
 from .identify_table import print_identification
 from .output import Screen
@@ -46,12 +46,12 @@ def run(out: Path, json: bool) -> int:
     """Rehearse three recordings, identify from two, judge by the third, print and save."""
     timing = Timing()
     with RunFolder(out, "demo") as run:
-        rehearsed = simulated_runs(load_robot(ROBOT), timing)
-        found, extra = rehearsed_identification(rehearsed, timing)
+        simulated = simulated_runs(load_robot(ROBOT), timing)
+        found, extra = simulated_identification(simulated, timing)
         asked = {"robot": ROBOT, "torque": "both", "cutoff": CUTOFF, "decimation": DECIMATION}
         content = run.save(
             asked, {}, {**told(found), "left_out": [], **extra},
-            lambda place, _: _fill(place, rehearsed, found), timing.seconds,
+            lambda place, _: _fill(place, simulated, found), timing.seconds,
         )  # fmt: skip
         if json:
             print(json_text("demo", content))
@@ -60,9 +60,9 @@ def run(out: Path, json: bool) -> int:
     return CODE[found.verdict.grade]
 
 
-def _fill(place: Path, rehearsed: SimulatedRuns, found: Identification) -> dict[str, Any]:
+def _fill(place: Path, simulated: SimulatedRuns, found: Identification) -> dict[str, Any]:
     """Write motions, recordings and arrays into the folder of the run."""
-    for name, (motion, recording) in rehearsed.runs.items():
+    for name, (motion, recording) in simulated.runs.items():
         write_trajectory(motion, place / f"{name}.toml")
         write_recording(recording, place / f"{name}.npz")
     for name, seed, count in POINTS:
@@ -79,13 +79,13 @@ def _measured_points(seed: int, count: int) -> Measurements:
         markers=tuple(MarkerSetup(name, place) for name, place in nests.items()),
     )  # fmt: skip
     q = random_configurations(robot, count, np.random.default_rng(seed)) / 2
-    return rehearsed_measurements(robot, setup, q, UR10E_ERRORS, sigma=5e-5, seed=seed)
+    return simulated_measurements(robot, setup, q, UR10E_ERRORS, sigma=5e-5, seed=seed)
 
 
-def rehearsed_identification(rehearsed: SimulatedRuns, timing: Timing) -> tuple[Identification, dict[str, Any]]:
+def simulated_identification(simulated: SimulatedRuns, timing: Timing) -> tuple[Identification, dict[str, Any]]:
     """Return an identification from rehearsed recordings, with the truth behind them and what the checks found."""
-    robot, true = load_robot(ROBOT), rehearsed.truth
-    recordings = [recording for _, recording in rehearsed.runs.values()]
+    robot, true = load_robot(ROBOT), simulated.truth
+    recordings = [recording for _, recording in simulated.runs.values()]
     findings = [finding.text for recording in recordings for finding in check_recording(robot, recording)]
     settings = Settings(
         measured="both", preparation=Preparation(cutoff=CUTOFF, decimation=DECIMATION), threads=os.cpu_count() or 1

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from ..design import SCHEMA, Design, News, design_experiment, design_settings, told_design
 from ..errors import DesignError, nearest_match
-from ..identify import read_run
+from ..excitation import SCHEMA, Design, SearchProgress, design_experiment, design_settings, design_to_json
+from ..identification import read_run
 from ..motion import EXPORT_FORMATS, export_set, quintic, write_trajectory
-from ..motion.export_format import ExportedMotion, checked_motion
+from ..motion.export_formats import ExportedMotion, checked_motion
 from ..motion.exports import FIRST_SPEEDS
 from ..robot import Robot, load_robot
 from ..run import RunFolder, hashes_of, json_text, read_config
@@ -45,12 +45,12 @@ def run(robot_name: str, flags: dict[str, Any], config: Path | None, out: Path |
                 payload=asked.get("payload", "none"), effects=asked.get("effects"), limits=limits_file,
                 carries=asked.get("carries"), after=None if after is None else read_run(after),
                 start=asked.get("start"), floor=asked.get("floor"), position_scale=asked.get("position_scale"),
-                tell=lambda news: _tell(bar, news),
+                callback=lambda update: _report(bar, update),
             )  # fmt: skip
         inputs = hashes_of(Path(robot_name), config, limits_file, after / "result.json" if after else None)
         # The answer does not depend on the number of threads; neither shall the file.
         told = {"robot": robot_name, **{key: value for key, value in asked.items() if key != "threads"}}
-        content = run.save(told, inputs, told_design(design), lambda place, _: _write(design, place, asked))
+        content = run.save(told, inputs, design_to_json(design), lambda place, _: _write(design, place, asked))
         print(json_text("design", content)) if json else print_design(design, run.place, content.get("files", []))
     return POOR if content["condition_number"]["normalised"] is None else 0
 
@@ -66,11 +66,11 @@ def _mounted(robot: Robot, asked: Mapping[str, Any]) -> Robot:
     return robot.with_gravity((x, y, z))
 
 
-def _tell(bar: ProgressBar, news: News) -> None:
-    if news.value is not None:
-        kept = "limits kept" if news.violation == 0 else f"worst constraint {100 * news.violation:.2g} % over"
-        bar.relabel(f"searching: best {news.value:.5g}, {kept}")
-    bar(news.done, news.total)
+def _report(bar: ProgressBar, update: SearchProgress) -> None:
+    if update.value is not None:
+        kept = "limits kept" if update.violation == 0 else f"worst constraint {100 * update.violation:.2g} % over"
+        bar.relabel(f"searching: best {update.value:.5g}, {kept}")
+    bar(update.done, update.total)
 
 
 def _parsed(flags: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from rich.console import Console
 
-from ..design import CRITERIA, Design, Figures, Finding
+from ..excitation import CRITERIA, Design, Figures, Finding
 from .output import Column, Screen
 
 MOST_LIMITS, MOST_WEAK, MOST_SIGMAS = 12, 8, 16

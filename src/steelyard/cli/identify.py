@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ..identify import SCHEMA, identify_arm, read_run, settings_from_table, with_options, write_run
+from ..identification import SCHEMA, identify_arm, read_run, settings_from_table, with_options, write_run
 from ..progress import Progress
 from ..recording import Recording
 from ..robot import gravity_vector, load_robot, lock_positions

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from rich.console import Console
 
-from ..identify import Identification, LogFinding, PayloadBody
+from ..identification import Identification, LogFinding, PayloadBody
 from ..judge import QUESTIONS, Verdict
 from .check import print_findings
 from .output import Column, Part, Screen

@@ -9,22 +9,22 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import ConfigError
-from ..identify import SCHEMA as IDENTIFY_SCHEMA
-from ..montecarlo import (
-    Arrangement,
-    Court,
-    Study,
-    arrangement,
-    default_motion,
-    default_noise,
-    montecarlo,
-    told_court,
-    told_times,
-)
+from ..identification import SCHEMA as IDENTIFY_SCHEMA
 from ..motion import Trajectory, read_trajectory, write_trajectory
 from ..robot import Robot, load_robot
 from ..run import RunFolder, hashes_of, json_text, read_config
-from .montecarlo_table import print_court
+from ..study import (
+    StudyConfiguration,
+    StudyResult,
+    StudySettings,
+    default_motion,
+    default_noise,
+    montecarlo,
+    study_configuration,
+    study_to_json,
+    times_to_json,
+)
+from .montecarlo_table import print_study
 from .output import ProgressBar, tell
 from .simulate import SCHEMA as SIMULATE_SCHEMA
 
@@ -70,21 +70,21 @@ def run(
     robot = load_robot(robot_name)
     motion = default_motion(robot) if trajectory is None else _read(trajectory, robot)
     simulated, notes = _experiment(tables[1], robot, motion)
-    given = arrangement(robot_name, motion, simulated, tables[2])
+    given = study_configuration(robot_name, motion, simulated, tables[2])
     with RunFolder(out, "montecarlo") as run:
         court = _held(given, study, out, processes)
         content = {
             "robot": robot.name, "trajectory": None if trajectory is None else str(trajectory),
-            "duration": motion.duration, **told_court(court),
+            "duration": motion.duration, **study_to_json(court),
         }  # fmt: skip
         content["notes"] = [*notes, *content["notes"]]
         settings = {"robot": robot_name, "montecarlo": tables[0], "simulate": simulated, "identify": tables[2]}
         fill = (lambda place, _: write_trajectory(motion, place / "motion.toml")) if trajectory is None else None
-        run.save(settings, hashes_of(Path(robot_name), trajectory, config), content, fill, told_times(court))
+        run.save(settings, hashes_of(Path(robot_name), trajectory, config), content, fill, times_to_json(court))
         if json:
-            print(json_text("montecarlo", {**content, "seconds": told_times(court)}))
+            print(json_text("montecarlo", {**content, "seconds": times_to_json(court)}))
         else:
-            print_court(court, content, run.place, parameters)
+            print_study(court, content, run.place, parameters)
     return 2 if any(verdict.failures == verdict.runs for verdict in court.verdicts) else 0
 
 
@@ -93,14 +93,14 @@ def _merged(config: Path | None, table: str, schema: Any, flags: Mapping[str, An
     return {**settings, **{key: value for key, value in flags.items() if value is not None}}
 
 
-def _study(table: Mapping[str, Any]) -> Study:
+def _study(table: Mapping[str, Any]) -> StudySettings:
     settings = dict(table)
     for key in ("noise_levels", "starts"):
         if key in settings:
             settings[key] = tuple(_number(key, value) for value in settings[key])
     if "methods" in settings:
         settings["methods"] = tuple(str(method) for method in settings["methods"])
-    return Study(**settings)
+    return StudySettings(**settings)
 
 
 def _number(key: str, value: Any) -> float:
@@ -124,7 +124,7 @@ def _experiment(table: Mapping[str, Any], robot: Robot, motion: Trajectory) -> t
     return {**settings, **noise}, ["no noise is given: white noise of 2 % of each joint's largest torque is taken"]
 
 
-def _held(given: Arrangement, study: Study, out: Path | None, processes: int) -> Court:
+def _held(given: StudyConfiguration, study: StudySettings, out: Path | None, processes: int) -> StudyResult:
     """Run the study; say after an interrupt what is left of it."""
     folder = None if out is None else out / "runs"
     done = 0.0

@@ -9,12 +9,12 @@ from typing import Any, Literal
 
 from rich.console import Console
 
-from ..montecarlo import CaseVerdict, Court, IntervalChecks
+from ..study import CaseVerdict, IntervalChecks, StudyResult
 from .output import Column, Screen
 
 
-def print_court(
-    court: Court, content: Mapping[str, Any], out: Path | None, parameters: bool, console: Console | None = None
+def print_study(
+    court: StudyResult, content: Mapping[str, Any], out: Path | None, parameters: bool, console: Console | None = None
 ) -> None:
     """Print the table of cases, what it says in words, and what is to be known of it."""
     screen = Screen(console)
@@ -60,7 +60,7 @@ def _print_parameters(screen: Screen, verdict: CaseVerdict) -> None:
         low, high = one.bias_interval
         rows.append([
             one.name, f"{one.true:.4g}", f"{one.bias:.2g}{_star(one.is_biased)}", f"{(high - low) / 2:.2g}",
-            f"{one.spread:.2e}", f"{one.told_sigma:.2e}", _number(one.bound_sigma, ".2e"),
+            f"{one.spread:.2e}", f"{one.reported_sigma:.2e}", _number(one.bound_sigma, ".2e"),
             _number(one.efficiency, ".2f"), f"{_percent(one.coverage)}{_star(one.is_overconfident)}",
         ])  # fmt: skip
     first, *others = headings
@@ -81,7 +81,7 @@ def _coverage_text(verdict: CaseVerdict) -> str:
 def _checks(verdict: CaseVerdict) -> IntervalChecks | None:
     """Return P4's checks; without a bound the spread is compared with the sigmas that the method tells itself."""
     by_bound = verdict.checks_by_bound
-    return verdict.checks_as_told if by_bound is None or by_bound.variances is None else by_bound
+    return verdict.checks_as_reported if by_bound is None or by_bound.variances is None else by_bound
 
 
 def _star(is_significant: bool) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import EstimateError
-from ..identify import PayloadFound, SavedRun, identify_payload, plain, read_run, told_payload
+from ..identification import PayloadFound, SavedRun, identify_payload, payload_to_json, plain, read_run
 from ..recording import Recording
 from ..robot import Robot, load_robot
 from ..run import RunFolder, hashes_of, json_text
@@ -70,7 +70,7 @@ def _content(known: SavedRun, found: PayloadFound, recordings: Sequence[Recordin
     return plain(
         {
             "robot": known.content["robot"],
-            "payload": told_payload(found.body),
+            "payload": payload_to_json(found.body),
             "covariance": found.body.covariance,
             "motion_was_enough": found.enough,
             "agreement": found.agreement,

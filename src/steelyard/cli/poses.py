@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..calibrate import (
+from ..calibration import (
     CalibrationSetup,
     PoseCriterionName,
     PoseDesign,
@@ -29,7 +29,7 @@ from ..calibrate import (
 )
 from ..errors import CalibrationError, nearest_match
 from ..files import write_aside
-from ..identify.told import plain
+from ..identification.to_json import plain
 from ..robot import Robot, load_robot
 from ..run import RunFolder, hashes_of, json_text
 from ..text import csv_text, for_terminal

@@ -16,7 +16,7 @@ from ..motion import limit_violations, read_trajectory
 from ..recording import write_recording
 from ..robot import load_robot
 from ..run import RunFolder, hashes_of, json_text, read_config
-from ..simulate import SimulatedRun, experiment_from_settings, recording_of, simulate
+from ..simulation import SimulatedRun, experiment_from_settings, recording_of, simulate
 from .output import Column, ProgressBar, Screen
 
 SCHEMA = {

@@ -16,15 +16,13 @@ import numpy as np
 
 from ..distributions import chi2_isf
 from ..observe import Observations, RowSource
-from ..signals.convolution import RunningConvolution
+from ..signals.recursive import RunningConvolution
 from ..text import short_repr
-from .autoregression import autocorrelation
+from .evidence import Estimate
 from .gls import GlsFit, decimator_correlation
-from .lag_products import lag_products
-from .noise import NoiseModel, noise_model
-from .record import Estimate
-from .restricted_likelihood import fit_noise_around
-from .system import cell_of
+from .noise import NoiseModel, fit_noise_around, noise_model
+from .system import group_of
+from .whitening import autocorrelation, lag_products
 
 TRUSTED = 1.02
 """Generalised least squares may fit worse than weighted by this factor (noise alone, lag-one 0.8: 1.02 at most). More
@@ -100,8 +98,8 @@ def with_correlated_noise(
     """
     scale = plain.system.scale
     correlation = decimator_correlation(sources[0])
-    cells = lag_products(sources, plain.columns, correlation, scale)
-    fit = fit_noise_around(cells, plain.values * scale, plain.unit**2 * plain.system.inverse * scale[:, None] * scale)
+    groups = lag_products(sources, plain.columns, correlation, scale)
+    fit = fit_noise_around(groups, plain.values * scale, plain.unit**2 * plain.system.inverse * scale[:, None] * scale)
     noise = noise_model(fit, correlation)
     meat, effective = np.zeros_like(plain.covariance), 0.0
     for source in sources:
@@ -123,7 +121,7 @@ def block_scores(estimate: Estimate, observations: Observations) -> np.ndarray:
     for factor in observations.factors:
         known = [k for k, name in enumerate(factor.columns) if name in place]
         index = [place[factor.columns[k]] for k in known]
-        weight = weights.get(cell_of(factor), 0.0)
+        weight = weights.get(group_of(factor), 0.0)
         part = factor.triangle[:, known] * weight
         residual = factor.triangle[:, -1] * weight - part @ estimate.values[index]
         score = scores.setdefault((factor.recording, factor.block), np.zeros(len(place)))
@@ -157,14 +155,14 @@ def _meat(source: RowSource, plain: Estimate, noise: NoiseModel) -> tuple[np.nda
     kernels = [_kernel(noise, equation) for equation in source.equations.kinds_joints]
     smoothers = [RunningConvolution(kernel) for kernel in kernels]
     ends = [(-1, -1)] * len(kernels)
-    cells = [(source.label, *equation) for equation in source.equations.kinds_joints]
-    known = [e for e, cell in enumerate(cells) if cell in noise.deviations]
+    groups = [(source.label, *equation) for equation in source.equations.kinds_joints]
+    known = [e for e, group in enumerate(groups) if group in noise.deviations]
     for block in source:
         for e in known:
-            names, cell = source.equations.columns[e], cells[e]
+            names, group = source.equations.columns[e], groups[e]
             kept = [k for k, name in enumerate(names) if name in place]
             index = [place[names[k]] for k in kept]
-            size = noise.deviations[cell] * weights[cell] ** 2
+            size = noise.deviations[group] * weights[group] ** 2
             for first, rows in block.runs(e):
                 at = (block.segment, block.first + first)
                 if at != ends[e]:

@@ -1,17 +1,99 @@
-"""The least-squares family on factors: ordinary, weighted by joint (P1), iterated, towards a prior."""
+"""The least-squares family on factors: ordinary, weighted by joint (P1), iterated, towards a prior.
+
+Standard deviations of the equations of one joint, from its own factor alone (P1.2).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import groupby
+from types import MappingProxyType
 
 import numpy as np
 
 from ..errors import EstimateError, nearest_match
-from ..observe import Observations
-from .deviations import cell_factors, fitted_deviations, joint_deviations
-from .record import Estimate
-from .system import Cell, System, stacked_system
+from ..observe import Factor, Observations, merged_triangle
+from .evidence import Estimate
+from .system import NoiseGroup, System, group_of, stacked_system
+
+LEAST_FREEDOM = 20
+"""With fewer rows to spare a recording's own deviation is poorly known and is pooled with the others'."""
+
+
+def group_factors(observations: Observations) -> dict[NoiseGroup, tuple[Factor, ...]]:
+    """Return the factors of every recording, kind and joint."""
+    ordered = sorted(observations.factors, key=group_of)
+    return {group: tuple(factors) for group, factors in groupby(ordered, key=group_of)}
+
+
+def joint_deviations(observations: Observations, per_recording: bool = True) -> Mapping[NoiseGroup, float]:
+    """Return the standard deviation of the noise on every joint's equations.
+
+    ``sigma_j^2 = min ||rho^j||^2 / (r_j - c_j)`` where the minimum is that of joint j's own equations (P1.2): the
+    square of the last diagonal element of the triangle of ``[W^j y^j]``, no solution being computed. ``c_j`` counts
+    the columns triangularised: where they are dependent, rounding still removes one direction of y for each of them.
+    Columns of zeros are left out before.
+
+    Args:
+        observations: The factors.
+        per_recording: Whether every recording has its own; else one for a joint's equations in all of them.
+
+    Raises:
+        EstimateError: If a joint has no more rows than columns.
+    """
+    groups = group_factors(observations)
+    found: dict[NoiseGroup, float] = {}
+    for kind, joint in sorted({group[1:] for group in groups}):
+        mine = {group: factors for group, factors in groups.items() if group[1:] == (kind, joint)}
+        own = {group: _deviation(factors) for group, factors in mine.items()}
+        if per_recording and all(freedom >= LEAST_FREEDOM for _, freedom in own.values()):
+            found.update({group: deviation for group, (deviation, _) in own.items()})
+            continue
+        pooled, freedom = _deviation(tuple(factor for factors in mine.values() for factor in factors))
+        if freedom < 1:
+            raise EstimateError(
+                f"joint '{joint}' ({kind} torque) has no more rows than parameters it feels: its noise cannot be "
+                "told; record longer or decimate less"
+            )
+        found.update(dict.fromkeys(mine, pooled))
+    return MappingProxyType(_above_zero(found))
+
+
+def _deviation(factors: tuple[Factor, ...]) -> tuple[float, int]:
+    nonzero = (
+        name
+        for factor in factors
+        for name, is_nonzero in zip(factor.columns, np.any(factor.triangle[:, :-1], axis=0).tolist(), strict=True)
+        if is_nonzero
+    )
+    columns = tuple(dict.fromkeys(nonzero))
+    triangle, rows = merged_triangle(factors, columns)
+    freedom = rows - len(columns)
+    return (abs(float(triangle[-1, -1])) / np.sqrt(freedom) if freedom > 0 else float("nan")), freedom
+
+
+def fitted_deviations(
+    observations: Observations, system: System, weights: Mapping[NoiseGroup, float]
+) -> Mapping[NoiseGroup, float]:
+    """Return the deviation of every cell's residuals at the solution of a weighted system.
+
+    ``sigma_e^2 = ||rho_e||^2 / (r_e - tr H_e)``, with ``H_e`` the part of the hat matrix that belongs to the cell.
+    """
+    found = {}
+    for group, factors in group_factors(observations).items():
+        triangle, rows = merged_triangle(factors, system.columns)
+        residual = triangle @ np.append(-system.values, 1.0)
+        leverage = weights[group] ** 2 * float(np.sum((triangle[:, :-1] @ system.inverse_root) ** 2))
+        found[group] = float(np.linalg.norm(residual)) / np.sqrt(max(rows - leverage, 1.0))
+    return MappingProxyType(_above_zero(found))
+
+
+def _above_zero(deviations: dict[NoiseGroup, float]) -> dict[NoiseGroup, float]:
+    """Keep a noise-free simulation from giving infinite weights."""
+    floor = 1e-12 * max(deviations.values(), default=1.0) or 1e-300
+    return {group: max(value, floor) for group, value in deviations.items()}
+
 
 _MOST_ITERATIONS = 50
 _SETTLED = 1e-6
@@ -21,14 +103,14 @@ def ordinary(observations: Observations, columns: Sequence[str]) -> Estimate:
     """Return ordinary least squares: every equation counts alike, ``C = s^2 (W^T W)^-1``, ``s^2 = rho^2 / (r - c)``."""
     system = stacked_system(observations, columns)
     variance = system.squares / system.freedom
-    deviations = dict.fromkeys(cell_factors(observations), float(np.sqrt(variance)))
+    deviations = dict.fromkeys(group_factors(observations), float(np.sqrt(variance)))
     return replace(_estimate("ols", system, variance, deviations), unweighted=True)
 
 
 def weighted(
     observations: Observations,
     columns: Sequence[str],
-    deviations: Mapping[Cell, float] | None = None,
+    deviations: Mapping[NoiseGroup, float] | None = None,
     *,
     per_recording: bool = True,
 ) -> Estimate:
@@ -46,12 +128,12 @@ def weighted(
 
 def iterated(observations: Observations, columns: Sequence[str]) -> Estimate:
     """Return weighted least squares whose deviations are those of its own residuals, repeated until they settle."""
-    used: Mapping[Cell, float] = joint_deviations(observations)
+    used: Mapping[NoiseGroup, float] = joint_deviations(observations)
     for _ in range(_MOST_ITERATIONS):
         weights = _inverse(used)
         system = stacked_system(observations, columns, weights)
         found = fitted_deviations(observations, system, weights)
-        change = max(abs(np.log(found[cell] / used[cell])) for cell in used)
+        change = max(abs(np.log(found[group] / used[group])) for group in used)
         used = found
         if change < _SETTLED:
             break
@@ -85,12 +167,16 @@ def towards_prior(estimate: Estimate, prior: Mapping[str, tuple[float, float]]) 
 
 
 def _estimate(
-    method: str, system: System, variance: float, deviations: Mapping[Cell, float], freedom: np.ndarray | None = None
+    method: str,
+    system: System,
+    variance: float,
+    deviations: Mapping[NoiseGroup, float],
+    freedom: np.ndarray | None = None,
 ) -> Estimate:
     if freedom is None:
         freedom = np.full(len(system.columns), float(system.freedom))
     return Estimate(method, system, system.values, variance * system.inverse, "classical", freedom, deviations)
 
 
-def _inverse(deviations: Mapping[Cell, float]) -> dict[Cell, float]:
-    return {cell: 1 / deviation for cell, deviation in deviations.items()}
+def _inverse(deviations: Mapping[NoiseGroup, float]) -> dict[NoiseGroup, float]:
+    return {group: 1 / deviation for group, deviation in deviations.items()}

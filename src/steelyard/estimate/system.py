@@ -13,14 +13,14 @@ from ..errors import EstimateError
 from ..observe import Factor, Observations, merged_triangle
 from ..text import short_repr
 
-Cell = tuple[str, str, str]
+NoiseGroup = tuple[str, str, str]
 """Recording, torque kind and joint: the equations that share one noise."""
 
 DEPENDENT = 1e-8
 """A column whose distance to those before it, relative to its length, is below this is spanned by them."""
 
 
-def cell_of(factor: Factor) -> Cell:
+def group_of(factor: Factor) -> NoiseGroup:
     """Return the recording, torque kind and joint of a factor."""
     return factor.recording, factor.kind, factor.joint
 
@@ -113,7 +113,7 @@ def condition_number(matrix: np.ndarray) -> float:
 def stacked_system(
     observations: Observations,
     columns: Sequence[str],
-    weights: Mapping[Cell, float] | None = None,
+    weights: Mapping[NoiseGroup, float] | None = None,
     chosen: Callable[[Factor], bool] | None = None,
 ) -> System:
     """Stack the factors of all recordings, joints and blocks into one system of full rank.
@@ -128,7 +128,7 @@ def stacked_system(
         EstimateError: If there are fewer equations than unknowns.
     """
     factors = [factor for factor in observations.factors if chosen is None or chosen(factor)]
-    weight = None if weights is None else lambda factor: weights[cell_of(factor)]
+    weight = None if weights is None else lambda factor: weights[group_of(factor)]
     triangle, rows = merged_triangle(factors, columns, weight)
     triangle.setflags(write=False)
     if rows <= len(columns):

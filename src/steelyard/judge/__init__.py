@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from ..lazy import lazy_names
 from .bias import Bias as Bias
 from .bias import estimate_bias as estimate_bias
+from .covariance import COVARIANCES as COVARIANCES
 from .covariance import SANDWICHES as SANDWICHES
 from .covariance import HacMeat as HacMeat
 from .covariance import block_sandwich as block_sandwich
@@ -12,6 +13,7 @@ from .covariance import classical as classical
 from .covariance import default_lags as default_lags
 from .covariance import hac as hac
 from .covariance import sandwich as sandwich
+from .covariance import with_covariance as with_covariance
 from .criteria import EFFORT as EFFORT
 from .criteria import LACKS as LACKS
 from .criteria import QUESTIONS as QUESTIONS
@@ -26,14 +28,6 @@ from .evaluation import JointError as JointError
 from .evaluation import MotionExtent as MotionExtent
 from .evaluation import combined as combined
 from .evaluation import faster_joints as faster_joints
-from .heteroscedasticity import BreuschPagan as BreuschPagan
-from .heteroscedasticity import breusch_pagan as breusch_pagan
-from .joint_tests import JointTests as JointTests
-from .joint_tests import joint_tests as joint_tests
-from .normality import JarqueBera as JarqueBera
-from .normality import KolmogorovSmirnov as KolmogorovSmirnov
-from .normality import jarque_bera as jarque_bera
-from .normality import kolmogorov_smirnov as kolmogorov_smirnov
 from .patterns import Pattern as Pattern
 from .patterns import explain_residuals as explain_residuals
 from .plausibility import Impossible as Impossible
@@ -52,11 +46,16 @@ from .repeatability import Repeatability as Repeatability
 from .repeatability import disagreement as disagreement
 from .repeatability import recordings_agree as recordings_agree
 from .repeatability import repeatability as repeatability
-from .residual_correlation import ResidualCorrelation as ResidualCorrelation
+from .residual_tests import BreuschPagan as BreuschPagan
+from .residual_tests import JarqueBera as JarqueBera
+from .residual_tests import JointTests as JointTests
+from .residual_tests import KolmogorovSmirnov as KolmogorovSmirnov
+from .residual_tests import breusch_pagan as breusch_pagan
+from .residual_tests import jarque_bera as jarque_bera
+from .residual_tests import joint_tests as joint_tests
+from .residual_tests import kolmogorov_smirnov as kolmogorov_smirnov
 from .residuals import EquationRuns as EquationRuns
 from .residuals import residual_runs as residual_runs
-from .row_covariance import COVARIANCES as COVARIANCES
-from .row_covariance import with_covariance as with_covariance
 from .thresholds import GRADES as GRADES
 from .thresholds import Grade as Grade
 from .thresholds import Thresholds as Thresholds
@@ -68,6 +67,7 @@ from .verdict import judge as judge
 from .verdict import verdict_of as verdict_of
 from .whiteness import DurbinWatson as DurbinWatson
 from .whiteness import LjungBox as LjungBox
+from .whiteness import ResidualCorrelation as ResidualCorrelation
 from .whiteness import autocorrelation as autocorrelation
 from .whiteness import durbin_watson as durbin_watson
 from .whiteness import ljung_box as ljung_box
@@ -81,10 +81,10 @@ if TYPE_CHECKING:
     from .comparison import Comparison as Comparison
     from .comparison import Difference as Difference
     from .comparison import compare_parameters as compare_parameters
-    from .comparison_tables import to_csv as to_csv
-    from .comparison_tables import to_latex as to_latex
-    from .published_runs import published_names as published_names
-    from .published_runs import published_run as published_run
+    from .comparison import published_names as published_names
+    from .comparison import published_run as published_run
+    from .comparison import to_csv as to_csv
+    from .comparison import to_latex as to_latex
 
 # Not every command needs these.
 __getattr__, __dir__ = lazy_names(
@@ -98,8 +98,10 @@ __getattr__, __dir__ = lazy_names(
             "Comparison",
             "Difference",
             "compare_parameters",
+            "to_csv",
+            "to_latex",
+            "published_names",
+            "published_run",
         ],
-        "comparison_tables": ["to_csv", "to_latex"],
-        "published_runs": ["published_names", "published_run"],
     },
 )

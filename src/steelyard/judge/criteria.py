@@ -10,8 +10,8 @@ from typing import Literal
 import numpy as np
 
 from .plausibility import Plausibility
-from .residual_correlation import ResidualCorrelation
 from .thresholds import Grade, Thresholds
+from .whiteness import ResidualCorrelation
 
 Question = Literal["plausible", "predicts", "known"]
 QUESTIONS: Mapping[Question, str] = MappingProxyType(

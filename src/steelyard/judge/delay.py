@@ -14,11 +14,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..estimate import (
-    Cell,
     Estimate,
+    NoiseGroup,
     System,
-    cell_of,
     generalised,
+    group_of,
     independent,
     stacked_system,
     weighted,
@@ -129,11 +129,14 @@ def estimate_delays(
 
 
 def system_of_rows(
-    sources: Sequence[RowSource], columns: Sequence[str], weights: Mapping[Cell, float], whitening: Whitening | None
+    sources: Sequence[RowSource],
+    columns: Sequence[str],
+    weights: Mapping[NoiseGroup, float],
+    whitening: Whitening | None,
 ) -> System:
     """Return the system of these rows, weighted and whitened as those of an estimate; other cells are left out."""
     observations = reduce_rows(sources, whitening, blocks=1)
-    return stacked_system(observations, columns, weights, lambda factor: cell_of(factor) in weights)
+    return stacked_system(observations, columns, weights, lambda factor: group_of(factor) in weights)
 
 
 def carried_over(estimate: Estimate, whole: System, before: System, after: System) -> np.ndarray:
@@ -187,7 +190,7 @@ class _Trial:
     delays: np.ndarray
     columns: tuple[str, ...]
     values: Mapping[str, float]
-    weights: Mapping[Cell, float]
+    weights: Mapping[NoiseGroup, float]
     whitening: Whitening | None
     gain: float
     least: np.ndarray
@@ -233,9 +236,9 @@ class _Trial:
         stack, count = RowStack(len(columns) + 1), 0
         for source in self._shifted_sources(self.values):
             for e, rows in self._late_rows(source):
-                felt = [name for name in source.equations.columns[e] if name in place]
+                nonzero = [name for name in source.equations.columns[e] if name in place]
                 spread = np.zeros((len(rows), len(columns) + 1))
-                spread[:, [*(place[name] for name in felt), place[self.names[e]], -1]] = rows
+                spread[:, [*(place[name] for name in nonzero), place[self.names[e]], -1]] = rows
                 stack.push(spread)
                 count += len(rows)
         return System(columns, stack.triangle(), count)
@@ -281,7 +284,7 @@ def _values(system: System) -> dict[str, float]:
     return dict(zip(system.columns, system.values.tolist(), strict=True))
 
 
-def _weighting(estimate: Estimate) -> tuple[dict[str, float], dict[Cell, float]]:
+def _weighting(estimate: Estimate) -> tuple[dict[str, float], dict[NoiseGroup, float]]:
     return dict(zip(estimate.columns, estimate.values.tolist(), strict=True)), estimate.weights
 
 

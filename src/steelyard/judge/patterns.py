@@ -2,24 +2,110 @@
 
 Residuals are sorted into cells by velocity, acceleration, position, load, temperature and time. The signal that
 explains most is taken first; the others must then explain something beyond it, so that one fault gives one sentence.
+
+Which signals explain residuals: the strongest first, each beyond those before it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 
 from ..errors import EstimateError, nearest_match
-from .bins import Cells, speed_cells
-from .cell_test import CellTest
-from .pattern_search import LEAST_SHARE, LEVEL, SIGNALS, PatternSearch
+from .bins import CROSSED, Bins, BinTest, Noise, bins_of, mean_profile, speed_bins, spread_profile, wald_test
 from .pattern_words import Units, constant_words, mean_words, spread_words
-from .profile import mean_profile, spread_profile
-from .serial import SerialCorrelation
-from .series import checked_runs, squares_of
+from .whiteness import SerialCorrelation, checked_runs, squares_of
+
+SIGNALS = ("velocity", "acceleration", "position", "load", "temperature", "time")
+LEVEL = 0.05
+"""Chance of any false pattern for residuals that depend on nothing."""
+LEAST_SHARE = 0.01
+"""Patterns that explain less of the residual's variance than this are not worth a sentence."""
+# Time moves with everything that changes slowly: it is named only where it explains clearly more than they do.
+_HANDICAP = {"time": 0.8}
+
+
+class PatternSearch:
+    """Forward selection: what has been found becomes part of the base of the next tests."""
+
+    def __init__(
+        self, runs: Sequence[np.ndarray], signals: Mapping[str, np.ndarray], serial: SerialCorrelation
+    ) -> None:
+        self.residual = np.concatenate(runs)
+        self.signals = signals
+        self.left = self.residual
+        self._base = np.zeros((len(self.residual), 0))
+        self._open: dict[str, Bins | None] = {name: bins_of(name, signals) for name in SIGNALS if name in signals}
+        self.tests = len(self._open) + 2  # those of the mean itself and of the spread
+        self._noise = Noise([len(run) for run in runs], np.ones(len(self.residual)), serial)
+        bins = self._open.get("velocity")
+        if bins is not None:
+            self._noise = replace(self._noise, size=self._size_by_speed(bins))
+
+    def strongest(self) -> tuple[str, Bins | None, BinTest, np.ndarray] | None:
+        """Return the next pattern with its test and the residual less the base, or None if nothing is left."""
+        if self._base.shape[1] == 0:
+            found = self._constant()
+            if found is not None:
+                return found
+        tested = {name: self._tested(name, bins) for name, bins in self._open.items() if bins is not None}
+        worth = {name: (test, before) for name, (test, before) in tested.items() if test and self._holds(test)}
+        if not worth:
+            return None
+        best = max(worth, key=lambda name: worth[name][0].share * _HANDICAP.get(name, 1.0))
+        test, before = worth[best]
+        bins = self._open.pop(best)
+        self._base, self.left = test.basis, test.left
+        return best, bins, test, before
+
+    def spread(self, bins: Bins) -> BinTest | None:
+        """Test whether the size of what is left depends on the cells (Levene's test, correlated samples)."""
+        return self._levene(self.left, bins)
+
+    def _levene(self, values: np.ndarray, bins: Bins) -> BinTest | None:
+        size = np.abs(values)
+        base = np.full((len(size), 1), len(size) ** -0.5)
+        # The decimator's correlation is that of the residuals, not of their sizes.
+        noise = Noise(self._noise.lengths, np.ones(len(size)), SerialCorrelation())
+        return wald_test(size - size.mean(), base, bins.columns(), noise)
+
+    def _size_by_speed(self, bins: Bins) -> np.ndarray:
+        """Return the noise's size at each sample (n,): that of its speed class, if classes differ at all.
+
+        A spread that is wider near reversals would otherwise pass for a mean that differs there.
+        """
+        centred = self.residual - bins.average(self.residual)[bins.label]
+        speeds = speed_bins(self.signals["velocity"])
+        test = None if speeds is None else self._levene(centred, speeds)
+        if speeds is None or test is None or test.p * self.tests >= LEVEL:
+            return self._noise.size
+        size = np.sqrt(speeds.average(centred**2))
+        return np.maximum(size, 1e-3 * size.max())[speeds.label]
+
+    def _constant(self) -> tuple[str, None, BinTest, np.ndarray] | None:
+        ones = np.ones((len(self.residual), 1))
+        test = wald_test(self.residual, self._base, ones, self._noise)
+        # Found or not, all other tests are about differences from the mean.
+        self._base = ones / np.sqrt(len(ones))
+        self.left = self.residual - self.residual.mean()
+        return ("constant", None, test, self.residual) if test and self._holds(test) else None
+
+    def _tested(self, name: str, bins: Bins) -> tuple[BinTest | None, np.ndarray]:
+        base = self._base
+        if name in CROSSED and "velocity" in self.signals:
+            direction = bins.direction[bins.label]
+            extra = direction - base @ (base.T @ direction)
+            size = float(np.linalg.norm(extra))
+            base = np.column_stack([base, extra / size]) if size > 1e-6 * np.sqrt(len(extra)) else base
+        test = wald_test(self.residual, base, bins.columns(), self._noise)
+        return test, self.residual - base @ (base.T @ self.residual)
+
+    def _holds(self, test: BinTest) -> bool:
+        return test.p * self.tests < LEVEL and test.share >= LEAST_SHARE
+
 
 # A spread that is larger by less is not worth a sentence.
 _LEAST_RATIO = 1.2
@@ -64,7 +150,7 @@ def explain_residuals(
     """Say what the residuals of one equation depend on.
 
     For every signal the mean residual of its cells is tested jointly against their serial correlation
-    (:func:`steelyard.judge.cell_test.wald_test`). A pattern is reported if its probability times the number of tests is
+    (:func:`steelyard.judge.bins.wald_test`). A pattern is reported if its probability times the number of tests is
     below 0.05 and it explains at least 1 % of the residual's variance. Then the next one is looked for beyond it.
 
     Args:
@@ -117,29 +203,29 @@ class _Writer:
     units: Units
     search: PatternSearch
 
-    def mean_pattern(self, name: str, cells: Cells | None, test: CellTest, before: np.ndarray) -> Pattern:
+    def mean_pattern(self, name: str, bins: Bins | None, test: BinTest, before: np.ndarray) -> Pattern:
         """Return the pattern of a mean that depends on a signal, or of a mean that is not zero."""
         p = min(1.0, test.p * self.search.tests)
-        if cells is None:
+        if bins is None:
             mean, ratio = float(before.mean()), float(before.std()) / self.noise_std
             text, remedy = constant_words(mean, self.joint, test.share, self.units)
             return Pattern(name, "mean", test.share, p, (-np.inf, np.inf), mean, ratio, text, remedy)
-        profile = mean_profile(cells, before)
+        profile = mean_profile(bins, before)
         text, remedy = mean_words(profile, self.joint, test.share, self.units)
-        there = before[profile.inside_worst(cells)]
+        there = before[profile.inside_worst(bins)]
         ratio = float(np.std(there if len(there) else before)) / self.noise_std
         return Pattern(name, "mean", test.share, p, profile.worst_bin, profile.worst_mean, ratio, text, remedy)
 
     def spread_pattern(self) -> list[Pattern]:
         """Return the pattern of a spread that depends on speed, if there is one."""
         velocity = self.search.signals.get("velocity")
-        cells = None if velocity is None else speed_cells(velocity)
-        test = None if cells is None else self.search.spread(cells)
-        if velocity is None or cells is None or test is None or test.p * self.search.tests >= LEVEL:
+        bins = None if velocity is None else speed_bins(velocity)
+        test = None if bins is None else self.search.spread(bins)
+        if velocity is None or bins is None or test is None or test.p * self.search.tests >= LEVEL:
             return []
         left = self.search.left
-        profile = spread_profile(cells, left)
-        inside = profile.inside_worst(cells)
+        profile = spread_profile(bins, left)
+        inside = profile.inside_worst(bins)
         here, elsewhere = float(np.mean(left[inside] ** 2)), float(np.mean(left[~inside] ** 2))
         share = float(inside.sum()) * (here - elsewhere) / float(self.search.residual @ self.search.residual)
         if here < _LEAST_RATIO**2 * elsewhere or share < LEAST_SHARE:

@@ -27,7 +27,7 @@ import numpy as np
 
 from ..distributions import f_isf
 from ..errors import EstimateError, nearest_match
-from ..estimate import Cell, Estimate, System, cell_of
+from ..estimate import Estimate, NoiseGroup, System, group_of
 from ..observe import Factor, Observations, merged_triangle
 from ..text import short_repr
 
@@ -104,21 +104,21 @@ class LeftOutBlocks:
         self,
         rows: Observations,
         used: Observations,
-        weights: Mapping[Cell, float],
+        weights: Mapping[NoiseGroup, float],
         columns: Sequence[str],
         unit_of: Callable[[Factor], str] = lambda factor: "",
         parts: int = PARTS,
     ) -> None:
         self._columns = tuple(columns)
         part = _parts_of_blocks(rows, parts)
-        fitted = [factor for factor in used.factors if cell_of(factor) in weights]
+        fitted = [factor for factor in used.factors if group_of(factor) in weights]
         units = sorted({unit_of(factor) for factor in rows.factors})
         self._parts: list[tuple[np.ndarray, list[np.ndarray]]] = []
         for left in range(parts):
             others = [f for f in fitted if part[f.recording, f.block] != left]
             unseen = [f for f in rows.factors if part[f.recording, f.block] == left]
             if others and unseen:
-                triangle, _ = merged_triangle(others, self._columns, lambda factor: weights[cell_of(factor)])
+                triangle, _ = merged_triangle(others, self._columns, lambda factor: weights[group_of(factor)])
                 by_unit = [[f for f in unseen if unit_of(f) == unit] for unit in units]
                 self._parts.append((triangle, [merged_triangle(own, self._columns)[0] for own in by_unit]))
 

@@ -17,7 +17,7 @@ from types import MappingProxyType
 import numpy as np
 
 from ..errors import EstimateError
-from ..estimate import Cell, Estimate, cell_of, weighted, with_correlated_noise
+from ..estimate import Estimate, NoiseGroup, group_of, weighted, with_correlated_noise
 from ..observe import Equations, Factor, Observations, RowSource, merged_triangle
 from ..robot import INERTIAL_NAMES
 
@@ -124,7 +124,7 @@ def _own_gain(observations: Observations, source: RowSource, columns: Sequence[s
 def repeatability(
     whitened: Observations,
     estimate: Estimate,
-    weights: Mapping[Cell, float],
+    weights: Mapping[NoiseGroup, float],
     gains: Mapping[str, np.ndarray] | None = None,
 ) -> Repeatability | None:
     """Compare each recording's own estimate with that of all recordings.
@@ -172,9 +172,11 @@ def _different(z: np.ndarray, columns: Sequence[str]) -> tuple[str, ...]:
     return tuple(columns[int(k)] for k in np.argsort(-size) if size[k] > _DIFFERENT)
 
 
-def _triangle(whitened: Observations, estimate: Estimate, weights: Mapping[Cell, float], label: str) -> np.ndarray:
-    factors = [factor for factor in whitened.factors if factor.recording == label and cell_of(factor) in weights]
-    return merged_triangle(factors, estimate.columns, lambda factor: weights[cell_of(factor)])[0]
+def _triangle(
+    whitened: Observations, estimate: Estimate, weights: Mapping[NoiseGroup, float], label: str
+) -> np.ndarray:
+    factors = [factor for factor in whitened.factors if factor.recording == label and group_of(factor) in weights]
+    return merged_triangle(factors, estimate.columns, lambda factor: weights[group_of(factor)])[0]
 
 
 def _scores(
@@ -272,24 +274,24 @@ class _Pooled:
 
     def __init__(self, observations: Observations, plain: Estimate, equations: Equations) -> None:
         self._equations, self._columns, weights = equations, plain.columns, plain.weights
-        cells: dict[Cell, list[Factor]] = {}
+        groups: dict[NoiseGroup, list[Factor]] = {}
         for factor in observations.factors:
-            if cell_of(factor) in weights:
-                cells.setdefault(cell_of(factor), []).append(factor)
+            if group_of(factor) in weights:
+                groups.setdefault(group_of(factor), []).append(factor)
         self._rows = {
-            cell: merged_triangle(factors, plain.columns, lambda factor: weights[cell_of(factor)])[0]
-            for cell, factors in cells.items()
+            group: merged_triangle(factors, plain.columns, lambda factor: weights[group_of(factor)])[0]
+            for group, factors in groups.items()
         }
-        self._labels = list(dict.fromkeys(cell[0] for cell in cells))
+        self._labels = list(dict.fromkeys(group[0] for group in groups))
         self._together = self._squares({})[0]
-        separate = [_residual(np.vstack([self._rows[c] for c in cells if c[0] == label]))[0] for label in self._labels]
+        separate = [_residual(np.vstack([self._rows[c] for c in groups if c[0] == label]))[0] for label in self._labels]
         self.excess = self._together - sum(separate)
 
     def payloads(self) -> Iterator[Disagreement]:
         """Yield a payload of each recording as the cause; one of negative mass is one that the others carry."""
         span = self._payload_columns()
         for label in self._labels:
-            extra = {cell: rows[:, :-1] @ span for cell, rows in self._rows.items() if cell[0] == label}
+            extra = {group: rows[:, :-1] @ span for group, rows in self._rows.items() if group[0] == label}
             squares, values = self._squares(extra)
             mass = float(values[-1])
             carrying = label if mass >= 0 else next(other for other in self._labels if other != label)
@@ -306,17 +308,17 @@ class _Pooled:
     def gains(self) -> Iterator[Disagreement]:
         """Yield a torque gain in each recording as the cause: of all joints, of a joint, of one of its torques."""
         for label in self._labels:
-            known = _residual(np.vstack([rows for cell, rows in self._rows.items() if cell[0] != label]))[1]
-            own = {cell: (rows[:, :-1] @ known)[:, None] for cell, rows in self._rows.items() if cell[0] == label}
+            known = _residual(np.vstack([rows for group, rows in self._rows.items() if group[0] != label]))[1]
+            own = {group: (rows[:, :-1] @ known)[:, None] for group, rows in self._rows.items() if group[0] == label}
             squares, values = self._squares(own)
             yield self._gain(label, "", 1 + float(values[-1]), squares)
-            joints: dict[str, list[Cell]] = {}
-            for cell in own:
-                joints.setdefault(cell[2], []).append(cell)
-            for joint, cells in joints.items():
-                kinds = [[cell] for cell in cells] if len(cells) > 1 else []
-                for scaled in (cells, *kinds):
-                    squares, values = self._squares({cell: own[cell] for cell in scaled})
+            joints: dict[str, list[NoiseGroup]] = {}
+            for group in own:
+                joints.setdefault(group[2], []).append(group)
+            for joint, groups in joints.items():
+                kinds = [[group] for group in groups] if len(groups) > 1 else []
+                for scaled in (groups, *kinds):
+                    squares, values = self._squares({group: own[group] for group in scaled})
                     yield self._gain(label, joint, 1 + float(values[-1]), squares)
 
     def _gain(self, label: str, joint: str, gain: float, squares: float) -> Disagreement:
@@ -348,12 +350,12 @@ class _Pooled:
                 span[:, k] = [column[names.index(name)] for name in self._columns]
         return span
 
-    def _squares(self, extra: Mapping[Cell, np.ndarray]) -> tuple[float, np.ndarray]:
+    def _squares(self, extra: Mapping[NoiseGroup, np.ndarray]) -> tuple[float, np.ndarray]:
         """Return the squares of all rows with further columns for some cells, and all values, the further ones last."""
         count = next((part.shape[1] for part in extra.values()), 0)
         stacked = [
-            np.hstack([rows[:, :-1], extra.get(cell, np.zeros((len(rows), count))), rows[:, -1:]])
-            for cell, rows in self._rows.items()
+            np.hstack([rows[:, :-1], extra.get(group, np.zeros((len(rows), count))), rows[:, -1:]])
+            for group, rows in self._rows.items()
         ]
         return _residual(np.vstack(stacked))
 

@@ -83,7 +83,7 @@ def _expected_deviation(noise: NoiseModel, label: str, equation: tuple[str, str]
     own = noise.deviations.get((label, *equation))
     if own is not None:
         return own
-    known = [value for cell, value in noise.deviations.items() if cell[1:] == equation]
+    known = [value for group, value in noise.deviations.items() if group[1:] == equation]
     return float(np.sqrt(np.mean(np.square(known))))
 
 

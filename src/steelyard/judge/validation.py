@@ -4,22 +4,47 @@ The relative error is ``100 ||tau - tau_hat|| / ||tau||`` of torques on the join
 subtracted, both through the same zero-phase Butterworth filter of order 4 and before any decimation, whatever filter
 the estimator itself used. Samples in which a joint stands nearly still are judged apart, as stiction is undetermined
 there.
+
+Torques that a model predicts: its equations with the parameters as an input, compiled once for each model.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 
+import casadi as ca
 import numpy as np
 
 from ..errors import EstimateError
 from ..estimate import Estimate, NoiseModel, decimator_correlation
-from ..observe import PreparedBlock, RowSource, prepared_blocks
+from ..kernel import BatchFunction, compile_batch
+from ..observe import Equations, PreparedBlock, RowSource, prepared_blocks
 from ..observe.motion_stream import Fifo
 from ..signals import LowPass, LowPassStream, evaluation_filter
 from .evaluation import ErrorSums, Evaluation, JointError, MotionExtent
-from .prediction import predictor
 from .residuals import ResidualWhitener, RunPiece, run_pieces, unit_of
+
+
+@lru_cache(maxsize=8)
+def predictor(equations: Equations, loaded: bool) -> BatchFunction:
+    """Return ``(q, qd, qdd, x)`` to the torques of all equations, ``tau_hat = W(q, qd, qdd) x`` (E, N).
+
+    Args:
+        equations: The equations; x has a value for each of their kept columns, ``equations.names``.
+        loaded: Whether the payload's columns count.
+    """
+    model = equations.model
+    regressor = model.regressor if loaded or model.payload == "none" else model.unloaded_regressor
+    motion = model.motion
+    kept = list(equations.base.base_columns)
+    rows = [model.rows.index(row) for row in equations.kinds_joints]
+    matrix = ca.sparsify(regressor(motion.q, motion.qd, motion.qdd)[rows, kept])
+    values = ca.SX.sym("x", len(kept))
+    torque = ca.cse(ca.densify(ca.mtimes(matrix, values)))
+    inputs = [motion.q, motion.qd, motion.qdd, values]
+    return compile_batch(ca.Function("prediction", inputs, [torque], ["q", "qd", "qdd", "x"], ["torque"]))
+
 
 DEFAULT_CUTOFF = 10.0
 """Cut-off of the evaluation filter where positions were not filtered [Hz]."""

@@ -31,8 +31,8 @@ from .criteria import (
     spread_criterion,
 )
 from .plausibility import Plausibility
-from .residual_correlation import ResidualCorrelation
 from .thresholds import Grade, Thresholds, worst_grade
+from .whiteness import ResidualCorrelation
 
 
 @dataclass(frozen=True)

@@ -6,12 +6,12 @@ cuts the list, :mod:`lower` writes LLVM text, :mod:`compile` makes machine code,
 give it arrays.
 """
 
+from .arrays import OutputSparsity as OutputSparsity
 from .batch import BatchFunction as BatchFunction
 from .batch import BoundBatch as BoundBatch
 from .batch import compile_batch as compile_batch
-from .batch_arrays import OutputSparsity as OutputSparsity
+from .emitter import Target as Target
+from .emitter import baseline_target as baseline_target
+from .emitter import host_target as host_target
 from .loop import TimeLoop as TimeLoop
 from .loop import compile_loop as compile_loop
-from .target import Target as Target
-from .target import baseline_target as baseline_target
-from .target import host_target as host_target

@@ -1,12 +1,19 @@
-"""Arrays as compiled code wants them: checked, aligned, rows that do not fall on the same cache sets."""
+"""Arrays as compiled code wants them: checked, aligned, rows that do not fall on the same cache sets.
+
+The arrays of a batch: do they fit the function, and where does each of their rows lie.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import dataclass
 
+import casadi
 import numpy as np
 
 from ..errors import KernelError
+from .lower import BLOCK
 
 _LINE = 8  # doubles in a cache line of 64 bytes
 
@@ -63,3 +70,120 @@ def plain(array: np.ndarray) -> np.ndarray:
 def rows_of(array: np.ndarray) -> np.ndarray:
     """Return the address of each row of a two-dimensional array."""
     return address_of(array) + array.strides[0] * np.arange(array.shape[0])
+
+
+@dataclass(frozen=True)
+class OutputSparsity:
+    """Where the rows of an output belong in its matrix.
+
+    Attributes:
+        rows: Matrix row of each output row, shape (nnz,).
+        columns: Matrix column of each output row, shape (nnz,).
+        shape: Shape of the matrix.
+    """
+
+    rows: np.ndarray
+    columns: np.ndarray
+    shape: tuple[int, int]
+
+
+def sparsity_of(sparsity: casadi.Sparsity) -> OutputSparsity:
+    """Return a CasADi sparsity as arrays."""
+    rows, columns = (np.array(index, dtype=np.intp) for index in sparsity.get_triplet())
+    rows.setflags(write=False)
+    columns.setflags(write=False)
+    return OutputSparsity(rows, columns, sparsity.shape)
+
+
+def cells_of(matrices: np.ndarray, sparsity: OutputSparsity) -> np.ndarray:
+    """Return the address of the first sample of each structural non-zero in an array (rows, columns, N)."""
+    row, column, _ = matrices.strides
+    return address_of(matrices) + row * sparsity.rows + column * sparsity.columns
+
+
+@dataclass(frozen=True)
+class RowTable:
+    """Where the machine code finds the rows.
+
+    Attributes:
+        bases: Address of each row's first column, inputs before outputs.
+        strides: Bytes from one column to the next: 8, or 0 for a value shared by all.
+        inputs: The arrays that the input addresses belong to, so that they live as long as the table.
+    """
+
+    bases: np.ndarray
+    strides: np.ndarray
+    inputs: list[np.ndarray]
+
+
+def row_table(inputs: list[np.ndarray], outputs: list[np.ndarray]) -> RowTable:
+    """Return the table of input arrays and output addresses; a shared value is repeated for one block only."""
+    kept = [array if array.ndim == 2 else np.repeat(array[:, None], BLOCK, axis=1) for array in inputs]
+    bases = np.concatenate([*map(rows_of, kept), *outputs], dtype=np.int64)
+    strides = np.full(len(bases), 8, dtype=np.int64)
+    row = 0
+    for array in inputs:
+        if array.ndim == 1:
+            strides[row : row + len(array)] = 0
+        row += len(array)
+    return RowTable(bases, strides, kept)
+
+
+@dataclass(frozen=True)
+class ArrayChecker:
+    """What a function expects of its arrays; the error messages name the function and the array."""
+
+    function: str
+    input_rows: tuple[int, ...]
+    input_names: list[str]
+    output_names: list[str]
+
+    def input_name(self, k: int) -> str:
+        """Return how messages call input k."""
+        return f"function '{self.function}', input {k} '{self.input_names[k]}'"
+
+    def inputs(self, inputs: tuple[np.ndarray, ...], out: Sequence[np.ndarray] | None) -> tuple[list[np.ndarray], int]:
+        """Return the inputs, contiguous along samples, and the number of samples."""
+        if len(inputs) != len(self.input_rows):
+            raise KernelError(
+                f"function '{self.function}': got {len(inputs)} inputs, allowed are {len(self.input_rows)}"
+            )
+        samples: int | None = None
+        for k, (array, rows) in enumerate(zip(inputs, self.input_rows, strict=True)):
+            check_array(array, self.input_name(k))
+            if array.ndim not in (1, 2) or array.shape[0] != rows:
+                raise KernelError(
+                    f"{self.input_name(k)}: got shape {array.shape}, allowed are ({rows}, N) and ({rows},)"
+                )
+            if array.ndim == 2 and samples not in (None, array.shape[1]):
+                raise KernelError(
+                    f"{self.input_name(k)}: got {array.shape[1]} samples, allowed are {samples} as in the inputs before"
+                )
+            samples = array.shape[1] if array.ndim == 2 else samples
+        return [plain(array) for array in inputs], _samples_of(out) if samples is None else samples
+
+    def outputs(
+        self,
+        out: Sequence[np.ndarray],
+        inputs: list[np.ndarray],
+        shapes: Sequence[tuple[int, ...]],
+        samples: int,
+    ) -> tuple[np.ndarray, ...]:
+        """Return the output arrays, each of its shape times the number of samples."""
+        if len(out) != len(shapes):
+            raise KernelError(f"function '{self.function}': got {len(out)} output arrays, allowed are {len(shapes)}")
+        for k, (array, shape) in enumerate(zip(out, shapes, strict=True)):
+            what = f"function '{self.function}', output {k} '{self.output_names[k]}'"
+            check_array(array, what)
+            if array.shape != (*shape, samples):
+                raise KernelError(f"{what}: got shape {array.shape}, allowed is {(*shape, samples)}")
+            if not (is_plain(array) and array.flags.writeable):
+                raise KernelError(f"{what}: got a read-only or strided array, allowed is a contiguous last axis")
+            if any(np.shares_memory(array, other) for other in inputs):
+                raise KernelError(f"{what}: got memory that an input uses too, allowed is memory of its own")
+        return tuple(out)
+
+
+def _samples_of(out: Sequence[np.ndarray] | None) -> int:
+    """Return the number of samples when no input says it."""
+    return out[0].shape[-1] if out and isinstance(out[0], np.ndarray) and out[0].ndim else 1

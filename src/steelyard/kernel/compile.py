@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import llvmlite.binding as llvm
 
 from . import libm
+from .emitter import Target
 from .lower import Program
-from .target import Target
 
 _LONG = 2000
 """Steps above which LLVM's quick code generator is used: three times faster to compile, and on long straight-line

@@ -16,12 +16,20 @@ from dataclasses import dataclass
 import casadi
 
 from . import libm, transcendental
-from .chunks import Chunk, Chunking, chunks_from_steps
-from .emitter import Emitter
-from .graph import CONSTANT, INPUT, Graph, graph_from_function
+from .emitter import Emitter, Target
 from .operations import cost_of, sincos, writer_of
-from .steps import SINCOS, Step, steps_from_graph
-from .target import Target
+from .program import (
+    CONSTANT,
+    INPUT,
+    SINCOS,
+    Chunk,
+    Chunking,
+    Graph,
+    Step,
+    chunks_from_steps,
+    graph_from_function,
+    steps_from_graph,
+)
 
 BLOCK = 72
 """Samples in a block: 9 cache lines a row, so rows do not fall on the same cache sets as a power of two would."""

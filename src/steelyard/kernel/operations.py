@@ -11,7 +11,7 @@ import casadi
 
 from ..errors import KernelError
 from .emitter import Emitter
-from .steps import MULTIPLY_ADD, MULTIPLY_SUBTRACT, NEGATIVE_MULTIPLY_ADD, SINCOS
+from .program import MULTIPLY_ADD, MULTIPLY_SUBTRACT, NEGATIVE_MULTIPLY_ADD, SINCOS
 from .transcendental import per_lane
 
 Writer = Callable[..., str]

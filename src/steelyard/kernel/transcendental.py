@@ -12,9 +12,8 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-from .emitter import Emitter
+from .emitter import Emitter, Target
 from .libm import PREFIX
-from .target import Target
 
 LARGE_ANGLE = 1e6
 """Beyond this angle [rad] sine and cosine are left to the C library, lane by lane."""

@@ -2,18 +2,18 @@
 
 from .base import BaseParameter as BaseParameter
 from .base import BaseParameters as BaseParameters
+from .base import DataRank as DataRank
 from .base import base_parameters as base_parameters
-from .excitation import DataRank as DataRank
-from .excitation import data_rank as data_rank
+from .base import data_rank as data_rank
+from .base import random_motion as random_motion
+from .base import stacked_regressor as stacked_regressor
 from .identifiability import Identifiability as Identifiability
 from .identifiability import identifiability as identifiability
 from .model import MEASURED as MEASURED
 from .model import PAYLOADS as PAYLOADS
 from .model import Model as Model
 from .model import build_model as build_model
-from .parameter import Parameter as Parameter
-from .parameter import resolve_name as resolve_name
-from .samples import random_motion as random_motion
-from .samples import stacked_regressor as stacked_regressor
 from .summary import summarise_model as summarise_model
 from .terms import EFFECTS as EFFECTS
+from .terms.term import Parameter as Parameter
+from .terms.term import resolve_name as resolve_name

@@ -4,22 +4,82 @@
 column is kept if the kept ones before it do not span it. The order puts last what the published tables eliminate:
 of a revolute link the second moment across the axis, the first moment along it and the mass (YY, MZ, M for an axis
 along z); of a prismatic link its six inertias; link-side friction after motor-side; the payload last of all.
+
+Random motion inside an arm's limits, and the regressor there: what the structure of a model is judged by.
+
+The rank of given data, kept apart from the rank of the structure.
+
+Base parameters answer what an arm's torques can show under any motion. Whether one recorded motion shows it is
+another question, with another cure: a better motion.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
 
+import casadi as ca
 import numpy as np
 
-from ..robot import Robot
+from ..robot import AnyRobot, Limits, Robot, load_robot
 from ..text import short_repr
 from .model import Model
-from .parameter import Parameter
-from .samples import structural_samples
+from .terms.term import Parameter
+
+# Where a file gives no limit. Only the structure is judged on these samples, so the values matter little;
+# they keep all columns of similar size.
+_DEFAULT_RANGE = {"revolute": math.pi, "prismatic": 1.0}
+_DEFAULT_VELOCITY = 2.0
+_DEFAULT_ACCELERATION = 5.0
+
+
+def random_motion(robot: AnyRobot, count: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return q, qd, qdd (na, count), uniform within the limits of the actuated joints."""
+    robot = load_robot(robot)
+    size = len(robot.actuated)
+    lower, upper = np.array([_position_range(body.joint.limits, body.joint.kind) for body in robot.actuated]).T
+    velocity = np.array([_finite(body.joint.limits.velocity, _DEFAULT_VELOCITY) for body in robot.actuated])
+    acceleration = np.array([_finite(body.joint.limits.acceleration, _DEFAULT_ACCELERATION) for body in robot.actuated])
+    shape = (size, count)
+    q = lower[:, None] + (upper - lower)[:, None] * rng.random(shape)
+    return q, velocity[:, None] * rng.uniform(-1, 1, shape), acceleration[:, None] * rng.uniform(-1, 1, shape)
+
+
+def _position_range(limits: Limits, kind: str) -> tuple[float, float]:
+    span = _DEFAULT_RANGE[kind]
+    lower, upper = limits.lower, limits.upper
+    if math.isinf(lower) and math.isinf(upper):
+        return -span, span
+    if math.isinf(lower):
+        return upper - 2 * span, upper
+    return lower, (lower + 2 * span if math.isinf(upper) else upper)
+
+
+def _finite(limit: float, default: float) -> float:
+    return limit if math.isfinite(limit) else default
+
+
+def stacked_regressor(function: ca.Function, q: np.ndarray, qd: np.ndarray, qdd: np.ndarray) -> np.ndarray:
+    """Return W (rows * N, parameters), joint-major, from samples given as columns (na, N)."""
+    rows, columns = function.size_out(0)
+    values = np.array(function(q, qd, qdd))
+    return values.reshape(rows, -1, columns).reshape(-1, columns)
+
+
+def structural_samples(model: Model, seed: int = 0) -> np.ndarray:
+    """Return W (r, p) on random motion; for a paired payload, unloaded rows on top of loaded ones."""
+    rng = np.random.default_rng(seed)
+    # Four times as many rows as columns: enough for the rank, little enough to stay instant.
+    count = max(50, math.ceil(4 * len(model.parameters) / len(model.rows)))
+    loaded = stacked_regressor(model.regressor, *random_motion(model.robot, count, rng))
+    if model.payload != "paired":
+        return loaded
+    unloaded = stacked_regressor(model.unloaded_regressor, *random_motion(model.robot, count, rng))
+    return np.vstack([unloaded, loaded])
+
 
 # A column whose distance to the kept ones, relative to its size, is below this is spanned by them.
 # With exact geometry the two kinds are about ten powers of ten apart (see ``BaseParameters.gap``).
@@ -62,7 +122,7 @@ class BaseParameters:
         without_effect: Names of the standard parameters that no torque feels.
         regrouped: Names of the eliminated standard parameters.
         regrouping: K as one matrix (base, standard): ``chi_base = regrouping @ chi_standard``.
-        kept_columns: Column of each base parameter in the model's regressor.
+        base_columns: Column of each base parameter in the model's regressor.
         gap: Largest relative distance of an eliminated column and smallest of a kept one.
     """
 
@@ -72,7 +132,7 @@ class BaseParameters:
     without_effect: tuple[str, ...]
     regrouped: tuple[str, ...]
     regrouping: np.ndarray
-    kept_columns: tuple[int, ...]
+    base_columns: tuple[int, ...]
     gap: tuple[float, float]
 
     @property
@@ -106,9 +166,9 @@ def base_parameters(model: Model, seed: int = 0) -> BaseParameters:
     """Return the base parameters of a model, with every regrouping."""
     samples = structural_samples(model, seed)
     norms = np.linalg.norm(samples, axis=0)
-    felt = norms > 1e-12 * norms.max()
+    nonzero = norms > 1e-12 * norms.max()
     priority = [_priority(model.robot, parameter) for parameter in model.parameters]
-    order = [column for column in np.argsort(priority, kind="stable") if felt[column]]
+    order = [column for column in np.argsort(priority, kind="stable") if nonzero[column]]
     triangle = np.asarray(np.linalg.qr(samples[:, order] / norms[order], mode="r"))
     kept, spanned, gap = _split_columns(triangle)
     coefficients = np.linalg.lstsq(triangle[:, kept], triangle[:, spanned], rcond=None)[0]
@@ -119,7 +179,7 @@ def base_parameters(model: Model, seed: int = 0) -> BaseParameters:
         target = order[column]
         regrouping[:, target] = _rounded(weights * norms[target] / norms[base_columns])
     in_model_order = np.argsort(base_columns)
-    return _named(model, regrouping[in_model_order], sorted(int(c) for c in base_columns), felt, gap)
+    return _named(model, regrouping[in_model_order], sorted(int(c) for c in base_columns), nonzero, gap)
 
 
 def _split_columns(triangle: np.ndarray) -> tuple[list[int], list[int], tuple[float, float]]:
@@ -149,7 +209,7 @@ def _rounded(weights: np.ndarray) -> np.ndarray:
 
 
 def _named(
-    model: Model, regrouping: np.ndarray, kept: list[int], felt: np.ndarray, gap: tuple[float, float]
+    model: Model, regrouping: np.ndarray, kept: list[int], nonzero: np.ndarray, gap: tuple[float, float]
 ) -> BaseParameters:
     regrouping.setflags(write=False)
     base = []
@@ -161,10 +221,10 @@ def _named(
         base.append(BaseParameter(name, parameter.name, parameter.unit, MappingProxyType(content)))
     return BaseParameters(
         base=tuple(base),
-        without_effect=tuple(name for name, is_felt in zip(model.names, felt, strict=True) if not is_felt),
-        regrouped=tuple(name for k, name in enumerate(model.names) if felt[k] and k not in set(kept)),
+        without_effect=tuple(name for name, is_nonzero in zip(model.names, nonzero, strict=True) if not is_nonzero),
+        regrouped=tuple(name for k, name in enumerate(model.names) if nonzero[k] and k not in set(kept)),
         regrouping=regrouping,
-        kept_columns=tuple(kept),
+        base_columns=tuple(kept),
         gap=gap,
     )
 
@@ -176,3 +236,43 @@ def _sum_text(regrouping: Mapping[str, float]) -> str:
         size = "" if abs(abs(coefficient) - 1) < NEGLIGIBLE else f"{abs(coefficient):.6g} "
         words += f"{sign}{size}{name}"
     return words.removeprefix(" + ").removeprefix(" - ") if not words.startswith(" - ") else "-" + words[3:]
+
+
+@dataclass(frozen=True)
+class DataRank:
+    """What a motion excites of a model's base parameters.
+
+    Attributes:
+        rank: Numerical rank of the base columns on the data.
+        structural: Number of base parameters: the rank of rich motion.
+        condition: Condition number of the base columns, each scaled to unit length; infinite if rank is missing.
+        unexcited: Base parameters whose columns the other ones span on these data.
+    """
+
+    rank: int
+    structural: int
+    condition: float
+    unexcited: tuple[str, ...]
+
+
+def data_rank(base: BaseParameters, regressor: np.ndarray, tolerance: float = 1e-8) -> DataRank:
+    """Return the rank of recorded data.
+
+    Args:
+        base: Base parameters of the model.
+        regressor: Standard regressor on the data (r, p), rows of all recordings stacked.
+        tolerance: Singular values below this, relative to the largest, count as zero (columns at unit length).
+    """
+    columns = regressor[:, list(base.base_columns)]
+    norms = np.linalg.norm(columns, axis=0)
+    triangle = np.linalg.qr(columns / np.where(norms > 0, norms, 1.0), mode="r")
+    _, singular, right = np.linalg.svd(triangle, full_matrices=True)
+    singular = np.concatenate([singular, np.zeros(len(base.base) - len(singular))])
+    missing = right[singular <= tolerance * singular[0]]
+    unexcited = np.flatnonzero(np.abs(missing).max(axis=0, initial=0.0) > np.sqrt(tolerance))
+    return DataRank(
+        rank=len(base.base) - len(missing),
+        structural=len(base.base),
+        condition=float("inf") if len(missing) else float(singular[0] / singular[-1]),
+        unexcited=tuple(base.names[k] for k in unexcited),
+    )

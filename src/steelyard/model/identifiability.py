@@ -11,10 +11,9 @@ import numpy as np
 
 from ..physics import jacobian_function, pose_function
 from ..robot import Body, Robot
-from .base import BaseParameters
+from .base import BaseParameters, random_motion
 from .model import Model
-from .parameter import Parameter
-from .samples import random_motion
+from .terms.term import Parameter
 
 Status = Literal["alone", "combined", "without effect"]
 _STILL = 1e-9
@@ -120,8 +119,8 @@ class _BodyFreedom:
         if self.turns == 0:
             return f"{who} never turns, it only slides: how its mass is spread is not felt"
         if self.turns == 1:
-            about, felt = self._only_axis()
-            return f"{who} turns only about {about}: of its inertia only {felt} is felt"
+            about, nonzero = self._only_axis()
+            return f"{who} turns only about {about}: of its inertia only {nonzero} is felt"
         return "no torque of this model depends on it"
 
     def _why_first_moment_unseen(self, symbol: str, who: str) -> str:

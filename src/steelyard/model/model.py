@@ -14,8 +14,8 @@ from ..errors import ModelError, nearest_match
 from ..physics import motion_symbols
 from ..robot import AnyRobot, Robot, load_robot
 from ..text import short_repr
-from .parameter import Parameter
 from .terms import EFFECTS, MotionSymbols, Term, payload, payload_link
+from .terms.term import Parameter
 
 Measured = Literal["motor", "joint", "both", "difference"]
 Payload = Literal["none", "loaded", "paired"]
@@ -103,8 +103,8 @@ class Model:
         blocks = []
         for term in self.terms:
             first = term.parameters[0]
-            felt = first.side in _SIDES_FELT[kind] and (loaded or first.effect != "payload")
-            blocks.append(term.columns if felt else ca.SX(*term.columns.shape))
+            nonzero = first.side in _SIDES_FELT[kind] and (loaded or first.effect != "payload")
+            blocks.append(term.columns if nonzero else ca.SX(*term.columns.shape))
         return ca.horzcat(*blocks)
 
 

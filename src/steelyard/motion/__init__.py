@@ -1,9 +1,10 @@
 """Motions: immutable functions of time with exact derivatives and exact extremes."""
 
 from .approach import ApproachedTrajectory as ApproachedTrajectory
+from .approach import at_speed as at_speed
 from .approach import with_approach as with_approach
-from .export_format import ExportedMotion as ExportedMotion
-from .export_format import ExportFormat as ExportFormat
+from .export_formats import ExportedMotion as ExportedMotion
+from .export_formats import ExportFormat as ExportFormat
 from .exports import EXPORT_FORMATS as EXPORT_FORMATS
 from .exports import export_set as export_set
 from .exports import export_trajectory as export_trajectory
@@ -17,18 +18,17 @@ from .limits import MotionLimits as MotionLimits
 from .limits import limit_violations as limit_violations
 from .limits import limits_of as limits_of
 from .limits import motion_limits as motion_limits
-from .moves import QuinticMoves as QuinticMoves
-from .moves import TrapezoidalMoves as TrapezoidalMoves
 from .piecewise import PiecewisePolynomial as PiecewisePolynomial
+from .piecewise import Profile as Profile
+from .piecewise import QuinticMoves as QuinticMoves
+from .piecewise import TrapezoidalMoves as TrapezoidalMoves
+from .piecewise import quintic as quintic
+from .piecewise import quintic_profile as quintic_profile
+from .piecewise import trapezoidal as trapezoidal
+from .piecewise import trapezoidal_profile as trapezoidal_profile
 from .points import move_durations as move_durations
 from .points import random_points as random_points
-from .profile import Profile as Profile
-from .profile import quintic_profile as quintic_profile
-from .profile import trapezoidal_profile as trapezoidal_profile
-from .quintic import quintic as quintic
-from .slower import at_speed as at_speed
 from .trajectory import MotionExtrema as MotionExtrema
 from .trajectory import MotionSamples as MotionSamples
 from .trajectory import Peak as Peak
 from .trajectory import Trajectory as Trajectory
-from .trapezoidal import trapezoidal as trapezoidal

@@ -10,12 +10,9 @@ from typing import NamedTuple, TypeVar
 from ..errors import MotionError, nearest_match
 from ..files import opened_aside
 from ..robot import Robot
+from .approach import at_speed
 from .checks import fraction
-from .export_format import ExportedMotion, ExportFormat, checked_motion
-from .export_ros import ROS2
-from .export_table import CSV, NPZ
-from .export_urscript import URSCRIPT
-from .slower import at_speed
+from .export_formats import CSV, NPZ, ROS2, URSCRIPT, ExportedMotion, ExportFormat, checked_motion
 from .trajectory import Trajectory
 
 EXPORT_FORMATS: dict[str, ExportFormat] = {"csv": CSV, "npz": NPZ, "ros2": ROS2, "urscript": URSCRIPT}

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 from ..errors import MotionError
 from .checks import checked_durations, checked_points, fraction, number, row_values, whole_number
 from .limits import RATES, MotionLimits
-from .profile import Profile
+from .piecewise import Profile
 
 
 def move_durations(

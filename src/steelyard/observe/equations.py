@@ -1,4 +1,7 @@
-"""Which equations a model has, and which columns each of them feels: made once for each model."""
+"""Which equations a model has, and which columns each of them feels: made once for each model.
+
+The measured side of every equation: which channel it is, on the joint side.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,8 @@ import numpy as np
 from ..errors import ObservationError
 from ..kernel import BatchFunction, compile_batch
 from ..model import BaseParameters, Model, base_parameters
+from ..recording import Recording, TorqueChannel
+from ..robot import Robot
 from ..text import short_repr
 
 
@@ -100,10 +105,10 @@ def equations_of(
         without: Equations (torque kind, joint) to leave out: their torque was not measured.
     """
     base = base_parameters(model) if base is None else base
-    names = tuple(model.names[column] for column in base.kept_columns)
+    names = tuple(model.names[column] for column in base.base_columns)
     rows = tuple(row for row in model.rows if row not in without)
     matrix = _kept_columns(model, base, model.regressor, rows)
-    return Equations(model, base, rows, _felt(matrix, names), names)
+    return Equations(model, base, rows, _nonzero(matrix, names), names)
 
 
 def _kept_columns(
@@ -111,34 +116,114 @@ def _kept_columns(
 ) -> ca.SX:
     motion = model.motion
     matrix = regressor(motion.q, motion.qd, motion.qdd)
-    return ca.sparsify(matrix[[model.rows.index(row) for row in rows], list(base.kept_columns)])
+    return ca.sparsify(matrix[[model.rows.index(row) for row in rows], list(base.base_columns)])
 
 
-def _felt(matrix: ca.SX, names: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
+def _nonzero(matrix: ca.SX, names: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
     """Return for each row of the matrix the names of its structural non-zeros."""
     rows, columns = matrix.sparsity().get_triplet()
-    felt: list[list[str]] = [[] for _ in range(matrix.shape[0])]
+    nonzero: list[list[str]] = [[] for _ in range(matrix.shape[0])]
     for row, column in zip(rows, columns, strict=True):
-        felt[row].append(names[column])
-    return tuple(tuple(row) for row in felt)
+        nonzero[row].append(names[column])
+    return tuple(tuple(row) for row in nonzero)
 
 
 def _compiled(equations: Equations, regressor: ca.Function) -> CompiledRows:
     model, names = equations.model, equations.names
     matrix = ca.cse(_kept_columns(model, equations.base, regressor, equations.kinds_joints))
-    columns = _felt(matrix, names)
+    columns = _nonzero(matrix, names)
     outputs = [
-        ca.vertcat(*(matrix[row, names.index(name)] for name in felt)) if felt else ca.SX(0, 1)
-        for row, felt in enumerate(columns)
+        ca.vertcat(*(matrix[row, names.index(name)] for name in nonzero)) if nonzero else ca.SX(0, 1)
+        for row, nonzero in enumerate(columns)
     ]
     motion = model.motion
     function = ca.Function("kept_rows", [motion.q, motion.qd, motion.qdd], outputs, ["q", "qd", "qdd"], _names(outputs))
     places = tuple(
-        np.array([whole.index(name) for name in felt], dtype=np.intp)
-        for whole, felt in zip(equations.columns, columns, strict=True)
+        np.array([whole.index(name) for name in nonzero], dtype=np.intp)
+        for whole, nonzero in zip(equations.columns, columns, strict=True)
     )
     return CompiledRows(compile_batch(function), columns, places)
 
 
 def _names(outputs: list[ca.SX]) -> list[str]:
     return [f"row{k}" for k in range(len(outputs))]
+
+
+_MOTOR_KINDS = ("motor_torque", "motor_current")
+
+
+@dataclass(frozen=True, eq=False)
+class MeasuredTorques:
+    """How y follows from the channels: ``y = sum_c M_c values_c``. Make one with :func:`measured_torques`.
+
+    Attributes:
+        channels: Names of the channels used.
+        matrices: For each of them, M (E, n).
+    """
+
+    channels: tuple[str, ...]
+    matrices: tuple[np.ndarray, ...]
+
+    def of(self, block: Recording) -> np.ndarray:
+        """Return y (E, m) of a block of the recording."""
+        parts = [m @ block.torque(name).values for name, m in zip(self.channels, self.matrices, strict=True)]
+        return sum(parts[1:], parts[0])
+
+
+def measured_torques(equations: Equations, recording: Recording, label: str) -> MeasuredTorques:
+    """Return how the measured side of all equations follows from the channels of a recording.
+
+    A motor current becomes a torque by its gain (the channel's, else the robot's ``drive_gain``) and comes to the
+    joint side through the coupling of the motors, ``C^T (gain * current)``; motor torques are there already.
+
+    Args:
+        equations: The equations.
+        recording: The recording, or its template.
+        label: Its label, for messages.
+
+    Raises:
+        ObservationError: If a channel or a gain is missing.
+    """
+    signs = {"motor": {"motor": 1.0}, "joint": {"joint": 1.0}, "difference": {"motor": 1.0, "joint": -1.0}}
+    maps: dict[str, np.ndarray] = {}
+    size = len(equations.joints)
+    for row, ((kind, _), joint) in enumerate(zip(equations.kinds_joints, equations.joint_index, strict=True)):
+        for side, sign in signs[kind].items():
+            channel = channel_of(recording, side, label)
+            to_joint = maps.setdefault(channel.name, np.zeros((len(equations.kinds_joints), size)))
+            to_joint[row] += sign * _to_joint_side(equations.model.robot, channel, label)[joint]
+    return MeasuredTorques(tuple(maps), tuple(maps.values()))
+
+
+def channel_of(recording: Recording, side: str, label: str) -> TorqueChannel:
+    """Return the channel that rows of kind ``motor`` or ``joint`` are measured by."""
+    wanted = _MOTOR_KINDS if side == "motor" else ("joint_torque",)
+    for kind in wanted:
+        for channel in recording.torques:
+            if channel.kind == kind:
+                return channel
+    there = ", ".join(channel.kind for channel in recording.torques) or "none"
+    raise ObservationError(
+        f"recording '{label}' has no {' or '.join(wanted)} channel, which rows of kind '{side}' need; "
+        f"channels there: {there}; declare the channel, or choose another measured torque"
+    )
+
+
+def _to_joint_side(robot: Robot, channel: TorqueChannel, label: str) -> np.ndarray:
+    if channel.kind != "motor_current":
+        return np.eye(len(robot.actuated))
+    return robot.motor_coupling().T * _gains(robot, channel, label)
+
+
+def _gains(robot: Robot, channel: TorqueChannel, label: str) -> np.ndarray:
+    if channel.gain is not None:
+        gains = channel.gain
+    else:
+        gains = np.array([robot.values.get(f"drive_gain{body.number}", np.nan) for body in robot.actuated])
+    for body, gain in zip(robot.actuated, gains, strict=True):
+        if not np.isfinite(gain):
+            raise ObservationError(
+                f"recording '{label}': no gain [N m/A] is known for the motor current of joint '{body.joint.name}'; "
+                f"give the channel a gain, or the robot a drive_gain{body.number}"
+            )
+    return gains

@@ -1,4 +1,16 @@
-"""Factors: the triangle of ``[W y]`` of one equation, one recording and one block of time; merged late, by name."""
+"""Factors: the triangle of ``[W y]`` of one equation, one recording and one block of time; merged late, by name.
+
+Rows to a triangle by orthogonal reduction: ``R^T R = A^T A`` without ever forming ``A^T A``.
+
+Householder QR (LAPACK): the error of each column of R is small relative to that column of A, however the columns are
+scaled, and a column of zeros stays one of zeros to the last bit.
+
+Rows of one equation cut into blocks of time, though nobody knows beforehand how many there will be.
+
+Blocks begin small. Whenever there are twice as many as wanted, neighbours merge and the next are twice as long, so that
+at the end there are between the number wanted and twice that. A block counts time, not usable rows: all equations of a
+recording have the same bounds.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +18,78 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.linalg import lapack
 
 from ..errors import ObservationError
 from ..text import short_repr
-from .triangle import RowStack
+
+CHUNK = 1024
+"""Rows reduced at once."""
+
+# Columns that LAPACK works on together; for tall matrices its recursive routine is twice as fast as the usual one.
+_PANEL = 16
+
+
+def reduced(rows: np.ndarray) -> np.ndarray:
+    """Return the upper triangle R (c, c) of rows (m, c); the rows may be overwritten."""
+    columns = rows.shape[1]
+    triangle = np.zeros((columns, columns))
+    top = min(rows.shape)
+    if top:
+        factored = lapack.dgeqrt(min(_PANEL, top), np.asfortranarray(rows), overwrite_a=1)[0]  # pyright: ignore[reportAttributeAccessIssue]
+        triangle[:top] = np.triu(factored[:top])
+    return triangle
+
+
+class RowStack:
+    """Rows that come in pieces, held as a triangle and the few rows since. The result does not depend on the pieces.
+
+    Args:
+        columns: Number of columns c.
+
+    Attributes:
+        count: How many rows came in.
+    """
+
+    def __init__(self, columns: int) -> None:
+        self.columns = columns
+        self.count = 0
+        self._buffer = np.empty((0, columns), order="F")
+        self._filled = 0
+
+    def push(self, rows: np.ndarray) -> None:
+        """Take rows (m, c)."""
+        self.count += len(rows)
+        while len(rows):
+            self._make_room(len(rows))
+            fitting = min(len(rows), len(self._buffer) - self._filled)
+            self._buffer[self._filled : self._filled + fitting] = rows[:fitting]
+            self._filled += fitting
+            rows = rows[fitting:]
+
+    def _make_room(self, wanted: int) -> None:
+        limit = CHUNK + self.columns
+        if self._filled == limit:
+            self._buffer[: self.columns] = reduced(self._buffer)
+            self._filled = self.columns
+        elif self._filled + wanted > len(self._buffer) and len(self._buffer) < limit:
+            larger = np.empty((min(limit, max(2 * len(self._buffer), self._filled + wanted)), self.columns), order="F")
+            larger[: self._filled] = self._buffer[: self._filled]
+            self._buffer = larger
+
+    def triangle(self) -> np.ndarray:
+        """Return R (c, c) of all rows so far; the stack is empty afterwards but for its count."""
+        triangle = reduced(self._buffer[: self._filled])
+        self._buffer, self._filled = np.empty((0, self.columns), order="F"), 0
+        return triangle
+
+    def compact(self) -> np.ndarray:
+        """Return the fewest rows at hand that stand for all: a triangle, or the rows themselves if they are few."""
+        if self._filled > self.columns:
+            return self.triangle()
+        rows = np.ascontiguousarray(self._buffer[: self._filled])
+        self._buffer, self._filled = np.empty((0, self.columns), order="F"), 0
+        return rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,3 +162,81 @@ def _weight(factor: Factor, weights: Callable[[Factor], float] | None) -> float:
             "numbers of 0 and above"
         )
     return weight
+
+
+SHORTEST = 8
+"""Decimated samples of the first blocks."""
+
+
+@dataclass(frozen=True, eq=False)
+class TimeBlock:
+    """What is left of a block of time: rows (m, c) that stand for ``count`` ones."""
+
+    rows: np.ndarray
+    count: int
+
+
+class TimeBlocks:
+    """Collects the rows of one equation in blocks of time.
+
+    Args:
+        columns: Number of columns, y included.
+        wanted: How many blocks are wanted at least, if there are enough samples.
+    """
+
+    def __init__(self, columns: int, wanted: int) -> None:
+        self._columns, self._wanted = columns, wanted
+        self._length = SHORTEST
+        self._blocks: list[TimeBlock] = []
+        self._open = RowStack(columns)
+        self._elapsed = 0
+
+    @property
+    def room(self) -> int:
+        """Samples until the open block ends."""
+        return self._length - self._elapsed
+
+    def add(self, rows: np.ndarray) -> None:
+        """Take rows (m, c) that belong to the open block; time does not pass by this."""
+        self._open.push(rows)
+
+    def elapse(self, samples: int) -> None:
+        """Let time pass, at most to the end of the open block."""
+        self._elapsed += samples
+        if self._elapsed == self._length:
+            self._close()
+
+    def finish(self) -> list[tuple[np.ndarray, int]]:
+        """Return the triangle (c, c) and the number of rows of every block; a short last one joins its neighbour."""
+        if self._elapsed:
+            elapsed, self._elapsed = self._elapsed, 0
+            self._blocks.append(self._closed())
+            if 2 * elapsed < self._length and len(self._blocks) > 1:
+                last = self._blocks.pop()
+                self._blocks[-1] = self._joined(self._blocks[-1], last)
+        return [(_triangle(block, self._columns), block.count) for block in self._blocks]
+
+    def _closed(self) -> TimeBlock:
+        block = TimeBlock(self._open.compact(), self._open.count)
+        self._open = RowStack(self._columns)
+        return block
+
+    def _close(self) -> None:
+        self._blocks.append(self._closed())
+        self._elapsed = 0
+        if len(self._blocks) == 2 * self._wanted:
+            pairs = zip(self._blocks[::2], self._blocks[1::2], strict=True)
+            self._blocks = [self._joined(early, late) for early, late in pairs]
+            self._length *= 2
+
+    def _joined(self, early: TimeBlock, late: TimeBlock) -> TimeBlock:
+        stack = RowStack(self._columns)
+        stack.push(early.rows)
+        stack.push(late.rows)
+        return TimeBlock(stack.compact(), early.count + late.count)
+
+
+def _triangle(block: TimeBlock, columns: int) -> np.ndarray:
+    stack = RowStack(columns)
+    stack.push(block.rows)
+    return stack.triangle()

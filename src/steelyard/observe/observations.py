@@ -1,19 +1,114 @@
-"""Observations: recordings of any length as small squares, with a fingerprint of what they are squares of."""
+"""Observations: recordings of any length as small squares, with a fingerprint of what they are squares of.
+
+What rows are rows of: factors of another arm, other unknowns, another filter or other units do not mix.
+
+Observations in a file: one ``.npz`` without pickled objects, written aside.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import json
+import os
 import threading
+import zipfile
+import zlib
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from ..errors import ObservationError
+from ..files import opened_aside
+from ..model.terms import payload_link
 from ..progress import Progress, silent
+from ..robot import Robot, transform_from_placement
 from ..text import short_repr
+from .equations import Equations
 from .factor import Factor
-from .fingerprint import Fingerprint, check_same, fingerprint_of
-from .reduction import Whitening, reduced_source
-from .rows import RowSource
+from .preparation import ResolvedPreparation
+from .rows import RowSource, Whitening, reduced_source
+
+
+@dataclass(frozen=True)
+class Fingerprint:
+    """What must be equal for factors to be merged.
+
+    Attributes:
+        robot: Name of the robot; for reading only, two names of one geometry do mix.
+        geometry: SHA-256 of the kinematic tree: parents, placements, axes, kinds, mimics, gravity, couplings.
+        unknowns: Effects and regrouping behind the column names, as text and SHA-256.
+        filter: What samples went through, as text.
+        units: Torque kinds and the units of their rows.
+    """
+
+    robot: str
+    geometry: str
+    unknowns: str
+    filter: str
+    units: str
+
+
+def fingerprint_of(equations: Equations, settled: ResolvedPreparation) -> Fingerprint:
+    """Return the fingerprint of rows."""
+    robot = equations.model.robot
+    return Fingerprint(robot.name, geometry_hash(robot), _unknowns(equations), settled.filter_text, _units(equations))
+
+
+def check_same(first: Fingerprint, other: Fingerprint) -> None:
+    """Raise an ObservationError that says what differs, with both values."""
+    for field in fields(Fingerprint):
+        ours, theirs = getattr(first, field.name), getattr(other, field.name)
+        if field.name != "robot" and ours != theirs:
+            raise ObservationError(
+                f"observations of different {field.name} cannot be merged: '{_short(ours)}' ({first.robot}) and "
+                f"'{_short(theirs)}' ({other.robot}); reduce the recordings again with one robot, model and preparation"
+            )
+
+
+def _short(text: str) -> str:
+    return text[:12] if len(text) == 64 and " " not in text else text
+
+
+def geometry_hash(robot: Robot) -> str:
+    """Return the SHA-256 of what moves how: not of inertias, limits or known values."""
+    lines = [f"gravity {_numbers(np.array(robot.gravity))}", f"payload on {payload_link(robot)}"]
+    for body in robot.bodies:
+        rotation, translation = transform_from_placement(body.placement)
+        lines.append(
+            f"{body.number} {body.parent} {body.joint.name} {body.joint.kind} {_numbers(np.array(body.joint.axis))} "
+            f"{_numbers(rotation)} {_numbers(translation)}"
+        )
+    follow, shift = robot.coupling()
+    lines += [_numbers(follow), _numbers(shift), _numbers(robot.motor_coupling())]
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+
+
+def _numbers(values: np.ndarray) -> str:
+    """Return numbers as text, rounded where two ways to compute the same arm may differ."""
+    return " ".join(f"{value:.9g}" for value in (np.round(values, 10) + 0.0).ravel())
+
+
+def _unknowns(equations: Equations) -> str:
+    """Return what the columns mean: those of the arm alone, so that rows without and with payload mix."""
+    model, base = equations.model, equations.base
+    is_arm = np.array([parameter.effect != "payload" for parameter in model.parameters])
+    kept = [k for k, column in enumerate(base.base_columns) if is_arm[column]]
+    regrouping = base.regrouping[kept][:, is_arm]
+    # In rows of a loaded arm alone, the last links' parameters hold the payload.
+    payload = "regrouped" if model.payload == "loaded" else "apart"
+    words = f"{' '.join(model.effects)}; payload {payload}; sign width {model.sign_width:g}"
+    digest = hashlib.sha256(_numbers(np.round(regrouping, 6)).encode()).hexdigest()
+    return f"{words}; regrouping {digest[:12]}"
+
+
+def _units(equations: Equations) -> str:
+    units = {"revolute": "N m", "prismatic": "N"}
+    robot = equations.model.robot
+    return ", ".join(f"{kind} {joint} [{units[robot.joint(joint).kind]}]" for kind, joint in equations.kinds_joints)
 
 
 @dataclass(frozen=True)
@@ -138,3 +233,66 @@ def _check_distinct(recordings: Sequence[RecordingInfo]) -> None:
             raise ObservationError(f"two recordings have the label '{info.label}'; give each its own")
         labels.add(info.label)
         label_of[content] = info.label
+
+
+SCHEMA = 1
+
+_BROKEN = (zipfile.BadZipFile, zlib.error, ValueError, KeyError, TypeError, EOFError, IndexError, AttributeError)
+
+
+def save_observations(path: str | os.PathLike[str], observations: Observations) -> None:
+    """Write observations to a file; a kill leaves the old file or the new one."""
+    columns = list(dict.fromkeys(factor.columns for factor in observations.factors))
+    place = {names: k for k, names in enumerate(columns)}
+    document = {
+        "schema": SCHEMA,
+        "fingerprint": asdict(observations.fingerprint),
+        "recordings": [asdict(info) for info in observations.recordings],
+        "columns": columns,
+        "factors": [[f.recording, f.kind, f.joint, f.block, place[f.columns], f.rows] for f in observations.factors],
+    }
+    triangles = [factor.triangle[np.triu_indices(len(factor.triangle))] for factor in observations.factors]
+    with opened_aside(Path(path)) as file:
+        np.savez(file, document=np.array(json.dumps(document)), triangles=np.concatenate([np.empty(0), *triangles]))
+
+
+def load_observations(path: str | os.PathLike[str]) -> Observations:
+    """Read observations from a file.
+
+    Raises:
+        ObservationError: If the file is missing, broken, or not one of observations.
+    """
+    try:
+        with Path(path).open("rb") as opened, np.load(opened, allow_pickle=False) as file:
+            document, numbers = json.loads(str(file["document"])), np.asarray(file["triangles"])
+        if document["schema"] != SCHEMA:
+            raise ObservationError(
+                f"'{path}' is of schema {document['schema']}, this version reads {SCHEMA}; reduce the recordings again"
+            )
+        return _observations(document, numbers)
+    except OSError as error:
+        raise ObservationError(f"cannot read observations '{path}': {error.strerror or error}") from error
+    except _BROKEN as error:
+        raise ObservationError(
+            f"'{path}' does not hold observations, or is damaged ({type(error).__name__}); reduce the recordings again"
+        ) from error
+
+
+def _observations(document: dict[str, Any], numbers: np.ndarray) -> Observations:
+    columns = [tuple(str(name) for name in names) for names in document["columns"]]
+    factors, first = [], 0
+    for recording, kind, joint, block, place, rows in document["factors"]:
+        size = len(columns[place]) + 1
+        last = first + size * (size + 1) // 2
+        triangle = np.zeros((size, size))
+        triangle[np.triu_indices(size)] = numbers[first:last]
+        triangle.setflags(write=False)
+        factors.append(Factor(recording, kind, joint, int(block), columns[place], triangle, int(rows)))
+        first = last
+    if first != len(numbers) or not np.isfinite(numbers).all():
+        raise ValueError("triangles do not fit")
+    recordings = [
+        RecordingInfo(part["label"], tuple(part["sha256"]), part["payload"], int(part["samples"]))
+        for part in document["recordings"]
+    ]
+    return Observations(Fingerprint(**document["fingerprint"]), tuple(factors), tuple(recordings))

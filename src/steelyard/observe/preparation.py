@@ -108,7 +108,7 @@ def _check_count(field: str, value: int | None, least: int) -> None:
 
 
 @dataclass(frozen=True, eq=False)
-class SettledPreparation:
+class ResolvedPreparation:
     """A preparation with nothing left to find. Make one with :func:`settle`.
 
     Attributes:

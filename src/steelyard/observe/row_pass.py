@@ -9,13 +9,10 @@ import numpy as np
 
 from ..recording import Recording, RecordingStream
 from .decimated import DecimatedSegment, Gate, Layout, layout_of
-from .equations import Equations
-from .motion_stream import SegmentMotion
-from .preparation import SettledPreparation
-from .raw_signals import RawSignals
-from .reading import AnyRecording, blocks_of
-from .regular import EvenStream, Piece
-from .torques import measured_torques
+from .equations import Equations, measured_torques
+from .motion_stream import RawSignals, SegmentMotion
+from .preparation import ResolvedPreparation
+from .reading import AnyRecording, EvenStream, Piece, blocks_of
 
 ROWS = 1024
 """Decimated rows in a block, about."""
@@ -76,7 +73,7 @@ class RowPass:
     recording: AnyRecording
     template: Recording
     equations: Equations
-    settled: SettledPreparation
+    settled: ResolvedPreparation
     label: str
     loaded: bool
     delays: np.ndarray

@@ -1,16 +1,22 @@
-"""Recordings to rows: ``[W_e y_e]`` of every equation, decimated, block by block, as often as they are asked for."""
+"""Recordings to rows: ``[W_e y_e]`` of every equation, decimated, block by block, as often as they are asked for.
+
+The rows of one recording on their way into factors: runs whitened, blocks of time filled.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 
 from ..errors import ObservationError
 from .equations import Equations
-from .preparation import SettledPreparation
+from .factor import Factor, TimeBlocks
+from .preparation import ResolvedPreparation
 from .reading import AnyRecording, check_joints, hashes_of, template_of
 from .row_pass import DecimatedColumns, Gates, RowPass, Tally
 
@@ -84,7 +90,7 @@ class RowSource:
         self,
         recording: AnyRecording,
         equations: Equations,
-        settled: SettledPreparation,
+        settled: ResolvedPreparation,
         label: str,
         keep_bytes: int,
         gates: Gates | None = None,
@@ -212,7 +218,7 @@ class RowSource:
 def row_source(
     recording: AnyRecording,
     equations: Equations,
-    settled: SettledPreparation,
+    settled: ResolvedPreparation,
     label: str,
     keep_bytes: int = 32_000_000,
     gates: Gates | None = None,
@@ -249,3 +255,89 @@ def _notes(source: RowSource, tally: Tally) -> Iterator[str]:
         yield f"samples left out, alone between two gaps: {tally.lone_samples}"
     for joint in source.still_joints:
         yield f"joint '{joint}' never moves faster than the noise of its velocity: its friction cannot be seen here"
+
+
+class RowTransform(Protocol):
+    """A linear transform of neighbouring rows, W and y alike: a noise filter that whitens, say."""
+
+    def restart(self) -> None:
+        """Forget the rows before: a new run begins."""
+        ...
+
+    def push(self, rows: np.ndarray) -> np.ndarray:
+        """Take rows (k, c + 1) and return those that are ready (k', c + 1)."""
+        ...
+
+
+Whitening = Callable[[RowSource, int], RowTransform]
+"""Gives the transform for a source and the number of an equation."""
+
+
+def reduced_source(
+    source: RowSource, whiten: Whitening | None, blocks: int, pool: ThreadPoolExecutor | None, tell: Callable[[], None]
+) -> tuple[Factor, ...]:
+    """Return the factors of a recording, equation by equation, block by block.
+
+    Args:
+        source: Its rows.
+        whiten: The transform of each equation's rows; none by default.
+        blocks: How many blocks of time are wanted.
+        pool: Threads that share the equations.
+        tell: Called after every block of rows.
+    """
+    count = len(source.equations.kinds_joints)
+    reductions = [_EquationReduction(source, e, whiten, blocks) for e in range(count)]
+    for block in source:
+        tasks = (pool.map if pool else map)(lambda reduction, block=block: reduction.take(block), reductions)
+        for _ in tasks:
+            pass
+        tell()
+    return tuple(factor for reduction in reductions for factor in reduction.factors())
+
+
+class _EquationReduction:
+    """The factors of one equation of one recording."""
+
+    def __init__(self, source: RowSource, e: int, whiten: Whitening | None, blocks: int) -> None:
+        self._source, self._e = source, e
+        self._transform = None if whiten is None else whiten(source, e)
+        nonzero, whole = source.columns[e], source.equations.columns[e]
+        # Columns that are zero in all of this recording are left out; merging by name brings them back.
+        self._nonzero = None if nonzero == whole else [*(whole.index(name) for name in nonzero), len(whole)]
+        self._blocks = TimeBlocks(len(nonzero) + 1, blocks)
+        self._runs_to: tuple[int, int] | None = None  # segment and row number at which the last run may go on
+
+    def take(self, block: RowBlock) -> None:
+        """Take the usable rows of a block."""
+        at, length = 0, len(block.time)
+        for first, rows in block.runs(self._e):
+            self._elapse(first - at)
+            if self._transform is not None and self._runs_to != (block.segment, block.first + first):
+                self._transform.restart()
+            self._add(rows)
+            at = first + len(rows)
+            self._runs_to = (block.segment, block.first + at)
+        self._elapse(length - at)
+
+    def _add(self, rows: np.ndarray) -> None:
+        while len(rows):
+            part = rows[: self._blocks.room]
+            rows = rows[len(part) :]
+            ready = part if self._transform is None else self._transform.push(part)
+            self._blocks.add(ready if self._nonzero is None else ready[:, self._nonzero])
+            self._blocks.elapse(len(part))
+
+    def _elapse(self, samples: int) -> None:
+        while samples > 0:
+            step = min(samples, self._blocks.room)
+            self._blocks.elapse(step)
+            samples -= step
+
+    def factors(self) -> Iterator[Factor]:
+        """Yield the factors; blocks without a row are left out."""
+        kind, joint = self._source.equations.kinds_joints[self._e]
+        columns = self._source.columns[self._e]
+        for block, (triangle, count) in enumerate(self._blocks.finish()):
+            if count:
+                triangle.setflags(write=False)
+                yield Factor(self._source.label, kind, joint, block, columns, triangle, count)

@@ -7,15 +7,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..design import Certificate, DesignLimits, DesignSettings, Figures, Known, News, Start, assembled
-from ..design.assembly import Assembled
-from ..design.design import RecordedView
-from ..design.problem import Problem
-from ..design.search import search
+from ..excitation import Certificate, DesignLimits, DesignSettings, Figures, Known, SearchProgress, Start, assembled
+from ..excitation.assembly import Assembled
+from ..excitation.design import RecordedView
+from ..excitation.problem import Problem
+from ..excitation.search import search
 from ..model import Model
 from ..motion import Trajectory
 from ..progress import Progress, silent
-from .result import Entry
+from .claim import Entry
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,12 +75,12 @@ def designed(
         KeyboardInterrupt: If the search was interrupted: a paper is reproduced as a whole or not at all.
     """
 
-    def tell(news: News) -> None:
-        progress(news.done, news.total)
+    def callback(update: SearchProgress) -> None:
+        progress(update.done, update.total)
 
     found = search(
         problem or ready.problem, ready.certifier, starts=settings.starts, seed=settings.seed,
-        threads=settings.threads, tell=tell,
+        threads=settings.threads, callback=callback,
     )  # fmt: skip
     if found.is_interrupted:
         raise KeyboardInterrupt

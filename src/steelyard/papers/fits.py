@@ -13,8 +13,8 @@ from ..observe import (
     Equations,
     Factor,
     Observations,
+    ResolvedPreparation,
     RowSource,
-    SettledPreparation,
     merged_triangle,
     reduce_rows,
     row_source,
@@ -52,7 +52,7 @@ class PaperFit:
 def paper_fit(
     recordings: Mapping[str, Recording],
     equations: Equations,
-    settled: SettledPreparation,
+    settled: ResolvedPreparation,
     *,
     protected: Sequence[str] = (),
     threads: int = 1,

@@ -1,4 +1,7 @@
-"""The experiment behind P2 and P5: an LWR4+ through random points without and with a payload, currents and sensors."""
+"""The experiment behind P2 and P5: an LWR4+ through random points without and with a payload, currents and sensors.
+
+Why a payload needs a run without it: on the loaded run alone its mass is a sum of other columns.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +11,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ..estimate import stacked_system
 from ..model import build_model
 from ..motion import Trajectory, limits_of, random_points, trapezoidal, trapezoidal_profile
-from ..observe import Equations, equations_of
+from ..observe import Equations, Observations, equations_of, merged_triangle
 from ..progress import Progress, silent
 from ..recording import Recording
 from ..robot import Robot, load_robot
-from ..simulate import Experiment, Noise, SimulatedRun, recording_of, simulate
+from ..simulation import Experiment, Noise, SimulatedRun, recording_of, simulate
+from .claim import Claim, near, printed, same
 
 POINTS, MOVE = 44, 2.0
 """Random points between start and stop, and the duration of each move [s]: 45 moves, 90 s."""
@@ -107,12 +112,12 @@ def prototype(
     parts = [0.0] * len(motions)
 
     def one(place: int) -> SimulatedRun:
-        def tell(done: float, total: float) -> None:
+        def stage_progress(done: float, total: float) -> None:
             parts[place] = done / total
             progress(sum(parts), len(parts))
 
         experiment = replace(EXPERIMENT, payload=motions[place].payload, plant_rate=plant_rate)
-        return simulate(robot, _trajectory(robot, motions[place]), experiment, progress=tell)
+        return simulate(robot, _trajectory(robot, motions[place]), experiment, progress=stage_progress)
 
     with ThreadPoolExecutor(threads, "steelyard-papers") as pool:
         return Prototype(robot, tuple(motions), tuple(pool.map(one, range(len(motions)))))
@@ -129,3 +134,63 @@ def _trajectory(robot: Robot, motion: Motion) -> Trajectory:
 def lwr4_equations(robot: Robot, model: str, payload: str = "paired") -> Equations:
     """Return the equations of model A, B, C or D; the difference of torques does not feel a payload."""
     return equations_of(build_model(robot, measured=MODELS[model], payload="none" if model == "D" else payload))
+
+
+COMBINATION = {"XX2": 0.16, "ZZ2": 0.16, "MY2": 0.4, "XX4": 0.1521, "ZZ4": 0.1521, "MY4": -0.39}
+"""Of the column of ML on loaded rows, from r3^2, r3, r5^2 and -r5."""
+
+
+def essential_49(equations: Equations) -> list[str]:
+    """Return the columns of P2's 49 essential parameters, the payload's mass last."""
+    columns = set(equations.names)
+    return [name for name in printed("p2_lwr4") if name in columns]
+
+
+def loaded_part(observations: Observations, label: str) -> Observations:
+    """Return the observations of one recording."""
+    return replace(
+        observations,
+        factors=tuple(factor for factor in observations.factors if factor.recording == label),
+        recordings=tuple(info for info in observations.recordings if info.label == label),
+    )
+
+
+def mass_column(observations: Observations, columns: Sequence[str]) -> dict[str, float]:
+    """Return the coefficients that give the column ML from the others, by least squares; zeros left out."""
+    triangle, _ = merged_triangle(observations.factors, list(columns))
+    others = [k for k, name in enumerate(columns) if name != "ML"]
+    target = triangle[:, list(columns).index("ML")]
+    weights = np.linalg.lstsq(triangle[:, others], target, rcond=None)[0]
+    found = {columns[k]: float(weight) for k, weight in zip(others, weights, strict=True)}
+    return {name: weight for name, weight in found.items() if abs(weight) > 1e-7}
+
+
+def two_data_set_claims(observations: Observations, equations: Equations, label: str) -> list[Claim]:
+    """Return the claims that the loaded run alone cannot tell the payload, from model C's observations.
+
+    Args:
+        observations: Factors of both runs.
+        equations: Model C with payload columns.
+        label: Label of the loaded run.
+    """
+    columns = essential_49(equations)
+    both = stacked_system(observations, columns)
+    loaded = loaded_part(observations, label)
+    alone = stacked_system(loaded, columns)
+    found = mass_column(loaded, columns)
+    off = max(abs(found.get(name, 0.0) - COMBINATION.get(name, 0.0)) for name in {**found, **COMBINATION})
+    text = " + ".join(f"{weight:.4g} {name}" for name, weight in found.items()).replace("+ -", "- ")
+    return [
+        same(
+            "columns of the 49 essential parameters that depend on others: both runs, loaded run alone",
+            "not said", f"{', '.join(both.dropped) or 'none'}; {', '.join(alone.dropped) or 'none'}", "none; MZL, ML",
+            "two data sets are needed, without and with the payload; 'related to experiments with the payload "
+            "attached' (P2) is not enough. On loaded rows the column of MZL is that of MY6",
+            fails_if="the loaded run alone has full rank, or both runs together do not",
+        ),
+        near(
+            "largest error of the combination that gives the column ML on loaded rows", "not said", off, 0.0, 1e-6,
+            f"ML = {text}", why="0.16 (XX2 + ZZ2) + 0.4 MY2 + 0.1521 (XX4 + ZZ4) - 0.39 MY4",
+            fails_if="the payload's column is built with a wrong lever or sign",
+        ),
+    ]  # fmt: skip

@@ -7,25 +7,26 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from ..identify.pipeline import Stage, quietly
+from ..identification.pipeline import Stage, quietly
 from ..signals import low_pass
-from ..simulate import SimulatedRun
-from .claim import Claim, near, same, two_standard_errors, within
-from .p1_filter_claims import convergence_table, filter_claims, filter_table
-from .p1_filters import p1_filters
-from .p1_motion import STARTS, motion_claims, motion_table, optimised_motions
-from .result import PaperResult, Table, table
-from .scara import (
+from ..simulation import SimulatedRun
+from .claim import Claim, PaperResult, Table, near, same, table, two_standard_errors, within
+from .p1_filters import convergence_table, filter_claims, filter_table, p1_filters
+from .p1_motion import (
     BETWEEN,
     CASES,
     CUTOFF,
     NAMES,
     ORDER,
     RATE,
+    STARTS,
     TRUE,
     CaseFits,
     all_cases,
     case_fits,
+    motion_claims,
+    motion_table,
+    optimised_motions,
     scara_equations,
     scara_run,
 )
@@ -85,13 +86,13 @@ def p1(seeds: int = SEEDS, threads: int = 1, stage: Stage = quietly, *, starts: 
     """
     equations = scara_equations()
     run = scara_run(range(seeds), 1.0, threads, stage("simulating the SCARA"))
-    tell = stage("fitting")
+    stage_progress = stage("fitting")
     cases = all_cases(run, equations, CASES)
-    tell(1, 3)
+    stage_progress(1, 3)
     between = all_cases(run, equations, BETWEEN)
-    tell(2, 3)
+    stage_progress(2, 3)
     slow = case_fits(scara_run(range(seeds), 2.0, threads), equations, CASES["full"])
-    tell(3, 3)
+    stage_progress(3, 3)
     filters = p1_filters(run, cases["full"], stage("Kalman filter and recursive least squares"))
     optimised = optimised_motions(starts, threads, stage("optimising quintic moves"))
     claims = [

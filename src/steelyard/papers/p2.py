@@ -1,4 +1,7 @@
-"""P2, Kolyubin, Shiriaev & Jubien 2017: 49 essential parameters of an LWR4+, a computed-torque test, excitation."""
+"""P2, Kolyubin, Shiriaev & Jubien 2017: 49 essential parameters of an LWR4+, a computed-torque test, excitation.
+
+P2's tables beside ours.
+"""
 
 from __future__ import annotations
 
@@ -8,19 +11,72 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..estimate import Estimate, weighted
-from ..identify.pipeline import Stage, quietly
-from ..judge import Evaluation, compare_parameters, evaluate
-from ..observe import Equations, Preparation, row_source, settle
+from ..identification.pipeline import Stage, quietly
+from ..judge import ComparedRun, ComparedValue, Evaluation, compare_parameters, evaluate
+from ..observe import Equations, Preparation, resolve_preparation, row_source
 from ..recording import Recording
-from .claim import Claim, near, same, two_standard_errors, within
+from .claim import Claim, Entry, PaperResult, Table, near, printed, same, table, two_standard_errors, within
 from .fits import PaperFit, paper_fit
-from .lwr4 import WITHOUT, Motion, lwr4_equations, prototype, with_payload
+from .lwr4 import WITHOUT, Motion, essential_49, lwr4_equations, prototype, two_data_set_claims, with_payload
 from .p2_excitation import Effort, excitation, excitation_claims, excitation_tables
-from .p2_robots import robot_claim, robot_table, second_arm
-from .p2_sigmas import sigma_claims, sigma_study, sigma_tables
-from .p2_tables import compared_estimate, model_table, table_2, torque_table
-from .result import PaperResult, Table
-from .two_data_sets import essential_49, two_data_set_claims
+from .p2_sigmas import robot_claim, robot_table, second_arm, sigma_claims, sigma_study, sigma_tables
+
+
+def table_2(estimates: Sequence[Estimate], true: Mapping[str, float]) -> Table:
+    """Return Table 2 beside the 49 parameters refitted: means over the seeds."""
+    columns = estimates[0].columns
+    values = np.array([each.values for each in estimates])
+    sigmas = np.median([each.relative_sigma for each in estimates], axis=0)
+    rows = []
+    for name, (value, percent) in printed("p2_lwr4").items():
+        place = columns.index(name)
+        rows.append([name, value, percent, true[name], float(values[:, place].mean()), float(sigmas[place])])
+    headings = ["parameter", "paper", "its RSD %", "true here", "ours, mean", "RSD %, median"]
+    return table("Table 2: 49 essential parameters of model 2", headings, rows)
+
+
+def model_table(fits: Mapping[str, PaperFit]) -> Table:
+    """Return the essential parameters of models 1, 2 and 3 side by side, of one experiment."""
+    names = dict.fromkeys(name for number in ("2", "1", "3") for name in fits[number].by_rsd.estimate.columns)
+    headings = ["parameter"]
+    for number in fits:
+        headings += [f"model {number}", "RSD %"]
+    rows = []
+    for name in names:
+        row: list[Entry] = [name]
+        for fit in fits.values():
+            estimate = fit.by_rsd.estimate
+            place = estimate.columns.index(name) if name in estimate.columns else None
+            row += [None, None] if place is None else [
+                float(estimate.values[place]), float(estimate.relative_sigma[place])
+            ]  # fmt: skip
+        rows.append(row)
+    return table("Essential parameters of models 1, 2 and 3, first experiment", headings, rows)
+
+
+def torque_table(fitted: Evaluation, unseen: Evaluation) -> Table:
+    """Return the computed-torque test by joint and torque."""
+    rows = [
+        [a.kind, a.joint, a.torque_rms, a.relative_percent, b.relative_percent, b.rms, b.maximum]
+        for a, b in zip(fitted.joints, unseen.joints, strict=True)
+    ]
+    headings = [
+        "torque",
+        "joint",
+        "rms N m",
+        "relative error of the fit %",
+        "unseen %",
+        "unseen rms N m",
+        "largest N m",
+    ]
+    return table(f"Computed-torque test below {unseen.cutoff:g} Hz, first experiment", headings, rows)
+
+
+def compared_estimate(name: str, estimate: Estimate) -> ComparedRun:
+    """Return an estimate's columns as a run to compare; they mean the same in models 1, 2 and 3."""
+    pairs = zip(estimate.columns, estimate.values, estimate.sigma, strict=True)
+    return ComparedRun(name, {column: ComparedValue(float(value), float(sigma), "") for column, value, sigma in pairs})
+
 
 TITLE = "Kolyubin, Shiriaev & Jubien 2017: refining dynamics identification, KUKA LWR4+"
 SEEDS = 5
@@ -79,14 +135,14 @@ def p2(
         effort: Starts of the searches for motions; None leaves the excitation out.
     """
     motions = (WITHOUT, with_payload("P2"), UNSEEN)
-    tell = stage("simulating the LWR4+")
-    arm = prototype(motions, plant_rate=plant_rate, threads=threads, progress=tell)
+    stage_progress = stage("simulating the LWR4+")
+    arm = prototype(motions, plant_rate=plant_rate, threads=threads, progress=stage_progress)
     equations = {number: lwr4_equations(arm.robot, letter) for number, letter in MODELS.items()}
     experiments = []
-    tell = stage("fitting models 1 to 3")
+    stage_progress = stage("fitting models 1 to 3")
     for seed in range(seeds):
         experiments.append(_experiment(arm.recordings(seed), equations, threads))
-        tell(seed + 1, seeds)
+        stage_progress(seed + 1, seeds)
     true = equations["2"].base_values(arm.truth)
     first = experiments[0]
     robots = second_arm(arm, first.models["2"].estimate, PREPARATION, plant_rate, threads, stage("a second arm"))
@@ -120,7 +176,7 @@ def _excited(effort: Effort, threads: int, stage: Stage) -> tuple[list[Claim], l
 
 def _experiment(recordings: Mapping[str, Recording], equations: Mapping[str, Equations], threads: int) -> Experiment2:
     training = {label: recording for label, recording in recordings.items() if label != UNSEEN.label}
-    settled = settle(PREPARATION, list(training.values()))
+    settled = resolve_preparation(PREPARATION, list(training.values()))
     fits = {
         number: paper_fit(training, each, settled, protected=HARD_TO_EXCITE if number == "2" else (), threads=threads)
         for number, each in equations.items()

@@ -7,14 +7,23 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..calibrate.fit.identifiable import identifiability
-from ..identify.pipeline import Stage, quietly
-from .claim import Claim, near, same, within
-from .p3_arm import SIGMA0, Experiment3, p3_experiment
+from ..calibration.fit.identifiable import identifiability
+from ..identification.pipeline import Stage, quietly
+from .claim import Claim, PaperResult, Table, near, same, table, within
 from .p3_geometry import geometry_claims, geometry_table, p3_geometry
 from .p3_poses import p3_poses, pose_claims, pose_table
-from .p3_runs import ETAS, OWN_ROUNDS, OneRun3, Runs3, monte_carlo, one_run, own_residuals
-from .result import PaperResult, Table, table
+from .p3_runs import (
+    ETAS,
+    OWN_ITERATIONS,
+    SIGMA0,
+    Experiment3,
+    OneRun3,
+    Runs3,
+    monte_carlo,
+    one_run,
+    own_residuals,
+    p3_experiment,
+)
 
 TITLE = "Klimchik, Wu, Dumas, Caro, Furet & Pashkevich 2013: geometric and elastostatic parameters, KUKA KR-270"
 RUNS = 400
@@ -121,18 +130,18 @@ def _theory_claims(theory: Theory3) -> Iterator[Claim]:
 
 
 def _run_claims(theory: Theory3, runs: Runs3) -> Iterator[Claim]:
-    ratio, promised = runs.spread("ols") / runs.spread("wls"), theory.ols / theory.wls
+    ratio, predicted = runs.spread("ols") / runs.spread("wls"), theory.ols / theory.wls
     yield within(
         f"spread of OLS over that of WLS, {runs.count} runs, group sigmas estimated: largest of the compliances",
         "27 to 42", float(ratio.max()), 1.2, 2.2,
-        f"what weights gain: ratios {_listed(ratio)} in the runs, {_listed(promised)} by theory, not 27 to 42; the "
+        f"what weights gain: ratios {_listed(ratio)} in the runs, {_listed(predicted)} by theory, not 27 to 42; the "
         f"reference's own runs have {_listed(np.array(_RATIO_OF_RUNS))}",
-        why=f"theory {promised.max():.2f}; runs scatter by {100 / np.sqrt(2 * runs.count):.0f} % each",
+        why=f"theory {predicted.max():.2f}; runs scatter by {100 / np.sqrt(2 * runs.count):.0f} % each",
         claimed=(27.0, 42.0),
         fails_if="weights gain nothing, or as much as the paper says",
     )  # fmt: skip
     yield within(
-        "the same: largest difference from theory, %", "not said", float(100 * np.abs(ratio / promised - 1).max()),
+        "the same: largest difference from theory, %", "not said", float(100 * np.abs(ratio / predicted - 1).max()),
         0.0, 400 / np.sqrt(2 * runs.count),
         why="four standard errors of a spread: nine ratios, and what estimated group sigmas cost",
         fails_if="estimated group sigmas cost much of what true ones gain, or the spread is not that of eq. 8 and 13",
@@ -160,10 +169,10 @@ def _run_claims(theory: Theory3, runs: Runs3) -> Iterator[Claim]:
 
 
 def _own_residual_claims(theory: Theory3, runs: Runs3) -> Iterator[Claim]:
-    gains = [theory.ols / runs.claimed(own_residuals(number)) for number in range(1, OWN_ROUNDS + 1)]
+    gains = [theory.ols / runs.claimed(own_residuals(number)) for number in range(1, OWN_ITERATIONS + 1)]
     medians = [float(np.median(gain)) for gain in gains]
     yield within(
-        f"weights by each equation's own residual: gain that they claim over OLS, round {OWN_ROUNDS} over round 1, "
+        f"weights by each equation's own residual: gain that they claim over OLS, round {OWN_ITERATIONS} over round 1, "
         "median", "27 to 42 in the end", medians[-1] / medians[0], 2.0, np.inf,
         f"claimed gains by round {_listed(np.array(medians))}, and no end: the paper's 27 to 42 arises where each "
         "equation's own residual is taken as its sigma and the rounds are stopped somewhere; the product refuses such "
@@ -171,9 +180,9 @@ def _own_residual_claims(theory: Theory3, runs: Runs3) -> Iterator[Claim]:
         why="each round takes the last one's residuals for the noise",
         fails_if="weights by own residuals settle: their claimed gain would be a property of the data",
     )  # fmt: skip
-    covered = runs.coverage(own_residuals(OWN_ROUNDS))
+    covered = runs.coverage(own_residuals(OWN_ITERATIONS))
     yield within(
-        f"3-sigma coverage of those after {OWN_ROUNDS} rounds: largest over the compliances", "not said",
+        f"3-sigma coverage of those after {OWN_ITERATIONS} rounds: largest over the compliances", "not said",
         float(covered.max()), 0.0, 0.2,
         f"{_listed(covered)}: weights of one over the residual confirm the last fit", why="reference 0.03 to 0.20",
         fails_if="intervals by own residuals hold the truth",
@@ -224,10 +233,10 @@ def _single_claims(theory: Theory3, one: OneRun3) -> Iterator[Claim]:
 
 def _single_tables(theory: Theory3, one: OneRun3) -> tuple[Table, Table]:
     intervals = [[name, *(float(1e6 * x) for x in (*one.ols[k], *one.wls[k]))] for k, name in enumerate(theory.names)]
-    rounds = [[number, *(float(1e6 * value) for value in row)] for number, row in enumerate(one.rounds)]
+    iterations = [[number, *(float(1e6 * value) for value in row)] for number, row in enumerate(one.iterations)]
     return (
         table("Intervals of one experiment, 1e-6 rad/(N m)", ["", "OLS from", "to", "WLS from", "to"], intervals),
-        table("Convergence by round of weights (round 0 is OLS), 1e-6 rad/(N m)", ["round", *theory.names], rounds),
+        table("Convergence by round of weights (round 0 is OLS), 1e-6 rad/(N m)", ["round", *theory.names], iterations),
     )
 
 

@@ -7,16 +7,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..calibrate.chain.problem import measured_problem
-from ..calibrate.chain.rehearse import planned_measurements, rehearsed_measurements
-from ..calibrate.fit.calibration import Calibration, calibrated
-from ..calibrate.fit.identifiable import identifiability
-from ..calibrate.measured.setup import CalibrationSetup, FrameSetup, MarkerSetup
+from ..calibration.chain.problem import measured_problem
+from ..calibration.chain.simulated import planned_measurements, simulated_measurements
+from ..calibration.fit.calibration import Calibration, calibrated
+from ..calibration.fit.identifiable import identifiability
+from ..calibration.measurement.setup import CalibrationSetup, FrameSetup, MarkerSetup
 from ..progress import Progress
 from ..robot import load_robot
-from .claim import Claim, within
-from .p3_arm import CONFIGURATIONS_DEG, MARKERS, p3_setup
-from .result import Table, table
+from .claim import Claim, Table, table, within
+from .p3_runs import CONFIGURATIONS_DEG, MARKERS, p3_setup
 
 CONFIGURATIONS, UNSEEN, NOISE, SEED = 40, 200, 50e-6, 13
 LENGTH_ERROR, ANGLE_ERROR = 0.5e-3, 0.5e-3
@@ -73,11 +72,11 @@ def p3_geometry(progress: Progress) -> Geometry3:
         each = problem.parameters[column]
         if each.group == "joint":
             truth[each.name] = float(rng.normal(0.0, ANGLE_ERROR if each.unit == "rad" else LENGTH_ERROR))
-    measured = rehearsed_measurements(robot, setup, q, truth, sigma=NOISE, seed=SEED)
+    measured = simulated_measurements(robot, setup, q, truth, sigma=NOISE, seed=SEED)
     progress(1, 2)
     found = calibrated(problem.with_measurements(measured))
     progress(2, 2)
-    exact = rehearsed_measurements(robot, setup, unseen, truth, sigma=1e-12, seed=SEED)
+    exact = simulated_measurements(robot, setup, unseen, truth, sigma=1e-12, seed=SEED)
     others = problem.with_measurements(exact)
     errors = [
         1e3 * float(np.linalg.norm(others.residual(values).reshape(3, -1), axis=0).mean())

@@ -10,18 +10,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..calibrate.after.calibrated_arm import calibrated_arm
-from ..calibrate.chain.problem import measured_problem
-from ..calibrate.chain.rehearse import exact_measurements, planned_measurements
-from ..calibrate.fit.fit import fitted
-from ..calibrate.poses.pose_design import PoseDesign, design_poses, pose_value
-from ..calibrate.poses.pose_rows import marker_rows
-from ..calibrate.poses.pose_search import Rows
+from ..calibration.application.calibrated_arm import calibrated_arm
+from ..calibration.chain.problem import measured_problem
+from ..calibration.chain.simulated import exact_measurements, planned_measurements
+from ..calibration.fit.fit import fitted
+from ..calibration.poses.pose_design import PoseDesign, design_poses, marker_rows, pose_value
+from ..calibration.poses.pose_search import Rows
 from ..progress import Progress
-from .claim import Claim, within
-from .p3_arm import CONFIGURATIONS_DEG, NODES, POINT, REPEATS, SIGMA_UM, Experiment3
-from .p3_runs import LinearProblem
-from .result import Table, table
+from .claim import Claim, Table, table, within
+from .p3_runs import CONFIGURATIONS_DEG, NODES, POINT, REPEATS, SIGMA_UM, Experiment3, LinearProblem
 
 CANDIDATES, SEED = 300, 3
 FEW, SPREAD = "five test poses that differ in joint 2", "30 test poses over the workspace"
@@ -47,7 +44,7 @@ class Poses3:
     """
 
     designs: dict[str, PoseDesign]
-    promised: dict[str, float]
+    predicted: dict[str, float]
     unseen: dict[str, float]
 
 
@@ -57,7 +54,7 @@ def p3_poses(experiment: Experiment3, columns: np.ndarray, progress: Progress) -
     lower, upper = printed.min(axis=1), printed.max(axis=1)
     names = tuple(experiment.problem.parameters[column].name for column in columns)
     rows, tests = _rows(experiment, names)
-    designs, promised = {}, {}
+    designs, predicted = {}, {}
     for place, (what, tested) in enumerate(_test_poses(lower, upper).items()):
         candidates = _drawn(np.random.default_rng(SEED), lower, upper, CANDIDATES)
         designs[what] = design_poses(
@@ -65,13 +62,13 @@ def p3_poses(experiment: Experiment3, columns: np.ndarray, progress: Progress) -
             lower=lower, upper=upper, movable=np.arange(len(lower)) != 1, names=names, seed=SEED,
         )  # fmt: skip
         theirs = pose_value(rows, printed, criterion="industrial", tests=tests(tested), repeats=REPEATS)
-        promised[what] = designs[what].value / theirs
+        predicted[what] = designs[what].value / theirs
         progress(place + 1, 3)
     sets = {**{what: each.q for what, each in designs.items()}, "Table 2": printed}
     unseen = np.random.default_rng(SEED + 2).uniform(lower[:, None], upper[:, None], (len(lower), UNSEEN))
     errors = {what: compensated_error(experiment, columns, q, unseen) for what, q in sets.items()}
     progress(3, 3)
-    return Poses3(designs, promised, errors)
+    return Poses3(designs, predicted, errors)
 
 
 def _drawn(rng: np.random.Generator, lower: np.ndarray, upper: np.ndarray, count: int) -> np.ndarray:
@@ -133,12 +130,12 @@ def pose_claims(poses: Poses3) -> Iterator[Claim]:
         SPREAD: (0.5, 0.99, "better there than Table 2; several designs: 0.77 to 0.89"),
     }
     for what, (low, high, why) in bounds.items():
-        ours, promised = poses.unseen[what], float(np.sqrt(poses.promised[what]))
+        ours, predicted = poses.unseen[what], float(np.sqrt(poses.predicted[what]))
         yield within(
             f"industrial pose design for {what}: rms error at {UNSEEN} unseen poses under load after simulated "
             "calibrations, over that with Table 2", "optimal by it", ours / theirs, low, high,
             f"designed for {what}: {1e6 * ours:.1f} um at poses that no design saw, {1e6 * theirs:.1f} um with Table "
-            f"2's configurations; at its own worst test pose the design promises {promised:.2f} of Table 2's error. "
+            f"2's configurations; at its own worst test pose the design promises {predicted:.2f} of Table 2's error. "
             "The criterion is about its test poses and says nothing about others; the paper's own test pose is not "
             "printed",
             why=why,

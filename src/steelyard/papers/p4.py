@@ -8,15 +8,23 @@ from typing import cast
 
 import numpy as np
 
-from ..identify.pipeline import Stage, quietly
+from ..identification.pipeline import Stage, quietly
 from ..motion import FourierSeries, Trajectory
 from ..progress import Progress
-from .claim import Claim, same, within
+from .claim import Claim, PaperResult, Table, same, table, within
 from .designs import CONSTRAINT_COLUMNS, Arm, Designed, constraint_rows, designed, limits_kept, part_of, with_starts
-from .p4_arm import C1, C2, POSITION_VARIANCE, SPRING, first_criterion, noisy_covariance, p4_arm, with_joint_scaled
+from .p4_bench import (
+    C1,
+    C2,
+    POSITION_VARIANCE,
+    SPRING,
+    first_criterion,
+    noisy_covariance,
+    p4_arm,
+    with_joint_scaled,
+)
 from .p4_estimation import estimation
 from .p4_iterated import Round, iterated_claims, iterated_design, iterated_table
-from .result import PaperResult, Table, table
 
 TITLE = "Swevers, Ganseman, Tukel, De Schutter & Van Brussel 1997: optimal robot excitation, KUKA IR 361"
 STARTS = 16
@@ -50,7 +58,7 @@ class Designs4:
     motions: dict[str, Designed]
     sprung: Arm
     resprung: dict[str, Designed]
-    rounds: list[Round]
+    iterations: list[Round]
 
 
 def p4(seeds: int | None = None, threads: int = 1, stage: Stage = quietly, *, starts: int = STARTS) -> PaperResult:
@@ -65,15 +73,15 @@ def p4(seeds: int | None = None, threads: int = 1, stage: Stage = quietly, *, st
     arm, sprung = p4_arm(), p4_arm(SPRING)
     motions = _both(arm, starts, threads, stage("criteria c1 and c2"))
     resprung = _both(sprung, starts, threads, stage("with spring and offsets"))
-    rounds = iterated_design(arm, max(1, starts // 4), threads, stage("iterated design"))
-    found = Designs4(arm, motions, sprung, resprung, rounds)
+    iterations = iterated_design(arm, max(1, starts // 4), threads, stage("iterated design"))
+    found = Designs4(arm, motions, sprung, resprung, iterations)
     estimated = estimation(arm, _motions(motions), sprung, _motions(resprung), seeds, threads, stage)
     claims = [
         *_criteria_claims(found), *_size_claims(found), *_spring_claims(found), *_noise_claims(found),
         *estimated.claims,
     ]  # fmt: skip
     tables = (
-        _sigma_table(found), _size_table(found), _spring_table(found), iterated_table(found.rounds),
+        _sigma_table(found), _size_table(found), _spring_table(found), iterated_table(found.iterations),
         table("Constraints nearest to their limits", CONSTRAINT_COLUMNS, constraint_rows(_labelled(motions))),
         *estimated.tables,
     )  # fmt: skip
@@ -84,11 +92,11 @@ def _motions(designs: dict[str, Designed]) -> dict[str, Trajectory]:
     return {criterion: each.trajectory for criterion, each in designs.items()}
 
 
-def _both(arm: Arm, starts: int, threads: int, tell: Progress) -> dict[str, Designed]:
+def _both(arm: Arm, starts: int, threads: int, stage_progress: Progress) -> dict[str, Designed]:
     found = {}
     for place, criterion in enumerate((C1, C2)):
         asked = replace(with_starts(arm.settings, starts, threads), criterion=criterion)
-        found[criterion] = designed(arm.ready(asked), asked, part_of(tell, place, 2))
+        found[criterion] = designed(arm.ready(asked), asked, part_of(stage_progress, place, 2))
     return found
 
 
@@ -221,7 +229,7 @@ def _noise_claims(found: Designs4) -> Iterator[Claim]:
         why="reference: estimates differ by under 1e-4 sigma", claimed=(0.0, 0.01),
         fails_if="noise of the positions is not small against what it does to the torques",
     )  # fmt: skip
-    yield from iterated_claims(found.rounds)
+    yield from iterated_claims(found.iterations)
 
 
 def _sigma_table(found: Designs4) -> Table:

@@ -9,9 +9,13 @@ import numpy as np
 
 from ..motion import Trajectory, quintic
 from ..signals import Prewhitener, analogue_butterworth, average_periods, prewhitener
-from .claim import Claim, within
-from .p4_arm import C1, C2, DURATION, POSITION_VARIANCE, RATE
+from .claim import Claim, Table, table, within
 from .p4_bench import (
+    C1,
+    C2,
+    DURATION,
+    POSITION_VARIANCE,
+    RATE,
     SAMPLES,
     STANDSTILL,
     Bench,
@@ -22,7 +26,6 @@ from .p4_bench import (
     simulated,
     solved,
 )
-from .result import Table, table
 
 PERIODS = 16
 FILTER = analogue_butterworth(8, 40.0)
@@ -61,7 +64,7 @@ def averaging(arm: Bench, trajectory: Trajectory, runs: int = RUNS, seed: int = 
     rng = np.random.default_rng(seed)
     motion, time = moved(trajectory, instants(periods=PERIODS)), instants()
     torque = arm.torques(motion)
-    errors, ratios, promised = [], [], None
+    errors, ratios, predicted = [], [], None
     for _ in range(runs):
         q = motion[0] + rng.normal(size=motion[0].shape) * np.sqrt(POSITION_VARIANCE)[:, None]
         y = torque + rng.normal(size=torque.shape) * arm.deviations[:, None]
@@ -69,8 +72,8 @@ def averaging(arm: Bench, trajectory: Trajectory, runs: int = RUNS, seed: int = 
         ratios.append(folded.pooled_variance[3:] / arm.deviations**2)
         one, _ = identified(arm, q[:, :SAMPLES], y[:, :SAMPLES], time)
         many, covariance = identified(arm, folded.mean[:3], folded.mean[3:], time)
-        promised = np.sqrt(np.diag(covariance) / PERIODS)
-        errors.append([(one - arm.values) / promised, (many - arm.values) / promised])
+        predicted = np.sqrt(np.diag(covariance) / PERIODS)
+        errors.append([(one - arm.values) / predicted, (many - arm.values) / predicted])
     single, mean = np.sqrt(np.mean(np.square(errors), axis=(0, 2)))
     return Averaging(float(single / mean), float(np.mean(ratios)), float(mean))
 

@@ -6,24 +6,27 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from ..identify.pipeline import Stage, quietly
+from ..identification.pipeline import Stage, quietly
 from ..model import base_parameters, build_model
 from ..robot import Robot
-from .claim import Claim, near, same, two_standard_errors, within
+from .claim import Claim, PaperResult, near, same, two_standard_errors, within
 from .fits import PaperFit
 from .lwr4 import MODELS, WITHOUT, lwr4_equations, prototype, with_payload
-from .p5_figures import ModelFigures, figures_of, fitted_models, position_fits
 from .p5_tables import (
+    ModelFigures,
     accuracy_ratios,
     accuracy_table,
     essential_moves,
     figure_table,
+    figures_of,
+    fitted_models,
     histogram_table,
+    position_fits,
+    regrouping_claims,
+    regrouping_table,
     table_ii,
     table_iv,
 )
-from .regroupings import regrouping_claims, regrouping_table
-from .result import PaperResult
 
 TITLE = "Jubien, Gautier & Janot 2014: KUKA LWR4+ from motor currents or joint torque sensors"
 SEEDS = 10
@@ -60,21 +63,21 @@ def p5(seeds: int = SEEDS, threads: int = 1, stage: Stage = quietly, *, plant_ra
         plant_rate: Rate of the simulation's integrator [Hz]; None for ten times the controller's.
     """
     motions = (WITHOUT, with_payload("P5"))
-    tell = stage("simulating the LWR4+")
-    arm = prototype(motions, plant_rate=plant_rate, threads=threads, progress=tell)
+    stage_progress = stage("simulating the LWR4+")
+    arm = prototype(motions, plant_rate=plant_rate, threads=threads, progress=stage_progress)
     equations = {model: lwr4_equations(arm.robot, model) for model in MODELS}
     figures: dict[str, list[ModelFigures]] = {model: [] for model in MODELS}
     first: dict[str, PaperFit] = {}
-    tell = stage("fitting models A to D")
+    stage_progress = stage("fitting models A to D")
     for seed in range(seeds):
         fits = fitted_models(arm.recordings(seed), equations, threads)
         first = first or fits
         for model, fit in fits.items():
             figures[model].append(figures_of(fit, arm.truth))
-        tell(seed + 1, seeds)
-    tell = stage("motor against joint positions")
+        stage_progress(seed + 1, seeds)
+    stage_progress = stage("motor against joint positions")
     positions = position_fits(arm, equations["B"], range(min(seeds, POSITION_SEEDS)), threads)
-    tell(1, 1)
+    stage_progress(1, 1)
     claims = [
         *_counts(arm.robot, {model: len(each.names) for model, each in equations.items()}),
         *_errors(figures),

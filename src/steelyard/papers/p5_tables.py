@@ -1,17 +1,126 @@
-"""P5's tables beside ours."""
+"""P5's tables beside ours.
+
+P5's four models fitted to one seed's recordings, and the figures that the paper prints of each.
+
+P5's Table III: what is regrouped into the LWR4+'s base parameters, as printed, beside what the model says.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 
 from ..distributions import norm_cdf
-from .fits import PaperFit, weighted_residuals
-from .p5_figures import LINKS, ModelFigures
-from .printed_tables import printed
-from .result import Entry, Table, table
+from ..model import BaseParameters
+from ..observe import Equations, Preparation, resolve_preparation
+from ..recording import Recording
+from .claim import Claim, Entry, Table, printed, same, table, within
+from .fits import (
+    PaperFit,
+    coverage,
+    coverage_with_noise_model,
+    normality,
+    paper_fit,
+    relative_error,
+    watson,
+    weighted_residuals,
+)
+from .lwr4 import STIFFNESS, Prototype
+
+PREPARATION = Preparation(cutoff=10.0, decimation=500, standstill=0)
+"""Butterworth at 10 Hz, decimation at 0.8 Hz: 0.8 of the new Nyquist frequency of 1 Hz."""
+
+
+LINKS = ("XX2", "MY2", "XX4", "ZZ4", "MY4", "MY5", "MY6", "XXL", "XZL", "MXL", "MYL", "MZL", "ML")
+"""Link and payload parameters that Table II prints of models A and B and that mean the same in both.
+
+ZZ2R is not among them: in model A it holds the drive's inertia.
+"""
+
+
+@dataclass(frozen=True)
+class ModelFigures:
+    """What is told of one model and one seed.
+
+    Attributes:
+        rows: Number of equations.
+        relative_error: ``100 ||y - W x|| / ||y||`` over decimated rows [%].
+        essential_f: Essential parameters by the F rule.
+        essential_rsd: Essential parameters by relative sigmas of at most 20 %.
+        payload_error: Error of the payload's mass [%], all base parameters estimated; NaN without payload.
+        durbin_watson: Statistic of all residuals.
+        expected_durbin_watson: What white noise gives after this decimator.
+        normality: Probability of Kolmogorov and Smirnov's distance for normal residuals.
+        coverage: Share of base parameters within two sigmas of the truth.
+        coverage_noise_model: The same of generalised least squares, the product's default.
+        coverage_selected_f: The same of the essential ones by the F rule.
+        coverage_selected_rsd: The same of the essential ones by relative sigmas.
+        link_errors: Errors of the parameters ``LINKS``, those that the model has, all base parameters estimated.
+    """
+
+    rows: int
+    relative_error: float
+    essential_f: int
+    essential_rsd: int
+    payload_error: float
+    durbin_watson: float
+    expected_durbin_watson: float
+    normality: float
+    coverage: float
+    coverage_noise_model: float
+    coverage_selected_f: float
+    coverage_selected_rsd: float
+    link_errors: Mapping[str, float]
+
+
+def figures_of(fit: PaperFit, truth: Mapping[str, float]) -> ModelFigures:
+    """Return the figures of a fit."""
+    true = fit.sources[0].equations.base_values(truth)
+    statistic = watson(fit)
+    values = dict(zip(fit.estimate.columns, fit.estimate.values, strict=True))
+    return ModelFigures(
+        rows=fit.rows,
+        relative_error=relative_error(fit.observations, fit.estimate),
+        essential_f=len(fit.by_f.estimate.columns),
+        essential_rsd=len(fit.by_rsd.estimate.columns),
+        payload_error=100 * (float(values.get("ML", np.nan)) / truth["ML"] - 1),
+        durbin_watson=statistic.statistic,
+        expected_durbin_watson=statistic.expected,
+        normality=normality(fit),
+        coverage=coverage(fit.estimate, true),
+        coverage_noise_model=coverage_with_noise_model(fit, true),
+        coverage_selected_f=coverage(fit.by_f.estimate, true),
+        coverage_selected_rsd=coverage(fit.by_rsd.estimate, true),
+        link_errors={name: float(values[name]) - true[name] for name in LINKS if name in values},
+    )
+
+
+def fitted_models(
+    recordings: Mapping[str, Recording], equations: Mapping[str, Equations], threads: int
+) -> dict[str, PaperFit]:
+    """Fit models A to D to one seed's recordings."""
+    settled = resolve_preparation(PREPARATION, list(recordings.values()))
+    return {model: paper_fit(recordings, each, settled, threads=threads) for model, each in equations.items()}
+
+
+def position_fits(
+    arm: Prototype, equations: Equations, seeds: Sequence[int], threads: int
+) -> list[tuple[PaperFit, PaperFit]]:
+    """Fit model B of an elastic arm with motor positions and with joint positions, for every seed (P5.8)."""
+    found = []
+    for seed in seeds:
+        recordings = arm.recordings(seed, STIFFNESS)
+        pair = []
+        for stiffness in (None, STIFFNESS):
+            preparation = Preparation(cutoff=10.0, decimation=500, standstill=0, stiffness=stiffness)
+            settled = resolve_preparation(preparation, list(recordings.values()))
+            pair.append(paper_fit(recordings, equations, settled, threads=threads))
+        found.append((pair[0], pair[1]))
+    return found
+
 
 _SHOWN = {
     "relative_error": "relative error %",
@@ -138,3 +247,93 @@ def table_iv(positions: Sequence[tuple[PaperFit, PaperFit]]) -> Table:
     ]
     columns = ["parameter", "paper", "its change %", "ours, motor positions", "ours, joint positions", "change %"]
     return table("Table IV: model B with joint positions (changes: mean over seeds, essential ones)", columns, rows)
+
+
+R3, R5 = 0.4, 0.39
+
+
+def _masses(coefficient: float, first: int) -> dict[str, float]:
+    return {f"M{link}": coefficient for link in range(first, 8)}
+
+
+TABLE_III: dict[str, dict[str, float]] = {
+    "ZZ1": {"YY2": 1},
+    "XX2": {"YY2": -1, "YY3": 1, "MZ3": 2 * R3, **_masses(R3**2, 3)},
+    "ZZ2": {"YY3": 1, "MZ3": 2 * R3, **_masses(R3**2, 3)},
+    "MY2": {"MZ3": 1, **_masses(R3, 3)},
+    "XX3": {"YY3": -1, "YY4": 1},
+    "ZZ3": {"YY4": 1},
+    "MY3": {"MZ4": 1},
+    "XX4": {"YY4": -1, "YY5": 1, "MZ5": 2 * R5, **_masses(R5**2, 5)},
+    "ZZ4": {"YY5": 1, "MZ5": 2 * R5, **_masses(R5**2, 5)},
+    "MY4": {"MZ5": -1, **_masses(-R5, 5)},
+    "XX5": {"YY5": -1, "YY6": 1},
+    "ZZ5": {"YY6": 1},
+    "MY5": {"MZ6": -1},
+    "XX6": {"YY6": -1, "YY7": 1},
+    "ZZ6": {"YY7": 1},
+    "MY6": {"MZ7": 1},
+    "XX7": {"YY7": -1},
+}
+"""Printed for models B and C. Model A has Ia1 and Ia2 besides in ZZ1R and ZZ2R, and friction of both sides together."""
+
+_VISCOUS = {f"Fvm{joint}": {f"Fvl{joint}": 1.0} for joint in range(1, 8)}
+
+
+def printed_regroupings(model: str) -> dict[str, dict[str, float]]:
+    """Return what Table III prints for a model: coefficients of the other parameters, by the one kept.
+
+    Without FcmjR, which is misprinted, and the offsets, which are missing.
+    """
+    if model != "A":
+        return TABLE_III
+    with_drives = {"ZZ1": {**TABLE_III["ZZ1"], "Ia1": 1.0}, "ZZ2": {**TABLE_III["ZZ2"], "Ia2": 1.0}}
+    return {**TABLE_III, **with_drives, **_VISCOUS}
+
+
+def difference(base: BaseParameters, kept: str, printed: Mapping[str, float]) -> float:
+    """Return the largest difference between a base parameter's coefficients and printed ones; inf if there is none."""
+    found = [dict(each.regrouping) for each in base.base if each.kept == kept]
+    if not found:
+        return float("inf")
+    ours = {name: value for name, value in found[0].items() if name != kept}
+    return max(abs(ours.get(name, 0.0) - printed.get(name, 0.0)) for name in {**ours, **printed})
+
+
+def regrouping_claims(equations: Mapping[str, Equations]) -> list[Claim]:
+    """Return the claims on Table III for models A, B and C."""
+    largest = max(
+        difference(equations[model].base, kept, printed)
+        for model in ("A", "B", "C")
+        for kept, printed in printed_regroupings(model).items()
+    )
+    text = {each.kept: each.text for each in equations["A"].base.base}
+    return [
+        within(
+            "Table III: largest difference of a coefficient, rows without misprint, models A, B, C",
+            "17 regroupings, and those of model A", largest, 0.0, 1e-8,
+            "YY, MZ and M of the outer links must be the columns eliminated first; another order gives another base",
+            claimed=(0.0, 1e-8),
+            fails_if="a coefficient of a regrouping is wrong, or another set of columns is chosen as base",
+        ),
+        same(
+            "Table III, Coulomb friction of model A", "FcmjR = Fcmj + Fvlj", text["Fcm1"], "Fcm1R = Fcm1 + Fcl1",
+            "misprint: viscous friction cannot be regrouped with Coulomb friction", claimed="Fcm1R = Fcm1 + Fvl1",
+            fails_if="Coulomb friction of both sides of a gear is not one parameter of model A",
+        ),
+        same(
+            "Table III, offsets of model A", "missing", text["offm1"], "offm1R = offm1 + offl1",
+            "left out: motor and sensor offsets cannot be told apart by motor torques",
+            fails_if="offsets of both sides of a gear are not one parameter of model A",
+        ),
+    ]  # fmt: skip
+
+
+def regrouping_table(equations: Equations) -> Table:
+    """Return Table III of models B and C beside ours."""
+    text = {each.kept: each.text for each in equations.base.base}
+    rows = []
+    for kept, as_printed in TABLE_III.items():
+        terms = " ".join(f"{'-' if value < 0 else '+'} {abs(value):.4g} {name}" for name, value in as_printed.items())
+        rows.append([f"{kept}R", f"{kept} {terms}", text.get(kept), difference(equations.base, kept, as_printed)])
+    return table("Table III: regroupings, models B and C", ["parameter", "paper", "ours", "largest difference"], rows)

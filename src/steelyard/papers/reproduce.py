@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from ..errors import EstimateError, nearest_match
-from ..identify.pipeline import Stage, quietly
+from ..identification.pipeline import Stage, quietly
+from .claim import PaperResult
 from .p1 import p1
 from .p2 import p2
 from .p3 import p3
 from .p4 import p4
 from .p5 import p5
-from .result import PaperResult
 
 _PAPERS = {"P1": p1, "P2": p2, "P3": p3, "P4": p4, "P5": p5}
 PAPERS = tuple(_PAPERS)

@@ -1,10 +1,6 @@
 """The equations of an arm, written once as CasADi expressions; all else is derived from them."""
 
-from .energy import kinetic_energy as kinetic_energy
-from .energy import potential_energy as potential_energy
 from .forward_dynamics import forward_dynamics as forward_dynamics
-from .friction import direction as direction
-from .friction import forward_part as forward_part
 from .functions import energy_function as energy_function
 from .functions import forward_dynamics_function as forward_dynamics_function
 from .functions import gravity_function as gravity_function
@@ -16,14 +12,18 @@ from .functions import jacobian_function as jacobian_function
 from .functions import motion_symbols as motion_symbols
 from .functions import pose_function as pose_function
 from .functions import velocity_function as velocity_function
-from .geometry import Geometry as Geometry
-from .geometry import Transform as Transform
-from .geometry import exact_geometry as exact_geometry
-from .geometry import symbolic_geometry as symbolic_geometry
+from .inverse_dynamics import direction as direction
+from .inverse_dynamics import forward_part as forward_part
 from .inverse_dynamics import gravity_torques as gravity_torques
 from .inverse_dynamics import inertia_matrix as inertia_matrix
 from .inverse_dynamics import inertial_regressor as inertial_regressor
 from .inverse_dynamics import inverse_dynamics as inverse_dynamics
+from .inverse_dynamics import kinetic_energy as kinetic_energy
+from .inverse_dynamics import potential_energy as potential_energy
 from .inverse_dynamics import velocity_torques as velocity_torques
+from .kinematics import Geometry as Geometry
+from .kinematics import Transform as Transform
+from .kinematics import exact_geometry as exact_geometry
 from .kinematics import frame_jacobian as frame_jacobian
 from .kinematics import frame_pose as frame_pose
+from .kinematics import symbolic_geometry as symbolic_geometry

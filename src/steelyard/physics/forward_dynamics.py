@@ -13,9 +13,8 @@ import casadi as ca
 import numpy as np
 
 from ..robot import Robot
-from .geometry import Geometry, Transform
 from .inverse_dynamics import body_wrench, inertia_matrix, inverse_dynamics
-from .kinematics import BodyMotion, JointPositions, body_motions, joint_positions
+from .kinematics import BodyMotion, Geometry, JointPositions, Transform, body_motions, joint_positions
 
 
 @dataclass(frozen=True)
@@ -114,8 +113,8 @@ def _articulated_body(
         solution = _solve_joint(articulated[row], positions.axes[row], body.joint.kind, tau[row], drive[row])
         solutions[row] = solution
         if body.parent:
-            felt = _moved_to_parent(_with_free_joint(articulated[row], solution), positions.steps[row])
-            articulated[body.parent - 1] = articulated[body.parent - 1].plus(felt)
+            nonzero = _moved_to_parent(_with_free_joint(articulated[row], solution), positions.steps[row])
+            articulated[body.parent - 1] = articulated[body.parent - 1].plus(nonzero)
     return _joint_accelerations(robot, positions, solutions)
 
 
@@ -176,8 +175,8 @@ def _joint_accelerations(robot: Robot, positions: JointPositions, solutions: dic
         angular, linear = added[body.parent]
         linear = ca.mtimes(step.rotation.T, linear + ca.cross(angular, step.translation))
         angular = ca.mtimes(step.rotation.T, angular)
-        felt = ca.dot(solution.angular_row, angular) + ca.dot(solution.linear_row, linear)
-        acceleration = (solution.residual - felt) / solution.pivot
+        nonzero = ca.dot(solution.angular_row, angular) + ca.dot(solution.linear_row, linear)
+        acceleration = (solution.residual - nonzero) / solution.pivot
         result.append(acceleration)
         if body.joint.kind == "prismatic":
             added.append((angular, linear + axis * acceleration))

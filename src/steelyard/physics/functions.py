@@ -5,17 +5,17 @@ from __future__ import annotations
 import casadi as ca
 
 from ..robot import Robot
-from .energy import kinetic_energy, potential_energy
 from .forward_dynamics import forward_dynamics
-from .geometry import Geometry
 from .inverse_dynamics import (
     gravity_torques,
     inertia_matrix,
     inertial_regressor,
     inverse_dynamics,
+    kinetic_energy,
+    potential_energy,
     velocity_torques,
 )
-from .kinematics import frame_jacobian, frame_pose
+from .kinematics import Geometry, frame_jacobian, frame_pose
 
 
 def motion_symbols(robot: Robot) -> tuple[ca.SX, ca.SX, ca.SX]:

@@ -2,6 +2,13 @@
 
 Everything else that identification needs of rigid bodies is a derivative of this one expression: the regressor
 (by the parameters), the inertia matrix (by the accelerations), gravity and velocity terms (at zero motion).
+
+Kinetic and potential energy of an arm, linear in the inertial parameters.
+
+The direction of motion in friction laws, exact or smooth.
+
+``sign(0) = 0``: at standstill Coulomb friction is undetermined, and zero is the only value that favours no
+direction. A smooth sign of width w is ``tanh(v / w)``: 76 % at w, 96 % at 2 w, within 1e-8 of 1 beyond 10 w.
 """
 
 from __future__ import annotations
@@ -9,8 +16,7 @@ from __future__ import annotations
 import casadi as ca
 
 from ..robot import Robot
-from .geometry import Geometry
-from .kinematics import BodyMotion, JointPositions, body_motions, joint_positions
+from .kinematics import BodyMotion, Geometry, JointPositions, body_motions, body_poses, joint_positions, joint_rates
 
 
 def inverse_dynamics(
@@ -117,3 +123,52 @@ def rotational_regressor(motion: BodyMotion) -> ca.SX:
             ca.horzcat(-xy, xx - yy, ax - yz, xy, ay + xz, az),
         )
     )
+
+
+def kinetic_energy(robot: Robot, q: ca.SX, qd: ca.SX, inertias: ca.SX, geometry: Geometry | None = None) -> ca.SX:
+    """Return the kinetic energy [J]: the sum of ``1/2 w.Iw + v.(w x ms) + 1/2 M v.v`` over the bodies."""
+    positions = joint_positions(robot, q, geometry)
+    rates = joint_rates(robot, qd)
+    velocities = [(ca.SX(3, 1), ca.SX(3, 1))]
+    energy = ca.SX(0)
+    for row, body in enumerate(robot.bodies):
+        step, axis = positions.steps[row], positions.axes[row]
+        omega, v = velocities[body.parent]
+        v = ca.mtimes(step.rotation.T, v + ca.cross(omega, step.translation))
+        omega = ca.mtimes(step.rotation.T, omega)
+        if body.joint.kind == "prismatic":
+            v = v + axis * rates[row]
+        else:
+            omega = omega + axis * rates[row]
+        velocities.append((omega, v))
+        energy += _body_energy(omega, v, inertias[10 * row : 10 * row + 10])
+    return energy
+
+
+def _body_energy(omega: ca.SX, v: ca.SX, parameters: ca.SX) -> ca.SX:
+    xx, xy, xz, yy, yz, zz = ca.vertsplit(parameters[:6])
+    x, y, z = omega[0], omega[1], omega[2]
+    spin = 0.5 * (xx * x * x + yy * y * y + zz * z * z) + xy * x * y + xz * x * z + yz * y * z
+    return spin + ca.dot(v, ca.cross(omega, parameters[6:9])) + 0.5 * parameters[9] * ca.dot(v, v)
+
+
+def potential_energy(robot: Robot, q: ca.SX, inertias: ca.SX, geometry: Geometry | None = None) -> ca.SX:
+    """Return the potential energy [J] in the robot's gravity, zero at the base frame's origin."""
+    poses = body_poses(robot, joint_positions(robot, q, geometry))
+    gravity = ca.SX(ca.DM(robot.gravity))
+    energy = ca.SX(0)
+    for row, pose in enumerate(poses[1:]):
+        parameters = inertias[10 * row : 10 * row + 10]
+        first_moment = pose.translation * parameters[9] + ca.mtimes(pose.rotation, parameters[6:9])
+        energy -= ca.dot(gravity, first_moment)
+    return energy
+
+
+def direction(velocity: ca.SX, width: float = 0.0) -> ca.SX:
+    """Return the sign of a velocity, or ``tanh(velocity / width)`` for a width above zero [rad/s or m/s]."""
+    return ca.sign(velocity) if width == 0.0 else ca.tanh(velocity / width)
+
+
+def forward_part(velocity: ca.SX, width: float = 0.0) -> ca.SX:
+    """Return 1 for motion forward, 0 for motion backward and at rest; smooth for a width above zero."""
+    return velocity > 0 if width == 0.0 else 0.5 * (1 + ca.tanh(velocity / width))

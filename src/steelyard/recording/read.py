@@ -13,8 +13,7 @@ from ..files import require_files
 from ..robot import AnyRobot, load_robot
 from .checks import Checker, subject_of
 from .plan import make_plan
-from .record import Finding, Recording
-from .samples import Samples
+from .record import Finding, Recording, Samples
 from .setup import RecordingSetup
 from .setup_file import read_setup
 from .stream import RecordingStream

@@ -14,12 +14,10 @@ import numpy as np
 from ..errors import RecordingError
 from ..progress import Progress, silent
 from .assembly import Assembly, side_by_side
+from .cache import CachedColumns
 from .checks import Checker, subject_of
-from .kept import KeptColumns
-from .plan import Plan
-from .record import Finding, Recording, Source, TorqueChannel
-from .samples import Samples, reblocked
-from .self_described import described_notes, described_payload
+from .plan import Plan, described_notes, described_payload
+from .record import Finding, Recording, Samples, Source, TorqueChannel, reblocked
 from .tables import Block, ReadLog, Table
 from .units import normal_unit
 
@@ -68,7 +66,7 @@ class RecordingStream:
             progress: Told how many bytes are read.
         """
         sizes = [1, *(len(channel.shift) for channel in self.plan.channels)]
-        kept = KeptColumns(sum(sizes))
+        kept = CachedColumns(sum(sizes))
         for samples in self.samples():
             kept.put(np.concatenate([samples.time[None], *samples.channels]))
             progress(self.bytes_done, self.bytes_total)

@@ -1,4 +1,11 @@
-"""Robot files as bytes: bounded in size, and every failure one line that names the file."""
+"""Robot files as bytes: bounded in size, and every failure one line that names the file.
+
+XML from strangers: what could harm is refused before a tree is built.
+
+A first pass with expat, which builds nothing, refuses document types and entities (the entity bomb, files drawn in from
+elsewhere), odd encodings, and trees too deep or too large. Only what passes reaches lxml, which keeps comments and
+unknown tags so that the document can be edited in place later.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +14,9 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from xml.parsers import expat
+
+from lxml import etree  # pyright: ignore[reportMissingImports, reportAttributeAccessIssue]
 
 from ..errors import RobotError
 
@@ -68,3 +78,77 @@ def _too_large(size: int, limit: int) -> str:
         f"the file has {size / 1e6:.4g} MB, at most {limit / 1e6:.4g} MB are read; "
         "a robot description is far smaller: is this the right file?"
     )
+
+
+# The largest URDF files in the wild have a few hundred kilobytes.
+LARGEST_FILE = 20_000_000
+MOST_ELEMENTS = 100_000
+DEEPEST_ELEMENT = 100
+
+# Both parsers know these and read them alike.
+ENCODINGS = ("utf-8", "utf-16", "us-ascii", "ascii", "iso-8859-1")
+
+XACRO_ADVICE = "this is a xacro file, not yet a URDF; expand it first: xacro robot.urdf.xacro > robot.urdf"
+
+
+class _Gate:
+    """Handlers of the first pass; each raises at the first thing that is not allowed."""
+
+    def __init__(self) -> None:
+        self.depth = 0
+        self.elements = 0
+
+    def declaration(self, version: str, encoding: str | None, standalone: int) -> None:
+        if encoding is not None and encoding.lower() not in ENCODINGS:
+            raise RobotError(f"encoding '{encoding}' is not read; allowed: {', '.join(ENCODINGS)}; save it as utf-8")
+
+    def document_type(self, *_: object) -> None:
+        raise RobotError(
+            "has a DOCTYPE (entity declarations), which is refused because it can be used for attacks; "
+            "robot files need none: delete the <!DOCTYPE ...> part"
+        )
+
+    def start(self, name: str, _: object) -> None:
+        self.depth += 1
+        self.elements += 1
+        if name.startswith("xacro:"):
+            raise RobotError(XACRO_ADVICE)
+        if self.depth > DEEPEST_ELEMENT:
+            raise RobotError(f"elements are nested more than {DEEPEST_ELEMENT} deep; no robot file is, check the file")
+        if self.elements > MOST_ELEMENTS:
+            raise RobotError(f"has more than {MOST_ELEMENTS} elements; no robot file has, check the file")
+
+    def end(self, _: str) -> None:
+        self.depth -= 1
+
+
+def parse_xml_safely(data: bytes) -> etree._ElementTree:
+    """Return the document with its comments and unknown tags, or refuse it in one line."""
+    _first_pass(data)
+    parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False)
+    try:
+        tree = etree.fromstring(data, parser).getroottree()
+    except (etree.XMLSyntaxError, ValueError) as error:
+        raise RobotError(f"not XML ({error}); a URDF file was expected") from error
+    if tree.docinfo.internalDTD is not None or tree.docinfo.doctype:
+        raise RobotError("has a DOCTYPE, which is refused; delete the <!DOCTYPE ...> part")
+    if any(_is_xacro(element) for element in tree.iter(etree.Element)):
+        raise RobotError(XACRO_ADVICE)
+    return tree
+
+
+def _first_pass(data: bytes) -> None:
+    gate, parser = _Gate(), expat.ParserCreate()
+    parser.XmlDeclHandler = gate.declaration
+    parser.StartDoctypeDeclHandler = gate.document_type
+    parser.EntityDeclHandler = gate.document_type
+    parser.StartElementHandler = gate.start
+    parser.EndElementHandler = gate.end
+    try:
+        parser.Parse(data, True)
+    except (expat.ExpatError, ValueError, LookupError) as error:
+        raise RobotError(f"not XML ({error}); a URDF file was expected") from error
+
+
+def _is_xacro(element: etree._Element) -> bool:
+    return "xacro" in (etree.QName(element).namespace or "")

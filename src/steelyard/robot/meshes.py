@@ -1,17 +1,138 @@
-"""Vertices of mesh files (STL, OBJ, COLLADA): as much of a mesh as bounding it needs, read without trust."""
+"""Vertices of mesh files (STL, OBJ, COLLADA): as much of a mesh as bounding it needs, read without trust.
+
+Vertices of COLLADA files: geometries where the scene places them, in metres.
+
+The file's unit is applied, its up axis is not: that is how robot descriptions mean these files.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
+from lxml import etree  # pyright: ignore[reportMissingImports, reportAttributeAccessIssue]
 
 from ..errors import RobotError
 from .checks import LARGEST_NUMBER
-from .collada import collada_vertices
-from .files import content_of
+from .files import LARGEST_FILE, content_of, parse_xml_safely
+from .placement import rotation_about_axis
+
+# Nodes that draw in other nodes can multiply: no collision mesh has more of either.
+MOST_PARTS = 10_000
+MOST_VERTICES = 10_000_000
+DEEPEST_NODE = 50
+MOST_OFFSETS = 100
+
+
+def collada_vertices(data: bytes) -> np.ndarray:
+    """Return the vertices of every geometry that the scene shows (N, 3) [m]."""
+    if len(data) > LARGEST_FILE:
+        raise RobotError(f"the file has {len(data) / 1e6:.4g} MB, at most {LARGEST_FILE / 1e6:g} MB are read")
+    root = parse_xml_safely(data).getroot()
+    by_id = {element.get("id"): element for element in root.iter("{*}geometry", "{*}node")}
+    unit = root.find("{*}asset/{*}unit")
+    metre = _floats("1" if unit is None else unit.get("meter", "1"), "unit", 1)[0]
+    points: dict[str, np.ndarray] = {}
+    placed, total = [np.zeros((0, 3))], 0
+    for geometry, transform in _instances(root, by_id):
+        if geometry not in points:
+            points[geometry] = _positions(by_id[geometry])
+        total += len(points[geometry])
+        if total > MOST_VERTICES:
+            raise RobotError(f"the scene has more than {MOST_VERTICES} vertices")
+        placed.append(points[geometry] @ transform[:3, :3].T + transform[:3, 3])
+    return np.concatenate(placed) * metre
+
+
+def _instances(root: etree._Element, by_id: Mapping[str, etree._Element]) -> Iterator[tuple[str, np.ndarray]]:
+    """Yield the geometries shown, each with its transform (4, 4) into the scene."""
+    stack = [
+        (node, np.eye(4), 0)
+        for scene in root.iterfind("{*}library_visual_scenes/{*}visual_scene")
+        for node in scene.iterchildren("{*}node")
+    ]
+    parts = 0
+    while stack:
+        node, outer, depth = stack.pop()
+        parts += 1
+        if depth > DEEPEST_NODE or parts > MOST_PARTS:
+            raise RobotError(f"the scene is nested more than {DEEPEST_NODE} deep or has more than {MOST_PARTS} parts")
+        transform = outer @ _node_transform(node)
+        stack += [(inner, transform, depth + 1) for inner in node.iterchildren("{*}node")]
+        for instance in node.iterchildren("{*}instance_node", "{*}instance_geometry"):
+            target = (instance.get("url") or "").removeprefix("#")
+            if target not in by_id:
+                continue  # drawn in from another file, or of a kind without vertices
+            if etree.QName(instance).localname == "instance_geometry":
+                yield target, transform
+            else:
+                stack.append((by_id[target], transform, depth + 1))
+
+
+def _node_transform(node: etree._Element) -> np.ndarray:
+    """Return the product of a node's matrices, translations, rotations and scales, in their order (4, 4)."""
+    total = np.eye(4)
+    for part in node.iterchildren("{*}matrix", "{*}translate", "{*}rotate", "{*}scale"):
+        kind, step = etree.QName(part).localname, np.eye(4)
+        numbers = _floats(part.text or "", kind, {"matrix": 16, "rotate": 4}.get(kind, 3))
+        if kind == "matrix":
+            step = numbers.reshape(4, 4)
+        elif kind == "translate":
+            step[:3, 3] = numbers
+        elif kind == "scale":
+            step[:3, :3] = np.diag(numbers)
+        elif numbers[:3].any():
+            x, y, z = (float(value) for value in numbers[:3] / np.linalg.norm(numbers[:3]))
+            step[:3, :3] = rotation_about_axis((x, y, z), float(np.radians(numbers[3])))
+        total = total @ step
+    return total
+
+
+def _positions(geometry: etree._Element) -> np.ndarray:
+    """Return the positions of a geometry's vertices (N, 3), in the geometry's axes; those no face uses are left out."""
+    arrays = {source.get("id"): source.find("{*}float_array") for source in geometry.iter("{*}source")}
+    found = [np.zeros((0, 3))]
+    for vertices in geometry.iter("{*}vertices"):
+        entry = vertices.find("{*}input[@semantic='POSITION']")
+        array = None if entry is None else arrays.get((entry.get("source") or "").removeprefix("#"))
+        numbers = _floats("" if array is None else array.text or "", "float_array")
+        if len(numbers) % 3:
+            raise RobotError(f"<float_array> of positions has {len(numbers)} numbers, no multiple of three")
+        positions = numbers.reshape(-1, 3)
+        used = _used(geometry, vertices.get("id", ""))
+        # Files cut from a larger model keep all its positions and use a few of them.
+        found.append(positions[used[used < len(positions)]] if len(used) else positions)
+    return np.concatenate(found)
+
+
+def _used(geometry: etree._Element, vertices: str) -> np.ndarray:
+    """Return the numbers of the vertices that faces use."""
+    found = [np.zeros(0, dtype=np.int64)]
+    for entry in geometry.iterfind(".//{*}input[@semantic='VERTEX']"):
+        faces = entry.getparent()
+        if (entry.get("source") or "").removeprefix("#") != vertices or faces is None:
+            continue
+        offsets = _floats(" ".join(other.get("offset", "0") for other in faces.iterchildren("{*}input")), "input")
+        stride = int(offsets.clip(0, MOST_OFFSETS).max(initial=0)) + 1
+        first = int(_floats(entry.get("offset", "0"), "input", 1)[0])
+        for indices in faces.iter("{*}p"):
+            found.append(_floats(indices.text or "", "p")[max(first, 0) :: stride].clip(0).astype(np.int64))
+    return np.unique(np.concatenate(found))
+
+
+def _floats(text: str, what: str, count: int | None = None) -> np.ndarray:
+    try:
+        numbers = np.array(text.split(), dtype=float)
+    except ValueError as error:
+        raise RobotError(f"<{what}>: {error}") from error
+    if count is not None and len(numbers) != count:
+        raise RobotError(f"<{what}> has {len(numbers)} numbers, {count} are expected")
+    if not (np.abs(numbers) <= LARGEST_NUMBER).all():
+        raise RobotError(f"<{what}>: a number is not finite or beyond {LARGEST_NUMBER:g}")
+    return numbers
+
 
 LARGEST_MESH = 100_000_000
 """More bytes than this are no collision mesh."""

@@ -3,27 +3,255 @@
 Angles within ``right_angle_tolerance`` of a multiple of 90 degrees (files write 1.5708 and 3.1416) are taken as exact
 right angles, and ``Robot.notes`` says where. ``<dynamics>`` becomes ``Fvm<n>`` and ``Fcm<n>`` where it is not zero.
 Tags this reader does not know are ignored.
+
+The elements of a URDF, one at a time: numbers, origins, links and joints.
+
+Collision shapes of a URDF: what cannot be read is left out with a note, since no equation needs it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 
+import numpy as np
 from lxml import etree  # pyright: ignore[reportMissingImports, reportAttributeAccessIssue]
 
-from ..errors import RobotError
-from .angles import RightAngles
-from .checks import finite_number
-from .files import PathOrBytes, content_of, located, place_of
-from .parts import Joint
+from ..errors import RobotError, nearest_match, one_line
+from .checks import JOINT_KINDS, LARGEST_NUMBER, checked_limits, checked_mass, checked_word, finite_number
+from .files import LARGEST_FILE, XACRO_ADVICE, PathOrBytes, content_of, located, parse_xml_safely, place_of
+from .inertia import moved_parameters
+from .parts import (
+    BoxShape,
+    CapsuleShape,
+    CylinderShape,
+    Joint,
+    JointKind,
+    Limits,
+    Link,
+    MeshShape,
+    Mimic,
+    Shape,
+    SphereShape,
+    found_mesh,
+)
+from .placement import Placement, RightAngles, Vector3, Z, origin_placement, transform_from_placement
 from .structure import assembled_robot
 from .tree import Robot
-from .urdf_elements import child, children, joint_from_element, link_from_element, number_from_text
-from .urdf_shapes import shapes_from_link
-from .xml_safety import LARGEST_FILE, XACRO_ADVICE, parse_xml_safely
+
+OUT_OF_SCOPE = ("floating", "planar")
+INERTIA_ATTRIBUTES = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
+
+LONGEST_NUMBER = 1000
+NUMBER = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?|[-+]?(inf|infinity|nan)", re.IGNORECASE)
+
+
+def children(element: etree._Element, name: str) -> Iterator[etree._Element]:
+    """Iterate over the children with this tag, whatever their namespace."""
+    return element.iterchildren("{*}" + name)
+
+
+def child(element: etree._Element, name: str) -> etree._Element | None:
+    """Return the first child with this tag, or None."""
+    return next(children(element, name), None)
+
+
+def attribute(element: etree._Element, name: str, what: str) -> str:
+    """Return an attribute that must be there."""
+    text = element.get(name)
+    if text is None:
+        tag = etree.QName(element).localname
+        raise RobotError(f"{what}: <{tag}> has no attribute '{name}'; the URDF format requires it, add it")
+    return text
+
+
+def number_from_text(text: str, what: str, *, largest: float = LARGEST_NUMBER) -> float:
+    """Return the finite number a text holds."""
+    word = text.strip()
+    if "${" in word or "$(" in word:
+        raise RobotError(f"{what} is '{word}'; {XACRO_ADVICE}")
+    # The pattern takes a time that grows with the square of the number of digits.
+    if len(word) > LONGEST_NUMBER or not NUMBER.fullmatch(word):
+        raise RobotError(f"{what} is '{text}'; a number is expected")
+    return finite_number(float(word), what, largest=largest)
+
+
+def vector_from_text(text: str, what: str) -> Vector3:
+    """Return the three finite numbers a text holds."""
+    if "${" in text or "$(" in text:
+        raise RobotError(f"{what} is '{text}'; {XACRO_ADVICE}")
+    words = text.split()
+    if len(words) != 3:
+        raise RobotError(f"{what} is '{text}'; three numbers are expected")
+    x, y, z = (number_from_text(word, what) for word in words)
+    return x, y, z
+
+
+def placement_from_origin(parent: etree._Element, angles: RightAngles, what: str) -> Placement:
+    """Return the placement of the ``<origin>`` child; the identity if there is none."""
+    origin = child(parent, "origin")
+    xyz = (0.0, 0.0, 0.0) if origin is None else vector_from_text(origin.get("xyz", "0 0 0"), f"{what}: origin xyz")
+    rpy = (0.0, 0.0, 0.0) if origin is None else vector_from_text(origin.get("rpy", "0 0 0"), f"{what}: origin rpy")
+    roll, pitch, yaw = (angles.angle(angle, what) for angle in rpy)
+    return origin_placement(xyz, (roll, pitch, yaw))
+
+
+def link_from_element(element: etree._Element, angles: RightAngles) -> Link:
+    """Return a link; its inertia about the link frame's origin, or None without an ``<inertial>``."""
+    name = attribute(element, "name", "a link")
+    inertial = child(element, "inertial")
+    if inertial is None:
+        return Link(name)
+    what = f"link '{name}'"
+    mass_element, inertia_element = child(inertial, "mass"), child(inertial, "inertia")
+    if mass_element is None or inertia_element is None:
+        missing = "mass" if mass_element is None else "inertia"
+        raise RobotError(f"{what}: <inertial> has no <{missing}>; add it, or delete the <inertial>")
+    mass = checked_mass(number_from_text(attribute(mass_element, "value", what), f"{what}: mass"), f"{what}: mass")
+    about_centre = [
+        number_from_text(attribute(inertia_element, word, what), f"{what}: {word}") for word in INERTIA_ATTRIBUTES
+    ]
+    rotation, centre = transform_from_placement(placement_from_origin(inertial, angles, what))
+    parameters = moved_parameters(np.array([*about_centre, 0.0, 0.0, 0.0, mass]), rotation, centre)
+    return Link(name, tuple(float(value) for value in parameters))
+
+
+def joint_from_element(element: etree._Element, angles: RightAngles, notes: list[str]) -> Joint:
+    """Return a joint; what is odd about its limits is added to ``notes``."""
+    name = attribute(element, "name", "a joint")
+    what = f"joint '{name}'"
+    word = attribute(element, "type", what)
+    kind = _kind(word, what)
+    placement = placement_from_origin(element, angles, what)
+    parent, link = _end(element, "parent", what), _end(element, "child", what)
+    if kind == "fixed":
+        return Joint(name, kind, parent, link, placement, Z)
+    limits, limit_notes = _limits(element, name, word)
+    notes.extend(limit_notes)
+    return Joint(name, kind, parent, link, placement, _axis(element, angles, what), limits, _mimic(element, what))
+
+
+def _kind(word: str, what: str) -> JointKind:
+    if word in OUT_OF_SCOPE:
+        raise RobotError(
+            f"{what}: type '{word}' is out of scope (fixed-base arms only); allowed: {', '.join(JOINT_KINDS)}"
+        )
+    return JOINT_KINDS[checked_word(word, JOINT_KINDS, f"{what}: type")]
+
+
+def _end(element: etree._Element, tag: str, what: str) -> str:
+    end = child(element, tag)
+    if end is None:
+        raise RobotError(f'{what} has no <{tag}>; add <{tag} link="..."/>')
+    return attribute(end, "link", what)
+
+
+def _axis(element: etree._Element, angles: RightAngles, what: str) -> Vector3:
+    """Return the unit axis; the URDF format's default is x."""
+    axis = child(element, "axis")
+    text = "1 0 0" if axis is None else axis.get("xyz", "1 0 0")
+    return angles.direction(vector_from_text(text, f"{what}: axis"), what)
+
+
+def _limits(element: etree._Element, name: str, word: str) -> tuple[Limits, list[str]]:
+    """Return the limits; a continuous joint has no range, and a bound given alone leaves the other at 0 (URDF rule)."""
+    limit = child(element, "limit")
+    if limit is None:
+        return Limits(), []
+    wanted = ("velocity", "effort") if word == "continuous" else ("lower", "upper", "velocity", "effort")
+    given = {
+        key: number_from_text(text, f"joint '{name}': {key} limit", largest=math.inf)
+        for key in wanted
+        for text in [limit.get(key)]
+        if text is not None
+    }
+    if "lower" in given or "upper" in given:
+        given = {"lower": 0.0, "upper": 0.0} | given
+    return checked_limits(name, given)
+
+
+def _mimic(element: etree._Element, what: str) -> Mimic | None:
+    mimic = child(element, "mimic")
+    if mimic is None:
+        return None
+    return Mimic(
+        attribute(mimic, "joint", what),
+        number_from_text(mimic.get("multiplier", "1"), f"{what}: mimic multiplier"),
+        number_from_text(mimic.get("offset", "0"), f"{what}: mimic offset"),
+    )
+
+
+KINDS = ("box", "capsule", "cylinder", "mesh", "sphere")
+
+# Longer names of files are nothing that a system could open.
+LONGEST_FILE_NAME = 4000
+
+
+def shapes_from_link(element: etree._Element, folder: Path | None, notes: list[str]) -> tuple[Shape, ...]:
+    """Return the collision shapes of a ``<link>``; those that cannot be read are said in ``notes``.
+
+    Args:
+        element: The link.
+        folder: Folder of the URDF, where meshes are looked for; None if it came as bytes.
+        notes: Receives at most one note.
+    """
+    shapes: list[Shape] = []
+    reasons: list[str] = []
+    for collision in children(element, "collision"):
+        try:
+            shapes.append(_shape(collision, folder))
+        except RobotError as error:
+            reasons.append(str(error))
+    if reasons:
+        count = "a collision shape is" if len(reasons) == 1 else f"{len(reasons)} collision shapes are"
+        notes.append(one_line(f"link '{element.get('name', '')}': {count} left out: {reasons[0]}"))
+    return tuple(shapes)
+
+
+def _shape(collision: etree._Element, folder: Path | None) -> Shape:
+    geometry = child(collision, "geometry")
+    given = [] if geometry is None else [part for part in geometry if isinstance(part.tag, str)]
+    if len(given) != 1:
+        raise RobotError(f"<collision> has {len(given)} elements in its <geometry>; one is expected")
+    # Read literally: an angle that is nearly a right one changes no equation here, and needs no note.
+    placement = placement_from_origin(collision, RightAngles(0.0), "<collision>")
+    part = given[0]
+    kind = etree.QName(part).localname
+    if kind == "box":
+        x, y, z = vector_from_text(attribute(part, "size", "<collision>"), "<box>: size")
+        return BoxShape(placement, (_length(x, "<box>: size"), _length(y, "<box>: size"), _length(z, "<box>: size")))
+    if kind == "mesh":
+        return _mesh(part, placement, folder)
+    if kind == "sphere":
+        return SphereShape(placement, _measure(part, "radius"))
+    if kind in ("cylinder", "capsule"):
+        shape = CylinderShape if kind == "cylinder" else CapsuleShape
+        return shape(placement, _measure(part, "radius"), _measure(part, "length"))
+    raise RobotError(f"<geometry> holds <{kind}>; allowed: {', '.join(KINDS)}{nearest_match(kind, KINDS)}")
+
+
+def _mesh(part: etree._Element, placement: Placement, folder: Path | None) -> MeshShape:
+    name = attribute(part, "filename", "<collision>").strip()
+    if not name or len(name) > LONGEST_FILE_NAME:
+        raise RobotError(f"<mesh>: the file's name has {len(name)} letters; allowed 1 to {LONGEST_FILE_NAME}")
+    scale = vector_from_text(part.get("scale", "1 1 1"), "<mesh>: scale")
+    return MeshShape(placement, name, found_mesh(name, folder), scale)
+
+
+def _measure(part: etree._Element, name: str) -> float:
+    what = f"<{etree.QName(part).localname}>: {name}"
+    return _length(number_from_text(attribute(part, name, "<collision>"), what), what)
+
+
+def _length(value: float, what: str) -> float:
+    if value < 0:
+        raise RobotError(f"{what} is {value:g}; a length must be zero or positive")
+    return value
+
 
 OTHER_FORMATS = {
     "mujoco": "is an MJCF file (root <mujoco>), not a URDF; MJCF is not read yet, give the arm's URDF",

@@ -3,11 +3,11 @@
 from typing import TYPE_CHECKING
 
 from ..lazy import lazy_names
-from .decimation_filter import DecimationFilter as DecimationFilter
-from .decimation_filter import decimation_filter as decimation_filter
-from .decimator import Decimated as Decimated
-from .decimator import Decimator as Decimator
-from .decimator import decimate as decimate
+from .decimation import Decimated as Decimated
+from .decimation import DecimationFilter as DecimationFilter
+from .decimation import Decimator as Decimator
+from .decimation import decimate as decimate
+from .decimation import decimation_filter as decimation_filter
 from .differences import MARGIN as MARGIN
 from .differences import Derivatives as Derivatives
 from .differences import DifferenceStream as DifferenceStream
@@ -21,55 +21,52 @@ from .levinson import LevinsonWhitener as LevinsonWhitener
 from .lowpass import DESIGNS as DESIGNS
 from .lowpass import MODES as MODES
 from .lowpass import LowPass as LowPass
+from .lowpass import LowPassStream as LowPassStream
 from .lowpass import apply_low_pass as apply_low_pass
 from .lowpass import evaluation_filter as evaluation_filter
 from .lowpass import low_pass as low_pass
 from .lowpass import trim_ends as trim_ends
-from .lowpass_stream import LowPassStream as LowPassStream
 from .propose import CutoffProposal as CutoffProposal
 from .propose import propose_cutoff as propose_cutoff
-from .quantum import find_quantum as find_quantum
-from .resample_stream import ResampleStream as ResampleStream
 from .resampling import METHODS as METHODS
 from .resampling import Resampled as Resampled
+from .resampling import ResampleStream as ResampleStream
 from .resampling import Segment as Segment
 from .resampling import resample as resample
 from .sampling import Gap as Gap
 from .sampling import Sampling as Sampling
 from .sampling import describe_sampling as describe_sampling
+from .sampling import find_quantum as find_quantum
 from .sampling import uniform_rate as uniform_rate
 
 if TYPE_CHECKING:
-    from .analogue import AnalogueFilter as AnalogueFilter
-    from .analogue import analogue_butterworth as analogue_butterworth
+    from .fourier import OUT_OF_STEP as OUT_OF_STEP
+    from .fourier import Folded as Folded
     from .fourier import FourierFit as FourierFit
+    from .fourier import PeriodAverage as PeriodAverage
+    from .fourier import average_periods as average_periods
     from .fourier import fit_fourier as fit_fourier
+    from .fourier import fold as fold
     from .noise import autoregressive_noise as autoregressive_noise
     from .noise import band_limited_noise as band_limited_noise
     from .noise import white_noise as white_noise
     from .period import Period as Period
+    from .period import Periodicity as Periodicity
+    from .period import check_periodicity as check_periodicity
     from .period import find_period as find_period
-    from .periodic import OUT_OF_STEP as OUT_OF_STEP
-    from .periodic import Folded as Folded
-    from .periodic import PeriodAverage as PeriodAverage
-    from .periodic import average_periods as average_periods
-    from .periodic import fold as fold
-    from .periodicity import Periodicity as Periodicity
-    from .periodicity import check_periodicity as check_periodicity
-    from .periodicity import significant_lines as significant_lines
+    from .period import significant_lines as significant_lines
+    from .prewhiten import AnalogueFilter as AnalogueFilter
     from .prewhiten import Prewhitener as Prewhitener
+    from .prewhiten import analogue_butterworth as analogue_butterworth
     from .prewhiten import prewhitener as prewhitener
 
 # Not every command needs these.
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
-        "analogue": ["AnalogueFilter", "analogue_butterworth"],
-        "fourier": ["FourierFit", "fit_fourier"],
+        "prewhiten": ["AnalogueFilter", "analogue_butterworth", "Prewhitener", "prewhitener"],
+        "fourier": ["FourierFit", "fit_fourier", "OUT_OF_STEP", "Folded", "PeriodAverage", "average_periods", "fold"],
         "noise": ["autoregressive_noise", "band_limited_noise", "white_noise"],
-        "period": ["Period", "find_period"],
-        "periodic": ["OUT_OF_STEP", "Folded", "PeriodAverage", "average_periods", "fold"],
-        "periodicity": ["Periodicity", "check_periodicity", "significant_lines"],
-        "prewhiten": ["Prewhitener", "prewhitener"],
+        "period": ["Period", "find_period", "Periodicity", "check_periodicity", "significant_lines"],
     },
 )

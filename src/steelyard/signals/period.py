@@ -1,4 +1,7 @@
-"""The period of a repeated motion, found from the data."""
+"""The period of a repeated motion, found from the data.
+
+Is the motion really periodic, and which of its lines stand out of the noise.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +9,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..distributions import f_isf, norm_sf, t_sf
 from ..errors import SignalError
-from .checks import as_rows, check_positive
-from .fourier import fourier_basis
+from .checks import as_rows, check_positive, frozen
+from .fourier import fold, fourier_basis
 
 # Rows that correlate less than this with themselves one period later are not repeated motion.
 LEAST_CORRELATION = 0.5
@@ -140,3 +144,138 @@ def _gauss_newton_step(rows: np.ndarray, rate: float, frequency: float, lines: i
     information = float(((slope**2).sum(axis=0) / noise).sum())
     step = float(((slope * residual).sum(axis=0) / noise).sum()) / information
     return step, information**-0.5
+
+
+@dataclass(frozen=True)
+class Periodicity:
+    """A test of repetition, row by row.
+
+    What is left after subtracting the mean period is white noise if the motion repeats; where it does not, the rest is
+    smooth. The von Neumann ratio compares noise between neighbouring samples with the spread between periods: 1 for
+    white noise, near 0 for a rest that is motion. Coloured noise lowers it too, so the size of the rest decides
+    together with the p-value.
+
+    Attributes:
+        ratio: Von Neumann ratio (rows,): mean squared successive difference over twice the variance.
+        statistic: Standard normal if the rest is white (rows,); large if it is smooth.
+        p_value: Probability of a statistic at least this large (rows,).
+        aperiodic_share: Standard deviation of the smooth rest over that of the motion (rows,).
+        drift: Change of the mean from period to period (rows,).
+        drift_p_value: Probability of a slope at least this steep without drift (rows,).
+        drift_share: Whole change by drift over the standard deviation of the motion (rows,).
+        is_periodic: True if no row has a rest or drift that is both significant and larger than the tolerance.
+        reason: One line that says why.
+    """
+
+    ratio: np.ndarray
+    statistic: np.ndarray
+    p_value: np.ndarray
+    aperiodic_share: np.ndarray
+    drift: np.ndarray
+    drift_p_value: np.ndarray
+    drift_share: np.ndarray
+    is_periodic: bool
+    reason: str
+
+
+def check_periodicity(
+    values: np.ndarray, rate: float, period: float, significance: float = 0.01, tolerance: float = 0.01
+) -> Periodicity:
+    """Test whether signals (rows, N) repeat with the period.
+
+    Args:
+        values: Signals with at least three periods.
+        rate: Sampling rate [Hz].
+        period: Period [s].
+        significance: p-values below this count.
+        tolerance: A rest or drift below this fraction of the motion does not matter.
+
+    Raises:
+        SignalError: If there are fewer than three periods.
+    """
+    folded = fold(values, rate, period, least=3)
+    mean = folded.values.mean(axis=1)
+    periods, samples = folded.values.shape[1:]
+    rest = _rest(as_rows(values), mean, period * rate, periods)
+    motion = np.maximum(mean.std(axis=1), np.finfo(float).tiny)
+    ratio, statistic, share = _smoothness(rest, motion, samples)
+    p_value = norm_sf(statistic)
+    drift, drift_p = _drift(folded.values.mean(axis=2))
+    drift_share = np.abs(drift) * (periods - 1) / motion
+    wanders = (p_value < significance) & (share > tolerance)
+    drifts = (drift_p < significance) & (drift_share > tolerance)
+    arrays = (frozen(part) for part in (ratio, statistic, p_value, share, drift, drift_p, drift_share))
+    reason = _reason(wanders, drifts, share, drift_share, periods)
+    return Periodicity(*arrays, is_periodic=not (wanders.any() or drifts.any()), reason=reason)
+
+
+def _rest(rows: np.ndarray, mean: np.ndarray, length: float, periods: int) -> np.ndarray:
+    """Return the samples of whole periods less the mean period (rows, P), read between its points where need be."""
+    used = rows[:, : int(np.floor(periods * length + 1e-6))]
+    place = np.arange(used.shape[1]) / length % 1.0 * mean.shape[1]
+    closed = np.concatenate([mean, mean[:, :1]], axis=1)
+    from scipy import interpolate  # imported when used: it takes a third of a second, and few motions are folded
+
+    curve = interpolate.CubicSpline(np.arange(closed.shape[1]), closed, axis=1, bc_type="periodic")
+    return used - curve(place)
+
+
+def _smoothness(rest: np.ndarray, motion: np.ndarray, samples: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return von Neumann ratio, its statistic and the share of the smooth part."""
+    count = rest.shape[1]
+    between = (rest**2).mean(axis=1)
+    within = 0.5 * (np.diff(rest, axis=1) ** 2).mean(axis=1)
+    ratio = np.where(between > 0, within / np.maximum(between, np.finfo(float).tiny), 1.0)
+    # For white noise the ratio has mean 1 and variance 1 / (number of independent samples).
+    statistic = (1 - ratio) * np.sqrt(count - samples)
+    excess = np.maximum(between - within, 0) * count / (count - samples)
+    return ratio, statistic, np.sqrt(excess) / motion
+
+
+def _drift(means: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the slope of the period means (rows, periods) and its two-sided p-value."""
+    periods = means.shape[1]
+    place = np.arange(periods) - (periods - 1) / 2
+    spread = float(place @ place)
+    slope = means @ place / spread
+    rest = means - means.mean(axis=1, keepdims=True) - np.multiply.outer(slope, place)
+    error = np.sqrt((rest**2).sum(axis=1) / (periods - 2) / spread)
+    statistic = np.abs(slope) / np.maximum(error, np.finfo(float).tiny)
+    return slope, 2 * t_sf(statistic, periods - 2)
+
+
+def _reason(wanders: np.ndarray, drifts: np.ndarray, share: np.ndarray, drift_share: np.ndarray, periods: int) -> str:
+    words = []
+    if drifts.any():
+        row = int(np.argmax(np.where(drifts, drift_share, -1)))
+        words.append(f"row {row} drifts by {100 * drift_share[row]:.3g} % of its motion over {periods} periods")
+    if wanders.any():
+        row = int(np.argmax(np.where(wanders, share, -1)))
+        words.append(f"row {row} does not repeat: {100 * share[row]:.3g} % of its motion differs from period to period")
+    if words:
+        return "; ".join(words)
+    return f"{periods} periods repeat: the rest is at most {100 * share.max(initial=0):.2g} % of the motion"
+
+
+def significant_lines(values: np.ndarray, rate: float, period: float, significance: float = 0.01) -> tuple[int, ...]:
+    """Return the lines (multiples of 1 / period) that stand out of the noise between periods in any row (P4.1).
+
+    For each line ``F = n |mean|^2 (n - 1) / sum |X_i - mean|^2`` over n periods follows F(2, 2 n - 2) if the line is
+    noise; the significance is that of all lines and rows together.
+
+    Raises:
+        SignalError: If there are fewer than two periods.
+    """
+    if not 0 < significance < 1:
+        raise SignalError(f"significance: got {significance}, allowed are numbers between 0 and 1")
+    folded = fold(values, rate, period)
+    periods = folded.values.shape[1]
+    lines = np.fft.rfft(folded.values, axis=2)[:, :, 1 : (folded.values.shape[2] + 1) // 2]
+    mean = lines.mean(axis=1)
+    scatter = (np.abs(lines - mean[:, None]) ** 2).sum(axis=1) / (periods - 1)
+    # Rounding is no signal: nothing below 1e-12 of the largest line counts.
+    floor = (1e-12 * np.abs(mean).max(axis=1, initial=0, keepdims=True)) ** 2 * periods
+    power = periods * np.abs(mean) ** 2
+    limit = f_isf(significance / mean.size, 2, 2 * (periods - 1))
+    found = (power > limit * scatter) & (power > floor)
+    return tuple(int(k) + 1 for k in np.flatnonzero(found.any(axis=0)))

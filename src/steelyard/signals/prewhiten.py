@@ -3,6 +3,8 @@
 The digital inverse is ``C(f) = S(f) / H(f)`` with the filter's response H and a smooth window S that is 1 up to an
 extended bandwidth and falls to 0 beyond it: zero phase error, and bounded noise. Its impulse response is cut where the
 rest no longer matters; what remains is a FIR filter that looks as far ahead as it looks back, so it streams exactly.
+
+Analogue filters in front of a converter.
 """
 
 from __future__ import annotations
@@ -12,9 +14,38 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..errors import SignalError
-from .analogue import AnalogueFilter
-from .checks import as_rows, check_positive, frozen
+from .checks import as_rows, check_order, check_positive, frozen
 from .fir import FirStage, FirStream
+from .recursive import buttap
+
+
+@dataclass(frozen=True)
+class AnalogueFilter:
+    """A filter in continuous time by its zeros and poles [rad/s] and gain.
+
+    Attributes:
+        zeros: Zeros (m,), complex.
+        poles: Poles (n,), complex, in the left half plane.
+        gain: Factor of the transfer function.
+    """
+
+    zeros: np.ndarray
+    poles: np.ndarray
+    gain: float
+
+    def response(self, frequency: np.ndarray) -> np.ndarray:
+        """Return the complex response at frequencies [Hz]."""
+        frequency = np.asarray(frequency, dtype=float)
+        angular = 2j * np.pi * frequency[..., None]
+        return self.gain * np.prod(angular - self.zeros, axis=-1) / np.prod(angular - self.poles, axis=-1)
+
+
+def analogue_butterworth(order: int, cutoff: float) -> AnalogueFilter:
+    """Return an analogue Butterworth low-pass of the given order with its -3 dB point at ``cutoff`` [Hz]."""
+    angular = 2 * np.pi * check_positive(cutoff, "cut-off")
+    poles = angular * buttap(check_order(order))
+    return AnalogueFilter(frozen(np.empty(0)), frozen(poles), angular**order)
+
 
 _POINTS = 1 << 16
 # The window falls from 1 to 0 between the extended bandwidth and this many times it.

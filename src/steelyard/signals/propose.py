@@ -9,7 +9,7 @@ import numpy as np
 from ..distributions import chi2_ppf
 from ..errors import SignalError
 from .checks import as_rows, check_order, check_positive, frozen
-from .quantum import find_quantum
+from .sampling import find_quantum
 
 ABOVE_NOISE = 10.0
 """Power over the noise floor that counts as excitation (10 dB)."""

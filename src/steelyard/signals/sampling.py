@@ -1,4 +1,7 @@
-"""When samples were taken: intervals, jitter and gaps of time stamps. No uniform grid is ever assumed silently."""
+"""When samples were taken: intervals, jitter and gaps of time stamps. No uniform grid is ever assumed silently.
+
+The step of an encoder or converter, found from the values it gave.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..errors import SignalError
+from .checks import as_rows
 
 GAP_INTERVALS = 3.0
 """By default an interval longer than this many median intervals is a gap."""
@@ -119,3 +123,36 @@ def uniform_rate(time: np.ndarray, tolerance: float = 0.01) -> float:
             "resample to a uniform grid first"
         )
     return float(1.0 / mean)
+
+
+# Fraction of the differences that must be whole multiples of the step.
+_AGREEMENT = 0.99
+_LEAST_VALUES = 3
+
+
+def find_quantum(values: np.ndarray) -> np.ndarray:
+    """Return the quantisation step of each row (rows,); 0 where the values are not on a grid.
+
+    The smallest difference between distinct values is a candidate; it counts if nearly all differences are whole
+    multiples of it. Fewer than three distinct values show no grid.
+    """
+    return np.array([_quantum(row) for row in as_rows(values)])
+
+
+def _quantum(row: np.ndarray) -> float:
+    levels = np.unique(row)
+    if len(levels) < _LEAST_VALUES:
+        return 0.0
+    # Equal values may differ by rounding of a unit conversion; a step that small would not matter anyway.
+    rounding = max(16 * np.spacing(np.abs(levels).max()), 1e-10 * (levels[-1] - levels[0]))
+    steps = np.diff(levels)
+    steps = steps[steps > rounding]
+    if not len(steps) or len(steps) > 0.9 * len(row):
+        return 0.0  # every sample is a value of its own: no grid, or one too fine to matter
+    candidate = float(np.median(steps[steps < 1.5 * steps.min()]))
+    multiples = np.round(steps / candidate)
+    off = np.abs(steps - multiples * candidate)
+    near = off <= np.maximum(0.05 * candidate, rounding)
+    if near.mean() < _AGREEMENT:
+        return 0.0
+    return float(steps[near].sum() / multiples[near].sum())

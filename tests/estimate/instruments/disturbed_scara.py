@@ -9,10 +9,10 @@ import numpy as np
 from steelyard.estimate import Evidence, weighted, with_correlated_noise
 from steelyard.model import build_model
 from steelyard.motion import quintic
-from steelyard.observe import Equations, Preparation, equations_of, reduce_rows, row_source, settle
+from steelyard.observe import Equations, Preparation, equations_of, reduce_rows, resolve_preparation, row_source
 from steelyard.observe.reading import AnyRecording
 from steelyard.robot import load_robot
-from steelyard.simulate import Experiment, Noise, simulate
+from steelyard.simulation import Experiment, Noise, simulate
 
 GAINS = {"control": "pd", "kp": (400.0, 12.0), "kd": (70.0, 1.6)}
 JOINTS = ("joint_1", "joint_2")
@@ -30,7 +30,7 @@ def true_values(run) -> dict[str, float]:
 
 
 def evidence_of(recording: AnyRecording, preparation: Preparation) -> Evidence:
-    sources = (row_source(recording, equations(), settle(preparation, [recording]), "run"),)
+    sources = (row_source(recording, equations(), resolve_preparation(preparation, [recording]), "run"),)
     plain = weighted(reduce_rows(sources), equations().names)
     return Evidence(sources, equations(), plain, with_correlated_noise(sources, plain).noise)
 

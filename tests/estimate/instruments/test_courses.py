@@ -8,8 +8,8 @@ from scipy.interpolate import CubicSpline
 
 from estimate.instruments.disturbed_scara import JOINTS, moves
 from steelyard.errors import EstimateError
-from steelyard.estimate.instruments.courses import Courses, at_stamps, courses_of
-from steelyard.observe import Preparation, settle
+from steelyard.estimate.instruments.references import References, at_stamps, references_of
+from steelyard.observe import Preparation, resolve_preparation
 from steelyard.recording import Recording
 from steelyard.signals import apply_low_pass
 
@@ -23,18 +23,18 @@ def recording_at(time: np.ndarray, *, commanded: bool = True, noise: float = 0.0
     return Recording(JOINTS, time, seen, reference=q if commanded else None)
 
 
-def courses(recording: Recording, every: int = 10, **settings) -> Courses:
-    settled = settle(Preparation(**{"cutoff": 20.0, "decimation": 1, **settings}), [recording])
-    return courses_of(recording, settled, every, "run")
+def references(recording: Recording, every: int = 10, **settings) -> References:
+    settled = resolve_preparation(Preparation(**{"cutoff": 20.0, "decimation": 1, **settings}), [recording])
+    return references_of(recording, settled, every, "run")
 
 
-def reference_of(found: Courses, number: int = 0) -> np.ndarray:
+def reference_of(found: References, number: int = 0) -> np.ndarray:
     columns = found.every[number].columns
     return found.reference.read(columns.start, columns.stop)
 
 
 def test_an_even_reference_is_the_trajectory_at_the_control_rate():
-    found = courses(recording_at(EVEN))
+    found = references(recording_at(EVEN))
     exact = PATH.at(np.arange(5990) / 1000.0)
     reference = reference_of(found)
     assert reference.shape == (6, 6000)
@@ -43,8 +43,8 @@ def test_an_even_reference_is_the_trajectory_at_the_control_rate():
     np.testing.assert_allclose(qd, exact.qd, atol=3e-3)
     # Jerk jumps at the points: the spline's second derivative is within a tenth of its range there.
     assert np.abs(qdd - exact.qdd).max() < 0.1 * np.abs(exact.qdd).max()
-    (course,) = found.every
-    (same,) = at_stamps(course, found.stamps, iter([exact.q[:, ::10]]))
+    (segment_reference,) = found.every
+    (same,) = at_stamps(segment_reference, found.stamps, iter([exact.q[:, ::10]]))
     np.testing.assert_array_equal(same, exact.q[:, ::10])
 
 
@@ -57,8 +57,8 @@ def test_a_reference_of_many_blocks_is_that_of_the_whole(even, commanded):
         time = time + np.random.default_rng(1).uniform(-0.003, 0.003, time.size)
     q = np.vstack([np.sin(time), np.cos(2.3 * time)])
     recording = Recording(JOINTS, time, q, reference=q if commanded else None)
-    settled = settle(Preparation(20.0, decimation=1, rate=100.0), [recording])
-    found = courses_of(recording, settled, 3, "run")
+    settled = resolve_preparation(Preparation(20.0, decimation=1, rate=100.0), [recording])
+    found = references_of(recording, settled, 3, "run")
     told, grid = q, np.arange(20_000.0)
     if not even:
         grid = np.arange(np.ceil((time[-1] - time[0]) * 100) + 1)
@@ -69,30 +69,30 @@ def test_a_reference_of_many_blocks_is_that_of_the_whole(even, commanded):
     instants = np.minimum(np.arange(3 * len(grid)) / 300, grid[-1] / 100)
     for order, part in enumerate(np.split(reference_of(found), 3)):
         np.testing.assert_allclose(part, curve(instants, order), atol=1e-9 * 30**order)
-    (course,) = found.every
-    assert course.outline is not None
-    np.testing.assert_allclose(course.outline.middle, curve(instants).mean(axis=1), atol=1e-9)
+    (segment_reference,) = found.every
+    assert segment_reference.outline is not None
+    np.testing.assert_allclose(segment_reference.outline.middle, curve(instants).mean(axis=1), atol=1e-9)
     blocks = np.split(told, [300, 9000, 9001], axis=1)
-    moved = np.concatenate(list(at_stamps(course, found.stamps, iter(blocks))), axis=1)
+    moved = np.concatenate(list(at_stamps(segment_reference, found.stamps, iter(blocks))), axis=1)
     expected = told if even else CubicSpline(grid / 100, told, axis=1)(time - time[0])
     np.testing.assert_allclose(moved, expected, atol=1e-9)
 
 
 def test_uneven_stamps_get_their_own_values_back():
     time = EVEN + np.random.default_rng(1).uniform(-0.003, 0.003, EVEN.size)
-    found = courses(recording_at(time), rate=100.0)
-    (course,) = found.every
+    found = references(recording_at(time), rate=100.0)
+    (segment_reference,) = found.every
     on_grid = reference_of(found)[:2, ::10]
-    moved = np.concatenate(list(at_stamps(course, found.stamps, iter([on_grid]))), axis=1)
+    moved = np.concatenate(list(at_stamps(segment_reference, found.stamps, iter([on_grid]))), axis=1)
     np.testing.assert_allclose(moved, PATH.at(time).q, atol=1e-4)
 
 
 def test_a_gap_makes_two_courses_and_a_short_stretch_is_not_simulated():
     time = np.delete(EVEN, np.r_[200:300, 303:400])
-    found = courses(recording_at(time))
-    samples = [course.stretch.samples for course in found.every]
+    found = references(recording_at(time))
+    samples = [segment_reference.segment.samples for segment_reference in found.every]
     assert [(part.start, part.stop) for part in samples] == [(0, 200), (200, 203), (203, 403)]
-    assert [course.outline is not None for course in found.every] == [True, False, True]
+    assert [segment_reference.outline is not None for segment_reference in found.every] == [True, False, True]
     np.testing.assert_array_equal(found.followed(198, 205), [True] * 2 + [False] * 3 + [True] * 2)
     np.testing.assert_allclose(reference_of(found, 1)[:2], PATH.at(time[200:203]).q, atol=1e-12)
     np.testing.assert_allclose(reference_of(found, 2)[:2, 0], PATH.at([4.0]).q[:, 0], atol=1e-9)
@@ -100,10 +100,10 @@ def test_a_gap_makes_two_courses_and_a_short_stretch_is_not_simulated():
 
 def test_without_a_reference_the_measured_positions_are_low_passed():
     noise = 1e-3
-    smooth = reference_of(courses(recording_at(EVEN, commanded=False, noise=noise)))
+    smooth = reference_of(references(recording_at(EVEN, commanded=False, noise=noise)))
     error = smooth[:2, ::10] - PATH.at(EVEN).q
     assert error[:, 50:-50].std() < 0.75 * noise
-    unfiltered = reference_of(courses(recording_at(EVEN, commanded=False, noise=noise), cutoff=None, mode="none"))
+    unfiltered = reference_of(references(recording_at(EVEN, commanded=False, noise=noise), cutoff=None, mode="none"))
     assert (unfiltered[:2, ::10] - PATH.at(EVEN).q)[:, 50:-50].std() < 0.75 * noise
 
 
@@ -112,4 +112,4 @@ def test_a_reference_that_is_no_number_is_refused_with_its_joint():
     broken = np.array(recording.reference)
     broken[1, 7] = np.nan
     with pytest.raises(EstimateError, match="recording 'run': the reference of joint 'joint_2'"):
-        courses(Recording(JOINTS, recording.time, recording.q, reference=broken))
+        references(Recording(JOINTS, recording.time, recording.q, reference=broken))

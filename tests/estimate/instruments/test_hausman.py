@@ -10,19 +10,17 @@ import pytest
 
 from estimate.instruments.disturbed_scara import GAINS, equations, evidence_of, moves, true_values
 from steelyard.estimate import Endogeneity, Evidence
-from steelyard.estimate.autoregression import LARGEST_REFLECTION
 from steelyard.estimate.instruments import InstrumentSettings, direct_and_inverse, instrumental_variables
-from steelyard.estimate.instruments import hausman as module
-from steelyard.estimate.instruments.hausman import WHOLE, hausman_test
-from steelyard.estimate.instruments.moving import MovingRows, Twins
-from steelyard.estimate.instruments.pairs import whitened_pairs
-from steelyard.estimate.instruments.rounds import Solved, noise_around
+from steelyard.estimate.instruments import solution as module
+from steelyard.estimate.instruments.iterations import Solved, noise_around
+from steelyard.estimate.instruments.pairs import MovingRows, Twins, whitened_pairs
 from steelyard.estimate.instruments.simulated import SimulatedMotion
-from steelyard.estimate.instruments.solution import InstrumentSolution
+from steelyard.estimate.instruments.solution import WHOLE, InstrumentSolution, hausman_test
+from steelyard.estimate.whitening import LARGEST_REFLECTION
 from steelyard.observe import Preparation, row_source
-from steelyard.papers.scara import CASES, scara_run
+from steelyard.papers.p1_motion import CASES, scara_run
 from steelyard.robot import load_robot
-from steelyard.simulate import Experiment, Noise, recording_of, simulate
+from steelyard.simulation import Experiment, Noise, recording_of, simulate
 
 PERSISTENT = Noise("correlated", (2.0, 0.1), 3.0)
 BAND_LIMITED = Noise("band_limited", (2.0, 0.1), 20.0)

@@ -12,9 +12,9 @@ from steelyard.errors import EstimateError, SimulationError
 from steelyard.estimate import generalised
 from steelyard.estimate.instruments import InstrumentSettings, direct_and_inverse, instrumental_variables
 from steelyard.observe import Preparation
-from steelyard.papers.scara import CASES, scara_run
+from steelyard.papers.p1_motion import CASES, scara_run
 from steelyard.robot import load_robot
-from steelyard.simulate import Experiment, Noise, recording_of, simulate
+from steelyard.simulation import Experiment, Noise, recording_of, simulate
 
 METHODS = (instrumental_variables, direct_and_inverse)
 REAL = InstrumentSettings(**GAINS)

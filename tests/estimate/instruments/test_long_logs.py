@@ -10,12 +10,18 @@ import numpy as np
 import pytest
 
 from estimate.instruments.disturbed_scara import evidence_of, moves
-from steelyard.estimate.instruments import InstrumentSettings, direct_and_inverse, instrumental_variables, moving
+from steelyard.estimate.instruments import (
+    InstrumentSettings,
+    direct_and_inverse,
+    instrumental_variables,
+    pairs,
+)
 from steelyard.observe import Preparation
-from steelyard.recording import RecordingStream, kept, stream_recording, write_recording
+from steelyard.recording import RecordingStream, stream_recording, write_recording
+from steelyard.recording import cache as recording_cache
 from steelyard.recording.tables import npz
 from steelyard.robot import load_robot
-from steelyard.simulate import Experiment, Noise, recording_of, simulate
+from steelyard.simulation import Experiment, Noise, recording_of, simulate
 
 METHODS = (instrumental_variables, direct_and_inverse)
 CHOSEN = Preparation(15.0, 4, decimation=4, trim=20, standstill=(0.02, 0.1))
@@ -35,7 +41,7 @@ def stream_of(recording, path) -> RecordingStream:
 @pytest.mark.parametrize("commanded", [True, False])
 @pytest.mark.parametrize("method", METHODS)
 def test_a_stream_gives_the_numbers_of_the_recording_in_memory(tmp_path, monkeypatch, method, commanded):
-    monkeypatch.setattr(kept, "IN_MEMORY", 50_000)
+    monkeypatch.setattr(recording_cache, "IN_MEMORY", 50_000)
     recording = recorded(100)
     recording = recording if commanded else replace(recording, reference=None)
     stream = stream_of(recording, tmp_path / "log.csv")
@@ -49,8 +55,8 @@ def test_a_stream_gives_the_numbers_of_the_recording_in_memory(tmp_path, monkeyp
 @pytest.mark.large
 @pytest.mark.parametrize("method", METHODS)
 def test_memory_does_not_grow_with_the_stream(tmp_path, monkeypatch, method):
-    monkeypatch.setattr(kept, "IN_MEMORY", 50_000)
-    monkeypatch.setattr(moving, "_KEPT_ROWS", 0)
+    monkeypatch.setattr(recording_cache, "IN_MEMORY", 50_000)
+    monkeypatch.setattr(pairs, "_KEPT_ROWS", 0)
     monkeypatch.setattr(npz, "BLOCK_ROWS", 4096)
     peaks = []
     for seconds in (20, 250, 600):  # the first one compiles

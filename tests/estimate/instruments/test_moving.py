@@ -10,10 +10,10 @@ import pytest
 from estimate.instruments.disturbed_scara import JOINTS, equations, evidence_of, moves, quiet_run
 from steelyard.errors import EstimateError
 from steelyard.estimate.instruments import InstrumentSettings
-from steelyard.estimate.instruments.moving import MovingRows, velocities_of
+from steelyard.estimate.instruments.pairs import MovingRows, velocities_of
 from steelyard.observe import Preparation, RowSource, prepared_blocks, row_source
 from steelyard.recording import Recording
-from steelyard.simulate import recording_of
+from steelyard.simulation import recording_of
 
 RAW = Preparation(mode="none", decimation=1, trim=20, standstill=0)
 DECIMATED = Preparation(20.0, 4, decimation=4, trim=20, standstill=(0.1, 0.5))

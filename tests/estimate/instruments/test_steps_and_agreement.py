@@ -11,13 +11,13 @@ from estimate.instruments.disturbed_scara import GAINS, evidence_of, quiet_run, 
 from rehearsals import lwr4, scara
 from steelyard.errors import EstimateError
 from steelyard.estimate.instruments import InstrumentSettings, direct_and_inverse, instrumental_variables
+from steelyard.estimate.instruments.iterations import Steps
 from steelyard.estimate.instruments.simulated import SimulatedMotion
-from steelyard.estimate.instruments.steps import Steps
-from steelyard.identify import Settings, fit_arm
+from steelyard.identification import Settings, fit_arm
 from steelyard.observe import Preparation
-from steelyard.papers.scara import CASES, scara_run
+from steelyard.papers.p1_motion import CASES, scara_run
 from steelyard.robot import load_robot
-from steelyard.simulate import recording_of
+from steelyard.simulation import recording_of
 
 METHODS = (instrumental_variables, direct_and_inverse)
 REAL = InstrumentSettings(**GAINS)

@@ -6,11 +6,9 @@ import numpy as np
 import pytest
 from scipy.interpolate import CubicSpline
 
-from steelyard.estimate.instruments.held_torques import HeldTorques
-from steelyard.estimate.instruments.splines import SplineStream
-from steelyard.estimate.instruments.stretches import stretches_of
-from steelyard.observe import Preparation, settle
-from steelyard.observe.regular import is_even
+from steelyard.estimate.instruments.references import HeldTorques, SplineStream, segments_of
+from steelyard.observe import Preparation, resolve_preparation
+from steelyard.observe.reading import is_even
 from steelyard.recording import Recording
 
 
@@ -51,8 +49,8 @@ def test_stretches_are_even_where_all_their_stamps_together_are(jitter, drift, e
     time = np.delete(time, np.r_[9000:9100, 9100:9105])
     time = time + np.random.default_rng(5).uniform(-jitter, jitter, time.size) / 100
     recording = Recording(("a",), time, np.sin(time)[None])
-    settled = settle(Preparation(10.0, decimation=1, rate=100.0), [recording])
-    found = stretches_of(recording, settled)
+    settled = resolve_preparation(Preparation(10.0, decimation=1, rate=100.0), [recording])
+    found = segments_of(recording, settled)
     assert [(part.samples.start, part.samples.stop) for part in found] == [(0, 9000), (9000, time.size)]
     for part in found:
         assert part.is_even == is_even(time[part.samples], 100.0, settled.max_gap) == even

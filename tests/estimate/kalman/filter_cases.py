@@ -12,10 +12,10 @@ from arms import arm
 from steelyard.estimate import with_correlated_noise
 from steelyard.estimate.evidence import Evidence
 from steelyard.model import build_model
-from steelyard.observe import Preparation, equations_of, settle
+from steelyard.observe import Preparation, equations_of, resolve_preparation
 from steelyard.papers.fits import paper_fit
-from steelyard.papers.scara import CASES, NAMES, scara_equations, scara_run
-from steelyard.simulate import SimulatedRun, recording_of
+from steelyard.papers.p1_motion import CASES, NAMES, scara_equations, scara_run
+from steelyard.simulation import SimulatedRun, recording_of
 
 
 @cache
@@ -30,7 +30,7 @@ def equations_of_scara():
 
 def evidence_of(recordings, equations, preparation: Preparation) -> Evidence:
     """Return the evidence of recordings by label."""
-    settled = settle(preparation, list(recordings.values()))
+    settled = resolve_preparation(preparation, list(recordings.values()))
     fit = paper_fit(recordings, equations, settled)
     noise = with_correlated_noise(fit.sources, fit.estimate).noise
     return Evidence(fit.sources, equations, fit.estimate, noise)

@@ -11,9 +11,8 @@ import pytest
 from estimate.kalman.filter_cases import acceleration, friction_model, numbers, stepped
 from independent import complex_step
 from steelyard.errors import EstimateError
-from steelyard.estimate.kalman.arm_graph import arm_graph
-from steelyard.estimate.kalman.discrete import discrete_step, stage_points
-from steelyard.estimate.kalman.sensitivity import StepDerivative
+from steelyard.estimate.kalman.discrete import StepDerivative, discrete_step, stage_points
+from steelyard.estimate.kalman.dynamics import arm_graph
 from steelyard.kernel import compile_batch
 
 WIDTH = 0.3

@@ -10,11 +10,10 @@ import pytest
 
 from estimate.kalman.filter_cases import friction_model, stepped
 from independent import complex_step
-from steelyard.estimate.kalman.arm_graph import arm_graph
 from steelyard.estimate.kalman.discrete import stage_points
+from steelyard.estimate.kalman.dynamics import arm_graph
 from steelyard.estimate.kalman.lapack_engine import LapackEngine, compiled_arm
-from steelyard.estimate.kalman.loop_engine import LoopEngine
-from steelyard.estimate.kalman.loop_step import SLOW_NOISE
+from steelyard.estimate.kalman.loop_engine import SLOW_NOISE, LoopEngine
 from steelyard.estimate.kalman.state import Shape, new_vector, parameter_root, restart
 from steelyard.kernel import compile_batch
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from filterpy.kalman import KalmanFilter
 
-from steelyard.estimate.kalman.information_root import InformationRoot
+from steelyard.estimate.kalman.lapack_engine import InformationRoot
 from steelyard.estimate.kalman.state import Shape
 
 

@@ -22,12 +22,12 @@ from steelyard.estimate.evidence import Estimated
 from steelyard.estimate.kalman import KalmanSettings, engines
 from steelyard.estimate.kalman.noises import noises_of, torque_noise
 from steelyard.model import build_model
-from steelyard.montecarlo.defaults import default_motion
 from steelyard.motion import quintic
 from steelyard.observe import Preparation, equations_of, part_of, row_source
-from steelyard.papers.scara import CASES, NAMES, TRUE, paper_values, scara_equations
+from steelyard.papers.p1_motion import CASES, NAMES, TRUE, paper_values, scara_equations
 from steelyard.signals import decimate
-from steelyard.simulate import Experiment, Noise, recording_of, simulate
+from steelyard.simulation import Experiment, Noise, recording_of, simulate
+from steelyard.study.defaults import default_motion
 
 ROUGH = paper_prior([1, 1e-3, 0.1, 0.1, 0.1, 1e-3, 1e-3, 0.1], [10, 1, 1, 1, 1, 1, 1, 1])
 PRINTED: dict[str, Any] = {"process": "state", "state_deviation": float(np.sqrt(10)), "torque": "held"}

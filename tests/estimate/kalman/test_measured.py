@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from steelyard.estimate.kalman.measured import with_motion, without_motion
+from steelyard.estimate.kalman.noises import with_motion, without_motion
 from steelyard.observe import RawBlock
 
 RATE, CUTOFF = 100.0, 10.0

@@ -9,10 +9,9 @@ from scipy.optimize import minimize
 from estimate.kalman.filter_cases import friction_model, scara_evidence
 from steelyard.estimate import kalman
 from steelyard.estimate.kalman import KalmanSettings
-from steelyard.estimate.kalman.arm_graph import arm_graph
+from steelyard.estimate.kalman.dynamics import TARGET, arm_graph, possible_move
 from steelyard.estimate.kalman.plan import plan_of
-from steelyard.estimate.kalman.possible import TARGET, possible_move
-from steelyard.estimate.kalman.postures import Postures
+from steelyard.estimate.kalman.start import Postures
 
 NAMES = ("ZZ1", "ZZ2", "MX2", "MY2", "Fvm1", "Fvm2", "Fcm1", "Fcm2")
 LEAST = np.array([0.3, 0.02])

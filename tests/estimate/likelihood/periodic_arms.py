@@ -11,7 +11,7 @@ from arms import arm
 from steelyard.estimate.likelihood import LikelihoodProblem, LikelihoodRun, motion_basis, torque_functions
 from steelyard.model import build_model
 from steelyard.observe import Equations, equations_of
-from steelyard.papers.p4_arm import DURATION, HARMONICS, RATE, TORQUE_VARIANCE, p4_arm
+from steelyard.papers.p4_bench import DURATION, HARMONICS, RATE, TORQUE_VARIANCE, p4_arm
 
 LENGTH = 0.5
 WIDTH = 0.05

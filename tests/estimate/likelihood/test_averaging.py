@@ -19,8 +19,8 @@ from steelyard.estimate.likelihood import (
     periodic,
     torque_functions,
 )
-from steelyard.estimate.likelihood.averaging import averaged_periods, longest_stretch
-from steelyard.observe import Preparation, row_source, settle
+from steelyard.estimate.likelihood.averaging import averaged_periods, longest_segment
+from steelyard.observe import Preparation, resolve_preparation, row_source
 from steelyard.recording import Recording, RecordingStream, TorqueChannel, stream_recording, write_recording
 from steelyard.recording.tables import npz
 from steelyard.signals import average_periods
@@ -31,7 +31,7 @@ def stream_of(log: Recording, path) -> RecordingStream:
 
 
 def source_of(log: Recording):
-    settled = settle(Preparation(cutoff=5.0, decimation=10), [log])
+    settled = resolve_preparation(Preparation(cutoff=5.0, decimation=10), [log])
     return row_source(log, p4().equations, settled, "run")
 
 
@@ -45,7 +45,7 @@ def without(log: Recording, lost) -> Recording:
 def test_means_and_spread_are_those_of_all_periods_in_the_longest_stretch(most):
     log = without(recording(0, 12.3), np.r_[700:760, 17_000:17_010])
     source = source_of(log)
-    stretch = longest_stretch(source, most)
+    stretch = longest_segment(source, most)
     assert (stretch.first, stretch.count, stretch.samples) == (700, 16_240, log.samples)
     np.testing.assert_array_equal(stretch.head, log.q[:, 700 : 700 + (most or 16_240)][:, :16_240])
     signals = np.concatenate([log.q, log.torques[0].values])[:, 700 : 700 + 16_240]
@@ -61,7 +61,7 @@ def test_too_many_periods_become_mean_periods_of_neighbours(monkeypatch):
     monkeypatch.setattr(averaging, "_LEAST_GROUPS", 2)
     log = recording(0, 11)
     source = source_of(log)
-    found = averaged_periods(source, longest_stretch(source, 100), 1500, 11, 100)
+    found = averaged_periods(source, longest_segment(source, 100), 1500, 11, 100)
     # Four at most: 1, 1, 1, 1 become 2, 2; then 2, 2, 2, 2 become 4, 4; what is left does not fill another.
     expected = log.q[:, :12_000].reshape(3, 2, 4, 1500).mean(axis=2).reshape(3, -1)
     np.testing.assert_allclose(found.repeated, expected, rtol=1e-13, atol=1e-13)

@@ -27,8 +27,8 @@ from steelyard.estimate.likelihood import (
     likelihood_fit,
     torque_functions,
 )
-from steelyard.estimate.likelihood.likelihood import Likelihood
-from steelyard.estimate.likelihood.torque_noise import fit_with_unknown_noise, torque_deviations
+from steelyard.estimate.likelihood.estimator import fit_with_unknown_noise, torque_deviations
+from steelyard.estimate.likelihood.fit import Likelihood
 from steelyard.model import build_model
 from steelyard.observe import equations_of
 

@@ -19,7 +19,7 @@ from steelyard.estimate.likelihood import (
     motion_basis,
     torque_functions,
 )
-from steelyard.observe import Preparation, reduce_rows, row_source, settle
+from steelyard.observe import Preparation, reduce_rows, resolve_preparation, row_source
 from steelyard.recording import Recording, TorqueChannel
 
 RATE, PERIOD = 150.0, 10.0
@@ -39,7 +39,7 @@ def recording(seed, periods=1.0, position=POSITION, torque=1.0, payload=None):
 
 def evidence_of(*recordings, equations=None, columns=None):
     equations = p4().equations if equations is None else equations
-    settled = settle(Preparation(cutoff=5.0, decimation=10), recordings)
+    settled = resolve_preparation(Preparation(cutoff=5.0, decimation=10), recordings)
     sources = tuple(row_source(each, equations, settled, f"run {k + 1}") for k, each in enumerate(recordings))
     return Evidence(sources, equations, weighted(reduce_rows(sources), columns or equations.names), NO_NOISE)
 

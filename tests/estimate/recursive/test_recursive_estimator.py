@@ -16,7 +16,7 @@ from steelyard.estimate import NoiseModel, System, towards_prior, weighted
 from steelyard.estimate.evidence import Evidence
 from steelyard.estimate.recursive import RecursiveSettings, recursive_least_squares
 from steelyard.model import build_model
-from steelyard.observe import Preparation, equations_of, reduce_rows, row_source, settle
+from steelyard.observe import Preparation, equations_of, reduce_rows, resolve_preparation, row_source
 
 TRUE = np.array([1.0, -2.0, 3.0])
 COLUMNS = (("p0", "p1"), ("p1", "p2"))
@@ -75,7 +75,7 @@ def solution(rows):
 def test_coefficients_and_sigmas_in_time_are_those_of_statsmodels(cuts):
     evidence = evidence_of(SyntheticRows("a", rows_of(0), COLUMNS, cuts=cuts))
     found = recursive_least_squares(evidence, RecursiveSettings(), {})
-    rows, _ = stacked(rows_of(0), [evidence.plain.deviations[cell] for cell in CELLS])
+    rows, _ = stacked(rows_of(0), [evidence.plain.deviations[group] for group in CELLS])
     reference = RecursiveLS(rows[:, -1], rows[:, :-1]).fit()
     history = found.history
     assert history is not None
@@ -104,7 +104,7 @@ def test_without_forgetting_it_ends_at_weighted_least_squares():
 def test_older_rows_count_less_however_the_history_is_thinned(forgetting, most):
     evidence = evidence_of(SyntheticRows("a", rows_of(2), COLUMNS, cuts=(11, 200)))
     found = recursive_least_squares(evidence, RecursiveSettings(forgetting=forgetting, most_instants=most), {})
-    rows, instant = stacked(rows_of(2), [evidence.plain.deviations[cell] for cell in CELLS])
+    rows, instant = stacked(rows_of(2), [evidence.plain.deviations[group] for group in CELLS])
     history = found.history
     assert history is not None
     assert 3 < len(history.time) <= most
@@ -165,7 +165,7 @@ def test_rows_of_one_instant_come_together_where_equations_have_other_gaps():
     found = recursive_least_squares(evidence, RecursiveSettings(forgetting=0.95), {})
     usable = np.ones((300, 2), dtype=bool)
     usable[40:60, 0] = usable[50:90, 1] = False
-    rows, instant = stacked(rows_of(5), [evidence.plain.deviations[cell] for cell in CELLS], usable)
+    rows, instant = stacked(rows_of(5), [evidence.plain.deviations[group] for group in CELLS], usable)
     # Instants without any row forget nothing: 50 to 59.
     counts = np.asarray(usable.any(axis=1))
     age = np.array([counts[k + 1 :].sum() for k in instant])
@@ -219,7 +219,7 @@ def test_a_prior_start_is_ridge_regression_and_has_an_estimate_from_the_first_in
 def test_rows_of_an_arm_give_what_weighted_least_squares_gives():
     recording = rehearsals.scara(1)
     equations = equations_of(build_model(arm("scara_2r")))
-    settled = settle(Preparation(decimation=10), [recording])
+    settled = resolve_preparation(Preparation(decimation=10), [recording])
     sources = (row_source(recording, equations, settled, "run"),)
     plain = weighted(reduce_rows(sources), equations.names)
     evidence = Evidence(sources, equations, plain, NO_NOISE)

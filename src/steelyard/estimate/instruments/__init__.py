@@ -5,15 +5,14 @@ from typing import TYPE_CHECKING
 from ...lazy import lazy_names
 
 if TYPE_CHECKING:
-    from .didim import direct_and_inverse as direct_and_inverse
-    from .iv import instrumental_variables as instrumental_variables
+    from .estimators import direct_and_inverse as direct_and_inverse
+    from .estimators import instrumental_variables as instrumental_variables
     from .settings import InstrumentSettings as InstrumentSettings
 
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
-        "didim": ["direct_and_inverse"],
-        "iv": ["instrumental_variables"],
+        "estimators": ["direct_and_inverse", "instrumental_variables"],
         "settings": ["InstrumentSettings"],
     },
 )

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from ...errors import EstimateError, nearest_match
-from ...simulate import Experiment
+from ...simulation import Experiment
 
 _STARTS = ("auto", "robot", "wls")
 _CONTROLLERS = ("estimate", "robot")
@@ -18,7 +18,7 @@ _STEPS = 4
 class InstrumentSettings:
     """Choices of instrumental variables and of direct and inverse identification.
 
-    The controller is that of :class:`~steelyard.simulate.Experiment`; give the real one where it is known.
+    The controller is that of :class:`~steelyard.simulation.Experiment`; give the real one where it is known.
 
     Attributes:
         control: ``computed_torque`` or ``pd``.

@@ -11,12 +11,11 @@ from ...errors import SimulationError
 from ...observe import RowSource, row_source
 from ...observe.reading import BLOCK, AnyRecording, blocks_of, template_of
 from ...recording import Recording, RecordingStream
-from ...recording.kept import KeptColumns, kept_columns
-from ...simulate import ModelLoop, Outline
-from ...simulate.truth import plant_model, true_values
+from ...recording.cache import CachedColumns, cached_columns
+from ...simulation import ModelLoop, Outline
+from ...simulation.truth import plant_model, true_values
 from ..evidence import Evidence
-from .courses import Course, Courses, at_stamps, courses_of
-from .held_torques import HeldTorques, Torques
+from .references import HeldTorques, References, SegmentReference, Torques, at_stamps, references_of
 from .settings import InstrumentSettings
 
 
@@ -36,7 +35,7 @@ class SimulatedMotion:
         self._loop = ModelLoop(self._model, experiment)
         self._control_rate = experiment.control_rate
         self._every = experiment.record_every
-        self._courses = [courses_of(s.recording, s.settled, self._every, s.label) for s in evidence.sources]
+        self._references = [references_of(s.recording, s.settled, self._every, s.label) for s in evidence.sources]
         self._controller = self._standard(robot_values(evidence)) if settings.controller == "robot" else None
 
     @property
@@ -50,10 +49,10 @@ class SimulatedMotion:
 
     def margin(self, values: Mapping[str, float]) -> float:
         """Return the least eigenvalue of the inertia matrix on the recorded motion over its largest; > 0 is needed."""
-        pairs = zip(self._evidence.sources, self._courses, strict=True)
+        pairs = zip(self._evidence.sources, self._references, strict=True)
         return min(
-            self._loop.inertia_margin(self._standard(values, loaded=source.loaded), courses.recorded.postures)
-            for source, courses in pairs
+            self._loop.inertia_margin(self._standard(values, loaded=source.loaded), references.recorded.postures)
+            for source, references in pairs
         )
 
     def sources(self, values: Mapping[str, float]) -> tuple[RowSource, ...]:
@@ -63,8 +62,8 @@ class SimulatedMotion:
             SimulationError: If no arm has these parameters, or the loop diverges.
         """
         found = []
-        for source, courses in zip(self._evidence.sources, self._courses, strict=True):
-            motion = self._moved(source, courses, self._standard(values, loaded=source.loaded))
+        for source, references in zip(self._evidence.sources, self._references, strict=True):
+            motion = self._moved(source, references, self._standard(values, loaded=source.loaded))
             found.append(row_source(motion, source.equations, source.settled, source.label))
         return tuple(found)
 
@@ -85,11 +84,11 @@ class SimulatedMotion:
             SimulationError: If no arm has these parameters, or a loop diverges.
         """
         squares, count = np.zeros((2, len(self._evidence.equations.joints))), 0
-        places = zip(self._evidence.sources, simulated, self._courses, pushes, strict=True)
-        for source, quiet, courses, push in places:
-            loud, first = self._moved(source, courses, self._standard(values, loaded=source.loaded), push), 0
+        places = zip(self._evidence.sources, simulated, self._references, pushes, strict=True)
+        for source, quiet, references, push in places:
+            loud, first = self._moved(source, references, self._standard(values, loaded=source.loaded), push), 0
             for real, still, moved in zip(*map(blocks_of, (source.recording, quiet.recording, loud)), strict=True):
-                followed = courses.followed(first, first + real.samples)
+                followed = references.followed(first, first + real.samples)
                 for row, difference in enumerate((real.q - still.q, moved.q - still.q)):
                     squares[row] += np.sum(difference[:, followed] ** 2, axis=1)
                 first, count = first + real.samples, count + int(followed.sum())
@@ -98,53 +97,68 @@ class SimulatedMotion:
 
     def _standard(self, values: Mapping[str, float], *, loaded: bool = True) -> np.ndarray:
         """Return parameters in the model's order (p,): columns that are not kept are zero."""
-        felt = [parameter for parameter in self._model.parameters if loaded or parameter.effect != "payload"]
-        known = {parameter.name: values.get(parameter.name, 0.0) for parameter in felt}
+        nonzero = [parameter for parameter in self._model.parameters if loaded or parameter.effect != "payload"]
+        known = {parameter.name: values.get(parameter.name, 0.0) for parameter in nonzero}
         return np.array([known.get(name, 0.0) for name in self._model.names])
 
     def _moved(
-        self, source: RowSource, courses: Courses, standard: np.ndarray, push: Torques | None = None
+        self, source: RowSource, references: References, standard: np.ndarray, push: Torques | None = None
     ) -> AnyRecording:
         """Return a recording with the motion of an arm that has these parameters."""
         template = template_of(source.recording)
         rows = len(template.joints) * (1 if template.qd is None else 2)
         torques = None if push is None else HeldTorques(push)
         motion = (
-            both[:rows] for course in courses.every for both in self._followed(course, courses, standard, torques)
+            both[:rows]
+            for segment_reference in references.every
+            for both in self._followed(segment_reference, references, standard, torques)
         )
         stiffness = source.settled.chosen.stiffness
         if stiffness is not None:
-            motion = _wound_up(source.recording, kept_columns(rows, motion), np.array(stiffness, dtype=float))
-        return _with_motion(source.recording, kept_columns(rows, motion))
+            motion = _wound_up(source.recording, cached_columns(rows, motion), np.array(stiffness, dtype=float))
+        return _with_motion(source.recording, cached_columns(rows, motion))
 
     def _followed(
-        self, course: Course, courses: Courses, standard: np.ndarray, torques: HeldTorques | None
+        self,
+        segment_reference: SegmentReference,
+        references: References,
+        standard: np.ndarray,
+        torques: HeldTorques | None,
     ) -> Iterator[np.ndarray]:
         """Yield simulated positions and velocities (2 n, m) at the samples of a course."""
-        if course.outline is not None:
+        if segment_reference.outline is not None:
             yield from at_stamps(
-                course, courses.stamps, self._on_grid(course, course.outline, courses, standard, torques)
+                segment_reference,
+                references.stamps,
+                self._on_grid(segment_reference, segment_reference.outline, references, standard, torques),
             )
             return
-        for told in courses.reference.blocks(course.columns.start, course.columns.stop):
+        for told in references.reference.blocks(segment_reference.columns.start, segment_reference.columns.stop):
             yield told[: 2 * len(told) // 3]
 
     def _on_grid(
-        self, course: Course, outline: Outline, courses: Courses, standard: np.ndarray, torques: HeldTorques | None
+        self,
+        segment_reference: SegmentReference,
+        outline: Outline,
+        references: References,
+        standard: np.ndarray,
+        torques: HeldTorques | None,
     ) -> Iterator[np.ndarray]:
         following = self._loop.begin(standard, outline, self._controller)
         done, together = 0, max(1, BLOCK // self._every) * self._every
-        for reference in courses.reference.blocks(course.columns.start, course.columns.stop, together):
+        for reference in references.reference.blocks(
+            segment_reference.columns.start, segment_reference.columns.stop, together
+        ):
             push = None
             if torques is not None:
                 periods = np.arange(done, done + reference.shape[1])
-                push = torques.at(course.stretch.start + periods / self._control_rate)
+                push = torques.at(segment_reference.segment.start + periods / self._control_rate)
             run = following.follow(reference, push)
             done += reference.shape[1]
             yield np.concatenate([run.q[0], run.qd[0]])
 
 
-def with_kept_streams(evidence: Evidence) -> Evidence:
+def with_cached_streams(evidence: Evidence) -> Evidence:
     """Return the evidence with every stream read once: text would be parsed in every pass of every round."""
     sources = tuple(
         row_source(source.recording.whole(), source.equations, source.settled, source.label)
@@ -155,7 +169,7 @@ def with_kept_streams(evidence: Evidence) -> Evidence:
     return replace(evidence, sources=sources)
 
 
-def _with_motion(recording: AnyRecording, motion: KeptColumns) -> Recording:
+def _with_motion(recording: AnyRecording, motion: CachedColumns) -> Recording:
     """Return a recording with another motion (n or 2 n rows, N) and no pose or reference."""
     assert isinstance(recording, Recording)
     joints, values = len(recording.joints), motion.whole()
@@ -163,7 +177,7 @@ def _with_motion(recording: AnyRecording, motion: KeptColumns) -> Recording:
     return replace(recording, q=values[:joints], qd=qd, reference=None, pose=None, sources=(), findings=())
 
 
-def _wound_up(recording: AnyRecording, motion: KeptColumns, stiffness: np.ndarray) -> Iterator[np.ndarray]:
+def _wound_up(recording: AnyRecording, motion: CachedColumns, stiffness: np.ndarray) -> Iterator[np.ndarray]:
     """Yield a motion with the wind-up of elastic joints, which the preparation takes off again."""
     first = 0
     for block in blocks_of(recording):

@@ -10,8 +10,8 @@ import numpy as np
 
 from ...kernel import BatchFunction, compile_batch
 from ...observe import Equations
-from .arm_graph import ArmGraph, arm_graph
 from .discrete import Integrator
+from .dynamics import ArmGraph, arm_graph
 from .lapack_engine import CompiledArm, LapackEngine, compiled_arm
 from .loop_engine import LoopEngine
 from .state import Shape

@@ -1,8 +1,11 @@
-"""The extended Kalman filter on ``[qd, q, chi]`` (P1.7): recordings in, parameters and their history out."""
+"""The extended Kalman filter on ``[qd, q, chi]`` (P1.7): recordings in, parameters and their history out.
+
+What a filter found, told as every estimator tells it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -11,12 +14,162 @@ from ...errors import EstimateError
 from ...observe import AnyRecording
 from ...progress import Progress, silent
 from ...recording import Recording
-from ..evidence import Estimated, Evidence
+from ..evidence import Estimate, Estimated, Evidence, History, estimate_of
 from .engines import is_compiled_whole
 from .passes import Passed, filtered, shape_of
 from .plan import Plan, plan_of
-from .result import estimated
 from .settings import KalmanSettings
+from .state import parameter_root
+
+OVERCONFIDENT = 0.9
+"""A filter with fewer of its innovations inside their 95 % bound than this trusts itself too much."""
+
+CAUTIOUS = 0.1
+"""A filter whose normalised innovations are smaller than this on average was told far too much noise."""
+
+NEAR = 2.0
+"""Sigmas within which an estimate agrees with least squares of all rows."""
+
+MANY = 0.1
+"""Share of parameters away from least squares of all rows above which a reason is looked for."""
+
+PERSISTENT = 0.5
+"""Residuals with more correlation from row to row than this are no noise alone."""
+
+SETTLED = 0.05
+"""Part of its last value within which a parameter counts as settled."""
+
+
+def estimated(plan: Plan, passed: Passed, column: int) -> Estimated:
+    """Return the result of one filter.
+
+    The covariance is that of the filter times the mean normalised innovation squared where that is above 1: noise,
+    start and covariance of a linear filter may all be scaled by one factor, and this is the factor that the
+    innovations ask for.
+
+    Args:
+        plan: Its plan.
+        passed: The filters after their passes; this one got through.
+        column: Which of them it is.
+
+    Raises:
+        EstimateError: If the covariance is not positive definite in numbers.
+    """
+    shape, evidence, free = passed.shape, plan.evidence, list(plan.free)
+    _, values, _, _, _, tally = shape.split(passed.vectors[:, column])
+    count = max(tally[0], 1) * shape.observed
+    mean_square, inside = tally[1] / count, tally[2] / max(tally[0], 1)
+    inflation = max(1.0, mean_square)
+    found, covariance = plan.start.values.copy(), np.diag(np.diag(plan.start.covariance))
+    found[free] = values
+    root = parameter_root(shape, passed.vectors[:, column])
+    covariance[np.ix_(free, free)] = inflation * (root @ root.T)
+    history = _history(plan, passed, column, np.sqrt(inflation))
+    estimate = estimate_of("ekf", "filter", evidence, found, covariance, max(count - len(free), 1.0))
+    notes = [
+        _way(plan), *_consistency(plan, mean_square, inside), *_settling(history),
+        *_possibility(plan, tally[5] / max(tally[0], 1)), *_against_batch(plan, estimate),
+    ]  # fmt: skip
+    if plan.settings.locked:
+        notes.append(f"locked at their start, deviations as there: {', '.join(plan.settings.locked)}")
+    return Estimated(estimate, history, notes=tuple(notes))
+
+
+def _history(plan: Plan, passed: Passed, column: int, widening: float) -> History:
+    shape, free = passed.shape, list(plan.free)
+    time = np.concatenate(passed.times)
+    qd, q, values, sigma = np.split(
+        np.concatenate([part[:, :, column] for part in passed.kept]).T,
+        np.cumsum([shape.joints, shape.joints, shape.free]).tolist(),
+    )
+    all_values = np.repeat(plan.start.values[:, None], len(time), axis=1)
+    all_sigma = np.repeat(np.sqrt(np.diag(plan.start.covariance))[:, None], len(time), axis=1)
+    all_values[free], all_sigma[free] = values, widening * sigma
+    for array in (time, all_values, all_sigma, q, qd):
+        array.setflags(write=False)
+    return History(plan.evidence.columns, time, all_values, all_sigma, q, qd)
+
+
+def _way(plan: Plan) -> str:
+    settings = plan.settings
+    between = "held until the next sample" if settings.torque == "held" else "taken as the mean of both samples"
+    friction = f"Coulomb friction is smooth over {plan.sign_width:.3g} rad/s (tanh)"
+    if settings.sign_width is None:
+        friction = "the direction of Coulomb friction is held over each step"
+    along = "predicted" if plan.smoothing_cutoff is None else "measured"
+    return (
+        f"torques are {between}; {friction}; integrator {settings.integrator} at {plan.rate:g} Hz, derivatives along "
+        f"the {along} motion"
+    )
+
+
+def _consistency(plan: Plan, mean_square: float, inside: float) -> Iterator[str]:
+    """Tell what the innovations say of the filter."""
+    is_limited = plan.settings.position_noise is None and plan.settings.process == "torque"
+    verdict = "no sign that the filter trusts itself too much"
+    if inside < OVERCONFIDENT:
+        verdict = "the filter is over-confident: its noise is larger or more persistent than it was told"
+    elif mean_square < CAUTIOUS and not is_limited:
+        verdict = "the filter was told far more noise than there is: its deviations are too wide"
+    elif mean_square < CAUTIOUS:
+        verdict = "small, as what is faster than twice the cut-off is left out of sight"
+    yield f"{inside:.1%} of the innovations lie inside their 95 % bound, mean square {mean_square:.3g}: {verdict}"
+    if mean_square > 1.0:
+        yield f"sigmas are inflated by {np.sqrt(mean_square):.3g}, to agree with the innovations"
+
+
+def _possibility(plan: Plan, share: float) -> Iterator[str]:
+    """Tell how often the parameters had to be moved to remain those of a possible arm."""
+    if share > 0:
+        yield (
+            f"parameters were moved at {share:.1%} of the steps to keep the inertia matrix positive definite: data and "
+            "model together pull towards an impossible arm there"
+        )
+
+
+def _against_batch(plan: Plan, estimate: Estimate) -> Iterator[str]:
+    """Tell how far least squares of all rows is, and why if that is known."""
+    plain, free = plan.evidence.plain, list(plan.free)
+    away = (estimate.values - plain.values)[free] / estimate.sigma[free]
+    k = int(np.abs(away).argmax())
+    name, at = estimate.columns[free[k]], free[k]
+    yield (
+        f"{int((np.abs(away) <= NEAR).sum())} of {len(free)} parameters lie within {NEAR:g} of their sigmas of "
+        f"weighted least squares of all rows; the farthest is {name}: "
+        f"{estimate.values[at]:.3g} +- {estimate.sigma[at]:.2g} against {plain.values[at]:.3g} +- {plain.sigma[at]:.2g}"
+    )
+    worst = int(plan.impossible.argmax())
+    if plan.impossible[worst] > 0:
+        yield (
+            f"least squares of all rows is no possible arm (inertia of joint '{plan.evidence.equations.joints[worst]}' "
+            f"not positive at {plan.impossible[worst]:.0%} of the postures); the filter's is, so the two must differ"
+        )
+    noise = plan.evidence.noise
+    equation = max(noise.coefficients, key=noise.lag_one)
+    if (np.abs(away) > NEAR).mean() > MANY and noise.lag_one(equation) > PERSISTENT:
+        yield (
+            f"residuals of least squares persist from row to row (correlation {noise.lag_one(equation):.2f} at joint "
+            f"'{equation[1]}'): the model lacks something that the two methods weigh differently; sigmas count the "
+            "power that it has at low frequency"
+        )
+
+
+def _settling(history: History) -> Iterator[str]:
+    """Tell when the parameters settled, of those that are known to better than half of their value."""
+    last, sigma = history.values[:, -1], history.sigma[:, -1]
+    times = {
+        name: history.settled_after(name, value, SETTLED)
+        for name, value, deviation in zip(history.columns, last, sigma, strict=True)
+        if abs(value) > 2 * deviation
+    }
+    settled = {name: time - history.time[0] for name, time in times.items() if time is not None}
+    if settled:
+        slowest = max(settled, key=lambda name: settled[name])
+        yield (
+            f"within {SETTLED:.0%} of their last values: half of the parameters after "
+            f"{np.median(list(settled.values())):.3g} s, the last ({slowest}) after {settled[slowest]:.3g} s"
+        )
+
 
 NARROWER = (2.0, 1.0)
 """Factors on the start's deviations with which a filter that lost the arm is run again."""

@@ -11,11 +11,10 @@ from ...distributions import chi2_ppf
 from ...errors import EstimateError
 from ...observe import RawBlock, raw_samples
 from ...progress import Progress
-from .divergence import Trouble, divergence, impossible_joint
 from .engines import Engine
-from .measured import PERIODS, MovingBlock, with_motion, without_motion
+from .noises import PERIODS, MovingBlock, with_motion, without_motion
 from .plan import Plan, arms_of
-from .state import Shape, new_vector, parameter_root, restart
+from .state import Shape, Trouble, divergence, impossible_joint, new_vector, parameter_root, restart
 
 INSTANTS = 2000
 """Instants of the history that are kept, about."""

@@ -12,9 +12,8 @@ from ...observe import RowSource, template_of
 from ..evidence import Evidence
 from .engines import Arms
 from .noises import Noises, band_limited, noises_of
-from .postures import Postures
 from .settings import KalmanSettings
-from .start import Start, free_columns, start_of
+from .start import Postures, Start, free_columns, start_of
 
 SIGN_PART = 1 / 3
 """Width of the sign of a direction that is held, as a part of the slowest joint's speed of standstill."""

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...observe import RowSource
-from ...observe.raw_samples import raw_samples
+from ...observe.samples import raw_samples
 
 # Of a stream, at least so many mean periods of neighbours are looked at to see whether it repeats.
 _LEAST_GROUPS = 8
 
 
 @dataclass(frozen=True, eq=False)
-class LongestStretch:
+class LongestSegment:
     """The longest stretch of a recording without a gap.
 
     Attributes:
@@ -31,7 +31,7 @@ class LongestStretch:
     samples: int
 
 
-class _Stretch:
+class _Segment:
     def __init__(self, first: int) -> None:
         self.first, self.count = first, 0
         self._parts: list[np.ndarray] = []
@@ -45,22 +45,22 @@ class _Stretch:
         return np.concatenate(self._parts, axis=1)
 
 
-def longest_stretch(source: RowSource, most: int | None) -> LongestStretch:
+def longest_segment(source: RowSource, most: int | None) -> LongestSegment:
     """Return the longest stretch of a recording: one pass.
 
     Args:
         source: The recording.
         most: Positions of its beginning that are wanted at most; None: all.
     """
-    best, now, taken = _Stretch(0), _Stretch(0), 0
+    best, now, taken = _Segment(0), _Segment(0), 0
     for block in raw_samples(source):
         if block.starts:
-            now = _Stretch(taken)
+            now = _Segment(taken)
         now.push(block.q, most)
         taken += len(block.time)
         if now.count > best.count:
             best = now
-    return LongestStretch(best.first, best.count, best.head(), taken)
+    return LongestSegment(best.first, best.count, best.head(), taken)
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,22 +80,22 @@ class AveragedPeriods:
 
 
 def averaged_periods(
-    source: RowSource, stretch: LongestStretch, samples: int, periods: int, most: int | None
+    source: RowSource, segment: LongestSegment, samples: int, periods: int, most: int | None
 ) -> AveragedPeriods:
     """Average the periods of a recording: one pass, in memory of some periods.
 
     Args:
         source: The recording.
-        stretch: Which of its samples are used.
+        segment: Which of its samples are used.
         samples: Samples of a period.
         periods: Whole periods.
         most: Samples of ``repeated``, about, if that is more than a few periods; None: all.
     """
-    joints, place = len(source.equations.joints), -stretch.first
+    joints, place = len(source.equations.joints), -segment.first
     sums = _PeriodSums(joints + len(source.equations.kinds_joints), samples, periods)
     groups = _Groups(None if most is None else max(_LEAST_GROUPS, most // (2 * samples)))
     for block in raw_samples(source):
-        signals = np.concatenate([block.q, block.y])[:, max(0, -place) : max(0, stretch.count - place)]
+        signals = np.concatenate([block.q, block.y])[:, max(0, -place) : max(0, segment.count - place)]
         place += len(block.time)
         for period in sums.push(signals):
             groups.push(period[:joints])

@@ -1,4 +1,13 @@
-"""The iteration: from linear least squares at the fitted motion to the most likely motion and parameters."""
+"""The iteration: from linear least squares at the fitted motion to the most likely motion and parameters.
+
+The likelihood of several recordings: its cost at a state, the start, and the step from there.
+
+The step of Gauss and Newton: the motions of all recordings eliminated, the parameters solved, the motions after.
+
+Each recording's triangle ``[R_dd R_dt z_d; 0 R_tt z_t]`` shows what it tells of the parameters when its own motion is
+free: ``R_tt``. These are stacked; the inverse of ``R_tt^T R_tt`` of the stack is the parameters' part of the inverse
+Fisher information, the Cramer-Rao bound.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +15,159 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy import linalg
 
 from ...errors import EstimateError
-from .likelihood import Likelihood, State
-from .problem import LikelihoodProblem
+from ...observe.factor import reduced
+from ..system import DEPENDENT, System
+from .linearised import RunLikelihood, turned_directions
+from .problem import LikelihoodProblem, fitted_motion
 from .settings import LikelihoodSettings
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """A step of all unknowns.
+
+    Attributes:
+        theta: Of the parameters (c,).
+        motions: Of every recording's coefficients (size,).
+        system: What is told of the parameters' step when all motions are free.
+        gain: By how much the linearised cost falls with the whole step: the squared length of the gradient in
+            standard deviations.
+    """
+
+    theta: np.ndarray
+    motions: tuple[np.ndarray, ...]
+    system: System
+    gain: float
+
+
+def eliminated(triangles: Sequence[np.ndarray], columns: tuple[str, ...], damping: float = 0.0) -> Step:
+    """Return the step that minimises the linearised cost, damped by Levenberg and Marquardt's diagonal.
+
+    Args:
+        triangles: Of every recording, columns delta, theta, residual.
+        columns: Names of theta.
+        damping: mu of ``(J^T J + mu diag(J^T J)) step = J^T r``; 0: Gauss and Newton's.
+
+    Raises:
+        EstimateError: If the recordings do not tell all parameters apart.
+    """
+    unknowns = len(columns) + 1
+    heads: list[np.ndarray] = []
+    tails: list[np.ndarray] = []
+    for triangle in triangles:
+        size = len(triangle) - unknowns
+        whole = reduced(np.vstack([triangle, _damping(triangle, size, damping)])) if damping else triangle
+        heads.append(whole[:size])
+        tails.append(whole[size:, size:])
+    stack = np.vstack(tails)
+    if damping:
+        own = np.sqrt(sum(np.sum(triangle[:, -unknowns:-1] ** 2, axis=0) for triangle in triangles))
+        stack = np.vstack([stack, np.column_stack([np.diag(np.sqrt(damping) * own), np.zeros(len(columns))])])
+    merged = reduced(stack)
+    _check_told_apart(merged, columns)
+    system = System(columns, merged, len(stack))
+    theta = system.values
+    motions = tuple(_solved(head, theta) for head in heads)
+    gain = float(np.sum(merged[:-1, -1] ** 2)) + sum(float(np.sum(head[:, -1] ** 2)) for head in heads)
+    return Step(theta, motions, system, gain)
+
+
+def _damping(triangle: np.ndarray, size: int, damping: float) -> np.ndarray:
+    """Return the rows that hold a motion's coefficients back, the first ``size`` columns."""
+    lengths = np.linalg.norm(triangle[:, :size], axis=0)
+    return np.eye(size, triangle.shape[1]) * (np.sqrt(damping) * lengths[:, None])
+
+
+def _solved(head: np.ndarray, theta: np.ndarray) -> np.ndarray:
+    """Return the coefficients' step from the head ``[R_dd R_dt z_d]`` of a triangle and the parameters' step."""
+    size = len(head)
+    right = head[:, -1] - head[:, size:-1] @ theta
+    return linalg.solve_triangular(head[:, :size], right) if size else right
+
+
+def _check_told_apart(triangle: np.ndarray, columns: tuple[str, ...]) -> None:
+    lengths = np.linalg.norm(triangle[:, :-1], axis=0)
+    bad = np.flatnonzero(np.abs(np.diag(triangle)[:-1]) <= DEPENDENT * np.maximum(lengths, 1e-150))
+    if len(bad):
+        raise EstimateError(
+            f"ml: with noise on torques and positions, '{columns[int(bad[0])]}' cannot be told from the parameters "
+            "before it; record a more exciting motion, give a smaller position_noise, or use gls"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """Where an iteration is: parameters (c,), every recording's coefficients (n, m) and directions (n, N), the cost."""
+
+    theta: np.ndarray
+    coefficients: tuple[np.ndarray, ...]
+    directions: tuple[np.ndarray, ...]
+    cost: float
+
+
+class Likelihood:
+    """The cost of a problem and its linearisation.
+
+    Args:
+        problem: What was measured.
+
+    Attributes:
+        columns: Names of the parameters.
+        runs: The recordings.
+    """
+
+    def __init__(self, problem: LikelihoodProblem) -> None:
+        self.columns = problem.columns
+        self.runs = [RunLikelihood(run, problem.functions(run), fitted_motion(run)) for run in problem.runs]
+
+    def at(self, theta: np.ndarray, coefficients: Sequence[np.ndarray], directions: Sequence[np.ndarray]) -> State:
+        """Return a state with its cost; infinite where torques overflow."""
+        parts = zip(self.runs, coefficients, directions, strict=True)
+        cost = sum(run.cost(delta, held, theta) for run, delta, held in parts)
+        return State(theta, tuple(coefficients), tuple(directions), cost if np.isfinite(cost) else np.inf)
+
+    def start(self) -> State:
+        """Return weighted least squares at the fitted motion: exact in one step, torques are linear in theta."""
+        coefficients = [run.fitted.coefficients for run in self.runs]
+        directions = [run.motion(delta)[1] for run, delta in zip(self.runs, coefficients, strict=True)]
+        zero = np.zeros(len(self.columns))
+        triangles = self.triangles(State(zero, tuple(coefficients), tuple(directions), np.inf))
+        # Without the columns of the motions the triangles are those of positions taken as exact.
+        sizes = [run.size for run in self.runs]
+        fixed = [
+            np.asarray(np.linalg.qr(part[:, size:], mode="r")) for part, size in zip(triangles, sizes, strict=True)
+        ]
+        return self.at(eliminated(fixed, self.columns).theta, coefficients, directions)
+
+    def step(self, state: State, triangles: Sequence[np.ndarray], damping: float) -> State:
+        """Return the state after a damped step."""
+        step = eliminated(triangles, self.columns, damping)
+        moved = zip(self.runs, state.coefficients, step.motions, strict=True)
+        coefficients = [run.moved(delta, change) for run, delta, change in moved]
+        return self.at(state.theta + step.theta, coefficients, state.directions)
+
+    def turned(self, state: State) -> State:
+        """Return the state with the signs of friction that its torques want; it costs no more."""
+        parts = list(zip(self.runs, state.coefficients, state.directions, strict=True))
+        found = [turned_directions(run, delta, held, state.theta) for run, delta, held in parts]
+        if all(each is None for each in found):
+            return state
+        directions = [held if new is None else new for (_, _, held), new in zip(parts, found, strict=True)]
+        return self.at(state.theta, state.coefficients, directions)
+
+    def triangles(self, state: State) -> list[np.ndarray]:
+        """Return the triangle of every recording at a state."""
+        parts = zip(self.runs, state.coefficients, state.directions, strict=True)
+        return [run.triangle(delta, held, state.theta) for run, delta, held in parts]
+
+    def linearised(self, state: State) -> tuple[list[np.ndarray], Step]:
+        """Return the triangles at a state and the whole step from there."""
+        triangles = self.triangles(state)
+        return triangles, eliminated(triangles, self.columns)
+
 
 ROUNDING = 1e-12
 """Part of the cost below which a change is rounding."""

@@ -1,4 +1,7 @@
-"""A recording as periods of one motion: period and lines found or given, samples averaged, noise from their spread."""
+"""A recording as periods of one motion: period and lines found or given, samples averaged, noise from their spread.
+
+Which lines a periodic motion has.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +11,71 @@ import numpy as np
 
 from ...errors import EstimateError, SignalError
 from ...observe import RowSource
-from ...observe.raw_samples import raw_samples
-from ...observe.settle import LOOKED_AT
+from ...observe.resolve import LOOKED_AT
+from ...observe.samples import raw_samples
 from ...recording import Recording
-from ...recording.kept import mapping_of
-from ...signals import OUT_OF_STEP, check_periodicity, find_period
-from .averaging import LongestStretch, averaged_periods, longest_stretch
-from .lines import explaining_lines, repeated_lines
+from ...recording.cache import mapping_of
+from ...signals import OUT_OF_STEP, check_periodicity, find_period, significant_lines
+from ...signals.fourier import fourier_basis
+from .averaging import LongestSegment, averaged_periods, longest_segment
 from .settings import LikelihoodSettings
+
+MOST_LINES = 40
+"""Lines that are fitted, at most: the strongest."""
+
+
+def repeated_lines(q: np.ndarray, rate: float, period: float, label: str) -> tuple[int, ...]:
+    """Return the lines of positions (n, N) that stand out of the spread between periods, the strongest of them.
+
+    Args:
+        q: Positions over two periods or more.
+        rate: Sampling rate [Hz].
+        period: Period [s].
+        label: Name of the recording, for messages.
+
+    Raises:
+        EstimateError: If no line stands out.
+    """
+    lines = significant_lines(q, rate, period)
+    if not lines:
+        raise EstimateError(
+            f"recording '{label}': no harmonic of {period:g} s stands out of the noise; give period and harmonics, or "
+            "use gls"
+        )
+    basis = fourier_basis(np.arange(q.shape[1]) / rate, 1 / period, lines)[:, 1:]
+    power = np.sum((basis.T @ (q - q.mean(axis=1, keepdims=True)).T) ** 2, axis=1).reshape(2, -1).sum(axis=0)
+    return tuple(sorted(np.array(lines)[np.argsort(power)[-MOST_LINES:]].tolist()))
+
+
+def explaining_lines(q: np.ndarray, time: np.ndarray, period: float, label: str) -> tuple[int, ...]:
+    """Return lines 1 to K with the least ``sum_j N log(rss_j) + n (2 K + 1) log N`` (Bayesian information).
+
+    Args:
+        q: Positions (n, N).
+        time: Times (N,) [s].
+        period: Period [s].
+        label: Name of the recording, for messages.
+
+    Raises:
+        EstimateError: If there is less than one period.
+    """
+    count = q.shape[1]
+    interval = float(np.diff(time).min(initial=np.inf))
+    if count < 8 or time[-1] + 1.5 * interval < period:
+        raise EstimateError(
+            f"recording '{label}' is shorter than its period of {period:g} s: too short to find its harmonics; give "
+            "them"
+        )
+    most = max(1, min(MOST_LINES, int(period / interval / 4), (count - 2) // 4))
+    order = [0, *(k for line in range(most) for k in (1 + line, 1 + most + line))]
+    basis = fourier_basis(time, 1 / period, range(1, most + 1))[:, order]
+    told = (np.linalg.qr(basis)[0].T @ q.T) ** 2
+    total = np.sum(q**2, axis=1)
+    rest = np.maximum(total - np.cumsum(told, axis=0)[2::2], 1e-20 * total + 1e-300)
+    lines = np.arange(1, most + 1)
+    criterion = count * np.log(rest).sum(axis=1) + len(q) * (2 * lines + 1) * np.log(count)
+    return tuple(range(1, int(np.argmin(criterion)) + 2))
+
 
 LARGEST = 2_000_000_000
 """Bytes of sines and cosines at all instants, where samples are used as they are; all in all thrice that is needed."""
@@ -73,8 +133,8 @@ def periodic_samples(source: RowSource, settings: LikelihoodSettings) -> Periodi
     """
     in_memory = isinstance(source.recording, Recording) and mapping_of(source.recording.q) is None
     most = None if in_memory else LOOKED_AT
-    stretch, rate = longest_stretch(source, most), source.settled.rate
-    known = _Periods(stretch, settings.period or _found_period(stretch.head, rate, source.label), rate, most)
+    segment, rate = longest_segment(source, most), source.settled.rate
+    known = _Periods(segment, settings.period or _found_period(segment.head, rate, source.label), rate, most)
     return (_averaged if known.is_whole else _as_they_are)(source, settings, known)
 
 
@@ -82,7 +142,7 @@ def periodic_samples(source: RowSource, settings: LikelihoodSettings) -> Periodi
 class _Periods:
     """The stretch that is used, its period [s] and rate [Hz], and how many samples are looked at, at most."""
 
-    stretch: LongestStretch
+    segment: LongestSegment
     period: float
     rate: float
     most: int | None
@@ -91,7 +151,7 @@ class _Periods:
     def periods(self) -> int:
         """Number of whole periods."""
         length = self.period * self.rate
-        return int((self.stretch.count + 1e-6 * length) / length)
+        return int((self.segment.count + 1e-6 * length) / length)
 
     @property
     def is_whole(self) -> bool:
@@ -102,7 +162,7 @@ class _Periods:
 
 def _averaged(source: RowSource, settings: LikelihoodSettings, known: _Periods) -> PeriodicSamples:
     rate, period, periods = source.settled.rate, known.period, known.periods
-    mean = averaged_periods(source, known.stretch, round(period * rate), periods, known.most)
+    mean = averaged_periods(source, known.segment, round(period * rate), periods, known.most)
     lines = _lines(mean.repeated, settings, known, source.label)
     spread = np.sqrt(mean.pooled_variance / periods)
     time = np.arange(mean.mean.shape[1]) / rate
@@ -110,11 +170,11 @@ def _averaged(source: RowSource, settings: LikelihoodSettings, known: _Periods) 
 
 
 def _as_they_are(source: RowSource, settings: LikelihoodSettings, known: _Periods) -> PeriodicSamples:
-    stretch, joints, label = known.stretch, len(source.equations.joints), source.label
+    segment, joints, label = known.segment, len(source.equations.joints), source.label
     _check_size(settings.lines or _LIKELY_LINES, known, label)
     time, signals = _samples(source)
-    q = signals[:joints, stretch.first : stretch.first + stretch.count]
-    if not settings.period and stretch.head.shape[1] < stretch.count:
+    q = signals[:joints, segment.first : segment.first + segment.count]
+    if not settings.period and segment.head.shape[1] < segment.count:
         known = replace(known, period=_found_period(q, known.rate, label))
     if settings.lines or known.periods >= 2:
         lines = _lines(q, settings, known, label)
@@ -159,7 +219,7 @@ def _samples(source: RowSource) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _check_size(lines: tuple[int, ...], known: _Periods, label: str) -> None:
-    samples = known.stretch.samples
+    samples = known.segment.samples
     needed = 3 * (2 * len(lines) + 1) * 8 * samples
     if needed > LARGEST:
         why = "a period is no whole number of samples" if known.periods >= 2 else "there are fewer than two periods"

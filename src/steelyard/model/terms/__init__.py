@@ -1,9 +1,8 @@
 """The effects a model may contain; a new one is a small file here and a line in ``EFFECTS``."""
 
-from .drive_inertia import drive_inertia
 from .friction import asymmetric_coulomb, coulomb, offset, viscous
 from .gear_coupling import gear_coupling
-from .link_inertia import link_inertia
+from .inertia import drive_inertia, link_inertia
 from .payload import payload as payload
 from .payload import payload_link as payload_link
 from .spring import spring

@@ -9,8 +9,7 @@ import casadi as ca
 
 from ...physics import direction, forward_part
 from ...robot import Robot
-from ..parameter import Side, joint_parameter
-from .term import MotionSymbols, Term, TermBuilder, diagonal_term
+from .term import MotionSymbols, Side, Term, TermBuilder, diagonal_term, joint_parameter
 
 _LETTER: dict[Side, str] = {"motor": "m", "link": "l"}
 

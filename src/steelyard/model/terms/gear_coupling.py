@@ -12,8 +12,7 @@ import casadi as ca
 from ...errors import ModelError
 from ...physics import direction
 from ...robot import Robot
-from ..parameter import joint_parameter
-from .term import MotionSymbols, Term
+from .term import MotionSymbols, Term, joint_parameter
 
 _UNITS = {"Iac": ("kg m^2", "kg"), "Fvc": ("N m s/rad", "N s/m"), "Fcc": ("N m", "N")}
 

@@ -7,9 +7,8 @@ import numpy as np
 
 from ...errors import ModelError
 from ...robot import INERTIAL_NAMES, Robot, moved_parameters, transform_from_placement
-from ..parameter import INERTIAL_UNITS, Parameter
-from .link_inertia import link_inertia
-from .term import MotionSymbols, Term
+from .inertia import link_inertia
+from .term import INERTIAL_UNITS, MotionSymbols, Parameter, Term
 
 
 def payload_link(robot: Robot) -> str:

@@ -6,8 +6,7 @@ import casadi as ca
 
 from ...errors import ModelError
 from ...robot import Robot
-from ..parameter import joint_parameter
-from .term import MotionSymbols, Term
+from .term import MotionSymbols, Term, joint_parameter
 
 
 def spring(robot: Robot, motion: MotionSymbols) -> Term:

@@ -1,14 +1,72 @@
-"""What a model term is: parameters, the columns they multiply, and who feels them."""
+"""What a model term is: parameters, the columns they multiply, and who feels them.
+
+A parameter: a name, a unit and the joint and link it belongs to. Never a position in a vector.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import casadi as ca
 
-from ...robot import Robot
-from ..parameter import Parameter
+from ...errors import ModelError, nearest_match
+from ...robot import INERTIAL_NAMES, Body, Robot
+
+Side = Literal["link", "motor"]
+
+INERTIAL_UNITS = dict(zip(INERTIAL_NAMES, ["kg m^2"] * 6 + ["kg m"] * 3 + ["kg"], strict=True))
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A standard parameter of a model.
+
+    Attributes:
+        name: Symbol and number, ``ZZ2``, ``Fvm1``; ``ZZL`` for the payload.
+        symbol: The name without its number.
+        unit: SI unit.
+        number: Number of the moving joint, 0 for the payload.
+        joint: Name of the joint, empty for the payload.
+        link: Name of the link it belongs to.
+        effect: The model term it comes from.
+        side: ``link`` if a joint torque sensor feels it, ``motor`` if only the motor does.
+    """
+
+    name: str
+    symbol: str
+    unit: str
+    number: int
+    joint: str
+    link: str
+    effect: str
+    side: Side
+
+
+def joint_parameter(body: Body, symbol: str, effect: str, side: Side, rotary_unit: str, linear_unit: str) -> Parameter:
+    """Return a parameter of one joint, with the unit that fits a revolute or a prismatic joint."""
+    unit = linear_unit if body.joint.kind == "prismatic" else rotary_unit
+    return Parameter(f"{symbol}{body.number}", symbol, unit, body.number, body.joint.name, body.link, effect, side)
+
+
+def resolve_name(robot: Robot, parameters: Sequence[Parameter], text: str) -> str:
+    """Return the parameter's name from the name itself or the alias ``ZZ[wrist_3_link]`` (link or joint name)."""
+    names = [parameter.name for parameter in parameters]
+    if text in names:
+        return text
+    alias = re.fullmatch(r"(\w+)\[(.+)\]", text)
+    if alias:
+        symbol, owner = alias.groups()
+        for parameter in parameters:
+            if parameter.symbol == symbol and owner in (parameter.link, parameter.joint):
+                return parameter.name
+    allowed = [*names, *(f"{p.symbol}[{p.link}]" for p in parameters)]
+    raise ModelError(
+        f"unknown parameter '{text}' of robot '{robot.name}': write a symbol and a joint number such as "
+        f"{names[0] if names else 'ZZ1'}, or a symbol and a link such as ZZ[link]{nearest_match(text, allowed)}"
+    )
 
 
 @dataclass(frozen=True)

@@ -7,17 +7,13 @@ from typing import Protocol
 
 import numpy as np
 
-from ..record import Finding
-from ..samples import Reblocker, Samples
-from .jumps import Jumps
-from .quantisation import Quantisation
+from ..record import Finding, Reblocker, Samples
+from .agreement import TorqueRatio, VelocityAgreement
 from .spikes import Spikes
 from .subject import Subject as Subject
 from .subject import subject_of as subject_of
 from .time_steps import TimeSteps
-from .torque_ratio import TorqueRatio
-from .values import Ranges
-from .velocity import VelocityAgreement
+from .values import Jumps, Quantisation, Ranges
 
 BLOCK = 16_384
 """Steps a check sees at once, whatever the blocks of the reader: the answer cannot depend on them."""

@@ -13,11 +13,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ..record import WRENCH_ROWS, Finding
-from ..samples import Samples
+from ..record import WRENCH_ROWS, Finding, Samples
 from ..tables.table import FEW
-from .jumps import LEAST_JUMP
 from .subject import Subject
+from .values import LEAST_JUMP
 
 DEVIATIONS = 10.0
 """Residuals beyond this many standard deviations of the noise are no noise."""

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ..record import Finding
-from ..samples import Samples
+from ..record import Finding, Samples
 from ..tables.table import FEW
 from .subject import Subject
 

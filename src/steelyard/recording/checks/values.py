@@ -1,4 +1,9 @@
-"""Ranges: channels that never change, positions outside the limits, degrees taken for radians."""
+"""Ranges: channels that never change, positions outside the limits, degrees taken for radians.
+
+Positions that jump faster than any drive, and encoders that wrap round.
+
+The step of the encoder: the smallest difference of which all differences are multiples.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +12,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ..record import WRENCH_ROWS, Finding
-from ..samples import Samples
+from ..record import WRENCH_ROWS, Finding, Samples
 from ..tables.table import FEW
 from .subject import Subject
 
@@ -107,3 +111,122 @@ class Ranges:
         return Finding(
             "degrees", severity, text, "q", joint, int(absurd.sum()), values={"size": float(size.max())}, remedy=remedy
         )
+
+
+LEAST_JUMP = np.array([0.005, 0.02])
+"""Steps smaller than this are noise or quantisation, whatever the rate [m, rad]."""
+NEAR_A_TURN = 0.1
+"""A jump within this part of a turn of a whole turn is a wrap."""
+
+
+class Jumps:
+    """Counts steps too fast to be motion: jumps, and among them those by a turn of the encoder."""
+
+    def __init__(self, subject: Subject) -> None:
+        self._subject = subject
+        self._least = LEAST_JUMP[subject.revolute.astype(int)]
+        self._counts = {"jump": np.zeros(len(subject.joints), int), "wrap": np.zeros(len(subject.joints), int)}
+        self._places: dict[str, list[list[float]]] = {kind: [[] for _ in subject.joints] for kind in self._counts}
+        self._largest = np.zeros(len(subject.joints))
+
+    def take(self, block: Samples, fresh: int) -> None:
+        """Add the steps of a block."""
+        number = self._subject.row("q")
+        if number is None or block.count < 2:
+            return
+        steps, seconds = np.diff(block.channels[number], axis=1), np.diff(block.time)
+        size = np.maximum(steps.max(axis=1), -steps.min(axis=1))
+        suspect = (size > self._least) & (size > self._subject.fastest * seconds.min())
+        for row in map(int, np.flatnonzero(suspect)):
+            moves = np.abs(steps[row])
+            self._count(
+                row, moves, (moves > self._least[row]) & (moves > self._subject.fastest[row] * seconds), block.time
+            )
+
+    def _count(self, row: int, moves: np.ndarray, jumps: np.ndarray, time: np.ndarray) -> None:
+        turn = self._subject.turn[row]
+        # A turn smaller than what counts as a jump (a motor's, behind a large gear) is not told apart.
+        wraps = jumps & (np.abs(moves - turn) < NEAR_A_TURN * turn) & (turn > 0)
+        for kind, mask in (("wrap", wraps), ("jump", jumps & ~wraps)):
+            found = np.flatnonzero(mask)
+            self._counts[kind][row] += found.size
+            places = self._places[kind][row]
+            places += [float(stamp) for stamp in time[found[: FEW - len(places)] + 1]]
+        if jumps.any():
+            self._largest[row] = max(self._largest[row], float(moves[jumps].max()))
+
+    def findings(self) -> Iterator[Finding]:
+        """Yield jumps and wraps of each joint."""
+        for row, joint in enumerate(self._subject.joints):
+            for kind, cause, remedy in (
+                (
+                    "wrap",
+                    "the encoder starts again after a turn",
+                    "declare q = { columns = ..., unwrap = true } in the table [recording] of a file for --config",
+                ),
+                (
+                    "jump",
+                    "no drive moves so fast: spikes, lost packets, a reset encoder or a wrong column",
+                    'cut these samples out of the log, or use what lies before or after with rows = "first:last" in '
+                    "[recording]",
+                ),
+            ):
+                count = int(self._counts[kind][row])
+                if count:
+                    text = f"{joint} jumps {count} times by up to {self._largest[row]:.4g}: {cause}"
+                    places = tuple(self._places[kind][row])
+                    values = {"largest": float(self._largest[row])}
+                    severity = "bad" if kind == "wrap" else "warning"
+                    yield Finding(kind, severity, text, "q", joint, count, places, "s", values, remedy)
+
+
+LEAST_STEPS = 20
+"""Small steps needed to tell a grid."""
+SMALL = 5.5
+"""Steps of up to so many of the smallest speak: rounding of written numbers spoils larger ones."""
+OFF_GRID = 0.1
+"""Largest distance from a multiple, in steps; nine in ten must be nearer."""
+ATTEMPTS = 16
+"""Blocks in which a grid is looked for."""
+
+
+class Quantisation:
+    """Looks at the first blocks until each joint's step is known."""
+
+    def __init__(self, subject: Subject) -> None:
+        self._subject = subject
+        self._steps: list[float | None] = [None] * len(subject.joints)
+        self._attempts = 0
+
+    def take(self, block: Samples, fresh: int) -> None:
+        """Find the step of joints whose step is not known yet."""
+        number = self._subject.row("q")
+        if number is None or None not in self._steps or self._attempts == ATTEMPTS:
+            return
+        self._attempts += 1
+        for row, known in enumerate(self._steps):
+            if known is None:
+                self._steps[row] = quantum(block.channels[number][row])
+
+    def findings(self) -> Iterator[Finding]:
+        """Yield the step of each joint on a grid."""
+        for joint, step in zip(self._subject.joints, self._steps, strict=True):
+            if step:
+                text = f"q of {joint} comes in steps of {step:.6g}"
+                yield Finding("quantisation", "info", text, "q", joint, values={"step": step})
+
+
+def quantum(values: np.ndarray) -> float | None:
+    """Return the step of a signal on a grid, None if its small steps are too few or on no grid."""
+    steps = np.abs(np.diff(values))
+    steps = steps[steps > 0]
+    if steps.size < LEAST_STEPS:
+        return None
+    step = float(steps.min())
+    small = steps[steps < SMALL * step]
+    if small.size < LEAST_STEPS:
+        return None
+    multiples = np.round(small / step)
+    step = float(small.sum() / multiples.sum())
+    near = np.abs(small / step - multiples) < OFF_GRID
+    return step if near.mean() > 0.9 else None

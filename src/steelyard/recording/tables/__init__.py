@@ -11,11 +11,10 @@ from ..setup import TextOptions
 from .memory import table_from_arrays as table_from_arrays
 from .memory import table_from_frame as table_from_frame
 from .npz import open_npz
-from .one_value import reshaped
 from .table import Block as Block
 from .table import ReadLog as ReadLog
 from .table import Table as Table
-from .table import check_names
+from .table import check_names, reshaped
 
 
 def _open_text(path: Path, options: TextOptions) -> Table:

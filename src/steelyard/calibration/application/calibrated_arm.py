@@ -1,0 +1,257 @@
+"""An arm as a calibration left it: where its measured link really is, and how well that is known.
+
+Configurations of an arm: joint positions that fit it, and its limits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol, final
+
+import numpy as np
+
+from ...errors import CalibrationError
+from ...robot import AnyRobot, Robot, load_robot
+from ...text import short_repr
+from ..chain.problem import MeasuredProblem
+from ..fit.joint_ranges import JointRange
+from ..measurement.setup import Load
+from ..records import Parameter
+
+HELD_BY_CONTROLLER = ("joint", "compliance")
+"""Groups of unknowns that a controller takes as zero: it knows the robot's file and a rigid arm."""
+
+POINT_AT_LINK = (0.0, 0.0, 0.0)
+
+
+class FramePose(Protocol):
+    """Where the measured link is in the robot's base frame."""
+
+    def __call__(
+        self, values: np.ndarray, q: np.ndarray, wrench: np.ndarray | None, point: np.ndarray | None, /
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return rotation (N, 3, 3) and position (N, 3) [m].
+
+        At values (p,) and joints (na, N), under wrenches (6, N) in base axes at a point (3,) of the measured link.
+        """
+        ...
+
+
+class FrameDerivatives(Protocol):
+    """How the measured link moves with every unknown."""
+
+    def __call__(
+        self, values: np.ndarray, q: np.ndarray, wrench: np.ndarray | None, point: np.ndarray | None, /
+    ) -> np.ndarray:
+        """Return translation and small rotation in base axes by every unknown (6, p, N)."""
+        ...
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class CalibratedArm:
+    """A robot with calibrated unknowns.
+
+    Attributes:
+        robot: The robot of the file: nominal geometry, limits.
+        link: The measured link.
+        parameters: The unknowns (p).
+        values: Their values (p,).
+        covariance: Their covariance (p, p); zero for what was not estimated.
+        frame_pose: Pose of the measured link in the robot's base frame.
+        frame_derivatives: Its derivatives by the unknowns.
+        ranges: Ranges of joints in which the model lacks something, with the errors there.
+        unmodelled: Error elsewhere that the model lacks, rms [m].
+    """
+
+    __repr__ = short_repr
+
+    robot: Robot
+    link: str
+    parameters: tuple[Parameter, ...]
+    values: np.ndarray
+    covariance: np.ndarray
+    frame_pose: FramePose
+    frame_derivatives: FrameDerivatives
+    ranges: tuple[JointRange, ...] = ()
+    unmodelled: float = 0.0
+
+    def __post_init__(self) -> None:
+        size = len(self.parameters)
+        for name, shape in (("values", (size,)), ("covariance", (size, size))):
+            array = np.array(getattr(self, name), dtype=float)
+            if array.shape != shape or not np.isfinite(array).all():
+                raise CalibrationError(
+                    f"{name} of the calibrated arm: got shape {array.shape}, allowed are finite numbers {shape}; "
+                    "calibrate the arm again"
+                )
+            array.setflags(write=False)
+            object.__setattr__(self, name, array)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the unknowns (p)."""
+        return tuple(parameter.name for parameter in self.parameters)
+
+    @property
+    def sigma(self) -> np.ndarray:
+        """Standard deviations of the unknowns (p,)."""
+        return np.sqrt(np.diag(self.covariance))
+
+    def in_group(self, *groups: str) -> np.ndarray:
+        """Return which unknowns belong to these groups (p,), as a mask."""
+        return np.array([parameter.group in groups for parameter in self.parameters], dtype=bool)
+
+    @property
+    def rigid_values(self) -> np.ndarray:
+        """Values with stiff springs (p,): calibrated geometry alone."""
+        return np.where(self.in_group("compliance"), 0.0, self.values)
+
+    @property
+    def controller_values(self) -> np.ndarray:
+        """Values by which a controller computes poses (p,): the robot's file, and no spring."""
+        return np.where(self.in_group(*HELD_BY_CONTROLLER), 0.0, self.values)
+
+    def pose(
+        self, q: np.ndarray, load: Load | None = None, values: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return rotation (N, 3, 3) and position (N, 3) [m] of the measured link in the base frame.
+
+        Args:
+            q: Joint positions (na, N).
+            load: What pulls at the measured link; nothing if not given.
+            values: Values of the unknowns (p,); the calibrated ones if not given.
+        """
+        used = self.values if values is None else values
+        return self.frame_pose(used, q, *_pull(load, q.shape[1]))
+
+    def position_covariance(self, q: np.ndarray, derivatives: np.ndarray) -> np.ndarray:
+        """Return the covariance of a position (N, 3, 3) [m^2] at joints (na, N) from its derivatives D (N, 3, p).
+
+        It is ``D C D^T``, plus the square of the error that the model lacks, whose direction is not known, along every
+        axis.
+        """
+        product = (derivatives @ self.covariance) @ derivatives.transpose(0, 2, 1)
+        names = [body.joint.name for body in self.robot.actuated]
+        error = np.full(q.shape[1], self.unmodelled)
+        for each in self.ranges:
+            error = np.maximum(error, each.error_at(q[names.index(each.joint)]))
+        return (product + product.transpose(0, 2, 1)) / 2 + (error**2)[:, None, None] * np.eye(3)
+
+    def point_derivatives(self, q: np.ndarray, point: np.ndarray, load: Load | None = None) -> np.ndarray:
+        """Return how a point (3,) fixed to the measured link moves with every unknown (N, 3, p) [m per unit].
+
+        ``dp = dt + dr x (R point)`` with dt and dr the link's translation and small rotation.
+        """
+        moved = self.frame_derivatives(self.values, q, *_pull(load, q.shape[1])).transpose(2, 0, 1)
+        lever = self.pose(q, load)[0] @ point
+        return moved[:, :3] + np.cross(moved[:, 3:], lever[:, :, None], axis=1)
+
+
+def calibrated_arm(
+    problem: MeasuredProblem,
+    values: np.ndarray,
+    covariance: np.ndarray,
+    ranges: Sequence[JointRange] = (),
+    unmodelled: float = 0.0,
+) -> CalibratedArm:
+    """Return the arm of a calibration: its problem with the values (p,) found and their covariance (p, p).
+
+    Args:
+        problem: Of the calibration.
+        values: Of all unknowns (p,).
+        covariance: Theirs (p, p).
+        ranges: Ranges of joints in which the model lacks something.
+        unmodelled: Error elsewhere that the model lacks, rms [m].
+    """
+    return CalibratedArm(
+        problem.robot, problem.setup.link, tuple(problem.parameters), values, covariance,
+        problem.frame_pose, problem.frame_derivatives, tuple(ranges), unmodelled,
+    )  # fmt: skip
+
+
+def _pull(load: Load | None, samples: int) -> tuple[np.ndarray | None, np.ndarray | None]:
+    """Return wrench (6, N) and point (3,) of a load."""
+    if load is None:
+        return None, None
+    wrench = np.array([*load.force, *load.moment], dtype=float)
+    point = np.array(load.point, dtype=float)
+    if wrench.shape != (6,) or point.shape != (3,) or not np.isfinite([*wrench, *point]).all():
+        raise CalibrationError(
+            f"load '{load.name}': got force {load.force}, moment {load.moment} and point {load.point}, allowed are "
+            "three finite numbers each"
+        )
+    return np.ascontiguousarray(np.broadcast_to(wrench[:, None], (6, samples))), point
+
+
+def point_of(point: Sequence[float]) -> np.ndarray:
+    """Return a point fixed to the measured link (3,) [m], checked."""
+    array = np.asarray(point, dtype=float)
+    if array.shape != (3,) or not np.isfinite(array).all():
+        raise CalibrationError(f"tool point: got {point}, allowed are three finite numbers [m] in the link's frame")
+    return array
+
+
+def configurations_of(robot: Robot, q: np.ndarray) -> np.ndarray:
+    """Return joint positions (na, N), checked against the robot."""
+    array = np.asarray(q, dtype=float)
+    size = len(robot.actuated)
+    if array.ndim != 2 or array.shape[0] != size or array.shape[1] == 0:
+        raise CalibrationError(
+            f"configurations: got shape {array.shape}, allowed is ({size}, N) with N of at least 1: a row for each of "
+            f"{', '.join(body.joint.name for body in robot.actuated)}"
+        )
+    if not np.isfinite(array).all():
+        row, column = (int(k) for k in np.argwhere(~np.isfinite(array))[0])
+        raise CalibrationError(
+            f"configurations: got {array[row, column]} for joint '{robot.actuated[row].joint.name}' at number "
+            f"{column}, allowed are finite numbers"
+        )
+    return array
+
+
+def joint_range(robot: AnyRobot) -> tuple[np.ndarray, np.ndarray]:
+    """Return the lowest and highest positions of the actuated joints (na,); followers' limits count too.
+
+    Raises:
+        CalibrationError: If the robot is told in motor positions: its limits are those of its joints.
+    """
+    robot = load_robot(robot)
+    if robot.coordinates == "motor" and robot.gear_couplings:
+        raise CalibrationError(
+            f"robot '{robot.name}' is told in motor positions, but its limits are those of its joints; "
+            "calibrate and correct it in joint positions"
+        )
+    matrix, offset = robot.coupling()
+    lower, upper = (np.array([getattr(body.joint.limits, end) for body in robot.bodies]) for end in ("lower", "upper"))
+    lowest, highest = np.full(matrix.shape[1], -np.inf), np.full(matrix.shape[1], np.inf)
+    for row, column in np.argwhere(matrix != 0):
+        ends = (np.array([lower[row], upper[row]]) - offset[row]) / matrix[row, column]
+        lowest[column], highest[column] = max(lowest[column], ends.min()), min(highest[column], ends.max())
+    return lowest, highest
+
+
+def random_configurations(robot: AnyRobot, count: int, rng: np.random.Generator) -> np.ndarray:
+    """Return joint positions (na, count), uniform within limits; a turn about zero where a joint has none.
+
+    Raises:
+        CalibrationError: If a sliding joint has no limits: nobody can say how far it goes.
+    """
+    robot = load_robot(robot)
+    lowest, highest = joint_range(robot)
+    for row, body in enumerate(robot.actuated):
+        if not np.isfinite([lowest[row], highest[row]]).all():
+            if body.joint.kind == "prismatic":
+                raise CalibrationError(
+                    f"joint '{body.joint.name}' slides without limits; state them in the robot's file, or give "
+                    "configurations"
+                )
+            lowest[row], highest[row] = _turn(lowest[row], highest[row])
+    return rng.uniform(lowest[:, None], highest[:, None], (len(lowest), count))
+
+
+def _turn(lower: float, upper: float) -> tuple[float, float]:
+    if np.isfinite(lower):
+        return lower, lower + 2 * np.pi
+    return (upper - 2 * np.pi, upper) if np.isfinite(upper) else (-np.pi, np.pi)

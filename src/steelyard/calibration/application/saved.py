@@ -1,0 +1,249 @@
+"""A calibration in a run folder, and the calibrated arm read back from it.
+
+A calibration as plain data for JSON.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+
+from ...errors import CalibrationError
+from ...identification.to_json import plain, verdict_to_json
+from ...robot import Robot, load_robot
+from ...run import arrays_of, hashes_of, read_result, write_arrays
+from ...text import short_repr
+from ..chain.problem import MeasuredProblem, measured_problem
+from ..chain.simulated import planned_measurements
+from ..fit.accuracy import Accuracy
+from ..fit.calibration import Calibration
+from ..fit.joint_ranges import joint_range_from_json, joint_range_to_json
+from ..fit.validation import Validation
+from ..fit.weights import is_shared_observed
+from ..measurement.measurements import joined
+from ..measurement.setup import CalibrationSetup, FrameSetup, MarkerSetup, completed_setup, default_setup
+from ..measurement.setup_file import setup_from_document
+from .accuracy_map import AccuracyMap
+from .calibrated_arm import CalibratedArm, calibrated_arm
+from .urdf import roll_pitch_yaw
+
+_ARRAYS = ("names", "values", "covariance", "base", "tool", "markers", "marker_names", "pose_is_measured")
+
+
+@dataclass(frozen=True, eq=False)
+class SavedCalibration:
+    """A calibration read back.
+
+    Attributes:
+        arm: The calibrated arm.
+        setup: How it was measured; base, tool and markers where they were found.
+        content: The run's ``result.json``.
+        robot_name: What the robot was called: a name of the catalogue or a file.
+    """
+
+    __repr__ = short_repr
+
+    arm: CalibratedArm
+    setup: CalibrationSetup
+    content: Mapping[str, Any]
+    robot_name: str
+
+
+def fill_calibration(folder: Path, found: Calibration) -> dict[str, Any]:
+    """Write the arrays of a calibration into a folder and return their names."""
+    problem = cast(MeasuredProblem, found.problem)
+    arrays = {
+        "names": np.array([each.name for each in problem.parameters]),
+        "values": found.values,
+        "covariance": found.covariance,
+        "base": np.column_stack(problem.base_pose(found.values)),
+        "tool": np.column_stack(problem.tool_pose(found.values)),
+        "markers": problem.marker_positions(found.values),
+        "marker_names": np.array(problem.measurements.markers, dtype=np.str_),
+        "pose_is_measured": np.array(bool(problem.measurements.of_kind("pose").any())),
+    }
+    return {"files": {"calibration": write_arrays(folder, "calibration", arrays)}}
+
+
+def read_calibration(folder: Path, robot_name: str | None = None) -> SavedCalibration:
+    """Return the calibrated arm of a run folder.
+
+    Args:
+        folder: The folder of a ``calibrate`` run.
+        robot_name: The run's robot file, if it has moved.
+
+    Raises:
+        CalibrationError: If it is no such run, its arrays are missing or damaged, or the robot's file has changed.
+    """
+    content = read_result(folder, "calibrate", CalibrationError, {"setup": str})
+    arrays = arrays_of(folder, content, "calibration", _ARRAYS, CalibrationError)
+    name = robot_name or str(content["provenance"]["settings"]["robot"])
+    robot = _robot(name, content["provenance"]["inputs"])
+    setup = _placed(_setup(content, robot), arrays)
+    problem = _problem(robot, setup, bool(arrays["pose_is_measured"]))
+    if [each.name for each in problem.parameters] != arrays["names"].tolist():
+        raise CalibrationError(f"'{folder}' has other unknowns than its set-up gives now; calibrate the arm again")
+    outside = np.array([each.group in ("base", "tool", "marker") for each in problem.parameters])
+    # Base, tool and markers start where they were found: nothing is left to add to them.
+    values = np.where(outside, problem.start, arrays["values"])
+    ranges = [joint_range_from_json(each) for each in content.get("joint_ranges", ())]
+    lacking = 1e-3 * float(content.get("unmodelled_mm", 0.0))
+    return SavedCalibration(
+        calibrated_arm(problem, values, arrays["covariance"], ranges, lacking), setup, content, name
+    )
+
+
+def _robot(name: str, inputs: Mapping[str, str]) -> Robot:
+    path, recorded = Path(name), set(inputs.values())
+    if name in inputs and not path.is_file():
+        raise CalibrationError(f"the run's robot file '{name}' is not here; name it with --robot")
+    if path.is_file() and hashes_of(path)[str(path)] not in recorded:
+        raise CalibrationError(f"'{name}' is not the robot file of the run: its content differs; calibrate again")
+    return load_robot(name)
+
+
+def _setup(content: Mapping[str, Any], robot: Robot) -> CalibrationSetup:
+    text = str(content["setup"])
+    return setup_from_document(tomllib.loads(text), robot) if text else default_setup(robot)
+
+
+def _placed(setup: CalibrationSetup, arrays: Mapping[str, np.ndarray]) -> CalibrationSetup:
+    """Return the set-up with base, tool and markers where they were found."""
+    names = [str(name) for name in arrays["marker_names"]]
+    completed = completed_setup(setup, tuple(names))
+    by_name = {marker.name: marker for marker in completed.markers}
+    markers = tuple(
+        MarkerSetup(name, _vector(place), by_name[name].known)
+        for name, place in zip(names, arrays["markers"], strict=True)
+    )
+    return replace(
+        completed, markers=markers, base=_frame(arrays["base"], setup.base.known),
+        tool=_frame(arrays["tool"], setup.tool.known),
+    )  # fmt: skip
+
+
+def _frame(place: np.ndarray, known: bool) -> FrameSetup:
+    return FrameSetup(_vector(place[:, 3]), roll_pitch_yaw(place[:, :3]), known)
+
+
+def _vector(numbers: np.ndarray) -> tuple[float, float, float]:
+    x, y, z = (float(number) for number in numbers)
+    return x, y, z
+
+
+def _problem(robot: Robot, setup: CalibrationSetup, with_pose: bool) -> MeasuredProblem:
+    """Return the problem of rows that nobody measured: what an arm needs of it is its chain."""
+    q = np.zeros((len(robot.actuated), 1))
+    if with_pose and setup.markers:
+        both = [planned_measurements(robot, setup, q, kind=kind) for kind in ("position", "pose")]
+        return measured_problem(robot, setup, joined(*both))
+    return measured_problem(
+        robot, setup, planned_measurements(robot, setup, q, kind="pose" if with_pose else "position")
+    )
+
+
+def calibration_to_json(found: Calibration, workspace: AccuracyMap | None = None) -> dict[str, Any]:
+    """Return a calibration of measurements as plain data: what was found, how sure, and how accurate the arm is.
+
+    Args:
+        found: The calibration.
+        workspace: Predicted uncertainty over the workspace, if it was computed.
+    """
+    problem = cast(MeasuredProblem, found.problem)
+    equations = problem.equations
+    base_rotation, base_position = problem.base_pose(found.values)
+    tool_rotation, tool_position = problem.tool_pose(found.values)
+    own = found.validation
+    unseen = (found.before_held_out, found.held_out) if own is None else (own.before, own.after)
+    return plain(
+        {
+            "robot": problem.robot.name,
+            "link": problem.setup.link,
+            "method": found.settings.method,
+            "covariance": found.settings.covariance,
+            "configurations": len(np.unique(equations.pose)),
+            "equations": equations.size,
+            "verdict": verdict_to_json(found.verdict),
+            "parameters": _parameters(found),
+            "invisible": [{"name": each.name, "why": each.why} for each in found.invisible],
+            "weak": [
+                {"name": each.name, "inflation": each.inflation, "resembles": list(each.resembles)}
+                for each in found.identifiability.weak
+            ],
+            "condition_number": found.identifiability.condition,
+            "base": {"xyz": base_position, "rpy": roll_pitch_yaw(base_rotation)},
+            "tool": {"xyz": tool_position, "rpy": roll_pitch_yaw(tool_rotation)},
+            "before": asdict(found.before),
+            "after": asdict(found.after),
+            "held_out_before": _accuracy(unseen[0]),
+            "held_out": _accuracy(unseen[1]),
+            "held_out_is": "own files" if own else "none" if unseen[1] is None else "cross-validated",
+            "cross_validated": _accuracy(found.held_out),
+            "validation": None if own is None else _validation(own),
+            "outliers": [
+                {"pose": each.pose, "marker": each.marker, "size_mm": each.size_mm} for each in found.outliers
+            ],
+            "unmodelled_mm": 1e3 * found.unmodelled,
+            "joint_ranges": [joint_range_to_json(each) for each in found.ranges],
+            "weights": [
+                {"group": group.name, "sigma": group.sigma, "equations": group.equations}
+                for group in found.weights.groups
+            ],
+            "shared_part_of_noise": found.weights.correlation
+            if is_shared_observed(equations.taken(found.used))
+            else None,
+            "iterations": [
+                {"objective": each.objective, "step": each.step, "damping": each.damping} for each in found.iterations
+            ],
+            "workspace": None if workspace is None else _workspace(workspace),
+        }
+    )
+
+
+def _accuracy(found: Accuracy | None) -> dict[str, Any] | None:
+    return None if found is None else asdict(found)
+
+
+def _validation(own: Validation) -> dict[str, Any]:
+    return {
+        "base": own.base,
+        "before": asdict(own.before),
+        "after": asdict(own.after),
+        "own_registration": _accuracy(own.registered),
+        "shift_mm": None if own.motion is None else own.motion.shift_mm,
+        "turn_deg": None if own.motion is None else own.motion.turn_deg,
+        "moved": own.moved,
+        "gross": [{"pose": each.pose, "marker": each.marker, "size_mm": each.size_mm} for each in own.gross],
+    }
+
+
+def _parameters(found: Calibration) -> list[dict[str, Any]]:
+    kept, rows = set(found.kept), []
+    intervals = found.interval()
+    for number, each in enumerate(found.problem.parameters):
+        if each.name in kept:
+            rows.append(
+                {
+                    "name": each.name, "value": found.values[number], "sigma": found.sigma[number], "unit": each.unit,
+                    "nominal": each.nominal, "low": intervals[number, 0], "high": intervals[number, 1],
+                    "group": each.group, "meaning": each.meaning,
+                }
+            )  # fmt: skip
+    return rows
+
+
+def _workspace(workspace: AccuracyMap) -> dict[str, Any]:
+    summary = workspace.summary()
+    return {
+        "configurations": len(workspace.semi_axis),
+        "median_mm": 1e3 * summary.median,
+        "p95_mm": 1e3 * summary.p95,
+        "worst_mm": 1e3 * summary.worst,
+        "worst_position": summary.worst_position,
+        "worst_q": summary.worst_q,
+    }

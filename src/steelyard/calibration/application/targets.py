@@ -1,0 +1,261 @@
+"""Wanted poses: where the measured link, or a tool point fixed to it, shall be in the robot's base frame.
+
+Files of targets: a CSV with a header, units declared by the caller.
+
+It names joints (by their names, or q1, q2, ...), or ``x y z`` with or without ``qw qx qy qz`` or ``roll pitch yaw``, or
+both. Joints alone mean: the pose that the nominal arm would have there is what is wanted. A column ``name`` may name
+the targets; lines that begin with # are comments; a row may leave its orientation blank.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import final
+
+import numpy as np
+from scipy.spatial.transform import Rotation
+
+from ...errors import CalibrationError, nearest_match
+from ...files import file_text
+from ...robot import Robot
+from ...robot.checks import LARGEST_NUMBER
+from ...text import from_csv
+from ..measurement.setup import LENGTHS, TURNS
+from .calibrated_arm import POINT_AT_LINK, CalibratedArm, configurations_of, point_of
+from .inverse import Wanted
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Targets:
+    """Wanted poses.
+
+    Attributes:
+        names: A name for each (N).
+        wanted: Positions and orientations of the tool point in the robot's base frame.
+        joints: Joint positions that a controller would go to by itself (na, N), or None: to be found.
+        point: The tool point, in the measured link's frame (3,) [m].
+    """
+
+    names: tuple[str, ...]
+    wanted: Wanted
+    joints: np.ndarray | None
+    point: np.ndarray
+
+
+def targets_from_joints(
+    arm: CalibratedArm, q: np.ndarray, *, names: Sequence[str] = (), point: Sequence[float] = POINT_AT_LINK
+) -> Targets:
+    """Return as targets the poses that the nominal arm, rigid and as in its file, has at joint positions (na, N)."""
+    joints, place = configurations_of(arm.robot, q), point_of(point)
+    rotation, position = arm.pose(joints, None, arm.controller_values)
+    wanted = Wanted(position + rotation @ place, rotation, np.ones(joints.shape[1], dtype=bool))
+    return Targets(_names(names, joints.shape[1]), wanted, joints, place)
+
+
+def targets_from_poses(
+    position: np.ndarray,
+    rotation: np.ndarray | None = None,
+    *,
+    joints: np.ndarray | None = None,
+    names: Sequence[str] = (),
+    point: Sequence[float] = POINT_AT_LINK,
+) -> Targets:
+    """Return targets.
+
+    Args:
+        position: Wanted positions of the tool point in the robot's base frame (N, 3) [m].
+        rotation: Wanted orientations (N, 3, 3), NaN where free; all free if not given.
+        joints: Joint positions that a controller would go to by itself (na, N), if they are known.
+        names: A name for each.
+        point: The tool point, in the measured link's frame (3,) [m].
+    """
+    places = np.array(position, dtype=float)
+    if places.ndim != 2 or places.shape[1] != 3 or not len(places) or not np.isfinite(places).all():
+        raise CalibrationError(
+            f"wanted positions: got shape {places.shape}, allowed are finite numbers (N, 3) [m] with N of at least 1"
+        )
+    if joints is not None and np.shape(joints)[-1] != len(places):
+        raise CalibrationError(
+            f"joints of the targets: got shape {np.shape(joints)}, allowed is one column for each of {len(places)}"
+        )
+    turns = np.full((len(places), 3, 3), np.nan) if rotation is None else np.array(rotation, dtype=float)
+    wanted = Wanted(places, *_orientations(turns, len(places)))
+    return Targets(
+        _names(names, len(places)), wanted, None if joints is None else np.array(joints, dtype=float), point_of(point)
+    )
+
+
+def _orientations(turns: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+    if turns.shape != (count, 3, 3):
+        raise CalibrationError(f"wanted orientations: got shape {turns.shape}, allowed is ({count}, 3, 3)")
+    turned = np.asarray(np.isfinite(turns.reshape(count, 9)).all(axis=1))
+    filled = np.where(turned[:, None, None], turns, np.eye(3))
+    orthogonal = np.abs(filled @ filled.transpose(0, 2, 1) - np.eye(3)).max(axis=(1, 2)) < 1e-6
+    wrong = np.flatnonzero(~orthogonal | (np.linalg.det(filled) < 0))
+    if len(wrong):
+        raise CalibrationError(
+            f"wanted orientation number {wrong[0]} is no rotation, allowed are right-handed orthogonal matrices; "
+            "is it transposed or mirrored?"
+        )
+    return filled, turned
+
+
+def _names(names: Sequence[str], count: int) -> tuple[str, ...]:
+    if names and len(names) != count:
+        raise CalibrationError(f"names of the targets: got {len(names)}, allowed is one for each of {count} targets")
+    return tuple(names) or tuple(str(number) for number in range(1, count + 1))
+
+
+_LARGEST_FILE = 100_000_000
+_POSITION, _QUATERNION, _ROLL_PITCH_YAW = ("x", "y", "z"), ("qw", "qx", "qy", "qz"), ("roll", "pitch", "yaw")
+_QUATERNION_ROUNDING = 1e-2
+
+
+def read_targets(
+    path: Path, arm: CalibratedArm, *, length: str = "m", angle: str = "rad", point: Sequence[float] = POINT_AT_LINK
+) -> Targets:
+    """Return the targets of a CSV file.
+
+    Args:
+        path: The file.
+        arm: The calibrated arm: its joints' names, and the nominal arm.
+        length: Unit of positions and of sliding joints: ``m``, ``mm``, ``um`` or ``in``.
+        angle: Unit of angles: ``rad`` or ``deg``.
+        point: The tool point, in the measured link's frame (3,) [m].
+    """
+    to_metres, to_radians = unit_of(length, LENGTHS, "length"), unit_of(angle, TURNS, "angle")
+    table = _Table(path)
+    joints = _joint_columns(table, arm.robot)
+    q = None
+    if joints:
+        scale = [to_metres if body.joint.kind == "prismatic" else to_radians for body in arm.robot.actuated]
+        q = np.array([table.numbers(name) for name in joints]) * np.array(scale)[:, None]
+    names = table.words("name") if "name" in table.columns else ()
+    if q is not None and not any(name in table.columns for name in _POSITION):
+        return targets_from_joints(arm, q, names=names, point=point)
+    position = np.array([table.numbers(name) for name in _POSITION]).T * to_metres
+    return targets_from_poses(position, _turns(table, to_radians), joints=q, names=names, point=point)
+
+
+def unit_of(word: str, known: Mapping[str, float], what: str) -> float:
+    """Return what one unit is in SI."""
+    if word not in known:
+        raise CalibrationError(
+            f"unit of {what}: got '{word}', allowed are {', '.join(known)}{nearest_match(word, known)}"
+        )
+    return known[word]
+
+
+def _joint_columns(table: _Table, robot: Robot) -> list[str]:
+    """Return the columns of the actuated joints in order, or none."""
+    named = [body.joint.name for body in robot.actuated]
+    numbered = [f"q{number}" for number in range(1, len(named) + 1)]
+    for columns in (named, numbered):
+        given = [name for name in columns if name in table.columns]
+        if given and len(given) < len(columns):
+            missing = next(name for name in columns if name not in table.columns)
+            raise CalibrationError(f"{table.path}: has a column '{given[0]}' but none '{missing}'; give all joints")
+        if given:
+            return columns
+    return []
+
+
+def _turns(table: _Table, to_radians: float) -> np.ndarray | None:
+    """Return orientations (N, 3, 3), NaN in rows that leave all their numbers out, or None without such columns."""
+    for columns in (_QUATERNION, _ROLL_PITCH_YAW):
+        if not any(name in table.columns for name in columns):
+            continue
+        numbers = np.array([table.numbers(name, blank=True) for name in columns]).T
+        free = np.isnan(numbers).all(axis=1)
+        if np.isnan(numbers[~free]).any():
+            row = int(np.flatnonzero(np.isnan(numbers).any(axis=1) & ~free)[0])
+            raise CalibrationError(f"{table.place(row)}: give all of {', '.join(columns)} or none of them")
+        result = np.full((len(numbers), 3, 3), np.nan)
+        if not free.all():
+            given = numbers[~free]
+            result[~free] = _from_quaternions(given, table) if len(columns) == 4 else _from_angles(given * to_radians)
+        return result
+    return None
+
+
+def _from_quaternions(numbers: np.ndarray, table: _Table) -> np.ndarray:
+    length = np.linalg.norm(numbers, axis=1)
+    if np.abs(length - 1).max() > _QUATERNION_ROUNDING:
+        raise CalibrationError(
+            f"{table.path}: a quaternion qw qx qy qz has length {length[np.abs(length - 1).argmax()]:.4g}, allowed is 1"
+        )
+    return Rotation.from_quat(numbers[:, [1, 2, 3, 0]]).as_matrix()
+
+
+def _from_angles(numbers: np.ndarray) -> np.ndarray:
+    return Rotation.from_euler("xyz", numbers).as_matrix()
+
+
+class _Table:
+    """A CSV file as columns of words."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        lines = [(number, line) for number, line in enumerate(_lines(path), start=1) if _counts(line)]
+        separator = ";" if lines and ";" in lines[0][1] else ","
+        cut = csv.reader((line for _, line in lines), delimiter=separator)
+        try:
+            rows = [[from_csv(word.strip()) for word in row] for row in cut]
+        except csv.Error as error:
+            raise CalibrationError(f"{path}: is no table of targets ({error}); check its quotes") from error
+        if len(rows) != len(lines):
+            raise CalibrationError(f"{path}: has a quote without an end; correct it")
+        if len(rows) < 2:
+            raise CalibrationError(f"{path}: has no targets; a header and at least one line are expected")
+        self._numbers = [number for number, _ in lines[1:]]
+        header = rows[0]
+        for number, row in zip(self._numbers, rows[1:], strict=True):
+            if len(row) != len(header):
+                raise CalibrationError(f"{path}, line {number}: has {len(row)} columns, the header has {len(header)}")
+        self.columns = {name: [row[k] for row in rows[1:]] for k, name in enumerate(header)}
+
+    def place(self, row: int) -> str:
+        return f"{self.path}, line {self._numbers[row]}"
+
+    def words(self, name: str) -> tuple[str, ...]:
+        if name not in self.columns:
+            raise CalibrationError(
+                f"{self.path}: has no column '{name}'; needed are the robot's joints, or x, y and z; "
+                f"columns: {', '.join(self.columns)}{nearest_match(name, self.columns)}"
+            )
+        return tuple(self.columns[name])
+
+    def numbers(self, name: str, *, blank: bool = False) -> np.ndarray:
+        """Return a column as finite numbers, NaN for blanks where they are allowed."""
+        result = []
+        for row, word in enumerate(self.words(name)):
+            value = float("nan") if blank and not word else _number(word)
+            if not (abs(value) <= LARGEST_NUMBER or (blank and not word)):
+                raise CalibrationError(
+                    f"{self.place(row)}: column '{name}' is '{word}'; a finite number up to {LARGEST_NUMBER:g} is "
+                    "expected"
+                )
+            result.append(value)
+        return np.array(result)
+
+
+def _number(word: str) -> float:
+    try:
+        return float(word)
+    except ValueError:
+        return float("nan")
+
+
+def _counts(line: str) -> bool:
+    return bool(line.strip()) and not line.lstrip().startswith("#")
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        return file_text(path, "targets", CalibrationError, _LARGEST_FILE).splitlines()
+    except CalibrationError as error:
+        raise CalibrationError(f"{path}: {error}") from error

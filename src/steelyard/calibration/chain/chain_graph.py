@@ -1,0 +1,220 @@
+"""The measured chain as one symbolic graph: frames with errors, joints that give way under load.
+
+``T = Base * prod_i [placement_i * Error_i * JointMotion_i(q_i) * Spring_i] * link frame * (marker | Tool)``. Springs
+are P3's virtual joints: each turns (or slides) by its compliance times the load it bears, taken at the undeflected
+posture first and once more at the deflected one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import groupby
+
+import casadi as ca
+
+from ...errors import CalibrationError
+from ...physics import Transform, exact_geometry
+from ...physics.kinematics import IDENTITY, joint_coordinates, rotation_about
+from ...robot import Body, Motion, Robot
+from ..measurement.setup import CalibrationSetup, moving_chain
+from .unknowns import FIRST_MOMENTS_AND_MASS, PRINCIPAL, bodies_with_weight, error_motions, joint_springs
+
+# The torques are taken at the undeflected posture, then at the deflected one.
+_LOAD_PASSES = 2
+
+
+@dataclass(frozen=True)
+class ChainSymbols:
+    """What the graph is a function of.
+
+    Attributes:
+        q: Actuated joint positions (na,).
+        wrench: Force and moment (6,) in robot base axes.
+        load_point: Where the wrench acts (3,), in the measured link's frame.
+        node_weights: Share of each node in its joint's compliance, joints of the chain one after the other.
+        point: A point (3,) in the measured link's frame.
+        base: Rotation (9, row by row) and translation (3) of the base before its unknown part.
+        tool: The same of the tool.
+        values: The unknowns (p,).
+        names: Their names.
+    """
+
+    q: ca.SX
+    wrench: ca.SX
+    load_point: ca.SX
+    node_weights: ca.SX
+    point: ca.SX
+    base: ca.SX
+    tool: ca.SX
+    values: ca.SX
+    names: tuple[str, ...]
+
+    def unknown(self, name: str) -> ca.SX | None:
+        """Return the symbol of an unknown, None if it is not one."""
+        return self.values[self.names.index(name)] if name in self.names else None
+
+    def unknowns(self, names: Iterable[str]) -> ca.SX:
+        """Return the symbols of unknowns that there are (k,)."""
+        return self.values[[self.names.index(name) for name in names]]
+
+
+@dataclass(frozen=True)
+class _Bend:
+    """A spring on the chain: the motion it allows and its compliance at the present joint position."""
+
+    motion: Motion
+    compliance: ca.SX
+
+
+@dataclass(frozen=True)
+class _Wrench:
+    """Force and moment about the base's origin, in base axes."""
+
+    force: ca.SX
+    moment: ca.SX
+
+    def plus(self, other: _Wrench) -> _Wrench:
+        return _Wrench(self.force + other.force, self.moment + other.moment)
+
+
+def chain_symbols(robot: Robot, nodes: int, names: tuple[str, ...]) -> ChainSymbols:
+    """Return fresh symbols for a robot, a number of nodes and the names of the unknowns."""
+    sizes = {
+        "q": len(robot.actuated), "wrench": 6, "load_point": 3, "node_weights": nodes, "point": 3,
+        "base": 12, "tool": 12, "values": len(names),
+    }  # fmt: skip
+    return ChainSymbols(**{name: ca.SX.sym(name, size) for name, size in sizes.items()}, names=names)
+
+
+def link_pose(robot: Robot, setup: CalibrationSetup, symbols: ChainSymbols) -> Transform:
+    """Return the pose of the measured link in the robot's base frame, errors and springs included."""
+    return _Chain(robot, setup, symbols).measured_link()
+
+
+def unknown_frame(frame: str, numbers: ca.SX, symbols: ChainSymbols) -> Transform:
+    """Return ``Trans(t0 + (x, y, z)) R0 Rot_x Rot_y Rot_z`` of base or tool, with R0 and t0 as numbers (12,)."""
+    rotation = ca.reshape(numbers[:9], 3, 3).T
+    shift = [symbols.unknown(f"{frame}_{letter}") for letter in PRINCIPAL]
+    translation = numbers[9:] + ca.vertcat(*(ca.SX(0) if value is None else value for value in shift))
+    turns = [
+        (Motion("rotate", axis, 0.0, letter), symbols.unknown(f"{frame}_r{letter}"))
+        for letter, axis in PRINCIPAL.items()
+    ]
+    return Transform(rotation, translation).then(_folded(turns))
+
+
+class _Chain:
+    """The bodies that count, each with its frame at rest, its springs and its weight."""
+
+    def __init__(self, robot: Robot, setup: CalibrationSetup, symbols: ChainSymbols) -> None:
+        self._robot, self._link, self._symbols = robot, setup.link, symbols
+        geometry = exact_geometry(robot)
+        self._positions = joint_coordinates(robot, symbols.q)
+        self._end = geometry.frames[setup.link]
+        self._numbers = moving_chain(robot, setup.link)
+        self._rest = {body.number: self._at_rest(body, geometry.bodies[body.number - 1]) for body in robot.bodies}
+        self._bends = self._springs(setup)
+        self._weights = {body.number: self._weight(body, setup) for body in bodies_with_weight(robot, setup)}
+
+    def measured_link(self) -> Transform:
+        """Return the pose of the measured link in the base frame."""
+        bent: dict[int, list[ca.SX]] = {}
+        for _ in range(_LOAD_PASSES if self._bends else 0):
+            bent = self._deflections(self._poses(bent, [*self._numbers, *self._weights]))
+        poses = self._poses(bent, self._numbers)
+        return self._measured(poses)
+
+    def _measured(self, poses: dict[int, Transform]) -> Transform:
+        return poses[self._numbers[-1] if self._numbers else 0].then(self._end)
+
+    def _at_rest(self, body: Body, placement: Transform) -> Transform:
+        """Return a body's frame in its parent's at q = 0, with its errors; only bodies of the chain have any."""
+        errors = [(motion, self._symbols.unknown(motion.name)) for motion in error_motions(body)]
+        return placement.then(_folded(errors))
+
+    def _springs(self, setup: CalibrationSetup) -> dict[int, list[_Bend]]:
+        bends: dict[int, list[_Bend]] = {}
+        shares = self._symbols.node_weights
+        for number in self._numbers:
+            for spring in joint_springs(self._robot, self._robot.bodies[number - 1], setup.elastic):
+                values = self._symbols.unknowns(spring.names)
+                own_shares, shares = shares[: len(spring.nodes)], shares[len(spring.nodes) :]
+                compliance = ca.dot(own_shares, values) if spring.nodes else values
+                bends.setdefault(number, []).append(_Bend(spring.motion, compliance))
+        return bends
+
+    def _weight(self, body: Body, setup: CalibrationSetup) -> ca.SX:
+        """Return first moments and mass (4,) of a body."""
+        if setup.elastic.own_weight == "unknown":
+            return self._symbols.unknowns(f"{label}{body.number}" for label in FIRST_MOMENTS_AND_MASS)
+        if body.inertia is None:
+            raise CalibrationError(
+                f"own_weight 'model' needs the mass of every link behind a spring and '{body.link}' of "
+                f"'{self._robot.name}' has none; give its inertia, or set own_weight to 'unknown' or 'none'"
+            )
+        return ca.sparsify(ca.SX(ca.DM(list(body.inertia[6:10]))))
+
+    def _poses(self, bent: dict[int, list[ca.SX]], wanted: Iterable[int]) -> dict[int, Transform]:
+        """Return the poses in the base frame of bodies and of those they hang on, at given deflections."""
+        poses = {0: IDENTITY}
+        for number in sorted(self._with_parents(wanted)):
+            body = self._robot.bodies[number - 1]
+            motions = [(body.joint.motion(0.0), self._positions[number - 1])]
+            bends, amounts = self._bends.get(number, []), bent.get(number, [])
+            motions += [(bend.motion, amount) for bend, amount in zip(bends, amounts, strict=False)]
+            poses[number] = poses[body.parent].then(self._rest[number]).then(_folded(motions))
+        return poses
+
+    def _with_parents(self, numbers: Iterable[int]) -> set[int]:
+        found: set[int] = set()
+        for number in numbers:
+            while number and number not in found:
+                found.add(number)
+                number = self._robot.bodies[number - 1].parent
+        return found
+
+    def _deflections(self, poses: dict[int, Transform]) -> dict[int, list[ca.SX]]:
+        """Return how far each spring gives way: compliance times the load about (or along) its axis, ``k J^T F``."""
+        borne = self._borne(poses)
+        bent: dict[int, list[ca.SX]] = {}
+        for number, bends in self._bends.items():
+            pose, load = poses[number], borne[number]
+            moment = load.moment - ca.cross(pose.translation, load.force)
+            for bend in bends:
+                axis = ca.mtimes(pose.rotation, ca.sparsify(ca.SX(ca.DM(bend.motion.axis))))
+                effort = load.force if bend.motion.kind == "translate" else moment
+                bent.setdefault(number, []).append(bend.compliance * ca.dot(axis, effort))
+        return bent
+
+    def _borne(self, poses: dict[int, Transform]) -> dict[int, _Wrench]:
+        """Return what each joint bears: the applied wrench and the weights of all bodies behind it."""
+        borne = {number: _Wrench(ca.SX(3, 1), ca.SX(3, 1)) for number in poses}
+        link, symbols = self._measured(poses), self._symbols
+        at = link.translation + ca.mtimes(link.rotation, symbols.load_point)
+        force = symbols.wrench[:3]
+        borne[self._numbers[-1]] = _Wrench(force, symbols.wrench[3:] + ca.cross(at, force))
+        gravity = ca.sparsify(ca.SX(ca.DM(self._robot.gravity)))
+        for number in sorted(poses, reverse=True):
+            if number in self._weights:
+                moments, mass = self._weights[number][:3], self._weights[number][3]
+                first = ca.mtimes(poses[number].rotation, moments) + mass * poses[number].translation
+                borne[number] = borne[number].plus(_Wrench(mass * gravity, ca.cross(first, gravity)))
+            if number:
+                parent = self._robot.bodies[number - 1].parent
+                borne[parent] = borne[parent].plus(borne[number])
+        return borne
+
+
+def _folded(motions: Iterable[tuple[Motion, ca.SX | None]]) -> Transform:
+    """Multiply elementary motions, each by its amount; None is no motion. Neighbours about one axis are added first."""
+    present = [(motion, amount) for motion, amount in motions if amount is not None]
+    result = IDENTITY
+    for (kind, axis), group in groupby(present, key=lambda pair: (pair[0].kind, pair[0].axis)):
+        amount = sum((amount for _, amount in group), start=ca.SX(0))
+        if kind == "translate":
+            step = Transform(IDENTITY.rotation, ca.sparsify(ca.SX(ca.DM(axis)) * amount))
+        else:
+            step = Transform(rotation_about(axis, ca.sin(amount), ca.cos(amount)), IDENTITY.translation)
+        result = result.then(step)
+    return Transform(ca.sparsify(result.rotation), ca.sparsify(result.translation))

@@ -1,0 +1,364 @@
+"""Gross errors, named: points read wrongly, and whole configurations whose joint angles are not those written down.
+
+A fit by least squares bends towards gross errors and hides them. So a start is sought that most points agree with:
+least trimmed squares from many random sets of configurations (each refined by fitting the better half and ranking
+anew), on the equations linearised at the plain fit. From there points are judged one by one, by how far they lie off
+for a fit without them, and taken in or left out until nothing changes.
+
+Not everything that lies off is a gross error. Whole configurations that lie off in one range of a joint are what the
+model lacks there (``joint_ranges``): they stay in the fit. And where the points of a configuration share most of their
+error, that error is the model's, whose tails are longer than those of noise: whole configurations are then judged by a
+t distribution, single points still by how far they lie from the others of their configuration.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ...distributions import chi2_ppf, f_ppf
+from ..records import CalibrationProblem, Equations, Linearised
+from .accuracy import point_distances
+from .covariances import clusters_by_size
+from .fit import LEAST_EXCESS, Fit, fitted, trimmed_step, trimmed_variance
+from .identifiable import PLAUSIBLE
+from .joint_ranges import JointRange, clustered_ranges
+from .weights import shared_correlation
+
+FALSE_ALARM = 0.01
+"""Chance that among points with normal noise one is called a gross error."""
+
+MODEL_TAILS = 4.0
+"""Degrees of freedom of the t distribution of errors that the model makes: longer tails than those of noise."""
+
+_STEPS = 20
+# Points that may still change places when the ranking ends.
+_CHANGING = 0.03
+_CURVED = 0.1
+_KEPT_SHARE = 0.6
+# A point so many times farther off than its like in a wrong configuration is wrong by itself.
+_ALONE = 10.0
+# Chance that a point with normal noise is suspected to belong to a range in which the model lacks something.
+_SUSPECTED = 0.01
+# A configuration most of whose points are wrong goes as a whole if its other points would be called wrong this often.
+_COMPANY = 0.05
+# Repeats of one marker in one configuration from which its own noise is judged.
+_REPEATS = 4
+# Motions of a rigid tool, and how small a motion is none.
+_DEGREES, _RIGID = 6, 1e-6
+_TUKEY = np.array([4.685, 5.123, 5.490, 5.810, 6.096, 6.356])
+"""Where Tukey's weight ends for an efficiency of 95 % with normal noise in 1, 2, ... 6 coordinates."""
+
+
+@dataclass(frozen=True)
+class Outlier:
+    """A gross error.
+
+    Attributes:
+        pose: Name of the configuration.
+        marker: Name of the marker; None if the whole configuration is wrong.
+        size_mm: How far it lies off [mm], the farthest marker of a configuration; [mrad] where no position is measured.
+    """
+
+    pose: str
+    marker: str | None
+    size_mm: float
+
+    @property
+    def text(self) -> str:
+        """In words: ``pose_6, marker m1: 91.2 mm off``."""
+        what = "all of it" if self.marker is None else f"marker {self.marker}"
+        return f"{self.pose}, {what}: {self.size_mm:.3g} mm off"
+
+
+@dataclass(frozen=True, eq=False)
+class Screening:
+    """What remains when gross errors are left out.
+
+    Attributes:
+        good: Which equations remain (E,).
+        outliers: What was left out, by configuration and marker.
+        values: All unknowns (p,) by the fit of what agrees: where a fit may begin.
+        judged: Whether there were equations enough to judge by.
+        ranges: Ranges of joints in which configurations lie off together; they remain.
+    """
+
+    good: np.ndarray
+    outliers: tuple[Outlier, ...]
+    values: np.ndarray
+    judged: bool
+    ranges: tuple[JointRange, ...] = ()
+
+
+def tukey_factors(equations: Equations, whitened: np.ndarray) -> np.ndarray:
+    """Return factors of the weights (E,) by Tukey's biweight: ``1 - (d / c)^2``, 0 from d = c on.
+
+    ``d`` is the norm of a point's residuals over their sigmas; all coordinates of a point have the same factor.
+    """
+    point = np.unique(equations.row, return_inverse=True)[1]
+    count = np.bincount(point)
+    distance = np.sqrt(np.bincount(point, whitened**2))
+    limit = _TUKEY[np.minimum(count, len(_TUKEY)) - 1]
+    return np.maximum(1 - (distance / limit) ** 2, 0.0)[point]
+
+
+def screened(problem: CalibrationProblem, columns: np.ndarray, seed: int = 0) -> Screening:
+    """Find gross errors among the equations of a problem.
+
+    Args:
+        problem: Unknowns and equations.
+        columns: Numbers of the unknowns that are fitted (k,).
+        seed: Of the random sets of configurations.
+    """
+    equations = problem.equations
+    search = _Search(problem, np.asarray(columns))
+    everything = search.fit(np.ones(equations.size, dtype=bool), problem.start)
+    if equations.size < LEAST_EXCESS * len(columns) + 1:
+        return _result(equations, np.ones(search.points, dtype=bool), search, everything.values, judged=False)
+    good, fit = search.concentrated(everything, seed)
+    if search.curved(everything, fit, good):
+        # Now the equations are linear where most points agree, not where the gross errors pulled the fit.
+        good, fit = search.concentrated(fit, seed)
+    # An error that grows with a joint's position begins small: points are suspected far sooner than called gross
+    # errors. Whether they gather in a range is a test of its own.
+    close, values = search.judged(good, fit.values, alarm=_SUSPECTED * search.points)
+    ranges, inside = search.clustered(close, values, seed)
+    if not ranges:
+        close, values = search.judged(good, fit.values, trimmed_variance(good.mean(), float(search.count.mean())))
+    good, values = search.judged(close & ~inside, values, long_tails=True, out=inside)
+    good = search.without_wrong_configurations(good, values, inside)
+    return _result(equations, good | inside, search, values, judged=True, ranges=ranges)
+
+
+class _Search:
+    """Points (rows of the measurements) of a problem, and fits of some of them."""
+
+    def __init__(self, problem: CalibrationProblem, columns: np.ndarray) -> None:
+        self.problem, self.columns = problem, columns
+        equations = problem.equations
+        rows, first, self.point = np.unique(equations.row, return_index=True, return_inverse=True)
+        self.points = len(rows)
+        self.count = np.bincount(self.point)
+        self.pose = equations.pose[first]
+        self.marker = equations.marker[first]
+        self.last: tuple[np.ndarray, Linearised] | None = None
+        self.noise = _noise_by_pose(problem)
+        # So weak that it matters only for an unknown that the points of a set cannot tell.
+        self.prior = 1e6 * np.array([PLAUSIBLE.get(parameter.unit, 1.0) for parameter in problem.parameters])
+        enough = int(np.ceil(LEAST_EXCESS * len(columns) / self.count.mean()))
+        self.kept = min(max(int(np.ceil(_KEPT_SHARE * self.points)), enough), self.points)
+
+    def fit(self, mask: np.ndarray, start: np.ndarray) -> Fit:
+        """Fit the equations of a mask (E,); the others come back in the residuals and derivatives with weight 0."""
+        return fitted(self.problem, self.columns, mask.astype(float), start=start, prior=self.prior)
+
+    def best(self, residual: np.ndarray) -> np.ndarray:
+        """Return the points (n,) that lie nearest, as many as are kept."""
+        distance = np.bincount(self.point, residual**2) / self.count
+        chosen = np.zeros(self.points, dtype=bool)
+        chosen[np.argsort(distance, kind="stable")[: self.kept]] = True
+        return chosen
+
+    def concentrated(self, fit: Fit, seed: int) -> tuple[np.ndarray, Fit]:
+        """Return points (n,) that agree and their fit: least trimmed squares, then fits and rankings in full."""
+        step = trimmed_step(fit, self.point, self.pose, self.kept, seed)
+        good = self.best(fit.residual - fit.jacobian @ step)
+        values = fit.values.copy()
+        values[self.columns] += step
+        for _ in range(_STEPS):
+            fit = self.fit(good[self.point], values)
+            values, before, good = fit.values, good, self.best(fit.residual)
+            if (good != before).mean() <= _CHANGING:
+                break
+        return good, fit
+
+    def curved(self, before: Fit, after: Fit, good: np.ndarray) -> bool:
+        """Return whether the equations of good points (n,) are not linear from one fit to the other."""
+        linear = before.residual - before.jacobian @ (after.values - before.values)[self.columns]
+        own = good[self.point]
+        return bool(np.linalg.norm((linear - after.residual)[own]) > _CURVED * np.linalg.norm(after.residual[own]))
+
+    def judged(
+        self, good: np.ndarray, values: np.ndarray, trimming: float = 1.0, *, long_tails: bool = False,
+        out: np.ndarray | None = None, alarm: float = FALSE_ALARM,
+    ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+        """Take points in that the others agree with, leave out those that they do not, until nothing changes.
+
+        Args:
+            good: Points (n,) to begin with.
+            values: Of the unknowns (p,), to begin with.
+            trimming: What the variance of the first points is of that of all.
+            long_tails: Whether configurations may lie off by what the model lacks.
+            out: Points (n,) that are neither fitted nor judged.
+            alarm: How many points with normal noise are called wrong.
+        """
+        out = np.zeros(self.points, dtype=bool) if out is None else out
+        observed = {good.tobytes()}
+        for _ in range(_STEPS):
+            fit = self.fit(good[self.point], values)
+            values, good = fit.values, self._agreeing(fit, good, trimming, long_tails, alarm) & ~out
+            trimming = 1.0
+            if good.tobytes() in observed:
+                break
+            observed.add(good.tobytes())
+        return good, values
+
+    def without_wrong_configurations(self, good: np.ndarray, values: np.ndarray, out: np.ndarray) -> np.ndarray:
+        """Return good points (n,) without those of configurations most of whose points are wrong.
+
+        They lie off by less only by chance; one that nobody would call wrong by itself stays, as all of its
+        configuration then do: there points were read wrongly, one by one.
+        """
+        near = self._agreeing(
+            self.fit(good[self.point], values), good, 1.0, long_tails=False, alarm=_COMPANY * self.points
+        )
+        total, bad, fine = (np.bincount(self.pose, mask) for mask in (~out, ~good & ~out, near & ~out))
+        return good & ~((bad > total / 2) & (fine == 0))[self.pose]
+
+    def clustered(self, good: np.ndarray, values: np.ndarray, seed: int) -> tuple[tuple[JointRange, ...], np.ndarray]:
+        """Return ranges of joints in which whole configurations lie off, and which points (n,) these are."""
+        equations = self.problem.equations
+        size = _sizes(equations, self.problem.residual(values), self)
+        total, bad = np.bincount(self.pose), np.bincount(self.pose, ~good)
+        poses = np.flatnonzero(total)
+        wrong = bad[poses] > total[poses] / 2
+        # A blunder far beyond its like tells nothing of a range.
+        usual = np.median(size[~good & np.isin(self.pose, poses[wrong])]) if wrong.any() else 0.0
+        blunder = ~good & (size > _ALONE * usual)
+        wrong &= ~np.isin(poses, self.pose[blunder])
+        wrong[wrong] = [self._moved_as_one(pose, good, values) for pose in poses[wrong]]
+        ranges, chosen = clustered_ranges([replace(each, q=each.q[poses]) for each in equations.joints], wrong, seed)
+        inside = np.isin(self.pose, poses[chosen])
+        where = {each.name: each.q[self.pose] for each in equations.joints}
+        own = [size[inside & each.holds(where[each.joint])] for each in ranges]
+        elsewhere = size[good & ~inside]
+        return tuple(each.measured(mine, elsewhere) for each, mine in zip(ranges, own, strict=True)), inside
+
+    def _moved_as_one(self, pose: int, good: np.ndarray, values: np.ndarray) -> bool:
+        """Return whether a rigid motion explains how the points of a configuration lie off: none was misread.
+
+        Errors of base and joints move all points of the tool as one body. Points that were misread do not.
+        """
+        here = self._linearised(values)
+        own = self.problem.equations.pose == pose
+        rigid = [column for column, each in enumerate(self.problem.parameters) if each.group in ("base", "joint")]
+        motions, sizes, _ = np.linalg.svd(here.jacobian[np.ix_(own, rigid)], full_matrices=False)
+        motions = motions[:, sizes > _RIGID * sizes.max(initial=0.0)]
+        freedom = int(own.sum()) - motions.shape[1]
+        if len(rigid) < _DEGREES or freedom <= 0:
+            return True
+        usual = np.sqrt(np.mean(here.residual[good[self.point]] ** 2))
+        left = here.residual[own] - motions @ (motions.T @ here.residual[own])
+        return bool(left @ left <= usual**2 * chi2_ppf(1 - FALSE_ALARM / self.points, freedom))
+
+    def _linearised(self, values: np.ndarray) -> Linearised:
+        """Return residuals and derivatives by all unknowns; those asked for last are remembered."""
+        if self.last is None or not np.array_equal(self.last[0], values):
+            self.last = (values, self.problem.at(values))
+        return self.last[1]
+
+    def _agreeing(
+        self, fit: Fit, good: np.ndarray, trimming: float, long_tails: bool, alarm: float = FALSE_ALARM
+    ) -> np.ndarray:
+        """Return which points (n,) lie as near to a fit without them as noise allows, and what the model lacks."""
+        mask = good[self.point]
+        coordinate = self.problem.equations.coordinate
+        left = np.bincount(coordinate, np.where(mask, 1 - fit.leverage, 0.0), minlength=7)
+        squares = np.bincount(coordinate, np.where(mask, fit.residual**2, 0.0), minlength=7)
+        sigma = np.sqrt(squares / np.maximum(left, 1.0) / trimming)
+        usual = np.maximum(sigma[coordinate] * self.noise[self.problem.equations.pose], 1e-12)
+        whitened = fit.residual / usual
+        freedom = max(float(left.sum()), 3.0)
+        # Where points of a configuration share an error, the fit is less certain than their number says.
+        together = np.bincount(self.pose, good)
+        shared = shared_correlation(fit, self.problem.equations, usual)
+        wider = 1 + shared * (together[together > 0].mean() - 1)
+        off = self._distances(fit, whitened, np.where(good, -1.0, wider))
+        limit = self._limit(alarm, freedom)
+        if not long_tails:
+            return off <= limit
+        longer = (1 - shared) * limit + shared * self._limit(alarm, min(MODEL_TAILS, freedom))
+        return (off <= limit) | ((off <= longer) & (self._apart(whitened, good) <= limit))
+
+    def _limit(self, alarm: float, freedom: float) -> np.ndarray:
+        """Return the squared distance (n,) that one of all points exceeds with a given chance."""
+        return self.count * f_ppf(1 - alarm / self.points, self.count, freedom)
+
+    def _distances(self, fit: Fit, whitened: np.ndarray, sign: np.ndarray) -> np.ndarray:
+        """Return ``u^T (I + sign H)^-1 u`` of every point (n,): squared distance to a fit without it."""
+        off = np.zeros(self.points)
+        for members, own in clusters_by_size(self.point):
+            block = fit.jacobian[members]
+            hat = block @ fit.inverse @ block.transpose(0, 2, 1)
+            size = members.shape[1]
+            spread = np.eye(size) + sign[own][:, None, None] * hat
+            # A point that the fit follows whatever it is (leverage 1) cannot be judged: the floor lets it pass.
+            spread += 1e-6 * np.eye(size)
+            off[own] = np.einsum(
+                "ge,ge->g", whitened[members], np.linalg.solve(spread, whitened[members][..., None])[..., 0]
+            )
+        return off
+
+    def _apart(self, whitened: np.ndarray, good: np.ndarray) -> np.ndarray:
+        """Return the squared distance of every point (n,) from the mean of the good others of its configuration.
+
+        Zero where there are none: nothing then tells the point from its configuration.
+        """
+        coordinate, mask = self.problem.equations.coordinate, good[self.point]
+        place = self.pose[self.point] * 7 + coordinate
+        count = np.bincount(place, mask)[place] - mask
+        total = np.bincount(place, np.where(mask, whitened, 0.0))[place] - np.where(mask, whitened, 0.0)
+        others = np.maximum(count, 1)
+        squares = np.where(count > 0, (whitened - total / others) ** 2 / (1 + 1 / others), 0.0)
+        return np.bincount(self.point, squares)
+
+
+def _noise_by_pose(problem: CalibrationProblem) -> np.ndarray:
+    """Return how much larger than usual the scatter of repeats is in each configuration (poses,), at least 1."""
+    equations = problem.equations
+    noise = np.ones(len(equations.poses))
+    key = (equations.pose * (equations.marker.max() + 1) + equations.marker) * 7 + equations.coordinate
+    measured = problem.residual(problem.start)
+    scatter = np.full(equations.size, np.nan)
+    for members, _ in clusters_by_size(np.unique(key, return_inverse=True)[1]):
+        if members.shape[1] >= _REPEATS:
+            own = measured[members]
+            scatter[members] = np.abs(own - np.median(own, axis=1, keepdims=True))
+    if np.isnan(scatter).all():
+        return noise
+    usual = np.nanmedian(scatter)
+    for pose in np.unique(equations.pose[np.isfinite(scatter)]):
+        noise[pose] = max(1.0, float(np.nanmedian(scatter[equations.pose == pose]) / max(usual, 1e-12)))
+    return noise
+
+
+def _result(
+    equations: Equations, good: np.ndarray, search: _Search, values: np.ndarray, *, judged: bool,
+    ranges: tuple[JointRange, ...] = (),
+) -> Screening:  # fmt: skip
+    distance = _sizes(equations, search.problem.residual(values), search)
+    found = []
+    for pose in np.unique(search.pose[~good]):
+        own = np.flatnonzero(search.pose == pose)
+        bad = own[~good[own]]
+        usual = np.median(distance[bad])
+        alone = bad[distance[bad] > _ALONE * usual]
+        together = np.setdiff1d(bad, alone)
+        whole = len(bad) == len(own) and len(together) > 1
+        for place in alone if whole else bad:
+            name = equations.markers[int(search.marker[place])]
+            found.append(Outlier(equations.poses[pose], name, float(distance[place])))
+        if whole:
+            found.append(Outlier(equations.poses[pose], None, float(distance[together].max())))
+    mask = good[search.point]
+    mask.setflags(write=False)
+    return Screening(mask, tuple(found), values, judged, ranges)
+
+
+def _sizes(equations: Equations, residual: np.ndarray, search: _Search) -> np.ndarray:
+    """Return how far each point lies off (n,) [mm]; by its rotation [mrad] where it has no position."""
+    size = np.sqrt(np.bincount(search.point, residual**2))
+    rows, distance = point_distances(equations, residual)
+    size[np.searchsorted(np.unique(equations.row), rows)] = distance
+    return 1e3 * size

@@ -1,0 +1,188 @@
+"""What may be chosen when an arm is calibrated.
+
+Where a good calibration ends and a poor one begins: every number may be set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from math import isfinite
+from types import MappingProxyType
+from typing import Literal
+
+import numpy as np
+
+from ...errors import CalibrationError, nearest_match
+from ...text import short_repr
+from ..records import Parameter
+from .covariances import COVARIANCES, CovarianceKind
+from .identifiable import DEPENDENT
+from .validation import VALIDATION_BASES, ValidationBase
+from .weights import GROUPINGS, LEAST_EQUATIONS, Grouping
+
+
+@dataclass(frozen=True)
+class CalibrationThresholds:
+    """Limits of the verdict's rows. Where small is good, good is up to ``_good``, fair up to ``_fair``, then poor.
+
+    Attributes:
+        gain_good: Held-out error over that of the nominal arm, base and markers fitted.
+        gain_fair: The same.
+        ratio_good: Held-out error over that of the fit.
+        ratio_fair: The same.
+        condition_good: Condition number, columns of unit length.
+        condition_fair: The same.
+        enough_good: Independent numbers for every unknown; good from here on.
+        enough_fair: The same, fair from here on.
+        outliers_good: Share of points that are left out [%].
+        outliers_fair: The same.
+        known_good: Unknowns of the arm that differ from nominal by more than their sigma [%]; fair below.
+        size_good: Error after the fit over the arm's reach [%].
+        size_fair: The same.
+        rotation_good: Orientation error after the fit [deg].
+        rotation_fair: The same.
+        rotation_gain_good: Unseen orientation error over that of the nominal arm.
+        rotation_gain_fair: The same.
+        deviation_good: Largest error of a joint over what is usual, 0.1 rad or 20 mm; two sigmas are taken off.
+        deviation_fair: The same.
+    """
+
+    gain_good: float = 0.5
+    gain_fair: float = 1.0
+    ratio_good: float = 1.5
+    ratio_fair: float = 2.5
+    condition_good: float = 200.0
+    condition_fair: float = 2000.0
+    enough_good: float = 3.0
+    enough_fair: float = 1.5
+    outliers_good: float = 2.0
+    outliers_fair: float = 20.0
+    known_good: float = 50.0
+    size_good: float = 0.5
+    size_fair: float = 2.0
+    rotation_good: float = 1.0
+    rotation_fair: float = 5.0
+    rotation_gain_good: float = 1.1
+    rotation_gain_fair: float = 1.5
+    deviation_good: float = 1.0
+    deviation_fair: float = 2.0
+
+    def __post_init__(self) -> None:
+        for entry in fields(self):
+            value = getattr(self, entry.name)
+            if not (isinstance(value, int | float) and isfinite(value) and value >= 0):
+                raise CalibrationError(
+                    f"threshold {entry.name}: got {value}, allowed are finite numbers of 0 and above"
+                )
+        for name in ("gain", "ratio", "condition", "outliers", "size", "rotation", "rotation_gain", "deviation"):
+            self._check_order(f"{name}_good", f"{name}_fair")
+        self._check_order("enough_fair", "enough_good")
+
+    def _check_order(self, smaller: str, larger: str) -> None:
+        if getattr(self, smaller) > getattr(self, larger):
+            raise CalibrationError(
+                f"threshold {smaller}: got {getattr(self, smaller):g}, allowed is at most {larger}, "
+                f"{getattr(self, larger):g}"
+            )
+
+
+WIDE = MappingProxyType({"m": 0.02, "rad": 0.1, "rad/(N m)": 1e-2, "m/N": 1e-2, "kg m": 500.0, "kg": 1000.0})
+"""Sigmas of the errors of a joint, of compliances and of weights before anything is measured, by unit: far beyond those
+of any arm, they matter only for what the measurements hardly tell, which would else run away."""
+
+Method = Literal["wls", "ols", "eq14", "declared", "robust"]
+METHODS = ("wls", "ols", "eq14", "declared", "robust")
+
+
+def _no_prior() -> Mapping[str, float]:
+    return MappingProxyType({})
+
+
+@dataclass(frozen=True)
+class CalibrationSettings:
+    """Choices of a calibration; the defaults are meant to be right.
+
+    Attributes:
+        method: ``wls`` (weights one over estimated sigmas), ``ols`` (one sigma for positions, one for rotations),
+            ``eq14`` (P3's damped weights), ``declared`` (one over ``sigma``), ``robust`` (wls with Tukey's weights).
+        covariance: ``shared``, ``groups``, ``model``, ``classical`` or ``cluster``.
+        grouping: Equations that share a sigma: by ``configuration`` (and direction), ``direction`` or ``kind``.
+        least: Independent equations that a group must be worth to have its own sigma.
+        rounds: How often sigmas are estimated from the residuals and the fit repeated, at most.
+        sigma: Declared sigmas, one an equation or one for each of x, y, z [m]; needed for ``declared`` only. NaN where
+            none is declared, as of rotations: those are estimated from the residuals, one for each kind.
+        sigma0: Claimed precision of the instrument in ``eq14`` [m].
+        eta: Tuning factor in ``eq14``.
+        prior: Sigmas about the nominal values, by name of an unknown or by unit (``m``, ``rad``, ...); unknowns of the
+            arm that are not in it have the wide ones of ``WIDE``; base, tool and markers have none.
+        screen: Whether gross errors are looked for, named and left out.
+        folds: Parts of the configurations that are held out in turn; None: each alone up to 50, then 10 parts.
+        tolerance: Relative distance below which an unknown counts as a combination of others.
+        validation_base: Whose base holds for measurements to validate with: ``same``, that of the fit, or ``own``.
+        level: Of the intervals.
+        thresholds: Of the verdict.
+        seed: Of the random subsets in screening and of the folds.
+    """
+
+    __repr__ = short_repr
+
+    method: Method = "wls"
+    covariance: CovarianceKind = "shared"
+    grouping: Grouping = "configuration"
+    least: float = LEAST_EQUATIONS
+    rounds: int = 10
+    sigma: np.ndarray | Sequence[float] | None = None
+    sigma0: float = 10e-6
+    eta: float = 1.0
+    prior: Mapping[str, float] = field(default_factory=_no_prior)
+    screen: bool = True
+    folds: int | None = None
+    tolerance: float = DEPENDENT
+    validation_base: ValidationBase = "same"
+    level: float = 0.95
+    thresholds: CalibrationThresholds = field(default_factory=CalibrationThresholds)
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for what, got, allowed in (
+            ("method", self.method, METHODS),
+            ("covariance", self.covariance, COVARIANCES),
+            ("grouping", self.grouping, (*GROUPINGS, "equation")),
+            ("validation base", self.validation_base, VALIDATION_BASES),
+        ):
+            if got not in allowed:
+                raise CalibrationError(
+                    f"{what}: got '{got}', allowed are {', '.join(allowed)}{nearest_match(got, allowed)}"
+                )
+        for what, number in (("tolerance", self.tolerance), ("level", self.level)):
+            if not 0 < number < 1:
+                raise CalibrationError(f"{what}: got {number}, allowed is a number between 0 and 1")
+        if self.rounds < 0:
+            raise CalibrationError(f"rounds: got {self.rounds}, allowed are 0 and above")
+        if self.method == "declared" and self.sigma is None:
+            raise CalibrationError("method 'declared': no sigma is given; give one an equation or one for x, y and z")
+
+
+def prior_sigmas(settings: CalibrationSettings, parameters: Sequence[Parameter]) -> np.ndarray:
+    """Return the prior's sigma of every unknown (p,), ``inf`` for none; a name wins over a unit.
+
+    Raises:
+        CalibrationError: If a key is neither a name nor a unit, or a sigma is not above 0.
+    """
+    allowed = {p.name for p in parameters} | {
+        p.unit for p in parameters if p.group in ("joint", "compliance", "weight")
+    }
+    for key, sigma in settings.prior.items():
+        if key not in allowed:
+            raise CalibrationError(f"prior: got '{key}', allowed are unknowns and units{nearest_match(key, allowed)}")
+        if not sigma > 0:
+            raise CalibrationError(f"prior of {key}: got {sigma}, allowed is a sigma above 0, or inf for none")
+    return np.array([settings.prior.get(p.name, _of_unit(settings.prior, p)) for p in parameters])
+
+
+def _of_unit(prior: Mapping[str, float], parameter: Parameter) -> float:
+    """A prior by unit is one about the arm: base, tool and markers have no nominal value worth the name."""
+    if parameter.group not in ("joint", "compliance", "weight"):
+        return np.inf
+    return prior.get(parameter.unit, WIDE.get(parameter.unit, np.inf))

@@ -1,0 +1,308 @@
+"""Measurements from files: a row for each marker and repeat, or several markers in one row.
+
+What the rows of a file measure: a marker's position, a pose, a distance; long and wide files.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import cast, final
+
+import numpy as np
+
+from ...errors import CalibrationError, nearest_match
+from ...robot import AnyRobot, Robot, load_robot
+from ...robot.checks import LARGEST_NUMBER
+from .measurements import EULER, MATRIX, NOT_MEASURED, QUATERNION, Measurements, measured_rotations
+from .named_columns import NamedColumns, open_columns
+from .setup import KINDS, LENGTHS, TURNS, CalibrationSetup, Kind, moving_chain
+
+FIRST_MARKER = "marker_1"
+"""Name of the only marker of a file that names none."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """What was seen (R): row of the file, names of the markers, and what was measured."""
+
+    row: np.ndarray
+    marker: tuple[str, ...]
+    other: tuple[str, ...]
+    kind: tuple[Kind, ...]
+    value: np.ndarray
+    rotation: np.ndarray
+
+    def taken(self, chosen: np.ndarray) -> Seen:
+        """Return those of a mask (R,)."""
+        places = np.flatnonzero(chosen)
+        marker, other, kind = (tuple(words[k] for k in places) for words in (self.marker, self.other, self.kind))
+        return Seen(
+            self.row[places], marker, other, cast(tuple[Kind, ...], kind), self.value[places], self.rotation[places]
+        )
+
+
+def column_of(table: NamedColumns, setup: CalibrationSetup, role: str) -> str | None:
+    """Return the column that has a role, or None; a declared one must be there."""
+    declared = setup.columns.renamed.get(role)
+    if declared is not None:
+        table.column(declared)
+        return declared
+    return role if role in table.cells else None
+
+
+def seen_in_wide(table: NamedColumns, setup: CalibrationSetup) -> Seen:
+    """Return what a file with several markers in one row measures; the set-up names their columns."""
+    unit, parts = LENGTHS[setup.columns.position], []
+    unmeasured = np.full((table.rows, 3, 3), np.nan)
+    kind = cast(Kind, setup.columns.kind or "position")
+    for name, columns in setup.columns.markers.items():
+        coordinates = [
+            table.numbers(column, may_miss=True) if column else np.full(table.rows, np.nan) for column in columns
+        ]
+        parts.append((name, kind, unit * np.stack(coordinates, axis=1), unmeasured))
+    if setup.columns.tool:
+        x, y, z, *angles = setup.columns.tool
+        value = unit * np.stack([table.numbers(column, may_miss=True) for column in (x, y, z)], axis=1)
+        parts.append(("", "pose", value, measured_rotations(table, angles, TURNS[setup.columns.angle])))
+    rows = table.rows
+    # Row by row as in the file, markers in the order of the set-up.
+    order = np.arange(rows * len(parts)).reshape(len(parts), rows).T.ravel()
+    names, kinds = (tuple(part[field] for part in parts) * rows for field in (0, 1))
+    return Seen(
+        np.repeat(np.arange(rows), len(parts)), names, ("",) * len(names), kinds,
+        np.concatenate([part[2] for part in parts])[order], np.concatenate([part[3] for part in parts])[order],
+    )  # fmt: skip
+
+
+def seen_in_long(table: NamedColumns, setup: CalibrationSetup) -> Seen:
+    """Return what a file with a row for each marker and repeat measures."""
+    found = {role: column_of(table, setup, role) for role in ("x", "y", "z", "distance", "to", "marker", "kind")}
+    if not any(found[role] for role in ("x", "y", "z", "distance")):
+        raise CalibrationError(
+            f"{table.path}: there is no column x, y, z or distance; columns: {', '.join(table.cells)}; name "
+            "those of the markers in the set-up, [markers.NAME] columns = [...]"
+        )
+    value = np.full((table.rows, 3), np.nan)
+    for axis, role in enumerate(("x", "y", "z")):
+        if (column := found[role]) is not None:
+            value[:, axis] = table.numbers(column, may_miss=True)
+    distance = np.full(table.rows, np.nan) if found["distance"] is None else table.numbers(found["distance"], True)
+    rotation = _long_rotations(table, setup)
+    oriented = np.isfinite(rotation.reshape(table.rows, 9)).all(axis=1)
+    kinds = _kinds(table, setup, found["kind"], np.isfinite(distance), np.asarray(oriented))
+    apart = np.array([kind == "distance" for kind in kinds])
+    value[apart] = np.column_stack([distance, np.full((table.rows, 2), np.nan)])[apart]
+    marker = _marker_names(table, setup, found["marker"], kinds)
+    other = _second_markers(table, found["to"], kinds)
+    scale = LENGTHS[setup.columns.position]
+    return Seen(np.arange(table.rows), marker, other, kinds, value * scale, rotation)
+
+
+def _long_rotations(table: NamedColumns, setup: CalibrationSetup) -> np.ndarray:
+    for roles in (QUATERNION, EULER, MATRIX):
+        columns = [column_of(table, setup, role) for role in roles]
+        present = [column for column in columns if column is not None]
+        if present and len(present) < len(roles):
+            missing = roles[columns.index(None)]
+            raise CalibrationError(f"{table.path}: column '{missing}' is missing beside '{present[0]}'; add it")
+        if present:
+            return measured_rotations(table, present, TURNS[setup.columns.angle])
+    return np.full((table.rows, 3, 3), np.nan)
+
+
+def _kinds(
+    table: NamedColumns, setup: CalibrationSetup, column: str | None, apart: np.ndarray, oriented: np.ndarray
+) -> tuple[Kind, ...]:
+    """Return what each row measures: as it says, as the set-up says, or by what is filled in."""
+    said = table.words(column) if column is not None else [""] * table.rows
+    by_content = np.where(apart, "distance", np.where(oriented, "pose", "position"))
+    kinds = [word or setup.columns.kind or str(kind) for word, kind in zip(said, by_content, strict=True)]
+    for line, kind in zip(table.lines, kinds, strict=True):
+        if kind not in KINDS:
+            raise CalibrationError(
+                f"{table.path}: line {line} measures '{kind}'; allowed: {', '.join(KINDS)}{nearest_match(kind, KINDS)}"
+            )
+    return tuple(cast(Kind, kind) for kind in kinds)
+
+
+def _marker_names(
+    table: NamedColumns, setup: CalibrationSetup, column: str | None, kinds: Sequence[Kind]
+) -> tuple[str, ...]:
+    only = setup.markers[0].name if len(setup.markers) == 1 else FIRST_MARKER
+    said = table.words(column) if column is not None else [only] * table.rows
+    names = tuple("" if kind == "pose" else word or only for word, kind in zip(said, kinds, strict=True))
+    declared = [marker.name for marker in setup.markers]
+    for line, name in zip(table.lines, names, strict=True):
+        if declared and name and name not in declared:
+            raise CalibrationError(
+                f"{table.path}: line {line} names marker '{name}'; markers of the set-up: {', '.join(declared)}"
+                f"{nearest_match(name, declared)}"
+            )
+    return names
+
+
+def _second_markers(table: NamedColumns, column: str | None, kinds: Sequence[Kind]) -> tuple[str, ...]:
+    said = table.words(column) if column is not None else [""] * table.rows
+    for line, word, kind in zip(table.lines, said, kinds, strict=True):
+        if kind == "distance" and not word:
+            raise CalibrationError(
+                f"{table.path}: line {line} measures a distance; name the second marker in column 'to'"
+            )
+    return tuple(word if kind == "distance" else "" for word, kind in zip(said, kinds, strict=True))
+
+
+SAME_POSITION = 1e-9
+"""Joint positions that agree this closely [rad or m] are one configuration."""
+MOST_SPREAD = 0.02
+"""Joint positions of one numbered pose that differ by more [rad or m] are an error in the numbers."""
+
+
+def read_measurements(path: str | os.PathLike[str], robot: AnyRobot, setup: CalibrationSetup) -> Measurements:
+    """Return the measurements of a file in SI units and in the robot's joint order.
+
+    A long file has a row for each marker and repeat, with columns ``pose``, ``marker``, ``repeat``, ``load``, ``kind``,
+    the joints, ``x``, ``y``, ``z``, ``qw qx qy qz`` or ``roll pitch yaw``, ``distance`` and ``to``; all but the joints
+    and one of the measured are optional. In a wide file the set-up says which columns belong to which marker.
+    Rows of equal joint positions are one configuration, whatever a column ``pose`` calls them.
+
+    Args:
+        path: Text with or without a header, or ``.npz``.
+        robot: The arm.
+        setup: Units, columns, loads; markers it does not name are taken from the file.
+    """
+    robot = load_robot(robot)
+    table = open_columns(path, setup.columns.names)
+    return measurements_from_columns(table, robot, setup)
+
+
+def measurements_from_columns(table: NamedColumns, robot: Robot, setup: CalibrationSetup) -> Measurements:
+    """Return the measurements in the columns of a file, see ``read_measurements``."""
+    q = _joint_positions(table, robot, setup)
+    wide = bool(setup.columns.markers or setup.columns.tool)
+    seen = seen_in_wide(table, setup) if wide else seen_in_long(table, setup)
+    measured = np.asarray(np.isfinite(seen.value).any(axis=1))
+    if not measured.any():
+        raise CalibrationError(f"{table.path}: no row holds a measured position or distance; fill x, y, z or distance")
+    lost = int(np.count_nonzero(~measured))
+    seen, q = seen.taken(measured), q[:, seen.row[measured]]
+    named, names = _poses(table, setup, q, seen.row)
+    pose, poses = _merged(q, named, names)
+    notes = [f"{lost} rows without a measured number are left out"] if lost else []
+    if len(poses) < len(names):
+        notes.append(
+            f"{len(names) - len(poses)} of {len(names)} poses have the joint positions of another: they count as its "
+            "repeats, not as configurations"
+        )
+    markers = tuple(dict.fromkeys(name for name in (*seen.marker, *seen.other) if name))
+    number = {name: k for k, name in enumerate(markers)} | {"": NOT_MEASURED}
+    marker = np.array([number[name] for name in seen.marker])
+    load = _loads(table, setup)[seen.row]
+    return Measurements(
+        joints=tuple(body.joint.name for body in robot.actuated), q=q, kind=seen.kind, pose=pose, marker=marker,
+        other=np.array([number[name] for name in seen.other]), load=load, value=seen.value, rotation=seen.rotation,
+        repeat=_repeats(table, setup, seen.row, np.column_stack([pose, marker, load]), len(poses) < len(names)),
+        poses=poses, markers=markers, notes=tuple(notes),
+    )  # fmt: skip
+
+
+def _joint_positions(table: NamedColumns, robot: Robot, setup: CalibrationSetup) -> np.ndarray:
+    """Return the positions of the actuated joints (na, rows); joints that do not move the measured link may miss."""
+    needed = _moving_joints(robot, setup.link)
+    q = np.zeros((len(robot.actuated), table.rows))
+    for row, body in enumerate(robot.actuated):
+        name, unit = body.joint.name, TURNS[setup.columns.angle]
+        if body.joint.kind == "prismatic":
+            unit = LENGTHS[setup.columns.slide]
+        own = name if name in table.cells else f"q[{row + 1}]" if f"q[{row + 1}]" in table.cells else name
+        terms = setup.joint_map.get(name, {own: 1.0})
+        if name not in setup.joint_map and own not in table.cells and name not in needed:
+            continue
+        q[row] = terms.get("", 0.0)
+        for column, factor in terms.items():
+            if column:
+                q[row] += factor * unit * table.numbers(column)
+        if not (np.abs(q[row]) <= LARGEST_NUMBER).all():
+            raise CalibrationError(
+                f"{table.path}: {name} is at {np.abs(q[row]).max():.3g} rad or m; allowed is up to {LARGEST_NUMBER:g}, "
+                "check its column and its unit"
+            )
+    return q
+
+
+def _moving_joints(robot: Robot, link: str) -> set[str]:
+    """Return the names of the actuated joints that move a link, by themselves or through joints that follow them."""
+    matrix, _ = robot.coupling()
+    chain = [number - 1 for number in moving_chain(robot, link)]
+    return {robot.actuated[column].joint.name for column in np.flatnonzero(np.any(matrix[chain] != 0, axis=0))}
+
+
+def _loads(table: NamedColumns, setup: CalibrationSetup) -> np.ndarray:
+    """Return the number of the load of every row of the file, -1 for none."""
+    column = column_of(table, setup, "load")
+    numbers = {load.name: k for k, load in enumerate(setup.loads)} | {"": NOT_MEASURED, "none": NOT_MEASURED}
+    said = table.words(column) if column is not None else [setup.columns.load] * table.rows
+    for line, word in zip(table.lines, said, strict=True):
+        if word not in numbers:
+            names = [load.name for load in setup.loads]
+            raise CalibrationError(
+                f"{table.path}: line {line} names load '{word}'; loads of the set-up: "
+                f"{', '.join(names) or 'none, add [loads.' + word + ']'}{nearest_match(word, names)}"
+            )
+    return np.array([numbers[word] for word in said])
+
+
+def _poses(
+    table: NamedColumns, setup: CalibrationSetup, q: np.ndarray, row: np.ndarray
+) -> tuple[np.ndarray, tuple[str, ...]]:
+    """Return the number of every measurement's configuration, and their names, in the order of the file."""
+    column = column_of(table, setup, "pose")
+    if column is None:
+        keys: list = [tuple(values) for values in np.round(q.T / SAME_POSITION).astype(np.int64)]
+        first = dict.fromkeys(keys)
+        names = tuple(str(number) for number in range(1, len(first) + 1))
+    else:
+        keys = [table.words(column)[k] for k in row]
+        first = dict.fromkeys(keys)
+        names = tuple(first)
+    number = {key: k for k, key in enumerate(first)}
+    pose = np.array([number[key] for key in keys])
+    _check_pose_names(table, q, pose, names)
+    return pose, names
+
+
+def _merged(q: np.ndarray, pose: np.ndarray, names: Sequence[str]) -> tuple[np.ndarray, tuple[str, ...]]:
+    """Return numbers and names of configurations, those of equal joint positions under the first of their names."""
+    first = q[:, np.unique(pose, return_index=True)[1]]
+    keys = [tuple(values) for values in np.round(first.T / SAME_POSITION).astype(np.int64)]
+    number = {key: k for k, key in enumerate(dict.fromkeys(keys))}
+    kept = {number[key]: name for key, name in zip(reversed(keys), reversed(names), strict=True)}
+    return np.array([number[key] for key in keys])[pose], tuple(kept[k] for k in range(len(number)))
+
+
+def _check_pose_names(table: NamedColumns, q: np.ndarray, pose: np.ndarray, names: Sequence[str]) -> None:
+    first = q[:, np.unique(pose, return_index=True)[1]]
+    apart = np.abs(q - first[:, pose]).max(axis=0, initial=0.0)
+    worst = int(np.argmax(apart))
+    if apart[worst] > MOST_SPREAD:
+        raise CalibrationError(
+            f"{table.path}: pose '{names[pose[worst]]}' has joint positions {apart[worst]:.3g} rad or m apart; give "
+            " each configuration a name of its own, or leave the column out"
+        )
+
+
+def _repeats(
+    table: NamedColumns, setup: CalibrationSetup, row: np.ndarray, groups: np.ndarray, counted: bool
+) -> np.ndarray:
+    """Return the numbers of the repeats: as given, or counted among rows of the same pose, marker and load."""
+    column = column_of(table, setup, "repeat")
+    if column is not None and not counted:
+        return table.numbers(column)[row].astype(int)
+    count: dict[tuple[int, ...], int] = {}
+    repeats = []
+    for key in map(tuple, groups):
+        repeats.append(count.get(key, 0))
+        count[key] = repeats[-1] + 1
+    return np.array(repeats)

@@ -1,0 +1,247 @@
+"""How an arm was measured: which link, from where, with which markers and loads, and what is unknown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Literal, final
+
+from ...errors import CalibrationError, nearest_match
+from ...excitation.limits.space_limits import last_link
+from ...robot import AnyRobot, Robot, load_robot
+from ...robot.placement import Vector3
+
+Between = Literal["nearest", "linear"]
+OwnWeight = Literal["none", "model", "unknown"]
+Angles = Literal["commanded", "measured"]
+Kind = Literal["position", "pose", "distance", "difference"]
+KINDS: tuple[Kind, ...] = ("position", "pose", "distance", "difference")
+
+LENGTHS = MappingProxyType({"m": 1.0, "mm": 1e-3, "um": 1e-6, "in": 0.0254})
+"""Units of positions, in metres."""
+TURNS = MappingProxyType({"rad": 1.0, "deg": 0.017453292519943295})
+"""Units of angles, in radians."""
+
+
+def _no_nodes() -> Mapping[str, tuple[float, ...]]:
+    return MappingProxyType({})
+
+
+def _no_map() -> Mapping[str, Mapping[str, float]]:
+    return MappingProxyType({})
+
+
+def _no_columns() -> Mapping[str, tuple[str, ...]]:
+    return MappingProxyType({})
+
+
+@final
+@dataclass(frozen=True)
+class Load:
+    """What pulls at the arm while it is measured.
+
+    Attributes:
+        name: Name by which rows of the measurements call it.
+        force: Force (3,) [N] in robot base axes; a mass m is ``m * gravity``.
+        moment: Moment (3,) [N m] in robot base axes, about ``point``.
+        point: Where the force acts (3,) [m], in the measured link's frame.
+    """
+
+    name: str
+    force: Vector3
+    moment: Vector3
+    point: Vector3
+
+
+@final
+@dataclass(frozen=True)
+class MarkerSetup:
+    """A point on the measured link that the instrument sees.
+
+    Attributes:
+        name: Name of the marker.
+        position: Its position in the measured link's frame (3,) [m], or None where nothing is known of it.
+        known: Whether the position is exact: then it is no unknown.
+    """
+
+    name: str
+    position: Vector3 | None = None
+    known: bool = False
+
+
+@final
+@dataclass(frozen=True)
+class FrameSetup:
+    """Where the base stands in the measurement frame, or the tool in the measured link's frame.
+
+    Attributes:
+        xyz: Position (3,) [m], or None where nothing is known of it.
+        rpy: Roll, pitch and yaw (3,) [rad] as in a URDF, or None.
+        known: Whether both are exact: then the frame holds no unknown.
+    """
+
+    xyz: Vector3 | None = None
+    rpy: Vector3 | None = None
+    known: bool = False
+
+
+@final
+@dataclass(frozen=True)
+class ElasticSetup:
+    """Which springs are unknown, and what loads them besides the applied loads.
+
+    Attributes:
+        joints: Joints with a spring about (or along) their own axis.
+        lateral: Joints with springs about the two other axes too.
+        nodes: Positions [rad or m], by joint, at which a compliance has values of its own (P3.5).
+        between: What a compliance is between nodes: that of the nearest one, or linear.
+        own_weight: Weight of the links: left out, from the robot's file, or as unknown first moments and masses.
+        known: Joints that are not to be fitted and give way as the robot's file says; filled in where something loads
+            the arm.
+    """
+
+    joints: tuple[str, ...] = ()
+    lateral: tuple[str, ...] = ()
+    nodes: Mapping[str, tuple[float, ...]] = field(default_factory=_no_nodes)
+    between: Between = "nearest"
+    own_weight: OwnWeight = "none"
+    known: tuple[str, ...] = ()
+
+
+@final
+@dataclass(frozen=True)
+class TrackerNoise:
+    """Noise of an instrument that measures a distance and two angles from where it stands.
+
+    Attributes:
+        station: Where it stands, in the measurement frame (3,) [m].
+        distance: Standard deviation of the distance [m].
+        distance_per_metre: What is added to it for each metre of distance [m/m].
+        angle: Standard deviation of each angle [rad].
+    """
+
+    station: Vector3
+    distance: float
+    distance_per_metre: float
+    angle: float
+
+
+@final
+@dataclass(frozen=True)
+class Columns:
+    """How the numbers of a file become measurements.
+
+    Attributes:
+        position: Unit of positions: ``m``, ``mm``, ``um`` or ``in``.
+        angle: Unit of angles: ``rad`` or ``deg``.
+        slide: Unit of joints that slide.
+        markers: In a wide file: columns of x, y and z by marker; an empty name is a coordinate that is not measured.
+        tool: In a wide file: columns of a measured pose, three of position and four (quaternion) or three (roll,
+            pitch, yaw) of orientation.
+        names: Column names of a file without a header.
+        renamed: Column names of the file by the role they have (``pose``, ``repeat``, ``load``, ``x``, ``qw`` ...).
+        load: Load of rows that name none; empty for no load.
+        kind: What rows measure that do not say it; empty: position, pose or distance by their columns.
+    """
+
+    position: str = "m"
+    angle: str = "rad"
+    slide: str = "m"
+    markers: Mapping[str, tuple[str, ...]] = field(default_factory=_no_columns)
+    tool: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
+    renamed: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    load: str = ""
+    kind: str = ""
+
+
+@final
+@dataclass(frozen=True)
+class CalibrationSetup:
+    """How an arm was measured and which unknowns a calibration has. Set-ups in files: ``read_setup``.
+
+    Attributes:
+        link: The measured link: markers, tool and load points are in its frame.
+        base: The robot's base in the measurement frame.
+        tool: The tool in the measured link's frame, where orientation is measured.
+        markers: Markers; once measurements are read (``completed_setup``) in the order of ``Measurements.markers``.
+        loads: Loads, numbered as in ``Measurements.load``.
+        elastic: Springs.
+        geometry: Joints whose placement errors are unknown, or ``all``, or ``none``.
+        joint_map: A joint as a linear function of columns of the file, a constant under the key ``""``; joints that
+            are not in it have a column of their own name. Columns count in SI units. Measurements have it applied.
+        sigma: Noise of the instrument in x, y and z (3,) [m], if declared.
+        tracker: Noise of the instrument by distance and angle, if declared so.
+        angles: Whether joint positions are those commanded or those measured by the encoders.
+        columns: Units and columns of the file of measurements.
+        sigma_rotation: Noise of measured orientations about each axis [rad], if declared.
+    """
+
+    link: str
+    base: FrameSetup = FrameSetup()
+    tool: FrameSetup = FrameSetup()
+    markers: tuple[MarkerSetup, ...] = ()
+    loads: tuple[Load, ...] = ()
+    elastic: ElasticSetup = field(default_factory=ElasticSetup)
+    geometry: tuple[str, ...] | Literal["all", "none"] = "all"
+    joint_map: Mapping[str, Mapping[str, float]] = field(default_factory=_no_map)
+    sigma: tuple[float, ...] | None = None
+    tracker: TrackerNoise | None = None
+    angles: Angles = "commanded"
+    columns: Columns = field(default_factory=Columns)
+    sigma_rotation: float | None = None
+
+
+def default_setup(robot: AnyRobot) -> CalibrationSetup:
+    """Return the set-up that holds where none is given.
+
+    The last link is measured, base and markers are unknown, all joints may be misplaced, nothing bends; metres and
+    radians.
+    """
+    robot = load_robot(robot)
+    return CalibrationSetup(link=last_link(robot))
+
+
+def moving_chain(robot: Robot, link: str) -> tuple[int, ...]:
+    """Return the numbers of the bodies between the base and a link, from the base on."""
+    chain, number = [], robot.frame(link).body
+    while number:
+        chain.append(number)
+        number = robot.bodies[number - 1].parent
+    return tuple(reversed(chain))
+
+
+def completed_setup(setup: CalibrationSetup, markers: Sequence[str]) -> CalibrationSetup:
+    """Return the set-up with its markers in the order of the measurements; new names become unknown markers.
+
+    Args:
+        setup: The set-up.
+        markers: Names of the markers that were measured. A set-up that names markers must name all of these.
+    """
+    declared = {marker.name: marker for marker in setup.markers}
+    for name in markers:
+        if declared and name not in declared:
+            raise CalibrationError(
+                f"the measurements have a marker '{name}'; markers of the set-up: {', '.join(declared)}"
+                f"{nearest_match(name, declared)}"
+            )
+    return replace(setup, markers=tuple(declared.get(name, MarkerSetup(name)) for name in markers))
+
+
+def load_named(setup: CalibrationSetup, name: str | None) -> Load | None:
+    """Return the load of that name; None for no name.
+
+    Raises:
+        CalibrationError: If the set-up has no such load.
+    """
+    if name is None:
+        return None
+    for load in setup.loads:
+        if load.name == name:
+            return load
+    names = [load.name for load in setup.loads]
+    raise CalibrationError(
+        f"load: got '{name}', the set-up has {', '.join(names) or 'none'}{nearest_match(name, names)}; write it under "
+        f"[loads.{name}]"
+    )

@@ -1,0 +1,270 @@
+"""Simulate with the parameters at hand, estimate, simulate with those found: until they stay.
+
+From the parameters that were simulated to those found, or as far towards them as there are arms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ...errors import EstimateError, SimulationError
+from ...observe import RowSource
+from ...progress import Progress
+from ..evidence import Evidence
+from ..gls import decimator_correlation
+from ..noise import NoiseModel, fit_noise_around, noise_model
+from ..whitening import HIGHEST_ORDER, lag_products
+from .pairs import MovingRows, PairedRows, Twins
+from .settings import InstrumentSettings
+from .simulated import SimulatedMotion, robot_values, start_values
+
+# Of the margin that the start's inertia matrix has against being singular, this part is kept.
+_MARGIN = 0.1
+# A step shorter than this part leads nowhere.
+_SHORTEST = 1 / 256
+
+
+class Steps:
+    """The parameters of the simulated arm, round after round.
+
+    Args:
+        motion: Simulates the recordings.
+        start: Base parameters of the first simulation, by column.
+
+    Attributes:
+        values: Base parameters of the last simulation, by column.
+        simulated: Rows of that simulation.
+        shortened: Whether the last step went a part of the way.
+        reason: Why a step had to be shortened, None if none was.
+
+    Raises:
+        SimulationError: If the start's parameters are those of no arm, or the loop diverges.
+    """
+
+    def __init__(self, motion: SimulatedMotion, start: Mapping[str, float]) -> None:
+        self._motion = motion
+        self.values: Mapping[str, float] = start
+        self.simulated = motion.sources(start)
+        self._least = _MARGIN * motion.margin(start)
+        self.shortened = False
+        self.reason: str | None = None
+
+    def vector(self, columns: Sequence[str]) -> np.ndarray:
+        """Return the parameters of the last simulation in the order of some columns (c,)."""
+        return np.array([self.values.get(name, 0.0) for name in columns])
+
+    def towards(self, columns: Sequence[str], values: np.ndarray) -> bool:
+        """Simulate with values (c,) of columns, or halve the step until an arm has the parameters; say if one had."""
+        target, part = dict(zip(columns, values.tolist(), strict=True)), 1.0
+        while part >= _SHORTEST:
+            trial = target if part == 1.0 else self._between(target, part)
+            try:
+                self._check(trial)
+                self.simulated = self._motion.sources(trial)
+            except SimulationError as error:
+                self.reason = str(error)
+                part /= 2
+                continue
+            self.values, self.shortened = trial, part < 1.0
+            return True
+        self.shortened = True
+        return False
+
+    def note(self, ahead: float) -> tuple[str, ...]:
+        """Return what to say of an arm that was simulated with other parameters than those found, by a part."""
+        if not self.shortened:
+            return ()
+        return (f"the arm was simulated with parameters {ahead:.2g} short of those found: {self.reason}",)
+
+    def _check(self, trial: Mapping[str, float]) -> None:
+        margin = self._motion.margin(trial)
+        if not margin >= self._least:
+            raise SimulationError(
+                f"the inertia matrix of these is not positive definite, or hardly (least over largest eigenvalue "
+                f"{margin:.2g}, needed is {self._least:.2g})"
+            )
+
+    def _between(self, target: Mapping[str, float], part: float) -> dict[str, float]:
+        names = {**self.values, **target}
+        return {name: (1 - part) * self.values.get(name, 0.0) + part * target.get(name, 0.0) for name in names}
+
+
+@dataclass(frozen=True, eq=False)
+class Solved:
+    """Parameters of one round.
+
+    Attributes:
+        values: Values (c,).
+        covariance: Their covariance (c, c).
+        change: Returns by what part the values differ from others (c,).
+    """
+
+    values: np.ndarray
+    covariance: np.ndarray
+    change: Callable[[np.ndarray], float]
+
+    def distance(self, others: np.ndarray) -> float:
+        """Return how far other values (c,) are, in sigmas, rms over the parameters."""
+        return float(np.sqrt(np.mean((self.values - others) ** 2 / np.diag(self.covariance))))
+
+
+@dataclass(frozen=True, eq=False)
+class Settled:
+    """What the rounds ended with.
+
+    Attributes:
+        solved: Parameters of the last round.
+        twins: Rows of the recordings and of the motion that was simulated last.
+        simulated: The parameters of that motion, by column.
+        motion: What simulated it.
+        noise: Noise model of the residuals.
+        notes: What a reader should know, a sentence each.
+    """
+
+    solved: Solved
+    twins: Twins
+    simulated: Mapping[str, float]
+    motion: SimulatedMotion
+    noise: NoiseModel
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Method:
+    """How a round's parameters follow from the rows.
+
+    Attributes:
+        pair: Stacks the real rows beside the simulated ones.
+        solve: Parameters from these.
+        noisy: The rows whose residuals are the noise.
+        any_motion: Whether a round's parameters are good whatever was simulated for them.
+    """
+
+    pair: Callable[[Twins, Sequence[str], NoiseModel], PairedRows]
+    solve: Callable[[PairedRows], Solved]
+    noisy: Callable[[Twins], tuple[RowSource, ...]]
+    any_motion: bool
+
+
+def converged_iterations(
+    evidence: Evidence,
+    settings: InstrumentSettings,
+    prior: Mapping[str, tuple[float, float]],
+    method: Method,
+    progress: Progress,
+) -> Settled:
+    """Repeat simulation and estimate until the parameters stay.
+
+    Args:
+        evidence: The real recordings.
+        settings: Controller, start, tolerance.
+        prior: Values to start from.
+        method: The estimate of a round.
+        progress: Told how many rounds are done.
+
+    Raises:
+        EstimateError: If no arm can be simulated, or the parameters do not settle and the method needs that.
+    """
+    motion = SimulatedMotion(evidence, settings)
+    notes = () if motion.has_reference else (_NO_REFERENCE,)
+    start, whose = start_values(evidence, motion, settings.start, prior)
+    iterations = _Iterations(evidence, settings, motion, method, progress)
+    try:
+        found = iterations.settled(start)
+    except SimulationError as error:
+        again = _robot_start(evidence, motion) if whose == "wls" else None
+        if again is None:
+            raise EstimateError(f"{error}; {_next(settings)}") from error
+        notes = (*notes, f"started again from the robot's own values: {error}")
+        try:
+            found = iterations.settled(again)
+        except SimulationError as second:
+            raise EstimateError(f"{second}; {_next(settings)}") from second
+    return replace(found, notes=(*found.notes, *notes))
+
+
+_NO_REFERENCE = (
+    "no commanded positions were recorded: the simulated arm follows the measured ones, low-passed, and the "
+    "instruments carry a part of their noise; declare a reference channel"
+)
+# What is found stays if it moves by less than so many sigmas, rms over the parameters.
+_STAYS = 0.1
+# Rows of the simulated motion alone are those of the arm found if its parameters are within this part.
+_NEAR = 0.1
+
+
+def _next(settings: InstrumentSettings) -> str:
+    """Return what helps where an arm cannot be simulated; a start that has been tried does not."""
+    start = "" if settings.start == "robot" else "start from the robot's own values (--option start=robot), "
+    return f"{start}give the gains of the real controller (options kp and kd), or use --method gls"
+
+
+def _robot_start(evidence: Evidence, motion: SimulatedMotion) -> dict[str, float] | None:
+    try:
+        own = robot_values(evidence)
+    except SimulationError:
+        return None
+    return own if motion.is_arm(own) else None
+
+
+@dataclass(frozen=True, eq=False)
+class _Iterations:
+    evidence: Evidence
+    settings: InstrumentSettings
+    motion: SimulatedMotion
+    method: Method
+    progress: Progress
+
+    def settled(self, start: Mapping[str, float]) -> Settled:
+        """Return the last round from a start.
+
+        Raises:
+            SimulationError: If the arm cannot be simulated with the start's parameters.
+        """
+        moving, steps = MovingRows(self.evidence, self.settings.standstill), Steps(self.motion, start)
+        columns, noise, before, count = self.evidence.columns, self.evidence.noise, None, 0
+        while True:
+            count += 1
+            found = self._round(moving.twins(steps.simulated), steps.values, noise)
+            noise, solved = found.noise, found.solved
+            self.progress(count, self.settings.most_rounds)
+            ahead = solved.change(steps.vector(columns))
+            # Short of parameters that no arm has, the rounds end when what they give stays.
+            stays = before is not None and steps.shortened and solved.distance(before) <= _STAYS
+            near = self.method.any_motion or ahead <= _NEAR
+            if count > 1 and (ahead <= self.settings.tolerance or (stays and near)):
+                return _noted(found, count, steps.note(ahead))
+            before = solved.values
+            if count == self.settings.most_rounds or not steps.towards(columns, before):
+                return self._unsettled(found, count, ahead, steps)
+
+    def _round(self, twins: Twins, simulated: Mapping[str, float], noise: NoiseModel) -> Settled:
+        solved = self.method.solve(self.method.pair(twins, self.evidence.columns, noise))
+        noise = noise_around(self.evidence, self.method.noisy(twins), solved)
+        return Settled(solved, twins, simulated, self.motion, noise, ())
+
+    def _unsettled(self, found: Settled, count: int, ahead: float, steps: Steps) -> Settled:
+        told = f"the parameters still change by {ahead:.2g} after {count} round{'s' * (count > 1)}"
+        if steps.reason is None:
+            return _noted(found, count, (told,))
+        if not self.method.any_motion:
+            raise EstimateError(f"{told}: {steps.reason}; {_next(self.settings)}")
+        return _noted(found, count, (told, *steps.note(ahead)))
+
+
+def _noted(found: Settled, count: int, notes: tuple[str, ...]) -> Settled:
+    return replace(found, notes=(f"{count} round{'s' * (count > 1)} of simulation", *notes))
+
+
+def noise_around(
+    evidence: Evidence, sources: tuple[RowSource, ...], solved: Solved, order: int = HIGHEST_ORDER
+) -> NoiseModel:
+    """Return the noise model of the residuals of rows at an estimate, of an order at most."""
+    plain, correlation = evidence.plain, decimator_correlation(evidence.sources[0])
+    scale = plain.system.scale
+    groups = lag_products(sources, plain.columns, correlation, scale, order)
+    fit = fit_noise_around(groups, solved.values * scale, solved.covariance * scale[:, None] * scale)
+    return noise_model(fit, correlation)

@@ -1,0 +1,357 @@
+"""The whole of a design: from a robot and its limits to a proven motion and the sigmas it promises.
+
+Random motions under the same limits: what a design has to beat.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ..errors import DesignError
+from ..model import Model
+from ..motion import ApproachedTrajectory, Trajectory, with_approach
+from ..robot import Robot
+from ..text import short_repr
+from .assembly import LOADED, Assembled, Known, assembled
+from .certify.certificate import Certificate, Certifier
+from .constraints import TorqueBlock
+from .criteria import Weighting
+from .descent import largest_part, resting
+from .figures import Figures, Forecast, middle_figures
+from .generations import drawn_motion
+from .limits.design_limits import DesignLimits
+from .objective import GoalAttainment, Objective
+from .predicted_accuracy import PredictedAccuracy, Weak, weak_parameters
+from .problem import Problem
+from .search import Found, SearchCallback, Start, no_progress, search
+from .settings import DesignSettings
+from .space.rules import ArmPlaces
+
+RANDOM_MOTIONS = 5
+_GROWTHS = 20
+_SEEDS_APART = 1_000_000
+"""Seeds of the random motions are none of those that a search starts from."""
+
+
+def random_baseline(
+    problem: Problem, certifier: Certifier, forecast: Callable[[Trajectory], Figures], seed: int
+) -> Figures | None:
+    """Return the medians of figures of random motions of the same kind and duration, as large as the limits allow.
+
+    Args:
+        problem: What the motions are of, and what they must keep.
+        certifier: What proves that they do.
+        forecast: Tells the figures of a motion.
+        seed: Of the motions.
+
+    Returns:
+        The medians; None if no random motion could be made to keep the limits.
+    """
+    found = []
+    for number in range(RANDOM_MOTIONS):
+        drawn = drawn_motion(problem, np.random.default_rng([_SEEDS_APART + seed, number]), lambda: False)
+        proven = largest_part(problem, certifier, grown(problem, drawn.z))
+        if proven is not None:
+            found.append(forecast(problem.trajectory(proven)))
+    return middle_figures(found) if found else None
+
+
+def grown(problem: Problem, z: np.ndarray) -> np.ndarray:
+    """Return the motion made larger about a posture of rest until it reaches a limit on the grid."""
+    rest = resting(problem, z)
+    low, high = 1.0, 16.0
+    for _ in range(_GROWTHS):
+        part = float(np.sqrt(low * high))
+        worst = max(float(values.max()) for values in problem.constraints(rest + part * (z - rest)))
+        low, high = (part, high) if worst <= 0 else (low, part)
+    return rest + low * (z - rest)
+
+
+LONGEST_APPROACH = 60.0
+"""No way into a motion takes longer than this [s]."""
+
+TOO_SHORT = (
+    "the motion is too short for identification's filters: predicted sigmas are those of all its samples; take a "
+    "longer duration or a higher rate"
+)
+"""Told where the sigmas of a motion are not those after identification's preparation."""
+
+LEAST_USE = 2e-3
+"""A motion that uses less than this part of every joint's range is no experiment."""
+
+
+@dataclass(frozen=True, eq=False)
+class Design:
+    """A designed experiment.
+
+    Attributes:
+        model: What it is for.
+        settings: What was asked.
+        limits: What was to be kept.
+        trajectory: The motion to record, with its way in and out if a start posture was given.
+        objective: What was made small: a criterion's name, or ``goals``.
+        value: Its value at the recording's samples; gamma for goals.
+        goals: Each goal's name, what was wanted and what was reached.
+        figures: What the experiment will give: sigmas are those after identification's default preparation.
+        baseline: The same of random motions; None if none could be made, or after an interrupt.
+        certificate: The proof that limits are kept at every instant.
+        certifier: What gave it, for other paces of the same motion.
+        weak: Parameters that stay weak, and what would help.
+        starts: What became of each start.
+        is_interrupted: Whether the search was ended before its time.
+        notes: What a reader should know.
+    """
+
+    __repr__ = short_repr
+
+    model: Model
+    settings: DesignSettings
+    limits: DesignLimits
+    trajectory: Trajectory
+    objective: str
+    value: float
+    goals: tuple[tuple[str, float, float], ...]
+    figures: Figures
+    baseline: Figures | None
+    certificate: Certificate
+    certifier: Certifier
+    weak: tuple[Weak, ...]
+    starts: tuple[Start, ...]
+    is_interrupted: bool
+    notes: tuple[str, ...]
+
+    @property
+    def checked(self) -> tuple[str, ...]:
+        """What the certificate proves at every instant, in words."""
+        rules = [f"rules on space ({', '.join(rule.name for rule in self.limits.rules)})"] if self.limits.rules else []
+        return (*_proven_joints(self.certificate, self.limits), *(self.limits.checked or rules))
+
+    @property
+    def not_checked(self) -> tuple[str, ...]:
+        """What nothing proves, in words."""
+        way = () if isinstance(self.trajectory, ApproachedTrajectory) else ("the way to the first posture (--start)",)
+        return (*_unproven_torques(self.certificate, self.limits, self.model), *self.limits.not_checked, *way)
+
+    def check(self, trajectory: Trajectory) -> None:
+        """Refuse a motion that does not keep the limits of the design at every instant.
+
+        Raises:
+            DesignError: If it does not: the limit is named.
+        """
+        worst = self.certifier(trajectory, decide=True).worst_violation
+        if worst is not None:
+            raise DesignError(
+                f"the motion of {trajectory.duration:.3g} s does not keep '{worst.name}': {worst.worst:.4g}, the limit "
+                f"is {worst.limit:.4g}; it was not written"
+            )
+
+
+def _proven_joints(certificate: Certificate, limits: DesignLimits) -> list[str]:
+    """Return the limits of joints that a certificate is about, in words; with names where it is not about all."""
+    scales = np.unique(np.ones(1) if limits.position_scale is None else limits.position_scale)
+    part = " to ".join(f"{100 * scale:g}" for scale in dict.fromkeys((scales.min(), scales.max())))
+    words = ["positions" if scales.min() == 1 else f"positions ({part} % of their ranges)"]
+    for kind, plural in (
+        ("velocity", "velocities"), ("acceleration", "accelerations"), ("jerk", "jerks"),
+        ("torque", f"{limits.torque_side} torques"),
+    ):  # fmt: skip
+        joints = _found_joints(certificate, limits, kind)
+        words += [plural + _of_some(joints, limits)] if joints else []
+    return words
+
+
+def _unproven_torques(certificate: Certificate, limits: DesignLimits, model: Model) -> list[str]:
+    """Return the torques that a certificate is not about, in words."""
+    found = _found_joints(certificate, limits, "torque")
+    if not found:
+        return ["torques (their limits or the inertias are unknown)"]
+    words = [joint for joint in limits.motion.joints if joint not in found]
+    missing = [f"torques{_of_some(words, limits)} (no limit is known)"] if words else []
+    if model.payload != "none" and not any(finding.name.endswith(LOADED) for finding in certificate.findings):
+        missing.append("torques with the payload (it is unknown)")
+    return missing
+
+
+def _found_joints(certificate: Certificate, limits: DesignLimits, kind: str) -> list[str]:
+    names = {finding.name.removesuffix(LOADED) for finding in certificate.findings}
+    return [joint for joint in limits.motion.joints if f"{kind} of {joint}" in names]
+
+
+def _of_some(joints: Sequence[str], limits: DesignLimits) -> str:
+    return "" if len(joints) == len(limits.motion.joints) else f" of {', '.join(joints)}"
+
+
+def design_motion(
+    model: Model,
+    limits: DesignLimits,
+    settings: DesignSettings,
+    known: Known,
+    *,
+    start: Sequence[float] | None = None,
+    callback: SearchCallback = no_progress,
+    notes: Sequence[str] = (),
+) -> Design:
+    """Design the motion that makes a model's parameters most certain.
+
+    Args:
+        model: What is unknown and which torques are measured.
+        limits: What must be kept, at every instant.
+        settings: What is asked.
+        known: What is known of the arm beforehand.
+        start: Posture (n,) from which the arm starts at rest and to which it returns; where the motion begins if
+            not given.
+        callback: Called with the progress of the search.
+        notes: What a reader should know of what is known.
+
+    Raises:
+        DesignError: If what is asked does not fit together, or no motion keeps the limits.
+    """
+    posture = None if start is None else _checked_start(start, limits, model.robot)
+    ready, found = _searched(model, limits, settings, known, callback)
+    problem, certifier = ready.problem, ready.certifier
+    core = found.problem.trajectory(found.best.z)
+    _check_use(core, limits, settings)
+    forecast = ready.forecast()
+    view = RecordedView(forecast, core, problem.torques)
+    objective = problem.objective
+    trajectory, certificate = core, found.best.certificate
+    said = [*limits.notes, *notes, *ready.notes]
+    if posture is not None:
+        trajectory, certificate = approached(core, posture, certifier, certificate, said)
+    accuracy = PredictedAccuracy(forecast)
+    figures = accuracy(trajectory)
+    if not figures.is_prepared:
+        said.append(TOO_SHORT)
+    baseline, is_interrupted = None, found.is_interrupted
+    try:
+        if not is_interrupted:
+            baseline = random_baseline(problem, certifier, lambda one: accuracy(alike(one, trajectory)), settings.seed)
+    except KeyboardInterrupt:
+        is_interrupted = True
+    return Design(
+        model, settings, limits, trajectory, "goals" if settings.goals else settings.criterion, objective.exact(view),
+        _attained(objective, view), figures, baseline, certificate, certifier,
+        weak_parameters(trajectory, accuracy, figures, limits.motion), found.starts, is_interrupted, tuple(said),
+    )  # fmt: skip
+
+
+def _searched(
+    model: Model, limits: DesignLimits, settings: DesignSettings, known: Known, callback: SearchCallback
+) -> tuple[Assembled, Found]:
+    """Return the best motion over all numbers of harmonics that are allowed, with its problem."""
+    counts = settings.harmonic_counts if settings.motion == "fourier" else (0,)
+    tried = []
+    for place, count in enumerate(counts):
+        one = replace(settings, harmonics=count) if settings.motion == "fourier" else settings
+        ready = assembled(model, limits, one, known)
+        found = search(
+            ready.problem, ready.certifier, starts=settings.starts, seed=settings.seed, threads=settings.threads,
+            callback=_part_of(callback, place, len(counts)),
+        )  # fmt: skip
+        tried.append((ready, found))
+        if found.is_interrupted:
+            break
+    return min(tried, key=lambda pair: pair[1].best.value)
+
+
+def _part_of(callback: SearchCallback, place: int, count: int) -> SearchCallback:
+    """Return who tells the news of one of several searches as parts of them all."""
+    return lambda update: callback(replace(update, done=place * update.total + update.done, total=count * update.total))
+
+
+class RecordedView:
+    """What a motion gives at the recording's own samples: an objective's exact value is told from it."""
+
+    def __init__(self, forecast: Forecast, trajectory: Trajectory, torques: TorqueBlock | None) -> None:
+        self._plain, self._weighted = forecast.matrices(trajectory)
+        self._earlier = forecast.unknowns.earlier
+        self._trajectory, self._torques = trajectory, torques
+        self._rate = forecast.unknowns.rate
+
+    def information(self, weighting: Weighting) -> np.ndarray:
+        """Return the information matrix (c, c), with that of earlier recordings."""
+        matrix = self._weighted if weighting == "noise" else self._plain
+        return matrix if self._earlier is None else matrix + self._earlier
+
+    def torques(self) -> np.ndarray:
+        """Return the torques (n, N) of the run with payload, or of the only run."""
+        assert self._torques is not None  # goals about torques are refused where none are known
+        samples = self._trajectory.sample(self._rate)
+        return self._torques.function((samples.q, samples.qd, samples.qdd))[0]
+
+
+def approached(
+    core: Trajectory, posture: np.ndarray, certifier: Certifier, proven: Certificate, notes: list[str]
+) -> tuple[Trajectory, Certificate]:
+    """Return the motion with a way in from a posture and back, slow enough to keep every limit at every instant.
+
+    If no pace keeps them on the straight way, the motion is returned as it is, with a note that says why.
+    """
+    duration = 1.0
+    certificate = proven
+    while duration <= LONGEST_APPROACH:
+        whole = with_approach(core, posture, duration, duration)
+        certificate = certifier(whole, decide=True)
+        if certificate.holds:
+            return whole, certifier(whole)
+        duration *= 1.4
+    worst = certificate.worst_violation
+    broken = "a limit" if worst is None else f"'{worst.name}'"
+    notes.append(
+        f"no straight way from the start posture into the motion keeps {broken}: the motion begins at its own first "
+        "posture, bring the arm there first"
+    )
+    return core, proven
+
+
+def alike(core: Trajectory, recorded: Trajectory) -> Trajectory:
+    """Return a motion with a way in and out like those of a recorded one, if that has them."""
+    if not isinstance(recorded, ApproachedTrajectory):
+        return core
+    ways = recorded.way_in.duration, recorded.way_out.duration
+    return with_approach(core, recorded.start_posture, *ways, recorded.end_posture)
+
+
+def _checked_start(start: Sequence[float], limits: DesignLimits, robot: Robot) -> np.ndarray:
+    posture = np.asarray(start, dtype=float)
+    joints, motion = limits.motion.joints, limits.motion
+    if posture.shape != (len(joints),) or not np.isfinite(posture).all():
+        raise DesignError(
+            f"start posture has {posture.size} numbers; allowed are {len(joints)} finite ones, joint by joint"
+        )
+    for row, joint in enumerate(joints):
+        if not motion.lower[row] <= posture[row] <= motion.upper[row]:
+            raise DesignError(
+                f"start posture: {joint} at {posture[row]:.4g} is outside its limits {motion.lower[row]:.4g} to "
+                f"{motion.upper[row]:.4g}; start inside them, or widen them by --position-scale or --limits"
+            )
+    arm = ArmPlaces(robot, (point for rule in limits.rules for point in rule.points))
+    places = arm.at(posture[:, None])
+    for rule in limits.rules:
+        clearance = float(rule.clearance(arm.of(rule, places))[0][0])
+        if clearance < 0:
+            raise DesignError(
+                f"start posture: clearance '{rule.name}' is {clearance:.3g} m, with its margin; allowed is 0 or more: "
+                "start elsewhere, or change that rule (--floor, --limits)"
+            )
+    return posture
+
+
+def _check_use(core: Trajectory, limits: DesignLimits, settings: DesignSettings) -> None:
+    """Refuse a motion so short that limits of speed leave hardly any of it."""
+    extrema = core.extrema()
+    used = (extrema.upper.value - extrema.lower.value) / (limits.motion.upper - limits.motion.lower)
+    if used.max() < LEAST_USE:
+        raise DesignError(
+            f"duration {core.duration:g} s is too short: limits of speed and acceleration leave at most "
+            f"{100 * used.max():.2g} % of a joint's range; take a longer duration or fewer harmonics"
+        )
+
+
+def _attained(objective: Objective, view: RecordedView) -> tuple[tuple[str, float, float], ...]:
+    if not isinstance(objective, GoalAttainment):
+        return ()
+    return tuple((goal.name, goal.wanted, goal.figure(view)) for goal in objective.goals)

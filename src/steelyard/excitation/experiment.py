@@ -1,0 +1,173 @@
+"""One call from a robot to a designed experiment.
+
+What is known of an arm before an experiment: from its description, or from an earlier run.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import NoneType
+
+import numpy as np
+
+from ..errors import DesignError, nearest_match, require_type
+from ..identification import RunLike, SavedRun, load_run
+from ..model import Model, base_parameters, build_model
+from ..robot import INERTIAL_NAMES, AnyRobot, Robot, load_robot
+from ..simulation.truth import plant_model, true_values
+from .assembly import Known
+from .design import Design, design_motion
+from .limits.design_limits import DesignLimits, design_limits
+from .rows import KnownTorques, known_torques
+from .search import SearchCallback, no_progress
+from .settings import DesignSettings
+from .space.self_collision import FloorHeight
+
+
+def known_of(model: Model, limits: DesignLimits, payload: str | None = None) -> tuple[Known, tuple[str, ...]]:
+    """Return what the robot's description knows, and notes.
+
+    Args:
+        model: What is unknown and which torques are measured.
+        limits: Which torques are limited.
+        payload: Name of a payload that the robot knows; its only one by default.
+    """
+    robot = model.robot
+    carried = None if model.payload == "none" else _payload(robot, payload)
+    torques = known_torques(robot, limits.torque_side, carried)
+    notes = []
+    if torques is None and np.isfinite(limits.torque).any():
+        notes.append("the robot's inertias are not known: torque limits could not be looked at")
+    if model.payload != "none" and carried is None:
+        notes.append("the payload is not known: torque limits are kept for the arm without it")
+    values: Mapping[str, float] = {}
+    if torques is not None:
+        values = true_values(plant_model(robot, 0.0))
+        if carried is not None:
+            values = {**values, **{f"{symbol}L": x for symbol, x in zip(INERTIAL_NAMES, carried, strict=True)}}
+    return Known(torques, values, has_payload=carried is not None), tuple(notes)
+
+
+def _payload(robot: Robot, name: str | None) -> tuple[float, ...] | None:
+    if name is None:
+        return next(iter(robot.payloads.values()), None)
+    if name not in robot.payloads:
+        raise DesignError(
+            f"robot '{robot.name}' knows no payload '{name}'; it knows: {', '.join(robot.payloads) or 'none'}"
+            f"{nearest_match(name, robot.payloads)}"
+        )
+    return robot.payloads[name]
+
+
+def known_after(known: Known, run: SavedRun, model: Model, limits: DesignLimits, rate: float) -> Known:
+    """Return what is known after a run: its estimate, its information and its noise.
+
+    The run's parameters stand for those of the description, with their covariance where the same side's torques are
+    limited as were measured. Its information is the inverse of its covariance: what is recorded next adds to it.
+
+    Raises:
+        DesignError: If the run is of another model.
+    """
+    estimate = run.estimate
+    base = base_parameters(model)
+    kept = [parameter.kept for parameter in base.base]
+    strange = [name for name in estimate.columns if name not in kept]
+    if strange:
+        raise DesignError(
+            f"the run '{run.folder}' knows {', '.join(strange[:4])}, which this model has not; design with the run's "
+            "robot, --torque, --payload and --effects"
+        )
+    values = dict(zip(estimate.columns, (float(value) for value in estimate.values), strict=True))
+    information = np.linalg.inv(estimate.covariance)
+    torques = known.torques
+    if model.measured == limits.torque_side:
+        torques = _torques_of(estimate.columns, estimate.values, estimate.covariance, model)
+    return replace(
+        known, torques=torques, values=values, earlier=(information, estimate.columns),
+        deviations=_deviations(run, model, rate),
+        has_payload=known.has_payload if torques is known.torques else model.payload != "none",
+    )  # fmt: skip
+
+
+def _torques_of(columns: tuple[str, ...], values: np.ndarray, covariance: np.ndarray, model: Model) -> KnownTorques:
+    """Return torques by base parameters: the eliminated standard parameters count as zero."""
+    exact = build_model(model.robot, model.effects, model.measured, model.payload)
+    places = [exact.names.index(name) for name in columns]
+    chi, spread = np.zeros(len(exact.names)), np.zeros((len(exact.names),) * 2)
+    chi[places] = values
+    spread[np.ix_(places, places)] = covariance
+    return KnownTorques(exact, chi, spread)
+
+
+def _deviations(run: SavedRun, model: Model, rate: float) -> np.ndarray | None:
+    """Return the noise that samples at a rate would need to have, if they were independent, to tell as much as rows.
+
+    Rows are samples behind the decimator, which is wider than the rate it leaves: neighbours share some noise, and
+    the noise before it follows from its gain, not from the number of samples for a row.
+    """
+    rows = {(entry["kind"], entry["joint"]): entry["deviations"] for entry in run.content.get("noise") or ()}
+    preparation = run.content.get("preparation") or {}
+    if "noise_gain" not in preparation or any(row not in rows for row in model.rows):
+        return None
+    each = np.array([np.sqrt(np.mean(np.square(list(rows[row].values())))) for row in model.rows])
+    widening = float(np.median(run.estimate.widening))
+    return each * widening * float(np.sqrt(rate / preparation["rate"] / preparation["noise_gain"]))
+
+
+def design_experiment(
+    robot: AnyRobot,
+    settings: DesignSettings | None = None,
+    *,
+    torque: str | None = None,
+    payload: str = "none",
+    effects: Iterable[str] | None = None,
+    limits: DesignLimits | str | os.PathLike[str] | None = None,
+    carries: str | None = None,
+    after: RunLike | None = None,
+    start: Sequence[float] | None = None,
+    floor: FloorHeight = None,
+    position_scale: float | None = None,
+    callback: SearchCallback = no_progress,
+) -> Design:
+    """Design the motion that makes an arm's parameters most certain, within limits that hold at every instant.
+
+    Args:
+        robot: The arm, its catalogue name or the path of its file.
+        settings: What is asked; a Fourier series of 20 s, D-optimal, by default.
+        torque: Measured torques, as in :func:`~steelyard.model.build_model`.
+        payload: ``none``, ``loaded`` or ``paired``.
+        effects: Effects that are unknown; the robot's own by default.
+        limits: What must be kept, or the file that says so; the robot's own limits by default.
+        carries: Name of the payload, of those the robot knows.
+        after: An earlier run, or its folder: its parameters, noise and information are what is known.
+        start: Posture (n,) to start from and to return to [rad or m].
+        floor: Height of the floor against gravity [m], or ``none``, as in :func:`~steelyard.excitation.design_limits`.
+        position_scale: Part of each position range that may be used, as there.
+        callback: Called with the progress of the search.
+
+    Raises:
+        DesignError: If what is asked does not fit together, or no motion keeps the limits.
+    """
+    robot = load_robot(robot)
+    require_type(settings, (DesignSettings, NoneType), "settings", "DesignSettings(...) or None", DesignError)
+    settings = settings or DesignSettings()
+    model = build_model(robot, effects, torque, payload)
+    kept = _kept(robot, limits, floor, position_scale)
+    known, notes = known_of(model, kept, carries)
+    if after is not None:
+        known = known_after(known, load_run(after), model, kept, settings.rate)
+    return design_motion(model, kept, settings, known, start=start, callback=callback, notes=notes)
+
+
+def _kept(
+    robot: Robot, limits: DesignLimits | str | os.PathLike[str] | None, floor: FloorHeight, position_scale: float | None
+) -> DesignLimits:
+    if not isinstance(limits, DesignLimits):
+        path = None if limits is None else Path(limits)
+        return design_limits(robot, path, floor=floor, position_scale=position_scale)
+    if floor is not None or position_scale is not None:
+        raise DesignError("floor and position_scale are part of limits that are given; give them to design_limits")
+    return limits

@@ -1,0 +1,189 @@
+"""Generations of motions: many are begun, the promising ones finished, the best disturbed and begun anew.
+
+How good a motion will be shows early: after a few rough rounds the order by the augmented Lagrangian is nearly the
+final one, so only a part of a generation has to be finished. And the valleys next to a good one are good, too: the
+later generations are disturbances of the best motions so far. All choices depend on the motions alone, never on when
+they were ready, so a seed gives the same answer on any number of cores.
+
+Motions to start from: random ones, and good ones disturbed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Protocol, TypeVar
+
+import numpy as np
+
+from .descent import CAREFUL_PENALTY, EARLY, LATE, Round, State, Stop, descended, repaired, state_of
+from .problem import Problem
+
+KEPT = 0.01
+"""A motion that violates a constraint by more than this part of its limit is behind all that do not."""
+
+LARGE, SMALL = (1.0, 0.5), (0.3, 0.1)
+"""Size and spread of random motions to start from."""
+
+DRAWS, SMALLER = 8, 0.7
+"""Random motions tried, each so much smaller than the one before, until one can be repaired."""
+
+
+def random_start(problem: Problem, rng: np.random.Generator, size: float = 1.0, spread: float = 0.5) -> np.ndarray:
+    """Return the variables of a random motion, about a third of the range large times ``size``.
+
+    Its centre lies within ``spread`` of half the range from the middle.
+    """
+    lower, upper = problem.limits.lower, problem.limits.upper
+    half = (upper - lower) / 2
+    centre = (lower + upper) / 2 + half * rng.uniform(-spread, spread, len(half))
+    return problem.variables_of(problem.family.random(centre, 0.3 * size * half, rng))
+
+
+def drawn_motion(
+    problem: Problem, rng: np.random.Generator, stop: Stop, size: float = 1.0, spread: float = 0.5
+) -> State:
+    """Return a random motion that keeps the constraints on the grid, or the one of several that comes closest."""
+    drawn: list[State] = []
+    for draw in range(DRAWS):
+        rest = random_start(problem, rng, size * SMALLER**draw, spread)
+        drawn.append(repaired(problem, state_of(problem, rest), stop))
+        if drawn[-1].violation <= KEPT or stop():
+            break
+    return min(drawn, key=lambda state: state.violation)
+
+
+def disturbed(problem: Problem, z: np.ndarray, size: float, rng: np.random.Generator) -> State:
+    """Return a motion near another: each variable is moved by about ``size`` of their root mean square.
+
+    The constraints may be broken, and multipliers and penalty begin anew: from there the same valley is entered by
+    another way, and often its neighbour.
+    """
+    moved = z + size * np.sqrt(np.mean(z**2)) * rng.standard_normal(len(z))
+    return state_of(problem, np.clip(moved, *problem.bounds()))
+
+
+FINISHED_PART = 4
+"""One in so many of a generation is finished."""
+
+OFFSPRING = (2, 2)
+"""In each later generation one motion for so many starts; a single start has none."""
+
+PARENTS = 3
+DISTURBANCES = (0.05, 0.4)
+"""Sizes that take turns: the same valley entered anew, and a neighbour."""
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+class Workers(Protocol):
+    """Who does the work and is told of it."""
+
+    threads: int
+    stop: Stop
+
+    def round_done(self, state: State | None = None, rounds: int = 1) -> None:
+        """Hear of rounds that are done, and of the motion after them."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """A motion of a generation.
+
+    Attributes:
+        number: Its number among all, from 0.
+        origin: The number of the motion it is a disturbance of; None if it was drawn at random.
+        ready: Where it began.
+        state: Where it is.
+        is_finished: Whether it went through all rounds.
+    """
+
+    number: int
+    origin: int | None
+    ready: State
+    state: State
+    is_finished: bool = False
+
+
+def rounds_of(starts: int) -> int:
+    """Return how many rounds all generations take, the drawing of a random motion being one."""
+    sizes = _sizes(starts)
+    return starts + sum(size * len(EARLY) + _finishing(size) * len(LATE) for size in sizes)
+
+
+def generations(problem: Problem, starts: int, seed: int, workers: Workers) -> list[Candidate]:
+    """Return the motions of all generations, ordered by number; in-between ones are left as they were given up."""
+    first, *later = _sizes(starts)
+    done = _generation(
+        problem, in_parallel(lambda n: _drawn(problem, n, seed, workers), range(first), workers.threads), workers
+    )
+    for size in later:
+        parents = by_merit(done)[:PARENTS]
+        numbers = range(len(done), len(done) + size)
+        young = [_offspring(problem, parents[k % len(parents)], n, seed, k) for k, n in enumerate(numbers)]
+        done += _generation(problem, young, workers)
+    return sorted(done, key=lambda one: one.number)
+
+
+def by_merit(candidates: Sequence[Candidate]) -> list[Candidate]:
+    """Return those that were finished, the best first; those that break constraints come last."""
+    finished = [one for one in candidates if one.is_finished]
+    return sorted(finished, key=lambda one: (one.state.violation > KEPT, one.state.value, one.number))
+
+
+def in_parallel(work: Callable[[Item], Result], items: Sequence[Item], threads: int) -> list[Result]:
+    """Return the results in the order of the items."""
+    with ThreadPoolExecutor(threads, "steelyard-design") as pool:
+        return list(pool.map(work, items))
+
+
+def _sizes(starts: int) -> list[int]:
+    return [size for size in (starts, *(starts // share for share in OFFSPRING)) if size]
+
+
+def _finishing(size: int) -> int:
+    return -(-size // FINISHED_PART)
+
+
+def _drawn(problem: Problem, number: int, seed: int, workers: Workers) -> Candidate:
+    """Return a random motion: large ones anywhere and small ones in the middle take turns."""
+    ready = drawn_motion(problem, np.random.default_rng([seed, number]), workers.stop, *(LARGE, SMALL)[number % 2])
+    workers.round_done()
+    return Candidate(number, None, ready, ready)
+
+
+def _offspring(problem: Problem, parent: Candidate, number: int, seed: int, turn: int) -> Candidate:
+    size = DISTURBANCES[turn // PARENTS % len(DISTURBANCES)]
+    ready = disturbed(problem, parent.state.z, size, np.random.default_rng([seed, number]))
+    return Candidate(number, parent.number, ready, ready)
+
+
+def _generation(problem: Problem, ready: Sequence[Candidate], workers: Workers) -> list[Candidate]:
+    begun = in_parallel(lambda one: _gone_on(problem, one, EARLY, workers), ready, workers.threads)
+    order = sorted(begun, key=lambda one: (one.state.augmented, one.number))
+    promising, left = order[: _finishing(len(order))], order[_finishing(len(order)) :]
+    return in_parallel(lambda one: _finished(problem, one, workers), promising, workers.threads) + left
+
+
+def _gone_on(problem: Problem, one: Candidate, rounds: Sequence[Round], workers: Workers) -> Candidate:
+    state = one.state
+    for each in rounds:
+        state = descended(problem, state, [each], workers.stop)
+        workers.round_done(state)
+    return replace(one, state=state)
+
+
+def _finished(problem: Problem, one: Candidate, workers: Workers) -> Candidate:
+    """Return a motion after its late rounds.
+
+    With a small penalty a motion may slip through an obstacle and be caught on the other side: then it goes back to
+    where it began, and the way is gone again with a penalty that keeps it from leaving what is allowed.
+    """
+    done = replace(_gone_on(problem, one, LATE, workers), is_finished=True)
+    if done.state.violation <= KEPT or one.ready.violation > KEPT or workers.stop():
+        return done
+    careful = replace(one.ready, multipliers=replace(one.ready.multipliers, penalty=CAREFUL_PENALTY))
+    return replace(done, state=descended(problem, careful, EARLY + LATE, workers.stop))

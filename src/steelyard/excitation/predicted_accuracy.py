@@ -1,0 +1,215 @@
+"""The sigmas that a design promises: those of its recording once identification has prepared it.
+
+Identification low-passes positions and decimates rows. Both need samples on either side, so the ends of a recording
+give no rows, and near standstill a joint's own equations are bridged. What is lost at the ends is slow motion, the very
+part that tells Coulomb from viscous friction: sigmas of friction are up to a third above those of all samples. So the
+planned motion becomes a recording and goes through the preparation itself. Noise that was white before the decimator
+gives its rows the covariance S, and ``M = W^T S^-1 W`` is what generalised least squares knows afterwards.
+
+Which parameters a motion leaves weak, and what would help.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ..errors import ObservationError
+from ..estimate import decimator_correlation, decimator_whitener
+from ..motion import ApproachedTrajectory, MotionLimits, Trajectory, at_speed
+from ..observe import (
+    Preparation,
+    ResolvedPreparation,
+    equations_of,
+    merged_triangle,
+    reduce_rows,
+    resolve_preparation,
+    row_source,
+)
+from ..recording import Recording, TorqueChannel
+from .criteria import inverse_and_log_det
+from .figures import Figures, Forecast
+from .information import Unknowns
+
+_CARRIED = "payload"
+
+
+class PreparedInformation:
+    """Tells what a motion's recording knows of the unknowns after identification's default preparation.
+
+    Compiled once, with the exact sign of friction.
+    """
+
+    def __init__(self, chosen: Unknowns) -> None:
+        """Take unknowns whose model has the exact sign."""
+        self._unknowns = chosen
+        self._equations = equations_of(chosen.model, chosen.base)
+
+    def __call__(self, trajectory: Trajectory) -> np.ndarray:
+        """Return the information M (c, c) of all runs of a motion recorded at the unknowns' rate.
+
+        Raises:
+            ObservationError: If the motion is too short for the preparation.
+        """
+        samples = trajectory.in_order(self._equations.joints).sample(self._unknowns.rate)
+        # No equation is solved here: any torque will do.
+        torque = np.zeros_like(samples.q)
+        channels = (TorqueChannel("motor_torque", torque), TorqueChannel("joint_torque", torque))
+        unloaded = Recording(samples.joints, samples.time, samples.q, torques=channels)
+        settled = resolve_preparation(Preparation(), [unloaded])
+        runs = [replace(unloaded, payload=_CARRIED) if loaded else unloaded for loaded in self._unknowns.loads]
+        return np.sum([self._of_run(run, settled) for run in runs], axis=0)
+
+    def _of_run(self, run: Recording, settled: ResolvedPreparation) -> np.ndarray:
+        chosen = self._unknowns
+        source = row_source(run, self._equations, settled, "planned", keep_bytes=0)
+        correlation = decimator_correlation(source)
+        whitened = reduce_rows([source], lambda *_: decimator_whitener(correlation), blocks=1)
+        noise = chosen.deviations * np.sqrt(settled.decimation_filter.noise_gain())
+        weights = dict(zip(self._equations.kinds_joints, 1 / noise, strict=True))
+        triangle, _ = merged_triangle(
+            whitened.factors, chosen.columns, lambda factor: weights[factor.kind, factor.joint]
+        )
+        root = triangle[:, :-1]
+        return root.T @ root
+
+
+class PredictedAccuracy:
+    """Tells the figures of one recording after another: those of the motion, and the sigmas that identification gives.
+
+    Condition numbers and the determinant are the motion's own, at all its samples, as the search knows them. Sigmas are
+    those of the prepared recording, its way in and out included; noise of positions adds what the Cramer-Rao bound says
+    that it costs at all samples. A motion too short to be prepared has the sigmas of all samples.
+
+    Attributes:
+        unknowns: What is to be found.
+        sigma: Gives the standard deviations (c,) that an information matrix (c, c) leaves, earlier one added.
+    """
+
+    def __init__(self, forecast: Forecast) -> None:
+        """Take what tells the figures of the motion itself."""
+        self.unknowns, self.sigma = forecast.unknowns, forecast.sigma
+        self._forecast, self._prepared = forecast, PreparedInformation(forecast.unknowns)
+
+    def __call__(self, recorded: Trajectory) -> Figures:
+        """Return the figures of a motion recorded at the unknowns' rate, with its way in and out if it has one."""
+        figures = self._forecast(core_of(recorded))
+        known = self._known(recorded)
+        if known is None:
+            return figures
+        sigma = self.sigma(known)
+        return replace(figures, sigma=sigma, relative_sigma=self._forecast.relative(sigma), is_prepared=True)
+
+    def information(self, recorded: Trajectory) -> np.ndarray:
+        """Return the information (c, c) behind the sigmas, that of earlier recordings not included."""
+        known = self._known(recorded)
+        return self._forecast.matrices(core_of(recorded))[1] if known is None else known
+
+    def _known(self, recorded: Trajectory) -> np.ndarray | None:
+        """Return the information of the prepared recording; None if it cannot be prepared."""
+        try:
+            known = self._prepared(recorded)
+        except ObservationError:
+            return None
+        cost = self._forecast.cost_of_positions(core_of(recorded))
+        return known if cost is None else inverse_and_log_det(inverse_and_log_det(known)[0] + cost)[0]
+
+
+def core_of(recorded: Trajectory) -> Trajectory:
+    """Return a motion without its way in and out."""
+    return recorded.core if isinstance(recorded, ApproachedTrajectory) else recorded
+
+
+WEAK = 0.2
+"""Relative sigma from which a parameter counts as weak: the threshold of identification's verdict."""
+
+MOST_REPEATS = 25
+"""A recording that would have to be longer than so many times is not worth while."""
+
+FASTER_BY = 1.05
+"""Limits that let a motion run by less than this faster count as reached."""
+
+SLOWER = 0.8
+"""The same motion at this pace stands for the slower one, and the ratio of sigmas for what speed is worth."""
+
+
+@dataclass(frozen=True)
+class Weak:
+    """A parameter that stays weak.
+
+    Attributes:
+        name: Its name.
+        sigma: Predicted standard deviation.
+        relative: Over its size.
+        longer: Factor on sigma if the motion is repeated once more.
+        faster: Factor on sigma if the motion ran 1.25 times as fast, told from the same motion slowed down.
+        others: Factor on sigma if all other parameters were known: near 1 it is not seen, far below it is mistaken
+            for others.
+        pace_left: How many times faster limits of speed and acceleration would let the motion run.
+        payload: How the payload is recorded: ``none``, ``loaded`` or ``paired``.
+    """
+
+    name: str
+    sigma: float
+    relative: float
+    longer: float
+    faster: float
+    others: float
+    pace_left: float
+    payload: str
+
+    @property
+    def remedy(self) -> str:
+        """What would help most, in words."""
+        if self.others < 0.3 and self.payload == "loaded":
+            return "it is mistaken for other parameters: record without the payload too (payload paired)"
+        if self.others < 0.3:
+            return "it is mistaken for other parameters: more harmonics, or other postures"
+        if self.faster < self.longer and self.pace_left > FASTER_BY:
+            return f"move faster: 1.25 times the speed makes its sigma {self.faster:.2g} times as large"
+        if self.faster < self.longer:
+            return (
+                f"faster motion would help most (1.25 times the speed: {self.faster:.2g} times its sigma), but limits "
+                "of speed are reached: raise them if the arm allows"
+            )
+        repeats = (self.relative / WEAK) ** 2
+        if repeats > MOST_REPEATS:
+            return "it is too small beside the noise to be worth finding; finer torques would help, no motion does"
+        return f"record longer: about {np.ceil(repeats):.0f} times as long would do"
+
+
+def weak_parameters(
+    recorded: Trajectory, accuracy: PredictedAccuracy, figures: Figures, limits: MotionLimits
+) -> tuple[Weak, ...]:
+    """Return the parameters whose predicted relative sigma exceeds 20 %, the weakest first.
+
+    Args:
+        recorded: The motion, with its way in and out if it has one.
+        accuracy: Tells what recordings of it know.
+        figures: What is promised of it.
+        limits: Of speed and acceleration.
+    """
+    pace_left, payload = _pace_left(core_of(recorded), limits), accuracy.unknowns.model.payload
+    weighted, slower = accuracy.information(recorded), accuracy.information(at_speed(recorded, SLOWER))
+    earlier = accuracy.unknowns.earlier
+    twice = accuracy.sigma(2 * weighted) / figures.sigma
+    slowed = accuracy.sigma(SLOWER * slower)
+    alone = 1 / np.sqrt(np.diag(weighted if earlier is None else weighted + earlier))
+    order = np.argsort(-np.nan_to_num(figures.relative_sigma))
+    return tuple(
+        Weak(
+            figures.names[k], float(figures.sigma[k]), float(figures.relative_sigma[k]), float(twice[k]),
+            float(figures.sigma[k] / slowed[k]), float(alone[k] / figures.sigma[k]),
+            pace_left, payload,
+        )
+        for k in order if figures.relative_sigma[k] > WEAK
+    )  # fmt: skip
+
+
+def _pace_left(trajectory: Trajectory, limits: MotionLimits) -> float:
+    """Return how many times faster the motion could run before a joint's speed or acceleration is at its limit."""
+    extrema = trajectory.in_order(limits.joints).extrema()
+    velocity = limits.velocity / np.maximum(extrema.velocity.value, 1e-12)
+    acceleration = np.sqrt(limits.acceleration / np.maximum(extrema.acceleration.value, 1e-12))
+    return float(min(velocity.min(), acceleration.min()))

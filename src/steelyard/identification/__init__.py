@@ -1,0 +1,47 @@
+"""The product's main job: recordings to parameters, with a verdict."""
+
+from typing import TYPE_CHECKING
+
+from ..lazy import lazy_names
+from .findings import LogFinding as LogFinding
+from .fitting import SIDE_BY_SIDE as SIDE_BY_SIDE
+from .fitting import Fit as Fit
+from .fitting import Fitted as Fitted
+from .fitting import fit_arm as fit_arm
+from .pipeline import identify_arm as identify_arm
+from .result import Condition as Condition
+from .result import Identification as Identification
+from .result import PayloadBody as PayloadBody
+from .result import Trained as Trained
+from .result import payload_body as payload_body
+from .run_files import RunLike as RunLike
+from .run_files import SavedRun as SavedRun
+from .run_files import fill_run as fill_run
+from .run_files import load_run as load_run
+from .run_files import read_identified as read_identified
+from .run_files import read_run as read_run
+from .run_files import write_run as write_run
+from .settings import FACTOR_METHODS as FACTOR_METHODS
+from .settings import METHOD_SETTINGS as METHOD_SETTINGS
+from .settings import METHODS as METHODS
+from .settings import SCHEMA as SCHEMA
+from .settings import Settings as Settings
+from .settings import settings_from_table as settings_from_table
+from .settings import with_options as with_options
+from .to_json import payload_to_json as payload_to_json
+from .to_json import plain as plain
+from .to_json import told as told
+
+if TYPE_CHECKING:
+    from .many import fit_arms as fit_arms
+    from .payload import PayloadFound as PayloadFound
+    from .payload import identify_payload as identify_payload
+
+# Not every command needs these.
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "many": ["fit_arms"],
+        "payload": ["PayloadFound", "identify_payload"],
+    },
+)

@@ -1,0 +1,321 @@
+"""From rows to the estimate by the method chosen, with the noise model beside it.
+
+Where every method begins: rows reduced, weighted least squares of them, and what was asked in names of columns.
+
+Which estimator serves which method; a new one is a new line here. Packages load when a method asks for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from ..errors import EstimateError
+from ..estimate import (
+    TRUSTED,
+    Estimate,
+    Estimated,
+    Evidence,
+    NoiseModel,
+    System,
+    generalised,
+    instruments,
+    iterated,
+    kalman,
+    likelihood,
+    misfit,
+    noise_explains,
+    ordinary,
+    recursive,
+    stacked_system,
+    towards_prior,
+    weighted,
+    with_correlated_noise,
+)
+from ..judge import with_covariance
+from ..model import resolve_name
+from ..observe import (
+    Equations,
+    Observations,
+    ResolvedPreparation,
+    RowSource,
+    Whitening,
+    equations_of,
+    reduce_rows,
+    resolve_preparation,
+    row_source,
+)
+from ..progress import Progress, silent
+from ..recording import RecordingsLike, load_recordings
+from ..robot import AnyRobot, load_robot
+from ..text import short_repr
+from .inputs import Labelled, labels_of, model_of, settings_of, without_locked
+from .settings import Settings
+
+Prior = Mapping[str, tuple[float, float]]
+
+ESTIMATORS: dict[str, Callable[[Evidence, Settings, Prior, Progress], Estimated]] = {
+    "rls": lambda seen, settings, prior, tell: recursive.recursive_least_squares(seen, settings.rls, prior, tell),
+    "ekf": lambda seen, settings, prior, tell: kalman.kalman_filter(seen, settings.ekf, prior, tell),
+    "ml": lambda seen, settings, prior, tell: likelihood.maximum_likelihood(seen, settings.ml, prior, tell),
+    "iv": lambda seen, settings, prior, tell: instruments.instrumental_variables(seen, settings.iv, prior, tell),
+    "didim": lambda seen, settings, prior, tell: instruments.direct_and_inverse(seen, settings.iv, prior, tell),
+}
+"""Methods beyond least squares on factors: they see rows in the order of time, or the samples themselves."""
+
+SIDE_BY_SIDE: dict[str, Callable[[Sequence[Evidence], Settings, Prior], list[Estimated | EstimateError]]] = {
+    "ekf": lambda evidences, settings, prior: kalman.kalman_filters(evidences, settings.ekf, prior),
+}
+"""Methods that take many experiments of one arm faster together than one after the other, with the same results."""
+
+PRIOR_IS_START = frozenset({"rls", "ekf"})
+"""Methods that begin at the prior: it is not to be counted a second time."""
+
+
+@dataclass(frozen=True, eq=False)
+class PreparedRows:
+    """Where every method begins: rows, their factors, and weighted least squares of them.
+
+    Attributes:
+        sources: The rows of every recording.
+        equations: Model, base parameters and rows.
+        observations: Factors of the rows.
+        raw: The stack of all rows, unweighted.
+        plain: Weighted least squares.
+    """
+
+    sources: tuple[RowSource, ...]
+    equations: Equations
+    observations: Observations
+    raw: System
+    plain: Estimate
+
+
+def prepare_rows(
+    sources: Sequence[RowSource], equations: Equations, settings: Settings, progress: Progress = silent
+) -> PreparedRows:
+    """Reduce the rows.
+
+    Raises:
+        EstimateError: If a joint never moves, or there are fewer rows than parameters.
+    """
+    observations = reduce_rows(sources, threads=settings.threads, progress=progress)
+    check_motion(sources)
+    raw = stacked_system(observations, equations.names)
+    return PreparedRows(tuple(sources), equations, observations, raw, weighted(observations, raw.columns))
+
+
+def evidence_of(prepared: PreparedRows) -> Evidence:
+    """Return what a method gets that sees more than the factors: rows in time, or the samples themselves."""
+    held = with_correlated_noise(prepared.sources, prepared.plain, prepared.observations)
+    return Evidence(prepared.sources, prepared.equations, prepared.plain, held.noise, held.estimate)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Settings and prior with the names of columns, for methods that get evidence."""
+
+    settings: Settings
+    prior: Prior
+
+
+def asked_of(equations: Equations, settings: Settings) -> Asked:
+    """Return settings and prior; base names and aliases become names of columns."""
+    locked = tuple(column_name(equations, name) for name in settings.ekf.locked)
+    return Asked(replace(settings, ekf=replace(settings.ekf, locked=locked)), resolved_prior(equations, settings))
+
+
+def sources_of(recordings: Sequence[Labelled], equations: Equations, settled: ResolvedPreparation) -> list[RowSource]:
+    """Return the rows of recordings with their labels."""
+    return [row_source(recording, equations, settled, label) for label, recording in recordings]
+
+
+def resolved_prior(equations: Equations, settings: Settings) -> dict[str, tuple[float, float]]:
+    """Return the prior by column name; base names (``ZZ2R``) and aliases (``ZZ[link]``) are understood."""
+    return {column_name(equations, name): value for name, value in settings.prior.items()}
+
+
+def column_name(equations: Equations, name: str) -> str:
+    """Return the column of a base parameter from its own name, its kept parameter's, or an alias."""
+    for base in equations.base.base:
+        if name in (base.name, base.kept):
+            return base.kept
+    return resolve_name(equations.model.robot, equations.model.parameters, name)
+
+
+def check_motion(sources: Sequence[RowSource]) -> None:
+    """Refuse recordings in which a joint never moves at all, unless its equations are left out already."""
+    judged = {joint for _, joint in sources[0].equations.kinds_joints}
+    still = judged.intersection(*(source.still_joints for source in sources))
+    if still:
+        joint = sorted(still)[0]
+        raise EstimateError(
+            f"joint '{joint}' never moves in any recording: its friction and inertia cannot be seen; record motion of "
+            f"it, or identify the others alone with --lock {joint}=POSITION, where it was held"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """An estimate with what it rests on.
+
+    Attributes:
+        estimate: All base parameters that the data excite.
+        observations: Factors of the rows as they are.
+        used: The factors that gave the estimate: of whitened rows for ``gls``, else ``observations``.
+        noise: The noise model.
+        raw: The stack of all rows, unweighted: for the raw condition number.
+        distrust: Where generalised least squares was asked for and not used: how much worse it fitted; else 0.
+        slow_noise: Whether slow noise alone explains that it fitted worse.
+        detail: What a method beyond least squares tells besides: its history in time, its tests, its notes.
+        plain: Weighted least squares of the same recordings, for such a method; None otherwise.
+        without_prior: The estimate before it was drawn towards a prior; None if there was none.
+    """
+
+    __repr__ = short_repr
+
+    estimate: Estimate
+    observations: Observations
+    used: Observations
+    noise: NoiseModel
+    raw: System
+    distrust: float = 0.0
+    slow_noise: bool = False
+    detail: Estimated | None = None
+    plain: Estimate | None = None
+    without_prior: Estimate | None = None
+
+    @property
+    def of_data(self) -> Estimate:
+        """What the data alone say: a prior must not hide a reversed sign."""
+        return self.without_prior or self.estimate
+
+    @property
+    def whitening(self) -> Whitening | None:
+        """How the rows of the estimate were whitened, if they were."""
+        return None if self.used is self.observations else self.noise.whitening
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """Recordings fitted and not judged.
+
+    Attributes:
+        equations: Model, base parameters and rows.
+        settled: Filters and decimation.
+        sources: The rows of every recording.
+        fit: The estimate with what it rests on.
+    """
+
+    __repr__ = short_repr
+
+    equations: Equations
+    settled: ResolvedPreparation
+    sources: tuple[RowSource, ...]
+    fit: Fit
+
+
+def fit_arm(
+    robot: AnyRobot,
+    recordings: RecordingsLike,
+    settings: Settings | None = None,
+    *,
+    payload: str | None = None,
+    equations: Equations | None = None,
+    settled: ResolvedPreparation | None = None,
+    progress: Progress = silent,
+) -> Fitted:
+    """Estimate the parameters from all of the recordings; nothing is held out and nothing judged.
+
+    Args:
+        robot: The arm, its catalogue name or the path of its file.
+        recordings: Recordings to fit, or the paths of their logs.
+        settings: Choices; the defaults if not given.
+        payload: ``none``, ``loaded`` or ``paired``; None: as the recordings say.
+        equations: Those of an earlier fit of the same arm and settings: saves building and compiling them again.
+        settled: That of an earlier fit of recordings with the very same motion and settings: saves finding it again.
+        progress: Told how far it is.
+    """
+    robot, settings = load_robot(robot), settings_of(settings)
+    given = load_recordings(robot, recordings)
+    labels = labels_of(given)
+    moving = [without_locked(one, label, settings.lock) for label, one in zip(labels, given, strict=True)]
+    labelled = tuple(zip(labels, moving, strict=True))
+    if equations is None:
+        equations = equations_of(model_of(robot, labelled, (), settings, payload))
+    settled = settled or resolve_preparation(settings.preparation, moving)
+    sources = sources_of(labelled, equations, settled)
+    return Fitted(equations, settled, tuple(sources), fit_sources(sources, equations, settings, progress))
+
+
+def fit_sources(
+    sources: Sequence[RowSource], equations: Equations, settings: Settings, progress: Progress = silent
+) -> Fit:
+    """Reduce the rows and estimate the parameters.
+
+    Raises:
+        EstimateError: If a joint never moves, or there are fewer rows than parameters.
+    """
+    prepared = prepare_rows(sources, equations, settings, progress)
+    if settings.method in ESTIMATORS:
+        evidence, asked = evidence_of(prepared), asked_of(equations, settings)
+        found = ESTIMATORS[settings.method](evidence, asked.settings, asked.prior, progress)
+        return completed(estimated_fit(prepared, evidence, found), prepared, settings)
+    if settings.method == "gls":
+        return completed(_generalised(prepared, settings), prepared, settings)
+    chosen = prepared.plain
+    if settings.method != "wls":
+        chosen = _OTHERS[settings.method](prepared.observations, prepared.raw.columns)
+    noise = with_correlated_noise(sources, prepared.plain).noise
+    return completed(Fit(chosen, prepared.observations, prepared.observations, noise, prepared.raw), prepared, settings)
+
+
+def estimated_fit(prepared: PreparedRows, evidence: Evidence, found: Estimated) -> Fit:
+    """Return the fit from what such a method found."""
+    observations = prepared.observations
+    return Fit(
+        found.estimate,
+        observations,
+        observations,
+        evidence.noise,
+        prepared.raw,
+        detail=found,
+        plain=evidence.correlated,
+    )
+
+
+def completed(fit: Fit, prepared: PreparedRows, settings: Settings) -> Fit:
+    """Return the fit with the covariance that was asked for, drawn towards the prior where that is not its start."""
+    estimate = fit.estimate
+    if settings.covariance is not None:
+        estimate = _with_covariance(settings.covariance, fit, prepared.sources)
+    if settings.prior and settings.method not in PRIOR_IS_START:
+        drawn = towards_prior(estimate, resolved_prior(prepared.equations, settings))
+        return replace(fit, estimate=drawn, without_prior=estimate)
+    return replace(fit, estimate=estimate)
+
+
+def _generalised(prepared: PreparedRows, settings: Settings) -> Fit:
+    """Return generalised least squares, or weighted with the covariance of correlated noise where it fits much worse.
+
+    Whether noise explains the difference decides what is said and not what is used: on real arms its answer changes
+    with a few seconds more or less, and sigmas with it, by up to nine times.
+    """
+    gls = generalised(prepared.sources, prepared.plain, threads=settings.threads)
+    worse = misfit(prepared.plain, gls.estimate)
+    if worse <= TRUSTED:
+        return Fit(gls.estimate, prepared.observations, gls.whitened, gls.noise, prepared.raw)
+    held = with_correlated_noise(prepared.sources, prepared.plain, prepared.observations)
+    return Fit(
+        held.estimate, prepared.observations, prepared.observations, held.noise, prepared.raw,
+        distrust=worse, slow_noise=noise_explains(prepared.sources, prepared.plain, gls),
+    )  # fmt: skip
+
+
+def _with_covariance(kind: str, fit: Fit, sources: Sequence[RowSource]) -> Estimate:
+    if kind == "model" and fit.estimate.covariance_kind != "model":
+        return with_correlated_noise(sources, fit.estimate, fit.used).estimate
+    return with_covariance(kind, fit.estimate, fit.used, sources, fit.whitening)
+
+
+_OTHERS = {"ols": ordinary, "iterated": iterated}

@@ -1,0 +1,358 @@
+"""Why an estimate cannot be: faults of a log tried one by one, and the one that cures it named.
+
+A reversed sign, two columns exchanged or joints in another order are cured by the same change once more. Each change is
+made to the recordings, weighted least squares is fitted again, and the arm that comes out is judged as the first one
+was: by values that cannot be, and by the residual of every joint. Reversed torques need the factors only, exchanged
+ones the factors of every equation with every torque (as many passes as joints); positions need a pass for each change,
+and are tried for the joints that look worst. Signs are tried in all recordings alike and in each that looks worst.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+import numpy as np
+
+from ..errors import SteelyardError
+from ..estimate import Estimate, group_of, stacked_system, weighted
+from ..judge import MotionExtent, impossible_values, squares_by_equation
+from ..observe import Equations, Observations, ResolvedPreparation, busiest_part, reduce_rows
+from ..recording import Recording
+from .fitting import sources_of
+from .inputs import Labelled
+
+MOST_SAMPLES = 20_000
+"""Samples of each recording that a change is tried on."""
+
+SUSPECTS = 4
+"""Joints whose positions are tried: those with impossible values, then those with the largest residuals."""
+
+WORST_RECORDINGS = 3
+"""Recordings in which a sign is tried alone: those with the largest residuals."""
+
+_BLOCKS = 1
+_MATERIAL = 0.05
+# A change is a cure if it halves the residuals, or if fewer values are impossible and small residuals stay so.
+_CURED, _SMALL, _NO_WORSE = 0.5, 0.1, 1.1
+
+
+@dataclass(frozen=True)
+class Cause:
+    """A fault of the log that explains an impossible estimate.
+
+    Attributes:
+        kind: ``torque sign``, ``position sign``, ``torque columns``, ``position columns`` or ``joint order``.
+        joints: Joints it concerns.
+        text: What is the case, with figures.
+        remedy: What to change in the set-up.
+        misfit: Relative residual with that change, root mean square over the equations.
+    """
+
+    kind: str
+    joints: tuple[str, ...]
+    text: str
+    remedy: str
+    misfit: float
+
+
+@dataclass(frozen=True)
+class _Fit:
+    """How possible and how good a fit is.
+
+    Attributes:
+        impossible: Count of impossible values that matter.
+        misfit: Relative residual, root mean square over the equations.
+        suspects: Joints, those that look worst first.
+        recordings: Recordings, those with the largest residuals first.
+    """
+
+    impossible: int
+    misfit: float
+    suspects: tuple[str, ...]
+    recordings: tuple[str, ...]
+
+    def cures(self, before: _Fit) -> bool:
+        """Return whether this fit explains what is wrong with another."""
+        if self.impossible > before.impossible:
+            return False
+        fewer = self.impossible < before.impossible and self.misfit <= min(_SMALL, _NO_WORSE * before.misfit)
+        return fewer or self.misfit <= _CURED * before.misfit
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether nothing is impossible and residuals are small."""
+        return self.impossible == 0 and self.misfit <= _SMALL
+
+    @property
+    def rank(self) -> tuple[int, int]:
+        """Order of cures: residuals by tenths of a power of ten, then impossible values."""
+        return round(10 * float(np.log10(max(self.misfit, 1e-6)))), self.impossible
+
+
+@dataclass(frozen=True)
+class _Change:
+    """A change to the log, as it is described."""
+
+    kind: str
+    joints: tuple[str, ...]
+    what: str
+    remedy: str
+
+
+@dataclass(frozen=True)
+class _Trials:
+    """Changes to the log that were tried, and those that cure."""
+
+    judged: Callable[[Observations], _Fit]
+    before: _Fit
+    cures: list[tuple[_Fit, _Change]]
+
+    def try_all(self, changes: Iterable[tuple[_Change, Observations | None]]) -> None:
+        """Try changes; None is one that leaves nothing to fit."""
+        for change, changed in changes:
+            fit = None if changed is None else self.judged(changed)
+            if fit is not None and fit.cures(self.before):
+                self.cures.append((fit, change))
+
+    def is_clear(self, joints: Sequence[str] | None = None) -> bool:
+        """Return whether a cure leaves nothing to be explained: any, or one that concerns these joints."""
+        return any(fit.is_clear and joints in (None, change.joints) for fit, change in self.cures)
+
+
+def likely_cause(
+    training: Sequence[Labelled],
+    equations: Equations,
+    settled: ResolvedPreparation,
+    observations: Observations,
+    extent: MotionExtent,
+    hidden: Sequence[str],
+) -> Cause | None:
+    """Return the change to the log that makes the estimate possible, or its residuals half as large.
+
+    Args:
+        training: The recordings, of training and validation; of streams only the signs of torques are tried.
+        equations: Model, base parameters and rows.
+        settled: Filters and decimation.
+        observations: Factors of the rows as they are.
+        extent: How far and how hard the joints moved.
+        hidden: Joints whose torque does not stand out: their values count for nothing.
+    """
+
+    def judged(changed: Observations) -> _Fit:
+        return _judged(equations, changed, extent, hidden)
+
+    short = _short(training)
+    if short:  # few and large factors: every change is a fit
+        observations = _rows(short, equations, settled) or observations
+    before = judged(observations)
+    trials = _Trials(judged, before, [])
+    suspects = before.suspects[:SUSPECTS]
+    trials.try_all(_torque_signs(equations, observations))
+    if not trials.is_clear(equations.joints):
+        trials.try_all(_exchanged_torques(short, equations, settled))
+        for change, recordings in _changed_motions(short, equations, suspects):
+            trials.try_all([(change, _rows(recordings, equations, settled))])
+    if len(before.recordings) > 1 and not trials.is_clear():
+        for label in before.recordings[:WORST_RECORDINGS]:
+            trials.try_all(_torque_signs(equations, observations, label))
+            for change, recordings in _reversed_positions(short, equations, suspects, label):
+                trials.try_all([(change, _rows(recordings, equations, settled))])
+    if not trials.cures:
+        return None
+    fit, change = min(trials.cures, key=lambda one: one[0].rank)
+    text = (
+        f"{change.what}: so changed, {fit.impossible} instead of {before.impossible} values are impossible, and the "
+        f"joints' residuals are {100 * fit.misfit:.2g} instead of {100 * before.misfit:.2g} % of their torques"
+    )
+    return Cause(change.kind, change.joints, text, change.remedy, fit.misfit)
+
+
+def _short(training: Sequence[Labelled]) -> list[Labelled]:
+    """Return the part of every recording in which all joints move most."""
+    return [(label, busiest_part(recording, MOST_SAMPLES)) for label, recording in training]
+
+
+def _rows(
+    recordings: Sequence[tuple[str, Recording]], equations: Equations, settled: ResolvedPreparation
+) -> Observations | None:
+    """Return the factors of changed recordings; None where the change leaves nothing that can be fitted."""
+    try:
+        return reduce_rows(sources_of(recordings, equations, settled), blocks=_BLOCKS)
+    except SteelyardError:
+        return None
+
+
+def _judged(equations: Equations, observations: Observations, extent: MotionExtent, hidden: Sequence[str]) -> _Fit:
+    system = stacked_system(observations, equations.names)
+    estimate = weighted(observations, system.columns)
+    impossible = impossible_values(equations, estimate, observations, extent)
+    shares: dict[str, list[float]] = {}
+    squares = squares_by_equation(equations, observations)
+    for (_, joint), columns, square in zip(equations.kinds_joints, equations.columns, squares, strict=True):
+        if square is not None and square[-1, -1] > 0:
+            error = np.append(-estimate.full_values(columns), 1.0)
+            shares.setdefault(joint, []).append(min(1.0, float(error @ square @ error / square[-1, -1])))
+    counted = [one for one in impossible if one.share > _MATERIAL and one.joint not in hidden]
+    worst = sorted(shares, key=lambda joint: -max(shares[joint]))
+    suspects = tuple(dict.fromkeys([*(one.joint for one in counted), *worst]))
+    misfit = float(np.sqrt(np.mean([x for own in shares.values() for x in own])))
+    return _Fit(len(counted), misfit, suspects, _worst_recordings(observations, estimate))
+
+
+def _worst_recordings(observations: Observations, estimate: Estimate) -> tuple[str, ...]:
+    """Return the recordings, those with the largest weighted residuals over their torques first."""
+    place, weights = {name: k for k, name in enumerate(estimate.columns)}, estimate.weights
+    sums: dict[str, list[float]] = {}
+    for factor in observations.factors:
+        weight = weights.get(group_of(factor), 0.0)
+        values = np.array([estimate.values[place[name]] if name in place else 0.0 for name in factor.columns])
+        torque = weight * factor.triangle[:, -1]
+        total = sums.setdefault(factor.recording, [0.0, 0.0])
+        total[0] += float(np.sum((torque - weight * factor.triangle[:, :-1] @ values) ** 2))
+        total[1] += float(np.sum(torque**2))
+    return tuple(sorted(sums, key=lambda label: -sums[label][0] / max(sums[label][1], 1e-300)))
+
+
+def _in_one(change: _Change, label: str | None) -> _Change:
+    """Return a change as it is described where only one recording needs it; None: all do."""
+    if label is None:
+        return change
+    remedy = change.remedy.replace("in the set-up", f"in a set-up for '{label}' alone")
+    return replace(change, what=f"{change.what} in '{label}'", remedy=remedy)
+
+
+def _torque_signs(
+    equations: Equations, observations: Observations, label: str | None = None
+) -> Iterator[tuple[_Change, Observations]]:
+    """Yield torques that may be reversed, in all recordings or in one: of all joints, of one joint, of one kind."""
+    remedy = "reverse it in the set-up: sign = {signs} for the torque"
+    what = "the torques of all joints seem reversed"
+    change = _Change("torque sign", equations.joints, what, remedy.format(signs=-1))
+    yield _in_one(change, label), _with_reversed(observations, frozenset(equations.kinds_joints), label)
+    kinds = tuple(dict.fromkeys(kind for kind, _ in equations.kinds_joints))
+    for joint in equations.joints:
+        signs = remedy.format(signs=[-1 if name == joint else 1 for name in equations.joints])
+        own = {f"the torque of {joint} seems reversed": [one for one in equations.kinds_joints if one[1] == joint]}
+        if len(kinds) > 1 and label is None:
+            own |= {f"the {kind} torque of {joint} seems reversed": [(kind, joint)] for kind in kinds}
+        for text, which in own.items():
+            change = _Change("torque sign", (joint,), text, signs)
+            yield _in_one(change, label), _with_reversed(observations, frozenset(which), label)
+
+
+def _with_reversed(observations: Observations, which: frozenset[tuple[str, str]], label: str | None) -> Observations:
+    """Return the factors with some torques reversed, in all recordings or in one."""
+    factors = []
+    for factor in observations.factors:
+        if (factor.kind, factor.joint) in which and label in (None, factor.recording):
+            triangle = factor.triangle.copy()
+            triangle[:, -1] *= -1
+            factor = replace(factor, triangle=triangle)
+        factors.append(factor)
+    return replace(observations, factors=tuple(factors))
+
+
+def _exchanged_torques(
+    short: Sequence[tuple[str, Recording]], equations: Equations, settled: ResolvedPreparation
+) -> Iterator[tuple[_Change, Observations]]:
+    """Yield factors with the torques of two joints exchanged, in every channel or in one."""
+    joints = equations.joints
+    channels = tuple(dict.fromkeys(c.name for _, one in short for c in one.torques if c.kind != "wrench"))
+    # With torques moved on by s joints, equation i has the torque of joint i + s.
+    moved = [
+        _rows([(label, _reordered(one, _moved_on(joints, s), channels)) for label, one in short], equations, settled)
+        for s in range(len(joints) if short else 0)
+    ]
+    kinds = tuple(dict.fromkeys(kind for kind, _ in equations.kinds_joints))
+    for first, second in combinations(range(len(joints)), 2):
+        pair = (joints[first], joints[second])
+        apart = [(kind,) for kind in kinds] if len(kinds) > 1 else []
+        for which in (kinds, *apart):
+            shift = {joints[first]: second - first, joints[second]: first - second + len(joints)}
+            if any(moved[s] is None for s in (0, *shift.values())):
+                continue
+            name = "torque" if which == kinds else f"{' '.join(which)} torque"
+            change = _Change(
+                "torque columns",
+                pair,
+                f"the {name} columns of {pair[0]} and {pair[1]} seem exchanged",
+                _exchange("torque"),
+            )
+            yield change, _picked(moved, shift, which)
+
+
+def _moved_on(joints: Sequence[str], steps: int) -> np.ndarray:
+    return (np.arange(len(joints)) + steps) % len(joints)
+
+
+def _picked(moved: Sequence[Observations | None], shift: dict[str, int], kinds: Sequence[str]) -> Observations:
+    """Return the factors of unmoved torques, but of two joints those with each other's."""
+    plain = moved[0]
+    assert plain is not None
+    factors = [f for f in plain.factors if f.joint not in shift or f.kind not in kinds]
+    for joint, steps in shift.items():
+        other = moved[steps]
+        assert other is not None
+        factors += [f for f in other.factors if f.joint == joint and f.kind in kinds]
+    return replace(plain, factors=tuple(factors))
+
+
+def _reversed_positions(
+    short: Sequence[tuple[str, Recording]], equations: Equations, suspects: Sequence[str], label: str | None = None
+) -> Iterator[tuple[_Change, list[tuple[str, Recording]]]]:
+    """Yield recordings with the position of a joint reversed, in all of them or in one."""
+    joints = equations.joints
+    for joint in suspects if short else ():
+        signs = np.where(np.array(joints) == joint, -1.0, 1.0)[:, None]
+        remedy = f"reverse it in the set-up: sign = {[int(s) for s in signs[:, 0]]} for q (and qd)"
+        change = _Change("position sign", (joint,), f"the position of {joint} seems reversed", remedy)
+        yield (
+            _in_one(change, label),
+            [
+                (name, _with_motion(one, lambda rows, signs=signs: signs * rows) if label in (None, name) else one)
+                for name, one in short
+            ],
+        )
+
+
+def _changed_motions(
+    short: Sequence[tuple[str, Recording]], equations: Equations, suspects: Sequence[str]
+) -> Iterator[tuple[_Change, list[tuple[str, Recording]]]]:
+    """Yield recordings with positions exchanged (alone or with their torques), or the position of a joint reversed."""
+    joints = equations.joints
+    if not short:
+        return
+    yield from _reversed_positions(short, equations, suspects)
+    channels = tuple(dict.fromkeys(c.name for _, one in short for c in one.torques if c.kind != "wrench"))
+    for pair in combinations(sorted(suspects, key=joints.index), 2):
+        order = np.arange(len(joints))
+        first, second = (joints.index(joint) for joint in pair)
+        order[[first, second]] = second, first
+        named = f"{pair[0]} and {pair[1]}"
+        swapped = [(label, _with_motion(one, lambda rows, order=order: rows[order])) for label, one in short]
+        change = _Change("position columns", pair, f"the position columns of {named} seem exchanged", _exchange("q"))
+        yield change, swapped
+        text = f"the columns of {named} seem exchanged, positions and torques"
+        change = _Change("joint order", pair, text, _exchange("every channel"))
+        yield change, [(label, _reordered(one, order, channels)) for label, one in swapped]
+
+
+def _exchange(what: str) -> str:
+    return f"exchange the two columns of {what} in the set-up (columns = ..., or joints = ... in the order of the log)"
+
+
+def _reordered(recording: Recording, order: np.ndarray, channels: Sequence[str]) -> Recording:
+    """Return the recording with the rows of torque channels in another order."""
+    torques = tuple(
+        replace(channel, values=channel.values[order]) if channel.name in channels else channel
+        for channel in recording.torques
+    )
+    return replace(recording, torques=torques)
+
+
+def _with_motion(recording: Recording, changed: Callable[[np.ndarray], np.ndarray]) -> Recording:
+    """Return the recording with positions and velocities changed alike."""
+    qd = None if recording.qd is None else changed(recording.qd)
+    return replace(recording, q=changed(recording.q), qd=qd)

@@ -1,0 +1,107 @@
+"""Many experiments of one arm, each fitted on its own: what they share is made once, and filters run side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from ..errors import SteelyardError
+from ..estimate import Estimated, Evidence
+from ..observe import Equations, ResolvedPreparation, resolve_preparation
+from ..progress import silent
+from ..recording import Recording
+from ..robot import Robot
+from .fitting import (
+    ESTIMATORS,
+    SIDE_BY_SIDE,
+    Asked,
+    Fitted,
+    PreparedRows,
+    asked_of,
+    completed,
+    estimated_fit,
+    evidence_of,
+    fit_arm,
+    prepare_rows,
+    sources_of,
+)
+from .inputs import labels_of
+from .settings import Settings
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, eq=False)
+class _Begun:
+    """An experiment up to where its method begins."""
+
+    settled: ResolvedPreparation
+    prepared: PreparedRows
+    evidence: Evidence
+    asked: Asked
+
+
+def fit_arms(
+    robot: Robot,
+    experiments: Sequence[Sequence[Recording]],
+    settings: Settings,
+    equations: Equations,
+    settled: ResolvedPreparation | None = None,
+) -> list[Fitted | SteelyardError]:
+    """Fit many experiments of an arm, each on its own: the same numbers as :func:`fit_arm` gives for each alone.
+
+    Args:
+        robot: The arm.
+        experiments: The recordings of each experiment, one a seed for instance.
+        settings: Choices for all of them.
+        equations: Equations of the arm with these choices.
+        settled: Filters and decimation, if all experiments have the very same motion; None finds them for each.
+
+    Returns:
+        For each experiment what :func:`fit_arm` returns, or the error that it raises.
+    """
+    if settings.method not in SIDE_BY_SIDE:
+        return [
+            _tried(lambda own=own: fit_arm(robot, own, settings, equations=equations, settled=settled))
+            for own in experiments
+        ]
+    begun = [_tried(lambda own=own: _begun(own, settings, equations, settled)) for own in experiments]
+    found = iter(_found([one for one in begun if isinstance(one, _Begun)], settings))
+    return [one if isinstance(one, SteelyardError) else _ended(one, next(found), settings) for one in begun]
+
+
+def _begun(
+    recordings: Sequence[Recording], settings: Settings, equations: Equations, settled: ResolvedPreparation | None
+) -> _Begun:
+    settled = settled or resolve_preparation(settings.preparation, recordings)
+    labelled = tuple(zip(labels_of(recordings), recordings, strict=True))
+    prepared = prepare_rows(sources_of(labelled, equations, settled), equations, settings)
+    return _Begun(settled, prepared, evidence_of(prepared), asked_of(equations, settings))
+
+
+def _found(begun: Sequence[_Begun], settings: Settings) -> Sequence[Estimated | SteelyardError]:
+    if not begun:
+        return []
+    asked = begun[0].asked
+    found = _tried(lambda: SIDE_BY_SIDE[settings.method]([one.evidence for one in begun], asked.settings, asked.prior))
+    if not isinstance(found, SteelyardError):
+        return found
+    # One of them cannot be filtered at all: alone each tells about itself.
+    alone = ESTIMATORS[settings.method]
+    return [_tried(lambda one=one: alone(one.evidence, asked.settings, asked.prior, silent)) for one in begun]
+
+
+def _ended(begun: _Begun, found: Estimated | SteelyardError, settings: Settings) -> Fitted | SteelyardError:
+    if isinstance(found, SteelyardError):
+        return found
+    prepared = begun.prepared
+    fit = _tried(lambda: completed(estimated_fit(prepared, begun.evidence, found), prepared, settings))
+    return fit if isinstance(fit, SteelyardError) else Fitted(prepared.equations, begun.settled, prepared.sources, fit)
+
+
+def _tried(make: Callable[[], _T]) -> _T | SteelyardError:
+    try:
+        return make()
+    except SteelyardError as error:
+        return error

@@ -1,0 +1,131 @@
+"""Is the arm mounted as the model says? Gravity along each axis of the base, tried on the training recordings.
+
+Gravity enters the equations linearly, but with the first moments as factors: it cannot be estimated beside them by
+least squares. A wrong direction leaves most of the gravity torques unexplained, so the residuals of six small fits tell
+it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ..estimate import stacked_system
+from ..judge import Reason
+from ..observe import (
+    Equations,
+    Observations,
+    ResolvedPreparation,
+    busiest_part,
+    equations_of,
+    reduce_rows,
+    row_source,
+)
+from .inputs import Labelled
+
+FAR_BETTER = 2.0
+"""Residuals must be this many times smaller: another direction also shows two parameters more."""
+LOOKED_AT = 20_000
+"""Samples at the start of each recording that are fitted."""
+
+REMOVED = "removed"
+"""Stands for torques from which the controller has taken gravity away."""
+
+_AXES = {"+x": (1, 0, 0), "-x": (-1, 0, 0), "+y": (0, 1, 0), "-y": (0, -1, 0), "+z": (0, 0, 1), "-z": (0, 0, -1)}
+
+
+@dataclass(frozen=True)
+class Mounting:
+    """A direction of gravity that fits the training recordings far better than the model's.
+
+    Attributes:
+        direction: Axis of the base frame along which gravity pulls: ``+x``, ``-x`` ... ``-z``; or ``removed``.
+        gravity: Acceleration of gravity in the base frame [m/s^2].
+        residual: Rms of the residuals over that of the torques with it, all joints alike.
+        assumed_residual: The same with the model's own gravity.
+    """
+
+    direction: str
+    gravity: tuple[float, float, float]
+    residual: float
+    assumed_residual: float
+
+    @property
+    def ratio(self) -> float:
+        """How many times smaller its residuals are."""
+        return self.assumed_residual / self.residual if self.residual > 0 else np.inf
+
+    @property
+    def flag(self) -> str:
+        """What to give to ``steelyard identify``."""
+        return f"--gravity {','.join(f'{part:g}' for part in self.gravity)}"
+
+
+def better_mounting(
+    equations: Equations, training: Sequence[Labelled], settled: ResolvedPreparation, threads: int = 1
+) -> Mounting | None:
+    """Return the direction of gravity that fits far better than the model's, None if there is none.
+
+    Args:
+        equations: The equations with the gravity that was assumed.
+        training: The recordings that were fitted.
+        settled: Their preparation.
+        threads: Threads that share the reduction.
+    """
+    recordings = [(label, busiest_part(one, LOOKED_AT)) for label, one in training]
+    assumed = equations.model.robot.gravity
+    size = float(np.linalg.norm(assumed)) or 9.81
+
+    def residual(gravity: tuple[float, float, float]) -> float:
+        robot = equations.model.robot.with_gravity(gravity)
+        left_out = set(equations.model.rows) - set(equations.kinds_joints)
+        turned = equations_of(replace(equations.model, robot=robot), without=left_out)
+        sources = [row_source(recording, turned, settled, label) for label, recording in recordings]
+        return _relative_residual(reduce_rows(sources, threads=threads), turned.names)
+
+    now = residual(assumed)
+    tried = {}
+    for direction, axis in _AXES.items():
+        gravity = (size * axis[0], size * axis[1], size * axis[2])
+        if not np.allclose(gravity, assumed, atol=0.1 * size):
+            tried[direction] = (residual(gravity), gravity)
+    if any(assumed):
+        tried[REMOVED] = (residual((0.0, 0.0, 0.0)), (0.0, 0.0, 0.0))
+    best = min(tried, key=lambda direction: tried[direction][0])
+    found = Mounting(best, tried[best][1], tried[best][0], now)
+    return found if found.ratio >= FAR_BETTER else None
+
+
+def _relative_residual(observations: Observations, names: Sequence[str]) -> float:
+    """Return the rms of the residuals of least squares, every joint's torques scaled to an rms of one."""
+    squares: dict[tuple[str, str, str], list[float]] = {}
+    for factor in observations.factors:
+        total = squares.setdefault((factor.recording, factor.kind, factor.joint), [0.0, 0.0])
+        total[0] += float(np.sum(factor.triangle[:, -1] ** 2))
+        total[1] += factor.rows
+    weights = {group: float(np.sqrt(rows / total)) if total > 0 else 0.0 for group, (total, rows) in squares.items()}
+    system = stacked_system(observations, names, weights)
+    return float(np.sqrt(system.squares / system.rows))
+
+
+def mounting_reason(found: Mounting) -> Reason:
+    """Return what to say of a direction of gravity that would fit better."""
+    if found.direction == REMOVED:
+        return Reason(
+            f"without gravity the fit is {found.ratio:.2g} times better: gravity seems to be taken out of these "
+            "torques already, as some drivers do",
+            f"record torques that contain gravity; {found.flag} fits these, but masses cannot be told from them",
+            "mounting",
+            "poor",
+            "plausible",
+        )
+    return Reason(
+        f"gravity along {found.direction} of the base fits {found.ratio:.2g} times better than as the model has it: "
+        "is the arm mounted on a wall, a ceiling or a slope?",
+        f"if it is, say so with {found.flag}; if not, look for joints whose zero or sign is wrong",
+        "mounting",
+        "poor",
+        "plausible",
+    )

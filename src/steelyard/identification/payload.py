@@ -1,0 +1,196 @@
+"""What is it holding: the payload when the arm is known from an earlier run.
+
+The run's weighted triangle stands for all its rows. Rows of the new, loaded recordings are put beside it, arm
+columns and
+payload columns together, so that the payload's covariance contains the arm's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ..distributions import norm_ppf
+from ..errors import EstimateError
+from ..estimate import Estimate, NoiseModel
+from ..judge import Reason
+from ..model import build_model
+from ..observe import RowSource, equations_of, resolve_preparation, row_source
+from ..recording import Recording, RecordingsLike, load_recordings
+from ..robot import AnyRobot, Robot, load_robot
+from ..text import short_repr
+from .fitting import fit_sources
+from .inputs import arm_of, labels_of, without_locked
+from .result import COLUMNS, PayloadBody, payload_body
+from .run_files import RunLike, SavedRun, joined, load_run, run_rows
+from .settings import FACTOR_METHODS, Settings, settings_from_table
+
+SIGNIFICANT = 4.0
+"""Sigmas by which a value must be below zero to be called impossible."""
+
+ENOUGH = 20.0
+"""A mass or moment with a larger relative sigma [%] is not known."""
+
+
+@dataclass(frozen=True, eq=False)
+class PayloadFound:
+    """A payload with what it rests on.
+
+    Attributes:
+        body: Mass, centre, inertia, with the arm's uncertainty in theirs.
+        estimate: Arm and payload together.
+        noise: Noise of the loaded recordings.
+        enough: Whether the motion showed mass and centre to 20 % or a centimetre.
+        agreement: How far the arm's own parameters had to move, chi-square over their number; 1 is what chance gives.
+        reasons: What a reader must know, with remedies.
+    """
+
+    __repr__ = short_repr
+
+    body: PayloadBody
+    estimate: Estimate
+    noise: NoiseModel
+    enough: bool
+    agreement: float
+    reasons: tuple[Reason, ...]
+
+
+def settings_of_run(run: SavedRun) -> Settings:
+    """Return the settings a run was made with."""
+    kept = {key: value for key, value in run.settings.items() if key not in ("robot", "logs", "add")}
+    return settings_from_table(kept)
+
+
+def identify_payload(robot: AnyRobot, run: RunLike, recordings: RecordingsLike, threads: int = 1) -> PayloadFound:
+    """Find the payload that the arm carries in recordings.
+
+    Args:
+        robot: The arm of the run, its catalogue name or the path of its file.
+        run: The run that identified it, or its folder, without payload or with another one.
+        recordings: Recordings with the payload, or the paths of their logs.
+        threads: Threads that share the reduction.
+
+    Raises:
+        EstimateError: If no recording is given, or the run was one of a loaded arm alone.
+    """
+    robot, run = load_robot(robot), load_run(run)
+    if run.content["payload_model"] == "loaded":
+        raise EstimateError(
+            "the run was identified from loaded recordings alone: its arm already contains a payload; identify the arm "
+            "without payload first"
+        )
+    sources = _sources(robot, run, load_recordings(robot, recordings))
+    equations = sources[0].equations
+    asked = settings_of_run(run)
+    # The payload's rows join those of the run: whatever found the arm, least squares finds what it holds.
+    method = asked.method if asked.method in FACTOR_METHODS else "gls"
+    settings = replace(asked, method=method, covariance=None, prior={}, threads=threads)
+    fit = fit_sources(sources, equations, settings)
+    estimate = joined(fit, run_rows(run, equations.names), equations)
+    body = payload_body(estimate)
+    if body is None:
+        raise EstimateError(
+            "the payload's mass has no effect in these recordings: gravity must act on it while it moves; record "
+            "motion of the wrist in several postures"
+        )
+    agreement = _agreement(run.estimate, estimate)
+    enough = _is_enough(body)
+    return PayloadFound(body, estimate, fit.noise, enough, agreement, tuple(_reasons(body, enough, agreement)))
+
+
+def _sources(robot: Robot, run: SavedRun, recordings: Sequence[Recording]) -> list[RowSource]:
+    if not recordings:
+        raise EstimateError("no recording is given; give at least one log made with the payload")
+    content = run.content
+    asked = settings_of_run(run)
+    model = build_model(arm_of(robot, asked), content["effects"], content["torque"], "paired", asked.sign_width)
+    equations = equations_of(model)
+    labels = labels_of(recordings)
+    held = [without_locked(one, label, asked.lock) for label, one in zip(labels, recordings, strict=True)]
+    settled = resolve_preparation(asked.preparation, held)
+    return [
+        row_source(_as_loaded(recording), equations, settled, label)
+        for label, recording in zip(labels, held, strict=True)
+    ]
+
+
+def _as_loaded(recording: Recording) -> Recording:
+    """Return the recording as one with a payload, whether its log says so or not: the command says so."""
+    return recording if recording.payload is not None else replace(recording, payload="payload")
+
+
+def _agreement(before: Estimate, after: Estimate) -> float:
+    """Return how far the arm moved, squared and in units of what it may: ``d^T (C_before - C_after)^+ d / rank``."""
+    shared = [name for name in before.columns if name in after.columns and name not in COLUMNS]
+    old = [before.columns.index(name) for name in shared]
+    new = [after.columns.index(name) for name in shared]
+    change = after.values[new] - before.values[old]
+    gained = before.covariance[np.ix_(old, old)] - after.covariance[np.ix_(new, new)]
+    scale = np.sqrt(np.diag(before.covariance)[old])
+    values, vectors = np.linalg.eigh(gained / np.outer(scale, scale))
+    known = values > 1e-6
+    if not known.any():
+        return 1.0
+    along = vectors[:, known].T @ (change / scale)
+    return float(np.mean(along**2 / values[known]))
+
+
+def _is_enough(body: PayloadBody) -> bool:
+    mass, sigma = body.mass
+    if not (mass > 0 and 100 * sigma / mass <= ENOUGH and body.centre_sigma is not None):
+        return False
+    return bool(np.all(body.centre_sigma <= 0.01))
+
+
+def _impossible(body: PayloadBody) -> list[str]:
+    """Return what is negative beyond doubt: the mass, or a moment of inertia about the centre of mass."""
+    mass, sigma = body.mass
+    found = [f"mass {mass:.3g} +- {sigma:.2g} kg"] if mass < -SIGNIFICANT * sigma else []
+    if body.inertia_at_centre is not None and body.inertia_at_centre_sigma is not None:
+        for name, place in (("XX", 0), ("YY", 3), ("ZZ", 5)):
+            value, sigma = body.inertia_at_centre[place], body.inertia_at_centre_sigma[place]
+            if value < -SIGNIFICANT * sigma:
+                found.append(f"{name} about its centre {value:.3g} +- {sigma:.2g} kg m^2")
+    return found
+
+
+def _reasons(body: PayloadBody, enough: bool, agreement: float) -> list[Reason]:
+    found = []
+    mass, sigma = body.mass
+    if abs(mass) < norm_ppf(0.99865) * sigma:
+        found.append(
+            Reason(
+                f"the mass comes out as {mass:.3g} +- {sigma:.2g} kg: no payload is seen",
+                "check that the arm really carried it in these recordings",
+                "payload",
+            )
+        )
+    if impossible := _impossible(body):
+        found.append(
+            Reason(
+                f"no body is like this: {', '.join(impossible)}",
+                "check the signs, the gains and the zeros of the log, and that the arm is the one of the run",
+                "payload",
+            )
+        )
+    if not enough:
+        found.append(
+            Reason(
+                "the motion was not enough: mass or centre are known to worse than 20 % or a centimetre",
+                "turn the wrist so that gravity pulls on the payload from several sides, and record longer",
+                "payload",
+            )
+        )
+    if agreement > 2:
+        found.append(
+            Reason(
+                f"the arm itself behaves otherwise than in its run (its parameters moved by {np.sqrt(agreement):.1f} "
+                "times "
+                "what chance explains): friction changes with temperature and day, and leaks into the payload",
+                "identify the arm without payload on the same day, warmed up alike",
+                "agreement",
+            )
+        )
+    return found

@@ -1,0 +1,285 @@
+"""From recordings to verdict: the product's main job, on one screen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from ..errors import EstimateError
+from ..estimate import Estimate
+from ..judge import (
+    EFFORT,
+    SCALE,
+    Bias,
+    Evaluation,
+    JointTests,
+    LeftOutBlocks,
+    Plausibility,
+    Reason,
+    Verdict,
+    combined,
+    disagreement,
+    estimate_bias,
+    evaluate,
+    joint_tests,
+    plausibility,
+    recordings_agree,
+    reduce_parameters,
+    residual_runs,
+    verdict_of,
+)
+from ..observe import (
+    Equations,
+    Observations,
+    ResolvedPreparation,
+    RowSource,
+    equations_of,
+    reduce_rows,
+    resolve_preparation,
+)
+from ..progress import Progress, silent
+from ..recording import RecordingsLike, load_recordings
+from ..robot import AnyRobot, load_robot
+from .findings import LogFinding, finding_reasons, log_findings, moving_sources, with_findings
+from .fitting import Fit, column_name, fit_sources, sources_of
+from .hypotheses import likely_cause
+from .inputs import Inputs, inputs_of, model_of, settings_of
+from .mounting import better_mounting, mounting_reason
+from .reasons import UnseenErrors, cautions_of, disagreement_reasons, judged, notes_of
+from .result import Condition, Identification, Trained, payload_body
+from .run_files import RunLike, check_joinable, load_run, with_earlier_runs
+from .settings import FACTOR_METHODS, Settings
+
+_WELL_EXPLAINED = 0.05
+"""A mounting that leaves smaller residuals than this, relative to the torques, needs no other cause."""
+
+Stage = Callable[[str], Progress]
+"""Called with the name of what begins; returns where to tell how far it is."""
+
+
+def quietly(stage: str) -> Progress:
+    """Tell nobody which stage begins."""
+    del stage
+    return silent
+
+
+def identify_arm(
+    robot: AnyRobot,
+    recordings: RecordingsLike,
+    validation: RecordingsLike = (),
+    settings: Settings | None = None,
+    *,
+    payload: str | None = None,
+    earlier: Sequence[RunLike] = (),
+    stage: Stage = quietly,
+) -> Identification:
+    """Identify an arm from recordings, and say how far the result can be trusted.
+
+    Args:
+        robot: The arm, its catalogue name or the path of its file.
+        recordings: Recordings to fit, or the paths of their logs; those with a payload say so.
+        validation: Recordings or paths to judge by; without any, the last part of each recording is held out.
+        settings: Choices; the defaults if not given.
+        payload: ``none``, ``loaded`` or ``paired``; None: as the recordings say.
+        earlier: Runs, or their folders, of the same arm and filter whose factors count too; their recordings are not
+            read again.
+        stage: Told which stage begins; gives where to tell how far it is.
+
+    Raises:
+        SteelyardError: If something in the way can be mended; the message says how.
+    """
+    robot, settings = load_robot(robot), settings_of(settings)
+    runs = [load_run(run) for run in earlier]
+    if runs:
+        check_joinable(settings.method)
+    stage("reading")
+    given = (load_recordings(robot, recordings), load_recordings(robot, validation, "validation"))
+    stage("preparing")
+    inputs = inputs_of(*given, settings)
+    model = model_of(robot, inputs.training, inputs.unseen, settings, payload)
+    logs = log_findings(model, inputs, settings)
+    equations = equations_of(model, without=logs.dead)
+    settled = resolve_preparation(settings.preparation, [recording for _, recording in inputs.training])
+    sources = sources_of(inputs.training, equations, settled)
+    try:
+        unseen, still = moving_sources(sources_of(inputs.unseen, equations, settled), bool(inputs.held_out))
+        fit = fit_sources(sources, equations, settings, stage("estimating"))
+    except EstimateError as error:
+        raise with_findings(error, logs.findings) from error
+    if runs:
+        fit = replace(fit, estimate=with_earlier_runs(fit, equations, runs))
+    stage("choosing parameters")
+    protected = [column_name(equations, name) for name in settings.protected]
+    repeated = recordings_agree(fit.observations, sources, fit.raw.columns)
+    differs = disagreement(fit.observations, equations, repeated)
+    reduction = reduce_parameters(
+        fit.estimate, settings.reduction, protected, left_out=_left_out(fit, equations),
+        hold=f"{differs.text}: no parameter is left out" if differs else "",
+    )  # fmt: skip
+    fitted = _error(sources, reduction.estimate, fit, settings, stage("judging the fit"))
+    unseen_error = _error(unseen, reduction.estimate, fit, settings, stage("judging unseen motion"))
+    of_all = _error(unseen, fit.estimate, fit, settings, silent)
+    errors = None if fit.plain is None else UnseenErrors.of(of_all, _error(unseen, fit.plain, fit, settings, silent))
+    tests = _tests(sources, reduction.estimate, fit, stage("testing residuals"))
+    bias = _bias(inputs, sources, fit, settings, stage("looking for bias"))
+    stage("grading")
+    condition = _condition(fit)
+    body = payload_body(fit.estimate)
+    plausible = plausibility(equations, fit.of_data, fit.observations, fitted, unseen_error)
+    verdict = judged(
+        settings.thresholds, equations, fitted, unseen_error, condition, reduction, tests, repeated, plausible,
+        [
+            *finding_reasons((*logs.findings, *still)),
+            *disagreement_reasons(differs),
+            *cautions_of(inputs, equations, fit, reduction, fitted, unseen_error, bias, body, errors,
+                settings.thresholds),
+        ],
+    )  # fmt: skip
+    if verdict.grade == "poor" and _has_open_cause(verdict, (*logs.findings, *still)):
+        stage("looking for the cause")
+        verdict = _explained(verdict, inputs, equations, settled, fit, plausible, fitted, settings.threads)
+    return Identification(
+        settings, equations, settled, fit, reduction, condition, _trained(inputs, sources), inputs.held_out, fitted,
+        unseen_error, of_all, tests, repeated, bias, body, plausible, verdict, notes_of(settled, sources, fit),
+        (*logs.findings, *still), differs,
+    )  # fmt: skip
+
+
+def _explained(
+    verdict: Verdict,
+    inputs: Inputs,
+    equations: Equations,
+    settled: ResolvedPreparation,
+    fit: Fit,
+    plausible: Plausibility,
+    fitted: Evaluation,
+    threads: int,
+) -> Verdict:
+    """Return a poor verdict with the mounting or the fault of the log that explains it, first of its reasons."""
+    recordings, observations = inputs.training, fit.observations
+    causes: list[Reason] = []
+    if not inputs.held_out:
+        recordings = (*inputs.training, *inputs.unseen)
+        sources = sources_of(recordings, equations, settled)
+        observations = reduce_rows(sources)
+        causes = _unlike_training(inputs, equations, sources, observations, fit)
+    if not causes:
+        mounting = better_mounting(equations, inputs.training, settled, threads)
+        cause = None
+        if mounting is None or mounting.residual > _WELL_EXPLAINED:
+            cause = likely_cause(recordings, equations, settled, observations, fitted.extent, plausible.hidden)
+        if cause is not None and (mounting is None or cause.misfit < mounting.residual):
+            causes = [Reason(cause.text, cause.remedy, "likely cause", "poor", "plausible")]
+        elif mounting is not None:
+            causes = [mounting_reason(mounting)]
+    return verdict_of(verdict.criteria, [*causes, *(one for one in verdict.reasons if not _is_row(verdict, one))])
+
+
+def _unlike_training(
+    inputs: Inputs, equations: Equations, sources: Sequence[RowSource], observations: Observations, fit: Fit
+) -> list[Reason]:
+    """Return what a validation recording has that those of the fit have not: a payload, another gain."""
+    found = disagreement(observations, equations, recordings_agree(observations, sources, fit.raw.columns))
+    if found is None or not found.cause or found.recording not in {label for label, _ in inputs.unseen}:
+        return []
+    return [Reason(found.text, found.remedy, "likely cause", "poor", "predicts")]
+
+
+def _has_open_cause(verdict: Verdict, findings: Sequence[LogFinding]) -> bool:
+    """Return whether a mounting or a changed column may be why a verdict is poor.
+
+    Faults that the checks see are causes themselves; but an odd ratio of motor and joint torques may be the trace of
+    another. Torques of a wrong size are not cured by an exchange of columns.
+    """
+    severe = {one.kind for one in findings if one.severity == "severe"}
+    poor = [row.name for row in verdict.criteria if row.grade == "poor" and row.question != "known"]
+    return severe <= {"torque_ratio"} and (bool(severe) or any(name not in (EFFORT, SCALE) for name in poor))
+
+
+def _is_row(verdict: Verdict, reason: Reason) -> bool:
+    return any(row.name == reason.criterion for row in verdict.criteria)
+
+
+def _left_out(fit: Fit, equations: Equations) -> LeftOutBlocks:
+    """Return the prediction of left-out blocks; torques of sliding and of turning joints are not added."""
+    kinds = {body.joint.name: body.joint.kind for body in equations.model.robot.actuated}
+    columns, weights = fit.estimate.columns, fit.estimate.weights
+    return LeftOutBlocks(fit.observations, fit.used, weights, columns, lambda factor: kinds[factor.joint])
+
+
+def _error(
+    sources: Sequence[RowSource], estimate: Estimate, fit: Fit, settings: Settings, progress: Progress
+) -> Evaluation:
+    found = []
+    for done, source in enumerate(sources, 1):
+        found.append(evaluate(source, estimate, fit.noise, settings.evaluation_cutoff))
+        progress(done, len(sources))
+    return combined(found)
+
+
+def _tests(sources: Sequence[RowSource], estimate: Estimate, fit: Fit, progress: Progress) -> tuple[JointTests, ...]:
+    """Test the residuals of every equation over all recordings, the noise of each taken at its own size."""
+    equations = sources[0].equations
+    per_source = [residual_runs(source, estimate) for source in sources]
+    found = []
+    for e, (kind, joint) in enumerate(equations.kinds_joints):
+        residuals, whitened, signals = [], [], {}
+        for source, of_source in zip(sources, per_source, strict=True):
+            deviation = fit.noise.deviations.get((source.label, kind, joint))
+            if deviation is None:
+                continue
+            residuals += of_source[e].residual
+            whitened += _whitened(fit, source, e, of_source[e].residual, deviation)
+            for name, runs in of_source[e].signals.items():
+                signals.setdefault(name, []).extend(runs)
+        if not residuals:
+            raise EstimateError(f"joint '{joint}' ({kind} torque) has no usable rows; does it move at all?")
+        size = float(np.sqrt(np.mean(np.concatenate(residuals) ** 2)))
+        prismatic = equations.model.robot.joint(joint).kind == "prismatic"
+        complete = {name: runs for name, runs in signals.items() if len(runs) == len(residuals)}
+        found.append(joint_tests((kind, joint), residuals, whitened, complete, fit.noise, size, prismatic=prismatic))
+        progress(e + 1, len(equations.kinds_joints))
+    return tuple(found)
+
+
+def _whitened(
+    fit: Fit, source: RowSource, e: int, residuals: Sequence[np.ndarray], deviation: float
+) -> list[np.ndarray]:
+    whitener = fit.noise.whitening(source, e)
+    found = []
+    for run in residuals:
+        whitener.restart()
+        found.append(whitener.push(run[:, None])[:, 0] / deviation)
+    return found
+
+
+def _bias(
+    inputs: Inputs, sources: Sequence[RowSource], fit: Fit, settings: Settings, progress: Progress
+) -> Bias | None:
+    # The refits are of least squares: they say nothing of a method that does not use these rows.
+    if settings.bias_repeats < 1 or settings.method not in FACTOR_METHODS:
+        return None
+    recordings = [recording for _, recording in inputs.training]
+    return estimate_bias(
+        recordings, sources, fit.estimate, fit.whitening, settings.bias_repeats, settings.seed, progress
+    )
+
+
+def _condition(fit: Fit) -> Condition:
+    return Condition(fit.raw.condition, fit.raw.normalised_condition, fit.estimate.system.condition)
+
+
+def _trained(inputs: Inputs, sources: Sequence[RowSource]) -> tuple[Trained, ...]:
+    return tuple(
+        Trained(
+            label=label,
+            files=tuple((file.path, file.sha256) for file in recording.sources),
+            payload=source.payload,
+            samples=source.samples,
+            masked=float(source.masked.max(initial=0.0)),
+            notes=source.notes,
+        )
+        for (label, recording), source in zip(inputs.training, sources, strict=True)
+    )

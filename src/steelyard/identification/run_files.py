@@ -1,0 +1,255 @@
+"""What a run of ``identify`` keeps besides ``result.json``: factors and estimate, for payloads and later data.
+
+Earlier runs as further rows: a run's weighted triangle stands for all its recordings.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..errors import EstimateError, require_type
+from ..estimate import Estimate, History, System, group_of, independent
+from ..observe import (
+    Equations,
+    Observations,
+    load_observations,
+    merge_observations,
+    merged_triangle,
+    save_observations,
+)
+from ..run import RunFolder, arrays_of, file_of, read_result, write_arrays
+from ..text import short_repr
+from .fitting import Fit
+from .result import COLUMNS, Identification
+from .settings import FACTOR_METHODS
+from .to_json import told
+
+RUN_COMMANDS = ("identify", "demo")
+"""Commands whose runs hold an identified arm."""
+
+_CONTENT = {
+    "robot": str, "method": str, "covariance": str, "torque": str, "payload_model": str, "effects": list,
+    "parameters": list,
+}  # fmt: skip
+_ROW = {"name", "value", "sigma", "full_value", "full_sigma", "unit", "regrouping"}
+_ARRAYS = ("columns", "values", "covariance", "freedom", "triangle", "rows")
+
+
+def write_run(
+    run: RunFolder,
+    settings: Mapping[str, Any],
+    inputs: Mapping[str, str],
+    found: Identification,
+    extra: Mapping[str, Any] | None = None,
+    seconds: Mapping[str, float] | None = None,
+) -> dict[str, Any]:
+    """Save an identification and return the content of its ``result.json``.
+
+    Args:
+        run: Where to save it.
+        settings: Settings of the command.
+        inputs: SHA-256 of every file it read.
+        found: The identification.
+        extra: Further content.
+        seconds: How long each stage took.
+    """
+    content = {**told(found), **(extra or {})}
+    return run.save(settings, inputs, content, lambda folder, _: fill_run(folder, found), seconds)
+
+
+def fill_run(folder: Path, found: Identification) -> dict[str, Any]:
+    """Write the arrays of an identification into a folder and return their names."""
+    files = {"estimate": _write_estimate(folder, found), "observations": _write_observations(folder, found)}
+    history = found.fit.detail.history if found.fit.detail else None
+    if history is not None:
+        files["history"] = _write_history(folder, history)
+    return {"files": files}
+
+
+def _write_estimate(folder: Path, found: Identification) -> str:
+    estimate, essential = found.estimate, found.essential
+    arrays = {
+        "columns": np.array(estimate.columns),
+        "values": estimate.values,
+        "covariance": estimate.covariance,
+        "freedom": estimate.freedom,
+        "triangle": estimate.system.triangle / estimate.unit,  # rows in units of their noise, whatever the method
+        "rows": np.array(estimate.system.rows),
+        "essential_columns": np.array(essential.columns),
+        "essential_values": essential.values,
+        "essential_covariance": essential.covariance,
+    }
+    return write_arrays(folder, "estimate", arrays)
+
+
+def _write_history(folder: Path, history: History) -> str:
+    arrays = {
+        "columns": np.array(history.columns),
+        "time": history.time,
+        "values": history.values,
+        "sigma": history.sigma,
+        **{name: array for name, array in (("q", history.q), ("qd", history.qd)) if array is not None},
+    }
+    return write_arrays(folder, "history", arrays)
+
+
+def _write_observations(folder: Path, found: Identification) -> str:
+    path = folder / "observations.npz"
+    save_observations(path, found.fit.observations)
+    name = write_arrays(folder, "observations", path.read_bytes())
+    path.unlink()
+    return name
+
+
+@dataclass(frozen=True, eq=False)
+class SavedRun:
+    """A run read back.
+
+    Attributes:
+        folder: Its folder.
+        content: Its ``result.json``.
+        estimate: All base parameters, with their weighted system.
+    """
+
+    __repr__ = short_repr
+
+    folder: Path
+    content: Mapping[str, Any]
+    estimate: Estimate
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """The settings of the command that made it."""
+        return self.content["provenance"]["settings"]
+
+
+def read_identified(folder: Path) -> dict[str, Any]:
+    """Return the content of a run's ``result.json``.
+
+    Raises:
+        EstimateError: If it is no run of ``identify``, or not as it was written.
+    """
+    content = read_result(folder, RUN_COMMANDS, EstimateError, _CONTENT)
+    if not all(isinstance(row, dict) and row.keys() >= _ROW for row in content["parameters"]):
+        raise EstimateError(f"'{folder}' has parameters without a name or a value; run identify again")
+    return content
+
+
+def read_run(folder: Path) -> SavedRun:
+    """Return a run with its arrays.
+
+    Raises:
+        EstimateError: If it is no run of ``identify``, or not as it was written.
+    """
+    content = read_identified(folder)
+    arrays = arrays_of(folder, content, "estimate", _ARRAYS, EstimateError)
+    columns, values, covariance, freedom, triangle, rows = (arrays[name] for name in _ARRAYS)
+    count = columns.size
+    shapes = [(count,), (count,), (count, count), (count,), (count + 1, count + 1), ()]
+    numbers = (values, covariance, freedom, triangle, rows)
+    if [arrays[name].shape for name in _ARRAYS] != shapes or any(one.dtype.kind not in "fiu" for one in numbers):
+        raise EstimateError(f"the arrays of '{folder}' do not fit each other; run identify again")
+    system = System(tuple(str(column) for column in columns), triangle, int(rows))
+    method, kind = str(content["method"]), str(content["covariance"])
+    return SavedRun(folder, content, Estimate(method, system, values, covariance, kind, freedom, {}))
+
+
+RunLike = SavedRun | str | os.PathLike[str]
+"""A run, or its folder: public functions take either."""
+
+
+def load_run(run: RunLike) -> SavedRun:
+    """Return a run, read from its folder if that is given."""
+    if isinstance(run, SavedRun):
+        return run
+    require_type(run, (str, os.PathLike), "run", "a SavedRun or the folder of an identify run", EstimateError)
+    return read_run(Path(run))
+
+
+def check_joinable(method: str) -> None:
+    """Raise an EstimateError unless earlier runs can be counted with a method's estimate."""
+    if method not in FACTOR_METHODS:
+        raise EstimateError(
+            f"earlier runs count as rows, and method '{method}' is not made of rows alone; give all recordings, or use "
+            f"one of {', '.join(FACTOR_METHODS)}"
+        )
+
+
+def run_rows(run: SavedRun, names: Sequence[str], *, keep_payload: bool = False) -> np.ndarray:
+    """Return what a run knows as weighted rows (k, c + 1) in other columns.
+
+    Columns of the run's payload are projected out unless they are kept: what the others say remains.
+
+    Raises:
+        EstimateError: If the run knows a parameter of the arm that is not among the columns.
+    """
+    known = run.estimate
+    gone = [] if keep_payload else [name for name in known.columns if name in COLUMNS]
+    others = [name for name in known.columns if name not in gone]
+    missing = [name for name in others if name not in names]
+    if missing:
+        raise EstimateError(
+            f"the run knows {', '.join(missing[:4])}, which this robot's model has not; is it another arm?"
+        )
+    order = [known.columns.index(name) for name in [*gone, *others]]
+    triangle = np.asarray(np.linalg.qr(known.system.triangle[:, [*order, -1]], mode="r"))
+    part = triangle[len(gone) : len(gone) + len(others), len(gone) : -1]
+    # Sigmas that were widened, for a small sample or correlated noise, count in full; values stay.
+    widened = part / known.widening[order][len(gone) :]
+    rows = np.zeros((len(part), len(names) + 1))
+    rows[:, [list(names).index(name) for name in others]] = widened
+    rows[:, -1] = widened @ known.full_values(tuple(others))
+    return rows
+
+
+def joined(fit: Fit, rows: np.ndarray, equations: Equations) -> Estimate:
+    """Return the estimate from the rows of a fit and further weighted rows (k, c + 1), over all columns.
+
+    Columns that the fit's recordings alone could not tell apart are tried again with the further rows.
+    """
+    names, new = equations.names, fit.estimate
+    weights = {group: 1 / deviation for group, deviation in new.deviations.items()}
+    factors = [factor for factor in fit.used.factors if group_of(factor) in weights]
+    # What correlated noise, or estimating it, costs: the median over the parameters.
+    gain = float(np.median(new.widening))
+    triangle, count = merged_triangle(factors, names, lambda factor: weights[group_of(factor)] / gain)
+    stacked = np.asarray(np.linalg.qr(np.vstack([triangle, rows]), mode="r"))
+    system = independent(System(names, stacked, count))
+    freedom = np.full(len(system.columns), float(np.median(new.freedom)))
+    return Estimate(new.method, system, system.values, system.inverse, new.covariance_kind, freedom, new.deviations)
+
+
+def with_earlier_runs(fit: Fit, equations: Equations, runs: Sequence[SavedRun]) -> Estimate:
+    """Return the estimate of a fit together with what earlier runs knew.
+
+    Raises:
+        ObservationError: If a run is one of another geometry, filter, units or unknowns, or a recording comes twice.
+        EstimateError: If a run has no factors.
+    """
+    merged = fit.observations
+    rows = []
+    carried = {info.payload for info in merged.recordings} - {None}
+    for run in runs:
+        earlier = _observations(run)
+        merged = merge_observations(merged, earlier)
+        same_payload = carried == {info.payload for info in earlier.recordings} - {None}
+        rows.append(run_rows(run, equations.names, keep_payload=same_payload))
+    return joined(fit, np.vstack(rows), equations)
+
+
+def _observations(run: SavedRun) -> Observations:
+    path = file_of(run.folder, run.content, "observations", EstimateError)
+    return _relabelled(load_observations(path), run.folder.name)
+
+
+def _relabelled(observations: Observations, prefix: str) -> Observations:
+    """Return observations whose recordings carry the run's name, so that two runs may have a ``log`` each."""
+    factors = tuple(replace(factor, recording=f"{prefix}/{factor.recording}") for factor in observations.factors)
+    recordings = tuple(replace(info, label=f"{prefix}/{info.label}") for info in observations.recordings)
+    return Observations(observations.fingerprint, factors, recordings)

@@ -1,0 +1,254 @@
+"""What may be chosen when an arm is identified.
+
+Settings of a single method, from a table of a file or from the command line.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from types import MappingProxyType
+from typing import Any, TypeVar, get_type_hints
+
+from ..errors import EstimateError, nearest_match
+from ..estimate.instruments import InstrumentSettings
+from ..estimate.kalman.settings import KalmanSettings
+from ..estimate.likelihood import LikelihoodSettings
+from ..estimate.recursive import RecursiveSettings
+from ..judge import COVARIANCES, RULES, Thresholds
+from ..observe import Preparation
+from ..robot import gravity_vector, lock_positions
+from ..text import short_repr
+
+METHOD_SETTINGS: dict[str, type] = {
+    "rls": RecursiveSettings,
+    "ekf": KalmanSettings,
+    "ml": LikelihoodSettings,
+    "iv": InstrumentSettings,
+}
+"""Tables of methods that have settings of their own; ``iv`` serves ``didim`` too."""
+
+TABLE_OF = {"rls": "rls", "ekf": "ekf", "ml": "ml", "iv": "iv", "didim": "iv"}
+
+Chosen = TypeVar("Chosen")
+_KINDS: tuple[tuple[str, tuple[type, ...], str], ...] = (
+    ("tuple", (list, tuple), "a list"),
+    ("bool", (bool,), "true or false"),
+    ("str", (str,), "a text"),
+    ("float", (int, float), "a number"),
+    ("int", (int,), "a whole number"),
+)
+
+
+def settings_of_method(method: str, kind: type[Chosen], table: Mapping[str, Any]) -> Chosen:
+    """Return the settings of a method from a table; every key is known and of the right type, or it is an error.
+
+    Args:
+        method: Name of the method, for messages.
+        kind: Its settings.
+        table: Keys and values as TOML has them.
+    """
+    known = {name: str(hint) for name, hint in get_type_hints(kind).items()}
+    chosen = {}
+    for key, value in table.items():
+        if key not in known:
+            raise EstimateError(
+                f"{method}: unknown setting '{key}'; allowed: {', '.join(known)}{nearest_match(key, known)}"
+            )
+        chosen[key] = _as_asked(f"{method} {key}", value, known[key])
+    try:
+        return kind(**chosen)
+    except TypeError:
+        raise EstimateError(f"{method}: a list has an entry of the wrong kind in {dict(table)}; see its docs") from None
+
+
+def _as_asked(what: str, value: Any, annotation: str) -> Any:
+    """Return a value as its setting wants it; one number stands for a list of one."""
+    # What is inside a tuple is checked by the settings themselves.
+    outside = re.sub(r"tuple\[[^\]]*\]", "tuple", annotation.replace("typing.Literal", "str"))
+    allowed = [(kinds, words) for word, kinds, words in _KINDS if word in outside]
+    fits = any(isinstance(value, kinds) and (bool in kinds or not isinstance(value, bool)) for kinds, _ in allowed)
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not fits and is_number and any(list in kinds for kinds, _ in allowed):
+        return (value,)
+    if not fits:
+        raise EstimateError(f"{what}: got {value!r}, allowed is {' or '.join(words for _, words in allowed)}")
+    return tuple(value) if isinstance(value, list) else value
+
+
+def with_options(table: Mapping[str, Any], texts: Sequence[str]) -> dict[str, Any]:
+    """Return an ``[identify]`` table with options of its method as given on the command line, ``name=value`` each.
+
+    Args:
+        table: The table; options go into that of its method and win over what is there.
+        texts: The options; a value is a number, true, false, a list in brackets, or a text.
+
+    Raises:
+        EstimateError: If the method has no options, or one has no ``=``.
+    """
+    if not texts:
+        return dict(table)
+    method = table.get("method", "gls")
+    if method not in TABLE_OF:
+        raise EstimateError(
+            f"--option {texts[0]}: method '{method}' has no options of its own; those that have: {', '.join(TABLE_OF)}"
+        )
+    chosen = dict(table.get(TABLE_OF[method], {}))
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise EstimateError(f"--option {text}: needed is name=value, such as integrator=euler")
+        chosen[name.strip().replace("-", "_")] = _value(value.strip())
+    return {**table, TABLE_OF[method]: chosen}
+
+
+def _value(text: str) -> Any:
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
+
+
+METHODS = ("gls", "wls", "iterated", "ols", "rls", "ekf", "ml", "iv", "didim")
+FACTOR_METHODS = METHODS[:4]
+"""Methods that need the factors alone: covariances of other kinds and earlier runs are for them."""
+
+
+def _no_prior() -> Mapping[str, tuple[float, float]]:
+    return MappingProxyType({})
+
+
+def _no_positions() -> Mapping[str, float]:
+    return MappingProxyType({})
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Choices of an identification; the defaults are meant to be right.
+
+    Attributes:
+        measured: ``motor``, ``joint``, ``both`` or ``difference``; None: the robot's, as far as the recordings go.
+        effects: Effects of the model; None: the robot's own.
+        sign_width: Width of the smooth sign in friction [rad/s or m/s]; 0 for the exact sign.
+        gravity: Acceleration of gravity in the base frame [m/s^2], for an arm mounted otherwise; None: the robot's own.
+        lock: Joints that were held, with their positions [rad or m]; they are no part of the model.
+        preparation: Filters and decimation.
+        method: ``gls``; ``wls`` (P1); ``iterated``; ``ols``; ``rls`` (recursive, P1.8); ``ekf`` (Kalman filter, P1.7);
+            ``ml`` (noise on positions too, P4.2); ``iv`` and ``didim`` (simulated regressor).
+        covariance: ``model``, ``classical``, ``sandwich``, ``block`` or ``hac``; None: ``model`` for ``gls``, else
+            ``classical``. Methods from ``rls`` on bring their own.
+        reduction: Rule for essential parameters: ``f``, ``stepwise`` (P5.6), ``rsd``, ``bic`` or ``none``.
+        protected: Parameters that the reduction may not take away.
+        prior: Value and standard deviation of parameters towards which the estimate is drawn.
+        hold_out: Last part of every recording that is held out if no validation is given.
+        evaluation_cutoff: Low-pass under which torques are compared [Hz]; None: that of the positions.
+        thresholds: Of the verdict.
+        bias_repeats: Refits with noisier positions that estimate the bias; 0 for none.
+        seed: Of the noise in them.
+        threads: Threads that share the work; the result is the same.
+        rls: Choices of recursive least squares.
+        ekf: Choices of the Kalman filter.
+        ml: Choices of maximum likelihood.
+        iv: Choices of ``iv`` and ``didim``.
+    """
+
+    __repr__ = short_repr
+
+    measured: str | None = None
+    effects: tuple[str, ...] | None = None
+    sign_width: float = 0.0
+    gravity: tuple[float, float, float] | None = None
+    lock: Mapping[str, float] = field(default_factory=_no_positions)
+    preparation: Preparation = field(default_factory=Preparation)
+    method: str = "gls"
+    covariance: str | None = None
+    reduction: str = "f"
+    protected: tuple[str, ...] = ()
+    prior: Mapping[str, tuple[float, float]] = field(default_factory=_no_prior)
+    hold_out: float = 0.25
+    evaluation_cutoff: float | None = None
+    thresholds: Thresholds = field(default_factory=Thresholds)
+    bias_repeats: int = 4
+    seed: int = 0
+    threads: int = 1
+    rls: RecursiveSettings = field(default_factory=RecursiveSettings)
+    ekf: KalmanSettings = field(default_factory=KalmanSettings)
+    ml: LikelihoodSettings = field(default_factory=LikelihoodSettings)
+    iv: InstrumentSettings = field(default_factory=InstrumentSettings)
+
+    def __post_init__(self) -> None:
+        for what, got, allowed in (("method", self.method, METHODS), ("reduction", self.reduction, RULES)):
+            _check_word(what, got, allowed)
+        if self.covariance is not None:
+            _check_word("covariance", self.covariance, COVARIANCES)
+            if self.method not in FACTOR_METHODS:
+                raise EstimateError(
+                    f"covariance '{self.covariance}' with method '{self.method}', which brings its own; leave it away, "
+                    f"or choose one of {', '.join(FACTOR_METHODS)}"
+                )
+        if not 0 < self.hold_out < 1:
+            raise EstimateError(f"hold_out: got {self.hold_out}, allowed is a part between 0 and 1, such as 0.25")
+
+
+def _check_word(what: str, got: str, allowed: tuple[str, ...]) -> None:
+    if got not in allowed:
+        raise EstimateError(f"{what}: got '{got}', allowed are {', '.join(allowed)}{nearest_match(got, allowed)}")
+
+
+SCHEMA: dict[str, type | tuple[type, ...]] = {
+    "torque": str, "effects": list, "payload": str, "sign_width": float, "gravity": list, "lock": dict,
+    "method": str, "covariance": str,
+    "reduction": str, "protected": list, "prior": dict, "hold_out": float, "evaluation_cutoff": float,
+    "thresholds": dict, "bias_repeats": int, "seed": int, "threads": int, "validate": list,
+    "cutoff": float, "order": int, "mode": str, "design": str, "second": str, "velocity": str, "trim": int,
+    "decimation": int, "decimation_cutoff": float, "attenuation": float, "ends": str, "standstill": (float, list),
+    "stiffness": list, "rate": float, "resampling": str, "max_gap": float, "delay": float, "rls": dict,
+    "ekf": dict, "ml": dict, "iv": dict,
+}  # fmt: skip
+"""Keys of an ``[identify]`` table: those of :class:`Settings` and of its preparation, side by side."""
+
+_OUTSIDE = ("payload", "validate")
+
+
+def settings_from_table(table: Mapping[str, Any]) -> Settings:
+    """Return settings from a flat table, as a configuration file or the command line gives them.
+
+    Args:
+        table: Keys of ``SCHEMA``; ``payload`` and ``validate`` are no settings and are left alone.
+    """
+    plain = {key: _frozen(value) for key, value in table.items() if key not in _OUTSIDE}
+    if "torque" in plain:
+        plain["measured"] = plain.pop("torque")
+    if "gravity" in plain:
+        plain["gravity"] = gravity_vector(table["gravity"])
+    if "lock" in plain:
+        plain["lock"] = MappingProxyType(lock_positions(table["lock"]))
+    if "prior" in plain:
+        plain["prior"] = MappingProxyType({name: _prior(name, pair) for name, pair in table["prior"].items()})
+    if "thresholds" in plain:
+        plain["thresholds"] = _thresholds(table["thresholds"])
+    for name, kind in METHOD_SETTINGS.items():
+        if name in plain:
+            plain[name] = settings_of_method(name, kind, table[name])
+    names = {one.name for one in fields(Preparation)}
+    preparation = Preparation(**{key: value for key, value in plain.items() if key in names})
+    return Settings(preparation=preparation, **{key: value for key, value in plain.items() if key not in names})
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _prior(name: str, pair: Any) -> tuple[float, float]:
+    if not (isinstance(pair, list | tuple) and len(pair) == 2 and all(isinstance(x, int | float) for x in pair)):
+        raise EstimateError(f"prior for '{name}': got {pair!r}, needed is [value, standard deviation]")
+    return float(pair[0]), float(pair[1])
+
+
+def _thresholds(table: Mapping[str, Any]) -> Thresholds:
+    allowed = [one.name for one in fields(Thresholds)]
+    for key in table:
+        _check_word("threshold", key, tuple(allowed))
+    return Thresholds(**{key: _frozen(value) for key, value in table.items()})

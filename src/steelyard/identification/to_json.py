@@ -1,0 +1,292 @@
+"""An identification as plain data: the content of ``result.json`` and of ``--json``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from ..estimate import Estimate
+from ..judge import Evaluation, JointTests, Plausibility, Verdict
+from .result import Identification, PayloadBody
+
+
+def told(found: Identification) -> dict[str, Any]:
+    """Return everything as numbers, texts, lists and tables; null for what is not there or not finite."""
+    model = found.equations.model
+    return plain(
+        {
+            "robot": model.robot.name,
+            "torque": model.measured,
+            "payload_model": model.payload,
+            "gravity": list(model.robot.gravity),
+            "effects": list(model.effects),
+            "method": found.estimate.method,
+            "covariance": found.estimate.covariance_kind,
+            "verdict": verdict_to_json(found.verdict),
+            "plausibility": _plausibility(found.plausibility),
+            "parameters": _parameters(found),
+            "fit": evaluation_to_json(found.fit_error),
+            "validation": {
+                **evaluation_to_json(found.unseen_error),
+                "held_out": found.held_out or None,
+                "relative_error_percent_of_all_parameters": found.unseen_error_of_all.relative_percent,
+            },
+            "condition_number": asdict(found.condition),
+            "payload": None if found.payload is None else payload_to_json(found.payload),
+            "preparation": _preparation(found),
+            "noise": _noise(found),
+            "tests": [_tests(test) for test in found.tests],
+            "reduction": _reduction(found),
+            "repeatability": _repeatability(found),
+            "bias": _bias(found),
+            "history": _history(found),
+            "endogeneity": _endogeneity(found),
+            "recordings": [asdict(one) for one in found.training],
+            "notes": list(found.notes),
+            "findings": [asdict(one) for one in found.findings],
+        }
+    )
+
+
+def plain(value: Any) -> Any:
+    """Return a value as JSON can hold it: arrays as lists, numbers that are not finite as None."""
+    if isinstance(value, Mapping):
+        return {key: plain(item) for key, item in value.items()}
+    if isinstance(value, str) or value is None or isinstance(value, bool | int):
+        return value
+    if isinstance(value, float | np.floating):
+        return float(value) if np.isfinite(value) else None
+    if isinstance(value, np.integer):
+        return int(value)
+    if isinstance(value, np.bool_):
+        return bool(value)
+    return [plain(item) for item in value]
+
+
+def verdict_to_json(verdict: Verdict) -> dict[str, Any]:
+    """Return grade, rows with their thresholds, and reasons."""
+    return {
+        "grade": verdict.grade,
+        "questions": dict(verdict.questions),
+        "criteria": [
+            {
+                "name": row.name, "question": row.question, "value": row.value, "text": row.text_value,
+                "good": row.good, "fair": row.fair, "grade": row.grade,
+            }
+            for row in verdict.criteria
+        ],
+        "reasons": [
+            {"text": reason.text, "remedy": reason.remedy, "about": reason.criterion, "question": reason.question}
+            for reason in verdict.reasons
+        ],
+    }  # fmt: skip
+
+
+def _plausibility(found: Plausibility) -> dict[str, Any]:
+    """Return what speaks for or against an arm that can exist."""
+    effort, worst = found.effort, found.worst_joint
+    return {
+        "impossible": [asdict(one) for one in found.impossible],
+        "hidden_joints": list(found.hidden),
+        "largest_torque_over_limit": None if effort is None else {"joint": effort[0], "ratio": effort[1]},
+        "size_over_robot_file": found.scale,
+        "scales": [asdict(one) for one in found.scales],
+        "heaviness": found.heaviness,
+        "worst_joint": None if worst is None else {"name": worst[0], "relative_error_percent": worst[1]},
+    }
+
+
+def evaluation_to_json(error: Evaluation) -> dict[str, Any]:
+    """Return the errors of every joint and of all together."""
+    return {
+        "relative_error_percent": error.relative_percent,
+        "evaluation_cutoff": error.cutoff,
+        "joints": [
+            {
+                "name": joint.joint, "kind": joint.kind, "unit": joint.unit, "rms": joint.rms,
+                "relative_error_percent": joint.relative_percent, "maximum": joint.maximum,
+                "durbin_watson": joint.durbin_watson, "expected_durbin_watson": joint.expected_durbin_watson,
+                "noise_ratio": joint.noise_ratio, "standstill_rms": joint.standstill_rms,
+            }
+            for joint in error.joints
+        ],
+    }  # fmt: skip
+
+
+def payload_to_json(body: PayloadBody) -> dict[str, Any]:
+    """Return mass, centre and inertia with their sigmas."""
+    return {
+        "mass": body.mass[0],
+        "mass_sigma": body.mass[1],
+        "centre": body.centre,
+        "centre_sigma": body.centre_sigma,
+        "inertia": body.inertia,
+        "inertia_sigma": body.inertia_sigma,
+        "inertia_at_centre": body.inertia_at_centre,
+        "inertia_at_centre_sigma": body.inertia_at_centre_sigma,
+    }
+
+
+def _parameters(found: Identification) -> list[dict[str, Any]]:
+    """Return the judged model by base parameter: one left out is 0 in it; the full set stands beside it."""
+    judged, every, marks = _by_name(found.essential), _by_name(found.estimate), found.marks()
+    rows = []
+    for base in found.equations.base.base:
+        is_known, is_essential = base.kept in every, base.kept in judged
+        own = judged.get(base.kept, {**_NO_VALUE, "value": 0.0} if is_known else _NO_VALUE)
+        full = every.get(base.kept, _NO_VALUE)
+        rows.append(
+            {
+                "name": base.name, **own, "unit": base.unit, "essential": is_essential, "excited": is_known,
+                "caution": marks.get(base.kept), "regrouping": base.text,
+                **{f"full_{key}": value for key, value in full.items()},
+            }
+        )  # fmt: skip
+    return rows
+
+
+_NO_VALUE: dict[str, Any] = {"value": None, "sigma": None, "relative_sigma_percent": None, "interval_95": None}
+
+
+def _by_name(estimate: Estimate) -> dict[str, dict[str, Any]]:
+    numbers = zip(estimate.values, estimate.sigma, estimate.relative_sigma, estimate.half_width(), strict=True)
+    return {
+        name: {
+            "value": float(value), "sigma": float(sigma), "relative_sigma_percent": float(relative),
+            "interval_95": [float(value - half), float(value + half)],
+        }
+        for name, (value, sigma, relative, half) in zip(estimate.columns, numbers, strict=True)
+    }  # fmt: skip
+
+
+def _preparation(found: Identification) -> dict[str, Any]:
+    settled = found.settled
+    return {
+        "rate": settled.rate,
+        "cutoff": settled.cutoff,
+        "decimation": settled.decimation,
+        "decimated_rate": settled.rate / settled.decimation,
+        "noise_gain": settled.decimation_filter.noise_gain(),
+        "velocity": settled.chosen.velocity,
+        "delay": settled.chosen.delay,
+        "standstill": dict(zip(settled.joints, settled.standstill, strict=True)),
+        "filter": settled.filter_text,
+        "reasons": list(settled.reasons),
+    }
+
+
+def _noise(found: Identification) -> list[dict[str, Any]]:
+    noise = found.fit.noise
+    return [
+        {
+            "kind": kind,
+            "joint": joint,
+            "coefficients": noise.coefficients[kind, joint],
+            "lag_one": noise.lag_one((kind, joint)),
+            "deviations": {group[0]: size for group, size in noise.deviations.items() if group[1:] == (kind, joint)},
+        }
+        for kind, joint in noise.coefficients
+    ]
+
+
+def _tests(test: JointTests) -> dict[str, Any]:
+    patterns = [asdict(pattern) for pattern in test.patterns]
+    return {**{key: value for key, value in asdict(test).items() if key != "patterns"}, "patterns": patterns}
+
+
+def _reduction(found: Identification) -> dict[str, Any]:
+    reduction = found.reduction
+    return {
+        "rule": reduction.rule,
+        "threshold": reduction.threshold,
+        "essential": len(reduction.estimate.columns),
+        "protected": [found.base_parameter(name).name for name in reduction.protected],
+        "steps": [{**asdict(step), "name": found.base_parameter(step.name).name} for step in reduction.steps],
+        "after_selection": bool(reduction.steps),
+        "stopped": reduction.stopped,
+    }
+
+
+def _repeatability(found: Identification) -> dict[str, Any] | None:
+    agreed = found.repeatability
+    if agreed is None:
+        return None
+    return {
+        "spread": agreed.spread,
+        "recordings": dict(agreed.recordings),
+        "compared": dict(agreed.compared),
+        "worst": {
+            "parameter": found.base_parameter(agreed.worst_column).name,
+            "recording": agreed.worst_recording,
+            "in_sigmas": agreed.worst_z,
+        },
+        "disagreement": _disagreement(found),
+    }
+
+
+def _disagreement(found: Identification) -> dict[str, Any] | None:
+    differs = found.disagreement
+    if differs is None:
+        return None
+    return {
+        "recording": differs.recording,
+        "cause": differs.cause,
+        "text": differs.text,
+        "remedy": differs.remedy,
+        "parameters": [found.base_parameter(column).name for column in differs.columns],
+        "explained": differs.explained,
+    }
+
+
+def _history(found: Identification) -> dict[str, Any] | None:
+    history = found.fit.detail.history if found.fit.detail else None
+    if history is None:
+        return None
+    last = dict(zip(history.columns, history.values[:, -1], strict=True))
+    return {
+        "instants": len(history.time),
+        "from": history.time[0],
+        "to": history.time[-1],
+        "settled_after": {
+            found.base_parameter(name).name: history.settled_after(name, value) for name, value in last.items()
+        },
+    }
+
+
+def _endogeneity(found: Identification) -> dict[str, Any] | None:
+    test = found.fit.detail.endogeneity if found.fit.detail else None
+    if test is None:
+        return None
+    return {
+        "statistic": test.statistic,
+        "freedom": test.freedom,
+        "p": test.p,
+        "worst": found.base_parameter(test.worst).name,
+        "worst_in_sigmas": test.worst_z,
+    }
+
+
+def _bias(found: Identification) -> dict[str, Any] | None:
+    bias = found.bias
+    if bias is None:
+        return None
+    names = [found.base_parameter(column).name for column in bias.columns]
+    return {
+        "named": [found.base_parameter(column).name for column in bias.named],
+        "exposed_to_delay": [found.base_parameter(column).name for column in bias.exposed],
+        "over_sigma": dict(zip(names, bias.over_sigma, strict=True)),
+        "by_position_errors": dict(zip(names, bias.noise, strict=True)),
+        "by_filter": dict(zip(names, bias.filter, strict=True)),
+        "by_delay": dict(zip(names, bias.delays.bias, strict=True)),
+        "common_delay": bias.delays.common[0],
+        "common_delay_sigma": bias.delays.common[1],
+        "delays": [
+            {"kind": kind, "joint": joint, "delay": delay, "sigma": sigma}
+            for (kind, joint), delay, sigma in zip(
+                bias.delays.equations, bias.delays.delay, bias.delays.sigma, strict=True
+            )
+        ],
+    }

@@ -1,0 +1,29 @@
+"""Link inertias: ten parameters a moving link, about its frame's origin.
+
+Drive inertia Ia: rotor and gears, seen on the joint side.
+"""
+
+from __future__ import annotations
+
+from ...physics import inertial_regressor
+from ...robot import INERTIAL_NAMES, Robot
+from .term import INERTIAL_UNITS, MotionSymbols, Parameter, Term, diagonal_term, joint_parameter
+
+
+def link_inertia(robot: Robot, motion: MotionSymbols) -> Term:
+    """Return Newton-Euler's columns: ``M qdd + C qd + G = D_st chi``."""
+    parameters = tuple(
+        Parameter(
+            f"{symbol}{body.number}", symbol, INERTIAL_UNITS[symbol], body.number, body.joint.name, body.link,
+            "inertia", "link",
+        )
+        for body in robot.bodies
+        for symbol in INERTIAL_NAMES
+    )  # fmt: skip
+    return Term(parameters, inertial_regressor(robot, motion.q, motion.qd, motion.qdd))
+
+
+def drive_inertia(robot: Robot, motion: MotionSymbols) -> Term:
+    """Return ``Ia qdd`` for every actuated joint (P5 eq. 1)."""
+    parameters = [joint_parameter(body, "Ia", "Ia", "motor", "kg m^2", "kg") for body in robot.actuated]
+    return diagonal_term(parameters, motion.qdd)

@@ -1,0 +1,243 @@
+"""Recorded velocities against the derivative of positions: same size, same sign, same time?
+
+Over windows of about 20 ms, ``v = dq / dt`` and ``y``, the mean of the recorded velocity, are compared by least
+squares, ``y = f (v - d a)`` with ``a = dv / dt``: f is the factor between them (57.3 for degrees) and d the delay of
+the recorded one. Windows make the comparison blind to encoder steps, which swamp the derivative from
+one sample to the next.
+
+Motor torques against joint torques of the same log: are both on the joint side?
+
+Over the whole log ``s = sum(m j) / sum(m^2)`` of the torques about their means; where they follow each other, a
+factor far from 1 is a gear, a unit or a sign.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from ..record import Finding, Samples
+from .subject import Subject
+
+WINDOW = 0.02
+"""Length of a window [s]."""
+FACTOR_TOLERANCE = 0.1
+LEAST_CORRELATION = 0.9
+LEAST_SPEED = 0.02
+"""Slower motion than this (rms) says nothing [rad/s or m/s]."""
+LEAST_WINDOWS = 20
+REACH = 2
+"""Accelerations are differences over so many windows either way: noise in them would make delays look smaller."""
+SEGMENT = 50
+"""Windows that are judged together: a second of motion."""
+LEAST_SEGMENTS = 5
+OUTLYING = 10.0
+"""Segments that fit this many times worse than the median (ends spoilt by a filter, a jump) are left out."""
+_KNOWN = (
+    (180 / math.pi, "velocities are in degrees per second"),
+    (math.pi / 180, "positions are in degrees"),
+    (30 / math.pi, "velocities are in revolutions per minute"),
+    (1e3, "the stamps are in milliseconds, or velocities in thousandths"),
+    (1e-3, "the stamps are in seconds but declared otherwise, or velocities in thousands"),
+    (1e6, "the stamps are in microseconds"),
+)
+
+
+_REMEDY = "check columns, unit and sign of q and qd in the table [recording] of a file for --config"
+
+
+class VelocityAgreement:
+    """Keeps the sums of the least-squares comparison."""
+
+    def __init__(self, subject: Subject) -> None:
+        self._subject = subject
+        self._step: float | None = None
+        self._sums = np.zeros((6, len(subject.joints)))
+        self._windows = np.zeros(len(subject.joints), int)
+
+    def take(self, block: Samples, fresh: int) -> None:
+        """Add the windows of a block."""
+        positions, velocities = self._subject.row("q"), self._subject.row("qd")
+        if positions is None or velocities is None or block.count < 4:
+            return
+        seconds = np.diff(block.time)
+        if self._step is None:
+            self._step = float(np.median(seconds))
+        size = max(1, min(round(WINDOW / self._step), seconds.size // 3)) if self._step > 0 else 1
+        count = seconds.size // size
+        edges = np.arange(count + 1) * size
+        lengths = np.diff(block.time[edges])
+        speed = np.diff(block.channels[positions][:, edges], axis=1) / lengths
+        mean = _integrals(block.channels[velocities], seconds, edges, size) / lengths
+        self._add(speed, mean, lengths, block.time[edges], size)
+
+    def _add(self, speed: np.ndarray, mean: np.ndarray, lengths: np.ndarray, edges: np.ndarray, size: int) -> None:
+        count = speed.shape[1]
+        if count < 2 * REACH + 1:
+            return
+        middles = (edges[1:] + edges[:-1]) / 2
+        acceleration = (speed[:, 2 * REACH :] - speed[:, : -2 * REACH]) / (middles[2 * REACH :] - middles[: -2 * REACH])
+        # Windows across a gap or a jump are no measure of agreement, nor are their neighbours.
+        calm = (lengths <= 3 * size * (self._step or 0.0)) & (np.abs(speed) < self._subject.fastest[:, None])
+        use = np.lib.stride_tricks.sliding_window_view(calm, 2 * REACH + 1, axis=1).all(axis=2)
+        inner = slice(REACH, count - REACH)
+        self._sums += _consistent(_segment_sums(speed[:, inner] * use, acceleration * use, mean[:, inner] * use))
+        self._windows += use.sum(axis=1)
+
+    def findings(self) -> Iterator[Finding]:
+        """Yield joints whose recorded velocity is not the derivative of their position."""
+        for row, joint in enumerate(self._subject.joints):
+            vv, va, aa, vy, ay, yy = self._sums[:, row]
+            windows = int(self._windows[row])
+            if windows < LEAST_WINDOWS or math.sqrt(max(vv, yy) / windows) < LEAST_SPEED:
+                continue
+            if vv == 0 or yy == 0:
+                yield self._one_still(joint, yy == 0)
+                continue
+            solution = np.linalg.lstsq(np.array([[vv, va], [va, aa]]), np.array([vy, ay]), rcond=1e-12)[0]
+            factor = float(solution[0])
+            explained = float(solution @ [vy, ay])
+            correlation = math.sqrt(min(1.0, max(0.0, explained / yy)))
+            delay = -float(solution[1]) / factor if factor else 0.0
+            finding = self._judged(joint, factor, delay, correlation)
+            if finding:
+                yield finding
+
+    def _one_still(self, joint: str, recorded: bool) -> Finding:
+        what = "the recorded velocity is zero while the position moves" if recorded else "the position never moves"
+        text = f"qd of {joint} disagrees with its position: {what}"
+        return Finding("velocity", "bad", text, "qd", joint, remedy=_REMEDY)
+
+    def _judged(self, joint: str, factor: float, delay: float, correlation: float) -> Finding | None:
+        values = {"factor": factor, "delay": delay, "correlation": correlation}
+        if correlation < LEAST_CORRELATION:
+            text = f"qd of {joint} does not follow its position (correlation {correlation:.2f})"
+            return Finding("velocity", "bad", text, "qd", joint, values=values, remedy=_REMEDY)
+        if abs(factor - 1) > FACTOR_TOLERANCE:
+            row = self._subject.joints.index(joint)
+            text = f"qd of {joint} is {factor:.4g} times the derivative of its position: {self._reason(row, factor)}"
+            return Finding("velocity", "bad", text, "qd", joint, values=values, remedy=_REMEDY)
+        step = self._step or 0.0
+        if abs(delay) > max(1.5 * step, 0.002):
+            words = "behind" if delay > 0 else "ahead of"
+            text = f"qd of {joint} is {1e3 * abs(delay):.3g} ms {words} its position's derivative: filtered, or shifted"
+            remedy = "leave --velocity at 'differentiated', or declare the qd that was not filtered"
+            return Finding("velocity_delay", "warning", text, "qd", joint, values=values, remedy=remedy)
+        return None
+
+    def _reason(self, row: int, factor: float) -> str:
+        size = abs(factor)
+        words = [text for known, text in _KNOWN if abs(size / known - 1) < FACTOR_TOLERANCE]
+        gear = abs(self._subject.gears[row])
+        if gear > 1.5 and abs(size / gear - 1) < FACTOR_TOLERANCE:
+            words.append("velocities are on the motor side")
+        if factor < 0:
+            words.append("the sign is the opposite")
+        return "; ".join(words) or "another unit"
+
+
+def _integrals(values: np.ndarray, seconds: np.ndarray, edges: np.ndarray, size: int) -> np.ndarray:
+    """Return the integral of the values over every window (rows, windows), trapezoidal, in one pass."""
+    count = edges.size - 1
+    weights = 0.5 * seconds[: count * size]
+    weights[1:] += 0.5 * seconds[: count * size - 1]
+    weights[edges[1:-1]] = 0.5 * seconds[edges[1:-1]]
+    shape, strides = (len(values), count, size), (values.strides[0], size * values.strides[1], values.strides[1])
+    windows = np.lib.stride_tricks.as_strided(values, shape, strides, writeable=False)
+    inside = np.einsum("ijk,jk->ij", windows, weights.reshape(count, size))
+    return inside + 0.5 * seconds[edges[1:] - 1] * values[:, edges[1:]]
+
+
+def _segment_sums(v: np.ndarray, a: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Return the sums of products of every segment (6, joints, segments); what is left over joins the last one."""
+    starts = np.arange(max(1, v.shape[1] // SEGMENT)) * SEGMENT
+    products = (v * v, v * a, a * a, v * y, a * y, y * y)
+    return np.array([np.add.reduceat(product, starts, axis=1) for product in products])
+
+
+def _consistent(sums: np.ndarray) -> np.ndarray:
+    """Return the sums (6, joints) over the segments that tell the same story as most."""
+    if sums.shape[2] < LEAST_SEGMENTS:
+        return sums.sum(axis=2)
+    vv, va, aa, vy, ay, yy = sums
+    determinant = vv * aa - va * va
+    factor = _median(np.where(determinant > 0, (vy * aa - ay * va) / determinant, np.nan))
+    shift = _median(np.where(determinant > 0, (ay * vv - vy * va) / determinant, np.nan))
+    error = yy - 2 * (factor * vy + shift * ay) + factor**2 * vv + 2 * factor * shift * va + shift**2 * aa
+    misfit = error / (yy + factor**2 * vv)
+    typical = _median(misfit)
+    keep = ~(misfit > OUTLYING * np.maximum(typical, 1e-9))
+    return (sums * keep).sum(axis=2)
+
+
+def _median(values: np.ndarray) -> np.ndarray:
+    """Return the median of the numbers in each row (rows, 1), 0 where there are none (a joint that stands still)."""
+    numbers = np.count_nonzero(~np.isnan(values), axis=1, keepdims=True)
+    middle = np.take_along_axis(np.sort(values, axis=1), np.maximum(numbers - 1, 0) // 2, axis=1)
+    return np.where(numbers > 0, middle, 0.0)
+
+
+FACTOR = 3.0
+"""Friction and rotor inertia do not make motor torques differ more than this from joint torques."""
+FOLLOWS, SAME, OPPOSITE = 0.2, 0.99, -0.9
+"""Correlations from which a factor speaks. Joint torques above motor torques need little: friction and rotors only add
+to what a motor has to do. Motor torques above joint torques may be friction, unless both are the same signal."""
+NEAR_A_GEAR = 0.25
+
+
+class TorqueRatio:
+    """Keeps sums of both torques and of their products."""
+
+    def __init__(self, subject: Subject) -> None:
+        self._subject = subject
+        kinds = subject.kinds
+        self._motor = kinds.index("motor_torque") if "motor_torque" in kinds else None
+        self._joint = kinds.index("joint_torque") if "joint_torque" in kinds else None
+        self._sums = np.zeros((5, len(subject.joints)))
+        self._count = 0
+
+    def take(self, block: Samples, fresh: int) -> None:
+        """Add the products of a block."""
+        if self._motor is None or self._joint is None:
+            return
+        m, j = block.channels[self._motor][:, fresh:], block.channels[self._joint][:, fresh:]
+        self._sums += np.array([part.sum(axis=1) for part in (m, j, m * m, m * j, j * j)])
+        self._count += m.shape[1]
+
+    def findings(self) -> Iterator[Finding]:
+        """Yield joints whose motor torque is a multiple of their joint torque."""
+        if self._count < 2 or self._motor is None:
+            return
+        m, j, mm, mj, jj = self._sums / self._count
+        mm, mj, jj = mm - m * m, mj - m * j, jj - j * j
+        for row, joint in enumerate(self._subject.joints):
+            if mm[row] <= 0 or jj[row] <= 0:
+                continue
+            correlation = mj[row] / np.sqrt(mm[row] * jj[row])
+            ratio = float(np.sqrt(jj[row] / mm[row]) * np.sign(mj[row]))
+            if _speaks(ratio, float(correlation)):
+                yield self._finding(row, joint, ratio, float(correlation))
+
+    def _finding(self, row: int, joint: str, ratio: float, correlation: float) -> Finding:
+        gear, size = abs(float(self._subject.gears[row])), abs(ratio)
+        if size > FACTOR:
+            known = f", whose ratio is {gear:g}" if abs(size / gear - 1) < NEAR_A_GEAR else ""
+            words = f"; motor torque seems to be before the gears{known}"
+            remedy = 'declare side = "motor" for the motor torque in [recording], and gear_ratio if the robot has none'
+        else:
+            words = "; one of them is in another unit or on another side" if size < 1 / FACTOR else ""
+            remedy = "check unit, side and sign of both torques in the table [recording] of a file for --config"
+        words += "; their signs are opposite" if ratio < 0 else ""
+        text = f"joint torque of {joint} is {ratio:.3g} times its motor torque (correlation {correlation:.2f}){words}"
+        values = {"ratio": ratio, "correlation": correlation}
+        channel = self._subject.labels[self._motor or 0]
+        return Finding("torque_ratio", "warning", text, channel, joint, values=values, remedy=remedy)
+
+
+def _speaks(ratio: float, correlation: float) -> bool:
+    """Return whether a factor between motor and joint torque says that one of them is not what it is declared as."""
+    if ratio < 0:
+        return correlation <= OPPOSITE
+    return (ratio > FACTOR and correlation >= FOLLOWS) or (ratio < 1 / FACTOR and correlation >= SAME)

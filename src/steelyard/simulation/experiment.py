@@ -1,0 +1,196 @@
+"""What is simulated: controller, rates, noise, disturbance. Everything that is not the arm itself.
+
+An experiment from the settings of a file or a command line.
+
+Random signals of an experiment: every seed has streams of its own, so that each run can be repeated alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from ..errors import SimulationError, nearest_match
+from ..signals import autoregressive_noise, band_limited_noise, white_noise
+
+Control = Literal["pd", "computed_torque"]
+Velocity = Literal["tachometer", "encoder"]
+NoiseKind = Literal["white", "band_limited", "correlated"]
+Plant = Literal["compiled", "mujoco", "ideal"]
+
+
+@dataclass(frozen=True)
+class Noise:
+    """Noise on a signal, or a torque that nobody measures.
+
+    Attributes:
+        kind: ``white``; ``band_limited``: white through a Butterworth low-pass of order 2; ``correlated``:
+            first-order autoregressive with the time constant ``1 / (2 pi band)``.
+        std: Standard deviation of every joint [N m or N, rad or m].
+        band: Cut-off of the noise [Hz]; not used for white noise.
+    """
+
+    kind: NoiseKind
+    std: tuple[float, ...]
+    band: float = 0.0
+
+    def __post_init__(self) -> None:
+        _check_word("noise", self.kind, get_args(NoiseKind))
+        if any(not math.isfinite(value) or value < 0 for value in self.std):
+            raise SimulationError(f"noise std {list(self.std)}: standard deviations are finite and not negative")
+        if self.kind != "white" and not self.band > 0:
+            raise SimulationError(f"{self.kind} noise needs a band above 0 Hz, got {self.band}; give band = 50, say")
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A simulated experiment on an arm.
+
+    Attributes:
+        control: ``pd``: ``tau = kp (qr - q) + kd (qdr - qd)``; ``computed_torque``: the arm's own inverse dynamics
+            at ``qddr + kp (qr - q) + kd (qdr - qd)``.
+        kp: Position gains of every joint; None for gains of ``bandwidth``.
+        kd: Velocity gains of every joint.
+        bandwidth: Natural frequency of the closed loop where no gains are given [Hz].
+        velocity: What the controller knows of velocity: ``tachometer`` (the true one) or ``encoder`` (differences
+            of the quantised position through a first-order low-pass at a tenth of the control rate).
+        control_rate: Rate of the controller [Hz].
+        plant_rate: Rate of the integrator [Hz]; None for ten times the controller's, or more if friction needs it.
+        record_rate: Rate of the recording [Hz].
+        delay: Time from a command to its torque, whole control periods [s].
+        encoder_quantum: Smallest step of every encoder [rad or m]; 0 for none.
+        sign_width: Width of the smooth sign in the plant's Coulomb friction [rad/s or m/s]; None for 0.001, or
+            more if the integrator needs it.
+        motor_noise: Noise on the recorded motor torques.
+        joint_noise: Noise on the recorded joint torques.
+        position_noise: Noise on the recorded positions, before the encoder's rounding; the controller does not see it.
+        disturbance: Torque that acts on the motors and is not measured.
+        stiffness: Of every joint [N m/rad]: recorded motor positions are ``q + tau_l / k`` (P5, appendix 2).
+        saturate: Whether torques stop at the robot's effort limits.
+        payload: Name of the payload attached; None for none.
+        plant: ``compiled``; ``mujoco``: a plant nobody here wrote; ``ideal``: the arm follows the trajectory exactly,
+            without controller or limits, and the motors give what inverse dynamics asks for, less the disturbance.
+    """
+
+    control: Control = "computed_torque"
+    kp: tuple[float, ...] | None = None
+    kd: tuple[float, ...] | None = None
+    bandwidth: float = 5.0
+    velocity: Velocity = "tachometer"
+    control_rate: float = 1000.0
+    plant_rate: float | None = None
+    record_rate: float = 1000.0
+    delay: float = 0.0
+    encoder_quantum: tuple[float, ...] | float = 0.0
+    sign_width: float | None = None
+    motor_noise: Noise | None = None
+    joint_noise: Noise | None = None
+    disturbance: Noise | None = None
+    stiffness: tuple[float, ...] | None = None
+    saturate: bool = True
+    payload: str | None = None
+    plant: Plant = "compiled"
+    position_noise: Noise | None = None
+
+    def __post_init__(self) -> None:
+        for what, got, allowed in (
+            ("control", self.control, Control), ("velocity", self.velocity, Velocity), ("plant", self.plant, Plant),
+        ):  # fmt: skip
+            _check_word(what, got, get_args(allowed))
+        for what in ("bandwidth", "control_rate", "plant_rate", "record_rate", "sign_width"):
+            number = getattr(self, what)
+            if number is not None and not (math.isfinite(number) and number > 0):
+                raise SimulationError(f"{what} {number}: a positive number is needed")
+        if (self.kp is None) != (self.kd is None):
+            raise SimulationError("kp and kd belong together: give both, or neither for gains of the bandwidth")
+        _whole_ratio("control_rate", self.control_rate, "record_rate", self.record_rate)
+        if self.plant_rate is not None:
+            _whole_ratio("plant_rate", self.plant_rate, "control_rate", self.control_rate)
+        if self.delay < 0 or abs(self.delay * self.control_rate - self.delay_steps) > 1e-6:
+            raise SimulationError(
+                f"delay {self.delay} s: whole control periods of {1 / self.control_rate:g} s are needed, 0 or more"
+            )
+
+    @property
+    def delay_steps(self) -> int:
+        """Number of control periods a command waits."""
+        return round(self.delay * self.control_rate)
+
+    @property
+    def record_every(self) -> int:
+        """Number of control periods between two recorded samples."""
+        return round(self.control_rate / self.record_rate)
+
+
+def _check_word(what: str, got: str, allowed: tuple[str, ...]) -> None:
+    if got not in allowed:
+        raise SimulationError(f"unknown {what} '{got}'; allowed: {', '.join(allowed)}{nearest_match(got, allowed)}")
+
+
+def _whole_ratio(fast: str, fast_rate: float, slow: str, slow_rate: float) -> None:
+    ratio = fast_rate / slow_rate
+    if not 1 <= ratio < float("inf") or abs(ratio - round(ratio)) > 1e-9 * ratio:
+        raise SimulationError(f"{fast} {fast_rate:g} Hz must be a whole multiple of {slow} {slow_rate:g} Hz")
+
+
+_NOISES = ("motor_noise", "joint_noise", "position_noise", "disturbance")
+_NOISE_KEYS = ("kind", "std", "band")
+
+
+def experiment_from_settings(settings: Mapping[str, Any]) -> Experiment:
+    """Return the experiment; lists become tuples, tables of noise become ``Noise``."""
+    allowed = [field.name for field in fields(Experiment)]
+    for key in settings:
+        if key not in allowed:
+            raise SimulationError(
+                f"unknown setting '{key}'; allowed: {', '.join(allowed)}{nearest_match(key, allowed)}"
+            )
+    return Experiment(**{key: _value(key, value) for key, value in settings.items()})
+
+
+def _value(key: str, value: Any) -> Any:
+    if key in _NOISES:
+        return _noise(key, value)
+    if not isinstance(value, list | tuple):
+        return value
+    if any(isinstance(number, bool) or not isinstance(number, int | float) for number in value):
+        raise SimulationError(f"{key} is {value!r}; a list of numbers is expected")
+    return tuple(float(number) for number in value)
+
+
+def _noise(key: str, table: Mapping[str, Any]) -> Noise:
+    for word in table:
+        if word not in _NOISE_KEYS:
+            raise SimulationError(
+                f"{key}: unknown key '{word}'; allowed: {', '.join(_NOISE_KEYS)}{nearest_match(word, _NOISE_KEYS)}"
+            )
+    if not {"kind", "std"} <= set(table):
+        raise SimulationError(f'{key}: kind and std are needed, such as {{kind = "white", std = [0.1, 0.1]}}')
+    try:
+        std = tuple(float(number) for number in table["std"])
+        return Noise(table["kind"], std, float(table.get("band", 0.0)))
+    except (TypeError, ValueError):
+        raise SimulationError(f"{key}: std is a list of numbers and band a number, got {dict(table)}") from None
+
+
+# The order of these names fixes which stream belongs to whom; new ones go to the end.
+STREAMS = ("disturbance", "motor_noise", "joint_noise", "position_noise")
+
+
+def noise_of_seed(noise: Noise | None, stream: str, seed: int, joints: int, samples: int, rate: float) -> np.ndarray:
+    """Return the noise (n, N) of one seed at a rate [Hz]; zeros where there is none."""
+    if noise is None:
+        return np.zeros((joints, samples))
+    if len(noise.std) != joints:
+        raise SimulationError(f"{stream} std {list(noise.std)}: {joints} numbers are needed, one a joint")
+    rng = np.random.default_rng([seed, STREAMS.index(stream)])
+    std = np.array(noise.std)
+    if noise.kind == "white":
+        return white_noise(samples, std, rng)
+    if noise.kind == "band_limited":
+        return band_limited_noise(samples, rate, noise.band, std, rng)
+    return autoregressive_noise(samples, np.array([np.exp(-2 * np.pi * noise.band / rate)]), std, rng)

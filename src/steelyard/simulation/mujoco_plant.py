@@ -1,0 +1,197 @@
+"""The same experiment on MuJoCo: a plant nobody here wrote.
+
+Bodies, armature and damping are MuJoCo's own, and so is dry friction (``frictionloss``, a constraint of its solver).
+Offsets are applied as torques. Springs and couplings have no counterpart there and are refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from scipy.spatial.transform import Rotation
+
+from ..errors import SimulationError
+from ..model import Model
+from ..progress import Progress
+from ..robot import INERTIAL_NAMES, Robot, inertia_from_parameters, transform_from_placement
+from .compiled_plant import OnLost, divergence
+from .experiment import Experiment, noise_of_seed
+from .plant import plant_equations
+from .tuning import ClosedLoop
+
+
+def import_mujoco() -> Any:
+    """Return the mujoco module, or say how to install it."""
+    try:
+        import mujoco
+    except ImportError as error:
+        raise SimulationError(
+            "plant 'mujoco' needs MuJoCo; install it with: pip install 'steelyard[mujoco]'"
+        ) from error
+    return mujoco
+
+
+def mujoco_xml(robot: Robot, truth: Mapping[str, float], timestep: float) -> str:
+    """Return an MJCF model of a robot with its true parameters; joints in our order."""
+    gravity = _numbers(np.array(robot.gravity))
+    return (
+        '<mujoco><compiler angle="radian" autolimits="false" boundmass="0" boundinertia="0"/>'
+        f'<option gravity="{gravity}" timestep="{timestep!r}" integrator="RK4">'
+        '<flag contact="disable"/></option>'
+        f"<worldbody>{_children(robot, truth, 0)}</worldbody></mujoco>"
+    )
+
+
+def _numbers(values: np.ndarray) -> str:
+    return " ".join(repr(float(value)) for value in values)
+
+
+def _children(robot: Robot, truth: Mapping[str, float], parent: int) -> str:
+    message = ""
+    for body in robot.bodies:
+        if body.parent != parent:
+            continue
+        rotation, translation = transform_from_placement(body.placement)
+        quaternion = Rotation.from_matrix(rotation).as_quat(scalar_first=True)
+        message += (
+            f'<body name="{body.number}" pos="{_numbers(translation)}" quat="{_numbers(quaternion)}">'
+            f"{_inertial(truth, body.number)}"
+            f'<joint name="{body.number}" type="{"slide" if body.joint.kind == "prismatic" else "hinge"}" '
+            f'axis="{_numbers(np.array(body.joint.axis))}" armature="{truth.get(f"Ia{body.number}", 0.0)!r}" '
+            f'damping="{_both_sides(truth, "Fv", body.number)!r}" '
+            f'frictionloss="{_both_sides(truth, "Fc", body.number)!r}"/>'
+            f"{_children(robot, truth, body.number)}</body>"
+        )
+    return message
+
+
+def _inertial(truth: Mapping[str, float], number: int) -> str:
+    inertia, moment, mass = inertia_from_parameters(np.array([truth[f"{name}{number}"] for name in INERTIAL_NAMES]))
+    if mass <= 0:
+        raise SimulationError(f"MuJoCo needs a positive mass for every link; link {number} has {mass:g} kg")
+    centre = moment / mass
+    about_centre = inertia - mass * (centre @ centre * np.eye(3) - np.outer(centre, centre))
+    full = about_centre[[0, 1, 2, 0, 0, 1], [0, 1, 2, 1, 2, 2]]
+    return f'<inertial pos="{_numbers(centre)}" mass="{mass!r}" fullinertia="{_numbers(full)}"/>'
+
+
+def _both_sides(truth: Mapping[str, float], symbol: str, number: int) -> float:
+    return sum(truth.get(f"{symbol}{side}{number}", 0.0) for side in "ml")
+
+
+def check_mujoco_can(model: Model, truth: Mapping[str, float], experiment: Experiment) -> None:
+    """Refuse what MuJoCo's own joints cannot do."""
+    if len(model.robot.bodies) != len(model.robot.actuated):
+        raise SimulationError("plant 'mujoco': mimicking joints are not simulated there; use the compiled plant")
+    for parameter in model.parameters:
+        foreign = parameter.effect in ("spring", "coupling", "Fcam", "Fcal")
+        if foreign and truth[parameter.name] != 0:
+            raise SimulationError(
+                f"plant 'mujoco': {parameter.name} = {truth[parameter.name]:g} has no counterpart there; "
+                "use the compiled plant, or set it to 0 in the robot's file"
+            )
+    if experiment.delay_steps or experiment.velocity != "tachometer":
+        raise SimulationError("plant 'mujoco' runs without delay and with tachometers; use the compiled plant")
+
+
+@contextmanager
+def _without_log(mujoco: Any) -> Iterator[None]:
+    """Keep MuJoCo from writing its warnings to the screen and to a file in the working folder."""
+    mujoco.set_mju_user_warning(lambda text: None)
+    try:
+        yield
+    finally:
+        mujoco.set_mju_user_warning(None)
+
+
+class MujocoPlant:
+    """The arm in closed loop on MuJoCo; the controller runs in Python, one seed after the other."""
+
+    def __init__(self, loop: ClosedLoop) -> None:
+        self._mujoco, truth = import_mujoco(), loop.truth
+        check_mujoco_can(loop.model, truth, loop.experiment)
+        self._experiment, self._settings, self._reference = loop.experiment, loop.settings, loop.reference
+        self._substeps = loop.substeps
+        xml = mujoco_xml(loop.model.robot, truth, 1 / loop.settings.plant_rate)
+        self._model = self._mujoco.MjModel.from_xml_string(xml)
+        self._values = loop.values
+        self._motor_torque = plant_equations(loop.model).motor_torque
+        numbers = range(1, len(loop.settings.kp) + 1)
+        self._motor_viscous = np.array([truth.get(f"Fvm{k}", 0.0) for k in numbers])
+        self._offset = np.array([_both_sides(truth, "off", k) for k in numbers])
+        self._motor_offset = np.array([truth.get(f"offm{k}", 0.0) for k in numbers])
+        motor_dry = np.array([truth.get(f"Fcm{k}", 0.0) for k in numbers])
+        all_dry = np.array([_both_sides(truth, "Fc", k) for k in numbers])
+        self._motor_share = np.divide(motor_dry, all_dry, out=np.zeros(len(all_dry)), where=all_dry > 0)
+
+    def run(self, seeds: tuple[int, ...], threads: int, progress: Progress, on_lost: OnLost) -> np.ndarray:
+        """Return q, qd, qdd, motor torque, joint torque of every seed (S, 5 n, N); of those lost they mean nothing.
+
+        Seeds run one after the other, whatever the threads.
+        """
+        outputs = []
+        for index, seed in enumerate(seeds):
+
+            def report(done: float, total: float, index: int = index) -> None:
+                progress(index + done / total, len(seeds))
+
+            with _without_log(self._mujoco):
+                outputs.append(self._run_seed(seed, report, on_lost))
+        return np.stack(outputs)
+
+    def _run_seed(self, seed: int, progress: Progress, on_lost: OnLost) -> np.ndarray:
+        size, periods = self._reference.shape[0] // 3, self._reference.shape[1]
+        data = self._mujoco.MjData(self._model)
+        data.qpos[:], data.qvel[:] = self._reference[:size, 0], self._reference[size : 2 * size, 0]
+        rate, every = self._experiment.control_rate, self._experiment.record_every
+        disturbance = noise_of_seed(self._experiment.disturbance, "disturbance", seed, size, periods, rate)
+        recorded = np.empty((5 * size, periods // every))
+        held = None
+        for k in range(periods):
+            torque = self._command(data, self._reference[:, k], size)
+            if k % every == 0:
+                # Where the torque jumps, the mean of before and after is recorded, as by the compiled plant.
+                mean = torque if held is None else (held + torque) / 2
+                mean_disturbance = disturbance[:, max(k - 1, 0) : k + 1].mean(axis=1)
+                data.qfrc_applied[:] = mean + mean_disturbance - self._offset
+                self._mujoco.mj_forward(self._model, data)
+                recorded[:, k // every] = self._output(data, mean, mean_disturbance)
+            held = torque
+            data.qfrc_applied[:] = torque + disturbance[:, k] - self._offset
+            for _ in range(self._substeps):
+                self._mujoco.mj_step(self._model, data)
+            if self._is_lost(data):
+                on_lost(seed, divergence((k + 1) / rate))
+                break
+            if k % 500 == 0:
+                progress(k, periods)
+        return recorded
+
+    def _is_lost(self, data: Any) -> bool:
+        """Return whether MuJoCo found the state unusable; it then begins anew at zero, and counts that."""
+        kinds = self._mujoco.mjtWarning
+        return any(
+            data.warning[kind].number for kind in (kinds.mjWARN_BADQPOS, kinds.mjWARN_BADQVEL, kinds.mjWARN_BADQACC)
+        )
+
+    def _command(self, data: Any, reference: np.ndarray, size: int) -> np.ndarray:
+        q = np.array(data.qpos)
+        step = np.where(self._settings.quantum > 0, self._settings.quantum, 1.0)
+        encoder = np.where(self._settings.quantum > 0, step * np.floor(q / step + 0.5), q)
+        qr, qdr, qddr = reference[:size], reference[size : 2 * size], reference[2 * size :]
+        correction = self._settings.kp * (qr - encoder) + self._settings.kd * (qdr - np.array(data.qvel))
+        if self._experiment.control == "pd":
+            command = correction
+        else:
+            command = np.array(self._motor_torque(encoder, qdr, qddr + correction, self._values)).ravel()
+        return np.clip(command, -self._settings.effort, self._settings.effort)
+
+    def _output(self, data: Any, torque: np.ndarray, disturbance: np.ndarray) -> np.ndarray:
+        """Return q, qd, qdd, motor torque, joint torque; motor-side friction and rotor taken off the last."""
+        dry = -np.array(data.qfrc_constraint)
+        rubbed = self._motor_viscous * data.qvel + self._motor_share * dry
+        motor_side = self._model.dof_armature * data.qacc + rubbed + self._motor_offset
+        return np.concatenate([data.qpos, data.qvel, data.qacc, torque, torque + disturbance - motor_side])

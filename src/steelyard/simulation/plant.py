@@ -1,0 +1,177 @@
+"""One step of an arm in closed loop, as a symbolic function for the compiled time loop.
+
+The plant is the model's own equations turned round: ``M(q) qdd + ... = tau``, friction, drive inertia, springs and
+couplings from the same terms that identification uses. Torques are held between control instants; within a
+step the state is integrated by the classical Runge-Kutta method of order four.
+
+A held torque jumps at each control instant, which is when it is recorded. What counts there is the mean of the torques
+just before and just after: the mean over the period around the instant, in time with the positions. The command alone,
+which acts on average half a period later, would be early by that.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import casadi as ca
+
+from ..model import Model
+from ..physics import forward_dynamics, inverse_dynamics
+from .experiment import Experiment
+
+
+@dataclass(frozen=True)
+class StepLayout:
+    """Where things lie in the step function's vectors.
+
+    Attributes:
+        joints: Number of actuated joints n.
+        values: Number of plant parameters p.
+        delay_steps: Control periods a command waits.
+    """
+
+    joints: int
+    values: int
+    delay_steps: int
+
+    @property
+    def states(self) -> int:
+        """q, qd, held torque, disturbance, encoder position and velocity before, waiting commands (n each), a counter.
+
+        The counter is that of the steps since the last control instant; below 0 nothing was held before.
+        """
+        return self.joints * (6 + self.delay_steps) + 1
+
+    @property
+    def inputs(self) -> int:
+        """Reference q, qd, qdd and disturbance torque (n each)."""
+        return 4 * self.joints
+
+    @property
+    def parameters(self) -> int:
+        """Plant values (p,), those the controller believes (p,), kp, kd, effort limit, encoder quantum (n each)."""
+        return 2 * self.values + 4 * self.joints
+
+
+@dataclass(frozen=True)
+class PlantEquations:
+    """The plant's equations as functions of (q, qd, ..., values)."""
+
+    acceleration: ca.Function  # (q, qd, tau, values) -> qdd
+    motor_side: ca.Function  # (q, qd, qdd, values) -> torque that a joint sensor does not feel
+    motor_torque: ca.Function  # (q, qd, qdd, values) -> torque the motor needs
+
+
+def plant_equations(model: Model) -> PlantEquations:
+    """Turn a model round: accelerations from torques."""
+    motion, robot = model.motion, model.robot
+    values = ca.SX.sym("values", len(model.parameters))
+    inertias = values[: 10 * len(robot.bodies)]
+    size = motion.q.shape[0]
+    sides = {"motor": ca.SX(size, 1), "link": ca.SX(size, 1)}
+    first = 0
+    for term in model.terms:
+        count = len(term.parameters)
+        if term.parameters[0].effect != "inertia":
+            sides[term.parameters[0].side] += ca.mtimes(term.columns, values[first : first + count])
+        first += count
+    others = sides["motor"] + sides["link"]
+    drive = ca.jacobian(others, motion.qdd)
+    at_rest = ca.substitute(others, motion.qdd, ca.SX.zeros(size))
+    tau = ca.SX.sym("tau", size)
+    is_diagonal = all(row == column for row, column in zip(*drive.sparsity().get_triplet(), strict=True))
+    qdd = forward_dynamics(
+        robot, motion.q, motion.qd, tau - at_rest, inertias, ca.diag(drive) if is_diagonal else ca.densify(drive)
+    )
+    full = [motion.q, motion.qd, motion.qdd, values]
+    rigid = inverse_dynamics(robot, motion.q, motion.qd, motion.qdd, inertias)
+    return PlantEquations(
+        ca.Function("acceleration", [motion.q, motion.qd, tau, values], [ca.cse(ca.densify(qdd))]),
+        ca.Function("motor_side", full, [ca.densify(sides["motor"])]),
+        ca.Function("motor_torque", full, [ca.densify(rigid + others)]),
+    )
+
+
+def step_function(model: Model, experiment: Experiment, plant_rate: float) -> tuple[ca.Function, StepLayout]:
+    """Return ``(state, input, parameters) -> (next state, output)`` of one plant step.
+
+    The output is q, qd, qdd, motor torque and joint torque (n each) at the start of the step; where the torque jumps
+    there, the last three are means of before and after.
+    """
+    equations = plant_equations(model)
+    size = len(model.robot.actuated)
+    layout = StepLayout(size, len(model.parameters), experiment.delay_steps)
+    state, given = ca.SX.sym("state", layout.states), ca.SX.sym("input", layout.inputs)
+    parameters = ca.SX.sym("parameters", layout.parameters)
+    values, believed = parameters[: layout.values], parameters[layout.values : 2 * layout.values]
+    kp, kd, limit, quantum = ca.vertsplit(parameters[2 * layout.values :], size)
+    q, qd, held, disturbed, encoder, speed, *waiting = ca.vertsplit(state[:-1], size)
+    reference = ca.vertsplit(given[: 3 * size], size)
+    disturbance = given[3 * size :]
+    is_control_instant = state[-1] <= 0
+    encoder_now, speed_now = _measured(experiment, q, qd, encoder, speed, quantum)
+    command = _command(experiment, equations, (encoder_now, speed_now), reference, (kp, kd, limit), believed)
+    applied = command if not waiting else waiting[0]
+    torque = ca.if_else(is_control_instant, applied, held)
+    qdd = equations.acceleration(q, qd, torque + disturbance, values)
+    q_next, qd_next = _runge_kutta(equations, q, qd, qdd, torque + disturbance, values, 1 / plant_rate)
+    queue = [
+        ca.if_else(is_control_instant, new, old) for old, new in zip(waiting, [*waiting[1:], command], strict=False)
+    ]
+    substeps = round(plant_rate / experiment.control_rate)
+    passed = ca.fmax(state[-1], 0) + 1
+    counter = ca.if_else(passed >= substeps, 0, passed)
+    encoder_next = ca.if_else(is_control_instant, encoder_now, encoder)
+    speed_next = ca.if_else(is_control_instant, speed_now, speed)
+    following = ca.vertcat(q_next, qd_next, torque, disturbance, encoder_next, speed_next, *queue, counter)
+    is_first = state[-1] < 0
+    mean_torque = (torque + ca.if_else(is_first, torque, held)) / 2
+    mean_disturbance = (disturbance + ca.if_else(is_first, disturbance, disturbed)) / 2
+    mean_qdd = equations.acceleration(q, qd, mean_torque + mean_disturbance, values)
+    joint_torque = mean_torque + mean_disturbance - equations.motor_side(q, qd, mean_qdd, values)
+    output = ca.vertcat(q, qd, mean_qdd, mean_torque, joint_torque)
+    shared = ca.cse(ca.densify(ca.vertcat(following, output)))
+    step = ca.Function("step", [state, given, parameters], [shared[: layout.states], shared[layout.states :]])
+    return step, layout
+
+
+def _measured(
+    experiment: Experiment, q: ca.SX, qd: ca.SX, encoder: ca.SX, speed: ca.SX, quantum: ca.SX
+) -> tuple[ca.SX, ca.SX]:
+    """Return what the controller knows: quantised positions, and velocities of a tachometer or of the encoder."""
+    step = ca.if_else(quantum > 0, quantum, 1.0)
+    rounded = ca.if_else(quantum > 0, step * ca.floor(q / step + 0.5), q)
+    if experiment.velocity == "tachometer":
+        return rounded, qd
+    pole = math.exp(-2 * math.pi / 10)  # a first-order low-pass at a tenth of the control rate
+    return rounded, pole * speed + (1 - pole) * (rounded - encoder) * experiment.control_rate
+
+
+def _command(
+    experiment: Experiment,
+    equations: PlantEquations,
+    measured: tuple[ca.SX, ca.SX],
+    reference: list[ca.SX],
+    tuning: tuple[ca.SX, ca.SX, ca.SX],
+    believed: ca.SX,
+) -> ca.SX:
+    (q, qd), (qr, qdr, qddr), (kp, kd, limit) = measured, reference, tuning
+    correction = kp * (qr - q) + kd * (qdr - qd)
+    # Friction is compensated for the wanted direction: the measured one would chatter at standstill.
+    wanted = (q, qdr, qddr + correction, believed)
+    command = correction if experiment.control == "pd" else equations.motor_torque(*wanted)
+    return ca.fmax(-limit, ca.fmin(limit, command))
+
+
+def _runge_kutta(
+    equations: PlantEquations, q: ca.SX, qd: ca.SX, qdd: ca.SX, tau: ca.SX, values: ca.SX, dt: float
+) -> tuple[ca.SX, ca.SX]:
+    """Advance q and qd by dt with the torque held; qdd is the acceleration at the start."""
+    v2 = qd + dt / 2 * qdd
+    a2 = equations.acceleration(q + dt / 2 * qd, v2, tau, values)
+    v3 = qd + dt / 2 * a2
+    a3 = equations.acceleration(q + dt / 2 * v2, v3, tau, values)
+    v4 = qd + dt * a3
+    a4 = equations.acceleration(q + dt * v3, v4, tau, values)
+    return q + dt / 6 * (qd + 2 * v2 + 2 * v3 + v4), qd + dt / 6 * (qdd + 2 * a2 + 2 * a3 + a4)

@@ -1,0 +1,167 @@
+"""The numbers a closed loop needs: gains where none are given, and an integrator fast enough for the friction."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import casadi as ca
+import numpy as np
+
+from ..errors import SimulationError
+from ..model import Model
+from ..robot import Robot
+from .experiment import Experiment
+from .plant import plant_equations
+from .truth import plant_model, true_values
+
+# Runge-Kutta of order four is stable up to 2.78 on the real axis; at 1 its error is still small.
+_LARGEST_DECAY = 1.0
+STABILITY_LIMIT = 2.5
+"""Friction's decay over the integrator's rate, beyond which a step is refused."""
+_FASTEST_PLANT = 200_000.0
+_NARROWEST_SIGN = 1e-3
+# Effort where a joint has no limit; finite, so that no product with zero can become NaN.
+_UNLIMITED = 1e300
+
+
+@dataclass(frozen=True)
+class LoopSettings:
+    """Gains, effort limits and encoder quanta of every joint (n,), and the rate of the integrator [Hz]."""
+
+    kp: np.ndarray
+    kd: np.ndarray
+    effort: np.ndarray
+    quantum: np.ndarray
+    plant_rate: float
+
+
+@dataclass(frozen=True)
+class ClosedLoop:
+    """An arm under control, every number settled: what a plant needs to run.
+
+    Attributes:
+        model: The plant's equations.
+        truth: Its parameters by name.
+        experiment: Controller, rates, disturbance.
+        settings: Gains, limits, quanta and the integrator's rate.
+        reference: q, qd, qdd at the control instants (3 n, K).
+    """
+
+    model: Model
+    truth: Mapping[str, float]
+    experiment: Experiment
+    settings: LoopSettings
+    reference: np.ndarray
+
+    @property
+    def values(self) -> np.ndarray:
+        """The plant's parameters in the model's order (p,)."""
+        return np.array([self.truth[name] for name in self.model.names])
+
+    @property
+    def substeps(self) -> int:
+        """Steps of the integrator in a control period."""
+        return round(self.settings.plant_rate / self.experiment.control_rate)
+
+
+def closed_loop(robot: Robot, experiment: Experiment, reference: np.ndarray) -> ClosedLoop:
+    """Settle the closed loop of an arm with its own parameters, for a motion (3 n, K) of q, qd, qdd."""
+    model = plant_model(robot, sign_width=1.0)
+    truth = true_values(model, experiment.payload)
+    posture = reference[: len(robot.actuated)].mean(axis=1)
+    inertia = np.array(inertia_function(model)(posture, np.array([truth[name] for name in model.names])))
+    return resolved_loop(model, truth, experiment, reference, inertia)
+
+
+def resolved_loop(
+    model: Model, truth: Mapping[str, float], experiment: Experiment, reference: np.ndarray, inertia: np.ndarray
+) -> ClosedLoop:
+    """Settle the closed loop of a model with these parameters, for a motion (3 n, K) of q, qd, qdd.
+
+    Args:
+        model: The plant; its sign's width is replaced by that of the experiment, or one the integrator can follow.
+        truth: Its parameters by name.
+        experiment: Controller and rates.
+        reference: The motion.
+        inertia: Inertia matrix with drives (n, n) in the middle of it.
+    """
+    robot, values = model.robot, np.array([truth[name] for name in model.names])
+    size = len(robot.actuated)
+    plant_rate, sign_width = _resolved_friction(experiment, robot, friction_decays(model, values, inertia))
+    experiment = replace(experiment, plant_rate=plant_rate, sign_width=sign_width)
+    kp, kd = controller_gains(experiment, inertia)
+    limits = np.array([body.joint.limits.effort for body in robot.actuated])
+    effort = np.where(np.isfinite(limits) & experiment.saturate, limits, _UNLIMITED)
+    settings = LoopSettings(kp, kd, effort, _encoder_quanta(experiment, size), plant_rate)
+    return ClosedLoop(replace(model, sign_width=sign_width), truth, experiment, settings, reference)
+
+
+def _encoder_quanta(experiment: Experiment, size: int) -> np.ndarray:
+    quantum = np.asarray(experiment.encoder_quantum, dtype=float)
+    if quantum.shape not in ((), (size,)) or not (np.isfinite(quantum) & (quantum >= 0)).all():
+        raise SimulationError(
+            f"encoder_quantum {experiment.encoder_quantum}: one number, or {size} of them, 0 or more are needed"
+        )
+    return np.broadcast_to(quantum, (size,))
+
+
+def inertia_function(model: Model) -> ca.Function:
+    """Return ``(q, values) -> M`` (n, n), the inertia matrix with drives of a model."""
+    motion, values = model.motion, ca.SX.sym("values", len(model.parameters))
+    torque = plant_equations(model).motor_torque(motion.q, motion.qd, motion.qdd, values)
+    slope = ca.substitute(ca.jacobian(torque, motion.qdd), motion.qd, ca.SX.zeros(*motion.qd.shape))
+    return ca.Function("inertia", [motion.q, values], [ca.densify(slope)])
+
+
+def controller_gains(experiment: Experiment, inertia: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return kp and kd (n,): those given, or those of a critically damped loop of the wanted bandwidth."""
+    size = len(inertia)
+    if experiment.kp is not None and experiment.kd is not None:
+        for what, gains in (("kp", experiment.kp), ("kd", experiment.kd)):
+            if len(gains) != size or not all(math.isfinite(gain) for gain in gains):
+                raise SimulationError(f"{what} {list(gains)}: {size} finite numbers are needed, one a joint")
+        return np.array(experiment.kp), np.array(experiment.kd)
+    omega = 2 * math.pi * experiment.bandwidth
+    # The inertia a joint feels when the others are free: with more, coupled joints would drive each other unstable.
+    load = 1 / np.diag(np.linalg.inv(inertia)) if experiment.control == "pd" else np.ones(size)
+    return load * omega**2, 2 * load * omega
+
+
+def _resolved_friction(
+    experiment: Experiment, robot: Robot, decays: tuple[np.ndarray, np.ndarray]
+) -> tuple[float, float]:
+    """Return the integrator's rate [Hz] and the width of the smooth sign: those asked for, or stable ones.
+
+    Friction slows a joint with the rate (Fv + Fc / width) over its free inertia; the integrator must follow.
+    """
+    viscous, dry = decays
+    rate = experiment.plant_rate or 10 * experiment.control_rate
+    if experiment.sign_width is None:
+        room = np.maximum(_LARGEST_DECAY * rate - viscous, 0.1 * rate)
+        return rate, max(_NARROWEST_SIGN, float((dry / room).max()))
+    width = experiment.sign_width
+    decay = viscous + dry / width
+    joint = robot.actuated[int(np.argmax(decay))].joint.name
+    if experiment.plant_rate is None:
+        rate = experiment.control_rate * math.ceil(max(rate, decay.max() / _LARGEST_DECAY) / experiment.control_rate)
+    if decay.max() / rate > STABILITY_LIMIT or rate > max(_FASTEST_PLANT, 10 * experiment.control_rate):
+        raise SimulationError(
+            f"friction of {joint} with sign_width {width:g} needs a plant_rate of {decay.max() / STABILITY_LIMIT:.0f} "
+            f"Hz or more, got {experiment.plant_rate or rate:g} Hz; raise it, or give a wider sign"
+        )
+    return rate, width
+
+
+def friction_decays(model: Model, values: np.ndarray, inertia: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return viscous friction [1/s] and Coulomb friction [rad/s^2] over the free inertia of each joint (n,)."""
+    free = np.diag(np.linalg.inv(inertia))
+    rows = {body.number: row for row, body in enumerate(model.robot.actuated)}
+    viscous, dry = np.zeros(len(rows)), np.zeros(len(rows))
+    for parameter, value in zip(model.parameters, values, strict=True):
+        if parameter.symbol.startswith("Fv"):
+            viscous[rows[parameter.number]] += abs(value)
+        elif parameter.symbol.startswith("Fc"):
+            dry[rows[parameter.number]] += abs(value)
+    return viscous * free, dry * free

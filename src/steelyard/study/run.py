@@ -1,0 +1,272 @@
+"""The Monte-Carlo court: any estimators on any arm and motion, over noise levels, seeds and starts.
+
+Finished runs in a folder, so that an interrupted study goes on where it was.
+"""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from ..errors import FileError, SimulationError, require_type
+from ..files import opened_aside, write_aside
+from ..model import BaseParameter, build_model
+from ..progress import Progress, silent
+from ..simulation.truth import plant_model
+from ..text import short_repr
+from .bound import Bound, cramer_rao_bound
+from .configuration import Case, StudyConfiguration, StudySettings
+from .defaults import noises_of
+from .experiments import SMOOTH_WIDTHS, Job, SimulatedExperiments
+from .processes import finished_jobs
+from .statistics import NOT_SIMULATED, CaseRuns, joined
+from .verdict import CaseVerdict, judged_cases
+
+STUDY_FILE = "study.json"
+_ARRAYS = ("seeds", "values", "sigma", "half_width", "seconds")
+_WORDS = {
+    "robot": "another arm",
+    "motion": "another trajectory",
+    "simulate": "other settings of the experiment",
+    "identify": "other settings of the fit",
+    "steelyard": "another version of steelyard",
+}
+
+
+class RunStore:
+    """Runs of one arrangement in a folder; each file holds some seeds of one case and is whole or not there."""
+
+    def __init__(self, folder: Path, fingerprint: Mapping[str, str]) -> None:
+        """Open the folder, or make it.
+
+        Raises:
+            FileError: If the folder holds runs of something else, or cannot be read.
+        """
+        self.folder = folder
+        known = _known(folder / STUDY_FILE)
+        if known is None:
+            write_aside(folder / STUDY_FILE, json.dumps(dict(fingerprint), indent=2) + "\n")
+            return
+        other = [word for key, word in _WORDS.items() if known.get(key) != fingerprint.get(key)]
+        if other:
+            raise FileError(
+                f"'{folder}' holds runs of another study ({', '.join(other)}); give another folder with --out, or "
+                "remove this one"
+            )
+
+    def write(self, runs: CaseRuns) -> None:
+        """Write runs as one file, aside and renamed."""
+        first, last = int(runs.seeds.min()), int(runs.seeds.max())
+        arrays = {name: getattr(runs, name) for name in _ARRAYS}
+        texts = {"names": np.array(runs.names, dtype=np.str_), "failures": np.array(runs.failures, dtype=np.str_)}
+        with opened_aside(self.folder / f"{runs.case.name}_{first:07d}_{last:07d}.npz") as file:
+            np.savez_compressed(file, allow_pickle=False, **arrays, **texts)
+
+    def read(self, case: Case, names: Sequence[str]) -> CaseRuns | None:
+        """Return all runs of a case that are there, None if there are none.
+
+        Raises:
+            FileError: If a file is damaged.
+        """
+        digits = "[0-9]" * 7
+        found = [_read(path, case) for path in sorted(self.folder.glob(f"{case.name}_{digits}*_{digits}*.npz"))]
+        if not found:
+            return None
+        for part in found:
+            if part.names != tuple(names):
+                raise FileError(f"'{self.folder}' holds runs with other parameters; give another folder with --out")
+        return joined(found)
+
+
+def _known(path: Path) -> dict[str, str] | None:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise FileError(f"cannot read '{path}' ({error}); give another folder with --out") from error
+
+
+def _read(path: Path, case: Case) -> CaseRuns:
+    try:
+        # A file that numpy opens itself stays open where it is no archive.
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as content:
+            arrays = {name: content[name] for name in _ARRAYS}
+            names, failures = (tuple(str(text) for text in content[name]) for name in ("names", "failures"))
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+        raise FileError(f"'{path}' is damaged; remove it, and its runs are made again") from error
+    return CaseRuns(
+        case,
+        names,
+        arrays["seeds"],
+        arrays["values"],
+        arrays["sigma"],
+        arrays["half_width"],
+        arrays["seconds"],
+        failures,
+    )
+
+
+JOBS_A_PROCESS = 4
+"""Jobs for each process at least, so that none waits long for the last."""
+
+
+@dataclass(frozen=True, eq=False)
+class StudyResult:
+    """What a study found.
+
+    Attributes:
+        study: Methods, seeds, noise levels, starts.
+        parameters: The base parameters, c of them.
+        true: Their true values (c,).
+        bound: The Cramer-Rao bound at noise level 1.
+        runs: Runs of every case, in the order of the study's seeds.
+        verdicts: What they say, case by case.
+        notes: What a reader should know, a sentence each.
+    """
+
+    __repr__ = short_repr
+
+    study: StudySettings
+    parameters: tuple[BaseParameter, ...]
+    true: np.ndarray
+    bound: Bound
+    runs: tuple[CaseRuns, ...]
+    verdicts: tuple[CaseVerdict, ...]
+    notes: tuple[str, ...]
+
+
+def montecarlo(
+    given: StudyConfiguration,
+    study: StudySettings,
+    folder: Path | None = None,
+    processes: int = 1,
+    progress: Progress = silent,
+) -> StudyResult:
+    """Run every case of a study with every seed, and judge the estimators.
+
+    The results are the same whatever the number of processes, and each seed gives the same numbers alone.
+
+    Args:
+        given: Arm, motion, experiment and settings of the fit.
+        study: Methods, seeds, noise levels, starts.
+        folder: Where finished runs are kept; those that are there already are not made again. None keeps nothing.
+        processes: Processes that share the work; 1 works in this one.
+        progress: Told how many runs are done.
+
+    Raises:
+        SteelyardError: If the arm cannot be simulated, not even with one seed, or the folder holds another study.
+        KeyboardInterrupt: After an interrupt; runs that were finished are in the folder.
+    """
+    require_type(given, StudyConfiguration, "given", "what arrangement(robot, motion, ...) returns", SimulationError)
+    require_type(study, StudySettings, "study", "StudySettings(...)", SimulationError)
+    if processes < 1:
+        raise SimulationError(f"processes: got {processes}, needed is at least 1")
+    experiments = SimulatedExperiments(given)
+    _check_noise(experiments)
+    for method in study.methods:  # refuses settings that do not go with a method before anything is run
+        replace(experiments.settings, method=method)
+    names = experiments.equations.names
+    store = None if folder is None else RunStore(folder, given.fingerprint)
+    kept = {} if store is None else {case: store.read(case, names) for case in study.cases}
+    parts = {case: [] if (known := kept.get(case)) is None else [known] for case in study.cases}
+    jobs = _missing(study, parts, _seeds_together(experiments, study, processes))
+    total = len(study.cases) * study.seeds
+    done = total - sum(len(job.seeds) * len(job.cases) for job in jobs)
+    progress(done, total)
+    # Closed at once when something goes wrong here: then the processes end too.
+    with closing(_finished(given, experiments, jobs, processes)) as finished:
+        for found in finished:
+            for runs in found:
+                parts[runs.case].append(runs)
+                if store is not None:
+                    store.write(runs)
+                done += len(runs.seeds)
+            progress(done, total)
+    runs = tuple(joined(parts[case]).chosen(study.all_seeds) for case in study.cases)
+    _check_simulated(study, runs)
+    return _judged(experiments, study, runs)
+
+
+def _check_noise(experiments: SimulatedExperiments) -> None:
+    if not noises_of(experiments.experiment):
+        raise SimulationError(
+            "the experiment has no noise, so that every run would be the same; give motor_noise, joint_noise, "
+            "position_noise or disturbance in [simulate]"
+        )
+
+
+def _check_simulated(study: StudySettings, runs: Sequence[CaseRuns]) -> None:
+    """Refuse to judge methods that never got a recording."""
+    messages = [text for one in runs for text in one.failures]
+    if all(text.startswith(NOT_SIMULATED) for text in messages):
+        levels = ", ".join(f"{level:g}" for level in study.noise_levels)
+        raise SimulationError(
+            f"no experiment could be simulated: all {study.seeds} seeds failed at noise level {levels}; "
+            f"seed {study.first_seed} {messages[0].removeprefix(NOT_SIMULATED)}"
+        )
+
+
+def _seeds_together(experiments: SimulatedExperiments, study: StudySettings, processes: int) -> int:
+    fair = -(-study.seeds * len(study.noise_levels) // (JOBS_A_PROCESS * processes))
+    return max(1, min(experiments.seeds_together, fair))
+
+
+def _missing(study: StudySettings, parts: dict[Case, list[CaseRuns]], together: int) -> list[Job]:
+    """Return the jobs that are left: seeds that the same cases lack, so many together."""
+    there = {case: {int(seed) for part in known for seed in part.seeds} for case, known in parts.items()}
+    jobs = []
+    for level in study.noise_levels:
+        groups: dict[tuple[Case, ...], list[int]] = {}
+        for seed in study.all_seeds:
+            lacking = tuple(case for case in study.cases if case.noise_level == level and seed not in there[case])
+            if lacking:
+                groups.setdefault(lacking, []).append(seed)
+        for cases, seeds in groups.items():
+            jobs += [Job(level, tuple(seeds[k : k + together]), cases) for k in range(0, len(seeds), together)]
+    return jobs
+
+
+def _finished(
+    given: StudyConfiguration, experiments: SimulatedExperiments, jobs: Sequence[Job], processes: int
+) -> Generator[list[CaseRuns], None, None]:
+    if processes > 1 and len(jobs) > 1:
+        yield from finished_jobs(given, jobs, processes)
+        return
+    for job in jobs:
+        yield experiments.run(job)
+
+
+def _judged(experiments: SimulatedExperiments, study: StudySettings, runs: tuple[CaseRuns, ...]) -> StudyResult:
+    equations, bound = experiments.equations, cramer_rao_bound(experiments)
+    verdicts = judged_cases(runs, equations.base.base, experiments.true, bound.sigma)
+    return StudyResult(
+        study, equations.base.base, experiments.true, bound, runs, verdicts, tuple(_notes(experiments, bound))
+    )
+
+
+def _notes(experiments: SimulatedExperiments, bound: Bound) -> Iterator[str]:
+    if bound.reason:
+        about = "Cramer-Rao bound" if bound.sigma is not None else "no Cramer-Rao bound"
+        yield f"{about}: {bound.reason}"
+    if experiments.preparation is not experiments.settings.preparation:
+        width = experiments.undisturbed.experiment.sign_width or 0.0
+        yield (
+            f"the sign of simulated friction is smooth over {width:.2g} rad/s: samples slower than "
+            f"{SMOOTH_WIDTHS:g} times that are left out, as no model here has it"
+        )
+    model, arm = experiments.equations.model, plant_model(experiments.robot, sign_width=1.0)
+    unfelt = {"joint": "motor", "difference": "link"}.get(model.measured)
+    lacking = {one.effect for one in arm.parameters if one.effect not in model.effects and one.side != unfelt}
+    if lacking:
+        told = ", ".join(effect for effect in arm.effects if effect in lacking)
+        yield f"the simulated arm has {told}, which the fitted model leaves out: this shows as bias"
+    added = [effect for effect in model.effects if effect not in build_model(experiments.robot).effects]
+    if added:
+        yield f"beyond the arm's own default the fitted model has {', '.join(added)}"

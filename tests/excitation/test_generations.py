@@ -1,0 +1,117 @@
+"""Generations: which motions are finished, where later ones come from, and that they make the search better."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+from steelyard.excitation import DesignSettings, assembled, design_limits, known_of
+from steelyard.excitation.descent import EARLY, LATE, State, descended
+from steelyard.excitation.generations import (
+    KEPT,
+    PARENTS,
+    Candidate,
+    by_merit,
+    disturbed,
+    generations,
+    in_parallel,
+    random_start,
+    rounds_of,
+)
+from steelyard.excitation.problem import Problem
+from steelyard.model import build_model
+from steelyard.robot import load_robot
+
+STARTS = 8
+
+
+class Watched:
+    """A crew that counts."""
+
+    def __init__(self, threads: int = 1, most: int | None = None) -> None:
+        self.threads, self.rounds, self.most = threads, 0, most
+
+    def stop(self) -> bool:
+        """Whether enough is done."""
+        return self.most is not None and self.rounds >= self.most
+
+    def round_done(self, state: State | None = None, rounds: int = 1) -> None:
+        """Count."""
+        self.rounds += rounds
+
+
+@cache
+def problem() -> Problem:
+    robot = load_robot("kuka_ir361")
+    model, limits = build_model(robot), design_limits(robot)
+    settings = DesignSettings(harmonics=3, duration=8.0, criterion="d")
+    return assembled(model, limits, settings, known_of(model, limits)[0]).problem
+
+
+@cache
+def family() -> tuple[list[Candidate], int]:
+    workers = Watched()
+    return generations(problem(), STARTS, 0, workers), workers.rounds
+
+
+@pytest.mark.large
+def test_one_in_four_is_finished_and_the_rounds_are_those_that_were_announced():
+    born, rounds = family()
+    assert [one.number for one in born] == list(range(STARTS + 4 + 4))
+    assert sum(one.is_finished for one in born) == 2 + 1 + 1
+    assert rounds == rounds_of(STARTS) == STARTS + 16 * len(EARLY) + 4 * len(LATE)
+
+
+def test_the_promising_ones_of_the_first_generation_are_finished():
+    """Those with the smallest augmented Lagrangian after the early rounds, gone again here from where each began."""
+    begun = [one for one in family()[0] if one.origin is None]
+    augmented = {one.number: descended(problem(), one.ready, EARLY, lambda: False).augmented for one in begun}
+    best = sorted(augmented, key=lambda number: augmented[number])[:2]
+    assert {one.number for one in begun if one.is_finished} == set(best)
+
+
+def test_later_generations_come_from_the_best():
+    born, _ = family()
+    first = [one for one in born if one.origin is None]
+    parents = {one.number for one in by_merit(first)[:PARENTS]}
+    second = [one for one in born if one.origin is not None][:4]
+    assert {one.origin for one in second} == parents
+
+
+@pytest.mark.large
+def test_they_find_a_better_motion_more_often_than_not():
+    better = 0
+    for seed in range(1, 6):
+        born = generations(problem(), STARTS, seed, Watched())
+        drawn = by_merit([one for one in born if one.origin is None])[0].state.value
+        better += by_merit(born)[0].state.value < drawn - 0.01
+    assert better >= 3
+
+
+def test_those_that_break_constraints_come_last():
+    born, _ = family()
+    finished = [one for one in born if one.is_finished and one.state.violation <= KEPT]
+    best = by_merit(finished)[0]
+    broken = Candidate(99, None, best.ready, State(best.state.z, best.state.multipliers, 0.5, -1e9), is_finished=True)
+    assert by_merit([broken, *finished])[-1] is broken
+
+
+def test_an_end_in_the_middle_leaves_candidates_that_can_be_finished():
+    born = generations(problem(), 4, 0, Watched(most=6))
+    assert any(one.is_finished for one in born)
+    assert all(np.isfinite(one.state.value) for one in born)
+
+
+@pytest.mark.parametrize("size", [0.0, 0.1])
+def test_a_disturbance_is_as_large_as_it_says(size):
+    z = random_start(problem(), np.random.default_rng(1))
+    moved = disturbed(problem(), z, size, np.random.default_rng(2))
+    relative = np.sqrt(np.mean((moved.z - z) ** 2) / np.mean(z**2))
+    assert relative == pytest.approx(size, rel=0.25)
+    assert not any(values.any() for values in moved.multipliers.values)
+
+
+def test_work_in_parallel_keeps_its_order():
+    assert in_parallel(lambda k: k * k, range(20), 3) == [k * k for k in range(20)]

@@ -1,0 +1,169 @@
+"""What is it holding, when the arm is known from a run; and what a run keeps."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from rehearsals import lwr4
+from steelyard.errors import EstimateError, ObservationError, SteelyardError
+from steelyard.identification import (
+    Settings,
+    identify_arm,
+    identify_payload,
+    payload_body,
+    read_run,
+    write_run,
+)
+from steelyard.observe import Preparation, load_observations
+from steelyard.robot import load_robot
+from steelyard.run import RunFolder
+
+LWR4 = load_robot("kuka_lwr4")
+TRUE = np.array(LWR4.payloads["P5"])
+
+
+def save(folder, found):
+    with RunFolder(folder, "identify") as saved:
+        write_run(saved, {"robot": "kuka_lwr4"}, {}, found)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("run")
+    found = identify_arm(LWR4, [lwr4(1), lwr4(5)], settings=Settings(bias_repeats=0))
+    save(folder, found)
+    return read_run(folder)
+
+
+def test_the_payload_is_found_with_the_arm_s_uncertainty_in_it(run):
+    found = identify_payload(LWR4, run, [lwr4(2, "P5")])
+    mass, sigma = found.body.mass
+    assert abs(mass - TRUE[9]) < 4 * sigma
+    assert found.enough
+    assert 0.3 < found.agreement < 2.0
+    assert np.all(np.abs(found.body.inertia - TRUE[:6]) < 4.5 * found.body.inertia_sigma)
+
+
+@pytest.mark.large
+def test_it_agrees_with_identifying_arm_and_payload_together(run):
+    alone = identify_payload(LWR4, run, [lwr4(2, "P5")]).body
+    together = identify_arm(LWR4, [lwr4(1), lwr4(5), lwr4(2, "P5")], [lwr4(3, "P5")], Settings(bias_repeats=0)).payload
+    assert together is not None
+    assert abs(alone.mass[0] - together.mass[0]) < 2 * together.mass[1]
+    assert alone.mass[1] == pytest.approx(together.mass[1], rel=0.35)
+
+
+def test_an_empty_gripper_is_said_to_be_empty(run):
+    found = identify_payload(LWR4, run, [lwr4(6)])
+    assert any("no payload is seen" in reason.text for reason in found.reasons)
+
+
+def test_an_arm_that_has_changed_is_said_to_have_changed(run):
+    recording = lwr4(2, "P5")
+    speed = np.gradient(recording.q, recording.time, axis=1)
+    stiffer = tuple(replace(c, values=c.values + 3.0 * np.sign(speed) + 5.0 * speed) for c in recording.torques)
+    found = identify_payload(LWR4, run, [replace(recording, torques=stiffer)])
+    assert any("behaves otherwise" in reason.text for reason in found.reasons)
+
+
+def test_a_payload_that_no_body_has_is_said_to_be_none(run):
+    empty, loaded = lwr4(2), lwr4(2, "P5")
+    lighter = tuple(
+        replace(a, values=2 * a.values - b.values) for a, b in zip(empty.torques, loaded.torques, strict=True)
+    )
+    found = identify_payload(LWR4, run, [replace(empty, torques=lighter)])
+    assert any("no body is like this: mass -4." in reason.text for reason in found.reasons)
+
+
+def test_no_recording_or_a_loaded_run_is_refused(run):
+    with pytest.raises(EstimateError, match="no recording is given"):
+        identify_payload(LWR4, run, [])
+    with pytest.raises(EstimateError, match="loaded recordings alone"):
+        identify_payload(LWR4, replace(run, content={**run.content, "payload_model": "loaded"}), [lwr4(2, "P5")])
+
+
+def test_the_inertia_about_the_centre_is_steiner_s():
+    estimate = identify_arm(LWR4, [lwr4(1), lwr4(2, "P5")], [lwr4(3, "P5")], Settings(bias_repeats=0)).estimate
+    body = payload_body(estimate)
+    values = dict(zip(estimate.columns, estimate.values, strict=True))
+    moment = np.array([values[f"M{axis}L"] for axis in "XYZ"])
+    shift = (moment @ moment * np.eye(3) - np.outer(moment, moment)) / values["ML"]
+    assert body is not None
+    assert body.inertia_at_centre is not None
+    assert body.centre_sigma is not None
+    assert body.inertia_at_centre[0] == pytest.approx(values["XXL"] - shift[0, 0])
+    assert body.inertia_at_centre[4] == pytest.approx(values["YZL"] - shift[1, 2])
+    # The delta method against drawing from the covariance.
+    draws = np.random.default_rng(0).multivariate_normal(estimate.values, estimate.covariance, 20_000)
+    place = [estimate.columns.index(name) for name in ("MXL", "ML")]
+    assert (draws[:, place[0]] / draws[:, place[1]]).std() == pytest.approx(body.centre_sigma[0], rel=0.05)
+
+
+def test_a_run_keeps_its_factors_and_estimate(run):
+    names = run.content["files"]
+    assert sorted(path.name for path in run.folder.iterdir()) == sorted([*names.values(), "result.json"])
+    observations = load_observations(run.folder / names["observations"])
+    assert {info.label for info in observations.recordings} == {"recording 1", "recording 2"}
+    told = {row["name"]: row["full_value"] for row in run.content["parameters"]}
+    assert told["Ia1"] == run.estimate.values[run.estimate.columns.index("Ia1")]
+
+
+def test_writing_again_replaces_the_run_as_a_whole(run, tmp_path):
+    first = identify_arm(LWR4, [lwr4(1)], settings=Settings(bias_repeats=0))
+    second = identify_arm(LWR4, [lwr4(5)], settings=Settings(bias_repeats=0))
+    save(tmp_path, first)
+    save(tmp_path, second)
+    assert len(list(tmp_path.glob("estimate.*.npz"))) == 1
+    np.testing.assert_array_equal(read_run(tmp_path).estimate.values, second.estimate.values)
+
+
+def test_a_run_killed_before_its_result_leaves_the_old_one(run, tmp_path, monkeypatch):
+    first = identify_arm(LWR4, [lwr4(1)], settings=Settings(bias_repeats=0))
+    second = identify_arm(LWR4, [lwr4(5)], settings=Settings(bias_repeats=0))
+    save(tmp_path, first)
+
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("steelyard.identification.run_files.save_observations", killed)
+    with pytest.raises(KeyboardInterrupt):
+        save(tmp_path, second)
+    np.testing.assert_array_equal(read_run(tmp_path).estimate.values, first.estimate.values)
+
+
+def test_what_is_no_run_is_refused_in_one_line(run, tmp_path):
+    with pytest.raises(SteelyardError, match="no run in"):
+        read_run(tmp_path / "nowhere")
+    shutil.copytree(run.folder, tmp_path / "copy")
+    assert read_run(tmp_path / "copy").content == run.content
+    arrays = tmp_path / "copy" / run.content["files"]["estimate"]
+    arrays.write_bytes(arrays.read_bytes()[:-1])
+    with pytest.raises(SteelyardError, match="missing or not as it was written"):
+        read_run(tmp_path / "copy")
+
+
+@pytest.mark.large
+def test_an_earlier_run_counts_as_if_its_recordings_had_been_given(run):
+    settings = Settings(bias_repeats=0, hold_out=0.25, preparation=Preparation(cutoff=8.0, decimation=20))
+    first = identify_arm(LWR4, [lwr4(1)], [lwr4(6)], settings)
+    both = identify_arm(LWR4, [lwr4(1), lwr4(5)], [lwr4(6)], settings)
+    folder = run.folder.parent / "earlier"
+    save(folder, first)
+    added = identify_arm(LWR4, [lwr4(5)], [lwr4(6)], settings, earlier=[read_run(folder)])
+    off = np.abs(added.estimate.values - both.estimate.values) / both.estimate.sigma
+    assert np.sqrt(np.mean(off**2)) < 0.35
+    ratio = added.estimate.sigma / both.estimate.sigma
+    assert np.median(ratio) == pytest.approx(1.0, abs=0.1)
+    assert np.mean(np.abs(ratio - 1) < 0.3) > 0.9  # the noise of one recording alone is less well known
+    with pytest.raises(ObservationError, match="are the same data"):
+        identify_arm(LWR4, [lwr4(1)], [lwr4(6)], settings, earlier=[read_run(folder)])
+    other = replace(settings, preparation=Preparation(cutoff=9.0, decimation=20))
+    with pytest.raises(ObservationError, match="different filter"):
+        identify_arm(LWR4, [lwr4(5)], [lwr4(6)], other, earlier=[read_run(folder)])
+    tilted = LWR4.with_gravity((4.905, 0.0, -8.4957))
+    with pytest.raises(ObservationError, match="different geometry"):
+        identify_arm(tilted, [lwr4(5)], [lwr4(6)], settings, earlier=[read_run(folder)])
