@@ -92,7 +92,7 @@ def write_files() -> None:
     Path("my_motion.toml").write_text(f'kind = "quintic"\njoints = [{names}]\ndurations = 0.5\npoints = [{rows}]\n')
     _write_log(Path("my_log.csv"), [f"joint_{k}" for k in range(1, 8)])
     _write_log(Path("my_arm_log.csv"), ["joint_1", "joint_2", "wrist"])
-    for name, table in zip(("steelyard", "court"), blocks(ROOT / "docs" / "commands.md", "toml"), strict=True):
+    for name, table in zip(("steelyard", "study"), blocks(ROOT / "docs" / "commands.md", "toml"), strict=True):
         Path(f"{name}.toml").write_text(table)
     write_trajectory(default_motion(load_robot("scara_2r")), "scara_motion.toml")
     for name, recording in (("calm", (1,)), ("lively", (2,)), ("unseen", (3,))):
@@ -246,7 +246,8 @@ def test_every_page_is_in_the_index():
 def described_keys(section: str) -> set[str]:
     text = (ROOT / "docs" / "json.md").read_text(encoding="utf-8")
     body = text.split(f"\n## {section}\n", 1)[1].split("\n## ", 1)[0]
-    return set(re.findall(r"^\| `([^`]+)` \|", body, re.MULTILINE))
+    first_cells = re.findall(r"^\| ((?:`[^`]+`(?:, )?)+) \|", body, re.MULTILINE)
+    return {key for cell in first_cells for key in re.findall(r"`([^`]+)`", cell)}
 
 
 # Objects keyed by data (joint numbers, parameter names, package names): described as a whole.
