@@ -9,8 +9,8 @@ from scipy import linalg
 from estimate.synthetic import SyntheticRows, autoregression, names_of, settled_for, smooth_columns, sources_of
 from steelyard.estimate import TRUSTED, generalised, misfit, noise_explains, weighted, with_correlated_noise
 from steelyard.estimate.correlated import BLOCK_FACTOR, block_scores
-from steelyard.estimate.whitening import noise_autocovariance
 from steelyard.observe import reduce_rows
+from steelyard.signals.whitening import noise_autocovariance
 
 
 def problem(seed, coefficients, rows=300, **choices):

@@ -7,11 +7,12 @@ import pytest
 from scipy import linalg, stats
 
 from estimate.synthetic import SyntheticRows, autoregression, names_of, settled_for, smooth_columns, sources_of
-from steelyard.estimate import decimator_correlation, generalised, weighted
+from steelyard.estimate import generalised, weighted
 from steelyard.estimate.gls import corrected_covariance
+from steelyard.estimate.lag_products import lag_products
 from steelyard.estimate.noise import fit_noise
-from steelyard.estimate.whitening import autocorrelation, lag_products
-from steelyard.observe import reduce_rows
+from steelyard.observe import decimator_correlation, reduce_rows
+from steelyard.signals.whitening import autoregressive_correlation
 
 sm = pytest.importorskip("statsmodels.api")
 
@@ -30,7 +31,7 @@ def one_equation(seed, coefficients, rows=200, columns=6, **choices):
 
 
 def noise_covariance(noise, rows, group=("a", "motor", "joint_1")):
-    lags = autocorrelation(noise.coefficients[group[1:]], rows - 1)
+    lags = autoregressive_correlation(noise.coefficients[group[1:]], rows - 1)
     return noise.deviations[group] ** 2 * linalg.toeplitz(lags)
 
 

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from estimate.synthetic import SyntheticRows, names_of, settled_for, sources_of
-from steelyard.estimate import decimator_whitener
-from steelyard.estimate import whitening as module
-from steelyard.estimate.whitening import HIGHEST_ORDER, LagProducts, group_products, lag_products
+from steelyard.estimate import lag_products as module
+from steelyard.estimate.lag_products import HIGHEST_ORDER, LagProducts, group_products, lag_products
+from steelyard.signals import RowWhitener
 
 WHITE = np.eye(1, 20)[0]
 
@@ -89,7 +89,7 @@ def test_rows_of_a_source_are_freed_of_the_decimator_run_by_run(cuts):
     np.testing.assert_array_equal(second.index, [1])
     for group, part, kept, lengths in ((first, rows[0], [0, 1, 2, 3], scale), (second, rows[1], [0, 2], scale[1:2])):
         runs = [part[:40], part[42:90], part[91:]]
-        white = [decimator_whitener(correlation).push(run[:, kept] / np.append(lengths, 1)) for run in runs]
+        white = [RowWhitener(correlation, np.zeros(0)).push(run[:, kept] / np.append(lengths, 1)) for run in runs]
         G, count = by_a_loop(white, HIGHEST_ORDER)
         weights = rng.standard_normal((5, 5))
         full = np.einsum("kl,klij->ij", weights, G)

@@ -8,8 +8,8 @@ from scipy import linalg, optimize
 
 from estimate.synthetic import autoregression, smooth_columns
 from steelyard.errors import EstimateError
+from steelyard.estimate.lag_products import HIGHEST_ORDER, LagProducts, group_products
 from steelyard.estimate.noise import fit_noise, fit_noise_around, noise_model, predictor
-from steelyard.estimate.whitening import HIGHEST_ORDER, LagProducts, group_products
 
 EQUATION = ("motor", "joint_1")
 

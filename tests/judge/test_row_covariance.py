@@ -8,7 +8,7 @@ import pytest
 from estimate.synthetic import SyntheticRows, autoregression, names_of, smooth_columns, sources_of
 from steelyard.errors import EstimateError
 from steelyard.estimate import generalised, ordinary, weighted
-from steelyard.judge.covariance import COVARIANCES, default_lags, weighted_runs, with_covariance
+from steelyard.judge.covariance import COVARIANCES, default_lags, weighted_residuals, with_covariance
 from steelyard.observe import reduce_rows
 
 sm = pytest.importorskip("statsmodels.api")
@@ -111,9 +111,9 @@ def test_whitened_rows_have_white_residuals_and_a_sandwich_near_the_model(proble
     y = W @ [1.0, 2.0, 3.0] + autoregression(rng, 3000, [0.8])
     given = sources_of(SyntheticRows("a", [np.column_stack([W, y])], [names_of(3)], cuts=(500,)))
     fit = generalised(given, weighted(reduce_rows(given), names_of(3)))
-    runs = list(weighted_runs(fit.estimate, given, fit.noise.whitening))
-    assert [run.begins for run in runs] == [True, False]
-    rho = np.concatenate([run.residual for run in runs])
+    found = list(weighted_residuals(fit.estimate, given, fit.noise.whitening))
+    assert [run.starts for run, _, _ in found] == [True, False]
+    rho = np.concatenate([residual for _, _, residual in found])
     assert abs(rho[1:] @ rho[:-1] / (rho @ rho)) < 0.06
     np.testing.assert_allclose(rho @ rho, fit.estimate.system.squares, rtol=1e-9)
     careful = with_covariance("sandwich", fit.estimate, fit.whitened, given, fit.noise.whitening)

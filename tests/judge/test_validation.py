@@ -11,7 +11,7 @@ from scipy import signal
 
 from steelyard import build_model, load_robot
 from steelyard.errors import EstimateError, SignalError
-from steelyard.estimate import Estimate, System, decimator_correlation, generalised, weighted
+from steelyard.estimate import Estimate, System, generalised, weighted
 from steelyard.judge import (
     ErrorSums,
     Evaluation,
@@ -27,7 +27,14 @@ from steelyard.judge import (
 from steelyard.judge.residuals import RunCollector
 from steelyard.model import stacked_regressor
 from steelyard.motion import limits_of, random_points, trapezoidal, trapezoidal_profile
-from steelyard.observe import Preparation, equations_of, reduce_rows, resolve_preparation, row_source
+from steelyard.observe import (
+    Preparation,
+    decimator_correlation,
+    equations_of,
+    reduce_rows,
+    resolve_preparation,
+    row_source,
+)
 from steelyard.recording import Recording, TorqueChannel
 from steelyard.signals import differentiate, evaluation_filter
 from steelyard.simulation import Experiment, Noise, recording_of, simulate
@@ -272,7 +279,7 @@ def test_residual_runs_carry_what_the_search_for_patterns_needs():
     for name, parts in first.signals.items():
         assert [len(x) for x in parts] == [len(x) for x in first.residual], name
     measured = np.concatenate(first.residual) + np.concatenate(first.signals["load"])
-    rows = np.concatenate([part for block in source for _, part in block.runs(0)])
+    rows = np.concatenate([run.rows for run in source.runs([0])])
     np.testing.assert_allclose(measured, rows[:, -1], atol=1e-12)
     slope = np.polyfit(np.concatenate(first.signals["velocity"]), np.concatenate(first.residual), 1)[0]
     assert slope == pytest.approx(-1.0, abs=0.02)

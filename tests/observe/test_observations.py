@@ -12,6 +12,7 @@ from steelyard.errors import ObservationError
 from steelyard.observe import (
     Factor,
     Preparation,
+    Whitening,
     equations_of,
     fingerprint_of,
     merge_observations,
@@ -20,6 +21,7 @@ from steelyard.observe import (
     resolve_preparation,
     row_source,
 )
+from steelyard.signals import RowWhitener
 
 GIVEN = Preparation(cutoff=20.0, decimation=10, standstill=0.0)
 
@@ -112,11 +114,12 @@ def test_the_number_of_threads_does_not_change_a_bit(model, sources, count):
     assert told[-1] == (count, count)
 
 
-class Differences:
-    """A whitening that subtracts the row before: one row less in every run."""
+class Differences(RowWhitener):
+    """A whitener that subtracts the row before: one row less in every run."""
 
     def __init__(self) -> None:
         self.starts = 0
+        self.last: np.ndarray | None = None
 
     def restart(self) -> None:
         self.starts += 1
@@ -133,14 +136,14 @@ def test_whitening_sees_every_run_from_its_start_across_blocks(model):
     (source,) = sources_of(model, recording, preparation=replace(GIVEN, standstill=0.4))
     blocks = list(source)
     assert len(blocks) > 1
-    made: dict[int, Differences] = {}
+    made: dict[tuple[str, str], Differences] = {}
 
-    def whiten(given, e):
-        assert given is source
-        return made.setdefault(e, Differences())
+    class DifferenceWhitening(Whitening):
+        def whitener(self, equation):
+            return made.setdefault(equation, Differences())
 
-    observations = reduce_rows([source], whiten)
-    for e, (_, joint) in enumerate(source.equations.kinds_joints):
+    observations = reduce_rows([source], DifferenceWhitening(np.ones(1)))
+    for e, (kind, joint) in enumerate(source.equations.kinds_joints):
         rows = np.vstack([block.rows[e] for block in blocks])
         usable = np.concatenate([block.share[e] for block in blocks]) >= 0.5
         both = usable[1:] & usable[:-1]
@@ -150,7 +153,7 @@ def test_whitening_sees_every_run_from_its_start_across_blocks(model):
         )
         assert count == both.sum()
         np.testing.assert_allclose(gram(triangle), gram(wanted), rtol=1e-9, atol=1e-9)
-        assert made[e].starts == (np.diff(usable.astype(int)) == 1).sum() + usable[0]
+        assert made[kind, joint].starts == (np.diff(usable.astype(int)) == 1).sum() + usable[0]
 
 
 def test_observations_merge_factor_by_factor(sources):

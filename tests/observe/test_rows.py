@@ -28,6 +28,7 @@ from steelyard.observe import (
     resolve_preparation,
     row_source,
 )
+from steelyard.observe.runs import RunFinder
 from steelyard.recording import TorqueChannel, stream_recording, write_recording
 from steelyard.signals import decimate, differentiate, resample
 
@@ -131,7 +132,7 @@ def test_torques_of_the_true_parameters_leave_no_residual(standstill):
 def test_two_passes_give_the_same_bits_kept_or_not():
     model = model_of("scara_2r")
     recording = recording_for(model)
-    kept, computed = source_of(recording, model), source_of(recording, model, keep_bytes=0)
+    kept, computed = source_of(recording, model), source_of(recording, model, cache_bytes=0)
     first = collected(kept)
     for other in (collected(kept), collected(computed), collected(computed)):
         assert all(np.array_equal(a, b) for a, b in zip(first, other, strict=True))
@@ -213,7 +214,7 @@ def test_near_standstill_the_own_equations_of_a_joint_are_left_out():
     blocks = list(source)
     np.testing.assert_allclose(np.concatenate([b.share[0] for b in blocks]), share, atol=1e-12)
     np.testing.assert_allclose(np.concatenate([b.share[1] for b in blocks]), 1.0)
-    usable = sum(len(rows) for block in blocks for _, rows in block.runs(0))
+    usable = sum(len(run.rows) for run in source.runs([0]))
     assert usable == (np.array(share) >= MIN_SHARE).sum()
     assert 0 < usable < len(share)
 
@@ -223,7 +224,7 @@ def test_noise_that_persists_passes_standstill_as_it_is():
     recording = recording_for(model)
     held = tuple(replace(channel, values=np.full_like(channel.values, 3.0)) for channel in recording.torques)
     source = source_of(replace(recording, torques=held), model, replace(GIVEN, standstill=(0.8, 0.0)))
-    torque = np.concatenate([rows[:, -1] for block in source for _, rows in block.runs(0)])
+    torque = np.concatenate([run.rows[:, -1] for run in source.runs([0])])
     shares = np.concatenate([block.share[0] for block in source])
     assert (shares[shares >= MIN_SHARE] < 0.9).any()
     # A standstill at the very start has nothing before it.
@@ -236,9 +237,15 @@ def test_runs_are_the_unbroken_stretches_of_usable_rows():
     share = np.ones_like(block.share)
     share[0, [3, 4, 9]] = 0.2
     few = replace(block, share=share)
-    runs = list(few.runs(0))
-    assert [(first, len(rows)) for first, rows in runs] == [(0, 3), (5, 4), (10, len(block.time) - 10)]
-    np.testing.assert_array_equal(runs[1][1], block.rows[0][5:9])
+    finder = RunFinder(equations_for(model), 0, "log")
+    runs = list(finder.runs(few))
+    assert [(run.places.start, len(run.rows)) for run in runs] == [(0, 3), (5, 4), (10, len(block.time) - 10)]
+    assert [run.starts for run in runs] == [True, True, True]
+    assert np.shares_memory(runs[1].rows, block.rows[0])
+    np.testing.assert_array_equal(runs[1].rows, block.rows[0][5:9])
+    after = replace(few, first=few.first + len(few.time))
+    assert [run.starts for run in finder.runs(after)] == [False, True, True]
+    assert next(finder.runs(replace(after, segment=few.segment + 1))).starts
 
 
 def test_times_and_motion_belong_to_the_rows():
@@ -360,7 +367,7 @@ def test_memory_does_not_grow_with_the_recording():
     model = model_of("scara_2r")
     peaks = []
     for samples in (60_000, 60_000, 240_000):  # the first one compiles
-        source = source_of(recording_for(model, samples), model, keep_bytes=0)
+        source = source_of(recording_for(model, samples), model, cache_bytes=0)
         tracemalloc.start()
         reduce_rows([source])
         peaks.append(tracemalloc.get_traced_memory()[1])

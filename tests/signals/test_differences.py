@@ -8,7 +8,6 @@ import pytest
 from steelyard.errors import SignalError
 from steelyard.signals import (
     MARGIN,
-    DifferenceStream,
     central_difference,
     difference_response,
     differentiate,
@@ -43,16 +42,6 @@ def test_the_first_difference_twice_is_the_kind_of_that_name():
     values = np.random.default_rng(0).standard_normal((2, 60))
     twice = central_difference(central_difference(values, 10.0), 10.0)
     np.testing.assert_allclose(central_difference(values, 10.0, "twice_first"), twice, atol=1e-12)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("size", [1, 2, 3, 50, 301])
-def test_blocks_give_the_result_of_the_whole(kind, size):
-    values = np.random.default_rng(0).standard_normal((2, 301))
-    stream = DifferenceStream(10.0, kind)
-    parts = [stream.push(values[:, k : k + size]) for k in range(0, 301, size)]
-    result = np.concatenate([*parts, stream.flush()], axis=1)
-    np.testing.assert_array_equal(result, central_difference(values, 10.0, kind))
 
 
 @pytest.mark.parametrize("second", ["second", "twice_first"])

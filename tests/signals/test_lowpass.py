@@ -7,7 +7,7 @@ import pytest
 from scipy import optimize, signal
 
 from steelyard.errors import SignalError
-from steelyard.signals import LowPassStream, apply_low_pass, evaluation_filter, low_pass, trim_ends
+from steelyard.signals import LowPassStream, SegmentFilter, apply_low_pass, evaluation_filter, low_pass, trim_ends
 
 CASES = [(1000.0, 10.0), (100.0, 20.0), (1000.0, 1.0), (1000.0, 300.0), (500.0, 240.0)]
 
@@ -103,6 +103,23 @@ def test_a_constant_passes_exactly_at_once_and_in_blocks(mode):
     stream = LowPassStream(filter_)
     parts = [stream.push(values[:, k : k + 700]) for k in range(0, 3000, 700)]
     np.testing.assert_array_equal(np.concatenate([*parts, stream.flush()], axis=1), values)
+
+
+@pytest.mark.parametrize("mode", ["zero_phase", "forward", "none"])
+@pytest.mark.parametrize("size", [1, 13, 1000, 3000])
+def test_a_segment_is_filtered_trimmed_and_keeps_other_signals_beside_it(mode, size):
+    values = np.random.default_rng(4).standard_normal((3, 3000)).cumsum(axis=1)
+    filter_ = low_pass(100.0, 8.0, mode=mode)
+    for trim in (None, (7, 11)):
+        segment = SegmentFilter(filter_, trim)
+        parts = [segment.push(values[:2, k : k + size], values[2:, k : k + size]) for k in range(0, 3000, size)]
+        found = np.concatenate([part for part in (*parts, segment.flush()) if part is not None], axis=1)
+        start, end = filter_.ends() if trim is None else trim
+        whole = np.concatenate([apply_low_pass(filter_, values[:2]), values[2:]])
+        np.testing.assert_allclose(found, whole[:, start : 3000 - end], rtol=0, atol=1e-9)
+    short = SegmentFilter(low_pass(100.0, 8.0))
+    assert short.push(values[:2, :9], values[2:, :9]) is None
+    assert short.flush() is None
 
 
 def test_a_stream_serves_one_signal_after_the_other():

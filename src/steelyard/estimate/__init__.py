@@ -15,7 +15,6 @@ from .evidence import History as History
 from .evidence import equivalent_system as equivalent_system
 from .evidence import estimate_of as estimate_of
 from .gls import GlsFit as GlsFit
-from .gls import decimator_correlation as decimator_correlation
 from .gls import generalised as generalised
 from .least_squares import fitted_deviations as fitted_deviations
 from .least_squares import group_factors as group_factors
@@ -31,4 +30,3 @@ from .system import condition_number as condition_number
 from .system import group_of as group_of
 from .system import independent as independent
 from .system import stacked_system as stacked_system
-from .whitening import decimator_whitener as decimator_whitener

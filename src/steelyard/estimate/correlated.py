@@ -2,9 +2,8 @@
 
 Generalised least squares trusts the noise model with the estimate itself. Where the residuals are not noise but what a
 model lacks (friction with memory, a spring, a wrong gain), that is too much trust: persistent residuals make it look at
-quick changes alone and give up what gravity says. Then the weighted estimate stands and only its covariance is that
-of the
-noise model: ``C = A^-1 (W^T S W) A^-1``, ``A = W^T W`` of the weighted rows, S the correlation of the noise.
+quick changes alone and give up what gravity says. Then the weighted estimate stands and only its covariance is that of
+the noise model: ``C = A^-1 (W^T S W) A^-1``, ``A = W^T W`` of the weighted rows, S the correlation of the noise.
 """
 
 from __future__ import annotations
@@ -15,14 +14,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..distributions import chi2_isf
-from ..observe import Observations, RowSource
+from ..observe import Observations, RowSource, decimator_correlation, weighted_runs
+from ..signals import half_kernel
 from ..signals.recursive import RunningConvolution
 from ..text import short_repr
 from .evidence import Estimate
-from .gls import GlsFit, decimator_correlation
+from .gls import GlsFit
+from .lag_products import lag_products
 from .noise import NoiseModel, fit_noise_around, noise_model
 from .system import group_of
-from .whitening import autocorrelation, lag_products
 
 TRUSTED = 1.02
 """Generalised least squares may fit worse than weighted by this factor (noise alone, lag-one 0.8: 1.02 at most). More
@@ -36,8 +36,6 @@ BLOCK_FACTOR = 1.4
 """Sigmas of the noise model are held within this factor of those of blocks of time."""
 
 _LEAST_BLOCKS = 10
-_LONGEST = 2000
-_DIED_OUT = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,45 +148,16 @@ def _near_blocks(covariance: np.ndarray, plain: Estimate, observations: Observat
 
 def _meat(source: RowSource, plain: Estimate, noise: NoiseModel) -> tuple[np.ndarray, float]:
     """Return ``W^T S W`` (c, c) of one recording's weighted rows, and how many independent rows they are worth."""
-    place, weights = {name: k for k, name in enumerate(plain.columns)}, plain.weights
     meat, effective = np.zeros_like(plain.covariance), 0.0
-    kernels = [_kernel(noise, equation) for equation in source.equations.kinds_joints]
-    smoothers = [RunningConvolution(kernel) for kernel in kernels]
-    ends = [(-1, -1)] * len(kernels)
-    groups = [(source.label, *equation) for equation in source.equations.kinds_joints]
-    known = [e for e, group in enumerate(groups) if group in noise.deviations]
-    for block in source:
-        for e in known:
-            names, group = source.equations.columns[e], groups[e]
-            kept = [k for k, name in enumerate(names) if name in place]
-            index = [place[names[k]] for k in kept]
-            size = noise.deviations[group] * weights[group] ** 2
-            for first, rows in block.runs(e):
-                at = (block.segment, block.first + first)
-                if at != ends[e]:
-                    smoothers[e].restart()
-                ends[e] = (at[0], at[1] + len(rows))
-                weighted = rows[:, kept] * size
-                half = weighted.T @ smoothers[e].push(weighted)
-                meat[np.ix_(index, index)] += half + half.T
-                effective += len(rows) * min(1.0, float(kernels[e][0] / kernels[e].sum()))
+    own = [group for group in noise.deviations if group[0] == source.label]
+    weights = {group: noise.deviations[group] * plain.weights[group] ** 2 for group in own}
+    kernels = {group: half_kernel(noise.correlation, noise.coefficients[group[1:]]) for group in weights}
+    smoothers = {group: RunningConvolution(kernel) for group, kernel in kernels.items()}
+    for weighted in weighted_runs(source.runs(), plain.columns, weights):
+        group, W = weighted.run.group, weighted.rows[:, :-1]
+        if weighted.run.starts:
+            smoothers[group].restart()
+        half = W.T @ smoothers[group].push(W)
+        meat[np.ix_(weighted.index, weighted.index)] += half + half.T
+        effective += len(W) * min(1.0, float(kernels[group][0] / kernels[group].sum()))
     return meat, effective
-
-
-def _kernel(noise: NoiseModel, equation: tuple[str, str]) -> np.ndarray:
-    """Return the covariance of a row's noise with later ones, that of v being 1, until it has died out; half at lag 0.
-
-    The spectrum is that of the autoregression times that of the decimator, so their covariances are convolved.
-    """
-    if equation not in noise.coefficients:
-        return np.array([0.5, 0.0])
-    persistent = autocorrelation(noise.coefficients[equation], _LONGEST)
-    both = np.concatenate([noise.correlation[:0:-1], noise.correlation])
-    mirrored = np.concatenate([persistent[:0:-1], persistent])
-    total = np.convolve(mirrored, both)
-    middle = len(total) // 2
-    lags = total[middle : middle + _LONGEST + 1]
-    alive = np.flatnonzero(np.abs(lags) > _DIED_OUT * lags[0])
-    kernel = lags[: max(int(alive[-1]) + 1, 2)].copy()
-    kernel[0] /= 2
-    return kernel

@@ -31,7 +31,7 @@ class Estimate:
         covariance_kind: ``model`` (noise model, small-sample corrected), ``classical``, ``sandwich``, ``block`` or
             ``hac``.
         freedom: Degrees of freedom of each value's t interval (c,).
-        deviations: Standard deviation of every cell's noise, as used in the weights.
+        deviations: Standard deviation of every noise group's noise, as used in the weights.
         unweighted: Whether rows count alike in the system (``ols``) instead of by one over their deviation.
         after_selection: Whether columns were left out because these data said so: intervals are then too narrow.
     """
@@ -50,12 +50,12 @@ class Estimate:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Names of the values: standard names of the kept columns."""
+        """Names of the values: standard names of the base columns."""
         return self.system.columns
 
     @property
     def weights(self) -> dict[NoiseGroup, float]:
-        """By what the rows of every cell were multiplied; rows of other cells are not in the system."""
+        """By what the rows of every noise group were multiplied; rows of other groups are not in the system."""
         return {group: 1.0 if self.unweighted else 1 / deviation for group, deviation in self.deviations.items()}
 
     @property
@@ -97,7 +97,7 @@ class Evidence:
         sources: The recordings: their decimated rows, and behind them the samples (``source.recording``).
         equations: Model and base parameters.
         plain: Weighted least squares (P1.3) of the same rows: which columns the data excite, a start, and the
-            deviation of every cell.
+            deviation of every noise group.
         noise: Noise model of its residuals.
         correlated: ``plain`` with the sigmas that this noise gives it; None if rows are to be taken as white.
     """
@@ -112,7 +112,7 @@ class Evidence:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Names of the unknowns: the kept columns that the data excite."""
+        """Names of the unknowns: the base columns that the data excite."""
         return self.plain.columns
 
     @property

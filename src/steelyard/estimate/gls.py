@@ -5,7 +5,7 @@ What estimating the noise costs: a wider covariance (after Kenward and Roger) an
 With ``Phi = A^-1`` for the true noise, plugging in an estimated noise adds twice
 ``Phi (sum_ij C_ij (Q_ij - P_i Phi P_j)) Phi``: C is the covariance of the noise parameters, ``P_i`` the derivative of A
 by the i-th of them, and ``Q_ij = W^T S'_i S S'_j W`` with ``S'_i`` the derivative of the inverse covariance of the
-noise. For a variance, Q is the cell's information itself. For autoregressive coefficients Q lies between 0 and 4 times
+noise. For a variance, Q is the group's information itself. For autoregressive coefficients Q lies between 0 and 4 times
 the lag product ``G[i, j] / s^2``; the upper bound is taken, which errs on the safe side and needs no further pass.
 """
 
@@ -16,13 +16,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..observe import Observations, RowSource, reduce_rows
+from ..observe import Observations, RowSource, decimator_correlation, reduce_rows
 from ..progress import Progress, silent
 from ..text import short_repr
 from .evidence import Estimate
+from .lag_products import Equation, GroupProducts, lag_products
 from .noise import NoiseFit, NoiseModel, fit_noise, noise_model
 from .system import group_of, stacked_system
-from .whitening import Equation, GroupProducts, lag_products
 
 LEAST_FREEDOM = 3.0
 
@@ -47,7 +47,7 @@ def corrected_covariance(fit: NoiseFit) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _add_variance(fit: NoiseFit, group: GroupProducts, excess: np.ndarray) -> np.ndarray:
-    """Add the cost of a cell's variance; return its part of the variance of every log V."""
+    """Add the cost of a noise group's variance; return its part of the variance of every log V."""
     place = group.place
     information = group.gram(np.outer(*[fit.filters[group.equation]] * 2))[:-1, :-1] / fit.variances[group.group]
     covariance = fit.covariance[place]
@@ -61,7 +61,7 @@ def _add_coefficients(fit: NoiseFit, equation: Equation, order: int, excess: np.
     inner = slice(1, order + 1)
     uncertainty = np.linalg.inv(fit.normal_matrix(equation)[inner, inner])
     slopes = np.zeros((order, *excess.shape))
-    for group in fit.cells_of(equation):
+    for group in fit.groups_of(equation):
         place, variance = group.place, fit.variances[group.group]
         weights = np.zeros((group.lags, group.lags))
         weights[inner, inner] = 4 * uncertainty
@@ -81,10 +81,6 @@ def _share(fit: NoiseFit, index: np.ndarray, matrix: np.ndarray) -> np.ndarray:
     """Return ``(Phi M Phi)_ii / Phi_ii`` for a matrix on some of the columns."""
     part = fit.covariance[:, index]
     return np.einsum("ij,ij->i", part @ matrix, part) / np.diag(fit.covariance)
-
-
-CORRELATION_LAGS = 160
-"""Lags of the decimator's correlation that are kept: it has died out long before."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,8 +128,3 @@ def generalised(
     widened = system.inverse * gain[:, None] * gain
     estimate = Estimate("gls", system, system.values, widened, "model", freedom, noise.deviations)
     return GlsFit(estimate, noise, whitened)
-
-
-def decimator_correlation(source: RowSource) -> np.ndarray:
-    """Return the autocorrelation (K + 1,) that the decimator gives to white noise."""
-    return source.settled.decimation_filter.noise_correlation(CORRELATION_LAGS)

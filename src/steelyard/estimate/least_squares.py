@@ -76,9 +76,9 @@ def _deviation(factors: tuple[Factor, ...]) -> tuple[float, int]:
 def fitted_deviations(
     observations: Observations, system: System, weights: Mapping[NoiseGroup, float]
 ) -> Mapping[NoiseGroup, float]:
-    """Return the deviation of every cell's residuals at the solution of a weighted system.
+    """Return the deviation of every noise group's residuals at the solution of a weighted system.
 
-    ``sigma_e^2 = ||rho_e||^2 / (r_e - tr H_e)``, with ``H_e`` the part of the hat matrix that belongs to the cell.
+    ``sigma_e^2 = ||rho_e||^2 / (r_e - tr H_e)``, with ``H_e`` the part of the hat matrix that belongs to the group.
     """
     found = {}
     for group, factors in group_factors(observations).items():
@@ -119,7 +119,7 @@ def weighted(
     Args:
         observations: The factors.
         columns: Names of the unknowns.
-        deviations: Standard deviation of every cell; P1's per-joint ones if not given.
+        deviations: Standard deviation of every noise group; P1's per-joint ones if not given.
         per_recording: Whether each recording is weighted by its own noise.
     """
     used = joint_deviations(observations, per_recording) if deviations is None else deviations

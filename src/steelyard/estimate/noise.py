@@ -22,10 +22,11 @@ from types import MappingProxyType
 import numpy as np
 
 from ..errors import EstimateError
-from ..observe import RowSource
+from ..observe import Whitening
+from ..signals.whitening import autoregressive_correlation, innovation_share, stationary
 from ..text import short_repr
+from .lag_products import Equation, GroupProducts
 from .system import NoiseGroup
-from .whitening import Equation, GroupProducts, RowWhitener, autocorrelation, innovation_share, stationary
 
 ROWS_PER_ORDER = 15
 """At least so many rows for each order tried."""
@@ -44,13 +45,13 @@ class NoiseFit:
     """A fit, while it is iterated and when it has settled.
 
     Attributes:
-        groups: Lag products of every cell, columns scaled.
+        groups: Lag products of every noise group, columns scaled.
         orders: Order of every equation's autoregression.
         filters: ``(1, -a_1, ... -a_p, 0 ...)`` (L + 1,) of every equation.
-        variances: Variance of e of every cell.
+        variances: Variance of e of every noise group.
         mean: Parameters given this noise (size,), for scaled columns.
         covariance: Their covariance (size, size), for scaled columns.
-        expected: ``E[k, l]`` (L + 1, L + 1) of every cell.
+        expected: ``E[k, l]`` (L + 1, L + 1) of every noise group.
         steps: Steps taken.
     """
 
@@ -63,20 +64,20 @@ class NoiseFit:
     expected: dict[NoiseGroup, np.ndarray]
     steps: int = 0
 
-    def cells_of(self, equation: Equation) -> list[GroupProducts]:
-        """Return the cells of an equation, one for each recording."""
+    def groups_of(self, equation: Equation) -> list[GroupProducts]:
+        """Return the noise groups of an equation, one for each recording."""
         return [group for group in self.groups if group.equation == equation]
 
     def normal_matrix(self, equation: Equation) -> np.ndarray:
         """Return ``sum E / variance`` (L + 1, L + 1) over the recordings: its inner part is the information on a."""
         return np.sum(
-            [self.expected[group.group] / self.variances[group.group] for group in self.cells_of(equation)], axis=0
+            [self.expected[group.group] / self.variances[group.group] for group in self.groups_of(equation)], axis=0
         )
 
     def effective_rows(self, equation: Equation) -> float:
         """Return the rows of an equation less what the parameters take of them, ``n - tr(A^-1 W^T W / s^2)``."""
         taken = 0.0
-        for group in self.cells_of(equation):
+        for group in self.groups_of(equation):
             filter_ = self.filters[equation]
             information = group.gram(np.outer(filter_, filter_))[:-1, :-1] / self.variances[group.group]
             taken += group.count - float(np.sum(self.covariance[group.place] * information))
@@ -87,7 +88,7 @@ def fit_noise(groups: Sequence[GroupProducts], size: int) -> NoiseFit:
     """Fit the noise by restricted likelihood; the order of every equation is chosen by BIC.
 
     Args:
-        groups: Lag products of all cells.
+        groups: Lag products of all noise groups.
         size: Number of unknowns.
 
     Raises:
@@ -108,7 +109,7 @@ def fit_noise_around(groups: Sequence[GroupProducts], mean: np.ndarray, covarian
     """Fit the noise with the parameters held: for an estimate that the noise model must not move.
 
     Args:
-        groups: Lag products of all cells.
+        groups: Lag products of all noise groups.
         mean: The parameters (size,), for scaled columns.
         covariance: Their covariance (size, size), for scaled columns, which keeps the noise from looking small.
     """
@@ -185,11 +186,11 @@ def _expect(fit: NoiseFit) -> None:
 def _maximise(fit: NoiseFit) -> None:
     for equation, order in fit.orders.items():
         if order:
-            longest = max(group.count for group in fit.cells_of(equation)) / LEAST_INDEPENDENT
+            longest = max(group.count for group in fit.groups_of(equation)) / LEAST_INDEPENDENT
             found = predictor(fit.normal_matrix(equation), order)
             fit.filters[equation][1 : order + 1] = -stationary(found, max(longest, 1.0))
         filter_ = fit.filters[equation]
-        for group in fit.cells_of(equation):
+        for group in fit.groups_of(equation):
             fit.variances[group.group] = max(float(filter_ @ fit.expected[group.group] @ filter_) / group.count, _TINY)
 
 
@@ -226,8 +227,8 @@ class NoiseModel:
     Attributes:
         correlation: Autocorrelation of white noise after the decimator (K + 1,).
         coefficients: Autoregressive coefficients of every equation (p,), p from 0 on.
-        innovations: Standard deviation of e for every cell.
-        deviations: Standard deviation of v for every cell.
+        innovations: Standard deviation of e for every noise group.
+        deviations: Standard deviation of v for every noise group.
     """
 
     __repr__ = short_repr
@@ -237,13 +238,14 @@ class NoiseModel:
     innovations: Mapping[NoiseGroup, float]
     deviations: Mapping[NoiseGroup, float]
 
-    def whitening(self, source: RowSource, e: int) -> RowWhitener:
-        """Return what turns rows of an equation into rows with white noise of deviation ``deviations[cell]``."""
-        return RowWhitener(self.correlation, self.coefficients[source.equations.kinds_joints[e]])
+    @property
+    def whitening(self) -> Whitening:
+        """What turns rows into rows with white noise, of the standard deviation ``deviations`` of their group."""
+        return Whitening(self.correlation, self.coefficients)
 
     def lag_one(self, equation: Equation) -> float:
         """Return the lag-one correlation of the noise beyond the decimator's."""
-        return float(autocorrelation(self.coefficients[equation], 1)[1])
+        return float(autoregressive_correlation(self.coefficients[equation], 1)[1])
 
 
 def noise_model(fit: NoiseFit, correlation: np.ndarray) -> NoiseModel:

@@ -121,7 +121,7 @@ def stacked_system(
     Args:
         observations: The factors.
         columns: The unknowns, in the order in which a dependent column yields to those before it.
-        weights: Weight of every cell's equations, one over their standard deviation; 1 where not given.
+        weights: Weight of every noise group's equations, one over their standard deviation; 1 where not given.
         chosen: Which factors to take; all by default.
 
     Raises:

@@ -16,11 +16,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..errors import ObservationError
-from ..estimate import decimator_correlation, decimator_whitener
 from ..motion import ApproachedTrajectory, MotionLimits, Trajectory, at_speed
 from ..observe import (
     Preparation,
     ResolvedPreparation,
+    Whitening,
+    decimator_correlation,
     equations_of,
     merged_triangle,
     reduce_rows,
@@ -63,9 +64,8 @@ class PreparedInformation:
 
     def _of_run(self, run: Recording, settled: ResolvedPreparation) -> np.ndarray:
         chosen = self._unknowns
-        source = row_source(run, self._equations, settled, "planned", keep_bytes=0)
-        correlation = decimator_correlation(source)
-        whitened = reduce_rows([source], lambda *_: decimator_whitener(correlation), blocks=1)
+        source = row_source(run, self._equations, settled, "planned", cache_bytes=0)
+        whitened = reduce_rows([source], Whitening(decimator_correlation(source)), blocks=1)
         noise = chosen.deviations * np.sqrt(settled.decimation_filter.noise_gain())
         weights = dict(zip(self._equations.kinds_joints, 1 / noise, strict=True))
         triangle, _ = merged_triangle(

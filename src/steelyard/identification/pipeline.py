@@ -42,6 +42,7 @@ from ..observe import (
 from ..progress import Progress, silent
 from ..recording import RecordingsLike, load_recordings
 from ..robot import AnyRobot, load_robot
+from ..signals import whitened_series
 from .findings import LogFinding, finding_reasons, log_findings, moving_sources, with_findings
 from .fitting import Fit, column_name, fit_sources, sources_of
 from .hypotheses import likely_cause
@@ -231,7 +232,8 @@ def _tests(sources: Sequence[RowSource], estimate: Estimate, fit: Fit, progress:
             if deviation is None:
                 continue
             residuals += of_source[e].residual
-            whitened += _whitened(fit, source, e, of_source[e].residual, deviation)
+            whitener = fit.noise.whitening.whitener((kind, joint))
+            whitened += [run / deviation for run in whitened_series(whitener, of_source[e].residual)]
             for name, runs in of_source[e].signals.items():
                 signals.setdefault(name, []).extend(runs)
         if not residuals:
@@ -242,17 +244,6 @@ def _tests(sources: Sequence[RowSource], estimate: Estimate, fit: Fit, progress:
         found.append(joint_tests((kind, joint), residuals, whitened, complete, fit.noise, size, prismatic=prismatic))
         progress(e + 1, len(equations.kinds_joints))
     return tuple(found)
-
-
-def _whitened(
-    fit: Fit, source: RowSource, e: int, residuals: Sequence[np.ndarray], deviation: float
-) -> list[np.ndarray]:
-    whitener = fit.noise.whitening(source, e)
-    found = []
-    for run in residuals:
-        whitener.restart()
-        found.append(whitener.push(run[:, None])[:, 0] / deviation)
-    return found
 
 
 def _bias(

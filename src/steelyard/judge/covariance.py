@@ -9,15 +9,16 @@ The covariance of an estimate by name, from the same rows and factors that gave 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from itertools import chain
 from typing import Literal
 
 import numpy as np
 from scipy import linalg
 
 from ..errors import EstimateError, nearest_match
-from ..estimate import Estimate, block_scores
-from ..observe import Observations, RowSource, RowTransform, Whitening
+from ..estimate import Estimate, NoiseGroup, block_scores
+from ..observe import Observations, RowRun, RowSource, Whitening, weighted_runs
 from ..signals.recursive import RunningConvolution
 
 SandwichKind = Literal["HC0", "HC1", "HC2", "HC3"]
@@ -215,16 +216,6 @@ def _factor(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 COVARIANCES = ("model", "classical", "sandwich", "block", "hac")
 
 
-@dataclass(frozen=True)
-class EquationRun:
-    """Weighted rows X (k, p) of one equation over all columns, their residuals (k,), and whether a run begins."""
-
-    equation: tuple[str, int]
-    begins: bool
-    X: np.ndarray
-    residual: np.ndarray
-
-
 def with_covariance(
     kind: str,
     estimate: Estimate,
@@ -237,7 +228,7 @@ def with_covariance(
     | kind | holds for noise that is |
     |---|---|
     | ``model`` | as the fitted noise model says; see :func:`steelyard.estimate.with_correlated_noise` |
-    | ``classical`` | white, one size for each cell: ``(W_w^T W_w)^-1`` |
+    | ``classical`` | white, one size for each noise group: ``(W_w^T W_w)^-1`` |
     | ``sandwich`` | white, of any size (HC3) |
     | ``block`` | correlated within blocks of time, not between them |
     | ``hac`` | correlated over a few rows (Newey and West) |
@@ -283,9 +274,9 @@ def _sandwich(
 ) -> np.ndarray:
     bread, root = estimate.system.inverse, estimate.system.inverse_root
     meat = np.zeros_like(bread)
-    for run in weighted_runs(estimate, sources, whitening):
-        leverage = np.sum((run.X @ root) ** 2, axis=1)
-        scores = run.X * (run.residual / np.maximum(1 - leverage, 1e-6))[:, None]
+    for _run, X, residual in weighted_residuals(estimate, sources, whitening):
+        leverage = np.sum((X @ root) ** 2, axis=1)
+        scores = X * (residual / np.maximum(1 - leverage, 1e-6))[:, None]
         meat += scores.T @ scores
     return bread @ meat @ bread
 
@@ -293,12 +284,12 @@ def _sandwich(
 def _hac(estimate: Estimate, _: Observations, sources: Sequence[RowSource], whitening: Whitening | None) -> np.ndarray:
     bread = estimate.system.inverse
     lags = default_lags(estimate.system.rows // max(1, len({group[1:] for group in estimate.deviations})))
-    meats: dict[tuple[str, int], HacMeat] = {}
-    for run in weighted_runs(estimate, sources, whitening):
-        meat = meats.setdefault(run.equation, HacMeat(lags))
-        if run.begins:
+    meats: dict[NoiseGroup, HacMeat] = {}
+    for run, X, residual in weighted_residuals(estimate, sources, whitening):
+        meat = meats.setdefault(run.group, HacMeat(lags))
+        if run.starts:
             meat.restart()
-        meat.push(run.X, run.residual)
+        meat.push(X, residual)
     return bread @ np.sum([meat.meat for meat in meats.values()], axis=0) @ bread
 
 
@@ -307,34 +298,11 @@ _BY_NAME: dict[str, Callable[..., np.ndarray]] = {
 }  # fmt: skip
 
 
-def weighted_runs(
+def weighted_residuals(
     estimate: Estimate, sources: Sequence[RowSource], whitening: Whitening | None = None
-) -> Iterator[EquationRun]:
-    """Yield the weighted (and whitened) rows of all equations with their residuals, block by block."""
-    place, weights = {name: k for k, name in enumerate(estimate.columns)}, estimate.weights
-    for source in sources:
-        equations = source.equations
-        transforms: list[RowTransform | None] = [
-            None if whitening is None else whitening(source, e) for e in range(len(equations.columns))
-        ]
-        ends = [(-1, -1)] * len(transforms)
-        for block in source:
-            for e, names in enumerate(equations.columns):
-                kept = [k for k, name in enumerate(names) if name in place]
-                index = [place[names[k]] for k in kept]
-                weight = weights.get((source.label, *equations.kinds_joints[e]), 0.0)
-                for first, rows in block.runs(e):
-                    at = (block.segment, block.first + first)
-                    begins, ends[e] = at != ends[e], (at[0], at[1] + len(rows))
-                    ready = _transformed(transforms[e], rows[:, [*kept, -1]], begins) * weight
-                    X = np.zeros((len(ready), len(place)))
-                    X[:, index] = ready[:, :-1]
-                    yield EquationRun((source.label, e), begins, X, ready[:, -1] - X @ estimate.values)
-
-
-def _transformed(transform: RowTransform | None, rows: np.ndarray, begins: bool) -> np.ndarray:
-    if transform is None:
-        return rows
-    if begins:
-        transform.restart()
-    return transform.push(rows)
+) -> Iterator[tuple[RowRun, np.ndarray, np.ndarray]]:
+    """Yield weighted (and whitened) rows X (k, p) over all columns with their residuals (k,), block by block."""
+    runs = chain.from_iterable(source.runs() for source in sources)
+    for weighted in weighted_runs(runs, estimate.columns, estimate.weights, whitening):
+        X = weighted.spread(len(estimate.columns))[:, :-1]
+        yield weighted.run, X, weighted.rows[:, -1] - X @ estimate.values

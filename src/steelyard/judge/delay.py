@@ -8,7 +8,7 @@ more column of each equation, all parameters are free, and the value of that col
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -24,7 +24,7 @@ from ..estimate import (
     weighted,
     with_correlated_noise,
 )
-from ..observe import MIN_SHARE, RowSource, RowStack, Whitening, reduce_rows, row_source
+from ..observe import MIN_SHARE, RowSource, RowStack, Whitening, reduce_rows, row_source, weighted_runs
 from ..text import short_repr
 
 SIGNIFICANT = 3.0
@@ -134,7 +134,7 @@ def system_of_rows(
     weights: Mapping[NoiseGroup, float],
     whitening: Whitening | None,
 ) -> System:
-    """Return the system of these rows, weighted and whitened as those of an estimate; other cells are left out."""
+    """Return the system of these rows, weighted and whitened as those of an estimate; other groups are left out."""
     observations = reduce_rows(sources, whitening, blocks=1)
     return stacked_system(observations, columns, weights, lambda factor: group_of(factor) in weights)
 
@@ -232,16 +232,15 @@ class _Trial:
     def system(self) -> System:
         """Return the weighted system with a column for the delay of each equation, of rows that say something of it."""
         columns = (*self.columns, *self.names)
-        place = {name: k for k, name in enumerate(columns)}
-        stack, count = RowStack(len(columns) + 1), 0
+        stack = RowStack(len(columns) + 1)
         for source in self._shifted_sources(self.values):
-            for e, rows in self._late_rows(source):
-                nonzero = [name for name in source.equations.columns[e] if name in place]
-                spread = np.zeros((len(rows), len(columns) + 1))
-                spread[:, [*(place[name] for name in nonzero), place[self.names[e]], -1]] = rows
+            # Every block is whitened on its own.
+            runs = (replace(run, starts=True) for run in source.runs(least=self.least))
+            for late in weighted_runs(runs, self.columns, self.weights, self.whitening):
+                spread = np.zeros((len(late.rows), len(columns) + 1))
+                spread[:, [*late.index, len(self.columns) + late.run.equation, -1]] = late.rows
                 stack.push(spread)
-                count += len(rows)
-        return System(columns, stack.triangle(), count)
+        return System(columns, stack.triangle(), stack.count)
 
     def _shifted_sources(self, values: Mapping[str, float] | None = None) -> list[RowSource]:
         return [
@@ -250,24 +249,6 @@ class _Trial:
             )
             for one in self.origin
         ]
-
-    def _late_rows(self, source: RowSource) -> Iterator[tuple[int, np.ndarray]]:
-        """Yield equation and weighted rows ``[W, -dtau/dt, y]``, run by run."""
-        equations, known = source.equations, set(self.columns)
-        count = len(equations.columns)
-        transforms = [None if self.whitening is None else self.whitening(source, e) for e in range(count)]
-        for block in source:
-            for e, names in enumerate(equations.columns):
-                weight = self.weights.get((source.label, *equations.kinds_joints[e]), 0.0)
-                kept = [k for k, name in enumerate(names) if name in known]
-                for _, rows in block.runs(e, self.least[e]):
-                    if weight == 0.0:
-                        continue
-                    late, transform = rows[:, [*kept, -2, -1]], transforms[e]
-                    if transform is not None:
-                        transform.restart()
-                        late = transform.push(late)
-                    yield e, late * weight
 
 
 def _least(sources: Sequence[RowSource]) -> np.ndarray:

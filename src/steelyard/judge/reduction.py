@@ -94,7 +94,7 @@ class LeftOutBlocks:
     Args:
         rows: Factors of the rows as measured, which are predicted.
         used: Factors of the rows that are fitted, whitened or not.
-        weights: Weight of every cell in the fit.
+        weights: Weight of every noise group in the fit.
         columns: The parameters.
         unit_of: What an equation's torque is measured in, so that N and N m are not added; all alike by default.
         parts: Parts of every recording.

@@ -49,7 +49,7 @@ class Repeatability:
     """How far recordings agree.
 
     Attributes:
-        spread: ``sqrt(mean z^2)`` over columns and recordings: 1 is what the sigmas promise.
+        spread: ``sqrt(mean z^2)`` over columns and recordings: 1 is what the sigmas predict.
         recordings: The same for each recording, by label; those that tell of no column are left out.
         compared: How many columns of each recording were compared, by label.
         worst_column: Column with the largest ``|z|``.
@@ -136,34 +136,34 @@ def repeatability(
     Args:
         whitened: Factors of the rows that gave the estimate.
         estimate: The estimate of all recordings.
-        weights: Weight of every cell, one over the deviation of its noise, as in the estimate.
+        weights: Weight of every noise group, one over the deviation of its noise, as in the estimate.
         gains: By how much correlated noise widens the variance of every column (c,) in each recording, by label, NaN
             where not known; by default what the covariance of the estimate has beyond that of white noise.
 
     Returns:
         The comparison; None if there are fewer than two recordings that can be compared.
     """
-    # A deviation of the bare system is 1; the gain turns it into the sigma that is told.
+    # A deviation of the bare system is 1; the gain turns it into the sigma that is reported.
     bare = np.diag(estimate.system.inverse)
     if gains is None:
         gains = dict.fromkeys((info.label for info in whitened.recordings), np.diag(estimate.covariance) / bare)
     alone = {info.label: _alone(_triangle(whitened, estimate, weights, info.label)) for info in whitened.recordings}
     scores = {label: _scores(estimate, bare, alone, gains, label) for label in alone}
-    told = {label: z for label, z in scores.items() if np.isfinite(z).any()}
-    if len(whitened.recordings) < 2 or not told:
+    known = {label: z for label, z in scores.items() if np.isfinite(z).any()}
+    if len(whitened.recordings) < 2 or not known:
         return None
     label, column = max(
-        ((label, int(np.nanargmax(np.abs(z)))) for label, z in told.items()), key=lambda at: abs(told[at[0]][at[1]])
+        ((label, int(np.nanargmax(np.abs(z)))) for label, z in known.items()), key=lambda at: abs(known[at[0]][at[1]])
     )
-    everything = np.concatenate(list(told.values()))
+    everything = np.concatenate(list(known.values()))
     return Repeatability(
         _root_mean_square(everything),
-        MappingProxyType({label: _root_mean_square(z) for label, z in told.items()}),
-        MappingProxyType({label: int(np.isfinite(z).sum()) for label, z in told.items()}),
+        MappingProxyType({label: _root_mean_square(z) for label, z in known.items()}),
+        MappingProxyType({label: int(np.isfinite(z).sum()) for label, z in known.items()}),
         estimate.columns[column],
         label,
-        float(told[label][column]),
-        MappingProxyType({label: _different(z, estimate.columns) for label, z in told.items()}),
+        float(known[label][column]),
+        MappingProxyType({label: _different(z, estimate.columns) for label, z in known.items()}),
     )
 
 
@@ -351,7 +351,7 @@ class _Pooled:
         return span
 
     def _squares(self, extra: Mapping[NoiseGroup, np.ndarray]) -> tuple[float, np.ndarray]:
-        """Return the squares of all rows with further columns for some cells, and all values, the further ones last."""
+        """Return the squares of all rows with further columns for some groups, and all values, further ones last."""
         count = next((part.shape[1] for part in extra.values()), 0)
         stacked = [
             np.hstack([rows[:, :-1], extra.get(group, np.zeros((len(rows), count))), rows[:, -1:]])

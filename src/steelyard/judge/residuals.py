@@ -9,73 +9,60 @@ from types import MappingProxyType
 import numpy as np
 
 from ..estimate import Estimate, NoiseModel
-from ..observe import Equations, RowBlock, RowSource
+from ..observe import Equations, RowRun, RowSource
+from ..signals import RowWhitener
 from ..text import short_repr
 
-ROWS_KEPT = 50_000
-"""Rows of each equation kept in memory at most: some 3 MB with all their signals."""
+MOST_ROWS = 50_000
+"""Rows of each equation in memory at most: some 3 MB with all their signals."""
 
-STRETCH = 1024
-"""Rows that are kept or left out together."""
+PIECE = 1024
+"""Rows that are stored or left out together."""
 
 
 @dataclass(frozen=True, eq=False)
-class RunPiece:
-    """Usable rows of one equation within a block.
+class ResidualRun:
+    """Residuals of neighbouring usable rows of one equation.
 
     Attributes:
-        equation: Number of the equation.
-        starts: Whether a new run begins; else it continues the equation's piece before.
-        residual: ``y - W x`` (k,).
+        run: The rows.
         model: ``W x`` (k,).
-        block: The block.
-        places: Where in the block the rows stand.
+        residual: ``y - W x`` (k,).
+        whitened: The residuals whitened, of variance 1 if the noise is as its model says (k,); None without a model
+            of this equation's noise.
     """
 
-    equation: int
-    starts: bool
-    residual: np.ndarray
+    run: RowRun
     model: np.ndarray
-    block: RowBlock
-    places: slice
+    residual: np.ndarray
+    whitened: np.ndarray | None
 
 
-def run_pieces(source: RowSource, estimate: Estimate) -> Iterator[RunPiece]:
-    """Yield the residuals of a recording's rows, piece by piece, all equations in turn."""
-    values = [estimate.full_values(columns) for columns in source.equations.columns]
-    ends = [(-1, -1)] * len(values)
-    for block in source:
-        for equation, x in enumerate(values):
-            for first, rows in block.runs(equation):
-                starts = ends[equation] != (block.segment, block.first + first)
-                ends[equation] = (block.segment, block.first + first + len(rows))
-                model = rows[:, :-1] @ x
-                places = slice(first, first + len(rows))
-                yield RunPiece(equation, starts, rows[:, -1] - model, model, block, places)
-
-
-class ResidualWhitener:
-    """Frees residuals of the correlation that a noise model says they have, and of their size.
+def residuals_of(source: RowSource, estimate: Estimate, noise: NoiseModel | None = None) -> Iterator[ResidualRun]:
+    """Yield the residuals of a recording's rows, block by block, all equations in turn.
 
     Args:
-        source: The rows the residuals are of.
-        noise: The noise model; equations it does not know are left out.
+        source: The rows.
+        estimate: The parameters; columns that it lacks count as zero.
+        noise: The noise model by which residuals are whitened.
     """
+    values = [estimate.full_values(columns) for columns in source.equations.columns]
+    whiteners = {} if noise is None else _whiteners(source, noise)
+    for run in source.runs():
+        model = run.rows[:, :-1] @ values[run.equation]
+        residual, whitened = run.rows[:, -1] - model, None
+        if run.equation in whiteners:
+            whitener, deviation = whiteners[run.equation]
+            if run.starts:
+                whitener.restart()
+            whitened = whitener.push(residual[:, None])[:, 0] / deviation
+        yield ResidualRun(run, model, residual, whitened)
 
-    def __init__(self, source: RowSource, noise: NoiseModel) -> None:
-        equations = source.equations.kinds_joints
-        known = [e for e, equation in enumerate(equations) if equation in noise.coefficients]
-        self._whiteners = {e: noise.whitening(source, e) for e in known}
-        self._deviations = {e: _expected_deviation(noise, source.label, equations[e]) for e in known}
 
-    def push(self, piece: RunPiece) -> np.ndarray | None:
-        """Return whitened residuals (k,), of variance 1 if the noise is as the model says; None if it knows nothing."""
-        whitener = self._whiteners.get(piece.equation)
-        if whitener is None:
-            return None
-        if piece.starts:
-            whitener.restart()
-        return whitener.push(piece.residual[:, None])[:, 0] / self._deviations[piece.equation]
+def _whiteners(source: RowSource, noise: NoiseModel) -> dict[int, tuple[RowWhitener, float]]:
+    """Return whitener and standard deviation of every equation that the noise model knows."""
+    known = [(e, k) for e, k in enumerate(source.equations.kinds_joints) if k in noise.coefficients]
+    return {e: (noise.whitening.whitener(k), _expected_deviation(noise, source.label, k)) for e, k in known}
 
 
 def _expected_deviation(noise: NoiseModel, label: str, equation: tuple[str, str]) -> float:
@@ -88,19 +75,19 @@ def _expected_deviation(noise: NoiseModel, label: str, equation: tuple[str, str]
 
 
 class RunCollector:
-    """Keeps runs of columns in bounded memory.
+    """Stores runs of columns in bounded memory.
 
-    Runs are cut into stretches of at most 1024 rows. Whenever more than ``limit`` rows are kept, every second stretch
-    goes, and from then on only every second of those that come is kept. What is left is spread evenly over all that
-    came; stretches that follow each other are joined again.
+    Runs are cut into pieces of at most 1024 rows. Whenever more than ``limit`` rows are stored, every second piece is
+    deleted, and from then on only every second new one is stored. What is left is spread evenly over everything;
+    neighbouring pieces are joined again.
 
     Args:
-        limit: Rows kept at most.
+        limit: Rows stored at most.
     """
 
-    def __init__(self, limit: int = ROWS_KEPT) -> None:
+    def __init__(self, limit: int = MOST_ROWS) -> None:
         self._limit, self._every, self._number = limit, 1, 0
-        self._kept: list[tuple[int, bool, np.ndarray]] = []
+        self._stored: list[tuple[int, bool, np.ndarray]] = []
         self._open: list[np.ndarray] = []
         self._filled, self._continues = 0, False
 
@@ -110,20 +97,20 @@ class RunCollector:
             self._close()
             self._continues = False
         while columns.shape[1]:
-            part = columns[:, : STRETCH - self._filled]
+            part = columns[:, : PIECE - self._filled]
             columns = columns[:, part.shape[1] :]
             self._open.append(part.copy())
             self._filled += part.shape[1]
-            if self._filled == STRETCH:
+            if self._filled == PIECE:
                 self._close()
                 self._continues = True
 
     def runs(self) -> list[np.ndarray]:
-        """Return the runs (m, n_i) kept."""
+        """Return the runs (m, n_i) stored."""
         self._close()
         groups: list[list[np.ndarray]] = []
         before = -1
-        for number, continues, columns in self._kept:
+        for number, continues, columns in self._stored:
             if continues and number == before + 1 and groups:
                 groups[-1].append(columns)
             else:
@@ -135,12 +122,12 @@ class RunCollector:
         if not self._filled:
             return
         if self._number % self._every == 0:
-            self._kept.append((self._number, self._continues, np.concatenate(self._open, axis=1)))
+            self._stored.append((self._number, self._continues, np.concatenate(self._open, axis=1)))
         self._number += 1
         self._open, self._filled = [], 0
-        while len(self._kept) > 1 and sum(columns.shape[1] for *_, columns in self._kept) > self._limit:
+        while len(self._stored) > 1 and sum(columns.shape[1] for *_, columns in self._stored) > self._limit:
             self._every *= 2
-            self._kept = [stretch for stretch in self._kept if stretch[0] % self._every == 0]
+            self._stored = [piece for piece in self._stored if piece[0] % self._every == 0]
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,28 +155,29 @@ class EquationRuns:
 _SIGNALS = ("position", "velocity", "acceleration", "load", "time", "temperature")
 
 
-def residual_runs(source: RowSource, estimate: Estimate, limit: int = ROWS_KEPT) -> tuple[EquationRuns, ...]:
+def residual_runs(source: RowSource, estimate: Estimate, limit: int = MOST_ROWS) -> tuple[EquationRuns, ...]:
     """Return the residuals of every equation with the signals beside them.
 
     Args:
         source: Rows of a recording.
         estimate: The parameters; columns that it lacks count as zero.
-        limit: Rows of each equation kept at most; see :class:`RunCollector` for which.
+        limit: Rows of each equation stored at most; see :class:`RunCollector` for which.
     """
     equations = source.equations
     collectors = [RunCollector(limit) for _ in equations.kinds_joints]
     joint_index = equations.joint_index
-    for piece in run_pieces(source, estimate):
-        collectors[piece.equation].add(_columns(piece, int(joint_index[piece.equation])), piece.starts)
+    for found in residuals_of(source, estimate):
+        equation = found.run.equation
+        collectors[equation].add(_columns(found, int(joint_index[equation])), found.run.starts)
     return tuple(_equation_runs(equations, equation, collector.runs()) for equation, collector in enumerate(collectors))
 
 
-def _columns(piece: RunPiece, joint: int) -> np.ndarray:
-    block, places = piece.block, piece.places
-    unknown = np.full(len(piece.residual), np.nan)
+def _columns(found: ResidualRun, joint: int) -> np.ndarray:
+    block, places = found.run.block, found.run.places
+    unknown = np.full(len(found.residual), np.nan)
     temperature = unknown if block.temperature is None else block.temperature[joint, places]
     motion = [signal[joint, places] for signal in (block.q, block.qd, block.qdd)]
-    return np.array([piece.residual, *motion, piece.model, block.time[places], temperature])
+    return np.array([found.residual, *motion, found.model, block.time[places], temperature])
 
 
 def _equation_runs(equations: Equations, equation: int, runs: Sequence[np.ndarray]) -> EquationRuns:

@@ -17,13 +17,12 @@ import casadi as ca
 import numpy as np
 
 from ..errors import EstimateError
-from ..estimate import Estimate, NoiseModel, decimator_correlation
+from ..estimate import Estimate, NoiseModel
 from ..kernel import BatchFunction, compile_batch
-from ..observe import Equations, PreparedBlock, RowSource, prepared_blocks
-from ..observe.motion_stream import Fifo
-from ..signals import LowPass, LowPassStream, evaluation_filter
+from ..observe import Equations, PreparedBlock, RowSource, decimator_correlation, prepared_blocks
+from ..signals import LowPass, SegmentFilter, evaluation_filter
 from .evaluation import ErrorSums, Evaluation, JointError, MotionExtent
-from .residuals import ResidualWhitener, RunPiece, run_pieces, unit_of
+from .residuals import ResidualRun, residuals_of, unit_of
 
 
 @lru_cache(maxsize=8)
@@ -31,16 +30,16 @@ def predictor(equations: Equations, loaded: bool) -> BatchFunction:
     """Return ``(q, qd, qdd, x)`` to the torques of all equations, ``tau_hat = W(q, qd, qdd) x`` (E, N).
 
     Args:
-        equations: The equations; x has a value for each of their kept columns, ``equations.names``.
+        equations: The equations; x has a value for each of their base columns, ``equations.names``.
         loaded: Whether the payload's columns count.
     """
     model = equations.model
     regressor = model.regressor if loaded or model.payload == "none" else model.unloaded_regressor
     motion = model.motion
-    kept = list(equations.base.base_columns)
+    columns = list(equations.base.base_columns)
     rows = [model.rows.index(row) for row in equations.kinds_joints]
-    matrix = ca.sparsify(regressor(motion.q, motion.qd, motion.qdd)[rows, kept])
-    values = ca.SX.sym("x", len(kept))
+    matrix = ca.sparsify(regressor(motion.q, motion.qd, motion.qdd)[rows, columns])
+    values = ca.SX.sym("x", len(columns))
     torque = ca.cse(ca.densify(ca.mtimes(matrix, values)))
     inputs = [motion.q, motion.qd, motion.qdd, values]
     return compile_batch(ca.Function("prediction", inputs, [torque], ["q", "qd", "qdd", "x"], ["torque"]))
@@ -77,9 +76,9 @@ def evaluate(
             f"recording '{source.label}': none of its {torque.segments} segments is long enough for an evaluation "
             f"filter of {cutoff:g} Hz; raise it with --evaluation-cutoff, or judge by a longer recording"
         )
-    residual = _ResidualSums(source, noise)
-    for piece in run_pieces(source, estimate):
-        residual.add(piece)
+    residual = _ResidualSums(source)
+    for found in residuals_of(source, estimate, noise):
+        residual.add(found)
     index = source.equations.joint_index
     assert torque.extent is not None  # there are samples
     extent = torque.extent
@@ -96,36 +95,6 @@ def _both(torque: _TorqueSums, residual: _ResidualSums) -> Iterator[ErrorSums]:
     return (early + late for early, late in zip(torque.sums(), residual.sums(), strict=True))
 
 
-class _FilteredSegment:
-    """Signals of one segment through the evaluation filter, its ends trimmed, with company that is not filtered."""
-
-    def __init__(self, low: LowPass) -> None:
-        self._stream, self._waiting, self._ready = LowPassStream(low), Fifo(), Fifo()
-        self._to_drop, self._held_back = low.ends()
-        self._needed = max(sum(low.ends()), low.pad) + 1
-        self._taken = 0
-
-    def push(self, signals: np.ndarray, company: np.ndarray) -> np.ndarray | None:
-        """Take signals (m, k) and company (c, k); return columns ``[filtered; company]`` that are ready, if any."""
-        self._taken += signals.shape[1]
-        self._waiting.put(company)
-        return self._released(self._stream.push(signals))
-
-    def flush(self) -> np.ndarray | None:
-        """End the segment; None too if it was too short for the filter."""
-        return None if self._taken < self._needed else self._released(self._stream.flush())
-
-    def _released(self, smooth: np.ndarray) -> np.ndarray | None:
-        if smooth.shape[1]:
-            self._ready.put(np.concatenate([smooth, self._waiting.take(smooth.shape[1])]))
-        count = self._ready.count - self._held_back
-        drop = min(self._to_drop, max(0, count))
-        if drop:
-            self._ready.take(drop)
-            self._to_drop -= drop
-        return self._ready.take(count - drop) if count > drop else None
-
-
 class _TorqueSums:
     """Sums over samples at the full rate."""
 
@@ -134,7 +103,7 @@ class _TorqueSums:
         self._predict = predictor(equations, source.loaded)
         self._values = estimate.full_values(equations.names)
         self._index, self._low = equations.joint_index, low
-        self._segment: _FilteredSegment | None = None
+        self._segment: SegmentFilter | None = None
         count = len(equations.kinds_joints)
         self._error, self._torque, self._maximum = np.zeros(count), np.zeros(count), np.zeros(count)
         self._still_error, self._largest, self._noise = np.zeros(count), np.zeros(count), np.zeros(count)
@@ -151,7 +120,7 @@ class _TorqueSums:
         """Take the next block."""
         if block.starts or self._segment is None:
             self.end_segment()
-            self._segment = _FilteredSegment(self._low)
+            self._segment = SegmentFilter(self._low)
             self.segments, self._before = self.segments + 1, self.samples
         extent = MotionExtent.of(block.q, block.qd, block.qdd)
         self.extent = extent if self.extent is None else self.extent + extent
@@ -209,19 +178,17 @@ class _TorqueSums:
 class _ResidualSums:
     """Sums over decimated rows: Durbin-Watson's, and those of whitened residuals."""
 
-    def __init__(self, source: RowSource, noise: NoiseModel | None) -> None:
+    def __init__(self, source: RowSource) -> None:
         self._sums = [ErrorSums() for _ in source.equations.kinds_joints]
         self._last = [0.0] * len(self._sums)
         # What a pair of neighbours adds for noise of variance 1 that is white before the decimator.
         self._pair = 2 * (1 - float(decimator_correlation(source)[1]))
-        self._whitener = None if noise is None else ResidualWhitener(source, noise)
 
-    def add(self, piece: RunPiece) -> None:
+    def add(self, found: ResidualRun) -> None:
         """Take the next residuals of an equation."""
-        e, residual = piece.equation, piece.residual
-        joined = residual if piece.starts else np.concatenate([[self._last[e]], residual])
+        e, residual, white = found.run.equation, found.residual, found.whitened
+        joined = residual if found.run.starts else np.concatenate([[self._last[e]], residual])
         self._last[e] = float(residual[-1])
-        white = None if self._whitener is None else self._whitener.push(piece)
         self._sums[e] += ErrorSums(
             rows=len(residual),
             residual=float(residual @ residual),

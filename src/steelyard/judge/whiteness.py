@@ -20,8 +20,9 @@ import numpy as np
 
 from ..distributions import chi2_sf, norm_sf
 from ..errors import EstimateError
-from ..signals.levinson import HIGHEST_ORDER, LevinsonWhitener, check_correlation, default_order
+from ..signals import LevinsonWhitener, whitened_series
 from ..signals.recursive import convolve_rows
+from ..signals.whitening import HIGHEST_ORDER, check_correlation, default_order
 
 
 def checked_runs(runs: Sequence[np.ndarray], what: str = "residuals", least: int = 3) -> list[np.ndarray]:
@@ -177,7 +178,7 @@ def ljung_box(
 ) -> LjungBox:
     """Test all autocorrelations up to ``lags`` at once, after the decimator's own correlation is taken out.
 
-    With ``correlation`` the residuals are whitened first (see :class:`steelyard.signals.levinson.LevinsonWhitener`),
+    With ``correlation`` the residuals are whitened first (see :class:`steelyard.signals.whitening.LevinsonWhitener`),
     each run from its first sample on. ``Q = n (n + 2) sum_k r(k)^2 / n_k`` where n_k counts the pairs at lag k: n - k
     for one run.
 
@@ -205,17 +206,12 @@ def ljung_box(
 def whitened_runs(runs: Sequence[np.ndarray], correlation: np.ndarray, lags: int | None = None) -> list[np.ndarray]:
     """Return the runs (n_i,) whitened for a known correlation, to a small part of what n samples can tell.
 
-    The order is that of :func:`steelyard.signals.levinson.default_order` for 0.3 / sqrt(n) at lags up to ``lags``.
+    The order is that of :func:`steelyard.signals.whitening.default_order` for 0.3 / sqrt(n) at lags up to ``lags``.
     """
     series = checked_runs(runs)
     samples = sum(len(run) for run in series)
     order = default_order(correlation, _LEFT_OVER / np.sqrt(samples), lags)
-    whitener = LevinsonWhitener(correlation, min(order, HIGHEST_ORDER))
-    result = []
-    for run in series:
-        whitener.restart()
-        result.append(whitener.push(run[:, None])[:, 0])
-    return result
+    return whitened_series(LevinsonWhitener(correlation, min(order, HIGHEST_ORDER)), series)
 
 
 # Lags that are smaller than this are left out of the correlation.
@@ -242,7 +238,7 @@ class SerialCorrelation:
 
     def estimate(self, runs: Sequence[np.ndarray]) -> np.ndarray:
         """Return r(0) = 1, r(1), ... of the residuals in runs (n_i,), until it is negligible."""
-        series = [self._whitened(run) for run in runs]
+        series = whitened_series(self._whitener, runs)
         samples = sum(len(run) for run in series)
         highest = min(int(5 * np.log10(samples)), max(len(run) for run in series) // 4)
         whole = np.convolve(self._filter, np.concatenate([[1.0], -autoregression(series, highest)]))
@@ -250,10 +246,6 @@ class SerialCorrelation:
         lags = np.fft.irfft(spectrum, 2 * _LONGEST)[:_LONGEST]
         lags = lags / lags[0]
         return lags[: int(np.flatnonzero(np.abs(lags) > _NEGLIGIBLE)[-1]) + 1]
-
-    def _whitened(self, run: np.ndarray) -> np.ndarray:
-        self._whitener.restart()
-        return self._whitener.push(run[:, None])[:, 0]
 
 
 def autoregression(runs: Sequence[np.ndarray], highest: int) -> np.ndarray:

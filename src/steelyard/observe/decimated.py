@@ -15,11 +15,9 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
-from numpy.lib.stride_tricks import as_strided
 
-from ..signals import Decimator, FirStage
+from ..signals import ColumnQueue, Decimator, FirStage
 from .equations import CompiledRows, Equations
-from .motion_stream import Fifo
 from .preparation import ResolvedPreparation
 
 # Numbers in a line of the cache.
@@ -104,7 +102,7 @@ class _Stage:
     """
 
     def __init__(self, stage: FirStage, rows: int, width: int, first: int) -> None:
-        self.factor, self._taps = stage.factor, len(stage.taps)
+        self._stage, self.factor, self._taps = stage, stage.factor, len(stage.taps)
         self._front = -(-self._taps // _LINE) * _LINE
         lines = -(-(self._front + width) // _LINE)
         # An odd number of lines from row to row: neighbours do not fall on the same sets of the cache.
@@ -114,9 +112,7 @@ class _Stage:
         # Samples to throw away before the window of the next output begins.
         self.first_output = -(-(first + stage.half) // self.factor)
         self._skip = self.first_output * self.factor - stage.half - first
-        self._band = np.zeros((self._taps + (_TOGETHER - 1) * self.factor, _TOGETHER))
-        for k in range(_TOGETHER):
-            self._band[k * self.factor : k * self.factor + self._taps, k] = stage.taps
+        self._band = stage.band(_TOGETHER)
 
     def advance(self, count: int, outputs: np.ndarray) -> int:
         """Take ``count`` new samples, write the outputs that they complete and return how many these are."""
@@ -125,25 +121,12 @@ class _Stage:
         self._skip -= thrown
         first += thrown
         ready = max(0, (last - first - self._taps) // self.factor + 1)
-        self._filter(first, outputs[:, :ready])
+        self._stage.write(self._buffer[:, first:], self._band, outputs[:, :ready])
         first += ready * self.factor
         self._skip += max(0, first - last)
         self._held = max(0, last - first)
         self._buffer[:, self._front - self._held : self._front] = self._buffer[:, last - self._held : last]
         return ready
-
-    def _filter(self, first: int, outputs: np.ndarray) -> None:
-        rows, count = outputs.shape
-        whole, rest = divmod(count, _TOGETHER)
-        step, span = _TOGETHER * self.factor, len(self._band)
-        if whole:
-            shape, strides = (whole, rows, span), (8 * step, self._buffer.strides[0], 8)
-            windows = as_strided(self._buffer[:, first:], shape, strides, writeable=False)
-            places = as_strided(outputs, (whole, rows, _TOGETHER), (8 * _TOGETHER, outputs.strides[0], 8))
-            np.matmul(windows, self._band, out=places)
-        if rest:
-            first, span = first + whole * step, self._taps + (rest - 1) * self.factor
-            outputs[:, whole * _TOGETHER :] = self._buffer[:, first : first + span] @ self._band[:span, :rest]
 
 
 def moving_joints(qd: np.ndarray, standstill: np.ndarray, coupling: np.ndarray) -> np.ndarray:
@@ -270,7 +253,7 @@ class DecimatedSegment:
         self._regressor = compiled.function.bind(np.split(rows[layout.motion], 3), outputs)
         self._measured = [part.stop - 1 for part in layout.equations]
         self._to_skip = filter_.kept(0).start // filter_.factor if settled.chosen.ends == "drop" else 0
-        self._picked = Fifo()
+        self._picked = ColumnQueue()
         self._before = [np.zeros((part.stop - part.start, 1)) for part in layout.equations]
         self.samples = 0
         self.masked = np.zeros(layout.joints, dtype=np.int64)

@@ -41,11 +41,11 @@ class Equations:
 
     Attributes:
         model: The model.
-        base: Its base parameters; only the kept columns are used.
+        base: Its base parameters; only the base columns are used.
         kinds_joints: Torque kind and joint of each equation: ``model.rows``, less those left out.
-        columns: For each equation, the standard names of its structurally non-zero kept columns, in model order,
+        columns: For each equation, the standard names of its structurally non-zero base columns, in model order,
             those of the payload included.
-        names: All kept columns, standard names, model order.
+        names: All base columns, standard names, model order.
     """
 
     __repr__ = short_repr

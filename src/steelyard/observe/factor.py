@@ -10,11 +10,14 @@ Rows of one equation cut into blocks of time, though nobody knows beforehand how
 Blocks begin small. Whenever there are twice as many as wanted, neighbours merge and the next are twice as long, so that
 at the end there are between the number wanted and twice that. A block counts time, not usable rows: all equations of a
 recording have the same bounds.
+
+The rows of one recording on their way into factors: runs whitened, blocks of time filled.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,6 +25,8 @@ from scipy.linalg import lapack
 
 from ..errors import ObservationError
 from ..text import short_repr
+from .rows import RowSource
+from .runs import RowBlock, RunFinder, Whitening
 
 CHUNK = 1024
 """Rows reduced at once."""
@@ -240,3 +245,76 @@ def _triangle(block: TimeBlock, columns: int) -> np.ndarray:
     stack = RowStack(columns)
     stack.push(block.rows)
     return stack.triangle()
+
+
+def reduced_source(
+    source: RowSource,
+    whitening: Whitening | None,
+    blocks: int,
+    pool: ThreadPoolExecutor | None,
+    progress: Callable[[], None],
+) -> tuple[Factor, ...]:
+    """Return the factors of a recording, equation by equation, block by block.
+
+    Args:
+        source: Its rows.
+        whitening: How rows are whitened; not at all by default.
+        blocks: How many blocks of time are wanted.
+        pool: Threads that share the equations.
+        progress: Called after every block of rows.
+    """
+    count = len(source.equations.kinds_joints)
+    reductions = [_EquationReduction(source, e, whitening, blocks) for e in range(count)]
+    for block in source:
+        tasks = (pool.map if pool else map)(lambda reduction, block=block: reduction.take(block), reductions)
+        for _ in tasks:
+            pass
+        progress()
+    return tuple(factor for reduction in reductions for factor in reduction.factors())
+
+
+class _EquationReduction:
+    """The factors of one equation of one recording."""
+
+    def __init__(self, source: RowSource, e: int, whitening: Whitening | None, blocks: int) -> None:
+        self._source, self._e = source, e
+        self._finder = RunFinder(source.equations, e, source.label)
+        self._whitener = None if whitening is None else whitening.whitener(source.equations.kinds_joints[e])
+        nonzero, whole = source.columns[e], source.equations.columns[e]
+        # Columns that are zero in all of this recording are left out; merging by name brings them back.
+        self._nonzero = None if nonzero == whole else [*(whole.index(name) for name in nonzero), len(whole)]
+        self._blocks = TimeBlocks(len(nonzero) + 1, blocks)
+
+    def take(self, block: RowBlock) -> None:
+        """Take the usable rows of a block."""
+        at = 0
+        for run in self._finder.runs(block):
+            self._elapse(run.places.start - at)
+            if self._whitener is not None and run.starts:
+                self._whitener.restart()
+            self._add(run.rows)
+            at = run.places.stop
+        self._elapse(len(block.time) - at)
+
+    def _add(self, rows: np.ndarray) -> None:
+        while len(rows):
+            part = rows[: self._blocks.room]
+            rows = rows[len(part) :]
+            ready = part if self._whitener is None else self._whitener.push(part)
+            self._blocks.add(ready if self._nonzero is None else ready[:, self._nonzero])
+            self._blocks.elapse(len(part))
+
+    def _elapse(self, samples: int) -> None:
+        while samples > 0:
+            step = min(samples, self._blocks.room)
+            self._blocks.elapse(step)
+            samples -= step
+
+    def factors(self) -> Iterator[Factor]:
+        """Yield the factors; blocks without a row are left out."""
+        kind, joint = self._source.equations.kinds_joints[self._e]
+        columns = self._source.columns[self._e]
+        for block, (triangle, count) in enumerate(self._blocks.finish()):
+            if count:
+                triangle.setflags(write=False)
+                yield Factor(self._source.label, kind, joint, block, columns, triangle, count)

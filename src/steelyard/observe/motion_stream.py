@@ -14,7 +14,7 @@ import numpy as np
 
 from ..errors import ObservationError
 from ..recording import Recording
-from ..signals import LowPassStream, central_difference, joint_positions
+from ..signals import ColumnQueue, SegmentFilter, central_difference, joint_positions
 from .equations import MeasuredTorques
 from .preparation import Preparation, ResolvedPreparation
 from .reading import Piece
@@ -24,28 +24,6 @@ HALF = 16
 
 _BETA = 8.0
 """Of the Kaiser window of that interpolation: exact to 1e-4 below 0.8 of the Nyquist frequency."""
-
-
-class Fifo:
-    """Columns that wait until they are asked for."""
-
-    def __init__(self) -> None:
-        self._parts: list[np.ndarray] = []
-        self.count = 0
-
-    def put(self, columns: np.ndarray) -> None:
-        """Add columns (rows, m) at the end."""
-        if columns.shape[1]:
-            self._parts.append(columns)
-            self.count += columns.shape[1]
-
-    def take(self, count: int) -> np.ndarray:
-        """Return the first ``count`` columns."""
-        joined = self._parts[0] if len(self._parts) == 1 else np.concatenate(self._parts, axis=1)
-        # A copy, so that a small rest does not keep a large block alive.
-        self._parts = [joined[:, count:].copy()]
-        self.count -= count
-        return joined[:, :count]
 
 
 class TorqueShift:
@@ -69,26 +47,25 @@ class TorqueShift:
         for row, (start, taps) in zip(self._taps, windows, strict=True):
             row[self._before + start : self._before + start + len(taps)] = taps
         self._lead, self._trail = min(self._before, trimmed[0]), min(after, trimmed[1])
-        self._tail: np.ndarray | None = None
+        self._signals = ColumnQueue()
 
     def push(self, signals: np.ndarray) -> np.ndarray:
         """Take a block (rows, m) and return the columns (rows, k) that are ready."""
-        tail = self._tail
-        if tail is None:
-            tail = np.repeat(signals[:, :1], self._lead if signals.shape[1] else 0, axis=1)
-        joined = np.concatenate([tail, signals], axis=1)
+        if not self._signals.count:
+            self._signals.put(np.repeat(signals[:, :1], self._lead if signals.shape[1] else 0, axis=1))
+        self._signals.put(signals)
+        joined = self._signals.all()
         count = max(0, joined.shape[1] - self._taps.shape[1] + 1)
-        self._tail = joined[:, count:].copy()
         shifted = joined[:, self._before : self._before + count].copy()
         if count:
             for row, taps in enumerate(self._taps, self._first):
                 shifted[row] = np.correlate(joined[row], taps, "valid")
+        self._signals.drop(count)
         return shifted
 
     def flush(self) -> np.ndarray:
         """End the segment and return its last columns."""
-        assert self._tail is not None
-        return self.push(np.repeat(self._tail[:, -1:], self._trail, axis=1))
+        return self.push(np.repeat(self._signals.all()[:, -1:], self._trail, axis=1))
 
 
 def interpolation_window(delay: float) -> tuple[int, np.ndarray]:
@@ -103,7 +80,7 @@ def interpolation_window(delay: float) -> tuple[int, np.ndarray]:
 
 
 class SegmentMotion:
-    """Filters and differentiates one segment; samples keep their company, ends are trimmed.
+    """Filters and differentiates the positions of one segment, with other signals beside them, and trims its ends.
 
     Signals come as rows ``[positions (n); velocities (n) if recorded; others]`` and leave as
     ``[q (n); qd (n); qdd (n); others]``.
@@ -116,56 +93,32 @@ class SegmentMotion:
         self._settled = settled
         self._size = len(settled.joints)
         self._recorded = settled.chosen.velocity == "recorded"
-        self._filter = LowPassStream(settled.low_pass)
-        self._others = Fifo()
-        self._tail: np.ndarray | None = None
-        self._to_drop, self._held_back = settled.trim
-        self._ready = Fifo()
-        self._taken = 0
-        self._returned = 0
-
-    @property
-    def is_too_short(self) -> bool:
-        """Whether the segment has too few samples for the filter."""
-        low = self._settled.low_pass
-        return self._taken < max(sum(low.ends()), low.pad) + 1
+        self._filtered = self._size * (2 if self._recorded else 1)
+        self._filter = SegmentFilter(settled.low_pass, settled.trim)
+        self._smooth = ColumnQueue()
 
     def push(self, signals: np.ndarray) -> np.ndarray | None:
         """Take a block (rows, m) and return the columns (rows, k) that are ready, if any."""
         if not signals.shape[1]:
             return None
-        filtered = self._size * (2 if self._recorded else 1)
-        self._taken += signals.shape[1]
-        self._others.put(signals[filtered:])
-        self._move(self._filter.push(signals[:filtered]))
-        return self._release(self._ready.count - self._held_back)
+        return self._differentiated(self._filter.push(signals[: self._filtered], signals[self._filtered :]))
 
     def flush(self) -> np.ndarray | None:
         """End the segment and return its last columns, if any."""
-        if self.is_too_short:
-            return None
-        self._move(self._filter.flush())
-        return self._release(self._ready.count - self._held_back)
+        return self._differentiated(self._filter.flush())
 
-    def _release(self, count: int) -> np.ndarray | None:
-        drop = min(self._to_drop, max(0, count))
-        if drop:
-            self._ready.take(drop)
-            self._to_drop -= drop
-        return self._ready.take(count - drop) if count > drop else None
-
-    def _move(self, smooth: np.ndarray) -> None:
+    def _differentiated(self, smooth: np.ndarray | None) -> np.ndarray | None:
         margin = self._settled.margin
-        joined = smooth if self._tail is None else np.concatenate([self._tail, smooth], axis=1)
-        count = joined.shape[1] - 2 * margin
-        if not smooth.shape[1] or count <= 0:
-            self._tail = joined
-            return
-        if not self._returned:
-            self._others.take(margin)
-        self._returned += count
-        self._tail = joined[:, count:].copy()
-        self._ready.put(np.concatenate([*self._derivatives(joined, margin), self._others.take(count)]))
+        if smooth is None:
+            return None
+        self._smooth.put(smooth)
+        count = self._smooth.count - 2 * margin
+        if count <= 0:
+            return None
+        joined = self._smooth.all()
+        self._smooth.drop(count)
+        others = joined[self._filtered :, margin:-margin]
+        return np.concatenate([*self._derivatives(joined[: self._filtered], margin), others])
 
     def _derivatives(self, smooth: np.ndarray, margin: int) -> tuple[np.ndarray, ...]:
         rate = self._settled.rate

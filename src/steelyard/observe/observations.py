@@ -28,9 +28,10 @@ from ..progress import Progress, silent
 from ..robot import Robot, transform_from_placement
 from ..text import short_repr
 from .equations import Equations
-from .factor import Factor
+from .factor import Factor, reduced_source
 from .preparation import ResolvedPreparation
-from .rows import RowSource, Whitening, reduced_source
+from .rows import RowSource
+from .runs import Whitening
 
 
 @dataclass(frozen=True)
@@ -96,8 +97,8 @@ def _unknowns(equations: Equations) -> str:
     """Return what the columns mean: those of the arm alone, so that rows without and with payload mix."""
     model, base = equations.model, equations.base
     is_arm = np.array([parameter.effect != "payload" for parameter in model.parameters])
-    kept = [k for k, column in enumerate(base.base_columns) if is_arm[column]]
-    regrouping = base.regrouping[kept][:, is_arm]
+    own = [k for k, column in enumerate(base.base_columns) if is_arm[column]]
+    regrouping = base.regrouping[own][:, is_arm]
     # In rows of a loaded arm alone, the last links' parameters hold the payload.
     payload = "regrouped" if model.payload == "loaded" else "apart"
     words = f"{' '.join(model.effects)}; payload {payload}; sign width {model.sign_width:g}"
@@ -147,7 +148,7 @@ class Observations:
 
 def reduce_rows(
     sources: Sequence[RowSource],
-    whiten: Whitening | None = None,
+    whitening: Whitening | None = None,
     blocks: int = 20,
     threads: int = 1,
     progress: Progress = silent,
@@ -156,7 +157,7 @@ def reduce_rows(
 
     Args:
         sources: The rows of each recording.
-        whiten: Gives a transform of the rows of a source's equation, restarted where a run of rows begins.
+        whitening: How rows are whitened; not at all by default.
         blocks: Blocks of time of each recording; between this many and twice as many come out.
         threads: Threads that share the recordings, or the equations of a single one; the result is the same.
         progress: Told how many recordings are done, in parts.
@@ -169,7 +170,7 @@ def reduce_rows(
     fingerprints = [fingerprint_of(source.equations, source.settled) for source in sources]
     for other in fingerprints[1:]:
         check_same(fingerprints[0], other)
-    factors = _all_factors(sources, whiten, blocks, threads, progress)
+    factors = _all_factors(sources, whitening, blocks, threads, progress)
     recordings = tuple(RecordingInfo(s.label, s.sha256, s.payload, s.samples) for s in sources)
     _check_distinct(recordings)
     return Observations(fingerprints[0], factors, recordings)
@@ -184,22 +185,22 @@ def _check_sources(sources: Sequence[RowSource], blocks: int, threads: int) -> N
 
 
 def _all_factors(
-    sources: Sequence[RowSource], whiten: Whitening | None, blocks: int, threads: int, progress: Progress
+    sources: Sequence[RowSource], whitening: Whitening | None, blocks: int, threads: int, progress: Progress
 ) -> tuple[Factor, ...]:
     lock = threading.Lock()
 
-    def tell() -> None:
+    def report() -> None:
         with lock:
             progress(sum(source.read for source in sources), len(sources))
 
     if threads == 1:
-        parts = [reduced_source(source, whiten, blocks, None, tell) for source in sources]
+        parts = [reduced_source(source, whitening, blocks, None, report) for source in sources]
     else:
         with ThreadPoolExecutor(threads, "steelyard-reduce") as pool:
             if len(sources) == 1:
-                parts = [reduced_source(sources[0], whiten, blocks, pool, tell)]
+                parts = [reduced_source(sources[0], whitening, blocks, pool, report)]
             else:
-                parts = list(pool.map(lambda source: reduced_source(source, whiten, blocks, None, tell), sources))
+                parts = list(pool.map(lambda source: reduced_source(source, whitening, blocks, None, report), sources))
     return tuple(factor for part in parts for factor in part)
 
 

@@ -135,14 +135,14 @@ def _rate(time: np.ndarray) -> float:
 
 
 def _spectrum(head: Recording, preparation: Preparation, rate: float, max_gap: float) -> _Spectrum:
-    # Short gaps are bridged here: a spectrum needs a long stretch, and a few samples do not change it.
+    # Short gaps are bridged here: a spectrum needs a long segment, and a few samples do not change it.
     max_gap = max(max_gap, _BRIDGED)
-    stretch = _longest_segment(head.time, max_gap)
-    signals = [*head.q[:, stretch], *([] if head.qd is None else head.qd[:, stretch])]
+    segment = _longest_segment(head.time, max_gap)
+    signals = [*head.q[:, segment], *([] if head.qd is None else head.qd[:, segment])]
     size = len(head.joints)
     cutoff, floor, reasons = np.zeros(size), np.zeros(len(signals)), [""] * size
     for row, signal in enumerate(signals):
-        values = _even(head.time[stretch], signal, rate, preparation.resampling, max_gap)
+        values = _even(head.time[segment], signal, rate, preparation.resampling, max_gap)
         proposal = _proposal(values, rate, preparation.order)
         if proposal is None:  # all there is is noise
             floor[row] = values.var() * 2 / rate
@@ -158,7 +158,7 @@ def _spectrum(head: Recording, preparation: Preparation, rate: float, max_gap: f
 
 
 def _longest_segment(time: np.ndarray, max_gap: float) -> slice:
-    """Return the longest stretch without a gap."""
+    """Return the longest segment without a gap."""
     bounds = [0, *(np.flatnonzero(np.diff(time) > max_gap) + 1), len(time)]
     first = int(np.argmax(np.diff(bounds)))
     return slice(int(bounds[first]), int(bounds[first + 1]))

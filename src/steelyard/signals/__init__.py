@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from ..lazy import lazy_names
+from .checks import ColumnQueue as ColumnQueue
 from .decimation import Decimated as Decimated
 from .decimation import DecimationFilter as DecimationFilter
 from .decimation import Decimator as Decimator
@@ -10,18 +11,17 @@ from .decimation import decimate as decimate
 from .decimation import decimation_filter as decimation_filter
 from .differences import MARGIN as MARGIN
 from .differences import Derivatives as Derivatives
-from .differences import DifferenceStream as DifferenceStream
 from .differences import central_difference as central_difference
 from .differences import difference_response as difference_response
 from .differences import differentiate as differentiate
 from .elastic import joint_positions as joint_positions
 from .fir import FirStage as FirStage
 from .fir import FirStream as FirStream
-from .levinson import LevinsonWhitener as LevinsonWhitener
 from .lowpass import DESIGNS as DESIGNS
 from .lowpass import MODES as MODES
 from .lowpass import LowPass as LowPass
 from .lowpass import LowPassStream as LowPassStream
+from .lowpass import SegmentFilter as SegmentFilter
 from .lowpass import apply_low_pass as apply_low_pass
 from .lowpass import evaluation_filter as evaluation_filter
 from .lowpass import low_pass as low_pass
@@ -38,6 +38,10 @@ from .sampling import Sampling as Sampling
 from .sampling import describe_sampling as describe_sampling
 from .sampling import find_quantum as find_quantum
 from .sampling import uniform_rate as uniform_rate
+from .whitening import LevinsonWhitener as LevinsonWhitener
+from .whitening import RowWhitener as RowWhitener
+from .whitening import half_kernel as half_kernel
+from .whitening import whitened_series as whitened_series
 
 if TYPE_CHECKING:
     from .fourier import OUT_OF_STEP as OUT_OF_STEP

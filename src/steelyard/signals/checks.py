@@ -1,4 +1,4 @@
-"""What every signal function asks of its arrays and rates at the door."""
+"""Checks of arrays and rates, and what streams share: blocks of the same rows, columns that wait."""
 
 from __future__ import annotations
 
@@ -93,3 +93,39 @@ class RowMemory:
     def none(self) -> np.ndarray:
         """Return an empty block of the right number of rows."""
         return np.empty((self._rows or 0, 0))
+
+
+class ColumnQueue:
+    """Columns of signals that come in blocks and are used later: what a stream holds between two blocks.
+
+    Attributes:
+        count: Number of columns held.
+    """
+
+    def __init__(self) -> None:
+        self._parts: list[np.ndarray] = []
+        self.count = 0
+
+    def put(self, columns: np.ndarray) -> None:
+        """Add columns (rows, m) at the end."""
+        if columns.shape[1] or not self._parts:
+            self._parts.append(columns)
+            self.count += columns.shape[1]
+
+    def all(self) -> np.ndarray:
+        """Return all columns (rows, count)."""
+        if len(self._parts) > 1:
+            self._parts = [np.concatenate(self._parts, axis=1)]
+        return self._parts[0]
+
+    def drop(self, count: int) -> None:
+        """Forget the first ``count`` columns."""
+        # A copy, so that a small rest does not keep a large block alive.
+        self._parts = [self.all()[:, count:].copy()]
+        self.count -= count
+
+    def take(self, count: int) -> np.ndarray:
+        """Return the first ``count`` columns and forget them."""
+        taken = self.all()[:, :count]
+        self.drop(count)
+        return taken

@@ -15,7 +15,7 @@ from typing import Literal
 import numpy as np
 
 from ..errors import SignalError, nearest_match
-from .checks import RowMemory, as_rows, check_finite, check_positive, frozen
+from .checks import as_rows, check_positive, frozen
 from .lowpass import LowPass, apply_low_pass, trim_ends
 
 Difference = Literal["first", "second", "twice_first"]
@@ -60,41 +60,6 @@ def difference_response(frequency: np.ndarray, rate: float, kind: Difference = "
         return 1j * np.sin(angle) * rate
     margin = MARGIN[kind]
     return -4 * np.sin(margin * angle / 2) ** 2 * (rate / margin) ** 2 + 0j
-
-
-class DifferenceStream:
-    """Differentiates signals that come in blocks; equal to :func:`central_difference` of the whole.
-
-    Args:
-        rate: Sampling rate [Hz].
-        kind: ``first``, ``second`` or ``twice_first``.
-    """
-
-    def __init__(self, rate: float, kind: Difference = "first") -> None:
-        _check_kind(kind)
-        self._rate, self._kind = check_positive(rate, "sampling rate"), kind
-        self._restart()
-
-    def _restart(self) -> None:
-        self._rows = RowMemory("block")
-        self._tail: np.ndarray | None = None
-        self._taken = 0
-
-    def push(self, block: np.ndarray) -> np.ndarray:
-        """Take a block (rows, m) and return the derivatives (rows, k) that it completes."""
-        samples = self._rows.check(block)
-        check_finite(samples, f"block beginning at sample {self._taken}")
-        self._taken += samples.shape[1]
-        joined = samples if self._tail is None else np.concatenate([self._tail, samples], axis=1)
-        reach = 2 * MARGIN[self._kind]
-        self._tail = joined[:, -reach:].copy()
-        return _difference(joined, self._rate, self._kind) if joined.shape[1] > reach else self._rows.none()
-
-    def flush(self) -> np.ndarray:
-        """End the signal; nothing is left to return."""
-        nothing = self._rows.none()
-        self._restart()
-        return nothing
 
 
 @dataclass(frozen=True)

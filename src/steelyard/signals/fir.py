@@ -43,17 +43,15 @@ class FirStage:
         """Samples needed on either side of an output."""
         return len(self.taps) // 2
 
-    @property
-    def _together(self) -> int:
-        """Outputs of one matrix product: more outputs multiply more zeros, fewer leave BLAS idle."""
-        return 16 if len(self.taps) > 16 * self.factor else 8
-
     @cached_property
     def _band(self) -> np.ndarray:
-        """The matrix (taps + (outputs - 1) factor, outputs) whose columns are the shifted impulse response."""
-        span = len(self.taps) + (self._together - 1) * self.factor
-        band = np.zeros((span, self._together))
-        for k in range(self._together):
+        # More outputs at a time multiply more zeros, fewer leave BLAS idle.
+        return self.band(16 if len(self.taps) > 16 * self.factor else 8)
+
+    def band(self, together: int) -> np.ndarray:
+        """Return the matrix (taps + (together - 1) factor, together) whose columns are the shifted taps."""
+        band = np.zeros((len(self.taps) + (together - 1) * self.factor, together))
+        for k in range(together):
             band[k * self.factor : k * self.factor + len(self.taps), k] = self.taps
         return band
 
@@ -63,23 +61,29 @@ class FirStage:
         result = np.empty((samples.shape[0], count))
         with np.errstate(invalid="ignore", over="ignore"):  # whoever calls looks at the result
             for row in range(0, samples.shape[0], _ROWS):
-                self._fill(samples[row : row + _ROWS], result[row : row + _ROWS])
+                self.write(samples[row : row + _ROWS], self._band, result[row : row + _ROWS])
         return result
 
-    def _fill(self, samples: np.ndarray, result: np.ndarray) -> None:
-        rows, count = result.shape
-        together = self._together
+    def write(self, samples: np.ndarray, band: np.ndarray, outputs: np.ndarray) -> None:
+        """Write outputs (rows, count), the first centred on sample ``half``: windows of samples times a band.
+
+        Args:
+            samples: Samples (rows, N) of float64, contiguous along N.
+            band: The matrix of as many outputs as are computed at a time; see :meth:`band`.
+            outputs: Where they are written, contiguous along count.
+        """
+        rows, count = outputs.shape
+        span, together = band.shape
         whole, rest = divmod(count, together)
         step = together * self.factor
         if whole:
-            stride = samples.strides[0]
-            windows = as_strided(samples, (whole, rows, self._band.shape[0]), (8 * step, stride, 8), writeable=False)
-            places = as_strided(result, (whole, rows, together), (8 * together, result.strides[0], 8))
-            np.matmul(windows, self._band, out=places)
+            shape, strides = (whole, rows, span), (8 * step, samples.strides[0], 8)
+            windows = as_strided(samples, shape, strides, writeable=False)
+            places = as_strided(outputs, (whole, rows, together), (8 * together, outputs.strides[0], 8))
+            np.matmul(windows, band, out=places)
         if rest:
-            span = len(self.taps) + (rest - 1) * self.factor
-            part = samples[:, whole * step : whole * step + span]
-            result[:, whole * together :] = part @ self._band[:span, :rest]
+            first, span = whole * step, len(self.taps) + (rest - 1) * self.factor
+            outputs[:, whole * together :] = samples[:, first : first + span] @ band[:span, :rest]
 
 
 class FirStream:

@@ -21,7 +21,17 @@ from typing import Literal
 import numpy as np
 
 from ..errors import SignalError, nearest_match
-from .checks import RowMemory, as_rows, check_cutoff, check_finite, check_order, check_positive, frozen, shaped_rows
+from .checks import (
+    ColumnQueue,
+    RowMemory,
+    as_rows,
+    check_cutoff,
+    check_finite,
+    check_order,
+    check_positive,
+    frozen,
+    shaped_rows,
+)
 from .recursive import butter, sosfilt, sosfilt_zi, sosfiltfilt, sosfreqz
 
 Mode = Literal["zero_phase", "forward", "none"]
@@ -203,8 +213,7 @@ class LowPassStream:
         self._start: np.ndarray | None = None  # samples before the first pass can begin
         self._state: np.ndarray | None = None
         self._last: np.ndarray | None = None  # the last samples as they came, to continue them at the end
-        self._forward: list[np.ndarray] = []  # forward-filtered, not yet returned
-        self._waiting = 0
+        self._forward = ColumnQueue()  # forward-filtered, not yet returned
 
     def push(self, block: np.ndarray) -> np.ndarray:
         """Take a block (rows, m) and return the filtered samples (rows, k) that are ready.
@@ -225,9 +234,9 @@ class LowPassStream:
         if self.filter.mode == "forward":
             return self._pass_forward(samples) + self._offset
         self._queue(samples)
-        if self._waiting < 2 * self._memory + 1:
+        if self._forward.count < 2 * self._memory + 1:
             return self._rows.none()
-        return self._release(self._waiting - self._memory, settled=True) + self._offset
+        return self._release(self._forward.count - self._memory) + self._offset
 
     def flush(self) -> np.ndarray:
         """End the signal: return the rest (rows, k) and make ready for the next signal.
@@ -240,8 +249,8 @@ class LowPassStream:
         if self.filter.mode == "zero_phase" and self._last is not None and self._offset is not None:
             last = self._last
             beyond = 2 * last[:, -1:] - last[:, -2 : -self.filter.pad - 2 : -1]
-            self._keep(self._pass_forward(beyond))
-            result = self._release(self._waiting - self.filter.pad, settled=False) + self._offset
+            self._forward.put(self._pass_forward(beyond))
+            result = self._release(self._forward.count - self.filter.pad) + self._offset
         self._restart()
         return result
 
@@ -251,7 +260,7 @@ class LowPassStream:
         recent = samples if self._last is None else np.concatenate([self._last, samples], axis=1)
         self._last = recent[:, -pad - 1 :].copy()
         if self._state is not None:
-            self._keep(self._pass_forward(samples))
+            self._forward.put(self._pass_forward(samples))
             return
         held = samples if self._start is None else np.concatenate([self._start, samples], axis=1)
         if held.shape[1] <= pad:
@@ -259,7 +268,7 @@ class LowPassStream:
             return
         self._start = None
         before = 2 * held[:, :1] - held[:, pad:0:-1]
-        self._keep(self._pass_forward(np.concatenate([before, held], axis=1))[:, pad:])
+        self._forward.put(self._pass_forward(np.concatenate([before, held], axis=1))[:, pad:])
 
     def _pass_forward(self, samples: np.ndarray) -> np.ndarray:
         if self._state is None:
@@ -267,14 +276,44 @@ class LowPassStream:
         result, self._state = sosfilt(self.filter.sections, samples, self._state)
         return result
 
-    def _keep(self, samples: np.ndarray) -> None:
-        self._forward.append(samples)
-        self._waiting += samples.shape[1]
-
-    def _release(self, count: int, settled: bool) -> np.ndarray:
+    def _release(self, count: int) -> np.ndarray:
         """Filter all that waits backward and return its first ``count`` samples; the others wait on."""
-        waiting = np.concatenate(self._forward, axis=1)
+        waiting = self._forward.all()
         backward = sosfilt(self.filter.sections, waiting[:, ::-1], self._rest * waiting[:, -1:])[0]
-        self._forward = [waiting[:, count:].copy()] if settled else []
-        self._waiting -= count
+        self._forward.drop(count)
         return np.ascontiguousarray(backward[:, ::-1][:, :count])
+
+
+class SegmentFilter:
+    """Filters the signals of one segment that come in blocks, delays others alike and trims the ends of both.
+
+    Args:
+        filter_: The filter.
+        trim: Samples to cut at the start and at the end; those of :meth:`LowPass.ends` by default.
+    """
+
+    def __init__(self, filter_: LowPass, trim: tuple[int, int] | None = None) -> None:
+        self._stream, self._others, self._ready = LowPassStream(filter_), ColumnQueue(), ColumnQueue()
+        self._to_drop, self._held_back = filter_.ends() if trim is None else trim
+        self._needed = max(sum(filter_.ends()), filter_.pad) + 1
+        self._taken = 0
+
+    def push(self, signals: np.ndarray, others: np.ndarray) -> np.ndarray | None:
+        """Take signals (m, k) and others (c, k); return columns ``[filtered; others]`` that are ready, if any."""
+        self._taken += signals.shape[1]
+        self._others.put(others)
+        return self._released(self._stream.push(signals))
+
+    def flush(self) -> np.ndarray | None:
+        """End the segment and return its last columns; None too if it was too short for the filter."""
+        return None if self._taken < self._needed else self._released(self._stream.flush())
+
+    def _released(self, smooth: np.ndarray) -> np.ndarray | None:
+        if smooth.shape[1]:
+            self._ready.put(np.concatenate([smooth, self._others.take(smooth.shape[1])]))
+        count = self._ready.count - self._held_back
+        drop = min(self._to_drop, max(0, count))
+        if drop:
+            self._ready.drop(drop)
+            self._to_drop -= drop
+        return self._ready.take(count - drop) if count > drop else None

@@ -16,10 +16,10 @@ from steelyard.estimate.instruments.iterations import Solved, noise_around
 from steelyard.estimate.instruments.pairs import MovingRows, Twins, whitened_pairs
 from steelyard.estimate.instruments.simulated import SimulatedMotion
 from steelyard.estimate.instruments.solution import WHOLE, InstrumentSolution, hausman_test
-from steelyard.estimate.whitening import LARGEST_REFLECTION
 from steelyard.observe import Preparation, row_source
 from steelyard.papers.p1_motion import CASES, scara_run
 from steelyard.robot import load_robot
+from steelyard.signals.whitening import LARGEST_REFLECTION
 from steelyard.simulation import Experiment, Noise, recording_of, simulate
 
 PERSISTENT = Noise("correlated", (2.0, 0.1), 3.0)

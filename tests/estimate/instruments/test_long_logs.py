@@ -56,7 +56,7 @@ def test_a_stream_gives_the_numbers_of_the_recording_in_memory(tmp_path, monkeyp
 @pytest.mark.parametrize("method", METHODS)
 def test_memory_does_not_grow_with_the_stream(tmp_path, monkeypatch, method):
     monkeypatch.setattr(recording_cache, "IN_MEMORY", 50_000)
-    monkeypatch.setattr(pairs, "_KEPT_ROWS", 0)
+    monkeypatch.setattr(pairs, "_CACHED_BYTES", 0)
     monkeypatch.setattr(npz, "BLOCK_ROWS", 4096)
     peaks = []
     for seconds in (20, 250, 600):  # the first one compiles

@@ -11,12 +11,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ...errors import EstimateError, SimulationError
-from ...observe import RowSource
+from ...observe import RowSource, decimator_correlation
 from ...progress import Progress
 from ..evidence import Evidence
-from ..gls import decimator_correlation
+from ..lag_products import HIGHEST_ORDER, lag_products
 from ..noise import NoiseModel, fit_noise_around, noise_model
-from ..whitening import HIGHEST_ORDER, lag_products
 from .pairs import MovingRows, PairedRows, Twins
 from .settings import InstrumentSettings
 from .simulated import SimulatedMotion, robot_values, start_values

@@ -12,20 +12,31 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ...errors import EstimateError
-from ...observe import MIN_SHARE, Gate, Gates, RowBlock, RowSource, RowStack, moving_joints, prepared_blocks, row_source
+from ...observe import (
+    MIN_SHARE,
+    Gate,
+    Gates,
+    RowRun,
+    RowSource,
+    RowStack,
+    moving_joints,
+    prepared_blocks,
+    row_source,
+    weighted_runs,
+)
 from ...recording.cache import CachedColumns
+from ...signals import half_kernel
 from ...signals.recursive import RunningConvolution
 from ..evidence import Evidence
 from ..noise import NoiseModel
-from ..whitening import Equation, noise_autocovariance
 
 # Velocities differ from simulated ones by more than this many times their rms in 3 of 1000 samples.
 _SURELY = 3.0
 # Not more than this part of a joint's own rms speed is left out, whatever the simulation is like.
 _MOST = 0.5
-# Rows of a round up to so many bytes stay in memory, real and simulated ones each; they are gone through three times.
-_KEPT_ROWS = 32_000_000
-# A threshold from the data follows the simulation for so many rounds, then stays, so that rounds settle.
+# Rows of an iteration up to so many bytes stay in memory, real and simulated ones each; three passes read them.
+_CACHED_BYTES = 32_000_000
+# A threshold from the data follows the simulation for so many iterations, then stays, so that these converge.
 _ITERATIONS = 8
 
 
@@ -123,7 +134,7 @@ class MovingRows:
 def _gated(source: RowSource, gates: Gates, limits: np.ndarray) -> RowSource:
     """Return the rows of a recording with the samples that the gates name."""
     settled = replace(source.settled, standstill=limits)
-    return row_source(source.recording, source.equations, settled, source.label, _KEPT_ROWS, gates)
+    return row_source(source.recording, source.equations, settled, source.label, _CACHED_BYTES, gates)
 
 
 def velocities_of(source: RowSource) -> Velocities:
@@ -133,11 +144,6 @@ def velocities_of(source: RowSource) -> Velocities:
         starts.setdefault(block.segment, columns.count)
         columns.put(block.qd)
     return Velocities(columns, starts)
-
-
-# Correlation of the noise is followed until it has died out to this part, or over so many rows.
-_DIED_OUT = 1e-3
-_LONGEST = 2000
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,15 +163,6 @@ class PairedRows:
     spread: np.ndarray | None = None
 
 
-@dataclass(frozen=True, eq=False)
-class _Run:
-    """Unbroken rows ``[Z W y]`` (k, 2 c + 1) of an equation; ``starts``: they do not continue the run before."""
-
-    e: int
-    starts: bool
-    rows: np.ndarray
-
-
 def whitened_pairs(
     twins: Twins, columns: Sequence[str], noise: NoiseModel, least_share: float = MIN_SHARE
 ) -> PairedRows:
@@ -181,13 +178,11 @@ def whitened_pairs(
         EstimateError: If fewer rows than unknowns are usable.
     """
     stack = RowStack(2 * len(columns) + 1)
-    for source, twin in zip(twins.real, twins.simulated, strict=True):
-        deviations = _deviations(source, noise)
-        whiteners = {e: noise.whitening(source, e) for e in deviations}
-        for run in _runs(source, twin, columns, deviations, least_share):
-            if run.starts:
-                whiteners[run.e].restart()
-            stack.push(whiteners[run.e].push(run.rows) / deviations[run.e])
+    whiteners = {group: noise.whitening.whitener(group[1:]) for group in noise.deviations}
+    for run, rows in _pairs(twins, columns, noise, least_share):
+        if run.starts:
+            whiteners[run.group].restart()
+        stack.push(whiteners[run.group].push(rows) / noise.deviations[run.group])
     return _paired(columns, stack, None)
 
 
@@ -195,17 +190,18 @@ def plain_pairs(twins: Twins, columns: Sequence[str], noise: NoiseModel) -> Pair
     """Stack the same rows weighted but as they are, with what their noise's correlation does to sums of them."""
     stack = RowStack(2 * len(columns) + 1)
     spread = np.zeros((len(columns),) * 2)
-    for source, twin in zip(twins.real, twins.simulated, strict=True):
-        deviations = _deviations(source, noise)
-        smoothers = {e: RunningConvolution(_half_kernel(noise, source.equations.kinds_joints[e])) for e in deviations}
-        for run in _runs(source, twin, columns, deviations):
-            rows = run.rows / deviations[run.e]
-            stack.push(rows)
-            if run.starts:
-                smoothers[run.e].restart()
-            instruments = rows[:, : len(columns)]
-            half = instruments.T @ smoothers[run.e].push(instruments)
-            spread += half + half.T
+    smoothers = {
+        group: RunningConvolution(half_kernel(noise.correlation, noise.coefficients[group[1:]]))
+        for group in noise.deviations
+    }
+    for run, pairs in _pairs(twins, columns, noise):
+        rows = pairs / noise.deviations[run.group]
+        stack.push(rows)
+        if run.starts:
+            smoothers[run.group].restart()
+        instruments = rows[:, : len(columns)]
+        half = instruments.T @ smoothers[run.group].push(instruments)
+        spread += half + half.T
     return _paired(columns, stack, spread)
 
 
@@ -220,50 +216,19 @@ def _paired(columns: Sequence[str], stack: RowStack, spread: np.ndarray | None) 
     return PairedRows(tuple(columns), triangle, rows, spread)
 
 
-def _deviations(source: RowSource, noise: NoiseModel) -> dict[int, float]:
-    """Return the deviation of every equation whose noise is known, by number."""
-    groups = enumerate((source.label, *equation) for equation in source.equations.kinds_joints)
-    return {e: noise.deviations[group] for e, group in groups if group in noise.deviations}
-
-
-def _half_kernel(noise: NoiseModel, equation: Equation) -> np.ndarray:
-    """Return the covariance of a row's noise with later ones, until it has died out; half of it at lag 0."""
-    lags = noise_autocovariance(noise.correlation, noise.coefficients[equation], _LONGEST)
-    alive = np.flatnonzero(np.abs(lags) > _DIED_OUT * lags[0])
-    kernel = lags[: max(int(alive[-1]) + 1, 2)].copy()
-    kernel[0] /= 2
-    return kernel
-
-
-def _runs(
-    source: RowSource,
-    twin: RowSource,
-    columns: Sequence[str],
-    equations: Sequence[int] | dict[int, float],
-    least_share: float = MIN_SHARE,
-) -> Iterator[_Run]:
-    place = {name: k for k, name in enumerate(columns)}
-    names = source.equations.columns
-    kept = {e: [k for k, name in enumerate(names[e]) if name in place] for e in equations}
-    index = {e: np.array([place[names[e][k]] for k in kept[e]], dtype=np.intp) for e in equations}
-    ends: dict[int, tuple[int, int]] = {}
-    for real, other in zip(source, twin, strict=True):
-        for e in equations:
-            for first, usable in _unbroken(real, e, least_share):
-                last = first + len(usable)
-                rows = np.zeros((len(usable), 2 * len(columns) + 1))
-                rows[:, index[e]] = other.rows[e][first:last, kept[e]]
-                rows[:, len(columns) + index[e]] = usable[:, kept[e]]
-                rows[:, -1] = usable[:, -1]
-                starts = ends.get(e) != (real.segment, real.first + first)
-                ends[e] = (real.segment, real.first + last)
-                yield _Run(e, starts, rows)
-
-
-def _unbroken(block: RowBlock, e: int, least_share: float) -> Iterator[tuple[int, np.ndarray]]:
-    """Yield (place of the first row, rows) of every unbroken run of an equation's rows with such a share."""
-    for start, usable in block.runs(e):
-        kept = np.concatenate([[False], block.share[e][start : start + len(usable)] >= least_share, [False]])
-        bounds = np.flatnonzero(kept[1:] != kept[:-1])
-        for first, last in zip(bounds[::2], bounds[1::2], strict=True):
-            yield start + int(first), usable[first:last]
+def _pairs(
+    twins: Twins, columns: Sequence[str], noise: NoiseModel, least_share: float = MIN_SHARE
+) -> Iterator[tuple[RowRun, np.ndarray]]:
+    """Yield unbroken rows ``[Z W y]`` (k, 2 c + 1) of every equation whose noise is known, with the real rows' run."""
+    size = len(columns)
+    for source, twin in zip(twins.real, twins.simulated, strict=True):
+        groups = enumerate((source.label, *equation) for equation in source.equations.kinds_joints)
+        known = [e for e, group in groups if group in noise.deviations]
+        # Both leave out the same samples, so that their runs are alike.
+        runs = (weighted_runs(rows.runs(known, least_share), columns) for rows in (source, twin))
+        for real, other in zip(*runs, strict=True):
+            rows = np.zeros((len(real.rows), 2 * size + 1))
+            rows[:, other.index] = other.rows[:, :-1]
+            rows[:, size + real.index] = real.rows[:, :-1]
+            rows[:, -1] = real.rows[:, -1]
+            yield real.run, rows

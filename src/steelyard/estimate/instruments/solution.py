@@ -16,7 +16,6 @@ from ...errors import EstimateError, SignalError
 from ..evidence import Endogeneity, Evidence
 from ..noise import NoiseModel
 from ..system import DEPENDENT
-from ..whitening import RowWhitener
 from .iterations import Solved, noise_around
 from .pairs import PairedRows, Twins, whitened_pairs
 
@@ -199,8 +198,8 @@ def _finer(evidence: Evidence, twins: Twins, solved: Solved, noise: NoiseModel) 
         return noise
     try:
         finer = noise_around(evidence, twins.real, solved, FINE_ORDER)
-        for coefficients in finer.coefficients.values():
-            RowWhitener(finer.correlation, coefficients)  # refuses what is all but known from the rows before
+        for equation in finer.coefficients:
+            finer.whitening.whitener(equation)  # refuses what is all but known from the rows before
     except (EstimateError, SignalError):
         return noise
     # Runs of rows shorter than the order tell nothing of their noise.

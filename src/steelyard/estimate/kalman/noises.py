@@ -14,8 +14,8 @@ import numpy as np
 from ...errors import EstimateError
 from ...observe import RawBlock, RowSource, raw_samples
 from ...signals import find_quantum, propose_cutoff
+from ...signals.whitening import innovation_share
 from ..evidence import Evidence
-from ..whitening import innovation_share
 from .settings import KalmanSettings, PerJoint
 
 LEAST_DEVIATION = 1e-6

@@ -5,13 +5,13 @@ Recorded postures, at which parameters must be those of a possible arm.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from ...errors import EstimateError, nearest_match
-from ...observe import RowBlock, RowSource, raw_samples
+from ...observe import RowRun, RowSource, raw_samples, weighted_runs
 from ...robot import INERTIAL_NAMES
 from ..evidence import Estimate, Evidence
 from .dynamics import possible_move
@@ -254,8 +254,8 @@ def _first_triangle(evidence: Evidence, part: float) -> np.ndarray:
     wanted = int(np.ceil(part * evidence.plain.system.rows / len(evidence.equations.kinds_joints)))
     triangle = np.zeros((len(evidence.columns) + 1,) * 2)
     for source in evidence.sources:
-        for block in source:
-            rows = _weighted(evidence, source, block, wanted)
+        for block, runs in source.block_runs():
+            rows = _weighted(evidence, runs, wanted)
             triangle = np.asarray(np.linalg.qr(np.vstack([triangle, rows]), mode="r"))
             wanted -= len(block.time)
             if wanted <= 0:
@@ -263,18 +263,9 @@ def _first_triangle(evidence: Evidence, part: float) -> np.ndarray:
     return triangle
 
 
-def _weighted(evidence: Evidence, source: RowSource, block: RowBlock, instants: int) -> np.ndarray:
+def _weighted(evidence: Evidence, runs: Sequence[RowRun], instants: int) -> np.ndarray:
     """Return the weighted rows (k, c + 1) of the first instants of a block."""
-    place, weights = {name: k for k, name in enumerate(evidence.columns)}, evidence.plain.weights
-    parts = [np.zeros((0, len(place) + 1))]
-    for e, equation in enumerate(source.equations.kinds_joints):
-        weight = weights.get((source.label, *equation), 0.0)
-        names = source.equations.columns[e]
-        kept = [k for k, name in enumerate(names) if name in place]
-        for first, rows in block.runs(e):
-            chosen = rows[: max(0, instants - first)]
-            spread_rows = np.zeros((len(chosen), len(place) + 1))
-            spread_rows[:, [place[names[k]] for k in kept]] = chosen[:, kept]
-            spread_rows[:, -1] = chosen[:, -1]
-            parts.append(weight * spread_rows)
-    return np.concatenate(parts)
+    size, parts = len(evidence.columns), []
+    for weighted in weighted_runs(runs, evidence.columns, evidence.plain.weights):
+        parts.append(weighted.spread(size)[: max(0, instants - weighted.run.places.start)])
+    return np.concatenate([np.zeros((0, size + 1)), *parts])

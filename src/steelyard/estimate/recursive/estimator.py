@@ -26,7 +26,7 @@ from scipy import linalg
 from scipy.linalg import lapack
 
 from ...errors import EstimateError, nearest_match
-from ...observe import MIN_SHARE, RowBlock, RowSource
+from ...observe import RowBlock, RowSource, WeightedRun, weighted_runs
 from ...progress import Progress, silent
 from ..evidence import Estimate, Estimated, Evidence, History, estimate_of
 from ..system import DEPENDENT, System
@@ -150,32 +150,18 @@ def instants_of(source: RowSource, plain: Estimate) -> Iterator[Instants]:
         source: The recording.
         plain: The estimate whose columns and weights are used.
     """
-    groups = [(source.label, *equation) for equation in source.equations.kinds_joints]
-    weights, place = plain.weights, {name: k for k, name in enumerate(plain.columns)}
-    parts = []
-    for e, group in enumerate(groups):
-        if group in weights:
-            names = source.equations.columns[e]
-            kept = [k for k, name in enumerate(names) if name in place]
-            parts.append((e, [*kept, len(names)], [*(place[names[k]] for k in kept), len(place)], weights[group]))
-    for block in source:
-        found = _together(block, parts, len(place) + 1)
-        if len(found.time):
-            yield found
+    for block, runs in source.block_runs():
+        usable = list(weighted_runs(runs, plain.columns, plain.weights))
+        if usable:
+            yield _instants(block, usable, len(plain.columns))
 
 
-def _together(block: RowBlock, parts: list[tuple[int, list[int], list[int], float]], width: int) -> Instants:
-    instants, stack = [np.zeros(0, dtype=np.intp)], [np.zeros((0, width))]
-    for e, kept, places, weight in parts:
-        usable = np.flatnonzero(block.share[e] >= MIN_SHARE)
-        rows = np.zeros((len(usable), width))
-        rows[:, places] = weight * block.rows[e][usable][:, kept]
-        instants.append(usable)
-        stack.append(rows)
-    instant = np.concatenate(instants)
+def _instants(block: RowBlock, usable: Sequence[WeightedRun], size: int) -> Instants:
+    instant = np.concatenate([np.arange(one.run.places.start, one.run.places.stop) for one in usable])
     order = np.argsort(instant, kind="stable")
     present, first = np.unique(instant[order], return_index=True)
-    return Instants(block.time[present], np.append(first, len(order)), np.concatenate(stack)[order])
+    rows = np.concatenate([one.spread(size) for one in usable])
+    return Instants(block.time[present], np.append(first, len(order)), rows[order])
 
 
 class Track:

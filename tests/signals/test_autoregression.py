@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from steelyard.estimate.whitening import (
+from steelyard.signals.whitening import (
     LARGEST_REFLECTION,
-    autocorrelation,
+    autoregressive_correlation,
     correlation_length,
     innovation_share,
     stationary,
@@ -26,15 +26,17 @@ def process(coefficients):
 @pytest.mark.parametrize("lags", [0, 1, 3, 20])
 def test_the_autocorrelation_is_that_of_statsmodels(coefficients, lags):
     expected = process(coefficients).acf(lags + 1)[: lags + 1]
-    np.testing.assert_allclose(autocorrelation(np.array(coefficients), lags), expected, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(
+        autoregressive_correlation(np.array(coefficients), lags), expected, rtol=1e-9, atol=1e-12
+    )
 
 
 def test_of_first_order_it_is_a_power():
-    np.testing.assert_allclose(autocorrelation(np.array([0.8]), 6), 0.8 ** np.arange(7), rtol=1e-13)
+    np.testing.assert_allclose(autoregressive_correlation(np.array([0.8]), 6), 0.8 ** np.arange(7), rtol=1e-13)
 
 
 def test_white_noise_has_none():
-    np.testing.assert_array_equal(autocorrelation(np.zeros(0), 3), [1, 0, 0, 0])
+    np.testing.assert_array_equal(autoregressive_correlation(np.zeros(0), 3), [1, 0, 0, 0])
     assert innovation_share(np.zeros(0)) == 1.0
 
 
@@ -72,7 +74,7 @@ def test_the_correlation_length_of_slow_noise_is_the_sum_of_its_autocorrelations
 def test_the_correlation_length_of_a_vibration_is_that_at_its_own_frequency():
     radius, angle = 0.98, 2 * np.pi * 64 / 1024
     coefficients = np.array([2 * radius * np.cos(angle), -(radius**2)])
-    acf = autocorrelation(coefficients, 5000)
+    acf = autoregressive_correlation(coefficients, 5000)
     density = 1 + 2 * np.sum(acf[1:] * np.cos(angle * np.arange(1, 5001)))
     assert correlation_length(coefficients) == pytest.approx(density, rel=0.01)
 

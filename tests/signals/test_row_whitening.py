@@ -7,10 +7,13 @@ import pytest
 from scipy import linalg
 
 from estimate.synthetic import settled_for
-from steelyard.estimate import decimator_whitener
-from steelyard.estimate.whitening import FLOOR, RowWhitener, autocorrelation, noise_autocovariance
+from steelyard.signals.whitening import FLOOR, RowWhitener, autoregressive_correlation, noise_autocovariance
 
 WHITE = np.eye(1, 20)[0]
+
+
+def decimator_whitener(correlation):
+    return RowWhitener(correlation, np.zeros(0))
 
 
 def cholesky_whitened(lags, rows):
@@ -30,7 +33,7 @@ def decimator_lags(factor, count):
 @pytest.mark.parametrize("coefficients", [[0.8], [1.1, -0.3], [0.3, 0.2, -0.1, 0.4]], ids=str)
 def test_an_autoregression_is_whitened_as_by_its_covariance(coefficients):
     rows = np.random.default_rng(0).standard_normal((70, 3))
-    expected = cholesky_whitened(autocorrelation(np.array(coefficients), 69), rows)
+    expected = cholesky_whitened(autoregressive_correlation(np.array(coefficients), 69), rows)
     np.testing.assert_allclose(RowWhitener(WHITE, np.array(coefficients)).push(rows), expected, atol=1e-10)
 
 
@@ -46,7 +49,7 @@ def test_the_decimator_s_correlation_is_whitened_as_by_its_covariance(factor):
 @pytest.mark.parametrize("coefficients", [[0.7, -0.2], [0.95]], ids=str)
 def test_both_together_are_whitened_as_by_their_covariance(coefficients):
     rows = np.random.default_rng(2).standard_normal((60, 2))
-    decimator, persistent = decimator_lags(10, 161), autocorrelation(np.array(coefficients), 300)
+    decimator, persistent = decimator_lags(10, 161), autoregressive_correlation(np.array(coefficients), 300)
     lags = [
         sum(decimator[abs(j)] * persistent[abs(k - j)] for j in range(-160, 161)) for k in range(60)
     ]  # fmt: skip
