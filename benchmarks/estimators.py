@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from steelyard.cli.montecarlo_table import print_study
+from steelyard.cli.montecarlo import print_study
 from steelyard.motion import Trajectory
 from steelyard.papers.p1_motion import scara_moves
 from steelyard.robot import load_robot

@@ -11,8 +11,8 @@ from rich.console import Console
 from rich.text import Text
 
 from steelyard.cli.demo import ROBOT, simulated_identification, simulated_runs
-from steelyard.cli.identify import Timing
-from steelyard.cli.identify_table import print_identification
+from steelyard.cli.identify import print_identification
+from steelyard.cli.output import Timing
 from steelyard.robot import load_robot, mdh_placement, transform_from_placement
 
 HERE = Path(__file__).parent

@@ -15,10 +15,9 @@ import steelyard
 SOURCE = Path(steelyard.__file__).parent
 # In the order data flows: a room knows the rooms before it, never those after.
 ROOMS = (
-    "errors", "text", "progress", "files", "archive", "lazy", "distributions", "robot", "physics", "kernel", "model",
-    "motion", "signals", "recording", "simulation", "observe", "estimate", "judge", "run", "identification",
-    "excitation",
-    "calibration", "study", "papers", "cli",
+    "errors", "text", "plain_data", "verdict", "estimators", "progress", "files", "archive", "lazy", "distributions",
+    "robot", "physics", "kernel", "model", "motion", "signals", "recording", "simulation", "observe", "estimate",
+    "judge", "run", "identification", "excitation", "calibration", "study", "papers", "cli",
 )  # fmt: skip
 MODULES = sorted(SOURCE.rglob("*.py"))
 
@@ -71,7 +70,20 @@ def test_every_public_name_can_be_imported():
         _ = steelyard.weigh
 
 
-COMMANDS = sorted(path.stem for path in (SOURCE / "cli").glob("*.py") if "def run(" in path.read_text(encoding="utf-8"))
+CLI = sorted((SOURCE / "cli").glob("*.py"))
+
+
+def imports_of(*paths: Path) -> str:
+    """Return the imports of modules of ``cli``, those inside functions too, but not those for types only."""
+    lines = ["__package__ = 'steelyard.cli'"]
+    for tree in (ast.parse(path.read_text(encoding="utf-8")) for path in paths):
+        types = [node for node in tree.body if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"]
+        skipped = {id(node) for block in types for node in ast.walk(block)}
+        found = [n for n in ast.walk(tree) if isinstance(n, ast.Import | ast.ImportFrom) and id(n) not in skipped]
+        lines += [ast.unparse(node) for node in found if getattr(node, "module", "") != "__future__"]
+    return "\n".join(lines)
+
+
 # Modules whose import takes longer than all of a command's own: scipy.signal parses its docstrings and loads
 # scipy.stats, which loads most of scipy.
 HEAVY = ("scipy.signal", "scipy.stats")
@@ -89,15 +101,27 @@ def loaded_after(statements: str, names: tuple[str, ...]) -> list[str]:
     return subprocess.run([sys.executable, "-c", program], capture_output=True, check=True, text=True).stdout.split()
 
 
+def test_help_loads_no_package_that_does_the_work():
+    light = {"errors", "lazy", "files", "text", "plain_data", "progress", "verdict", "estimators", "cli"}
+    rooms = tuple(f"steelyard.{room}" for room in ROOMS if room not in light)
+    resolved = "from steelyard.cli.app import app; app.resolved_commands()"
+    assert loaded_after(resolved, ("numpy", "scipy", "casadi", *rooms)) == []
+
+
+def test_a_command_loads_its_own_options_only():
+    others = tuple(f"steelyard.cli.{name}" for name in ("apply", "calibrate", "design", "montecarlo", "papers"))
+    assert loaded_after("from steelyard.cli.app import app; app['identify']", others) == []
+
+
 def test_no_command_waits_for_scipy_signal_or_stats():
-    assert {"identify", "calibrate", "check", "model", "payload", "design", "montecarlo"} <= set(COMMANDS)
-    imports = "\n".join(f"import steelyard.cli.{name}" for name in COMMANDS)
-    assert loaded_after(imports, HEAVY) == []
+    assert loaded_after(imports_of(*CLI), HEAVY) == []
     assert loaded_after("import scipy.signal", HEAVY) == list(HEAVY)  # it is they that are looked for
 
 
 def test_identify_starts_without_what_it_does_not_need():
-    assert loaded_after("import steelyard.cli.identify", NOT_FOR_IDENTIFY) == []
+    imports = imports_of(*(SOURCE / "cli" / f"{name}.py" for name in ("identify", "logs")))
+    assert "from ..identification import SCHEMA, with_options" in imports
+    assert loaded_after(imports, NOT_FOR_IDENTIFY) == []
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from steelyard.calibration.fit.settings import CalibrationSettings, CalibrationT
 from steelyard.calibration.fit.validation import Validation
 from steelyard.calibration.fit.verdict import CalibrationEvidence, Deviation, judge_calibration
 from steelyard.errors import CalibrationError
-from steelyard.judge import Reason
+from steelyard.verdict import Reason
 
 
 def accuracy(rms: float) -> Accuracy:

@@ -150,7 +150,7 @@ REFUSED = [
     (["calibrate", "ur10e", "points.csv", "--load", "heavy"], "load: got 'heavy'"),
     (["calibrate", "ur10e", "points.csv", "--validate-base", "own"], "name one with --validate"),
     (["apply", "nowhere", "points.csv"], "no such file or folder"),
-    (["poses", "ur10e", "--count", "0"], "--count is 0"),
+    (["poses", "ur10e", "--count", "0"], "count is 0; allowed"),
     (["poses", "ur10e", "--count", "5", "--candidates", "3"], "cannot be chosen"),
     (["poses", "ur10e", "--fixed", "elbow", "--candidates", "30"], "no joint 'elbow'"),
 ]

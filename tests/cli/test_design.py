@@ -137,11 +137,11 @@ INTERRUPT = """
 import os, signal, sys
 from steelyard.cli import design, main
 told = []
-def tell(bar, news):
+def show(bar, news):
     told.append(news)
     if len(told) == {after}:
         os.kill(os.getpid(), signal.SIGINT)
-design._report = tell
+design._show = show
 sys.exit(main(sys.argv[1:]))
 """
 

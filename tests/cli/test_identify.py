@@ -306,7 +306,7 @@ def test_a_filter_starts_from_a_file_without_friction(workplace, capsys):
 
 @pytest.mark.parametrize(("ours", "code", "words"), [(1.0, 0, "as expected"), (30.0, 2, "not as expected")])
 def test_a_paper_s_statement_that_does_not_hold_as_expected_is_no_failure(ours, code, words, monkeypatch, capsys):
-    from steelyard.cli import papers
+    from steelyard import papers
     from steelyard.papers import PaperResult, within
 
     claim = within("gain [kg]", "27 to 42", ours, 0, 3, "a remark", fails_if="it gains", claimed=(27, 42))

@@ -110,7 +110,7 @@ def test_an_interrupt_says_what_is_kept(workplace, capsys, monkeypatch):
         progress(3, 8)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("steelyard.cli.montecarlo.montecarlo", interrupted)
+    monkeypatch.setattr("steelyard.study.montecarlo", interrupted)
     assert study("--out", "run") == 1
     assert "3 runs are kept in" in capsys.readouterr().err
     assert study() == 1

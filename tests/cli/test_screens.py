@@ -56,7 +56,7 @@ def printers(tmp_path_factory):
         points = random_points(limits_of(robot), 9, 1.5, quintic_profile(), np.random.default_rng(1))
         write_trajectory(quintic(points, 1.5, [body.joint.name for body in robot.actuated]), "motion.toml")
         for name, (printer, arguments) in COMMANDS.items():
-            module = import_module(f"steelyard.cli.{name}")
+            module = import_module(f"steelyard.cli.{'design_table' if name == 'design' else name}")
             real = getattr(module, printer)
 
             def keep(*given, name=name, real=real):

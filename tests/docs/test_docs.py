@@ -47,17 +47,17 @@ def searched_once():
     """P1's search of motions and the demo's simulations are the longest part of several commands: each is done once."""
     with pytest.MonkeyPatch.context() as patch:
         p1, demo = (importlib.import_module(f"steelyard.{name}") for name in ("papers.p1", "cli.demo"))
-        search, simulate = p1.optimised_motions, demo.simulate
+        search, simulate = p1.optimised_motions, demo.simulated_runs
         searches, runs = {}, {}
 
         def searched(starts, threads, progress):
             return searches.get(starts) or searches.setdefault(starts, search(starts, threads, progress))
 
-        def simulated(robot, motion, experiment, seeds, **others):
-            return runs.get(seeds[0]) or runs.setdefault(seeds[0], simulate(robot, motion, experiment, seeds, **others))
+        def simulated(robot, timing):
+            return runs.get(robot.name) or runs.setdefault(robot.name, simulate(robot, timing))
 
         patch.setattr(p1, "optimised_motions", searched)
-        patch.setattr(demo, "simulate", simulated)
+        patch.setattr(demo, "simulated_runs", simulated)
         yield
 
 

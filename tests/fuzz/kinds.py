@@ -31,6 +31,7 @@ from steelyard.cli import design as design_command
 from steelyard.cli import model as model_command
 from steelyard.cli import simulate as simulate_command
 from steelyard.errors import SteelyardError
+from steelyard.excitation import SCHEMA as DESIGN_KEYS
 from steelyard.excitation import design_settings
 from steelyard.excitation.limits.design_limits import design_limits
 from steelyard.identification import SCHEMA as IDENTIFY_SCHEMA
@@ -481,7 +482,7 @@ def _read_config(folder: Path) -> None:
         lambda: experiment_from_settings(
             {key: value for key, value in _simulated(path).items() if key not in ("seed", "runs", "format")}
         ),
-        lambda: design_settings(read_config(path, "design", design_command._KEYS)),
+        lambda: design_settings(read_config(path, "design", {**DESIGN_KEYS, **design_command.KEYS})),
     )  # fmt: skip
     errors: list[SteelyardError] = []
     for reader in readers:
@@ -530,7 +531,7 @@ def _run() -> Files:
 def _read_run(folder: Path) -> None:
     """Read a run as ``payload``, ``design --after`` and ``compare`` do."""
     read_run(folder)
-    compare_command._run(str(folder), essential=True)
+    compare_command._compared_run(str(folder), essential=True)
 
 
 def _read_sealed_run(folder: Path) -> None:

@@ -10,7 +10,6 @@ import pytest
 from rehearsals import scara
 from steelyard.errors import EstimateError, SignalError, SteelyardError
 from steelyard.identification import Fitted, Settings, fit_arm, fit_arms
-from steelyard.identification.fitting import SIDE_BY_SIDE
 from steelyard.observe import resolve_preparation
 from steelyard.recording import Recording
 from steelyard.robot import load_robot
@@ -91,7 +90,7 @@ def test_where_the_filters_cannot_be_run_together_each_tells_about_itself(equati
     def refuse(evidences, settings, prior):
         raise SignalError("samples of one of them make no sense")
 
-    monkeypatch.setitem(SIDE_BY_SIDE, "ekf", refuse)
+    monkeypatch.setattr("steelyard.estimate.kalman.filter.kalman_filters", refuse)
     settings = Settings(method="ekf")
     fits = fit_arms(SCARA, [[scara(0)], [scara(1)]], settings, equations)
     for seed, fitted in enumerate(fits):
@@ -102,6 +101,6 @@ def test_defects_are_not_taken_for_results(equations, monkeypatch):
     def broken(evidences, settings, prior):
         raise ZeroDivisionError
 
-    monkeypatch.setitem(SIDE_BY_SIDE, "ekf", broken)
+    monkeypatch.setattr("steelyard.estimate.kalman.filter.kalman_filters", broken)
     with pytest.raises(ZeroDivisionError):
         fit_arms(SCARA, [[scara(0)]], Settings(method="ekf"), equations)

@@ -14,10 +14,10 @@ from steelyard.identification import (
     METHODS,
     Settings,
     fit_arm,
+    identification_to_json,
     identify_arm,
     read_run,
     settings_from_table,
-    told,
     with_options,
     write_run,
 )
@@ -57,7 +57,7 @@ def found(recordings):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_every_method_gives_the_same_shape_of_result(found, method):
-    content, usual = told(found[method]), told(found["gls"])
+    content, usual = identification_to_json(found[method]), identification_to_json(found["gls"])
     assert list(content) == list(usual)
     assert content["method"] == method
     json.dumps(content, allow_nan=False)
@@ -96,9 +96,9 @@ def test_methods_through_time_keep_their_history_in_the_run_folder(found, tmp_pa
 
 def test_methods_with_instruments_test_least_squares_for_bias(found):
     for method in METHODS:
-        test = told(found[method])["endogeneity"]
+        test = identification_to_json(found[method])["endogeneity"]
         assert (test is None) == (method not in ("iv", "didim"))
-    assert told(found["iv"])["endogeneity"]["p"] > 0.001
+    assert identification_to_json(found["iv"])["endogeneity"]["p"] > 0.001
 
 
 def test_recursive_least_squares_ends_where_weighted_least_squares_is(found):
@@ -150,7 +150,7 @@ def test_settings_of_methods_are_refused_in_one_line(table, words):
 
 def test_options_of_the_command_line_become_settings_of_the_method():
     table = with_options({"method": "didim", "iv": {"bandwidth": 3.0}}, ["control=pd", "kp=[400, 12]", "kd=[70, 1.6]"])
-    chosen = settings_from_table(table).iv
+    chosen = settings_from_table(table).of_method
     assert (chosen.control, chosen.kp, chosen.bandwidth) == ("pd", (400, 12), 3.0)
     with pytest.raises(EstimateError, match="no options of its own"):
         with_options({"method": "wls"}, ["start=robot"])

@@ -8,10 +8,19 @@ from math import inf, nan
 import pytest
 
 from steelyard.errors import EstimateError
-from steelyard.judge import Figures, Impossible, Plausibility, Reason, ResidualCorrelation, Scale, Thresholds, judge
+from steelyard.judge import (
+    IdentificationEvidence,
+    Impossible,
+    Plausibility,
+    ResidualCorrelation,
+    Scale,
+    Thresholds,
+    judge,
+)
+from steelyard.verdict import Reason
 
 WHITE = ResidualCorrelation("motor", "joint_1", 0.1, 0.05, 0.5)
-GOOD = Figures(
+GOOD = IdentificationEvidence(
     fit_percent=2.0,
     unseen_percent=2.2,
     condition=12.0,

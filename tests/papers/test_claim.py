@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from steelyard.papers import Claim, PaperResult, content, near, same, within
+from steelyard.papers import Claim, PaperResult, near, paper_to_json, same, within
 from steelyard.papers.claim import table, two_standard_errors
 
 WHY = "the figure is another"
@@ -48,7 +48,7 @@ def test_texts_hold_only_where_they_are_equal():
 def test_a_result_becomes_plain_data_with_every_key():
     claims = (near("a", 1.0, 1.0, 1.0, 0.1, "remark", fails_if=WHY), same("b", "x", "y", "x", fails_if=WHY))
     result = PaperResult("P1", "title", claims, (table("t", ["a", "b"], [["x", float("nan")], [None, 2]]),), ("note",))
-    told = json.loads(json.dumps(content(result), allow_nan=False))
+    told = json.loads(json.dumps(paper_to_json(result), allow_nan=False))
     assert set(told) == {"paper", "title", "claims", "tables", "notes"}
     keys = ["name", "paper", "ours", "expected", "holds", "paper_holds", "fails_if", "remark"]
     assert [list(claim) for claim in told["claims"]] == [keys] * 2

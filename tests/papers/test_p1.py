@@ -9,7 +9,7 @@ import pytest
 from scipy import signal
 
 from steelyard.motion import quintic
-from steelyard.papers import content
+from steelyard.papers import paper_to_json
 from steelyard.papers.p1 import delay_of_forward_filter, p1
 from steelyard.papers.p1_motion import WW, _planned, _problem
 
@@ -94,7 +94,7 @@ def test_the_paper_s_columns_stand_beside_ours(result):
 
 
 def test_the_result_is_json_and_says_what_is_left_out(result):
-    told = json.loads(json.dumps(content(result), allow_nan=False))
+    told = json.loads(json.dumps(paper_to_json(result), allow_nan=False))
     assert told["paper"] == "P1"
     assert any("Kalman" in note for note in told["notes"])
 
@@ -102,5 +102,5 @@ def test_the_result_is_json_and_says_what_is_left_out(result):
 @pytest.mark.large
 def test_the_same_seeds_give_the_same_result_on_one_thread(result):
     again = p1(6, threads=1, starts=1)
-    assert content(again) == content(result)
+    assert paper_to_json(again) == paper_to_json(result)
     assert np.isfinite([claim.ours for claim in again.claims if isinstance(claim.ours, float)]).all()

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from steelyard.papers import content
+from steelyard.papers import paper_to_json
 from steelyard.papers.p2 import p2
 
 pytestmark = pytest.mark.large  # experiments and searches of a quarter of a minute
@@ -55,7 +55,7 @@ def test_the_loaded_run_alone_cannot_tell_the_mass(result):
 
 
 def test_the_result_is_json_and_says_how_motions_are_designed(result):
-    told = json.loads(json.dumps(content(result), allow_nan=False))
+    told = json.loads(json.dumps(paper_to_json(result), allow_nan=False))
     assert told["paper"] == "P2"
     assert any("excitation" in note for note in told["notes"])
 

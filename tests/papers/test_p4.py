@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from steelyard.motion import fourier
-from steelyard.papers import content
+from steelyard.papers import paper_to_json
 from steelyard.papers.designs import designed
 from steelyard.papers.p4 import p4
 from steelyard.papers.p4_bench import (
@@ -95,7 +95,7 @@ def test_without_position_noise_to_speak_of_the_bound_is_the_plain_covariance(mo
 
 @pytest.mark.large
 def test_the_result_is_json_and_says_what_is_left_out(result):
-    told = json.loads(json.dumps(content(result), allow_nan=False))
+    told = json.loads(json.dumps(paper_to_json(result), allow_nan=False))
     assert told["paper"] == "P4"
     assert any("maximum likelihood" in note for note in told["notes"])
     assert [len(table["rows"]) for table in told["tables"][:4]] == [21, 5, 2, 3]

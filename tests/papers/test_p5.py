@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from steelyard.papers import content
+from steelyard.papers import paper_to_json
 from steelyard.papers.p5 import p5
 from steelyard.papers.p5_tables import TABLE_III, difference, printed_regroupings
 
@@ -81,7 +81,7 @@ def test_progress_is_told_stage_by_stage(result, stages):
 
 
 def test_the_result_is_json(result):
-    assert json.loads(json.dumps(content(result), allow_nan=False))["paper"] == "P5"
+    assert json.loads(json.dumps(paper_to_json(result), allow_nan=False))["paper"] == "P5"
 
 
 def test_a_misprinted_regrouping_is_seen(result):

@@ -16,7 +16,8 @@ import pytest
 from arms import SKEWED_CHAIN
 from steelyard.cli import main
 from steelyard.errors import FileError
-from steelyard.run import RunFolder, file_of, json_text, read_result
+from steelyard.plain_data import json_text
+from steelyard.run import RunFolder, file_of, read_result
 
 
 def saved(folder: Path, content: dict, files: dict[str, str] | None = None) -> None:

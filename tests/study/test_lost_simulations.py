@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from steelyard.cli.montecarlo_table import print_study
+from steelyard.cli.montecarlo import print_study
 from steelyard.errors import SimulationError
 from steelyard.study import StudySettings, montecarlo, sentences, study_to_json, times_to_json
 from study.studies import DISTURBED, scara

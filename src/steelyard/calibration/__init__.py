@@ -46,8 +46,14 @@ from .measurement.setup import load_named as load_named
 from .measurement.setup_file import read_setup as read_setup
 from .measurement.validation import check_measurements as check_measurements
 from .measurement.writing import write_measurements as write_measurements
+from .pipeline import CalibrationResult as CalibrationResult
+from .pipeline import calibrate as calibrate
+from .pipeline import export_calibration as export_calibration
+from .pipeline import load_setup as load_setup
 from .poses.pose_criteria import PoseCriterionName as PoseCriterionName
+from .poses.pose_design import ChosenPoses as ChosenPoses
 from .poses.pose_design import PoseDesign as PoseDesign
+from .poses.pose_design import choose_poses as choose_poses
 from .poses.pose_design import design_poses as design_poses
 from .poses.pose_design import marker_rows as marker_rows
 from .records import COORDINATES as COORDINATES

@@ -1,4 +1,4 @@
-"""The program: its commands, its exit codes, and errors told in one line."""
+"""The program: its commands, its exit codes, and errors in one line."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from cyclopts import App, CycloptsError, Parameter
 
 from .. import __version__
 from ..errors import SteelyardError
-from .commands import arms, calibrating, designing, identification, judging, recordings, showing
 
 app = App(
     name="steelyard",
@@ -23,12 +22,15 @@ app = App(
     help_format="plaintext",
     suppress_keyboard_interrupt=False,  # told in one line below
 )
-for command in (
-    arms.robots, arms.model, recordings.check, recordings.simulate, designing.design, identification.identify,
-    identification.payload, identification.compare, calibrating.calibrate, calibrating.apply, calibrating.poses,
-    judging.montecarlo, showing.papers, showing.demo,
-):  # fmt: skip
-    app.command(command)
+COMMANDS = (
+    "robots", "model", "check", "simulate", "design", "identify", "payload", "compare", "calibrate", "apply", "poses",
+    "montecarlo", "papers", "demo",
+)  # fmt: skip
+"""Each is a module of this package: options, work and printing. Only that of the command that runs is imported; the
+packages that do the work are imported inside its functions, so that ``--help`` is instant."""
+
+for _command in COMMANDS:
+    app.command(f"{__package__}.{_command}:{_command}", name=_command)
 
 
 @app.command(name="--completion")
@@ -44,6 +46,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # names need not fit the terminal's encoding
     tokens = list(sys.argv[1:] if arguments is None else arguments)
+    if not tokens or tokens[0] in app.help_flags:
+        app.resolved_commands()  # the list of commands has their summaries
     try:
         code = app(tokens, exit_on_error=False, print_error=False, result_action="return_value")
         sys.stdout.flush()

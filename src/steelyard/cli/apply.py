@@ -3,47 +3,71 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import numpy as np
+from cyclopts import Parameter
 
-from ..calibration import (
-    Corrected,
-    corrected_targets,
-    load_named,
-    read_calibration,
-    read_targets,
-    write_corrected,
-)
 from ..errors import CalibrationError
-from ..identification.to_json import plain
-from ..run import RunFolder, hashes_of, json_text
+from ..files import require_files
+from ..plain_data import json_text, plain
+from .options import OUTPUT, Json, Quiet, quietly
 from .output import Column, Screen
+
+if TYPE_CHECKING:
+    from ..calibration import Corrected
 
 POOR = 2
 FILE = "targets.csv"
 _MOST_ROWS = 30
 
 
-def run(
+def apply(
+    run: Annotated[Path, Parameter(help="Folder of the calibrate run.")],
+    targets: Annotated[Path, Parameter(help="CSV of joints, or of x, y, z and perhaps an orientation.")],
+    /,
+    *,
+    length: Annotated[Literal["m", "mm", "um", "in"], Parameter(help="Unit of positions; default: m.")] = "m",
+    angle: Annotated[Literal["rad", "deg"], Parameter(help="Unit of angles; default: rad.")] = "rad",
+    point: Annotated[
+        str | None,
+        Parameter(
+            help="Tool point x,y,z in the measured link's frame [m]; default: its origin.", allow_leading_hyphen=True
+        ),
+    ] = None,
+    load: Annotated[str | None, Parameter(help="Load of the set-up that the arm carries.")] = None,
+    robot: Annotated[str | None, Parameter(help="The run's robot file, if it has moved.")] = None,
+    out: Annotated[Path | None, Parameter(name="--out", group=OUTPUT, help="Folder for corrected targets.")] = None,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> int:
+    """Correct targets: joint commands with which the calibrated arm reaches the wanted poses, load included."""
+    require_files(run, targets)
+    with quietly(quiet):
+        return _run(run, targets, length, angle, _point(point), load, robot, out, json)
+
+
+def _run(
     folder: Path,
     targets: Path,
     length: str,
     angle: str,
-    point: str | None,
+    point: tuple[float, float, float],
     load: str | None,
     robot: str | None,
     out: Path | None,
     json: bool,
 ) -> int:
     """Correct targets, print and save them; return 2 if one cannot be reached."""
+    from ..calibration import corrected_targets, load_named, read_calibration, read_targets, write_corrected
+    from ..run import RunFolder, hashes_of
+
     with RunFolder(out, "apply") as run:
         saved = read_calibration(folder, robot)
-        asked = read_targets(targets, saved.arm, length=length, angle=angle, point=_point(point))
-        found = corrected_targets(saved.arm, asked, load=load_named(saved.setup, load))
+        wanted = read_targets(targets, saved.arm, length=length, angle=angle, point=point)
+        found = corrected_targets(saved.arm, wanted, load=load_named(saved.setup, load))
         settings = {"run": str(folder), "targets": str(targets), "length": length, "angle": angle, "load": load}
         content = run.save(
-            settings, hashes_of(folder / "result.json", targets), _content(found),
+            settings, hashes_of(folder / "result.json", targets), _corrected_to_json(found),
             lambda place, _: write_corrected(place / FILE, found, saved.arm.robot, length=length, angle=angle),
         )  # fmt: skip
         print(json_text("apply", content)) if json else _print(found, run.place)
@@ -60,12 +84,12 @@ def _point(text: str | None) -> tuple[float, float, float]:
     return x, y, z
 
 
-def _content(found: Corrected) -> dict[str, Any]:
+def _corrected_to_json(found: Corrected) -> dict[str, Any]:
     rows = [
         {
             "name": name, "status": found.status[k], "why": found.told[k],
-            "joints": dict(zip(found.joints, found.q[:, k].tolist(), strict=True)),
-            "nominal": dict(zip(found.joints, found.nominal[:, k].tolist(), strict=True)),
+            "joints": dict(zip(found.joints, found.q[:, k], strict=True)),
+            "nominal": dict(zip(found.joints, found.nominal[:, k], strict=True)),
             "uncorrected_mm": 1e3 * found.uncorrected[k], "residual_mm": 1e3 * found.residual[k],
             "residual_rotation_rad": found.residual_rotation[k], "sigma_mm": 1e3 * found.semi_axis[k],
         }
@@ -75,6 +99,8 @@ def _content(found: Corrected) -> dict[str, Any]:
 
 
 def _print(found: Corrected, out: Path | None) -> None:
+    import numpy as np
+
     screen = Screen()
     line = f"{int(found.reached.sum())} of {len(found.names)} targets reached"
     if found.reached.any():
@@ -86,7 +112,7 @@ def _print(found: Corrected, out: Path | None) -> None:
     rows = [
         [
             name, f"{1e3 * found.uncorrected[k]:.3g}", f"{1e3 * found.semi_axis[k]:.3g}",
-            f"{np.abs(found.correction[:, k]).max():.3g}", found.told[k] or "reached",
+            f"{abs(found.correction[:, k]).max():.3g}", found.told[k] or "reached",
         ]
         for k, name in enumerate(found.names[:_MOST_ROWS])
     ]  # fmt: skip

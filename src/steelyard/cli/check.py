@@ -2,25 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
+from cyclopts import Parameter
 
-from ..errors import RecordingError
-from ..recording import Finding, Recording, RecordingStream
-from ..robot import load_robot
-from ..run import RunFolder, hashes_of, json_text
-from .logs import streams_of
-from .output import Column, Part, ProgressBar, Screen
+from ..files import require_files, robot_file
+from ..plain_data import json_text, plain
+from .options import DATA, Json, Out, Quiet, RobotName, Root, in_folder, quietly
+from .output import SEVERITY_STYLE, ProgressBar, Screen, print_findings
 
-_STYLE = {"info": "dim", "note": "dim", "warning": "yellow", "bad": "red", "severe": "red"}
+if TYPE_CHECKING:
+    from ..recording import Recording, RecordingStream
+
 GOOD, POOR = 0, 2
 
 
-def run(
+def check(
+    robot: RobotName,
+    /,
+    *logs: Annotated[Path, Parameter(help="Recordings; each says what its columns are, or --config does.")],
+    config: Annotated[
+        Path | None, Parameter(name="--config", group=DATA, help="TOML file that says which columns are what.")
+    ] = None,
+    table: Annotated[
+        str, Parameter(group=DATA, help="Table of --config that describes the logs; default: recording.")
+    ] = "recording",
+    root: Root = None,
+    out: Out = None,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> int:
+    """Is this data any good? Stamps, gaps, units, jumps, constant channels, limits, before any fit."""
+    require_files(robot_file(robot), *in_folder(root, logs), config)
+    with quietly(quiet):
+        return _run(robot, logs, config, table, root, out, json)
+
+
+def _run(
     robot_name: str,
     logs: tuple[Path, ...],
     config: Path | None,
@@ -30,19 +50,27 @@ def run(
     json: bool,
 ) -> int:
     """Read the logs, print what was found, and return 2 if any of it is bad."""
+    from ..robot import load_robot
+    from ..run import RunFolder, hashes_of
+    from .logs import streams_of
+
     robot = load_robot(robot_name)
     inputs = hashes_of(Path(robot_name), config)
     with RunFolder(out, "check") as saved:
-        told = [_summary(stream, inputs) for stream in streams_of(robot, logs, config, (table,), root)]
-        content = {"robot": robot.name, "recordings": told}
+        recordings = [_summary(stream, inputs) for stream in streams_of(robot, logs, config, (table,), root)]
+        content = {"robot": robot.name, "recordings": recordings}
         saved.save({"robot": robot_name, "logs": [str(log) for log in logs]}, inputs, content)
         print(json_text("check", content)) if json else _print(content)
-    severities = {finding["severity"] for recording in told for finding in recording["findings"]}
+    severities = {finding["severity"] for recording in recordings for finding in recording["findings"]}
     return POOR if "bad" in severities else GOOD
 
 
 def _summary(stream: RecordingStream, inputs: dict[str, str]) -> dict[str, Any]:
-    """Read a log to its end; keep what is told of it, not its samples, and add its hashes to the inputs."""
+    """Read a log to its end; keep its summary, not its samples, and add its hashes to the inputs."""
+    import numpy as np
+
+    from ..errors import RecordingError
+
     samples, first, last, block = 0, 0.0, 0.0, None
     steps: list[float] = []
     with ProgressBar("reading") as progress:
@@ -56,10 +84,10 @@ def _summary(stream: RecordingStream, inputs: dict[str, str]) -> dict[str, Any]:
         raise RecordingError("the log has no samples; check the file")
     inputs.update({source.path: source.sha256 for source in stream.result.sources})
     whole = replace(block, findings=stream.result.findings, sources=stream.result.sources)
-    return _told(whole, samples, last - first, 1 / float(np.nanmedian(steps)))
+    return _recording_to_json(whole, samples, last - first, 1 / float(np.nanmedian(steps)))
 
 
-def _told(recording: Recording, samples: int, duration: float, rate: float) -> dict[str, Any]:
+def _recording_to_json(recording: Recording, samples: int, duration: float, rate: float) -> dict[str, Any]:
     return {
         "files": [source.path for source in recording.sources],
         "samples": samples,
@@ -69,38 +97,24 @@ def _told(recording: Recording, samples: int, duration: float, rate: float) -> d
         "velocity": recording.qd is not None,
         "torques": [{"name": channel.name, "kind": channel.kind} for channel in recording.torques],
         "payload": recording.payload,
-        "findings": [_told_finding(finding) for finding in recording.findings],
+        "findings": plain(recording.findings),
         "notes": list(recording.notes),
     }
 
 
-def _told_finding(finding: Finding) -> dict[str, Any]:
-    told = {field.name: getattr(finding, field.name) for field in fields(finding)}
-    return {**told, "values": dict(finding.values)}
-
-
-def print_findings(screen: Screen, rows: Sequence[tuple[str, str, str]]) -> None:
-    """Print findings: severity, and text with remedy."""
-    cells: list[list[Part]] = [
-        [(severity, _STYLE[severity]), "; ".join(part for part in (text, remedy) if part)]
-        for severity, text, remedy in rows
-    ]
-    screen.table([Column("", "word"), Column("", "text")], cells)
-
-
 def _print(content: dict[str, Any]) -> None:
     screen = Screen()
-    for told in content["recordings"]:
-        channels = ", ".join(channel["name"] for channel in told["torques"]) or "no torques"
-        rows = [(finding["severity"], finding["text"], finding["remedy"]) for finding in told["findings"]]
-        worst = max((row[0] for row in rows), key=list(_STYLE).index, default="")
+    for one in content["recordings"]:
+        channels = ", ".join(channel["name"] for channel in one["torques"]) or "no torques"
+        rows = [(finding["severity"], finding["text"], finding["remedy"]) for finding in one["findings"]]
+        worst = max((row[0] for row in rows), key=list(SEVERITY_STYLE).index, default="")
         found = f"{len(rows)} finding(s), the worst: {worst}" if rows else "nothing found"
-        screen.line((", ".join(told["files"]), "bold"), f": {found}", always=True)
+        screen.line((", ".join(one["files"]), "bold"), f": {found}", always=True)
         screen.line(
-            f"{told['samples']} samples, {told['duration']:.2f} s, about {told['rate']:.4g} Hz; "
-            f"{len(told['joints'])} joints, {channels}; payload: {told['payload'] or 'none'}"
+            f"{one['samples']} samples, {one['duration']:.2f} s, about {one['rate']:.4g} Hz; "
+            f"{len(one['joints'])} joints, {channels}; payload: {one['payload'] or 'none'}"
         )
         print_findings(screen, rows)
-        for note in told["notes"]:
+        for note in one["notes"]:
             screen.line(f"note: {note}", style="dim")
         screen.line()

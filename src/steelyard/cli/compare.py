@@ -4,33 +4,44 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Parameter
 
 from ..errors import EstimateError
 from ..files import require_files, write_aside
-from ..identification import plain, read_identified
-from ..judge import (
-    ComparedRun,
-    ComparedSummary,
-    ComparedValue,
-    Comparison,
-    compare_parameters,
-    published_names,
-    published_run,
-    to_csv,
-    to_latex,
-)
-from ..run import RunFolder, hashes_of, json_text
+from ..plain_data import json_text, plain
 from ..text import for_terminal
+from .options import OUTPUT, Json, Out, Quiet, quietly
 from .output import Column, Screen, short_names
+
+if TYPE_CHECKING:
+    from ..judge import ComparedRun, ComparedSummary, Comparison
 
 _LONGEST_HEADING = 16
 
 
-def run(
+def compare(
+    *runs: Annotated[str, Parameter(help="Run folders, or names of published tables.")],
+    essential: Annotated[bool, Parameter(negative="", help="Compare essential parameters only.")] = False,
+    csv: Annotated[Path | None, Parameter(group=OUTPUT, help="Also write the table as CSV.")] = None,
+    latex: Annotated[Path | None, Parameter(group=OUTPUT, help="Also write the table as LaTeX.")] = None,
+    out: Out = None,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Compare the parameters of runs: differences in per cent and in sigmas."""
+    with quietly(quiet):
+        _run(runs, essential, csv, latex, out, json)
+
+
+def _run(
     names: Sequence[str], essential: bool, csv: Path | None, latex: Path | None, out: Path | None, json: bool
 ) -> None:
     """Compare runs, print the table and write it where asked."""
+    from ..judge import compare_parameters, published_names, to_csv, to_latex
+    from ..run import RunFolder, hashes_of
+
     if len(names) < 2:
         raise EstimateError(
             f"compare needs two runs or more, got {len(names)}; name run folders or published tables: "
@@ -38,17 +49,20 @@ def run(
         )
     require_files(*(Path(name) for name in names if name not in published_names()))
     with RunFolder(out, "compare") as saved:
-        comparison = compare_parameters([_run(name, essential) for name in names])
+        comparison = compare_parameters([_compared_run(name, essential) for name in names])
         for path, text in ((csv, to_csv), (latex, to_latex)):
             if path is not None:
                 write_aside(path, text(comparison))
         inputs = hashes_of(*(Path(name) / "result.json" for name in names))
-        content = saved.save({"runs": list(names), "essential": essential}, inputs, _content(comparison))
+        content = saved.save({"runs": list(names), "essential": essential}, inputs, _comparison_to_json(comparison))
         print(json_text("compare", content)) if json else _print(comparison)
 
 
-def _run(name: str, essential: bool) -> ComparedRun:
+def _compared_run(name: str, essential: bool) -> ComparedRun:
     """Return a published table or a run folder as parameters by name."""
+    from ..identification import read_identified
+    from ..judge import ComparedRun, ComparedValue, published_names, published_run
+
     if name in published_names() and not Path(name).exists():
         return published_run(name)
     content = read_identified(Path(name))
@@ -61,7 +75,7 @@ def _run(name: str, essential: bool) -> ComparedRun:
     return ComparedRun(name, parameters, robot=content.get("robot", ""))
 
 
-def _content(comparison: Comparison) -> dict[str, Any]:
+def _comparison_to_json(comparison: Comparison) -> dict[str, Any]:
     return plain(
         {
             "runs": list(comparison.runs),
@@ -125,11 +139,11 @@ def _number(value: float | None) -> str:
 
 
 def _sentence(one: ComparedSummary, reference: str) -> str:
-    words = f"{one.name} against {reference}: {one.compared} parameters compared"
+    sentence = f"{one.name} against {reference}: {one.compared} parameters compared"
     if one.largest_sigmas:
         name, size = one.largest_sigmas
-        words += f", {one.within} of {one.with_sigma} within two sigmas, most: {name} {size:+.1f} sigmas"
+        sentence += f", {one.within} of {one.with_sigma} within two sigmas, most: {name} {size:+.1f} sigmas"
     if one.largest_percent:
         name, size = one.largest_percent
-        words += f"; largest in per cent: {name} {size:+.0f} %"
-    return words
+        sentence += f"; largest in per cent: {name} {size:+.0f} %"
+    return sentence

@@ -6,62 +6,78 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
+from cyclopts import Parameter
 
-from ..calibration import (
-    CalibrationSetup,
-    FrameSetup,
-    MarkerSetup,
-    Measurements,
-    random_configurations,
-    simulated_measurements,
-    write_measurements,
-)
-from ..identification import Identification, Settings, fill_run, identify_arm, told
-from ..motion import Trajectory, limits_of, random_points, trapezoidal, trapezoidal_profile, write_trajectory
-from ..observe import Preparation
-from ..recording import Recording, check_recording, write_recording
-from ..robot import Robot, load_robot
-from ..run import RunFolder, json_text
-from ..simulation import Experiment, Noise, recording_of, simulate
-from .identify import CODE, Timing
-from .identify_table import print_identification
-from .output import Screen
+from ..plain_data import json_text
+from .identify import EXIT_CODES, print_identification
+from .options import OUTPUT, Json, Quiet, quietly
+from .output import Screen, Timing
+
+if TYPE_CHECKING:
+    from ..calibration import Measurements
+    from ..identification import Identification
+    from ..motion import Trajectory
+    from ..recording import Recording
+    from ..robot import Robot
 
 ROBOT, PAYLOAD = "kuka_lwr4", "P5"
 MOVES, SECONDS = 22, 2.0
 CUTOFF, DECIMATION = 10.0, 100
-# A tenth of the noise behind the reproduction of P5: a quiet arm.
-MOTOR_NOISE = Noise("band_limited", (1.86, 3.02, 1.39, 1.62, 0.928, 0.696, 0.696), 50.0)
-JOINT_NOISE = Noise("band_limited", (0.57, 1.14, 0.456, 0.57, 0.171, 0.171, 0.0684), 50.0)
+MOTOR_NOISE = (1.86, 3.02, 1.39, 1.62, 0.928, 0.696, 0.696)
+JOINT_NOISE = (0.57, 1.14, 0.456, 0.57, 0.171, 0.171, 0.0684)
+NOISE_BAND = 50.0
+"""Deviations [N m] and band [Hz] of the torques: a tenth of the noise behind the reproduction of P5, a quiet arm."""
+
 POINTS = (("points", 1, 40), ("other_points", 2, 15))
 """Tracker points to try ``steelyard calibrate`` with: file, seed, configurations."""
 UR10E_ERRORS = {"offset2": 2e-3, "z3": 0.8e-3, "rx3": 0.7e-3, "x4": -0.5e-3, "offset4": -1.5e-3, "offset5": 1e-3}
 RUNS = (("without", None, 1), ("with", PAYLOAD, 2), ("unseen", PAYLOAD, 3))
 
 
-def run(out: Path, json: bool) -> int:
-    """Rehearse three recordings, identify from two, judge by the third, print and save."""
+def demo(
+    *,
+    out: Annotated[
+        Path, Parameter(name="--out", group=OUTPUT, help="Folder for recordings and result; default: demo.")
+    ] = Path("demo"),
+    json: Json = False,
+    quiet: Quiet = False,
+) -> int:
+    """The whole chain on the built-in KUKA LWR4+: motion, recordings, identification, verdict."""
+    with quietly(quiet):
+        return _run(out, json)
+
+
+def _run(out: Path, json: bool) -> int:
+    """Simulate three recordings, identify from two, judge by the third, print and save."""
+    from ..identification import identification_to_json
+    from ..robot import load_robot
+    from ..run import RunFolder
+
     timing = Timing()
     with RunFolder(out, "demo") as run:
         simulated = simulated_runs(load_robot(ROBOT), timing)
         found, extra = simulated_identification(simulated, timing)
-        asked = {"robot": ROBOT, "torque": "both", "cutoff": CUTOFF, "decimation": DECIMATION}
+        settings = {"robot": ROBOT, "torque": "both", "cutoff": CUTOFF, "decimation": DECIMATION}
         content = run.save(
-            asked, {}, {**told(found), "left_out": [], **extra},
+            settings, {}, {**identification_to_json(found), "left_out": [], **extra},
             lambda place, _: _fill(place, simulated, found), timing.seconds,
         )  # fmt: skip
         if json:
             print(json_text("demo", content))
         else:
             _print(found, extra["truth"], run.place or out)
-    return CODE[found.verdict.grade]
+    return EXIT_CODES[found.verdict.grade]
 
 
 def _fill(place: Path, simulated: SimulatedRuns, found: Identification) -> dict[str, Any]:
     """Write motions, recordings and arrays into the folder of the run."""
+    from ..calibration import write_measurements
+    from ..identification import fill_run
+    from ..motion import write_trajectory
+    from ..recording import write_recording
+
     for name, (motion, recording) in simulated.runs.items():
         write_trajectory(motion, place / f"{name}.toml")
         write_recording(recording, place / f"{name}.npz")
@@ -72,6 +88,17 @@ def _fill(place: Path, simulated: SimulatedRuns, found: Identification) -> dict[
 
 def _measured_points(seed: int, count: int) -> Measurements:
     """Return tracker points of three nests on a UR10e whose axes are a little off, noise 0.05 mm."""
+    import numpy as np
+
+    from ..calibration import (
+        CalibrationSetup,
+        FrameSetup,
+        MarkerSetup,
+        random_configurations,
+        simulated_measurements,
+    )  # fmt: skip
+    from ..robot import load_robot
+
     robot = load_robot("ur10e")
     nests = {"nest_1": (0.10, 0.0, 0.05), "nest_2": (0.0, 0.10, 0.05), "nest_3": (-0.05, -0.10, 0.10)}
     setup = CalibrationSetup(
@@ -83,7 +110,12 @@ def _measured_points(seed: int, count: int) -> Measurements:
 
 
 def simulated_identification(simulated: SimulatedRuns, timing: Timing) -> tuple[Identification, dict[str, Any]]:
-    """Return an identification from rehearsed recordings, with the truth behind them and what the checks found."""
+    """Return an identification from simulated recordings, with the truth behind them and what the checks found."""
+    from ..identification import Settings, identify_arm
+    from ..observe import Preparation
+    from ..recording import check_recording
+    from ..robot import load_robot
+
     robot, true = load_robot(ROBOT), simulated.truth
     recordings = [recording for _, recording in simulated.runs.values()]
     findings = [finding.text for recording in recordings for finding in check_recording(robot, recording)]
@@ -118,7 +150,13 @@ class SimulatedRuns:
 
 def simulated_runs(robot: Robot, timing: Timing) -> SimulatedRuns:
     """Simulate the runs."""
+    import numpy as np
+
+    from ..motion import limits_of, random_points, trapezoidal, trapezoidal_profile
+    from ..simulation import Experiment, Noise, recording_of, simulate
+
     joints = [body.joint.name for body in robot.actuated]
+    motor, joint = (Noise("band_limited", deviations, NOISE_BAND) for deviations in (MOTOR_NOISE, JOINT_NOISE))
     runs: dict[str, tuple[Trajectory, Recording]] = {}
     truth: Mapping[str, float] = {}
     for name, payload, seed in RUNS:
@@ -126,7 +164,7 @@ def simulated_runs(robot: Robot, timing: Timing) -> SimulatedRuns:
         rng = np.random.default_rng(seed)
         points = random_points(limits_of(robot), MOVES - 1, SECONDS, trapezoidal_profile(), rng)
         motion = trapezoidal(points, SECONDS, joints)
-        experiment = Experiment(payload=payload, encoder_quantum=1e-5, motor_noise=MOTOR_NOISE, joint_noise=JOINT_NOISE)
+        experiment = Experiment(payload=payload, encoder_quantum=1e-5, motor_noise=motor, joint_noise=joint)
         done = simulate(robot, motion, experiment, [seed], threads=os.cpu_count() or 1, progress=progress)
         runs[name] = motion, recording_of(done)
         truth = done.truth
@@ -135,6 +173,8 @@ def simulated_runs(robot: Robot, timing: Timing) -> SimulatedRuns:
 
 def _against_truth(truth: Mapping[str, float], found: Identification) -> dict[str, Any]:
     """Return how many intervals hold the simulated truth."""
+    import numpy as np
+
     base, estimate = found.equations.base, found.estimate
     true = base.regrouping @ np.array([truth[name] for name in found.equations.model.names])
     by_column = {one.kept: value for one, value in zip(base.base, true, strict=True)}

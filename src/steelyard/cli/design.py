@@ -4,72 +4,174 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from math import isfinite
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import numpy as np
+from cyclopts import Parameter
 
 from ..errors import DesignError, nearest_match
-from ..excitation import SCHEMA, Design, SearchProgress, design_experiment, design_settings, design_to_json
-from ..identification import read_run
-from ..motion import EXPORT_FORMATS, export_set, quintic, write_trajectory
-from ..motion.export_formats import ExportedMotion, checked_motion
-from ..motion.exports import FIRST_SPEEDS
-from ..robot import Robot, load_robot
-from ..run import RunFolder, hashes_of, json_text, read_config
-from .design_table import print_design
+from ..files import require_files, robot_file
+from ..plain_data import json_text
+from .options import OUTPUT, Config, Effects, Json, Payload, Quiet, RobotName, Torque, comma_separated, quietly
 from .output import ProgressBar
+
+if TYPE_CHECKING:
+    from ..excitation import Design, SearchProgress
+    from ..robot import Robot
 
 MOTION_FILE = "motion.toml"
 POOR = 2
-_KEYS = {
-    **SCHEMA, "torque": str, "payload": str, "effects": list, "limits": str, "start": list, "carries": str,
+KEYS = {
+    "torque": str, "payload": str, "effects": list, "limits": str, "start": list, "carries": str,
     "after": str, "format": list, "file_rate": float, "floor": (float, str), "position_scale": float, "gravity": list,
 }  # fmt: skip
+"""Keys of a ``[design]`` table besides those of the search."""
 
 
-def run(robot_name: str, flags: dict[str, Any], config: Path | None, out: Path | None, json: bool) -> int:
+def design(
+    robot: RobotName,
+    /,
+    *,
+    torque: Torque = None,
+    payload: Payload = None,
+    effects: Effects = None,
+    criterion: Annotated[
+        str | None,
+        Parameter(
+            help="What is made small: d (default), a, e, worst_sigma, mean_sigma, condition, condition_normalised, "
+            "condition_weighted, condition_weighted_normalised, condition_prior."
+        ),
+    ] = None,
+    goal: Annotated[
+        tuple[str, ...],
+        Parameter(negative="", help="Goal to attain with others: --goal condition=35; may be repeated."),
+    ] = (),
+    motion: Annotated[
+        Literal["fourier", "quintic", "trapezoidal"] | None, Parameter(help="Kind of motion; default: fourier.")
+    ] = None,
+    duration: Annotated[str | None, Parameter(help="Duration [s], or smallest,largest; default: 20.")] = None,
+    harmonics: Annotated[
+        str | None, Parameter(help="Harmonics of a Fourier series, or fewest,most; default: 5.")
+    ] = None,
+    periods: Annotated[int | None, Parameter(help="Periods within the duration; default: 1.")] = None,
+    moves: Annotated[int | None, Parameter(help="Moves through via points; default: one each 2 s.")] = None,
+    limits: Annotated[Path | None, Parameter(help="TOML file with limits, space rules and obstacles.")] = None,
+    floor: Annotated[
+        str | None,
+        Parameter(
+            help="Height of the floor above the base frame's origin [m], or none; default: by the robot's file.",
+            allow_leading_hyphen=True,
+        ),
+    ] = None,
+    position_scale: Annotated[
+        float | None, Parameter(help="Part of each position range that may be used; default: 0.95.")
+    ] = None,
+    gravity: Annotated[
+        str | None,
+        Parameter(help="Gravity x,y,z in the base frame [m/s^2]; default: the robot's.", allow_leading_hyphen=True),
+    ] = None,
+    parameters: Annotated[str | None, Parameter(help="Base parameters that count, by commas; default: all.")] = None,
+    noise: Annotated[
+        str | None, Parameter(help="Torque noise of a sample [N m or N], one or one a joint; default: 2 % of limits.")
+    ] = None,
+    rate: Annotated[float | None, Parameter(help="Samples a second of the recording [Hz]; default: 100.")] = None,
+    position_noise: Annotated[float | None, Parameter(help="Noise of the positions [rad or m]; default: 0.")] = None,
+    resonance: Annotated[
+        float | None, Parameter(help="Lowest resonance [Hz]; the fastest harmonic stays below it.")
+    ] = None,
+    start: Annotated[
+        str | None,
+        Parameter(help="Posture to start from and return to, by commas [rad or m].", allow_leading_hyphen=True),
+    ] = None,
+    after: Annotated[
+        Path | None, Parameter(help="Run folder of earlier recordings: what should be recorded next?")
+    ] = None,
+    carries: Annotated[str | None, Parameter(help="Name of the payload carried, of those the robot knows.")] = None,
+    starts: Annotated[int | None, Parameter(help="Random motions to start from; default: 24.")] = None,
+    seed: Annotated[int | None, Parameter(help="Of the random motions; default: 0.")] = None,
+    threads: Annotated[int | None, Parameter(help="Threads; the result is the same. Default: all cores.")] = None,
+    format: Annotated[
+        str | None, Parameter(help="Files for robots, by commas: csv (default), npz, ros2, urscript, or none.")
+    ] = None,
+    file_rate: Annotated[float | None, Parameter(help="Rate of those files [Hz]; default: each format's own.")] = None,
+    config: Config = None,
+    out: Annotated[Path | None, Parameter(name="--out", group=OUTPUT, help="Folder for motion and result.")] = None,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> int:
+    """Design the motion to record: the most certain parameters within limits that hold at every instant."""
+    require_files(robot_file(robot), limits, after, config)
+    flags = {
+        "torque": torque, "payload": payload, "effects": comma_separated(effects), "criterion": criterion,
+        "goals": list(goal) or None, "motion": motion, "duration": duration, "harmonics": harmonics,
+        "periods": periods, "moves": moves, "parameters": comma_separated(parameters), "noise": noise, "rate": rate,
+        "position_noise": position_noise, "resonance": resonance, "start": start, "carries": carries,
+        "starts": starts, "seed": seed, "threads": threads, "format": comma_separated(format), "file_rate": file_rate,
+        "limits": limits, "after": after, "floor": floor, "position_scale": position_scale, "gravity": gravity,
+    }  # fmt: skip
+    with quietly(quiet):
+        return _run(robot, _settings_table(flags, config), config, out, json)
+
+
+def _settings_table(flags: Mapping[str, Any], config: Path | None) -> dict[str, Any]:
+    """Return the ``[design]`` table of a configuration file with the flags, which win."""
+    from ..excitation import SCHEMA
+    from ..run import read_config
+
+    settings = read_config(config, "design", {**SCHEMA, **KEYS}) if config else {}
+    settings.update({key: value for key, value in _parsed(flags).items() if value is not None})
+    settings.setdefault("threads", os.cpu_count() or 1)
+    _check_contents(settings)
+    return settings
+
+
+def _run(name: str, settings: Mapping[str, Any], config: Path | None, out: Path | None, json: bool) -> int:
     """Design, write motion, exports and result, and print what was found; return 2 if a parameter stays unseen."""
-    asked = read_config(config, "design", _KEYS) if config else {}
-    asked.update({key: value for key, value in _parsed(flags).items() if value is not None})
-    asked.setdefault("threads", os.cpu_count() or 1)
-    _check_contents(asked)
-    settings, robot = design_settings(asked), _mounted(load_robot(robot_name), asked)
-    _check_formats(robot, _formats(asked), asked.get("file_rate"), settings.durations[1])
-    limits_file = Path(asked["limits"]) if asked.get("limits") else None
-    after = Path(asked["after"]) if asked.get("after") else None
+    from ..excitation import design_experiment, design_settings, design_to_json
+    from ..identification import read_run
+    from ..robot import load_robot
+    from ..run import RunFolder, hashes_of
+    from .design_table import print_design
+
+    search, robot = design_settings(settings), _mounted(load_robot(name), settings)
+    _check_formats(robot, _formats(settings), settings.get("file_rate"), search.durations[1])
+    limits, after = (Path(settings[key]) if settings.get(key) else None for key in ("limits", "after"))
     with RunFolder(out, "design") as run:
         with ProgressBar("searching") as bar:
             design = design_experiment(
-                robot, settings, torque=asked.get("torque"),
-                payload=asked.get("payload", "none"), effects=asked.get("effects"), limits=limits_file,
-                carries=asked.get("carries"), after=None if after is None else read_run(after),
-                start=asked.get("start"), floor=asked.get("floor"), position_scale=asked.get("position_scale"),
-                callback=lambda update: _report(bar, update),
+                robot, search, torque=settings.get("torque"), payload=settings.get("payload", "none"),
+                effects=settings.get("effects"), limits=limits, carries=settings.get("carries"),
+                after=None if after is None else read_run(after), start=settings.get("start"),
+                floor=settings.get("floor"), position_scale=settings.get("position_scale"),
+                callback=lambda update: _show(bar, update),
             )  # fmt: skip
-        inputs = hashes_of(Path(robot_name), config, limits_file, after / "result.json" if after else None)
+        inputs = hashes_of(Path(name), config, limits, after / "result.json" if after else None)
         # The answer does not depend on the number of threads; neither shall the file.
-        told = {"robot": robot_name, **{key: value for key, value in asked.items() if key != "threads"}}
-        content = run.save(told, inputs, design_to_json(design), lambda place, _: _write(design, place, asked))
-        print(json_text("design", content)) if json else print_design(design, run.place, content.get("files", []))
+        given = {"robot": name, **{key: value for key, value in settings.items() if key != "threads"}}
+        content = run.save(given, inputs, design_to_json(design), lambda place, _: _write(design, place, settings))
+        if json:
+            print(json_text("design", content))
+        else:
+            print_design(design, run.place, content.get("files", []))
     return POOR if content["condition_number"]["normalised"] is None else 0
 
 
-def _mounted(robot: Robot, asked: Mapping[str, Any]) -> Robot:
-    """Return the robot under the gravity that was asked for."""
-    if "gravity" not in asked:
+def _mounted(robot: Robot, settings: Mapping[str, Any]) -> Robot:
+    """Return the robot under the gravity of the settings."""
+    if "gravity" not in settings:
         return robot
-    gravity = asked["gravity"]
-    if len(gravity) != 3 or not np.isfinite(gravity).all():
+    gravity = settings["gravity"]
+    if len(gravity) != 3 or not all(map(isfinite, gravity)):
         raise DesignError(f"gravity is {gravity}; allowed are three finite numbers, such as 0,0,-9.81")
     x, y, z = (float(value) for value in gravity)
     return robot.with_gravity((x, y, z))
 
 
-def _report(bar: ProgressBar, update: SearchProgress) -> None:
+def _show(bar: ProgressBar, update: SearchProgress) -> None:
     if update.value is not None:
-        kept = "limits kept" if update.violation == 0 else f"worst constraint {100 * update.violation:.2g} % over"
-        bar.relabel(f"searching: best {update.value:.5g}, {kept}")
+        limits = "limits kept" if update.violation == 0 else f"worst constraint {100 * update.violation:.2g} % over"
+        bar.relabel(f"searching: best {update.value:.5g}, {limits}")
     bar(update.done, update.total)
 
 
@@ -114,32 +216,38 @@ def _goal(text: str) -> tuple[str, float]:
         raise DesignError(f"--goal is '{text}'; allowed is NAME=VALUE, such as condition=35") from error
 
 
-def _check_contents(asked: Mapping[str, Any]) -> None:
+def _check_contents(settings: Mapping[str, Any]) -> None:
     """Refuse what types alone do not tell: what lists hold, and what has nothing to go with."""
     for key in ("duration", "noise", "start", "gravity", "harmonics"):
         allowed, kind = ("whole numbers", int) if key == "harmonics" else ("numbers", int | float)
-        values = asked.get(key, ())
-        for value in values if isinstance(values, list) else [values] if key in asked else ():
+        values = settings.get(key, ())
+        for value in values if isinstance(values, list) else [values] if key in settings else ():
             if not isinstance(value, kind) or isinstance(value, bool):
                 raise DesignError(f"{key} is {values!r}; allowed are {allowed}")
     for key in ("effects", "parameters", "format"):
-        if not all(isinstance(word, str) for word in asked.get(key, ())):
-            raise DesignError(f"{key} is {asked[key]!r}; allowed are words")
-    for name, wanted in asked.get("goals", {}).items():
+        if not all(isinstance(word, str) for word in settings.get(key, ())):
+            raise DesignError(f"{key} is {settings[key]!r}; allowed are words")
+    for name, wanted in settings.get("goals", {}).items():
         if not isinstance(wanted, int | float):
             raise DesignError(f"goal '{name}' is {wanted!r}; allowed is a number")
-    if asked.get("seed", 0) < 0:
-        raise DesignError(f"seed is {asked['seed']}; allowed is 0 or more")
-    if asked.get("carries") and asked.get("payload", "none") == "none":
-        raise DesignError(f"the arm carries '{asked['carries']}', but --payload is none; choose loaded or paired")
+    if settings.get("seed", 0) < 0:
+        raise DesignError(f"seed is {settings['seed']}; allowed is 0 or more")
+    if settings.get("carries") and settings.get("payload", "none") == "none":
+        raise DesignError(f"the arm carries '{settings['carries']}', but --payload is none; choose loaded or paired")
 
 
-def _formats(asked: Mapping[str, Any]) -> list[str]:
-    return [word for word in dict.fromkeys(asked.get("format", ["csv"])) if word != "none"]
+def _formats(settings: Mapping[str, Any]) -> list[str]:
+    return [word for word in dict.fromkeys(settings.get("format", ["csv"])) if word != "none"]
 
 
 def _check_formats(robot: Robot, formats: Sequence[str], rate: float | None, longest: float) -> None:
     """Refuse files that could not be written, before the long search; a still motion stands for the slowest."""
+    import numpy as np
+
+    from ..motion import EXPORT_FORMATS, quintic
+    from ..motion.export_formats import ExportedMotion, checked_motion
+    from ..motion.exports import FIRST_SPEEDS
+
     joints = [body.joint for body in robot.actuated]
     units = tuple("m" if joint.kind == "prismatic" else "rad" for joint in joints)
     still = quintic(np.zeros((len(joints), 2)), longest / min(FIRST_SPEEDS), [joint.name for joint in joints])
@@ -151,11 +259,13 @@ def _check_formats(robot: Robot, formats: Sequence[str], rate: float | None, lon
         checked_motion(ExportedMotion(still, units, form.rate if rate is None else rate), form)
 
 
-def _write(design: Design, place: Path, asked: Mapping[str, Any]) -> dict[str, Any]:
+def _write(design: Design, place: Path, settings: Mapping[str, Any]) -> dict[str, Any]:
     """Write the motion and its exports, all proven first; return the names of the files."""
-    formats, robot = _formats(asked), design.model.robot
+    from ..motion import export_set, write_trajectory
+
+    formats, robot = _formats(settings), design.model.robot
     exported = (
-        export_set(design.trajectory, place, formats, asked.get("file_rate"), check=design.check, robot=robot)
+        export_set(design.trajectory, place, formats, settings.get("file_rate"), check=design.check, robot=robot)
         if formats
         else []
     )

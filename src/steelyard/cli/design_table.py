@@ -64,7 +64,7 @@ def _print_figures(screen: Screen, figures: Figures, random: Figures | None) -> 
         ("  columns at unit length", "normalised"), ("  rows over their noise", "weighted"),
     ]  # fmt: skip
     both = (figures, random)
-    rows = [[words, *(_number(None if one is None else getattr(one, name)) for one in both)] for words, name in named]
+    rows = [[label, *(_number(None if one is None else getattr(one, name)) for one in both)] for label, name in named]
     rows.append(["median relative sigma, %", *(_number(None if one is None else _median(one)) for one in both)])
     screen.table([Column("", "text"), Column("this motion"), Column("random motions")], rows)
 

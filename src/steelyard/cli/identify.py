@@ -2,29 +2,182 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Sequence
+import os
+from collections.abc import Mapping, Sequence
+from math import isfinite
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from ..identification import SCHEMA, identify_arm, read_run, settings_from_table, with_options, write_run
-from ..progress import Progress
-from ..recording import Recording
-from ..robot import gravity_vector, load_robot, lock_positions
-from ..run import RunFolder, hashes_of, json_text, read_config
-from .identify_table import print_identification
-from .logs import read_streams, sound, streams_of
+from cyclopts import Parameter
+
+from ..files import require_files, robot_file
+from ..plain_data import json_text
 from .model import SCHEMA as MODEL_SCHEMA
-from .output import ProgressBar
+from .options import (
+    DATA,
+    ESTIMATOR,
+    PREPARATION,
+    Config,
+    Effects,
+    Gravity,
+    Json,
+    Lock,
+    Method,
+    Out,
+    Payload,
+    Quiet,
+    RobotName,
+    Root,
+    SignWidth,
+    Torque,
+    comma_separated,
+    in_folder,
+    quietly,
+)
+from .output import Column, Part, Screen, Timing, print_findings, print_verdict
+from .payload import print_payload
 
-CODE = {"good": 0, "fair": 0, "poor": 2}
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from ..identification import Identification, LogFinding
+    from ..recording import Recording
+    from ..robot import Robot
+
+EXIT_CODES = {"good": 0, "fair": 0, "poor": 2}
 
 
-def run(
-    robot_name: str,
+def identify(
+    robot: RobotName,
+    /,
+    *logs: Annotated[Path, Parameter(help="Recordings to fit; each says what its columns are, or --config does.")],
+    validate: Annotated[
+        tuple[Path, ...],
+        Parameter(
+            group=DATA,
+            negative="",
+            help="Recording to judge by, not fitted; may be repeated. Default: the last part of each.",
+        ),
+    ] = (),
+    torque: Torque = None,
+    payload: Payload = None,
+    effects: Effects = None,
+    gravity: Gravity = None,
+    lock: Lock = (),
+    sign_width: SignWidth = None,
+    method: Method = None,
+    option: Annotated[
+        tuple[str, ...],
+        Parameter(
+            group=ESTIMATOR,
+            negative="",
+            help="Setting of the method, name=value (ekf: integrator=euler); may be repeated.",
+        ),
+    ] = (),
+    covariance: Annotated[
+        Literal["model", "classical", "sandwich", "block", "hac"] | None,
+        Parameter(group=ESTIMATOR, help="Whose sigmas; default: model with gls, else classical."),
+    ] = None,
+    reduction: Annotated[
+        Literal["f", "stepwise", "rsd", "bic", "none"] | None,
+        Parameter(group=ESTIMATOR, help="Rule for essential parameters; default: f."),
+    ] = None,
+    protect: Annotated[
+        tuple[str, ...],
+        Parameter(group=ESTIMATOR, negative="", help="Parameter that the reduction must keep; may be repeated."),
+    ] = (),
+    cutoff: Annotated[
+        float | None, Parameter(group=PREPARATION, help="Low-pass of the positions [Hz]; default: from the data.")
+    ] = None,
+    decimation: Annotated[
+        int | None, Parameter(group=PREPARATION, help="Samples for one row; default: from the cut-off.")
+    ] = None,
+    velocity: Annotated[
+        Literal["differentiated", "recorded"] | None,
+        Parameter(group=PREPARATION, help="Where velocities come from; default: differentiated."),
+    ] = None,
+    standstill: Annotated[
+        float | None,
+        Parameter(
+            group=PREPARATION, help="Speed below which a joint's own rows are left out; default: from its noise."
+        ),
+    ] = None,
+    delay: Annotated[
+        float | None,
+        Parameter(
+            group=PREPARATION,
+            help="By how much all torques are late against the positions [s]; they are put back. Default: 0.",
+        ),
+    ] = None,
+    evaluation_cutoff: Annotated[
+        float | None,
+        Parameter(group=PREPARATION, help="Low-pass under which torques are compared [Hz]; default: the cut-off."),
+    ] = None,
+    hold_out: Annotated[
+        float | None, Parameter(group=DATA, help="Part held out without --validate; default: 0.25.")
+    ] = None,
+    keep_bad: Annotated[
+        bool, Parameter(group=DATA, negative="", help="Use recordings although a check found them bad.")
+    ] = False,
+    add: Annotated[
+        tuple[Path, ...],
+        Parameter(
+            group=DATA, negative="", help="Run folder whose recordings count too, without being read; may be repeated."
+        ),
+    ] = (),
+    config: Config = None,
+    table: Annotated[
+        tuple[str, ...],
+        Parameter(
+            group=DATA,
+            negative="",
+            help="Table of --config that describes the logs; may be repeated. Default: recording.",
+        ),
+    ] = ("recording",),
+    validate_table: Annotated[
+        tuple[str, ...],
+        Parameter(group=DATA, negative="", help="Table of --config that describes the recordings to judge by."),
+    ] = (),
+    root: Root = None,
+    threads: Annotated[
+        int | None, Parameter(group=ESTIMATOR, help="Threads; the result is the same. Default: all cores.")
+    ] = None,
+    out: Out = None,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> int:
+    """Identify an arm: parameters with sigmas, errors on unseen motion, and a verdict in plain words."""
+    require_files(robot_file(robot), *in_folder(root, logs), *in_folder(root, validate), *add, config)
+    flags = {
+        "torque": torque, "payload": payload, "effects": comma_separated(effects), "gravity": gravity,
+        "lock": lock or None, "sign_width": sign_width, "method": method, "covariance": covariance,
+        "reduction": reduction, "protected": list(protect) or None, "cutoff": cutoff, "decimation": decimation,
+        "velocity": velocity, "standstill": standstill, "delay": delay, "evaluation_cutoff": evaluation_cutoff,
+        "hold_out": hold_out, "threads": threads or os.cpu_count() or 1,
+    }  # fmt: skip
+    with quietly(quiet):
+        settings = _settings_table(flags, option, config)
+        return _run(robot, logs, validate, settings, config, (table, validate_table), root, keep_bad, add, out, json)
+
+
+def _settings_table(flags: Mapping[str, Any], option: Sequence[str], config: Path | None) -> dict[str, Any]:
+    """Return the ``[identify]`` table of a configuration file with the flags, which win."""
+    from ..identification import SCHEMA, with_options
+    from ..robot import gravity_vector, lock_positions
+    from ..run import read_config
+
+    table = {**read_config(config, "model", MODEL_SCHEMA), **read_config(config, "identify", SCHEMA)} if config else {}
+    table.update({key: value for key, value in flags.items() if value is not None})
+    table |= {"gravity": list(gravity_vector(table["gravity"]))} if "gravity" in table else {}
+    table |= {"lock": lock_positions(table["lock"])} if "lock" in table else {}
+    return with_options(table, option)
+
+
+def _run(
+    name: str,
     logs: Sequence[Path],
     validate: Sequence[Path],
-    flags: dict[str, Any],
+    table: dict[str, Any],
     config: Path | None,
     tables: tuple[Sequence[str], Sequence[str]],
     root: Path | None,
@@ -34,45 +187,36 @@ def run(
     json: bool,
 ) -> int:
     """Identify, print and save; return 2 for a poor verdict."""
-    table = {**read_config(config, "model", MODEL_SCHEMA), **read_config(config, "identify", SCHEMA)} if config else {}
-    options = flags.pop("option")
-    table.update({key: value for key, value in flags.items() if value is not None})
-    table |= {"gravity": list(gravity_vector(table["gravity"]))} if "gravity" in table else {}
-    table |= {"lock": lock_positions(table["lock"])} if "lock" in table else {}
-    table = with_options(table, options or ())
-    settings = settings_from_table(table)
-    robot = load_robot(robot_name)
-    timing = Timing()
+    from ..identification import identify_arm, read_run, settings_from_table, write_run
+    from ..robot import load_robot
+    from ..run import RunFolder, hashes_of
+    from .logs import usable_recordings
+
+    settings, robot, timing = settings_from_table(table), load_robot(name), Timing()
     timing.stage("reading")
-    training, unseen = _recordings(
-        robot, logs, validate or [Path(v) for v in table.get("validate", ())], config, tables, root
-    )
-    kept, left_out = sound(training, keep_bad)
+    validate = validate or [Path(path) for path in table.get("validate", ())]
+    training, unseen = _recordings(robot, logs, validate, config, tables, root)
+    used, left_out = usable_recordings(training, keep_bad)
     with RunFolder(out, "identify") as saved:
+        earlier = [read_run(run) for run in add]
         found = identify_arm(
-            robot,
-            kept,
-            unseen,
-            settings,
-            payload=table.get("payload"),
-            earlier=[read_run(run) for run in add],
-            stage=timing.stage,
+            robot, used, unseen, settings, payload=table.get("payload"), earlier=earlier, stage=timing.stage
         )
         timing.finish()
         results = [run / "result.json" for run in add]
-        inputs = {**hashes_of(Path(robot_name), config, *results), **_hashes([*kept, *unseen])}
-        asked = {"robot": robot_name, "logs": [str(log) for log in logs], **_told_settings(table)}
-        asked |= {"add": [str(run) for run in add]} if add else {}
-        content = write_run(saved, asked, inputs, found, {"left_out": left_out}, timing.seconds)
+        inputs = {**hashes_of(Path(name), config, *results), **_hashes([*used, *unseen])}
+        given = {"robot": name, "logs": [str(log) for log in logs], **_that_decide(table)}
+        given |= {"add": [str(run) for run in add]} if add else {}
+        content = write_run(saved, given, inputs, found, {"left_out": left_out}, timing.seconds)
         if json:
             print(json_text("identify", content))
         else:
             print_identification(found, left_out, saved.place)
-    return CODE[found.verdict.grade]
+    return EXIT_CODES[found.verdict.grade]
 
 
 def _recordings(
-    robot: Any,
+    robot: Robot,
     logs: Sequence[Path],
     validate: Sequence[Path],
     config: Path | None,
@@ -80,6 +224,8 @@ def _recordings(
     root: Path | None,
 ) -> tuple[list[Recording], list[Recording]]:
     """Read what is to be fitted and what is to be judged by; files named for validation are not fitted too."""
+    from .logs import read_streams, streams_of
+
     training_tables, unseen_tables = tables
     unseen = []
     if validate or unseen_tables:
@@ -95,34 +241,137 @@ def _hashes(recordings: Sequence[Recording]) -> dict[str, str]:
     return {source.path: source.sha256 for recording in recordings for source in recording.sources}
 
 
-def _told_settings(table: dict[str, Any]) -> dict[str, Any]:
+def _that_decide(table: Mapping[str, Any]) -> dict[str, Any]:
     """Return settings that decide the result; the number of threads does not."""
-    told = {key: list(value) if isinstance(value, tuple) else value for key, value in table.items()}
-    told.pop("threads", None)
-    return told
+    given = {key: list(value) if isinstance(value, tuple) else value for key, value in table.items()}
+    given.pop("threads", None)
+    return given
 
 
-class Timing:
-    """A bar for each stage on stderr, and the seconds each took."""
+def print_identification(
+    found: Identification, left_out: list[str], out: Path | None, console: Console | None = None
+) -> None:
+    """Print verdict, errors by joint, parameters, payload and notes."""
+    screen = Screen(console)
+    model = found.equations.model
+    screen.line(
+        (model.robot.name, "bold"),
+        f"  measured torque: {model.measured}, payload: {model.payload}, method: {found.estimate.method}, "
+        f"{len(found.training)} recording(s), {found.estimate.system.rows} rows",
+    )
+    print_verdict(screen, found.verdict)
+    _print_findings(screen, found)
+    screen.line()
+    _print_errors(screen, found)
+    screen.line()
+    _print_parameters(screen, found)
+    _print_left_out(screen, found)
+    _print_endogeneity(screen, found)
+    if found.payload is not None:
+        print_payload(screen, found.payload)
+    for line in left_out:
+        screen.line(f"note: {line}", style="yellow")
+    for note in found.notes:
+        screen.line(f"note: {note}", style="dim")
+    if out is not None:
+        screen.line(f"saved: {out / 'result.json'}", always=True)
 
-    def __init__(self) -> None:
-        self.seconds: dict[str, float] = {}
-        self._bar: ProgressBar | None = None
-        self._name, self._start = "", time.perf_counter()
 
-    def stage(self, name: str) -> Progress:
-        """End the stage before and begin one."""
-        self.finish()
-        self._name, self._start = name, time.perf_counter()
-        self._bar = ProgressBar(name)
-        return self._bar
+def _print_findings(screen: Screen, found: Identification) -> None:
+    """Print what the checks saw in the logs, the worst first."""
+    if not found.findings:
+        return
+    screen.line()
+    screen.line("log findings", style="bold")
+    alike: dict[tuple[str, str, str], list[LogFinding]] = {}
+    for one in found.findings:
+        alike.setdefault((one.severity, one.recording, one.kind), []).append(one)
+    rows = []
+    for first, *others in alike.values():
+        also = f" (also {', '.join(one.joint or one.text for one in others)})" if others else ""
+        rows.append((first.severity, f"{first.recording}: {first.text}{also}", first.remedy))
+    print_findings(screen, rows)
 
-    def finish(self) -> None:
-        """End the stage at hand."""
-        if self._bar is not None:
-            self._bar.__exit__()
-            self._bar = None
-        if self._name:
-            spent = self.seconds.get(self._name, 0.0) + time.perf_counter() - self._start
-            self.seconds[self._name] = round(spent, 3)
-            self._name = ""
+
+def _print_errors(screen: Screen, found: Identification) -> None:
+    unseen = {(joint.kind, joint.joint): joint for joint in found.unseen_error.joints}
+    where = "held out" if found.held_out else "unseen"
+    expected = [joint.expected_durbin_watson for joint in found.fit_error.joints]
+    screen.line(
+        f"torque errors below {found.unseen_error.cutoff:.3g} Hz: rms [N m or N], per cent of the torque, largest, rms "
+        f"over the noise model's, and Durbin-Watson of the fit (white noise: {sum(expected) / len(expected):.2f})"
+    )
+    columns = [Column("joint", "key"), Column("torque", "key")]
+    columns += [Column(heading) for heading in ("fit", "%", where, "%", "max", "/noise", "dw")]
+    rows: list[list[Part]] = []
+    for fit in found.fit_error.joints:
+        other = unseen[fit.kind, fit.joint]
+        noise = f"{other.noise_ratio:.2f}" if isfinite(other.noise_ratio) else ""
+        rows.append([
+            fit.joint, fit.kind, f"{fit.rms:.3g}", f"{fit.relative_percent:.2f}", f"{other.rms:.3g}",
+            f"{other.relative_percent:.2f}", f"{other.maximum:.3g}", noise, f"{fit.durbin_watson:.2f}",
+        ])  # fmt: skip
+    everything = ("all", "", "", f"{found.fit_error.relative_percent:.2f}", "")
+    rows.append([(cell, "bold") for cell in (*everything, f"{found.unseen_error.relative_percent:.2f}")])
+    screen.table(columns, rows, gap=1)
+
+
+def _print_parameters(screen: Screen, found: Identification) -> None:
+    """Print the parameters of the model that was judged: the essential ones, as they were fitted together."""
+    judged = found.essential
+    numbers = dict(
+        zip(judged.columns, zip(judged.values, judged.half_width(), judged.relative_sigma, strict=True), strict=True)
+    )
+    marks, settled = found.marks(), _settling_times(found)
+    columns = [
+        Column("parameter", "key"),
+        Column("value"),
+        Column("+- 95 %"),
+        Column("sigma %"),
+        Column("unit", "word"),
+    ]
+    columns += [Column("settled s")] if settled else []
+    rows = []
+    for base in found.equations.base.base:
+        if base.kept not in numbers:
+            continue
+        value, half, relative = numbers[base.kept]
+        cells = [base.name, f"{value:.4g}", f"{half:.2g}", f"{relative:.1f}", base.unit]
+        cells += [settled.get(base.kept, "")] if settled else []
+        rows.append([*cells, marks.get(base.kept, "")])
+    screen.table([*columns, Column("caution", "text")], rows)
+
+
+def _settling_times(found: Identification) -> dict[str, str]:
+    """Return when each parameter came within 5 % of its last value for good, for methods that work through time."""
+    history = found.fit.detail.history if found.fit.detail else None
+    if history is None:
+        return {}
+    times = {
+        name: history.settled_after(name, value)
+        for name, value in zip(history.columns, history.values[:, -1], strict=True)
+    }
+    return {name: "never" if time is None else f"{time:.1f}" for name, time in times.items()}
+
+
+def _print_endogeneity(screen: Screen, found: Identification) -> None:
+    test = found.fit.detail.endogeneity if found.fit.detail else None
+    if test is not None:
+        screen.line()
+        screen.line(
+            f"Durbin-Wu-Hausman test of least squares on these rows: F = {test.statistic:.3g}, p = {test.p:.2g}; "
+            f"farthest apart {found.base_parameter(test.worst).name}, by {test.worst_z:.1f} sigmas of the difference"
+        )
+
+
+def _print_left_out(screen: Screen, found: Identification) -> None:
+    names = [found.base_parameter(step.name).name for step in found.reduction.steps]
+    if names:
+        screen.line()
+        screen.line(
+            f"not essential (rule '{found.reduction.rule}', in the order they went; {len(names)} of "
+            f"{len(found.estimate.columns)}): {' '.join(names)}",
+            style="dim",
+        )
+    if found.reduction.stopped:
+        screen.line(f"note: {found.reduction.stopped}", style="dim")

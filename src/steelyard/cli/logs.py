@@ -52,7 +52,7 @@ def read_streams(streams: Sequence[RecordingStream]) -> list[Recording]:
     return found
 
 
-def sound(recordings: Sequence[Recording], keep_bad: bool) -> tuple[list[Recording], list[str]]:
+def usable_recordings(recordings: Sequence[Recording], keep_bad: bool) -> tuple[list[Recording], list[str]]:
     """Return the recordings without bad findings, and a sentence for each that is left out.
 
     Raises:

@@ -1,33 +1,62 @@
-"""``steelyard model``: a model's parameters, base parameters, and what cannot be seen and why."""
+"""``steelyard model``: a model's parameters, base parameters, and what cannot be identified and why."""
 
 from __future__ import annotations
 
+from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ..model import build_model, summarise_model
-from ..robot import Robot, gravity_vector, load_robot, lock_positions
-from ..run import RunFolder, hashes_of, json_text, read_config
-from .model_table import print_model
-from .output import Screen
+from ..files import require_files, robot_file
+from ..plain_data import json_text
+from .options import Config, Effects, Gravity, Json, Lock, Out, Payload, Quiet, RobotName, SignWidth, Torque, quietly
+from .output import Column, Screen
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from ..robot import Robot
 
 SCHEMA = {
     "torque": str, "payload": str, "effects": list, "gravity": list, "sign_width": float, "lock": dict,
 }  # fmt: skip
 
 
-def run(
-    name: str, flags: dict[str, Any], config: Path | None, out: Path | None, json: bool, command: str = "model"
+def model(
+    robot: RobotName,
+    /,
+    *,
+    torque: Torque = None,
+    payload: Payload = None,
+    effects: Effects = None,
+    gravity: Gravity = None,
+    sign_width: SignWidth = None,
+    lock: Lock = (),
+    config: Config = None,
+    out: Out = None,
+    json: Json = False,
+    quiet: Quiet = False,
 ) -> None:
+    """Show a model: parameters, base parameters, and what cannot be seen and why."""
+    require_files(robot_file(robot), config)
+    flags = {
+        "torque": torque, "payload": payload, "effects": effects, "gravity": gravity,
+        "sign_width": sign_width, "lock": lock or None,
+    }  # fmt: skip
+    with quietly(quiet):
+        _run(robot, {key: value for key, value in flags.items() if value is not None}, config, out, json)
+
+
+def _run(name: str, flags: dict[str, Any], config: Path | None, out: Path | None, json: bool) -> None:
     """Build the model, save it if asked, and print it."""
-    settings = read_config(config, "model", SCHEMA) if config else {}
-    settings.update({key: value for key, value in flags.items() if value is not None})
+    from ..run import RunFolder, hashes_of, read_config
+
+    settings = {**(read_config(config, "model", SCHEMA) if config else {}), **flags}
     robot = _robot(name, settings)
-    with RunFolder(out, command) as run:
+    with RunFolder(out, "model") as run:
         summary = _summary(robot, settings)
         run.save({"robot": name, **settings}, hashes_of(Path(name), config), summary)
         if json:
-            print(json_text(command, summary))
+            print(json_text("model", summary))
             return
         print_model(robot, summary)
         if run.place:
@@ -35,9 +64,11 @@ def run(
 
 
 def _summary(robot: Robot, settings: dict[str, Any]) -> dict[str, Any]:
+    from ..model import build_model, summarise_model
+
     model = build_model(
         robot,
-        effects=_words(settings.get("effects")),
+        effects=_effects(settings.get("effects")),
         measured=settings.get("torque"),
         payload=settings.get("payload", "none"),
         sign_width=settings.get("sign_width", 0.0),
@@ -46,6 +77,8 @@ def _summary(robot: Robot, settings: dict[str, Any]) -> dict[str, Any]:
 
 
 def _robot(name: str, settings: dict[str, Any]) -> Robot:
+    from ..robot import gravity_vector, load_robot, lock_positions
+
     robot = load_robot(name)
     if "gravity" in settings:
         robot = robot.with_gravity(gravity_vector(settings["gravity"]))
@@ -54,6 +87,68 @@ def _robot(name: str, settings: dict[str, Any]) -> Robot:
     return robot
 
 
-def _words(value: str | list[str] | None) -> list[str] | None:
+def _effects(value: str | list[str] | None) -> list[str] | None:
     """Return effects from a list, or from words separated by commas or blanks."""
     return value.replace(",", " ").split() if isinstance(value, str) else value
+
+
+def print_model(robot: Robot, summary: dict[str, Any], console: Console | None = None) -> None:
+    """Print a model: what was asked, the tree, base parameters, and what has no effect."""
+    screen = Screen(console)
+    _print_heading(screen, summary)
+    _print_joints(screen, robot)
+    screen.line()
+    _print_base(screen, summary)
+    _print_alone(screen, summary)
+    _print_unseen(screen, summary)
+    for note in summary["notes"]:
+        screen.line(f"note: {note}", style="yellow")
+
+
+def _print_heading(screen: Screen, summary: dict[str, Any]) -> None:
+    counts = summary["counts"]
+    gravity = ", ".join(f"{value:g}" for value in summary["gravity"])
+    screen.line((summary["robot"], "bold"), f"  measured torque: {summary['torque']}, payload: {summary['payload']}")
+    screen.line(f"effects: {' '.join(summary['effects'])}; gravity ({gravity}) m/s^2")
+    screen.line(
+        f"{counts['standard']} standard parameters = {counts['base']} base + {counts['regrouped']} regrouped "
+        f"+ {counts['without_effect']} without effect",
+        style="bold", always=True,
+    )  # fmt: skip
+    screen.line()
+
+
+def _print_joints(screen: Screen, robot: Robot) -> None:
+    """Print the kinematic tree, a joint a line; numbers are those in parameter names."""
+    rows = [["", "0", "", "", "", "", "", robot.root]]
+    for body in robot.bodies:
+        joint, limits = body.joint, body.joint.limits
+        kind = f"{joint.kind}, follows {joint.mimic.leader}" if joint.mimic else joint.kind
+        unit = "m" if joint.kind == "prismatic" else "rad"
+        span = [f"{limits.lower:.4g}", f"{limits.upper:.4g}", unit]
+        rows.append([joint.name, str(body.number), str(body.parent), *span, kind, body.link])
+    columns = [Column("joint", "key"), *map(Column, ("no", "on", "from", "to"))]
+    columns += [Column("", "word"), Column("kind", "text"), Column("moves", "text")]
+    screen.table(columns, rows)
+
+
+def _print_base(screen: Screen, summary: dict[str, Any]) -> None:
+    rows = [[base["text"], base["unit"]] for base in summary["base"] if len(base["regrouping"]) > 1]
+    screen.table([Column("base parameters that regroup others", "text"), Column("unit", "word")], rows)
+
+
+def _print_alone(screen: Screen, summary: dict[str, Any]) -> None:
+    alone = [base["name"] for base in summary["base"] if len(base["regrouping"]) == 1]
+    if alone:
+        screen.line()
+        screen.line(("identifiable alone", "bold"), f" ({len(alone)}): {' '.join(alone)}")
+
+
+def _print_unseen(screen: Screen, summary: dict[str, Any]) -> None:
+    unseen = [parameter for parameter in summary["parameters"] if parameter["status"] == "without effect"]
+    if not unseen:
+        return
+    by_reason = groupby(sorted(unseen, key=lambda p: p["reason"]), key=lambda p: p["reason"])
+    rows = [[" ".join(p["name"] for p in group), reason] for reason, group in by_reason]
+    screen.line()
+    screen.table([Column(f"without effect ({len(unseen)})", "text"), Column("why", "text")], rows)

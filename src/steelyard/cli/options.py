@@ -6,16 +6,18 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Group, Parameter
+
+from ..estimators import ESTIMATORS
 
 DATA, MODEL, ESTIMATOR, PREPARATION, OUTPUT = (
     Group(name, sort_key=place)
     for place, name in enumerate(("Data", "Model", "Estimator", "Preparation", "Output"), start=1)
 )
 
-Robot = Annotated[str, Parameter(help="Catalogue name, URDF file or DH table (TOML); see 'steelyard robots'.")]
+RobotName = Annotated[str, Parameter(help="Catalogue name, URDF file or DH table (TOML); see 'steelyard robots'.")]
 Json = Annotated[bool, Parameter(name="--json", negative="", group=OUTPUT, help="Print one JSON object, nothing else.")]
 Quiet = Annotated[
     bool,
@@ -27,6 +29,14 @@ Quiet = Annotated[
 Out = Annotated[Path | None, Parameter(name="--out", group=OUTPUT, help="Folder for result.json.")]
 Config = Annotated[
     Path | None, Parameter(name="--config", group=DATA, help="TOML file with settings; flags win over it.")
+]
+CalibrationConfig = Annotated[
+    Path | None,
+    Parameter(
+        name="--config",
+        group=DATA,
+        help="TOML file: link, units, columns, base, markers, loads, springs; see the docs.",
+    ),
 ]
 Root = Annotated[Path | None, Parameter(group=DATA, help="Folder where the paths of --config start; default: its own.")]
 Torque = Annotated[
@@ -59,14 +69,24 @@ Effects = Annotated[
 ]
 
 
+if TYPE_CHECKING:
+    _MethodName = str
+else:
+    _MethodName = Literal[tuple(ESTIMATORS)]
+Method = Annotated[
+    _MethodName | None,
+    Parameter(group=ESTIMATOR, help=", ".join(f"{name} ({one.summary})" for name, one in ESTIMATORS.items()) + "."),
+]
+
+
 def in_folder(root: Path | None, paths: Iterable[Path]) -> list[Path]:
     """Return paths as they are read: below ``--root`` if it is given."""
     return [path if root is None else root / path for path in paths]
 
 
-def words(text: str | None) -> list[str] | None:
-    """Return words that were given with commas between them."""
-    return None if text is None else [word.strip() for word in text.split(",")]
+def comma_separated(text: str | None) -> list[str] | None:
+    """Return the parts of a text that has commas between them."""
+    return None if text is None else [part.strip() for part in text.split(",")]
 
 
 is_quiet: ContextVar[bool] = ContextVar("is_quiet", default=False)

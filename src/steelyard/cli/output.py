@@ -1,4 +1,4 @@
-"""What every command prints alike: lines and tables that fit the terminal, errors and progress."""
+"""What every command prints alike: lines and tables that fit the terminal, verdicts, findings, errors, progress."""
 
 from __future__ import annotations
 
@@ -12,9 +12,14 @@ from rich.cells import cell_len, set_cell_size
 from rich.console import Console
 from rich.text import Text
 
-from ..run.folder import json_text
+from ..plain_data import json_text
+from ..progress import Progress
 from ..text import for_terminal
+from ..verdict import QUESTIONS, Verdict
 from .options import is_quiet
+
+GRADE_STYLE = {"good": "green", "fair": "yellow", "poor": "red", "-": "dim"}
+SEVERITY_STYLE = {"info": "dim", "note": "dim", "warning": "yellow", "bad": "red", "severe": "red"}
 
 Part = str | tuple[str, str]
 """Text, or text and its style."""
@@ -24,7 +29,7 @@ NARROWEST_TEXT, LONGEST_WORD, NARROWEST_KEY, SHORT_KEY = 14, 32, 12, 20
 make a table fit, not below this; in tables that are split, they are shortened to this."""
 
 
-def tell(message: str) -> None:
+def print_message(message: str) -> None:
     """Print a message in one line on stderr."""
     print(f"steelyard: {for_terminal(' '.join(message.split()))}", file=sys.stderr)
 
@@ -34,7 +39,7 @@ def fail(arguments: Sequence[str], kind: str, message: str) -> int:
     command = next((word for word in arguments if not word.startswith("-")), "steelyard")
     if "--json" in arguments:
         print(json_text(command, {"error": {"kind": kind, "message": " ".join(message.split())}}))
-    tell(message)
+    print_message(message)
     return 1
 
 
@@ -135,8 +140,8 @@ class Screen:
 
 
 def _text(part: Part) -> Text:
-    words, style = (part, "") if isinstance(part, str) else part
-    return Text(for_terminal(words), style)
+    text, style = (part, "") if isinstance(part, str) else part
+    return Text(for_terminal(text), style)
 
 
 def _shorten_keys(cells: Sequence[list[Text]], width: int) -> None:
@@ -212,6 +217,34 @@ def _cut(name: str, width: int) -> str:
     return f"{set_cell_size(name, width - 1 - half)}~{set_cell_size(name[::-1], half)[::-1]}"
 
 
+def print_verdict(screen: Screen, verdict: Verdict) -> None:
+    """Print the grade, every question with its rows and thresholds, and the reasons with their remedies."""
+    screen.line()
+    screen.line("verdict: ", (verdict.grade, f"bold {GRADE_STYLE[verdict.grade]}"), always=True)
+    rows: list[list[Part]] = []
+    for question, text in QUESTIONS.items():
+        criteria = [row for row in verdict.criteria if row.question == question]
+        if criteria:
+            grade = verdict.questions[question]
+            rows.append([(text, "bold"), "", "", "", (grade, f"bold {GRADE_STYLE[grade]}")])
+        for row in criteria:
+            grade = row.grade or "-"
+            rows.append([f"  {row.name}", row.text_value, row.good, row.fair, (grade, GRADE_STYLE[grade])])
+    columns = [Column("", "text"), *(Column(heading, "word") for heading in ("found", "good", "fair", "grade"))]
+    screen.table(columns, rows)
+    for reason in verdict.reasons:
+        screen.line(f"- {reason.text}; ", (reason.remedy, "italic"))
+
+
+def print_findings(screen: Screen, rows: Sequence[tuple[str, str, str]]) -> None:
+    """Print findings: severity, and text with remedy."""
+    cells: list[list[Part]] = [
+        [(severity, SEVERITY_STYLE[severity]), "; ".join(part for part in (text, remedy) if part)]
+        for severity, text, remedy in rows
+    ]
+    screen.table([Column("", "word"), Column("", "text")], cells)
+
+
 class ProgressBar:
     """A bar on stderr that appears when the work takes more than a second; use it as a context."""
 
@@ -227,13 +260,13 @@ class ProgressBar:
     def __call__(self, done: float, total: float) -> None:
         """Show how much is done of how much in all."""
         if self._bar is None and not self._is_quiet and time.monotonic() - self._start > 1.0:
-            from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+            from rich import progress as parts
 
             console = Console(stderr=True)
-            label = TextColumn("{task.description}", markup=False)
-            self._bar = Progress(
-                label, BarColumn(), TaskProgressColumn(), TimeRemainingColumn(), console=console, transient=True,
-                disable=not console.is_terminal,
+            label = parts.TextColumn("{task.description}", markup=False)
+            self._bar = parts.Progress(
+                label, parts.BarColumn(), parts.TaskProgressColumn(), parts.TimeRemainingColumn(), console=console,
+                transient=True, disable=not console.is_terminal,
             )  # fmt: skip
             self._bar.start()
             self._bar.add_task(self._label, total=total)
@@ -249,3 +282,29 @@ class ProgressBar:
     def __exit__(self, *_: object) -> None:
         if self._bar is not None:
             self._bar.stop()
+
+
+class Timing:
+    """A bar for each stage on stderr, and the seconds each took."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self._bar: ProgressBar | None = None
+        self._name, self._start = "", time.perf_counter()
+
+    def stage(self, name: str) -> Progress:
+        """End the stage before and begin one."""
+        self.finish()
+        self._name, self._start = name, time.perf_counter()
+        self._bar = ProgressBar(name)
+        return self._bar
+
+    def finish(self) -> None:
+        """End the stage at hand."""
+        if self._bar is not None:
+            self._bar.__exit__()
+            self._bar = None
+        if self._name:
+            spent = self.seconds.get(self._name, 0.0) + time.perf_counter() - self._start
+            self.seconds[self._name] = round(spent, 3)
+            self._name = ""

@@ -4,22 +4,49 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
-from ..papers import PaperResult, content, reproduce
-from ..run import RunFolder, json_text
-from .identify import Timing
-from .output import Column, Part, Screen
+from cyclopts import Parameter
+
+from ..plain_data import json_text
+from .options import Json, Out, Quiet, quietly
+from .output import Column, Part, Screen, Timing
+
+if TYPE_CHECKING:
+    from ..papers import PaperResult
+
+PAPERS = (
+    "P1: Gautier 2001, SCARA; P2: Kolyubin 2017, LWR4+; P3: Klimchik 2013, KR-270; P4: Swevers 1997, IR 361; "
+    "P5: Jubien 2014, LWR4+."
+)
 
 
-def run(paper: str, seeds: int | None, out: Path | None, json: bool) -> int:
+def papers(
+    paper: Annotated[str, Parameter(help=PAPERS)],
+    /,
+    *,
+    seeds: Annotated[int | None, Parameter(help="Simulated experiments; default: as many as the paper needs.")] = None,
+    out: Out = None,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> int:
+    """Reproduce a paper's figures, beside those printed."""
+    with quietly(quiet):
+        return _run(paper, seeds, out, json)
+
+
+def _run(paper: str, seeds: int | None, out: Path | None, json: bool) -> int:
     """Reproduce a paper, print its claims and save them; return 2 if one is not as expected."""
+    from ..papers import paper_to_json, reproduce
+    from ..run import RunFolder
+
     timing = Timing()
     with RunFolder(out, "papers") as run:
         found = reproduce(paper, seeds=seeds, threads=os.cpu_count() or 1, stage=timing.stage)
         timing.finish()
         seconds = {**timing.seconds, **found.seconds}
-        told = run.save({"paper": found.paper, "seeds": seeds}, {}, content(found), seconds=seconds)
-        print(json_text("papers", told)) if json else _print(found, run.place)
+        content = run.save({"paper": found.paper, "seeds": seeds}, {}, paper_to_json(found), seconds=seconds)
+        print(json_text("papers", content)) if json else _print(found, run.place)
     return 0 if found.holds else 2
 
 

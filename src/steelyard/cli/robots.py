@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ..robot import Robot, catalogue_names, read_catalogue
-from ..run import json_text
+from ..plain_data import json_text
+from .options import Json
 from .output import Column, Screen
 
+if TYPE_CHECKING:
+    from ..robot import Robot
 
-def run(json: bool) -> None:
-    """Print the catalogue as a table or as JSON."""
+
+def robots(*, json: Json = False) -> None:
+    """List the arms of the catalogue, what is known of each and its default model."""
+    from ..robot import catalogue_names, read_catalogue
+
     entries = [_entry(read_catalogue(name)) for name in catalogue_names()]
     if json:
         print(json_text("robots", {"robots": entries}))

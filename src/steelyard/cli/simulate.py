@@ -1,4 +1,4 @@
-"""``steelyard simulate``: a rehearsal that leaves a recording, and the truth beside it."""
+"""``steelyard simulate``: a simulated experiment that leaves a recording, and the truth beside it."""
 
 from __future__ import annotations
 
@@ -6,18 +6,20 @@ import json as json_format
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import numpy as np
+from cyclopts import Parameter
 
 from ..errors import SimulationError
-from ..files import write_aside
-from ..motion import limit_violations, read_trajectory
-from ..recording import write_recording
-from ..robot import load_robot
-from ..run import RunFolder, hashes_of, json_text, read_config
-from ..simulation import SimulatedRun, experiment_from_settings, recording_of, simulate
+from ..files import require_files, robot_file, write_aside
+from ..plain_data import json_text
+from .options import OUTPUT, Config, Json, Quiet, RobotName, quietly
 from .output import Column, ProgressBar, Screen
+
+if TYPE_CHECKING:
+    from ..motion import Trajectory
+    from ..robot import Robot
+    from ..simulation import SimulatedRun
 
 SCHEMA = {
     "control": str, "kp": list, "kd": list, "bandwidth": float, "velocity": str, "control_rate": float,
@@ -29,26 +31,61 @@ SCHEMA = {
 FORMATS = ("npz", "csv")
 
 
-def run(robot_name: str, trajectory: Path, flags: dict[str, Any], config: Path | None, out: Path, json: bool) -> None:
+def simulate(
+    robot: RobotName,
+    trajectory: Annotated[Path, Parameter(help="Trajectory file (TOML).")],
+    /,
+    *,
+    rate: Annotated[float | None, Parameter(help="Rate of the recording [Hz]; default: 1000.")] = None,
+    control: Annotated[
+        Literal["pd", "computed_torque"] | None, Parameter(help="Controller; default: computed_torque.")
+    ] = None,
+    payload: Annotated[str | None, Parameter(help="Name of a payload the robot knows.")] = None,
+    plant: Annotated[Literal["compiled", "mujoco"] | None, Parameter(help="Who integrates; default: compiled.")] = None,
+    seed: Annotated[int | None, Parameter(help="Seed of noise and disturbance; default: 0.")] = None,
+    runs: Annotated[int | None, Parameter(help="Number of runs, with seeds from the first on; default: 1.")] = None,
+    format: Annotated[Literal["npz", "csv"] | None, Parameter(help="Kind of recording; default: npz.")] = None,
+    config: Config = None,
+    out: Annotated[
+        Path, Parameter(name="--out", group=OUTPUT, help="Folder for recording and truth; default: simulation.")
+    ] = Path("simulation"),
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Rehearse an experiment: a closed-loop arm follows a trajectory; recording and truth are saved."""
+    require_files(robot_file(robot), trajectory, config)
+    flags = {
+        "record_rate": rate, "control": control, "payload": payload, "plant": plant, "seed": seed, "runs": runs,
+        "format": format,
+    }  # fmt: skip
+    with quietly(quiet):
+        _run(robot, trajectory, {key: value for key, value in flags.items() if value is not None}, config, out, json)
+
+
+def _run(name: str, trajectory: Path, flags: dict[str, Any], config: Path | None, out: Path, json: bool) -> None:
     """Simulate, write recordings, truth and result, and print what happened."""
-    settings = read_config(config, "simulate", SCHEMA) if config else {}
-    settings.update({key: value for key, value in flags.items() if value is not None})
-    asked = dict(settings)
+    from ..motion import read_trajectory
+    from ..robot import load_robot
+    from ..run import RunFolder, hashes_of, read_config
+    from ..simulation import experiment_from_settings, simulate
+
+    given = {**(read_config(config, "simulate", SCHEMA) if config else {}), **flags}
+    settings = dict(given)
     seed, runs, kind = settings.pop("seed", 0), settings.pop("runs", 1), settings.pop("format", "npz")
     if runs < 1 or kind not in FORMATS:
         raise SimulationError(f"runs {runs}, format '{kind}': at least one run, and one of {', '.join(FORMATS)}")
-    robot = load_robot(robot_name)
-    path = read_trajectory(trajectory, [body.joint.name for body in robot.actuated])
+    robot = load_robot(name)
+    motion = read_trajectory(trajectory, [body.joint.name for body in robot.actuated])
     experiment = experiment_from_settings(settings)
     with RunFolder(out, "simulate") as run:
         with ProgressBar("simulating") as progress:
             done = simulate(
-                robot, path, experiment, range(seed, seed + runs), threads=os.cpu_count() or 1, progress=progress
+                robot, motion, experiment, range(seed, seed + runs), threads=os.cpu_count() or 1, progress=progress
             )
         names = _names(done, kind)
-        content = {**_summary(done), "recordings": names, "violations": _violations(path, robot)}
-        inputs = hashes_of(Path(robot_name), trajectory, config)
-        settings = {"robot": robot_name, "trajectory": str(trajectory), **asked}
+        content = {**_summary(done), "recordings": names, "violations": _violations(motion, robot)}
+        inputs = hashes_of(Path(name), trajectory, config)
+        settings = {"robot": name, "trajectory": str(trajectory), **given}
         run.save(settings, inputs, content, lambda place, _: _write_recordings(done, place, names))
         print(json_text("simulate", content)) if json else _print(content, run.place or out)
 
@@ -60,6 +97,9 @@ def _names(done: SimulatedRun, kind: str) -> list[str]:
 
 
 def _write_recordings(done: SimulatedRun, place: Path, names: Sequence[str]) -> None:
+    from ..recording import write_recording
+    from ..simulation import recording_of
+
     for index, name in enumerate(names):
         write_recording(recording_of(done, index), place / name)
     truth = {"robot": done.robot.name, "effects": list(done.effects), "parameters": dict(done.truth)}
@@ -67,6 +107,8 @@ def _write_recordings(done: SimulatedRun, place: Path, names: Sequence[str]) -> 
 
 
 def _summary(done: SimulatedRun) -> dict[str, Any]:
+    import numpy as np
+
     error = np.sqrt(((done.q - done.reference) ** 2).mean(axis=(0, 2)))
     joints = [body.joint.name for body in done.robot.actuated]
     return {
@@ -89,10 +131,12 @@ def _summary(done: SimulatedRun) -> dict[str, Any]:
     }
 
 
-def _violations(path: Any, robot: Any) -> list[str]:
+def _violations(motion: Trajectory, robot: Robot) -> list[str]:
+    from ..motion import limit_violations
+
     return [
         f"{v.joint}: {v.quantity} {v.value:.4g} beyond the limit {v.limit:.4g} at {v.time:.3f} s"
-        for v in limit_violations(path, robot)
+        for v in limit_violations(motion, robot)
     ]
 
 

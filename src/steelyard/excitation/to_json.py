@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..identification import plain
+from ..plain_data import plain
 from .design import Design
 from .figures import Figures
 

@@ -4,7 +4,6 @@ from typing import TYPE_CHECKING
 
 from ..lazy import lazy_names
 from .findings import LogFinding as LogFinding
-from .fitting import SIDE_BY_SIDE as SIDE_BY_SIDE
 from .fitting import Fit as Fit
 from .fitting import Fitted as Fitted
 from .fitting import fit_arm as fit_arm
@@ -22,15 +21,13 @@ from .run_files import read_identified as read_identified
 from .run_files import read_run as read_run
 from .run_files import write_run as write_run
 from .settings import FACTOR_METHODS as FACTOR_METHODS
-from .settings import METHOD_SETTINGS as METHOD_SETTINGS
 from .settings import METHODS as METHODS
 from .settings import SCHEMA as SCHEMA
 from .settings import Settings as Settings
 from .settings import settings_from_table as settings_from_table
 from .settings import with_options as with_options
+from .to_json import identification_to_json as identification_to_json
 from .to_json import payload_to_json as payload_to_json
-from .to_json import plain as plain
-from .to_json import told as told
 
 if TYPE_CHECKING:
     from .many import fit_arms as fit_arms

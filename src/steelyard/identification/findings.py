@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ..errors import EstimateError
-from ..judge import Grade, Reason
 from ..model import Model
 from ..observe import RowSource, channel_of
 from ..recording import Finding, Recording, check_recording
+from ..verdict import Grade, Reason
 from .inputs import Inputs
 from .settings import FACTOR_METHODS, Settings
 

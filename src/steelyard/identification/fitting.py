@@ -1,14 +1,14 @@
 """From rows to the estimate by the method chosen, with the noise model beside it.
 
-Where every method begins: rows reduced, weighted least squares of them, and what was asked in names of columns.
-
-Which estimator serves which method; a new one is a new line here. Packages load when a method asks for them.
+Every method begins with the factors of the rows and their weighted least squares; estimators are found in
+:mod:`steelyard.estimators`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from ..errors import EstimateError
 from ..estimate import (
@@ -19,19 +19,14 @@ from ..estimate import (
     NoiseModel,
     System,
     generalised,
-    instruments,
-    iterated,
-    kalman,
-    likelihood,
     misfit,
     noise_explains,
-    ordinary,
-    recursive,
     stacked_system,
     towards_prior,
     weighted,
     with_correlated_noise,
 )
+from ..estimators import ESTIMATORS
 from ..judge import with_covariance
 from ..model import resolve_name
 from ..observe import (
@@ -53,23 +48,6 @@ from .inputs import Labelled, labels_of, model_of, settings_of, without_locked
 from .settings import Settings
 
 Prior = Mapping[str, tuple[float, float]]
-
-ESTIMATORS: dict[str, Callable[[Evidence, Settings, Prior, Progress], Estimated]] = {
-    "rls": lambda seen, settings, prior, tell: recursive.recursive_least_squares(seen, settings.rls, prior, tell),
-    "ekf": lambda seen, settings, prior, tell: kalman.kalman_filter(seen, settings.ekf, prior, tell),
-    "ml": lambda seen, settings, prior, tell: likelihood.maximum_likelihood(seen, settings.ml, prior, tell),
-    "iv": lambda seen, settings, prior, tell: instruments.instrumental_variables(seen, settings.iv, prior, tell),
-    "didim": lambda seen, settings, prior, tell: instruments.direct_and_inverse(seen, settings.iv, prior, tell),
-}
-"""Methods beyond least squares on factors: they see rows in the order of time, or the samples themselves."""
-
-SIDE_BY_SIDE: dict[str, Callable[[Sequence[Evidence], Settings, Prior], list[Estimated | EstimateError]]] = {
-    "ekf": lambda evidences, settings, prior: kalman.kalman_filters(evidences, settings.ekf, prior),
-}
-"""Methods that take many experiments of one arm faster together than one after the other, with the same results."""
-
-PRIOR_IS_START = frozenset({"rls", "ekf"})
-"""Methods that begin at the prior: it is not to be counted a second time."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,23 +84,17 @@ def prepare_rows(
 
 
 def evidence_of(prepared: PreparedRows) -> Evidence:
-    """Return what a method gets that sees more than the factors: rows in time, or the samples themselves."""
+    """Return what estimators get that work on rows in time, or on the samples themselves."""
     held = with_correlated_noise(prepared.sources, prepared.plain, prepared.observations)
     return Evidence(prepared.sources, prepared.equations, prepared.plain, held.noise, held.estimate)
 
 
-@dataclass(frozen=True)
-class Asked:
-    """Settings and prior with the names of columns, for methods that get evidence."""
-
-    settings: Settings
-    prior: Prior
-
-
-def asked_of(equations: Equations, settings: Settings) -> Asked:
-    """Return settings and prior; base names and aliases become names of columns."""
-    locked = tuple(column_name(equations, name) for name in settings.ekf.locked)
-    return Asked(replace(settings, ekf=replace(settings.ekf, locked=locked)), resolved_prior(equations, settings))
+def method_inputs(equations: Equations, settings: Settings) -> tuple[Any, Prior]:
+    """Return the settings of the method and the prior, with names of columns in place of base names and aliases."""
+    own = settings.of_method
+    if hasattr(own, "locked"):
+        own = replace(own, locked=tuple(column_name(equations, name) for name in own.locked))
+    return own, resolved_prior(equations, settings)
 
 
 def sources_of(recordings: Sequence[Labelled], equations: Equations, settled: ResolvedPreparation) -> list[RowSource]:
@@ -257,15 +229,16 @@ def fit_sources(
         EstimateError: If a joint never moves, or there are fewer rows than parameters.
     """
     prepared = prepare_rows(sources, equations, settings, progress)
-    if settings.method in ESTIMATORS:
-        evidence, asked = evidence_of(prepared), asked_of(equations, settings)
-        found = ESTIMATORS[settings.method](evidence, asked.settings, asked.prior, progress)
+    estimator = ESTIMATORS[settings.method]
+    if estimator.data == "rows":
+        evidence = evidence_of(prepared)
+        found = estimator.load()(evidence, *method_inputs(equations, settings), progress)
         return completed(estimated_fit(prepared, evidence, found), prepared, settings)
-    if settings.method == "gls":
+    if estimator.data == "whitened":
         return completed(_generalised(prepared, settings), prepared, settings)
     chosen = prepared.plain
     if settings.method != "wls":
-        chosen = _OTHERS[settings.method](prepared.observations, prepared.raw.columns)
+        chosen = estimator.load()(prepared.observations, prepared.raw.columns)
     noise = with_correlated_noise(sources, prepared.plain).noise
     return completed(Fit(chosen, prepared.observations, prepared.observations, noise, prepared.raw), prepared, settings)
 
@@ -289,7 +262,7 @@ def completed(fit: Fit, prepared: PreparedRows, settings: Settings) -> Fit:
     estimate = fit.estimate
     if settings.covariance is not None:
         estimate = _with_covariance(settings.covariance, fit, prepared.sources)
-    if settings.prior and settings.method not in PRIOR_IS_START:
+    if settings.prior and not ESTIMATORS[settings.method].starts_at_prior:
         drawn = towards_prior(estimate, resolved_prior(prepared.equations, settings))
         return replace(fit, estimate=drawn, without_prior=estimate)
     return replace(fit, estimate=estimate)
@@ -316,6 +289,3 @@ def _with_covariance(kind: str, fit: Fit, sources: Sequence[RowSource]) -> Estim
     if kind == "model" and fit.estimate.covariance_kind != "model":
         return with_correlated_noise(sources, fit.estimate, fit.used).estimate
     return with_covariance(kind, fit.estimate, fit.used, sources, fit.whitening)
-
-
-_OTHERS = {"ols": ordinary, "iterated": iterated}

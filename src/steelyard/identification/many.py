@@ -4,25 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from ..errors import SteelyardError
 from ..estimate import Estimated, Evidence
+from ..estimators import ESTIMATORS
 from ..observe import Equations, ResolvedPreparation, resolve_preparation
 from ..progress import silent
 from ..recording import Recording
 from ..robot import Robot
 from .fitting import (
-    ESTIMATORS,
-    SIDE_BY_SIDE,
-    Asked,
     Fitted,
     PreparedRows,
-    asked_of,
+    Prior,
     completed,
     estimated_fit,
     evidence_of,
     fit_arm,
+    method_inputs,
     prepare_rows,
     sources_of,
 )
@@ -39,7 +38,8 @@ class _Begun:
     settled: ResolvedPreparation
     prepared: PreparedRows
     evidence: Evidence
-    asked: Asked
+    own: Any
+    prior: Prior
 
 
 def fit_arms(
@@ -61,7 +61,7 @@ def fit_arms(
     Returns:
         For each experiment what :func:`fit_arm` returns, or the error that it raises.
     """
-    if settings.method not in SIDE_BY_SIDE:
+    if not ESTIMATORS[settings.method].many:
         return [
             _tried(lambda own=own: fit_arm(robot, own, settings, equations=equations, settled=settled))
             for own in experiments
@@ -77,19 +77,20 @@ def _begun(
     settled = settled or resolve_preparation(settings.preparation, recordings)
     labelled = tuple(zip(labels_of(recordings), recordings, strict=True))
     prepared = prepare_rows(sources_of(labelled, equations, settled), equations, settings)
-    return _Begun(settled, prepared, evidence_of(prepared), asked_of(equations, settings))
+    return _Begun(settled, prepared, evidence_of(prepared), *method_inputs(equations, settings))
 
 
 def _found(begun: Sequence[_Begun], settings: Settings) -> Sequence[Estimated | SteelyardError]:
     if not begun:
         return []
-    asked = begun[0].asked
-    found = _tried(lambda: SIDE_BY_SIDE[settings.method]([one.evidence for one in begun], asked.settings, asked.prior))
+    estimator, own, prior = ESTIMATORS[settings.method], begun[0].own, begun[0].prior
+    together = estimator.load_many()
+    found = _tried(lambda: together([one.evidence for one in begun], own, prior))
     if not isinstance(found, SteelyardError):
         return found
-    # One of them cannot be filtered at all: alone each tells about itself.
-    alone = ESTIMATORS[settings.method]
-    return [_tried(lambda one=one: alone(one.evidence, asked.settings, asked.prior, silent)) for one in begun]
+    # One of them cannot be estimated at all: each alone says why.
+    alone = estimator.load()
+    return [_tried(lambda one=one: alone(one.evidence, own, prior, silent)) for one in begun]
 
 
 def _ended(begun: _Begun, found: Estimated | SteelyardError, settings: Settings) -> Fitted | SteelyardError:

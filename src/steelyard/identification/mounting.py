@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..estimate import stacked_system
-from ..judge import Reason
 from ..observe import (
     Equations,
     Observations,
@@ -23,6 +22,7 @@ from ..observe import (
     reduce_rows,
     row_source,
 )
+from ..verdict import Reason
 from .inputs import Labelled
 
 FAR_BETTER = 2.0

@@ -15,12 +15,12 @@ import numpy as np
 from ..distributions import norm_ppf
 from ..errors import EstimateError
 from ..estimate import Estimate, NoiseModel
-from ..judge import Reason
 from ..model import build_model
 from ..observe import RowSource, equations_of, resolve_preparation, row_source
 from ..recording import Recording, RecordingsLike, load_recordings
 from ..robot import AnyRobot, Robot, load_robot
 from ..text import short_repr
+from ..verdict import Reason
 from .fitting import fit_sources
 from .inputs import arm_of, labels_of, without_locked
 from .result import COLUMNS, PayloadBody, payload_body

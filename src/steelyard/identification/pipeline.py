@@ -17,8 +17,6 @@ from ..judge import (
     JointTests,
     LeftOutBlocks,
     Plausibility,
-    Reason,
-    Verdict,
     combined,
     disagreement,
     estimate_bias,
@@ -28,7 +26,6 @@ from ..judge import (
     recordings_agree,
     reduce_parameters,
     residual_runs,
-    verdict_of,
 )
 from ..observe import (
     Equations,
@@ -43,6 +40,7 @@ from ..progress import Progress, silent
 from ..recording import RecordingsLike, load_recordings
 from ..robot import AnyRobot, load_robot
 from ..signals import whitened_series
+from ..verdict import Reason, Verdict, verdict_of
 from .findings import LogFinding, finding_reasons, log_findings, moving_sources, with_findings
 from .fitting import Fit, column_name, fit_sources, sources_of
 from .hypotheses import likely_cause

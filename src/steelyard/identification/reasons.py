@@ -1,7 +1,4 @@
-"""What the verdict is told: the figures of its rows, and cautions in plain words.
-
-What a reader must know of an estimate by the method that found it.
-"""
+"""The evidence of the verdict on an identification: figures of its rows, and cautions as sentences."""
 
 from __future__ import annotations
 
@@ -14,20 +11,18 @@ from ..judge import (
     Bias,
     Disagreement,
     Evaluation,
-    Figures,
-    Grade,
+    IdentificationEvidence,
     JointError,
     JointTests,
     Plausibility,
-    Reason,
     Reduction,
     Repeatability,
     Thresholds,
-    Verdict,
     faster_joints,
     judge,
 )
 from ..observe import Equations, ResolvedPreparation, RowSource
+from ..verdict import Grade, Reason, Verdict
 from .fitting import Fit
 from .inputs import Inputs
 from .result import COLUMNS, Condition, PayloadBody
@@ -155,7 +150,7 @@ def judged(
     names = {base.kept: base.name for base in equations.base.base}
     essential = reduction.estimate
     relative = {names[c]: float(r) for c, r in zip(essential.columns, essential.relative_sigma, strict=True)}
-    figures = Figures(
+    evidence = IdentificationEvidence(
         fit_percent=fitted.relative_percent,
         unseen_percent=unseen.relative_percent,
         condition=condition.normalised,
@@ -169,7 +164,7 @@ def judged(
         plausibility=plausible,
         patterns={f"{test.joint} ({test.kind})": 100 * test.largest_share for test in tests if test.patterns},
     )
-    return judge(figures, thresholds, [*_pattern_reasons(tests), *cautions])
+    return judge(evidence, thresholds, [*_pattern_reasons(tests), *cautions])
 
 
 def _called(error: JointError) -> str:
@@ -327,11 +322,11 @@ def _biased(equations: Equations, bias: Bias | None, thresholds: Thresholds) -> 
     found = [*_late(bias, thresholds), *_exposed(bias, names)]
     if bias.named:
         ratio = dict(zip(bias.columns, bias.over_sigma, strict=True))
-        told = ", ".join(f"{names[name]} ({ratio[name]:+.1f} sigma)" for name in bias.named[:6])
+        named = ", ".join(f"{names[name]} ({ratio[name]:+.1f} sigma)" for name in bias.named[:6])
         more = f" and {len(bias.named) - 6} more" if len(bias.named) > 6 else ""
         found.append(
             Reason(
-                f"bias by position errors, wrong signs near reversals, filter or delay is estimated for {told}{more}",
+                f"bias by position errors, wrong signs near reversals, filter or delay is estimated for {named}{more}",
                 "read positions more finely, move faster, change the low-pass cut-off, or correct the delay (--delay)",
                 "bias",
             )
@@ -368,11 +363,11 @@ def _exposed(bias: Bias, names: Mapping[str, str]) -> list[Reason]:
     if bias.delays.has_common or not bias.exposed:
         return []
     exposure = dict(zip(bias.columns, bias.delays.exposure, strict=True))
-    told = ", ".join(f"{names[name]} ({exposure[name]:.1f} sigma)" for name in bias.exposed[:6])
+    named = ", ".join(f"{names[name]} ({exposure[name]:.1f} sigma)" for name in bias.exposed[:6])
     return [
         Reason(
             f"these recordings cannot see a common delay of {1e3 * bias.delays.common[1]:.2g} ms between torques and "
-            f"positions, which would bias {told}",
+            f"positions, which would bias {named}",
             "trust them only if you know that torques and positions are in time; more varied accelerations help",
             "delay",
         )

@@ -10,21 +10,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..estimate import Estimate
-from ..judge import (
-    LACKS,
-    Bias,
-    Disagreement,
-    Evaluation,
-    JointTests,
-    Plausibility,
-    Reduction,
-    Repeatability,
-    Verdict,
-)
+from ..judge import LACKS, Bias, Disagreement, Evaluation, JointTests, Plausibility, Reduction, Repeatability
 from ..model import BaseParameter
 from ..observe import Equations, ResolvedPreparation
 from ..robot import INERTIAL_NAMES
 from ..text import short_repr
+from ..verdict import Verdict
 from .findings import LogFinding
 from .fitting import Fit
 from .settings import Settings

@@ -28,7 +28,7 @@ from ..text import short_repr
 from .fitting import Fit
 from .result import COLUMNS, Identification
 from .settings import FACTOR_METHODS
-from .to_json import told
+from .to_json import identification_to_json
 
 RUN_COMMANDS = ("identify", "demo")
 """Commands whose runs hold an identified arm."""
@@ -59,7 +59,7 @@ def write_run(
         extra: Further content.
         seconds: How long each stage took.
     """
-    content = {**told(found), **(extra or {})}
+    content = {**identification_to_json(found), **(extra or {})}
     return run.save(settings, inputs, content, lambda folder, _: fill_run(folder, found), seconds)
 
 

@@ -1,4 +1,4 @@
-"""What may be chosen when an arm is identified.
+"""Settings of an identification.
 
 Settings of a single method, from a table of a file or from the command line.
 """
@@ -13,24 +13,13 @@ from types import MappingProxyType
 from typing import Any, TypeVar, get_type_hints
 
 from ..errors import EstimateError, nearest_match
-from ..estimate.instruments import InstrumentSettings
-from ..estimate.kalman.settings import KalmanSettings
-from ..estimate.likelihood import LikelihoodSettings
-from ..estimate.recursive import RecursiveSettings
+from ..estimate import instruments, kalman, likelihood, recursive
+from ..estimators import ESTIMATORS, methods_on_factors, settings_tables
 from ..judge import COVARIANCES, RULES, Thresholds
 from ..observe import Preparation
 from ..robot import gravity_vector, lock_positions
 from ..text import short_repr
-
-METHOD_SETTINGS: dict[str, type] = {
-    "rls": RecursiveSettings,
-    "ekf": KalmanSettings,
-    "ml": LikelihoodSettings,
-    "iv": InstrumentSettings,
-}
-"""Tables of methods that have settings of their own; ``iv`` serves ``didim`` too."""
-
-TABLE_OF = {"rls": "rls", "ekf": "ekf", "ml": "ml", "iv": "iv", "didim": "iv"}
+from ..verdict import thresholds_from_table
 
 Chosen = TypeVar("Chosen")
 _KINDS: tuple[tuple[str, tuple[type, ...], str], ...] = (
@@ -91,17 +80,19 @@ def with_options(table: Mapping[str, Any], texts: Sequence[str]) -> dict[str, An
     if not texts:
         return dict(table)
     method = table.get("method", "gls")
-    if method not in TABLE_OF:
+    own = ESTIMATORS[method].table if method in ESTIMATORS else ""
+    if not own:
+        having = ", ".join(name for name, one in ESTIMATORS.items() if one.table)
         raise EstimateError(
-            f"--option {texts[0]}: method '{method}' has no options of its own; those that have: {', '.join(TABLE_OF)}"
+            f"--option {texts[0]}: method '{method}' has no options of its own; those that have: {having}"
         )
-    chosen = dict(table.get(TABLE_OF[method], {}))
+    chosen = dict(table.get(own, {}))
     for text in texts:
         name, equals, value = text.partition("=")
         if not equals:
             raise EstimateError(f"--option {text}: needed is name=value, such as integrator=euler")
         chosen[name.strip().replace("-", "_")] = _value(value.strip())
-    return {**table, TABLE_OF[method]: chosen}
+    return {**table, own: chosen}
 
 
 def _value(text: str) -> Any:
@@ -111,16 +102,12 @@ def _value(text: str) -> Any:
         return text
 
 
-METHODS = ("gls", "wls", "iterated", "ols", "rls", "ekf", "ml", "iv", "didim")
-FACTOR_METHODS = METHODS[:4]
+METHODS = tuple(ESTIMATORS)
+FACTOR_METHODS = methods_on_factors()
 """Methods that need the factors alone: covariances of other kinds and earlier runs are for them."""
 
 
-def _no_prior() -> Mapping[str, tuple[float, float]]:
-    return MappingProxyType({})
-
-
-def _no_positions() -> Mapping[str, float]:
+def _nothing() -> Mapping[str, Any]:
     return MappingProxyType({})
 
 
@@ -148,10 +135,11 @@ class Settings:
         bias_repeats: Refits with noisier positions that estimate the bias; 0 for none.
         seed: Of the noise in them.
         threads: Threads that share the work; the result is the same.
-        rls: Choices of recursive least squares.
+        rls: Choices of recursive least squares; None, here and below: the defaults.
         ekf: Choices of the Kalman filter.
         ml: Choices of maximum likelihood.
         iv: Choices of ``iv`` and ``didim``.
+        further: Choices of estimators that have no field here, by the name of their table.
     """
 
     __repr__ = short_repr
@@ -160,36 +148,49 @@ class Settings:
     effects: tuple[str, ...] | None = None
     sign_width: float = 0.0
     gravity: tuple[float, float, float] | None = None
-    lock: Mapping[str, float] = field(default_factory=_no_positions)
+    lock: Mapping[str, float] = field(default_factory=_nothing)
     preparation: Preparation = field(default_factory=Preparation)
     method: str = "gls"
     covariance: str | None = None
     reduction: str = "f"
     protected: tuple[str, ...] = ()
-    prior: Mapping[str, tuple[float, float]] = field(default_factory=_no_prior)
+    prior: Mapping[str, tuple[float, float]] = field(default_factory=_nothing)
     hold_out: float = 0.25
     evaluation_cutoff: float | None = None
     thresholds: Thresholds = field(default_factory=Thresholds)
     bias_repeats: int = 4
     seed: int = 0
     threads: int = 1
-    rls: RecursiveSettings = field(default_factory=RecursiveSettings)
-    ekf: KalmanSettings = field(default_factory=KalmanSettings)
-    ml: LikelihoodSettings = field(default_factory=LikelihoodSettings)
-    iv: InstrumentSettings = field(default_factory=InstrumentSettings)
+    rls: recursive.RecursiveSettings | None = None
+    ekf: kalman.KalmanSettings | None = None
+    ml: likelihood.LikelihoodSettings | None = None
+    iv: instruments.InstrumentSettings | None = None
+    further: Mapping[str, Any] = field(default_factory=_nothing)
+
+    @property
+    def of_method(self) -> Any:
+        """Choices of the estimator at hand, its defaults where none are given; None if it has none."""
+        one = ESTIMATORS[self.method]
+        if not one.table:
+            return None
+        own = getattr(self, one.table) if one.table in _FIELDS else self.further.get(one.table)
+        return one.load_settings()() if own is None else own
 
     def __post_init__(self) -> None:
-        for what, got, allowed in (("method", self.method, METHODS), ("reduction", self.reduction, RULES)):
+        for what, got, allowed in (("method", self.method, tuple(ESTIMATORS)), ("reduction", self.reduction, RULES)):
             _check_word(what, got, allowed)
         if self.covariance is not None:
             _check_word("covariance", self.covariance, COVARIANCES)
-            if self.method not in FACTOR_METHODS:
+            if ESTIMATORS[self.method].data == "rows":
                 raise EstimateError(
                     f"covariance '{self.covariance}' with method '{self.method}', which brings its own; leave it away, "
                     f"or choose one of {', '.join(FACTOR_METHODS)}"
                 )
         if not 0 < self.hold_out < 1:
             raise EstimateError(f"hold_out: got {self.hold_out}, allowed is a part between 0 and 1, such as 0.25")
+
+
+_FIELDS = frozenset(one.name for one in fields(Settings))
 
 
 def _check_word(what: str, got: str, allowed: tuple[str, ...]) -> None:
@@ -204,8 +205,8 @@ SCHEMA: dict[str, type | tuple[type, ...]] = {
     "thresholds": dict, "bias_repeats": int, "seed": int, "threads": int, "validate": list,
     "cutoff": float, "order": int, "mode": str, "design": str, "second": str, "velocity": str, "trim": int,
     "decimation": int, "decimation_cutoff": float, "attenuation": float, "ends": str, "standstill": (float, list),
-    "stiffness": list, "rate": float, "resampling": str, "max_gap": float, "delay": float, "rls": dict,
-    "ekf": dict, "ml": dict, "iv": dict,
+    "stiffness": list, "rate": float, "resampling": str, "max_gap": float, "delay": float,
+    **dict.fromkeys(settings_tables(), dict),
 }  # fmt: skip
 """Keys of an ``[identify]`` table: those of :class:`Settings` and of its preparation, side by side."""
 
@@ -228,13 +229,17 @@ def settings_from_table(table: Mapping[str, Any]) -> Settings:
     if "prior" in plain:
         plain["prior"] = MappingProxyType({name: _prior(name, pair) for name, pair in table["prior"].items()})
     if "thresholds" in plain:
-        plain["thresholds"] = _thresholds(table["thresholds"])
-    for name, kind in METHOD_SETTINGS.items():
+        plain["thresholds"] = thresholds_from_table(Thresholds, table["thresholds"], EstimateError)
+    further: dict[str, Any] = {}
+    for name, one in settings_tables().items():
         if name in plain:
-            plain[name] = settings_of_method(name, kind, table[name])
+            place = plain if name in _FIELDS else further
+            del plain[name]
+            place[name] = settings_of_method(name, one.load_settings(), table[name])
     names = {one.name for one in fields(Preparation)}
     preparation = Preparation(**{key: value for key, value in plain.items() if key in names})
-    return Settings(preparation=preparation, **{key: value for key, value in plain.items() if key not in names})
+    others = {key: value for key, value in plain.items() if key not in names}
+    return Settings(preparation=preparation, further=MappingProxyType(further), **others)
 
 
 def _frozen(value: Any) -> Any:
@@ -245,10 +250,3 @@ def _prior(name: str, pair: Any) -> tuple[float, float]:
     if not (isinstance(pair, list | tuple) and len(pair) == 2 and all(isinstance(x, int | float) for x in pair)):
         raise EstimateError(f"prior for '{name}': got {pair!r}, needed is [value, standard deviation]")
     return float(pair[0]), float(pair[1])
-
-
-def _thresholds(table: Mapping[str, Any]) -> Thresholds:
-    allowed = [one.name for one in fields(Thresholds)]
-    for key in table:
-        _check_word("threshold", key, tuple(allowed))
-    return Thresholds(**{key: _frozen(value) for key, value in table.items()})

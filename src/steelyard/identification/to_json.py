@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-import numpy as np
-
 from ..estimate import Estimate
-from ..judge import Evaluation, JointTests, Plausibility, Verdict
+from ..judge import Evaluation, Plausibility
+from ..plain_data import plain
+from ..verdict import verdict_to_json
 from .result import Identification, PayloadBody
 
 
-def told(found: Identification) -> dict[str, Any]:
-    """Return everything as numbers, texts, lists and tables; null for what is not there or not finite."""
+def identification_to_json(found: Identification) -> dict[str, Any]:
+    """Return an identification as plain data: the content of its ``result.json``."""
     model = found.equations.model
     return plain(
         {
@@ -34,66 +33,32 @@ def told(found: Identification) -> dict[str, Any]:
                 "held_out": found.held_out or None,
                 "relative_error_percent_of_all_parameters": found.unseen_error_of_all.relative_percent,
             },
-            "condition_number": asdict(found.condition),
+            "condition_number": found.condition,
             "payload": None if found.payload is None else payload_to_json(found.payload),
             "preparation": _preparation(found),
             "noise": _noise(found),
-            "tests": [_tests(test) for test in found.tests],
+            "tests": found.tests,
             "reduction": _reduction(found),
             "repeatability": _repeatability(found),
             "bias": _bias(found),
             "history": _history(found),
             "endogeneity": _endogeneity(found),
-            "recordings": [asdict(one) for one in found.training],
+            "recordings": found.training,
             "notes": list(found.notes),
-            "findings": [asdict(one) for one in found.findings],
+            "findings": found.findings,
         }
     )
-
-
-def plain(value: Any) -> Any:
-    """Return a value as JSON can hold it: arrays as lists, numbers that are not finite as None."""
-    if isinstance(value, Mapping):
-        return {key: plain(item) for key, item in value.items()}
-    if isinstance(value, str) or value is None or isinstance(value, bool | int):
-        return value
-    if isinstance(value, float | np.floating):
-        return float(value) if np.isfinite(value) else None
-    if isinstance(value, np.integer):
-        return int(value)
-    if isinstance(value, np.bool_):
-        return bool(value)
-    return [plain(item) for item in value]
-
-
-def verdict_to_json(verdict: Verdict) -> dict[str, Any]:
-    """Return grade, rows with their thresholds, and reasons."""
-    return {
-        "grade": verdict.grade,
-        "questions": dict(verdict.questions),
-        "criteria": [
-            {
-                "name": row.name, "question": row.question, "value": row.value, "text": row.text_value,
-                "good": row.good, "fair": row.fair, "grade": row.grade,
-            }
-            for row in verdict.criteria
-        ],
-        "reasons": [
-            {"text": reason.text, "remedy": reason.remedy, "about": reason.criterion, "question": reason.question}
-            for reason in verdict.reasons
-        ],
-    }  # fmt: skip
 
 
 def _plausibility(found: Plausibility) -> dict[str, Any]:
     """Return what speaks for or against an arm that can exist."""
     effort, worst = found.effort, found.worst_joint
     return {
-        "impossible": [asdict(one) for one in found.impossible],
+        "impossible": found.impossible,
         "hidden_joints": list(found.hidden),
         "largest_torque_over_limit": None if effort is None else {"joint": effort[0], "ratio": effort[1]},
         "size_over_robot_file": found.scale,
-        "scales": [asdict(one) for one in found.scales],
+        "scales": found.scales,
         "heaviness": found.heaviness,
         "worst_joint": None if worst is None else {"name": worst[0], "relative_error_percent": worst[1]},
     }
@@ -190,11 +155,6 @@ def _noise(found: Identification) -> list[dict[str, Any]]:
         }
         for kind, joint in noise.coefficients
     ]
-
-
-def _tests(test: JointTests) -> dict[str, Any]:
-    patterns = [asdict(pattern) for pattern in test.patterns]
-    return {**{key: value for key, value in asdict(test).items() if key != "patterns"}, "patterns": patterns}
 
 
 def _reduction(found: Identification) -> dict[str, Any]:

@@ -1,23 +1,28 @@
-"""The rows of the verdict: a number, its limits, a grade, one sentence and one remedy each."""
+"""The rows of the verdict on an identification: what is measured, its limits, one sentence and one remedy each."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from types import MappingProxyType
-from typing import Literal
+from math import isnan, log10
 
-import numpy as np
-
-from .plausibility import Plausibility
-from .thresholds import Grade, Thresholds
-from .whiteness import ResidualCorrelation
-
-Question = Literal["plausible", "predicts", "known"]
-QUESTIONS: Mapping[Question, str] = MappingProxyType(
-    {"plausible": "is it plausible?", "predicts": "does it predict?", "known": "are the parameters known?"}
+from ..errors import EstimateError
+from ..verdict import (
+    Grade,
+    Reason,
+    Verdict,
+    VerdictRow,
+    first_named,
+    graded_row,
+    limits_below,
+    row_above,
+    row_below,
+    row_not_judged,
+    small_is_good,
+    verdict_of,
 )
-"""What a verdict answers, each question with its own grade."""
+from .plausibility import Plausibility
+from .thresholds import IdentificationEvidence, Thresholds
+from .whiteness import ResidualCorrelation
 
 # Relative errors below this [%] are those of rounding: their ratio says nothing.
 _ROUNDING_PERCENT = 1e-6
@@ -33,112 +38,106 @@ EFFORT, SCALE = "torque over effort limit", "size against the robot file"
 """Names of the rows that judge the size of the torques."""
 
 
-@dataclass(frozen=True)
-class Criterion:
-    """A row of the verdict.
+def judge(
+    evidence: IdentificationEvidence, thresholds: Thresholds | None = None, cautions: Sequence[Reason] = ()
+) -> Verdict:
+    """Return the verdict on an identification.
 
-    Attributes:
-        name: What is judged.
-        value: The number; None if it is not judged.
-        text_value: The number in words.
-        good: What counts as good.
-        fair: What counts as fair; all else is poor.
-        grade: The grade; None if the row does not count.
-        sentence: What is the case, with figures.
-        remedy: What would make it better; empty if it is good.
-        question: The question of the verdict to which it belongs.
+    Args:
+        evidence: The numbers.
+        thresholds: Where good ends and poor begins; the product's own if not given.
+        cautions: Further sentences: patterns in residuals, unseen motion that is faster, parameters with bias. They do
+            not change a grade unless they carry one.
+
+    Raises:
+        EstimateError: If a number is missing.
     """
-
-    name: str
-    value: float | None
-    text_value: str
-    good: str
-    fair: str
-    grade: Grade | None
-    sentence: str
-    remedy: str
-    question: Question = "predicts"
-
-
-def small_is_good(value: float, good: float, fair: float) -> Grade:
-    """Return the grade of a number that should be small."""
-    return "good" if value <= good else "fair" if value <= fair else "poor"
-
-
-def criterion_row(
-    question: Question,
-    name: str,
-    value: float,
-    text: str,
-    limits: tuple[str, str],
-    grade: Grade,
-    sentence: str,
-    remedy: str,
-) -> Criterion:
-    """Return a row of a verdict; one that is good needs no remedy."""
-    return Criterion(name, value, text, *limits, grade, sentence, "" if grade == "good" else remedy, question)
+    limits = thresholds or Thresholds()
+    _check_numbers(evidence)
+    return verdict_of(
+        (
+            _impossible(evidence.plausibility, limits),
+            _effort(evidence.plausibility, limits),
+            _scale(evidence.plausibility, limits),
+            _joint(evidence.plausibility, limits),
+            _error(evidence.unseen_percent, evidence.unseen_joints, evidence.noise_limited, limits),
+            _ratio(evidence.fit_percent, evidence.unseen_percent, limits),
+            _condition(evidence.condition, limits),
+            _known(evidence.relative_sigmas, limits),
+            _correlation(evidence.correlation, limits, in_sigmas=evidence.correlation_in_sigmas),
+            _spread(evidence.spread, evidence.spread_names, limits),
+            _pattern(evidence.patterns, limits),
+        ),
+        cautions,
+    )
 
 
-def _not_judged(question: Question, name: str, limits: tuple[str, str], why: str) -> Criterion:
-    return Criterion(name, None, "not judged", *limits, None, why, "", question)
+def _check_numbers(evidence: IdentificationEvidence) -> None:
+    numbers = {
+        "relative error of the fit": evidence.fit_percent,
+        "unseen relative error": evidence.unseen_percent,
+        "condition number": evidence.condition,
+        "spread of recordings": 0.0 if evidence.spread is None else evidence.spread,
+    }
+    for name, value in numbers.items():
+        if isnan(value) or value < 0:
+            raise EstimateError(f"verdict: got {value} as {name}, needed is a number of 0 and above")
 
 
-def impossible_criterion(found: Plausibility, limits: Thresholds) -> Criterion:
+def _impossible(found: Plausibility, limits: Thresholds) -> VerdictRow:
     """Judge values that no arm can have: negative friction, drive inertia, mass, inertia matrix."""
     material = [one for one in found.material if 100 * one.share > limits.impossible_fair]
     grade: Grade = "poor" if material else "fair" if found.impossible else "good"
-    named = "; ".join(
+    named = [
         f"{one.what} {one.value:.3g} +- {one.sigma:.1g}, {100 * one.share:.2g} % of the torque of {one.joint}"
-        for one in (material or found.impossible)[:_NAMED]
-    )
-    count = len(material or found.impossible)
-    more = f" and {count - _NAMED} more" if count > _NAMED else ""
-    return criterion_row(
+        for one in material or found.impossible
+    ]
+    remedy = "check signs, order, units and gains of the torque and position columns in the set-up"
+    if grade == "fair":
+        remedy += "; values this small may also be what the model lacks"
+    return graded_row(
         "plausible",
         "impossible parameter values",
         len(found.impossible),
         f"{len(found.impossible)}",
         ("none", f"<= {limits.impossible_fair:g} %"),
         grade,
-        f"no arm can have these values: {named}{more}" if count else "no value is one that no arm can have",
-        "check signs, order, units and gains of the torque and position columns in the set-up; values this small may "
-        "also be what the model lacks"
-        if grade == "fair"
-        else "check signs, order, units and gains of the torque and position columns in the set-up",
+        f"no arm can have these values: {first_named(named, '; ')}"
+        if named
+        else "no value is one that no arm can have",
+        remedy,
     )
 
 
-def effort_criterion(found: Plausibility, limits: Thresholds) -> Criterion:
+def _effort(found: Plausibility, limits: Thresholds) -> VerdictRow:
     """Judge the largest torque against the robot file's effort limits."""
-    name, bounds = EFFORT, (f"<= {limits.effort_good:g}", f"<= {limits.effort_fair:g}")
+    bounds = (limits.effort_good, limits.effort_fair)
     if found.effort is None:
-        return _not_judged("plausible", name, bounds, "the robot file has no effort limits")
+        return row_not_judged("plausible", EFFORT, limits_below(bounds), "the robot file has no effort limits")
     joint, ratio = found.effort
-    return criterion_row(
+    return row_below(
         "plausible",
-        name,
+        EFFORT,
         ratio,
         f"{ratio:.3g}",
         bounds,
-        small_is_good(ratio, limits.effort_good, limits.effort_fair),
         f"the torque of {joint} is up to {ratio:.3g} times its effort limit",
         "check the unit and the gain of the torque columns (mA or A, N mm or N m, before or after the gears)",
     )
 
 
-def scale_criterion(found: Plausibility, limits: Thresholds) -> Criterion:
+def _scale(found: Plausibility, limits: Thresholds) -> VerdictRow:
     """Judge the size of the rigid-body torques against those of the robot file's inertias."""
-    name, bounds = SCALE, (f"within {limits.scale_good:g} x", f"within {limits.scale_fair:g} x")
     scale = found.scale
     if scale is None:
-        return _heaviness_criterion(found.heaviness)
+        return _heaviness(found.heaviness)
     factor = max(scale, 1 / scale) if scale > 0 else float("inf")
-    return criterion_row(
+    return graded_row(
         "plausible",
-        name,
+        SCALE,
         scale,
         f"{scale:.3g} x",
-        bounds,
+        (f"within {limits.scale_good:g} x", f"within {limits.scale_fair:g} x"),
         small_is_good(factor, limits.scale_good, limits.scale_fair),
         f"masses and inertias come out about {scale:.3g} times those of the robot file",
         f"check the unit and the gain of the torque columns: a factor of {_likely_factor(scale)}; or the robot file's "
@@ -146,14 +145,14 @@ def scale_criterion(found: Plausibility, limits: Thresholds) -> Criterion:
     )
 
 
-def _heaviness_criterion(heaviness: float | None) -> Criterion:
+def _heaviness(heaviness: float | None) -> VerdictRow:
     """Judge inertias by the arm's reach where the robot file has none: arms are alike within a factor of a hundred."""
     low, high = HEAVINESS
     name, bounds = "inertia over reach^5, kg/m^3", (f"{low:g} to {high:g}", "")
     if heaviness is None:
-        return _not_judged("plausible", name, bounds, "the robot file has no inertias to compare with")
+        return row_not_judged("plausible", name, bounds, "the robot file has no inertias to compare with")
     inside = low <= heaviness <= high
-    return criterion_row(
+    return graded_row(
         "plausible",
         name,
         heaviness,
@@ -166,34 +165,66 @@ def _heaviness_criterion(heaviness: float | None) -> Criterion:
 
 
 def _likely_factor(scale: float) -> str:
-    decade = round(float(np.log10(scale))) if scale > 0 else 0
+    decade = round(log10(scale)) if scale > 0 else 0
     if abs(decade) >= 2:
         return f"about {10.0**decade:g} is a unit (mA read as A, N mm read as N m, or the reverse)"
     return f"about {scale:.2g} is a drive gain or a gear ratio left out or taken twice"
 
 
-def joint_criterion(found: Plausibility, limits: Thresholds) -> Criterion:
+def _joint(found: Plausibility, limits: Thresholds) -> VerdictRow:
     """Judge the joint that is predicted worst, of those whose torque stands above noise and bias."""
-    name, bounds = "worst joint, relative error", (f"<= {limits.joint_good:g} %", f"<= {limits.joint_fair:g} %")
+    name, bounds = "worst joint, relative error", (limits.joint_good, limits.joint_fair)
     if found.worst_joint is None:
-        return _not_judged("plausible", name, bounds, "no torque stands above noise and bias of its sensor")
+        why = "no torque stands above noise and bias of its sensor"
+        return row_not_judged("plausible", name, limits_below(bounds, "%"), why)
     joint, percent = found.worst_joint
-    return criterion_row(
+    return row_below(
         "plausible",
         name,
         percent,
         f"{percent:.3g} %",
         bounds,
-        small_is_good(percent, limits.joint_good, limits.joint_fair),
         f"{percent:.3g} % of the torque of {joint} is not explained, although it stands well above noise and bias",
         f"check sign, order, unit and gain of the columns of {joint.split(' (')[0]} and its neighbours in the set-up",
+        "%",
     )
 
 
-def ratio_criterion(fit: float, unseen: float, limits: Thresholds) -> Criterion:
+def _error(unseen: float, joints: Mapping[str, float], noise_limited: bool, limits: Thresholds) -> VerdictRow:
+    """Judge the unseen relative error over all joints [%]; the worst joints are named.
+
+    Args:
+        unseen: The error.
+        joints: That of every joint, by name.
+        noise_limited: Whether noise of the torques, as what they have above the band shows it, explains the error.
+        limits: Where good ends and poor begins.
+    """
+    known = {joint: value for joint, value in joints.items() if not isnan(value)}
+    worst = sorted(known, key=lambda joint: -known[joint])[:_NAMED]
+    named = f"; worst: {', '.join(f'{joint} {known[joint]:.3g} %' for joint in worst)}" if worst else ""
+    look = f"look at {worst[0]} first: " if worst else ""
+    remedy = f"{look}what its residuals depend on says which effect is missing or which signal to mend"
+    if unseen > limits.joint_fair:
+        remedy = f"{look}the model does not describe these torques; check that robot and log belong together"
+    elif noise_limited:
+        remedy = "measure with less noise, or judge at a lower cut-off (--evaluation-cutoff): the noise explains it"
+    return row_below(
+        "predicts",
+        "unseen relative error",
+        unseen,
+        f"{unseen:.3g} %",
+        (limits.error_good, limits.error_fair),
+        f"the relative error on unseen motion is {unseen:.3g} %{named}",
+        remedy,
+        "%",
+    )
+
+
+def _ratio(fit: float, unseen: float, limits: Thresholds) -> VerdictRow:
     """Judge unseen against fitted relative error [%]; an unseen error that is good is at most fair for its ratio."""
     ratio = max(unseen, _ROUNDING_PERCENT) / max(fit, _ROUNDING_PERCENT)
-    grade = small_is_good(ratio, limits.ratio_good, limits.ratio_fair)
+    bounds = (limits.ratio_good, limits.ratio_fair)
+    grade = small_is_good(ratio, *bounds)
     if unseen <= limits.error_good and grade != "good":
         grade = "good" if grade == "fair" else "fair"
     sentence = f"the relative error on unseen motion, {unseen:.3g} %, is {ratio:.2f} times that of the fit, {fit:.3g} %"
@@ -206,56 +237,25 @@ def ratio_criterion(fit: float, unseen: float, limits: Thresholds) -> Criterion:
             "recording that was fitted is unlike the others"
         )
         remedy = "identify the recordings one by one and compare them (steelyard compare)"
-    bounds = (f"<= {limits.ratio_good:g}", f"<= {limits.ratio_fair:g}")
-    return criterion_row("predicts", "unseen error over fit", ratio, f"{ratio:.2f}", bounds, grade, sentence, remedy)
+    name, text = "unseen error over fit", f"{ratio:.2f}"
+    return graded_row("predicts", name, ratio, text, limits_below(bounds), grade, sentence, remedy)
 
 
-def error_criterion(unseen: float, joints: Mapping[str, float], noise_limited: bool, limits: Thresholds) -> Criterion:
-    """Judge the unseen relative error over all joints [%]; the worst joints are named.
-
-    Args:
-        unseen: The error.
-        joints: That of every joint, by name.
-        noise_limited: Whether noise of the torques, as what they have above the band shows it, explains the error.
-        limits: Where good ends and poor begins.
-    """
-    known = {joint: value for joint, value in joints.items() if value == value}
-    worst = sorted(known, key=lambda joint: -known[joint])[:_NAMED]
-    named = f"; worst: {', '.join(f'{joint} {known[joint]:.3g} %' for joint in worst)}" if worst else ""
-    look = f"look at {worst[0]} first: " if worst else ""
-    remedy = f"{look}what its residuals depend on says which effect is missing or which signal to mend"
-    if unseen > limits.joint_fair:
-        remedy = f"{look}the model does not describe these torques; check that robot and log belong together"
-    elif noise_limited:
-        remedy = "measure with less noise, or judge at a lower cut-off (--evaluation-cutoff): the noise explains it"
-    return criterion_row(
-        "predicts",
-        "unseen relative error",
-        unseen,
-        f"{unseen:.3g} %",
-        (f"<= {limits.error_good:g} %", f"<= {limits.error_fair:g} %"),
-        small_is_good(unseen, limits.error_good, limits.error_fair),
-        f"the relative error on unseen motion is {unseen:.3g} %{named}",
-        remedy,
-    )
-
-
-def condition_criterion(condition: float, limits: Thresholds) -> Criterion:
+def _condition(condition: float, limits: Thresholds) -> VerdictRow:
     """Judge the condition number of the equations with columns of unit length."""
-    return criterion_row(
+    return row_below(
         "known",
         "condition number, normalised",
         condition,
         f"{condition:.3g}",
-        (f"<= {limits.condition_good:g}", f"<= {limits.condition_fair:g}"),
-        small_is_good(condition, limits.condition_good, limits.condition_fair),
+        (limits.condition_good, limits.condition_fair),
         f"the condition number with normalised columns is {condition:.3g}"
         + ("" if condition <= limits.condition_good else ": some parameters are hardly told apart"),
         "record a designed motion (steelyard design ROBOT), or longer with all joints moving at once",
     )
 
 
-def known_criterion(relative_sigmas: Mapping[str, float], limits: Thresholds) -> Criterion:
+def _known(relative_sigmas: Mapping[str, float], limits: Thresholds) -> VerdictRow:
     """Judge how many essential parameters are well known; the weakest are named."""
     weak = sorted(
         (name for name, value in relative_sigmas.items() if not value <= limits.relative_sigma),
@@ -263,42 +263,37 @@ def known_criterion(relative_sigmas: Mapping[str, float], limits: Thresholds) ->
     )
     total = len(relative_sigmas)
     share = 100 * (total - len(weak)) / total if total else 0.0
-    named = ", ".join(f"{name} {relative_sigmas[name]:.3g} %" for name in weak[:_NAMED])
-    further = f" and {len(weak) - _NAMED} more" if len(weak) > _NAMED else ""
-    grade: Grade = "good" if share >= limits.known_good else "fair" if share >= limits.known_fair else "poor"
-    return criterion_row(
+    named = first_named([f"{name} {relative_sigmas[name]:.3g} %" for name in weak])
+    return row_above(
         "known",
         f"parameters with sigma <= {limits.relative_sigma:g} %",
         share,
         f"{share:.3g} %",
-        (f">= {limits.known_good:g} %", f">= {limits.known_fair:g} %"),
-        grade,
+        (limits.known_good, limits.known_fair),
         f"{total - len(weak)} of {total} essential parameters have a relative sigma of at most "
-        f"{limits.relative_sigma:g} %" + (f"; weak: {named}{further}" if weak else ""),
+        f"{limits.relative_sigma:g} %" + (f"; weak: {named}" if weak else ""),
         "record longer, or excite them more: a motion designed for what is weak (steelyard design), a heavier payload",
+        "%",
     )
 
 
-def correlation_criterion(
-    equations: Sequence[ResidualCorrelation], limits: Thresholds, *, in_sigmas: bool = True
-) -> Criterion:
+def _correlation(equations: Sequence[ResidualCorrelation], limits: Thresholds, *, in_sigmas: bool = True) -> VerdictRow:
     """Judge whether the noise model explains the correlation of the residuals; the worst equation is named.
 
     Args:
         equations: Correlation of the residuals, for every equation.
         limits: Where good ends and poor begins.
-        in_sigmas: Whether the sigmas that are told know of it.
+        in_sigmas: Whether the reported sigmas include it.
     """
     left = [e for e in equations if not (e.largest < limits.leftover or e.p > limits.leftover_p)]
     strong = [e for e in equations if abs(e.lag_one) > limits.lag_one]
     largest = max((abs(e.lag_one) for e in equations), default=0.0)
     grade: Grade = "poor" if left else "fair" if strong else "good"
-    text = {"good": "modelled", "fair": "strong", "poor": "unexplained"}[grade]
-    return criterion_row(
+    return graded_row(
         "known",
         "residual correlation",
         largest,
-        text,
+        {"good": "modelled", "fair": "strong", "poor": "unexplained"}[grade],
         ("modelled", "strong"),
         grade,
         _correlation_sentence(left, strong, largest, in_sigmas),
@@ -324,40 +319,38 @@ def _correlation_sentence(
             f"to {worst.largest:.2g} ({worst.joint})"
         )
     if strong:
-        told = "and the sigmas are as much larger" if in_sigmas else "but the sigmas told do not: they are too small"
+        sigmas = "and the sigmas are as much larger" if in_sigmas else "but the sigmas told do not: they are too small"
         return (
             f"neighbouring residuals of {_names(strong)} correlate by up to {largest:.2g} beyond the decimator; the "
-            f"noise model has it, {told}"
+            f"noise model has it, {sigmas}"
         )
     return f"neighbouring residuals correlate by at most {largest:.2g} beyond the decimator, and the noise model has it"
 
 
 def _names(equations: Sequence[ResidualCorrelation]) -> str:
-    names = [f"{e.joint} ({e.kind})" for e in equations]
-    return ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
+    return first_named([f"{e.joint} ({e.kind})" for e in equations])
 
 
-def spread_criterion(spread: float | None, names: tuple[str, str], limits: Thresholds) -> Criterion:
+def _spread(spread: float | None, names: tuple[str, str], limits: Thresholds) -> VerdictRow:
     """Judge whether recordings agree; with one recording the row does not count."""
-    name = "spread of recordings over sigma"
-    bounds = (f"<= {limits.spread_good:g}", f"<= {limits.spread_fair:g}")
+    name, bounds = "spread of recordings over sigma", (limits.spread_good, limits.spread_fair)
     if spread is None:
-        return _not_judged("known", name, bounds, "one recording only; a second one would show whether it repeats")
+        why = "one recording only; a second one would show whether it repeats"
+        return row_not_judged("known", name, limits_below(bounds), why)
     column, recording = names
     most = f"; {column} in '{recording}' disagrees most" if column else ""
-    return criterion_row(
+    return row_below(
         "known",
         name,
         spread,
         f"{spread:.2f}",
         bounds,
-        small_is_good(spread, limits.spread_good, limits.spread_fair),
         f"recordings fitted alone differ by {spread:.2f} times what their sigmas allow{most}",
         "warm the arm up before recording, and check that payload and temperature were as declared in all recordings",
     )
 
 
-def pattern_criterion(shares: Mapping[str, float], limits: Thresholds) -> Criterion:
+def _pattern(shares: Mapping[str, float], limits: Thresholds) -> VerdictRow:
     """Judge what the model lacks: the part of a joint's residual variance that one pattern explains [%].
 
     Args:
@@ -367,7 +360,7 @@ def pattern_criterion(shares: Mapping[str, float], limits: Thresholds) -> Criter
     worst = max(shares, key=lambda joint: shares[joint], default="")
     share = shares.get(worst, 0.0)
     strong = [joint for joint, value in shares.items() if value > limits.pattern]
-    return criterion_row(
+    return graded_row(
         "known",
         "residual explained by a pattern",
         share,

@@ -1,21 +1,14 @@
-"""Where good ends and where poor begins: every number of the verdict, each of which may be set."""
+"""What the verdict on an identification judges, and its limits, each of which may be set."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from math import isfinite
-from typing import Literal, get_args
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from ..errors import EstimateError
-
-Grade = Literal["good", "fair", "poor"]
-GRADES: tuple[Grade, ...] = get_args(Grade)
-"""From best to worst."""
-
-
-def worst_grade(*grades: Grade) -> Grade:
-    """Return the worst of some grades; good if there is none."""
-    return GRADES[max((GRADES.index(grade) for grade in grades), default=0)]
+from ..verdict import check_thresholds
+from .plausibility import Plausibility
+from .whiteness import ResidualCorrelation
 
 
 @dataclass(frozen=True)
@@ -74,17 +67,37 @@ class Thresholds:
     pattern: float = 10.0
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if not (isinstance(value, int | float) and isfinite(value) and value >= 0):
-                raise EstimateError(f"threshold {field.name}: got {value}, allowed are finite numbers of 0 and above")
-        for name in ("ratio", "error", "condition", "spread", "joint", "effort", "scale"):
-            self._check_order(f"{name}_good", f"{name}_fair")
-        self._check_order("known_fair", "known_good")
+        check_thresholds(self, EstimateError, large_is_good=("known",))
 
-    def _check_order(self, smaller: str, larger: str) -> None:
-        if getattr(self, smaller) > getattr(self, larger):
-            raise EstimateError(
-                f"threshold {smaller}: got {getattr(self, smaller):g}, allowed is at most {larger}, "
-                f"{getattr(self, larger):g}"
-            )
+
+@dataclass(frozen=True)
+class IdentificationEvidence:
+    """The figures that a verdict on an identification judges.
+
+    Attributes:
+        fit_percent: Relative error over all joints on the recordings of the fit [%].
+        unseen_percent: The same on unseen motion [%].
+        condition: Condition number of the weighted equations, columns normalised.
+        relative_sigmas: Relative sigma of every essential parameter [%], by name.
+        correlation: Correlation of the residuals, for every equation.
+        spread: Spread of recordings fitted alone over their sigmas; None if there is one recording only.
+        unseen_joints: Relative error of every joint on unseen motion [%], by what sentences call it; NaN if unknown.
+        spread_names: Column and recording that disagree most, to name them.
+        noise_limited: Whether noise of the torques alone explains the unseen error.
+        correlation_in_sigmas: Whether the sigmas know that residuals correlate.
+        plausibility: What speaks for or against an arm that can exist.
+        patterns: Largest share of the residual's variance that a pattern explains [%], by joint.
+    """
+
+    fit_percent: float
+    unseen_percent: float
+    condition: float
+    relative_sigmas: Mapping[str, float]
+    correlation: Sequence[ResidualCorrelation]
+    spread: float | None
+    unseen_joints: Mapping[str, float] = field(default_factory=dict)
+    spread_names: tuple[str, str] = ("", "")
+    noise_limited: bool = False
+    correlation_in_sigmas: bool = True
+    plausibility: Plausibility = field(default_factory=Plausibility)
+    patterns: Mapping[str, float] = field(default_factory=dict)

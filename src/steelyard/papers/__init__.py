@@ -3,8 +3,8 @@
 from .claim import Claim as Claim
 from .claim import PaperResult as PaperResult
 from .claim import Table as Table
-from .claim import content as content
 from .claim import near as near
+from .claim import paper_to_json as paper_to_json
 from .claim import same as same
 from .claim import within as within
 from .reproduce import PAPERS as PAPERS

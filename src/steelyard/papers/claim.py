@@ -18,6 +18,7 @@ from math import inf, isfinite, sqrt
 from typing import Any
 
 from ..judge import published_run
+from ..plain_data import plain
 
 Figure = str | float
 """A number, or a text that stands for several."""
@@ -170,17 +171,11 @@ class Table:
 
 def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Entry]]) -> Table:
     """Return a table; numbers that are not finite become None."""
-    kept = tuple(tuple(_entry(value) for value in row) for row in rows)
+    kept = tuple(tuple(plain(row)) for row in rows)
     for row in kept:
         if len(row) != len(columns):
             raise ValueError(f"table '{title}': a row of {len(row)} entries under {len(columns)} headings")
     return Table(title, tuple(columns), kept)
-
-
-def _entry(value: Any) -> Entry:
-    if value is None or isinstance(value, str | int):
-        return value
-    return float(value) if isfinite(value) else None
 
 
 @dataclass(frozen=True)
@@ -214,19 +209,18 @@ class PaperResult:
         return all(claim.holds for claim in self.claims)
 
 
-def content(result: PaperResult) -> dict[str, Any]:
+def paper_to_json(result: PaperResult) -> dict[str, Any]:
     """Return a result as plain data: ``paper``, ``title``, ``claims``, ``tables``, ``notes``."""
     keys = ("name", "paper", "ours", "expected", "holds", "paper_holds", "fails_if", "remark")
-    return {
-        "paper": result.paper,
-        "title": result.title,
-        "claims": [{key: getattr(claim, key) for key in keys} for claim in result.claims],
-        "tables": [
-            {"title": each.title, "columns": list(each.columns), "rows": [list(row) for row in each.rows]}
-            for each in result.tables
-        ],
-        "notes": list(result.notes),
-    }
+    return plain(
+        {
+            "paper": result.paper,
+            "title": result.title,
+            "claims": [{key: getattr(claim, key) for key in keys} for claim in result.claims],
+            "tables": result.tables,
+            "notes": result.notes,
+        }
+    )
 
 
 def printed(name: str) -> dict[str, tuple[float, float]]:

@@ -1,10 +1,8 @@
 """Runs: configuration files, and folders that are written as a whole and read with care."""
 
 from .config import read_config as read_config
-from .folder import SCHEMA_VERSION as SCHEMA_VERSION
 from .folder import RunFolder as RunFolder
 from .folder import hashes_of as hashes_of
-from .folder import json_text as json_text
 from .folder import write_arrays as write_arrays
 from .reading import arrays_of as arrays_of
 from .reading import file_of as file_of

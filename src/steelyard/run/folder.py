@@ -27,11 +27,8 @@ import numpy as np
 from .. import __version__
 from ..errors import FileError
 from ..files import write_aside
-from ..text import for_json
+from ..plain_data import SCHEMA_VERSION, json_document
 from .lock import FolderLock
-
-SCHEMA_VERSION = 2
-"""2: ``parameters[].value`` is that of the judged model; of the full set it is ``full_value``."""
 
 RESULT = "result.json"
 TIMING = "timing.json"
@@ -154,7 +151,7 @@ class RunFolder:
             if seconds is not None:
                 write_aside(aside / TIMING, json.dumps(seconds, indent=2) + "\n")
             write_aside(aside / _OBSOLETE, json.dumps(_obsolete(folder, provenance["files"])))
-            write_aside(aside / RESULT, _dumped(document) + "\n")
+            write_aside(aside / RESULT, json_document(document) + "\n")
             aside.rename(folder / _READY)
         finally:
             shutil.rmtree(aside, ignore_errors=True)
@@ -191,11 +188,6 @@ def finish_interrupted_save(folder: Path, patience: float = 5.0) -> None:
             lock.release()
 
 
-def json_text(command: str, content: Mapping[str, Any]) -> str:
-    """Return one JSON object: schema version and command first, then the content; NaN is refused."""
-    return _dumped({"schema": SCHEMA_VERSION, "command": command, **content})
-
-
 def write_arrays(folder: Path, kind: str, arrays: Mapping[str, np.ndarray] | bytes) -> str:
     """Write an NPZ file that carries its hash in its name, and return that name.
 
@@ -221,16 +213,12 @@ def sealed(document: Mapping[str, Any]) -> dict[str, Any]:
     """Return a result with the SHA-256 of all the rest of it: a reader sees whether it has been changed."""
     provenance = {key: value for key, value in document["provenance"].items() if key != "seal"}
     bare = {**document, "provenance": provenance}
-    seal = hashlib.sha256(_dumped(bare).encode("utf-8")).hexdigest()
+    seal = hashlib.sha256(json_document(bare).encode("utf-8")).hexdigest()
     return {**bare, "provenance": {**provenance, "seal": seal}}
 
 
-def _dumped(document: Mapping[str, Any]) -> str:
-    return for_json(json.dumps(document, indent=2, allow_nan=False, ensure_ascii=False))
-
-
 def _identifier(command: str, *parts: Mapping[str, Any]) -> str:
-    whole = "\n".join([command, *(_dumped(part) for part in parts)])
+    whole = "\n".join([command, *(json_document(part) for part in parts)])
     return hashlib.sha256(whole.encode("utf-8")).hexdigest()[:16]
 
 

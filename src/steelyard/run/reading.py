@@ -11,7 +11,8 @@ import numpy as np
 
 from ..archive import ArchiveError, read_arrays
 from ..errors import SteelyardError
-from .folder import RESULT, SCHEMA_VERSION, finish_interrupted_save, hashes_of, inside, sealed
+from ..plain_data import SCHEMA_VERSION
+from .folder import RESULT, finish_interrupted_save, hashes_of, inside, sealed
 
 LARGEST_RESULT = 300_000_000
 """Bytes of a ``result.json``; ours have a few megabytes at most."""

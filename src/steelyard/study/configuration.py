@@ -18,7 +18,7 @@ import numpy as np
 
 from .. import __version__
 from ..errors import ConfigError, EstimateError, SimulationError, nearest_match, require_type
-from ..identification import METHODS
+from ..estimators import ESTIMATORS
 from ..motion import Trajectory, load_trajectory
 from ..motion.files import table_from_trajectory
 from ..robot import load_robot
@@ -55,7 +55,7 @@ class StudySettings:
     """How much is tried.
 
     Attributes:
-        methods: Names of estimators, of ``identify.METHODS``.
+        methods: Names of estimators, of ``steelyard.estimators``.
         seeds: Number of seeds: simulated experiments of each noise level.
         first_seed: The first of them; the others follow it.
         noise_levels: Factors of all noise deviations of the experiment.
@@ -71,9 +71,9 @@ class StudySettings:
 
     def __post_init__(self) -> None:
         for method in self.methods:
-            if method not in METHODS:
+            if method not in ESTIMATORS:
                 raise EstimateError(
-                    f"method: got '{method}', allowed are {', '.join(METHODS)}{nearest_match(method, METHODS)}"
+                    f"method: got '{method}', allowed are {', '.join(ESTIMATORS)}{nearest_match(method, ESTIMATORS)}"
                 )
         if self.seeds < 2:
             raise SimulationError(f"seeds: got {self.seeds}, needed are at least 2: one run has no spread; give 100")

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from ..estimators import ESTIMATORS, methods_with_start
 from ..identification import Settings
 from ..motion import FourierSeries, MotionLimits, Trajectory, at_speed, fourier, limits_of
 from ..robot import AnyRobot, Robot, load_robot
@@ -135,17 +136,13 @@ def without_noise(experiment: Experiment) -> Experiment:
     return replace(experiment, **dict.fromkeys(noises_of(experiment)))
 
 
-DEVIATIONS = {"rls": 1.0, "ekf": 1.0, "iv": 1e3, "didim": 1e3}
-"""Methods that begin with values of the parameters, which they take from the prior, and the prior's standard deviation
-as a part of each: recursive methods begin with it too, for the others it must not hold anything."""
-
 _STREAM = 1_000
 """Number of the random stream of starts, beyond those of an experiment's noises."""
 
 
 def has_start(method: str) -> bool:
     """Return whether a method begins with values that the study can choose."""
-    return method in DEVIATIONS
+    return method in methods_with_start()
 
 
 def with_start(
@@ -153,8 +150,8 @@ def with_start(
 ) -> Settings:
     """Return settings whose method starts at ``chi (1 + start z)``, z normal.
 
-    Recursive methods are told a standard deviation of 100 %, that of somebody who knows the order of magnitude: the
-    start is far from being information.
+    The prior has the standard deviation that the registry of estimators states: 100 % for recursive methods, which
+    take it as what somebody knows of the order of magnitude; huge for the others, which only begin there.
 
     Args:
         settings: Settings of one method.
@@ -167,13 +164,13 @@ def with_start(
     if start is None:
         return settings
     drawn = np.random.default_rng([seed, _STREAM]).standard_normal(len(true))
-    sizes = DEVIATIONS[settings.method] * _sizes(true, units)
+    sizes = (ESTIMATORS[settings.method].start_deviation or 1.0) * _sizes(true, units)
     prior = {
         name: (float(value), float(size))
         for name, value, size in zip(names, true * (1 + start * drawn), sizes, strict=True)
     }
     chosen = replace(settings, prior=MappingProxyType(prior))
-    return replace(chosen, rls=replace(chosen.rls, start="prior")) if settings.method == "rls" else chosen
+    return replace(chosen, rls=replace(chosen.of_method, start="prior")) if settings.method == "rls" else chosen
 
 
 def _sizes(true: np.ndarray, units: Sequence[str]) -> np.ndarray:

@@ -12,7 +12,9 @@ from typing import Any
 import numpy as np
 
 from ..errors import SimulationError, SteelyardError, one_line
-from ..identification import SIDE_BY_SIDE, Fitted, Settings, fit_arms, settings_from_table
+from ..estimate.instruments import InstrumentSettings
+from ..estimators import ESTIMATORS
+from ..identification import Fitted, Settings, fit_arms, settings_from_table
 from ..identification.inputs import model_of
 from ..model import EFFECTS, build_model
 from ..motion import Trajectory
@@ -71,7 +73,9 @@ class SimulatedExperiments:
         settings = replace(settings_from_table(table), threads=1)
         chosen = fitted_effects(self.robot) if settings.effects is None else settings.effects
         controller = known_controller(self.experiment, table.get("iv", {}))
-        self.settings: Settings = replace(settings, effects=chosen, iv=replace(settings.iv, **controller))
+        self.settings: Settings = replace(
+            settings, effects=chosen, iv=replace(settings.iv or InstrumentSettings(), **controller)
+        )
         self._simulators: dict[float, Simulator] = {}
 
     @cached_property
@@ -178,7 +182,7 @@ class SimulatedExperiments:
     def _outcomes(self, recordings: Mapping[int, Recording], case: Case) -> Iterator[_Outcome]:
         """Yield the outcome of every recording; seeds are together where a method takes them so and starts are one."""
         seeds = tuple(recordings)
-        together = case.method in SIDE_BY_SIDE and case.start is None
+        together = ESTIMATORS[case.method].many and case.start is None
         for group in [seeds] if together and seeds else [(seed,) for seed in seeds]:
             settings = replace(self.settings, method=case.method, preparation=self.preparation)
             settings = with_start(settings, case.start, group[0], self.equations.names, self.true, self.units)
@@ -240,7 +244,7 @@ def _together(cases: Sequence[Case], seconds: float) -> int:
 
     The numbers do not depend on it.
     """
-    if not any(case.method in SIDE_BY_SIDE and case.start is None for case in cases):
+    if not any(ESTIMATORS[case.method].many and case.start is None for case in cases):
         return 1
     return int(np.clip(_SECONDS_AT_ONCE / max(seconds, 1e-3), 1, _FITS_AT_ONCE))
 

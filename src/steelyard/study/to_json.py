@@ -1,14 +1,11 @@
-"""A court's findings as plain data.
-
-The court's findings in plain sentences.
-"""
+"""The result of a Monte Carlo study as plain data, and its findings as sentences."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ..identification import plain
+from ..plain_data import plain
 from .configuration import Case
 from .run import StudyResult
 from .statistics import CaseRuns, IntervalChecks
@@ -21,20 +18,20 @@ WIDER = 1.1
 """A biased parameter's intervals miss the truth by its bias; by its sigma too if the spread is so many times larger."""
 
 
-def case_messages(case: Case, cases: Sequence[Case]) -> str:
-    """Return what tells a case from the others: its method, and level and start where they differ."""
-    words = [case.method]
+def case_label(case: Case, cases: Sequence[Case]) -> str:
+    """Return the label of a case: its method, and noise level and start where they differ between cases."""
+    parts = [case.method]
     if len({other.noise_level for other in cases}) > 1:
-        words.append(f"noise x {case.noise_level:g}")
+        parts.append(f"noise x {case.noise_level:g}")
     if case.start is not None:
-        words.append(f"start off by {100 * case.start:g} %")
-    return ", ".join(words)
+        parts.append(f"start off by {100 * case.start:g} %")
+    return ", ".join(parts)
 
 
 def sentences(verdicts: Sequence[CaseVerdict]) -> tuple[str, ...]:
-    """Return what is wrong with which case, a sentence each; one sentence of praise if nothing is."""
+    """Return what is wrong with which case, a sentence each; one sentence if nothing is."""
     cases = [verdict.case for verdict in verdicts]
-    found = [text for verdict in verdicts for text in _findings(verdict, case_messages(verdict.case, cases))]
+    found = [text for verdict in verdicts for text in _findings(verdict, case_label(verdict.case, cases))]
     if found:
         return tuple(found)
     return (
@@ -45,30 +42,30 @@ def sentences(verdicts: Sequence[CaseVerdict]) -> tuple[str, ...]:
 def _findings(verdict: CaseVerdict, name: str) -> Iterator[str]:
     biased = sorted((one for one in verdict.parameters if one.is_biased), key=lambda one: -abs(one.bias_in_sigmas))
     if biased:
-        told = ", ".join(_bias_message(one) for one in biased[:MOST_NAMED])
-        yield f"{name}: biased in {_count(biased, verdict)}: {told}{_more(biased)}"
+        named = ", ".join(_bias_text(one) for one in biased[:MOST_NAMED])
+        yield f"{name}: biased in {_count(biased, verdict)}: {named}{_more(biased)}"
     bold = [one for one in verdict.parameters if one.is_overconfident and (_excess(one) > WIDER or not one.is_biased)]
     if bold:
         bold = sorted(bold, key=lambda one: one.coverage)
-        told = ", ".join(_coverage_message(one) for one in bold[:MOST_NAMED])
-        yield f"{name}: tells sigmas too small in {_count(bold, verdict)}: {told}{_more(bold)}"
+        named = ", ".join(_coverage_text(one) for one in bold[:MOST_NAMED])
+        yield f"{name}: tells sigmas too small in {_count(bold, verdict)}: {named}{_more(bold)}"
     if verdict.failures:
         yield f"{name}: {verdict.failures} of {verdict.runs} runs failed; most often: {verdict.usual_failure}"
     if verdict.not_estimated and verdict.parameters:
         yield f"{name}: not estimated: {', '.join(verdict.not_estimated)}"
 
 
-def _bias_message(one: ParameterVerdict) -> str:
+def _bias_text(one: ParameterVerdict) -> str:
     missed = f" (coverage {100 * one.coverage:.0f} %)" if one.is_overconfident else ""
     return f"{one.name} by {one.bias_in_sigmas:+.2g} sigma{missed}"
 
 
-def _coverage_message(one: ParameterVerdict) -> str:
+def _coverage_text(one: ParameterVerdict) -> str:
     return f"{one.name} spreads {_excess(one):.2g} times its sigma (coverage {100 * one.coverage:.0f} %)"
 
 
 def _excess(one: ParameterVerdict) -> float:
-    """Return the spread over the sigma told."""
+    """Return the spread over the reported sigma."""
     return one.spread / one.reported_sigma if one.reported_sigma > 0 else float("inf")
 
 
@@ -80,26 +77,24 @@ def _more(some: Sequence[ParameterVerdict]) -> str:
     return " ..." if len(some) > MOST_NAMED else ""
 
 
-def study_to_json(study_result: StudyResult) -> dict[str, Any]:
+def study_to_json(result: StudyResult) -> dict[str, Any]:
     """Return everything but times: the same study gives the same bytes."""
-    study = study_result.study
+    study = result.study
     return plain(
         {
             "methods": list(study.methods),
             "seeds": {"first": study.first_seed, "count": study.seeds},
             "noise_levels": list(study.noise_levels),
             "starts": list(study.starts),
-            "bound": {"is_known": study_result.bound.sigma is not None, "reason": study_result.bound.reason or None},
-            "cases": [
-                _case(verdict, runs) for verdict, runs in zip(study_result.verdicts, study_result.runs, strict=True)
-            ],
-            "sentences": list(sentences(study_result.verdicts)),
-            "notes": list(study_result.notes),
+            "bound": {"is_known": result.bound.sigma is not None, "reason": result.bound.reason or None},
+            "cases": [_case(verdict, runs) for verdict, runs in zip(result.verdicts, result.runs, strict=True)],
+            "sentences": list(sentences(result.verdicts)),
+            "notes": list(result.notes),
         }
     )
 
 
-def times_to_json(study_result: StudyResult) -> list[dict[str, Any]]:
+def times_to_json(result: StudyResult) -> list[dict[str, Any]]:
     """Return the CPU time of a run's estimation in every case [s]."""
     return plain(
         [
@@ -109,7 +104,7 @@ def times_to_json(study_result: StudyResult) -> list[dict[str, Any]]:
                 "least": runs.times.min(),
                 "most": runs.times.max(),
             }
-            for verdict, runs in zip(study_result.verdicts, study_result.runs, strict=True)
+            for verdict, runs in zip(result.verdicts, result.runs, strict=True)
         ]
     )
 

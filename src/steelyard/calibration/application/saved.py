@@ -7,20 +7,20 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 
 from ...errors import CalibrationError
-from ...identification.to_json import plain, verdict_to_json
+from ...plain_data import plain
 from ...robot import Robot, load_robot
 from ...run import arrays_of, hashes_of, read_result, write_arrays
 from ...text import short_repr
+from ...verdict import verdict_to_json
 from ..chain.problem import MeasuredProblem, measured_problem
 from ..chain.simulated import planned_measurements
-from ..fit.accuracy import Accuracy
 from ..fit.calibration import Calibration
 from ..fit.joint_ranges import joint_range_from_json, joint_range_to_json
 from ..fit.validation import Validation
@@ -178,12 +178,12 @@ def calibration_to_json(found: Calibration, workspace: AccuracyMap | None = None
             "condition_number": found.identifiability.condition,
             "base": {"xyz": base_position, "rpy": roll_pitch_yaw(base_rotation)},
             "tool": {"xyz": tool_position, "rpy": roll_pitch_yaw(tool_rotation)},
-            "before": asdict(found.before),
-            "after": asdict(found.after),
-            "held_out_before": _accuracy(unseen[0]),
-            "held_out": _accuracy(unseen[1]),
+            "before": found.before,
+            "after": found.after,
+            "held_out_before": unseen[0],
+            "held_out": unseen[1],
             "held_out_is": "own files" if own else "none" if unseen[1] is None else "cross-validated",
-            "cross_validated": _accuracy(found.held_out),
+            "cross_validated": found.held_out,
             "validation": None if own is None else _validation(own),
             "outliers": [
                 {"pose": each.pose, "marker": each.marker, "size_mm": each.size_mm} for each in found.outliers
@@ -205,16 +205,12 @@ def calibration_to_json(found: Calibration, workspace: AccuracyMap | None = None
     )
 
 
-def _accuracy(found: Accuracy | None) -> dict[str, Any] | None:
-    return None if found is None else asdict(found)
-
-
 def _validation(own: Validation) -> dict[str, Any]:
     return {
         "base": own.base,
-        "before": asdict(own.before),
-        "after": asdict(own.after),
-        "own_registration": _accuracy(own.registered),
+        "before": own.before,
+        "after": own.after,
+        "own_registration": own.registered,
         "shift_mm": None if own.motion is None else own.motion.shift_mm,
         "turn_deg": None if own.motion is None else own.motion.turn_deg,
         "moved": own.moved,

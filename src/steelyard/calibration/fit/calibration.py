@@ -8,8 +8,8 @@ from types import NoneType
 import numpy as np
 
 from ...errors import CalibrationError, require_type
-from ...judge import Verdict
 from ...text import short_repr
+from ...verdict import Verdict
 from ..records import CalibrationProblem
 from .accuracy import Accuracy
 from .covariances import Covariance, intervals
@@ -129,9 +129,9 @@ def _record(stages: Stages, verdict: Verdict) -> Calibration:
         problem=stages.problem,
         settings=stages.settings,
         values=fit.values,
-        kept=stages.identified.kept,
-        invisible=stages.identified.invisible,
-        identifiability=stages.identified,
+        kept=stages.identifiability.kept,
+        invisible=stages.identifiability.invisible,
+        identifiability=stages.identifiability,
         covariance=covariance,
         sigma=sigma,
         freedom=freedom,

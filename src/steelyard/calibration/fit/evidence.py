@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ...distributions import chi2_ppf
-from ...judge import Question, Reason
+from ...verdict import Question, Reason
 from ..chain.hypotheses import likely_cause
 from ..chain.problem import MeasuredProblem
 from ..measurement.nominal import reach
@@ -40,13 +40,13 @@ def evidence_of(stages: Stages) -> CalibrationEvidence:
         before=stages.before,
         after=stages.after,
         held_out=stages.held_out.accuracy,
-        condition=stages.identified.condition,
+        condition=stages.identifiability.condition,
         configurations=len(np.unique(remaining.pose)),
         numbers=independent_numbers(remaining),
         unknowns=len(fit.columns),
         points=points,
         left_out=points - len(np.unique(remaining.row)),
-        small=tuple(stages.identified.kept[k] for k in small),
+        small=tuple(stages.identifiability.kept[k] for k in small),
         arm_unknowns=len(arm),
         before_held_out=stages.before_held_out,
         validation=stages.validation,
@@ -57,7 +57,7 @@ def evidence_of(stages: Stages) -> CalibrationEvidence:
         ranges=tuple(each.text for each in stages.ranges),
         worst_range=max((each.ratio for each in stages.ranges), default=1.0),
         **_declared_noise(stages),
-        identifies_nothing=not arm and any(each.group not in FRAMES for each in parameters),
+        finds_nothing=not arm and any(each.group not in FRAMES for each in parameters),
     )
 
 
@@ -88,7 +88,7 @@ def _compliance_signs(stages: Stages) -> dict[str, Any]:
     level = 1 - (1 - stages.settings.level) / max(len(found), 1)
     bounds = intervals(fit.values[fit.columns], stages.covariance, level)
     below = [k for k in found if fit.values[fit.columns[k]] < 0]
-    names = stages.identified.kept
+    names = stages.identifiability.kept
     return {
         "compliances": len(found),
         "negative": tuple(names[k] for k in below if bounds[k, 1] < 0),
@@ -216,7 +216,7 @@ def _weak(stages: Stages) -> list[Reason]:
             "what it would be alone",
             remedy,
         )
-        for weak in stages.identified.weak[:_NAMED]
+        for weak in stages.identifiability.weak[:_NAMED]
     ]
 
 

@@ -1,13 +1,9 @@
-"""What may be chosen when an arm is calibrated.
-
-Where a good calibration ends and a poor one begins: every number may be set.
-"""
+"""Settings of a calibration: methods, priors, and the limits of its verdict."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
-from math import isfinite
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Literal
 
@@ -15,6 +11,7 @@ import numpy as np
 
 from ...errors import CalibrationError, nearest_match
 from ...text import short_repr
+from ...verdict import check_thresholds
 from ..records import Parameter
 from .covariances import COVARIANCES, CovarianceKind
 from .identifiable import DEPENDENT
@@ -69,22 +66,7 @@ class CalibrationThresholds:
     deviation_fair: float = 2.0
 
     def __post_init__(self) -> None:
-        for entry in fields(self):
-            value = getattr(self, entry.name)
-            if not (isinstance(value, int | float) and isfinite(value) and value >= 0):
-                raise CalibrationError(
-                    f"threshold {entry.name}: got {value}, allowed are finite numbers of 0 and above"
-                )
-        for name in ("gain", "ratio", "condition", "outliers", "size", "rotation", "rotation_gain", "deviation"):
-            self._check_order(f"{name}_good", f"{name}_fair")
-        self._check_order("enough_fair", "enough_good")
-
-    def _check_order(self, smaller: str, larger: str) -> None:
-        if getattr(self, smaller) > getattr(self, larger):
-            raise CalibrationError(
-                f"threshold {smaller}: got {getattr(self, smaller):g}, allowed is at most {larger}, "
-                f"{getattr(self, larger):g}"
-            )
+        check_thresholds(self, CalibrationError, large_is_good=("enough",))
 
 
 WIDE = MappingProxyType({"m": 0.02, "rad": 0.1, "rad/(N m)": 1e-2, "m/N": 1e-2, "kg m": 500.0, "kg": 1000.0})

@@ -127,7 +127,7 @@ class Stages:
         settings: How it is done.
         screening: Gross errors.
         remaining: The problem without them.
-        told: What can be told.
+        identifiability: Which unknowns can be found, and which not and why.
         weighted: Fit and sigmas.
         covariance: Of the fitted unknowns.
         before: Accuracy of the nominal arm with base, tool and markers fitted.
@@ -143,7 +143,7 @@ class Stages:
     settings: CalibrationSettings
     screening: Screening
     remaining: CalibrationProblem
-    identified: Identifiability
+    identifiability: Identifiability
     weighted: WeightedFit
     covariance: Covariance
     before: Accuracy

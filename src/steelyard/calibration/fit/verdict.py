@@ -1,4 +1,4 @@
-"""May you believe a calibration: is it plausible, does it predict, are its parameters known; rows have limits."""
+"""The rows of the verdict on a calibration: what is measured, its limits, one sentence and one remedy each."""
 
 from __future__ import annotations
 
@@ -6,15 +6,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import degrees
 
-from ...judge import Criterion, Reason, Verdict, verdict_of
-from ...judge.criteria import criterion_row, small_is_good
+from ...verdict import (
+    Reason,
+    Verdict,
+    VerdictRow,
+    first_named,
+    graded_row,
+    limits_below,
+    row_above,
+    row_below,
+    row_not_judged,
+    verdict_of,
+)
 from .accuracy import Accuracy
 from .settings import CalibrationThresholds
 from .validation import Validation
 
 # Errors below these are those of rounding: their ratio says nothing.
 _ROUNDING_MM, _ROUNDING_DEG = 1e-9, 1e-9
-_NAMED = 3
 _COMPARE = "compare how the two files were measured (station, markers, load, joint columns); if alike, "
 
 MUCH_NOISE = 1.5
@@ -66,7 +75,7 @@ class CalibrationEvidence:
         worst_range: How many times worse the points of the worst of them are.
         noise_ratio: Noise found over the noise that the instrument's maker states; None if none is stated.
         noise_agrees: Whether chance explains that they differ.
-        identifies_nothing: Whether unknowns of the arm were asked for and none can be told.
+        finds_nothing: Whether the arm has unknowns and none of them is identifiable.
     """
 
     before: Accuracy
@@ -92,7 +101,7 @@ class CalibrationEvidence:
     worst_range: float = 1.0
     noise_ratio: float | None = None
     noise_agrees: bool = True
-    identifies_nothing: bool = False
+    finds_nothing: bool = False
 
 
 def judge_calibration(
@@ -111,7 +120,7 @@ def judge_calibration(
     return verdict_of(rows, cautions)
 
 
-def _plausible(evidence: CalibrationEvidence, limits: CalibrationThresholds) -> list[Criterion]:
+def _plausible(evidence: CalibrationEvidence, limits: CalibrationThresholds) -> list[VerdictRow]:
     rows = []
     if evidence.reach_mm:
         rows.append(_size(evidence.after.rms_mm, evidence.reach_mm, limits))
@@ -122,40 +131,37 @@ def _plausible(evidence: CalibrationEvidence, limits: CalibrationThresholds) -> 
     return [*rows, _outliers(evidence, limits), *_compliances(evidence), *_noise(evidence)]
 
 
-def _size(error: float, reach: float, limits: CalibrationThresholds) -> Criterion:
+def _size(error: float, reach: float, limits: CalibrationThresholds) -> VerdictRow:
     part = 100 * error / reach
-    return criterion_row(
-        "plausible", "error after fit over reach", part, f"{part:.2g} %",
-        (f"<= {limits.size_good:g} %", f"<= {limits.size_fair:g} %"),
-        small_is_good(part, limits.size_good, limits.size_fair),
+    return row_below(
+        "plausible", "error after fit over reach", part, f"{part:.2g} %", (limits.size_good, limits.size_fair),
         f"after the fit the error is still {error:.3g} mm (rms), {part:.2g} % of the arm's reach of {reach:.4g} mm",
         "the robot, the joint columns ([joints]) or the markers are not those that were measured: look at them first",
+        "%",
     )  # fmt: skip
 
 
-def _orientation(error: float, limits: CalibrationThresholds) -> Criterion:
-    return criterion_row(
+def _orientation(error: float, limits: CalibrationThresholds) -> VerdictRow:
+    return row_below(
         "plausible", "orientation error after fit", error, f"{error:.2g} deg",
-        (f"<= {limits.rotation_good:g} deg", f"<= {limits.rotation_fair:g} deg"),
-        small_is_good(error, limits.rotation_good, limits.rotation_fair),
+        (limits.rotation_good, limits.rotation_fair),
         f"after the fit the orientation error is still {error:.3g} deg (rms)",
-        "check how orientations are written: quaternions w, x, y, z, or roll, pitch, yaw as in a URDF",
+        "check how orientations are written: quaternions w, x, y, z, or roll, pitch, yaw as in a URDF", "deg",
     )  # fmt: skip
 
 
-def _deviation(largest: Deviation, limits: CalibrationThresholds) -> Criterion:
+def _deviation(largest: Deviation, limits: CalibrationThresholds) -> VerdictRow:
     size = abs(largest.value)
     shown = f"{size:.3g} rad ({degrees(size):.3g} deg)" if largest.unit == "rad" else f"{1e3 * size:.3g} mm"
-    return criterion_row(
+    return row_below(
         "plausible", "joint error / (0.1 rad or 20 mm)", largest.over_usual, f"{largest.over_usual:.2g}",
-        (f"<= {limits.deviation_good:g}", f"<= {limits.deviation_fair:g}"),
-        small_is_good(largest.over_usual, limits.deviation_good, limits.deviation_fair),
+        (limits.deviation_good, limits.deviation_fair),
         f"{largest.name} differs from the robot's file by {shown}, far more than arms do",
         "check the robot's file, and sign, zero and column of this joint and its neighbours ([joints] in the set-up)",
     )  # fmt: skip
 
 
-def _predicts(evidence: CalibrationEvidence, limits: CalibrationThresholds) -> list[Criterion]:
+def _predicts(evidence: CalibrationEvidence, limits: CalibrationThresholds) -> list[VerdictRow]:
     """Judge by the validation file, all its points counted; without one by configurations held out.
 
     The error of the fit flatters, more so the fewer points there are: a validation file is compared with what
@@ -187,12 +193,6 @@ class _Unseen:
     first: str = ""
 
 
-def _unjudged(
-    name: str, limits: tuple[str, str], text: str = "no configuration could be held out: not judged"
-) -> Criterion:
-    return Criterion(name, None, "not judged", *limits, None, text, "", "predicts")
-
-
 def _fewer(evidence: CalibrationEvidence) -> str:
     """Return the advice to fit fewer unknowns, where there are any that could be left out."""
     if evidence.joint_unknowns:
@@ -200,18 +200,18 @@ def _fewer(evidence: CalibrationEvidence) -> str:
     return "name fewer joints in [elastic], or " if evidence.arm_unknowns else ""
 
 
-def _gain(unseen: _Unseen, evidence: CalibrationEvidence, limits: CalibrationThresholds) -> Criterion:
-    name = f"{unseen.name} over nominal"
-    bounds = (f"<= {limits.gain_good:g}", f"<= {limits.gain_fair:g}")
-    if unseen.after is None:
-        return _unjudged(name, bounds)
-    if not evidence.arm_unknowns:
-        return _unjudged(name, bounds, "no unknown of the arm is fitted, it stays nominal: not judged")
+def _gain(unseen: _Unseen, evidence: CalibrationEvidence, limits: CalibrationThresholds) -> VerdictRow:
+    name, bounds = f"{unseen.name} over nominal", (limits.gain_good, limits.gain_fair)
+    if unseen.after is None or not evidence.arm_unknowns:
+        why = "no configuration could be held out: not judged"
+        if unseen.after is not None:
+            why = "no unknown of the arm is fitted, it stays nominal: not judged"
+        return row_not_judged("predicts", name, limits_below(bounds), why)
     error, before = unseen.after.rms_mm, unseen.before.rms_mm
     ratio = max(error, _ROUNDING_MM) / max(before, _ROUNDING_MM)
     better = "; the nominal arm does better" if ratio > 1 else ""
-    return criterion_row(
-        "predicts", name, ratio, f"{ratio:.2f}", bounds, small_is_good(ratio, limits.gain_good, limits.gain_fair),
+    return row_below(
+        "predicts", name, ratio, f"{ratio:.2f}", bounds,
         f"{unseen.where} the error is {error:.3g} mm (rms), {ratio:.2f} times that of the nominal arm with base and "
         f"markers fitted, {before:.3g} mm{better}",
         f"{unseen.first}{_fewer(evidence)}give a prior (--prior); if the nominal arm is as good as the instrument, "
@@ -221,111 +221,101 @@ def _gain(unseen: _Unseen, evidence: CalibrationEvidence, limits: CalibrationThr
 
 def _ratio(
     unseen: _Unseen, fit: Accuracy, named: str, evidence: CalibrationEvidence, limits: CalibrationThresholds
-) -> Criterion:
-    name = f"{unseen.name} over {named.removeprefix('the ')}"
-    bounds = (f"<= {limits.ratio_good:g}", f"<= {limits.ratio_fair:g}")
+) -> VerdictRow:
+    name, bounds = f"{unseen.name} over {named.removeprefix('the ')}", (limits.ratio_good, limits.ratio_fair)
     if unseen.after is None:
-        return Criterion(
-            name, None, "unknown", *bounds, "poor",
+        return VerdictRow(
+            name, None, "unknown", *limits_below(bounds), "poor",
             "no configuration can be left out without an unknown being lost: nothing says what this calibration does "
             "at a configuration that was not measured",
             f"{_fewer(evidence)}measure more configurations, or others to judge by (--validate)", "predicts",
         )  # fmt: skip
     error = unseen.after.rms_mm
     ratio = max(error, _ROUNDING_MM) / max(fit.rms_mm, _ROUNDING_MM)
-    return criterion_row(
-        "predicts", name, ratio, f"{ratio:.2f}", bounds, small_is_good(ratio, limits.ratio_good, limits.ratio_fair),
+    return row_below(
+        "predicts", name, ratio, f"{ratio:.2f}", bounds,
         f"{unseen.where} the error is {error:.3g} mm (rms), {ratio:.2f} times that of {named}, {fit.rms_mm:.3g} mm",
         f"{unseen.first}{_fewer(evidence)}measure more and more varied configurations",
     )  # fmt: skip
 
 
-def _turned(unseen: _Unseen, fit: Accuracy, named: str, limits: CalibrationThresholds) -> list[Criterion]:
+def _turned(unseen: _Unseen, fit: Accuracy, named: str, limits: CalibrationThresholds) -> list[VerdictRow]:
     """Judge orientations: they may not get worse than the nominal arm's, nor than those of the fit."""
     error, before, inside = (
         max(each.rotation_rms_deg or 0.0, _ROUNDING_DEG) for each in (unseen.after or fit, unseen.before, fit)
     )
     gain, ratio = error / before, error / inside
-    said = f"{unseen.where} the orientation error is {error:.3g} deg (rms)"
+    what = f"{unseen.where} the orientation error is {error:.3g} deg (rms)"
     return [
-        criterion_row(
+        row_below(
             "predicts", "orientation over nominal", gain, f"{gain:.2f}",
-            (f"<= {limits.rotation_gain_good:g}", f"<= {limits.rotation_gain_fair:g}"),
-            small_is_good(gain, limits.rotation_gain_good, limits.rotation_gain_fair),
-            f"{said}, {gain:.2f} times that of the nominal arm, {before:.3g} deg",
+            (limits.rotation_gain_good, limits.rotation_gain_fair),
+            f"{what}, {gain:.2f} times that of the nominal arm, {before:.3g} deg",
             "let fewer joints have errors, or check how orientations are measured and written",
         ),
-        criterion_row(
+        row_below(
             "predicts", f"orientation over {named.removeprefix('the ')}", ratio, f"{ratio:.2f}",
-            (f"<= {limits.ratio_good:g}", f"<= {limits.ratio_fair:g}"),
-            small_is_good(ratio, limits.ratio_good, limits.ratio_fair),
-            f"{said}, {ratio:.2f} times that of {named}, {inside:.3g} deg",
+            (limits.ratio_good, limits.ratio_fair),
+            f"{what}, {ratio:.2f} times that of {named}, {inside:.3g} deg",
             "measure more and more varied configurations, or let fewer joints have errors",
         ),
     ]  # fmt: skip
 
 
-def _parameters_known(evidence: CalibrationEvidence, limits: CalibrationThresholds) -> list[Criterion]:
+def _parameters_known(evidence: CalibrationEvidence, limits: CalibrationThresholds) -> list[VerdictRow]:
     return [_condition(evidence, limits), _enough(evidence, limits), _known(evidence, limits)]
 
 
-def _condition(evidence: CalibrationEvidence, limits: CalibrationThresholds) -> Criterion:
+def _condition(evidence: CalibrationEvidence, limits: CalibrationThresholds) -> VerdictRow:
     value = evidence.condition
-    return criterion_row(
-        "known", "condition number, normalised", value, f"{value:.3g}",
-        (f"<= {limits.condition_good:g}", f"<= {limits.condition_fair:g}"),
-        small_is_good(value, limits.condition_good, limits.condition_fair),
+    return row_below(
+        "known", "condition number, normalised", value, f"{value:.3g}", (limits.condition_good, limits.condition_fair),
         f"the condition number with normalised columns is {value:.3g}"
         + ("" if value <= limits.condition_good else ": some unknowns are hardly told apart"),
         "measure configurations that spread over the joint ranges, joints moved together, orientations varied",
     )  # fmt: skip
 
 
-def _enough(evidence: CalibrationEvidence, limits: CalibrationThresholds) -> Criterion:
+def _enough(evidence: CalibrationEvidence, limits: CalibrationThresholds) -> VerdictRow:
     value = evidence.numbers / max(evidence.unknowns, 1)
-    good, fair = limits.enough_good, limits.enough_fair
-    return criterion_row(
-        "known", "independent numbers per unknown", value, f"{value:.2f}", (f">= {good:g}", f">= {fair:g}"),
-        "good" if value >= good else "fair" if value >= fair else "poor",
+    return row_above(
+        "known", "independent numbers per unknown", value, f"{value:.2f}", (limits.enough_good, limits.enough_fair),
         f"{evidence.configurations} configurations give {evidence.numbers} independent numbers for {evidence.unknowns} "
         f"unknowns, {value:.2f} each (a rigid tool gives six at most, however many markers it has)",
         f"{_fewer(evidence)}measure more configurations",
     )  # fmt: skip
 
 
-def _outliers(evidence: CalibrationEvidence, limits: CalibrationThresholds) -> Criterion:
+def _outliers(evidence: CalibrationEvidence, limits: CalibrationThresholds) -> VerdictRow:
     share = 100 * evidence.left_out / max(evidence.points, 1)
-    return criterion_row(
-        "plausible", "points left out", share, f"{share:.3g} %",
-        (f"<= {limits.outliers_good:g} %", f"<= {limits.outliers_fair:g} %"),
-        small_is_good(share, limits.outliers_good, limits.outliers_fair),
+    return row_below(
+        "plausible", "points left out", share, f"{share:.3g} %", (limits.outliers_good, limits.outliers_fair),
         f"{evidence.left_out} of {evidence.points} points were left out as gross errors",
         "look at the configurations named: joint angles written down wrongly, swapped markers, a beam that was cut",
+        "%",
     )  # fmt: skip
 
 
-def _known(evidence: CalibrationEvidence, limits: CalibrationThresholds) -> Criterion:
-    """An unknown that is not told from nominal is no fault of the measurements: only none at all is poor."""
-    total = evidence.arm_unknowns
-    if evidence.identifies_nothing:
-        return criterion_row(
-            "known", "unknowns beyond their sigma", 0.0, "none", (f">= {limits.known_good:g} %", "any"), "poor",
+def _known(evidence: CalibrationEvidence, limits: CalibrationThresholds) -> VerdictRow:
+    """Judge how many unknowns differ from nominal: that some do not is no fault of the measurements."""
+    total, bounds = evidence.arm_unknowns, (f">= {limits.known_good:g} %", "any")
+    if evidence.finds_nothing:
+        return graded_row(
+            "known", "unknowns beyond their sigma", 0.0, "none", bounds, "poor",
             "nothing was found of the arm: these measurements tell only where base and markers are",
             "measure configurations in which all joints move, better thirty than ten (steelyard poses chooses them)",
         )  # fmt: skip
     share = 100 * (total - len(evidence.small)) / total if total else 100.0
-    named = ", ".join(evidence.small[:_NAMED])
-    further = f" and {len(evidence.small) - _NAMED} more" if len(evidence.small) > _NAMED else ""
-    return criterion_row(
-        "known", "unknowns beyond their sigma", share, f"{share:.3g} %",
-        (f">= {limits.known_good:g} %", "any"), "good" if share >= limits.known_good else "fair",
+    return graded_row(
+        "known", "unknowns beyond their sigma", share, f"{share:.3g} %", bounds,
+        "good" if share >= limits.known_good else "fair",
         f"{total - len(evidence.small)} of {total} unknowns of the arm differ from nominal by more than their sigma"
-        + (f"; not so: {named}{further}" if named else ""),
+        + (f"; not so: {first_named(evidence.small)}" if evidence.small else ""),
         "leave out those that do not, or measure more: they add noise to every corrected target",
     )  # fmt: skip
 
 
-def _compliances(evidence: CalibrationEvidence) -> list[Criterion]:
+def _compliances(evidence: CalibrationEvidence) -> list[VerdictRow]:
     """A spring gives way in the direction of its load: a compliance that is negative for sure is no spring's."""
     if not evidence.compliances:
         return []
@@ -344,32 +334,30 @@ def _compliances(evidence: CalibrationEvidence) -> list[Criterion]:
         else "leave these joints out of [elastic] joints, or measure with a larger load"
     )
     return [
-        Criterion(
-            "negative compliances", float(len(wrong)), f"{len(wrong)} of {evidence.compliances}", "0", "in doubt",
-            "poor" if wrong else "fair" if doubtful else "good", sentence, remedy if wrong or doubtful else "",
-            "plausible",
+        graded_row(
+            "plausible", "negative compliances", float(len(wrong)), f"{len(wrong)} of {evidence.compliances}",
+            ("0", "in doubt"), "poor" if wrong else "fair" if doubtful else "good", sentence, remedy,
         )
     ]  # fmt: skip
 
 
-def _ranges(evidence: CalibrationEvidence) -> list[Criterion]:
+def _ranges(evidence: CalibrationEvidence) -> list[VerdictRow]:
     """Errors that gather in a range of a joint are what the model lacks; prediction holds, widened."""
     if not evidence.ranges:
         return []
     return [
-        Criterion(
-            "error in a joint range", evidence.worst_range, f"{evidence.worst_range:.2g}",
-            "none", "any", "fair",
+        graded_row(
+            "predicts", "error in a joint range", evidence.worst_range, f"{evidence.worst_range:.2g}",
+            ("none", "any"), "fair",
             f"{'; '.join(evidence.ranges)}: the model lacks something there; these points are fitted and the predicted "
             "uncertainty is wider there",
             "let the joints in question bend ([elastic] joints, own_weight), check their couplings ([joints] in the "
             "set-up), or keep targets out of this range",
-            "predicts",
         )
     ]  # fmt: skip
 
 
-def _noise(evidence: CalibrationEvidence) -> list[Criterion]:
+def _noise(evidence: CalibrationEvidence) -> list[VerdictRow]:
     """Residuals far above the stated noise: the model lacks something, or the instrument is worse than stated."""
     ratio = evidence.noise_ratio
     if ratio is None:
@@ -385,9 +373,8 @@ def _noise(evidence: CalibrationEvidence) -> list[Criterion]:
         "correct sigma in the set-up"
     )
     return [
-        Criterion(
-            "residuals over the declared noise", ratio, f"{ratio:.3g}",
-            f"{1 / MUCH_NOISE:.2g} to {MUCH_NOISE:g}", "any",
-            "fair" if larger else "good", sentence, remedy if larger else "", "plausible",
+        graded_row(
+            "plausible", "residuals over the declared noise", ratio, f"{ratio:.3g}",
+            (f"{1 / MUCH_NOISE:.2g} to {MUCH_NOISE:g}", "any"), "fair" if larger else "good", sentence, remedy,
         )
     ]  # fmt: skip

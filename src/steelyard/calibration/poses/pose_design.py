@@ -3,28 +3,37 @@
 After the choice among candidates all configurations are moved together, within limits, along the gradient of the
 criterion: exact by the rows of equations, central differences of these by the joints.
 
-Rows of equations of configurations that might be measured: what a pose design chooses from.
+:func:`choose_poses` is what ``steelyard poses`` runs; :func:`design_poses` works on any rows of equations.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import final
+from pathlib import Path
+from typing import Any, final
 
 import numpy as np
 from scipy.optimize import minimize
 
-from ...errors import CalibrationError
-from ...text import short_repr
+from ...errors import CalibrationError, nearest_match
+from ...plain_data import plain
+from ...robot import AnyRobot, Robot, load_robot
+from ...text import csv_text, short_repr
 from ..application.accuracy_map import seen_from_outside
-from ..application.calibrated_arm import CalibratedArm
-from ..measurement.setup import Load
+from ..application.calibrated_arm import CalibratedArm, calibrated_arm, joint_range, random_configurations
+from ..application.targets import read_targets
+from ..chain.problem import MeasuredProblem, measured_problem
+from ..chain.simulated import planned_rows, planned_setup
+from ..fit.identifiable import identifiability
+from ..measurement.setup import CalibrationSetup, Load, default_setup, load_named
 from .pose_criteria import PoseCriterionName, is_singular
 from .pose_search import PoseSearch, Rows, pose_search
 
 _DIFFERENCE = 1e-6
 _RANDOM_CHOICES = 200
+_TESTED = 20
+_NOISE = 1e-4
 
 
 @final
@@ -41,7 +50,7 @@ class PoseDesign:
         value_of_candidates: The same before the configurations were moved off the candidates.
         value_of_random: The same for random choices of as many candidates, the median of 200; infinite (zero for O1 to
             O4) where most leave an unknown unseen.
-        covariance: Promised covariance of the unknowns (p, p), all repeats counted.
+        covariance: Predicted covariance of the unknowns (p, p), all repeats counted.
         sweeps: Rounds of exchanges.
     """
 
@@ -197,3 +206,157 @@ def marker_rows(
         return np.concatenate(blocks, axis=1)
 
     return rows
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class ChosenPoses:
+    """Configurations to measure on an arm, and the accuracy that they promise.
+
+    Attributes:
+        robot: The arm.
+        design: The configurations and the figure of the criterion.
+        names: The unknowns that can be found (p).
+        units: Their units (p).
+    """
+
+    __repr__ = short_repr
+
+    robot: Robot
+    design: PoseDesign
+    names: tuple[str, ...]
+    units: tuple[str, ...]
+
+    @property
+    def joints(self) -> list[str]:
+        """Names of the joints, in the order of the rows of ``design.q``."""
+        return [body.joint.name for body in self.robot.actuated]
+
+    @property
+    def predicted_sigma(self) -> dict[str, float]:
+        """Predicted standard deviation of every unknown."""
+        return dict(zip(self.names, np.sqrt(np.diag(self.design.covariance)).tolist(), strict=True))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the content of ``result.json``."""
+        design = self.design
+        return plain(
+            {
+                "criterion": design.criterion,
+                "value": design.value,
+                "value_of_random_choice": design.value_of_random,
+                "configurations": [dict(zip(self.joints, column, strict=True)) for column in design.q.T],
+                "predicted_sigma": self.predicted_sigma,
+                "units": dict(zip(self.names, self.units, strict=True)),
+            }
+        )
+
+    def to_csv(self) -> str:
+        """Return the configurations as CSV: one a row, joints [rad or m] by name."""
+        rows = [[str(k + 1), *(f"{x:.9g}" for x in column)] for k, column in enumerate(self.design.q.T)]
+        return csv_text([["pose", *self.joints], *rows])
+
+
+def choose_poses(
+    robot: AnyRobot,
+    count: int = 20,
+    *,
+    setup: CalibrationSetup | None = None,
+    criterion: PoseCriterionName = "D",
+    candidates: int | np.ndarray | Path = 400,
+    keep: bool = False,
+    tests: np.ndarray | Path | None = None,
+    sigma: float | None = None,
+    repeats: int = 1,
+    load: str | None = None,
+    fixed: Sequence[str] = (),
+    seed: int = 0,
+) -> ChosenPoses:
+    """Choose the configurations of an arm to measure for its calibration.
+
+    Args:
+        robot: The arm, its catalogue name or the path of its file.
+        count: How many configurations.
+        setup: How it will be measured; if not given, a marker at the last link and errors of all joints.
+        criterion: One of ``POSE_CRITERIA``.
+        candidates: What to choose from: a number of random configurations, configurations (na, M), or a CSV file of
+            joints.
+        keep: Whether chosen configurations stay at their candidates instead of being moved to where they are best.
+        tests: For ``industrial``: configurations (na, T) or a CSV file of joints where accuracy counts; 20 random ones
+            if not given.
+        sigma: Noise of the instrument [m]; that of the set-up if not given, or 0.1 mm.
+        repeats: How often each configuration is measured.
+        load: Name of the load of the set-up that the arm carries.
+        fixed: Joints that are not moved off a candidate.
+        seed: Of random configurations.
+
+    Raises:
+        CalibrationError: If a number is not allowed, or no choice shows all unknowns.
+
+    Example:
+        >>> from steelyard.calibration import choose_poses
+        >>> choose_poses("scara_2r", 8, candidates=40, keep=True).design.q.shape
+        (2, 8)
+    """
+    _check_numbers(count, candidates, repeats, sigma)
+    robot = load_robot(robot)
+    setup = planned_setup(default_setup(robot) if setup is None else setup)
+    movable = _movable(robot, fixed) & (not keep)
+    rng = np.random.default_rng(seed)
+    given = _configurations(robot, setup, candidates, rng)
+    if given.shape[1] < count:
+        raise CalibrationError(f"{count} configurations cannot be chosen from {given.shape[1]} candidates")
+    problem = measured_problem(robot, setup, planned_rows(robot, setup, given, load))
+    kept = identifiability(problem.parameters, problem.at(problem.start).jacobian).kept
+    arm, carried = _nominal_arm(problem), load_named(setup, load)
+    markers = {each.name: each.position or (0.0, 0.0, 0.0) for each in setup.markers}
+    x, y, z = (sigma,) * 3 if sigma is not None else setup.sigma or (_NOISE,) * 3
+    base_rotation = problem.registration.base[:9].reshape(3, 3)
+    rows = marker_rows(arm, markers, (x, y, z), kept, load=carried, base_rotation=base_rotation)
+    test_rows = None
+    if criterion == "industrial":
+        tested = _configurations(robot, setup, _TESTED if tests is None else tests, rng)
+        test_rows = marker_rows(arm, {"tool": (0.0, 0.0, 0.0)}, (1.0, 1.0, 1.0), kept, load=carried)(tested)
+    lower, upper = joint_range(robot)
+    design = design_poses(
+        rows, given, count, criterion=criterion, tests=test_rows, repeats=repeats, lower=lower, upper=upper,
+        movable=movable, names=kept, seed=seed,
+    )  # fmt: skip
+    units = {each.name: each.unit for each in problem.parameters}
+    return ChosenPoses(robot, design, kept, tuple(units[name] for name in kept))
+
+
+def _check_numbers(count: int, candidates: int | np.ndarray | Path, repeats: int, sigma: float | None) -> None:
+    for what, number in (("count", count), ("candidates", candidates), ("repeats", repeats)):
+        if isinstance(number, int) and number < 1:
+            raise CalibrationError(f"{what} is {number}; allowed are whole numbers from 1 on")
+    if sigma is not None and not (np.isfinite(sigma) and sigma > 0):
+        raise CalibrationError(f"sigma is {sigma}; allowed is a number above 0 [m]")
+
+
+def _configurations(
+    robot: Robot, setup: CalibrationSetup, given: int | np.ndarray | Path, rng: np.random.Generator
+) -> np.ndarray:
+    """Return configurations (na, N): random ones, those given, or those of a file."""
+    if isinstance(given, np.ndarray):
+        return given
+    if isinstance(given, int):
+        return random_configurations(robot, given, rng)
+    problem = measured_problem(robot, setup, planned_rows(robot, setup, np.zeros((len(robot.actuated), 1))))
+    targets = read_targets(given, _nominal_arm(problem))
+    if targets.joints is None:
+        raise CalibrationError(f"'{given}' has no columns of joints; configurations are given by their joints")
+    return targets.joints
+
+
+def _nominal_arm(problem: MeasuredProblem) -> CalibratedArm:
+    size = len(problem.parameters)
+    return calibrated_arm(problem, problem.start, np.zeros((size, size)))
+
+
+def _movable(robot: Robot, fixed: Sequence[str]) -> np.ndarray:
+    names = [body.joint.name for body in robot.actuated]
+    for name in fixed:
+        if name not in names:
+            raise CalibrationError(f"fixed: no joint '{name}'; joints: {', '.join(names)}{nearest_match(name, names)}")
+    return np.array([name not in fixed for name in names])

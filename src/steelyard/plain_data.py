@@ -1,0 +1,50 @@
+"""Results as plain data (numbers, texts, lists, tables) and as JSON documents.
+
+Every room has functions ``..._to_json`` that name the keys of its results; what becomes of arrays, records and numbers
+that are not finite is decided here.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from math import isfinite
+from os import PathLike, fspath
+from typing import Any
+
+from .text import for_json
+
+SCHEMA_VERSION = 2
+"""2: ``parameters[].value`` is that of the judged model; of the full set it is ``full_value``."""
+
+
+def plain(value: Any) -> Any:
+    """Return a value as JSON can hold it.
+
+    Arrays and sequences become lists, numpy scalars numbers, records (dataclasses) tables, paths texts; numbers that
+    are not finite become None.
+    """
+    if value is None or isinstance(value, str | bool | int):
+        return value
+    if isinstance(value, float):
+        return float(value) if isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {key: plain(item) for key, item in value.items()}
+    if hasattr(value, "tolist"):  # arrays and scalars of numpy, which need not be loaded
+        return plain(value.tolist())
+    if is_dataclass(value):
+        return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, PathLike):
+        return fspath(value)
+    return [plain(item) for item in value]
+
+
+def json_text(command: str, content: Mapping[str, Any]) -> str:
+    """Return one JSON object: schema version and command first, then the content; NaN is refused."""
+    return json_document({"schema": SCHEMA_VERSION, "command": command, **content})
+
+
+def json_document(document: Mapping[str, Any]) -> str:
+    """Return a JSON document with indented lines; unprintable characters are escaped, NaN is refused."""
+    return for_json(json.dumps(document, indent=2, allow_nan=False, ensure_ascii=False))
