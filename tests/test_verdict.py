@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from steelyard.calibration.fit.settings import CalibrationThresholds
+from steelyard.configuration import Section, record_from
 from steelyard.errors import CalibrationError, EstimateError
 from steelyard.judge import Thresholds
 from steelyard.plain_data import SCHEMA_VERSION, json_text, plain
@@ -20,7 +21,6 @@ from steelyard.verdict import (
     row_above,
     row_below,
     row_not_judged,
-    thresholds_from_table,
     verdict_of,
     verdict_to_json,
 )
@@ -77,18 +77,18 @@ def test_a_caution_counts_for_its_question_only_if_it_carries_a_grade():
         (Thresholds, EstimateError, {"known_good": 10.0}, "known_fair: got 50, allowed is at most known_good, 10"),
         (Thresholds, EstimateError, {"delay": -1.0}, "delay: got -1.0, allowed are finite numbers of 0"),
         (Thresholds, EstimateError, {"spread_fair": inf}, "spread_fair: got inf"),
-        (Thresholds, EstimateError, {"error_god": 1.0}, "'error_god', allowed are .*did you mean 'error_good'"),
+        (Thresholds, EstimateError, {"error_god": 1.0}, "'error_god'.*did you mean 'error_good'"),
         (CalibrationThresholds, CalibrationError, {"enough_good": 1.0}, "enough_fair: got 1.5, allowed is at most"),
         (CalibrationThresholds, CalibrationError, {"size_fair": 0.1}, "size_good: got 0.5, allowed is at most"),
     ],
 )
 def test_limits_that_make_no_sense_are_refused(kind, error, table, words):
     with pytest.raises(error, match=words):
-        thresholds_from_table(kind, table, error)
+        record_from(kind, Section(table, "[thresholds]", error))
 
 
 def test_a_row_without_a_fair_limit_may_have_any_good_one():
-    assert thresholds_from_table(CalibrationThresholds, {"known_good": 99}, CalibrationError).known_good == 99
+    assert CalibrationThresholds(known_good=99).known_good == 99
 
 
 def test_only_the_first_names_are_written_out():

@@ -13,7 +13,10 @@ LONGEST_WORD = 120
 """Letters without a blank that a message too long keeps together; a path of a usual length is shorter."""
 _MOST_COMPARED = 200
 """Words and letters that a nearest match is looked for in; the search is quadratic in both."""
-LONGEST_VALUE = 60
+LONGEST_VALUE = 120
+_SHORT = reprlib.Repr()
+_SHORT.maxstring = _SHORT.maxother = 80
+_SHORT.maxlist = _SHORT.maxtuple = _SHORT.maxdict = 12
 
 
 class SteelyardError(Exception):
@@ -67,6 +70,10 @@ class CalibrationError(SteelyardError):
     """Measurements, set-ups or targets from which an arm cannot be calibrated or corrected."""
 
 
+class TableError(RecordingError, CalibrationError):
+    """A file that cannot be read as a table, be it a log or measurements: both readers raise it."""
+
+
 class ConfigError(SteelyardError):
     """A configuration file with an unknown key or a value of the wrong kind."""
 
@@ -97,11 +104,14 @@ def require_type(
         kind: Error to raise.
     """
     if not isinstance(value, kinds):
-        raise kind(one_line(f"{what}: got {_short(value)} of type {type(value).__name__}; allowed: {allowed}"))
+        raise kind(one_line(f"{what}: got {short_value(value)} of type {type(value).__name__}; allowed: {allowed}"))
 
 
-def _short(value: object) -> str:
-    text = reprlib.repr(value)
+def short_value(value: object) -> str:
+    """Return a value as messages show it, shortened."""
+    if isinstance(value, int) and value.bit_length() > 64:
+        return "a very large whole number"
+    text = _SHORT.repr(value)
     return text if len(text) <= LONGEST_VALUE else f"{text[:LONGEST_VALUE]}..."
 
 

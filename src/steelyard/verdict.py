@@ -14,7 +14,7 @@ from math import isfinite
 from types import MappingProxyType
 from typing import Any, Literal, TypeVar, get_args
 
-from .errors import SteelyardError, nearest_match
+from .errors import SteelyardError
 from .text import short_repr
 
 Grade = Literal["good", "fair", "poor"]
@@ -234,14 +234,3 @@ def check_thresholds(thresholds: Any, error: type[SteelyardError], large_is_good
             raise error(
                 f"threshold {smaller}: got {values[smaller]:g}, allowed is at most {larger}, {values[larger]:g}"
             )
-
-
-def thresholds_from_table(
-    kind: type[_Thresholds], table: Mapping[str, Any], error: type[SteelyardError]
-) -> _Thresholds:
-    """Return limits from a table of a configuration file; those that are not in it have their defaults."""
-    allowed = [field.name for field in fields(kind)]  # type: ignore[arg-type]
-    for key in table:
-        if key not in allowed:
-            raise error(f"threshold: got '{key}', allowed are {', '.join(allowed)}{nearest_match(key, allowed)}")
-    return kind(**table)

@@ -43,5 +43,5 @@ def test_joints_come_back_in_the_declared_unit_and_failed_ones_are_blank(arm, fo
 
 
 def test_unknown_units_are_refused(arm, found):
-    with pytest.raises(CalibrationError, match="unit of angle: got 'degree'"):
+    with pytest.raises(CalibrationError, match="unit of angle is 'degree'"):
         corrected_csv(found, arm.robot, angle="degree")

@@ -1,15 +1,16 @@
-"""Measurements from files: long and wide, text and NPZ, units, coupled joints, and what is refused."""
+"""Measurements from files: long and wide, text, NPZ and Parquet, units, coupled joints, and what is refused."""
 
 from __future__ import annotations
 
 import math
 
 import numpy as np
+import polars as pl
 import pytest
 from scipy.spatial.transform import Rotation
 
 from data_folder import data_folder
-from steelyard.calibration.measurement import named_columns
+from steelyard import tables
 from steelyard.calibration.measurement.reading import read_measurements
 from steelyard.calibration.measurement.setup import CalibrationSetup
 from steelyard.calibration.measurement.setup_file import read_setup, setup_from_document
@@ -67,6 +68,48 @@ def test_other_separators_and_decimal_commas_say_the_same(read, separator):
     text = full.replace(",", separator).replace("0.25", "0,25")
     np.testing.assert_array_equal(read(text).q, read(full).q)
     np.testing.assert_array_equal(read(text).value, read(full).value)
+
+
+def test_a_file_without_a_header_may_have_decimal_commas(read):
+    lines = ["1,5;2;3;4;5;6;10;20;30", "7;8,25;9;10;11;12;-10;40;50"]
+    found, same = (read(text, WIDE, "data.txt") for text in ("\n".join(lines), "\n".join(lines).replace(",", ".")))
+    np.testing.assert_array_equal(found.value, same.value)
+    assert found.value[0, 0] == pytest.approx(1.5e-3)
+
+
+def test_a_quoted_name_may_hold_the_separator(read):
+    assert read(LONG.replace(",a,", ',"left, upper",')).markers == ("left, upper", "b")
+
+
+def test_names_in_a_set_up_are_those_of_a_file_without_a_header(read):
+    lines = [line.split(",", 2)[2] for line in LONG.splitlines()[2:5]]
+    document = {"measurement": {"names": [*JOINTS, "x", "y", "z"]}}
+    np.testing.assert_array_equal(read("\n".join(lines), document).value, [[1, 2, 3], [4, np.nan, 6], [4, 5, 6]])
+    with pytest.raises(CalibrationError, match=r"has 9 columns; 8 are expected \(joint_1,"):
+        read("\n".join(lines), {"measurement": {"names": [*JOINTS, "x", "y"]}})
+
+
+def test_parquet_holds_texts_and_numbers_as_text_does(tmp_path, read, robot):
+    lines = [line.split(",") for line in LONG.splitlines() if "," in line and not line.startswith("#")]
+    columns = {name: [row[k] or None for row in lines[1:]] for k, name in enumerate(lines[0])}
+    frame = pl.DataFrame(columns).with_columns(pl.exclude("pose", "marker").cast(pl.Float64))
+    frame = frame.with_columns(pl.col("pose").str.strip_chars("p").cast(pl.Int32))
+    frame.with_columns(q=pl.concat_list(JOINTS)).drop(JOINTS).write_parquet(tmp_path / "data.parquet")
+    found, same = read_measurements(tmp_path / "data.parquet", robot, CalibrationSetup("tool")), read(LONG)
+    assert (found.markers, found.poses) == (same.markers, ("1", "2"))
+    for name in ("q", "value", "pose", "marker", "repeat"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(same, name))
+
+
+def test_a_format_that_is_registered_once_serves_measurements_and_logs(tmp_path, robot, monkeypatch):
+    def opened(path, options):
+        return tables.table_from_arrays({name: [1.0, 2.0] for name in (*JOINTS, "x", "y", "z")}, str(path))
+
+    monkeypatch.setitem(tables.FORMATS, ".toy", tables.Format(opened))
+    path = tmp_path / "data.toy"
+    path.write_text("any", encoding="utf-8")
+    assert tables.open_table(path, tables.TextOptions()).names == (*JOINTS, "x", "y", "z")
+    np.testing.assert_array_equal(read_measurements(path, robot, CalibrationSetup("tool")).value[1], [2, 2, 2])
 
 
 def test_equal_joint_positions_are_one_configuration_without_pose_numbers(read):
@@ -169,8 +212,8 @@ def row(**changes) -> str:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", r"there are no measurements in it"),
-        ("# nothing\n\n", r"there are no measurements in it"),
+        ("", r"the file is empty; expected: measurements"),
+        ("# nothing\n\n", r"there is no data in it"),
         (HEADER + "\n", r"there are no measurements in it"),
         (LONG.replace("joint_6", "joint6"), r"no column 'joint_6' .*columns: .*did you mean 'joint6'"),
         (LONG.replace(",x,y,z", ",a,b,c"), r"no column x, y, z or distance"),
@@ -223,13 +266,14 @@ def test_left_handed_matrices_are_refused(tmp_path, robot):
     [("data.xlsx", "kind of file '.xlsx'"), ("none.csv", "no such file"), ("bad.npz", "is no readable .npz")],
 )
 def test_files_that_cannot_be_opened_are_refused(tmp_path, robot, name, said):
-    (tmp_path / "bad.npz").write_text("text", encoding="utf-8")
+    for file in ("bad.npz", "data.xlsx"):
+        (tmp_path / file).write_text("text", encoding="utf-8")
     with pytest.raises(CalibrationError, match=said):
         read_measurements(tmp_path / name, robot, CalibrationSetup("tool"))
 
 
 def test_more_rows_than_anyone_measures_are_refused(read, monkeypatch):
-    monkeypatch.setattr(named_columns, "MOST_ROWS", 3)
+    monkeypatch.setattr(tables, "MOST_ROWS", 3)
     with pytest.raises(CalibrationError, match=r"has 4 rows; at most 3 are allowed"):
         read(LONG)
 

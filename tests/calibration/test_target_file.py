@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import polars as pl
 import pytest
 from scipy.spatial.transform import Rotation
 
@@ -49,6 +50,17 @@ def test_positions_come_in_the_declared_unit_and_may_have_no_orientation(arm, wr
     assert found.names == ("1",)
 
 
+@pytest.mark.parametrize("ending", [".npz", ".parquet"])
+def test_other_formats_say_the_same(arm, written, tmp_path, ending):
+    same = read_targets(written("name,x,y,z\nfirst,500,-200,300\nsecond,1,2,3\n"), arm, length="mm")
+    columns = {"name": ["first", "second"], "x": [500.0, 1.0], "y": [-200.0, 2.0], "z": [300, 3]}
+    path = tmp_path / f"targets{ending}"
+    np.savez(path, **columns) if ending == ".npz" else pl.DataFrame(columns).write_parquet(path)
+    found = read_targets(path, arm, length="mm")
+    assert found.names == same.names
+    np.testing.assert_array_equal(found.wanted.position, same.wanted.position)
+
+
 def test_quaternions_and_angles_say_the_same(arm, written):
     turn = Rotation.from_euler("ZYX", [0.3, -0.2, 0.1])
     qx, qy, qz, qw = turn.as_quat()
@@ -69,17 +81,19 @@ def test_poses_may_come_with_the_joints_a_controller_would_take(arm, written):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("x,y,z\n", "has no targets"),
-        ("", "has no targets"),
-        ("x,y\n1,2\n", "has no column 'z'"),
-        ("u,v,w\n1,2,3\n", "has no column 'x'"),
-        ("x,y,z\n1,2\n", "line 2: has 2 columns, the header has 3"),
-        ("x,y,z\n1,2,nan\n", "line 2: column 'z' is 'nan'"),
-        ("x,y,z\n1,2,\n", "line 2: column 'z' is ''"),
-        ("x,y,z\n#\n1,two,3\n", "line 3: column 'y' is 'two'"),
+        ("x,y,z\n", "there are no targets in it"),
+        ("", "the file is empty; expected: targets"),
+        ("x,y\n1,2\n", "no column 'z' .*needed are the robot's joints, or x, y and z"),
+        ("u,v,w\n1,2,3\n", "no column 'x'"),
+        ("x,y,z\n1,2\n", "line 2 has 2 cells; 3 are expected .x, y, z"),
+        ("x,y,z\n1,2,nan\n", "column 'z' holds 'nan' in line 2"),
+        ("x,y,z\n1,2,\n", "column 'z' holds '' in line 2"),
+        ("x,y,z\n#\n1,two,3\n", "column 'y' holds 'two' in line 3"),
+        ("1,2,3\n", "has no header; name its columns in the first line"),
+        ("x,y,x\n1,2,3\n", "two columns are called 'x'"),
         ("q1,q2\n1,2\n", "has a column 'q1' but none 'q3'"),
         ("x,y,z,qw,qx,qy,qz\n0,0,0,2,0,0,0\n", "length 2"),
-        ("x,y,z,qw,qx,qy,qz\n0,0,0,1,0,,0\n", "line 2: give all of qw, qx, qy, qz or none"),
+        ("x,y,z,qw,qx,qy,qz\n0,0,0,1,0,,0\n", "line 2 lacks a number; give all of qw, qx, qy, qz or none"),
     ],
 )
 def test_what_is_unclear_is_refused_with_its_place(arm, written, text, words):
@@ -88,7 +102,7 @@ def test_what_is_unclear_is_refused_with_its_place(arm, written, text, words):
 
 
 def test_units_and_missing_files_are_named(arm, written, tmp_path):
-    with pytest.raises(CalibrationError, match="got 'mmm', allowed are m, mm, um, in; did you mean 'mm'"):
+    with pytest.raises(CalibrationError, match="unit of length is 'mmm'; allowed: m, mm, um, in; did you mean 'mm'"):
         read_targets(written("x,y,z\n1,2,3\n"), arm, length="mmm")
     with pytest.raises(CalibrationError, match="no such file"):
         read_targets(tmp_path / "absent.csv", arm)
@@ -96,5 +110,5 @@ def test_units_and_missing_files_are_named(arm, written, tmp_path):
         read_targets(tmp_path, arm)
     binary = tmp_path / "binary.csv"
     binary.write_bytes(b"\xff\xfe\x00\x01")
-    with pytest.raises(CalibrationError, match="not a text file in utf-8"):
+    with pytest.raises(CalibrationError, match="is UTF-16 text; save it as UTF-8"):
         read_targets(binary, arm)

@@ -170,9 +170,9 @@ def test_a_config_file_is_read_and_flags_win(tmp_path, capsys):
     ("content", "words"),
     [
         ('[model]\ntorqe = "joint"', ["unknown key 'torqe'", "did you mean 'torque'"]),
-        ("[model]\ntorque = 3", ["'torque'", "must be a text", "got 3"]),
-        ("[model]\nsign_width = true", ["'sign_width'", "must be a number"]),
-        ("model = 3", ["must be a table"]),
+        ("[model]\ntorque = 3", ["[model]: torque is 3; allowed: a text"]),
+        ("[model]\nsign_width = true", ["[model]: sign_width is True; allowed: a number"]),
+        ("model = 3", ["model is 3; allowed: a table"]),
         ("[model", ["not TOML"]),
     ],
 )

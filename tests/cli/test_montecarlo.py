@@ -120,10 +120,10 @@ def test_an_interrupt_says_what_is_kept(workplace, capsys, monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--methods", "wsl"], ["got 'wsl'", "did you mean 'wls'"]),
+        (["--methods", "wsl"], ["method is 'wsl'", "did you mean 'wls'"]),
         (["--seeds", "0"], ["seeds: got 0", "at least 2"]),
         (["--seeds", "1"], ["one run has no spread"]),
-        (["--noise-levels", "0"], ["noise_levels: got 0.0", "above 0"]),
+        (["--noise-levels", "0"], ["noise_levels is 0.0", "above 0"]),
         (["--noise-levels", "loud"], ["noise_levels: got 'loud'", "needed are numbers"]),
         (["--processes", "0"], ["processes: got 0"]),
         (["--torque", "joint"], ["torque 'joint'", "measures motor torques only"]),

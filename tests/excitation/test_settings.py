@@ -53,7 +53,7 @@ def test_families_are_made_at_the_smallest_duration():
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"motion": "furier"}, "unknown motion 'furier'; allowed: fourier, quintic, trapezoidal.*'fourier'"),
+        ({"motion": "furier"}, "motion is 'furier'; allowed: fourier, quintic, trapezoidal.*'fourier'"),
         ({"criterion": "D"}, "unknown criterion 'D'; allowed: condition"),
         ({"duration": 0.0}, "duration 0.0: give seconds above 0"),
         ({"duration": float("nan")}, "duration nan"),
@@ -73,7 +73,9 @@ def test_settings_that_make_no_sense_are_refused(given, words):
 
 
 def test_a_list_of_three_durations_is_refused():
-    with pytest.raises(DesignError, match=r"duration \[1, 2, 3\]: give one number, or the smallest and the largest"):
+    with pytest.raises(
+        DesignError, match=r"duration is \[1, 2, 3\]; allowed: one number, or the smallest and the largest"
+    ):
         design_settings({"duration": [1, 2, 3]})
 
 
@@ -167,7 +169,7 @@ def test_noise_of_positions_needs_parameters():
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("[joints]\nvelocity = 0", "velocity of joint 'joint_1' is 0; allowed is above 0"),
+        ("[joints]\nvelocity = 0", "velocity of joint 'joint_1' is 0; allowed: a number above 0"),
         ("[joints]\nlower = [1, 1]\nupper = [0, 2]", "joint 'joint_1' may move from 1 to 0; allowed is lower < upper"),
         ("[joints]\nvelocity = [inf, inf]", "no velocity limit is known for any joint; write velocity"),
         ("[joints]\nvelocty = 1", "velocty.*velocity"),

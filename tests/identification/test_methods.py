@@ -135,8 +135,11 @@ def test_locked_parameters_are_known_by_their_base_names(recordings):
         ({"method": "ekv"}, "did you mean 'ekf'"),
         ({"method": "ekf", "covariance": "hac"}, "brings its own"),
         ({"method": "ekf", "ekf": {"integratr": "euler"}}, "did you mean 'integrator'"),
-        ({"method": "ekf", "ekf": {"integrator": 4}}, "allowed is a text"),
-        ({"method": "ekf", "ekf": {"position_noise": ["a", "b"]}}, "wrong kind"),
+        ({"method": "ekf", "ekf": {"integrator": 4}}, r"\[ekf\]: integrator is 4; allowed: euler, rk4"),
+        (
+            {"method": "ekf", "ekf": {"position_noise": ["a", "b"]}},
+            "position_noise is .*; allowed: a number or a list; entry 1 must be a number",
+        ),
         ({"method": "rls", "rls": {"forgetting": 2.0}}, "at most 1"),
         ({"method": "ml", "ml": {"harmonics": 0}}, "harmonics"),
         ({"method": "iv", "iv": {"most_rounds": True}}, "whole number"),

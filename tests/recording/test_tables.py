@@ -16,9 +16,9 @@ from steelyard.recording import (
     setup_from_table,
     stream_recording,
 )
-from steelyard.recording.tables import npz as npz_module
-from steelyard.recording.tables import parquet as parquet_module
-from steelyard.recording.tables import text as text_module
+from steelyard.tables import npz as npz_module
+from steelyard.tables import parquet as parquet_module
+from steelyard.tables import text as text_module
 
 
 def assert_same(recording, motion):

@@ -11,7 +11,7 @@ import pytest
 from recording.logs import HEADER, kinds, one, write_csv
 from steelyard.errors import RecordingError
 from steelyard.recording import read_recording, setup_from_table
-from steelyard.recording.tables import text as text_module
+from steelyard.tables import text as text_module
 
 SETUP = {"time": 1, "q": "2:3", "qd": "4:5", "torque": {"kind": "joint_torque", "columns": "6:7"}}
 
@@ -33,6 +33,17 @@ def test_every_separator_gives_the_same_numbers(robot, motion, tmp_path, separat
     names = separator.join(["t", "q1", "q2", "v1", "v2", "tau1", "tau2"]) if header else None
     path = write_csv(tmp_path / "log.txt", motion.table(), names, separator)
     recording = read_text(robot, path)
+    assert_same(recording, motion)
+    assert "garbage_lines" not in kinds(recording.findings)
+
+
+def test_a_quoted_cell_may_hold_the_separator(robot, motion, tmp_path):
+    rows = [",".join(map(repr, row)).split(",", 1) for row in motion.table().tolist()]
+    lines = [f'{time},"1, 2, 3",{rest}' for time, rest in rows]
+    path = tmp_path / "log.csv"
+    path.write_text("\n".join(["t,note,q1,q2,v1,v2,tau1,tau2", *lines]) + "\n")
+    torque = {"kind": "joint_torque", "columns": "7:8"}
+    recording = read_text(robot, path, q="3:4", qd="5:6", torque=torque)
     assert_same(recording, motion)
     assert "garbage_lines" not in kinds(recording.findings)
 

@@ -121,7 +121,7 @@ def test_each_shape_is_kept_with_its_measures_and_its_placement():
         "an unknown shape": (geometry('<spere radius="1"/>'), "did you mean 'sphere'"),
         "no radius": (geometry("<sphere/>"), "no attribute 'radius'"),
         "a negative radius": (geometry('<sphere radius="-1"/>'), "zero or positive"),
-        "a radius that is a word": (geometry('<sphere radius="big"/>'), "a number is expected"),
+        "a radius that is a word": (geometry('<sphere radius="big"/>'), "allowed: a number"),
         "a radius that is nan": (geometry('<sphere radius="nan"/>'), "finite"),
         "an infinite length": (geometry('<cylinder radius="1" length="inf"/>'), "finite"),
         "a box with two sides": (geometry('<box size="1 2"/>'), "three numbers"),

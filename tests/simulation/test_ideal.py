@@ -67,5 +67,5 @@ def test_noise_on_positions_is_recorded_and_nothing_else_changes(plant):
 def test_noise_of_the_wrong_length_and_unknown_plants_are_refused():
     with pytest.raises(SimulationError, match=r"position_noise std .*2 numbers are needed"):
         recording_of(run_of(position_noise=Noise("white", (1e-3,))))
-    with pytest.raises(SimulationError, match=r"unknown plant 'idle'; allowed: compiled, mujoco, ideal.*ideal"):
+    with pytest.raises(SimulationError, match=r"plant is 'idle'; allowed: compiled, mujoco, ideal.*ideal"):
         Experiment(plant="idle")  # type: ignore[arg-type]

@@ -187,7 +187,7 @@ def test_computed_torque_follows_the_reference_on_a_known_plant():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"control": "pid"}, r"unknown control 'pid'; allowed: pd, computed_torque.*did you mean 'pd'"),
+        ({"control": "pid"}, r"control is 'pid'; allowed: pd, computed_torque.*did you mean 'pd'"),
         ({"record_rate": 300}, "control_rate 1000 Hz must be a whole multiple of record_rate 300 Hz"),
         ({"delay": 0.0015}, r"delay 0.0015 s: whole control periods of 0.001 s"),
         ({"kp": (1.0, 1.0)}, "kp and kd belong together"),

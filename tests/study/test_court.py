@@ -216,16 +216,16 @@ def test_methods_with_a_start_run_once_for_each_start():
 @pytest.mark.parametrize(
     ("settings", "error", "words"),
     [
-        ({"methods": ("wsl",)}, EstimateError, "got 'wsl', allowed are .*; did you mean 'wls'"),
+        ({"methods": ("wsl",)}, EstimateError, "method is 'wsl'; allowed: .*; did you mean 'wls'"),
         ({"methods": ()}, SimulationError, "methods: got none"),
         ({"methods": ("wls", "wls")}, SimulationError, "'wls' is given twice"),
         ({"seeds": 0}, SimulationError, "seeds: got 0, needed are at least 2"),
         ({"seeds": 1}, SimulationError, "one run has no spread"),
         ({"first_seed": -1}, SimulationError, "first_seed: got -1"),
-        ({"noise_levels": (0.0,)}, SimulationError, "noise_levels: got 0.0, allowed are numbers above 0"),
-        ({"noise_levels": (float("nan"),)}, SimulationError, "noise_levels: got nan"),
+        ({"noise_levels": (0.0,)}, SimulationError, "noise_levels is 0.0; allowed: a finite number above 0"),
+        ({"noise_levels": (float("nan"),)}, SimulationError, "noise_levels is nan"),
         ({"noise_levels": ()}, SimulationError, "noise_levels: got none"),
-        ({"starts": (-0.1,)}, SimulationError, "starts: got -0.1"),
+        ({"starts": (-0.1,)}, SimulationError, "starts is -0.1"),
     ],
 )
 def test_a_study_that_cannot_be_is_refused(settings, error, words):

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 
-from ..errors import DesignError, nearest_match
+from ..configuration import ROOT, Kind, Section, checked, choice, kind_of, record_from
+from ..errors import DesignError
 from ..motion import quintic_profile, trapezoidal_profile
 from .criteria import criterion
 from .family import FourierFamily, MotionFamily, ViaPointFamily
@@ -63,10 +64,7 @@ class DesignSettings:
     sigmas: float = 2.0
 
     def __post_init__(self) -> None:
-        if self.motion not in MOTIONS:
-            raise DesignError(
-                f"unknown motion '{self.motion}'; allowed: {', '.join(MOTIONS)}{nearest_match(self.motion, MOTIONS)}"
-            )
+        checked(self.motion, choice(*MOTIONS), "motion", DesignError)
         criterion(self.criterion)
         shortest, longest = self.durations
         if not 0 < shortest <= longest < float("inf"):
@@ -138,25 +136,31 @@ SCHEMA: Mapping[str, type | tuple[type, ...]] = {
 
 
 def design_settings(table: Mapping[str, Any]) -> DesignSettings:
-    """Return settings from a table as a configuration file has it."""
+    """Return settings from a table as a configuration file has it; keys of other settings are left alone."""
     known = {field.name for field in fields(DesignSettings)}
     chosen = {key: value for key, value in table.items() if key in known and value is not None}
-    for key in ("duration", "harmonics", "noise", "parameters"):
-        if isinstance(chosen.get(key), list):
-            chosen[key] = tuple(chosen[key])
-    for key in ("duration", "harmonics"):
-        if isinstance(chosen.get(key), tuple) and len(chosen[key]) != 2:
-            raise DesignError(f"{key} {list(chosen[key])}: give one number, or the smallest and the largest")
-    for key in ("duration", "harmonics", "noise"):
-        for value in chosen[key] if isinstance(chosen.get(key), tuple) else ():
-            _check_number(value, key, (int,) if key == "harmonics" else (int, float))
-    if "goals" in chosen:
-        for name, wanted in chosen["goals"].items():
-            _check_number(wanted, f"goal '{name}'")
-        chosen["goals"] = tuple((name, float(wanted)) for name, wanted in chosen["goals"].items())
-    return DesignSettings(**chosen)
+    return record_from(DesignSettings, Section(chosen, ROOT, DesignError), _KINDS)
 
 
-def _check_number(value: object, what: str, kinds: tuple[type, ...] = (int, float)) -> None:
-    if isinstance(value, bool) or not isinstance(value, kinds):
-        raise DesignError(f"{what} is {value!r}; a {'whole ' if float not in kinds else ''}number is expected")
+def _range(annotation: Any) -> Kind[Any]:
+    """Return the kind of one number, or of the smallest and the largest where it is free."""
+
+    def convert(value: Any) -> Any:
+        try:
+            return kind_of(annotation)(value)
+        except ValueError:
+            raise ValueError("one number, or the smallest and the largest") from None
+
+    return convert
+
+
+def _goals(value: Any) -> tuple[tuple[str, float], ...]:
+    """Wanted numbers by the name of a goal."""
+    return tuple((name, kind_of(float)(wanted)) for name, wanted in kind_of(dict)(value).items())
+
+
+_KINDS: dict[str, Kind[Any]] = {
+    "goals": _goals,
+    "duration": _range(float | tuple[float, float]),
+    "harmonics": _range(int | tuple[int, int]),
+}

@@ -1,70 +1,21 @@
-"""Settings of an identification.
-
-Settings of a single method, from a table of a file or from the command line.
-"""
+"""Settings of an identification and of its methods, from a table of a file or from the command line."""
 
 from __future__ import annotations
 
-import re
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType
-from typing import Any, TypeVar, get_type_hints
+from typing import Any
 
-from ..errors import EstimateError, nearest_match
+from ..configuration import ROOT, Kind, Section, checked, choice, kind_of, record_from
+from ..errors import EstimateError, ObservationError
 from ..estimate import instruments, kalman, likelihood, recursive
 from ..estimators import ESTIMATORS, methods_on_factors, settings_tables
 from ..judge import COVARIANCES, RULES, Thresholds
 from ..observe import Preparation
 from ..robot import gravity_vector, lock_positions
 from ..text import short_repr
-from ..verdict import thresholds_from_table
-
-Chosen = TypeVar("Chosen")
-_KINDS: tuple[tuple[str, tuple[type, ...], str], ...] = (
-    ("tuple", (list, tuple), "a list"),
-    ("bool", (bool,), "true or false"),
-    ("str", (str,), "a text"),
-    ("float", (int, float), "a number"),
-    ("int", (int,), "a whole number"),
-)
-
-
-def settings_of_method(method: str, kind: type[Chosen], table: Mapping[str, Any]) -> Chosen:
-    """Return the settings of a method from a table; every key is known and of the right type, or it is an error.
-
-    Args:
-        method: Name of the method, for messages.
-        kind: Its settings.
-        table: Keys and values as TOML has them.
-    """
-    known = {name: str(hint) for name, hint in get_type_hints(kind).items()}
-    chosen = {}
-    for key, value in table.items():
-        if key not in known:
-            raise EstimateError(
-                f"{method}: unknown setting '{key}'; allowed: {', '.join(known)}{nearest_match(key, known)}"
-            )
-        chosen[key] = _as_asked(f"{method} {key}", value, known[key])
-    try:
-        return kind(**chosen)
-    except TypeError:
-        raise EstimateError(f"{method}: a list has an entry of the wrong kind in {dict(table)}; see its docs") from None
-
-
-def _as_asked(what: str, value: Any, annotation: str) -> Any:
-    """Return a value as its setting wants it; one number stands for a list of one."""
-    # What is inside a tuple is checked by the settings themselves.
-    outside = re.sub(r"tuple\[[^\]]*\]", "tuple", annotation.replace("typing.Literal", "str"))
-    allowed = [(kinds, words) for word, kinds, words in _KINDS if word in outside]
-    fits = any(isinstance(value, kinds) and (bool in kinds or not isinstance(value, bool)) for kinds, _ in allowed)
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not fits and is_number and any(list in kinds for kinds, _ in allowed):
-        return (value,)
-    if not fits:
-        raise EstimateError(f"{what}: got {value!r}, allowed is {' or '.join(words for _, words in allowed)}")
-    return tuple(value) if isinstance(value, list) else value
 
 
 def with_options(table: Mapping[str, Any], texts: Sequence[str]) -> dict[str, Any]:
@@ -177,11 +128,11 @@ class Settings:
         return one.load_settings()() if own is None else own
 
     def __post_init__(self) -> None:
-        for what, got, allowed in (("method", self.method, tuple(ESTIMATORS)), ("reduction", self.reduction, RULES)):
-            _check_word(what, got, allowed)
+        checked(self.method, choice(*METHODS), "method", EstimateError)
+        checked(self.reduction, choice(*RULES), "reduction", EstimateError)
         if self.covariance is not None:
-            _check_word("covariance", self.covariance, COVARIANCES)
-            if ESTIMATORS[self.method].data == "rows":
+            checked(self.covariance, choice(*COVARIANCES), "covariance", EstimateError)
+            if self.method not in FACTOR_METHODS:
                 raise EstimateError(
                     f"covariance '{self.covariance}' with method '{self.method}', which brings its own; leave it away, "
                     f"or choose one of {', '.join(FACTOR_METHODS)}"
@@ -191,13 +142,6 @@ class Settings:
 
 
 _FIELDS = frozenset(one.name for one in fields(Settings))
-
-
-def _check_word(what: str, got: str, allowed: tuple[str, ...]) -> None:
-    if got not in allowed:
-        raise EstimateError(f"{what}: got '{got}', allowed are {', '.join(allowed)}{nearest_match(got, allowed)}")
-
-
 SCHEMA: dict[str, type | tuple[type, ...]] = {
     "torque": str, "effects": list, "payload": str, "sign_width": float, "gravity": list, "lock": dict,
     "method": str, "covariance": str,
@@ -219,34 +163,35 @@ def settings_from_table(table: Mapping[str, Any]) -> Settings:
     Args:
         table: Keys of ``SCHEMA``; ``payload`` and ``validate`` are no settings and are left alone.
     """
-    plain = {key: _frozen(value) for key, value in table.items() if key not in _OUTSIDE}
-    if "torque" in plain:
-        plain["measured"] = plain.pop("torque")
-    if "gravity" in plain:
-        plain["gravity"] = gravity_vector(table["gravity"])
-    if "lock" in plain:
-        plain["lock"] = MappingProxyType(lock_positions(table["lock"]))
-    if "prior" in plain:
-        plain["prior"] = MappingProxyType({name: _prior(name, pair) for name, pair in table["prior"].items()})
-    if "thresholds" in plain:
-        plain["thresholds"] = thresholds_from_table(Thresholds, table["thresholds"], EstimateError)
-    further: dict[str, Any] = {}
-    for name, one in settings_tables().items():
-        if name in plain:
-            place = plain if name in _FIELDS else further
-            del plain[name]
-            place[name] = settings_of_method(name, one.load_settings(), table[name])
+    section, own = Section(table, ROOT, EstimateError), settings_tables()
+    section.check_keys(SCHEMA)
     names = {one.name for one in fields(Preparation)}
-    preparation = Preparation(**{key: value for key, value in plain.items() if key in names})
-    others = {key: value for key, value in plain.items() if key not in names}
-    return Settings(preparation=preparation, further=MappingProxyType(further), **others)
+    prepared = {key: value for key, value in table.items() if key in names}
+    others = {key: value for key, value in table.items() if key not in (*names, *own, *_OUTSIDE, "torque")}
+    if "torque" in table:
+        others["measured"] = table["torque"]
+    of_methods = {
+        name: record_from(one.load_settings(), section.section(name)) for name, one in own.items() if name in table
+    }
+    return replace(
+        record_from(Settings, Section(others, ROOT, EstimateError), _KINDS),
+        preparation=record_from(Preparation, Section(prepared, ROOT, ObservationError)),
+        further=MappingProxyType({name: one for name, one in of_methods.items() if name not in _FIELDS}),
+        **{name: one for name, one in of_methods.items() if name in _FIELDS},
+    )
 
 
-def _frozen(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
+def _lock(value: Any) -> Mapping[str, float]:
+    return MappingProxyType(lock_positions(value))
 
 
-def _prior(name: str, pair: Any) -> tuple[float, float]:
-    if not (isinstance(pair, list | tuple) and len(pair) == 2 and all(isinstance(x, int | float) for x in pair)):
-        raise EstimateError(f"prior for '{name}': got {pair!r}, needed is [value, standard deviation]")
-    return float(pair[0]), float(pair[1])
+def _prior(value: Any) -> Mapping[str, tuple[float, float]]:
+    """Value and standard deviation by parameter."""
+    try:
+        pairs = {name: kind_of(tuple[float, float])(pair) for name, pair in kind_of(dict)(value).items()}
+    except ValueError:
+        raise ValueError("a table of [value, standard deviation] by parameter") from None
+    return MappingProxyType(pairs)
+
+
+_KINDS: dict[str, Kind[Any]] = {"gravity": gravity_vector, "lock": _lock, "prior": _prior}

@@ -11,10 +11,10 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from ..errors import RecordingError
+from ..tables import Block
+from ..tables.table import FEW
 from .plan import Plan, PlannedChannel
 from .record import Finding, Samples
-from .tables import Block
-from .tables.table import FEW
 
 TURN = 2 * np.pi
 

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 
 from ..errors import RecordingError, nearest_match
 from ..robot import Robot
+from ..tables.table import MOST_COLUMNS
 from .setup import Columns
-from .tables.table import MOST_COLUMNS
 from .units import unit_in_name
 
 _RANGE = re.compile(r"^\s*(\d{1,9})\s*:\s*(\d{1,9})\s*$")

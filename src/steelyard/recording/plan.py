@@ -14,11 +14,11 @@ import numpy as np
 
 from ..errors import RecordingError
 from ..robot import Robot
+from ..tables import Table
 from .channel_units import channel_scale, gear_matrix, joint_values
 from .columns import columns_by_joint, group_columns, joint_names, names_text, selected_columns
 from .record import POSE_ROWS, TORQUE_KINDS, WRENCH_ROWS
 from .setup import ChannelSetup, PartSetup, RecordingSetup, Role
-from .tables import Table
 from .units import si_scale, unit_in_name
 
 TIME_NAMES = ("time", "t", "timestamp", "stamp")

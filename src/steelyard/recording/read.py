@@ -11,13 +11,13 @@ from typing import Any
 from ..errors import RecordingError, require_type
 from ..files import require_files
 from ..robot import AnyRobot, load_robot
+from ..tables import Table, open_table, table_from_arrays, table_from_frame
 from .checks import Checker, subject_of
 from .plan import make_plan
 from .record import Finding, Recording, Samples
 from .setup import RecordingSetup
 from .setup_file import read_setup
 from .stream import RecordingStream
-from .tables import Table, open_table, table_from_arrays, table_from_frame
 
 Path_ = str | os.PathLike[str]
 Files = Path_ | Sequence[Path_]

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Literal
 
+from ..configuration import PerJoint
+from ..tables import TextOptions
 from .record import TorqueKind
 
 Side = Literal["motor", "joint"]
 Columns = str | int | tuple[str | int, ...]
-PerJoint = float | tuple[float, ...] | Mapping[str, float]
-"""One number for all joints, one each in the robot's joint order, or by joint name."""
 Role = Literal["q", "qd", "reference", "torque", "temperature", "pose"]
 
 
@@ -62,27 +61,6 @@ class ChannelSetup:
 
 
 @dataclass(frozen=True)
-class TextOptions:
-    """How a text file is laid out; None is found out from the file.
-
-    Attributes:
-        separator: ``,`` ``;`` tab, or ``whitespace`` for any run of blanks.
-        header: Whether the first line names the columns.
-        comment: What comment lines start with.
-        skip_lines: Lines to leave out at the top.
-        decimal: ``.`` or ``,``.
-        reshape: For files of one value a line: values that make a row.
-    """
-
-    separator: str | None = None
-    header: bool | None = None
-    comment: tuple[str, ...] = ("#", "%", "//")
-    skip_lines: int = 0
-    decimal: str | None = None
-    reshape: int | None = None
-
-
-@dataclass(frozen=True)
 class PartSetup:
     """A file, or one of several files side by side, and the channels in it.
 
@@ -98,7 +76,7 @@ class PartSetup:
     time: str | int | None = None
     time_unit: str | None = None
     channels: tuple[ChannelSetup, ...] = ()
-    text: TextOptions = TextOptions()
+    text: TextOptions = field(default_factory=TextOptions)
 
 
 @dataclass(frozen=True)

@@ -5,64 +5,148 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
+from ..configuration import (
+    Kind,
+    PerJoint,
+    Section,
+    anything,
+    choice,
+    flag,
+    in_radians,
+    number,
+    numbers,
+    per_joint,
+    text,
+    texts,
+    toml_file,
+    whole_number,
+)
 from ..errors import ConfigError, nearest_match
-from ..files import toml_document
-from . import setup_values as as_
-from .record import TorqueKind
-from .setup import ChannelSetup, PartSetup, RecordingSetup, Role, TextOptions
-from .setup_values import Converter, taken
+from .record import TORQUE_KINDS, TorqueKind
+from .setup import ChannelSetup, Columns, PartSetup, RecordingSetup, Role, Side, TextOptions
 
-_CHANNEL: dict[str, Converter] = {"columns": as_.columns, "unit": as_.texts, "joints": as_.texts}
-_MOVING = {**_CHANNEL, "side": as_.side, "sign": as_.signs, "counts_per_turn": as_.per_joint}
-_POSITION = {**_MOVING, "offset": as_.per_joint, "offset_deg": as_.degrees, "unwrap": as_.yes_or_no}
+LARGEST = 1e15
+"""Largest number of a setup: products with measured numbers stay finite."""
+_number = number(largest=LARGEST)
+_by_joint = per_joint(_number)
+_count = whole_number(0, LARGEST)
+_side = choice(*get_args(Side))
+
+
+def _positive(value: Any) -> float:
+    """A number above zero, from 1 / ``LARGEST`` to ``LARGEST``."""
+    if _number(value) < 1 / LARGEST:
+        raise ValueError("a number above 0")
+    return float(value)
+
+
+def _separator(value: Any) -> str:
+    """One printable letter that no number has, a tab, or a word for blanks."""
+    if value in ("tab", "\t", "whitespace", "space", " "):
+        return value
+    if not isinstance(value, str) or len(value) != 1 or not value.isascii() or not value.isprintable():
+        raise ValueError("one letter such as , or ;, 'tab' or 'whitespace'")
+    if value.isalnum() or value in '+-."':
+        raise ValueError("a letter that stands in no number, such as , or ;")
+    return value
+
+
+def _matrix(value: Any) -> tuple[tuple[float, ...], ...]:
+    """A square list of lists of numbers."""
+    rows = tuple(map(numbers(None, _number), value)) if isinstance(value, list) else ()
+    if not rows or any(len(row) != len(rows) for row in rows):
+        raise ValueError("a square matrix, a list of rows")
+    return rows
+
+
+def _signs(value: Any) -> PerJoint:
+    """+1 or -1 for each joint."""
+    signs = _by_joint(value)
+    entries = signs.values() if isinstance(signs, Mapping) else signs
+    if any(abs(entry) != 1 for entry in ([entries] if isinstance(entries, int | float) else entries)):
+        raise ValueError("1 or -1 for each joint")
+    return signs
+
+
+def _column(value: Any) -> str | int:
+    """A column's name, or its number from 1."""
+    if isinstance(value, bool) or not isinstance(value, str | int) or value == "" or value == 0:
+        raise ValueError("a column's name, or its number counted from 1")
+    return value
+
+
+def _columns(value: Any) -> Columns:
+    """A name, a pattern, an index range or a list of these."""
+    return tuple(map(_column, value)) if isinstance(value, list) and value else _column(value)
+
+
+def _rows(value: Any) -> tuple[int, int]:
+    """First and last row: ``"635:3510"``, an end left out is open."""
+    first, colon, last = value.partition(":") if isinstance(value, str) else ("", "", "")
+    if not colon or not all(not end.strip() or end.strip().isdecimal() for end in (first, last)):
+        raise ValueError('first and last row from 1, as "635:3510"')
+    if max(len(first), len(last)) > 15:
+        raise ValueError("first and last row of at most 15 digits")
+    ends = int(first) if first.strip() else 1, int(last) if last.strip() else 0
+    if ends[0] < 1 or (ends[1] and ends[1] < ends[0]):
+        raise ValueError('first and last row from 1, as "635:3510", the last not before the first')
+    return ends
+
+
+def _seconds(value: Any) -> tuple[float, float]:
+    """First and last second, counted from the first stamp."""
+    ends = numbers(None, _number)(value)
+    if len(ends) != 2 or not ends[0] < ends[1]:
+        raise ValueError("two numbers, first and last second, as [2.5, 20]")
+    return ends[0], ends[1]
+
+
+_CHANNEL: dict[str, Kind[Any]] = {"columns": _columns, "unit": texts, "joints": texts}
+_MOVING = {**_CHANNEL, "side": _side, "sign": _signs, "counts_per_turn": _by_joint}
+_POSITION = {**_MOVING, "offset": _by_joint, "offset_deg": in_radians(_by_joint), "unwrap": flag}
 _TORQUE = {
-    **_CHANNEL, "side": as_.side, "sign": as_.signs, "kind": as_.torque_kind, "name": as_.text, "gain": as_.per_joint,
-    "rating": as_.per_joint,
+    **_CHANNEL, "side": _side, "sign": _signs, "kind": choice(*TORQUE_KINDS), "name": text, "gain": _by_joint,
+    "rating": _by_joint,
 }  # fmt: skip
-_CHANNEL_KEYS: dict[Role, dict[str, Converter]] = {
+_CHANNEL_KEYS: dict[Role, dict[str, Kind[Any]]] = {
     "q": _POSITION,
     "qd": _MOVING,
     "reference": _POSITION,
     "torque": _TORQUE,
     "temperature": _CHANNEL,
-    "pose": {"columns": as_.columns, "unit": as_.texts},
+    "pose": {"columns": _columns, "unit": texts},
 }
-_TEXT: dict[str, Converter] = {
-    "separator": as_.separator,
-    "header": as_.yes_or_no,
-    "comment": as_.texts,
-    "skip_lines": as_.count,
-    "decimal": as_.choice(".", ","),
-    "reshape": as_.count,
+_TEXT: dict[str, Kind[Any]] = {
+    "separator": _separator,
+    "header": flag,
+    "comment": texts,
+    "skip_lines": _count,
+    "decimal": choice(".", ","),
+    "reshape": whole_number(1, LARGEST),
 }
-
-
-def _as_given(value: Any) -> Any:
-    return value
-
-
-_PART: dict[str, Converter] = {
-    "time": _as_given,
-    "time_unit": as_.text,
-    **dict.fromkeys(_CHANNEL_KEYS, _as_given),
+_PART: dict[str, Kind[Any]] = {
+    "time": anything,
+    "time_unit": text,
+    **dict.fromkeys(_CHANNEL_KEYS, anything),
     **_TEXT,
 }
-_COMMON: dict[str, Converter] = {
-    "joints": as_.texts,
-    "rate": as_.positive,
-    "period": as_.positive,
-    "side": as_.side,
-    "gear_ratio": as_.per_joint,
-    "coupling": as_.matrix,
-    "payload": as_.text,
-    "notes": as_.texts,
-    "rows": as_.row_range,
-    "seconds": as_.second_range,
+_COMMON: dict[str, Kind[Any]] = {
+    "joints": texts,
+    "rate": _positive,
+    "period": _positive,
+    "side": _side,
+    "gear_ratio": _by_joint,
+    "coupling": _matrix,
+    "payload": text,
+    "notes": texts,
+    "rows": _rows,
+    "seconds": _seconds,
 }
-_RECORDING: dict[str, Converter] = {"files": as_.texts, **_PART, **_COMMON, "part": _as_given, "file": _as_given}
+_RECORDING: dict[str, Kind[Any]] = {"files": texts, **_PART, **_COMMON, "part": anything, "file": anything}
 
 
 def read_setup(path: str | os.PathLike[str], table: str = "recording") -> RecordingSetup:
@@ -75,15 +159,12 @@ def read_setup(path: str | os.PathLike[str], table: str = "recording") -> Record
     Raises:
         ConfigError: If the file cannot be read, a key is unknown or a value makes no sense.
     """
-    try:
-        document = toml_document(Path(path), "the setup", ConfigError)
-    except ConfigError as error:
-        raise ConfigError(f"setup '{path}': {error}") from error
-    if table not in document:
-        raise ConfigError(
-            f"setup '{path}' has no table [{table}]; tables: {', '.join(document)}{nearest_match(table, document)}"
-        )
-    return setup_from_table(document[table], Path(path).parent, f"{path}: [{table}]")
+    with toml_file(Path(path), "the setup", ConfigError) as file:
+        if table not in file:
+            raise ConfigError(
+                f"has no table [{table}]; tables: {', '.join(file.table)}{nearest_match(table, file.table)}"
+            )
+        return _setup(file.section(table), Path(path).parent)
 
 
 def setup_from_table(table: Mapping[str, Any], folder: Path = Path(), where: str = "recording") -> RecordingSetup:
@@ -94,76 +175,65 @@ def setup_from_table(table: Mapping[str, Any], folder: Path = Path(), where: str
         folder: Where relative paths start.
         where: What messages call the table.
     """
-    files = _tables(table, "file", where)
-    base = {key: value for key, value in table.items() if key != "file"}
-    setup = _one_setup(base, folder, where)
+    return _setup(Section(table, where, ConfigError), folder)
+
+
+def _setup(section: Section, folder: Path) -> RecordingSetup:
+    base = {key: value for key, value in section.table.items() if key != "file"}
+    setup = _one_setup(Section(base, section.where, ConfigError), folder)
     overrides = []
-    for number, entry in enumerate(files, 1):
-        place = f"{where} file {number}"
-        path = taken({"path": entry.get("path")}, {"path": as_.text}, place)["path"]
-        own = {key: value for key, value in entry.items() if key != "path"}
+    for entry in section.sections("file"):
+        path = entry.get("path", text)
+        own = {key: value for key, value in entry.table.items() if key != "path"}
         if "files" in own or "part" in own:
-            raise ConfigError(f"{place}: 'files' and 'part' belong in [recording] itself, not in one of its files")
-        overrides.append((path, _one_setup({**base, **own}, folder, place)))
+            raise entry.failure("'files' and 'part' belong in [recording] itself, not in one of its files")
+        overrides.append((path, _one_setup(Section({**base, **own}, entry.where, ConfigError), folder)))
     names = setup.files or tuple(path for path, _ in overrides if "*" not in path and "?" not in path)
-    values = {name: getattr(setup, name) for name in setup.__dataclass_fields__}
-    return RecordingSetup(**{**values, "files": names, "overrides": tuple(overrides)})
+    return replace(setup, files=names, overrides=tuple(overrides))
 
 
-def _tables(table: Mapping[str, Any], key: str, where: str) -> list[dict[str, Any]]:
-    entries = table.get(key, [])
-    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
-        raise ConfigError(f"{where}: '{key}' must be tables; write [[recording.{key}]] on a line of its own")
-    return entries
-
-
-def _one_setup(table: Mapping[str, Any], folder: Path, where: str) -> RecordingSetup:
-    values = taken(dict(table), _RECORDING, where)
-    parts = _tables(table, "part", where)
+def _one_setup(section: Section, folder: Path) -> RecordingSetup:
+    values = section.values(_RECORDING)
+    parts = section.sections("part")
     common = {key: values[key] for key in _COMMON if key in values and key not in ("period", "side")}
     side = values.get("side", "joint")
-    whole = _part({key: values[key] for key in _PART if key in values}, "", side, where)
+    whole = _part({key: values[key] for key in _PART if key in values}, "", side, section)
     if parts:
         if whole.channels or whole.time is not None or "files" in values:
-            raise ConfigError(f"{where}: columns and files stand in its [[recording.part]] tables, not beside them")
-        common["parts"] = tuple(
-            _named_part(entry, side, f"{where} part {number}") for number, entry in enumerate(parts, 1)
-        )
-        _refuse_twice(common["parts"], where)
+            raise section.failure("columns and files stand in its [[recording.part]] tables, not beside them")
+        common["parts"] = tuple(_named_part(entry, side) for entry in parts)
+        _refuse_twice(common["parts"], section)
     else:
         common["parts"] = (whole,)
-    common["rate"] = _rate(values, any(part.time is not None for part in common["parts"]), where)
+    common["rate"] = _rate(values, any(part.time is not None for part in common["parts"]), section)
     return RecordingSetup(**common, files=values.get("files", ()), folder=folder)
 
 
-def _rate(values: Mapping[str, Any], has_time: bool, where: str) -> float | None:
+def _rate(values: Mapping[str, Any], has_time: bool, section: Section) -> float | None:
     rate, period = values.get("rate"), values.get("period")
     if rate and period and not math.isclose(rate * period, 1, rel_tol=1e-6):
-        raise ConfigError(f"{where}: rate {rate:g} Hz and period {period:g} s disagree; keep one of them")
+        raise section.failure(f"rate {rate:g} Hz and period {period:g} s disagree; keep one of them")
     found = rate or (1 / period if period else None)
     if found and has_time:
-        raise ConfigError(f"{where}: both a time column and a rate are declared; keep the time column, or the rate")
+        raise section.failure("both a time column and a rate are declared; keep the time column, or the rate")
     return found
 
 
-def _named_part(entry: Mapping[str, Any], side: str, where: str) -> PartSetup:
-    values = taken(dict(entry), {"path": as_.text, **_PART}, where)
-    if "path" not in values:
-        raise ConfigError(f"{where}: 'path' is missing; name the file of this part")
-    return _part({key: value for key, value in values.items() if key != "path"}, values["path"], side, where)
+def _named_part(section: Section, side: str) -> PartSetup:
+    values = section.values({"path": text, **_PART})
+    path = section.get("path", text)
+    return _part({key: value for key, value in values.items() if key != "path"}, path, side, section)
 
 
-def _part(values: Mapping[str, Any], path: str, side: str, where: str) -> PartSetup:
+def _part(values: Mapping[str, Any], path: str, side: str, section: Section) -> PartSetup:
     channels = [
-        _channel(role, entry, side, f"{where} {role}")
+        _channel(role, entry, side, f"{section.where} {role}")
         for role in _CHANNEL_KEYS
         if role in values
         for entry in (values[role] if role == "torque" and _is_list_of_tables(values[role]) else [values[role]])
     ]
     layout = {key: values[key] for key in _TEXT if key in values}
-    if not layout.get("reshape", 1):
-        raise ConfigError(f"{where}: 'reshape' must be the number of values in a row; got 0")
-    time, unit = _time(values, where)
+    time, unit = _time(values, section)
     return PartSetup(path, time, unit, tuple(channels), TextOptions(**layout))
 
 
@@ -171,44 +241,42 @@ def _is_list_of_tables(value: Any) -> bool:
     return isinstance(value, list) and bool(value) and all(isinstance(entry, dict) for entry in value)
 
 
-def _time(values: Mapping[str, Any], where: str) -> tuple[str | int | None, str | None]:
+def _time(values: Mapping[str, Any], section: Section) -> tuple[str | int | None, str | None]:
     """Return column and unit of the stamps; ``time = "t"`` or ``time = {column = "t", unit = "ms"}``."""
     entry, unit = values.get("time"), values.get("time_unit")
     if entry is None:
         return None, unit
-    keys: dict[str, Converter] = {"column": as_.column, "unit": as_.text}
-    given = taken(entry if isinstance(entry, dict) else {"column": entry}, keys, f"{where} time")
+    table = entry if isinstance(entry, dict) else {"column": entry}
+    given = Section(table, f"{section.where} time", ConfigError).values({"column": _column, "unit": text})
     own = given.get("unit")
     if own and unit and own != unit:
-        raise ConfigError(f"{where}: time is declared in '{own}' and in '{unit}'; keep one of them")
+        raise section.failure(f"time is declared in '{own}' and in '{unit}'; keep one of them")
     return given.get("column"), own or unit
 
 
 def _channel(role: Role, entry: Any, side: str, where: str) -> ChannelSetup:
     """Return one channel; a text or list instead of a table names its columns."""
-    values = taken(entry if isinstance(entry, dict) else {"columns": entry}, _CHANNEL_KEYS[role], where)
-    if "offset_deg" in values and "offset" in values:
-        raise ConfigError(f"{where}: 'offset' and 'offset_deg' are both given; keep one of them")
+    section = Section(entry if isinstance(entry, dict) else {"columns": entry}, where, ConfigError)
+    section.refuse_both("offset", "offset_deg")
+    values = section.values(_CHANNEL_KEYS[role])
     if "offset_deg" in values:
         values["offset"] = values.pop("offset_deg")
-    if role == "torque" and "kind" not in values:
-        raise ConfigError(
-            f"{where}: 'kind' is missing; allowed: motor_current, motor_torque, joint_torque, motor_pwm, wrench"
-        )
+    if role == "torque":
+        values["kind"] = section.get("kind", _TORQUE["kind"])
     unit = values.pop("unit", None)
     kind: TorqueKind | None = values.get("kind")
     takes_side = role in ("q", "qd", "reference") or (role == "torque" and kind in ("motor_torque", "motor_current"))
     values.setdefault("side", side if takes_side else "joint")
     if values["side"] == "motor" and not takes_side:
-        raise ConfigError(f"{where}: a {kind or role} has no motor side; leave 'side' out")
+        raise section.failure(f"a {kind or role} has no motor side; leave 'side' out")
     if "gain" in values and kind != "motor_current":
-        raise ConfigError(f"{where}: only a motor_current takes a gain, this is a {kind}")
+        raise section.failure(f"only a motor_current takes a gain, this is a {kind}")
     return ChannelSetup(role=role, unit=unit if unit is None or len(unit) > 1 else unit[0], **values)
 
 
-def _refuse_twice(parts: tuple[PartSetup, ...], where: str) -> None:
+def _refuse_twice(parts: tuple[PartSetup, ...], section: Section) -> None:
     labels = [channel.label for part in parts for channel in part.channels]
     labels += ["time" for part in parts if part.time is not None]
     twice = sorted({label for label in labels if labels.count(label) > 1})
     if twice:
-        raise ConfigError(f"{where}: '{twice[0]}' is declared in two parts; keep one, or give torques their own name")
+        raise section.failure(f"'{twice[0]}' is declared in two parts; keep one, or give torques their own name")

@@ -13,12 +13,12 @@ import numpy as np
 
 from ..errors import RecordingError
 from ..progress import Progress, silent
+from ..tables import Block, ReadLog, Table
 from .assembly import Assembly, side_by_side
 from .cache import CachedColumns
 from .checks import Checker, subject_of
 from .plan import Plan, described_notes, described_payload
 from .record import Finding, Recording, Samples, Source, TorqueChannel, reblocked
-from .tables import Block, ReadLog, Table
 from .units import normal_unit
 
 SHORTER = 0.01

@@ -1,4 +1,4 @@
-"""What both readers check: numbers, limits and inertias."""
+"""What both readers of robots check: masses, limits and inertias; gravity and locked joints of a caller."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from ..errors import RobotError, nearest_match
+from ..configuration import LARGEST_NUMBER
+from ..errors import RobotError
 from .inertia import is_consistent, pseudo_inertia
 from .parts import JointKind, Limits, Link
 
@@ -18,42 +19,6 @@ JOINT_KINDS: dict[str, JointKind] = {
     "prismatic": "prismatic",
     "fixed": "fixed",
 }
-
-# No length, mass, inertia, angle or torque of an arm is larger in SI units; sums of products stay finite.
-LARGEST_NUMBER = 1e9
-
-
-def finite_number(value: object, what: str, *, largest: float = LARGEST_NUMBER) -> float:
-    """Return the value as a float if it is a number, finite and of a size an arm can have."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise RobotError(f"{what} is {value!r}; a number is expected")
-    if isinstance(value, float) and not math.isfinite(value):
-        raise RobotError(f"{what} is {value}; only finite numbers are allowed, leave it out if it is unknown")
-    if abs(value) > largest:
-        raise RobotError(f"{what} is {_shown(value)}; allowed are numbers up to {largest:g}, check the unit (SI)")
-    return float(value)
-
-
-def _shown(value: float) -> str:
-    return f"{value:g}" if isinstance(value, float) else "a very large whole number"
-
-
-def finite_numbers(values: object, count: int, what: str) -> tuple[float, ...]:
-    """Return ``count`` finite numbers from a list."""
-    if not isinstance(values, list | tuple):
-        raise RobotError(f"{what} is {values!r}; a list of {count} numbers is expected")
-    if len(values) != count:
-        raise RobotError(f"{what} has {len(values)} numbers; {count} are expected")
-    return tuple(finite_number(value, f"number {index} of {what}") for index, value in enumerate(values, start=1))
-
-
-def checked_word(got: object, allowed: Iterable[str], what: str) -> str:
-    """Return the word if it is one of the allowed ones."""
-    words = list(allowed)
-    if isinstance(got, str) and got in words:
-        return got
-    hint = nearest_match(got, words) if isinstance(got, str) else ""
-    raise RobotError(f"{what} is {got!r}; allowed: {', '.join(words)}{hint}")
 
 
 def checked_mass(mass: float, what: str) -> float:
@@ -70,23 +35,23 @@ def checked_limits(joint: str, given: Mapping[str, float]) -> tuple[Limits, list
     exporters write where they know nothing: it counts as not given.
     """
     unlimited = {name for name, value in given.items() if (-value if name == "lower" else value) > LARGEST_NUMBER}
-    kept = {name: value for name, value in given.items() if name not in unlimited}
+    limits = {name: value for name, value in given.items() if name not in unlimited}
     notes: list[str] = []
     for name in ("velocity", "effort", "acceleration", "jerk"):
-        if kept.get(name, math.inf) < 0:
-            raise RobotError(f"joint '{joint}': {name} limit is {kept[name]}; it must be positive, or left out")
-        if kept.get(name) == 0:
-            del kept[name]
+        if limits.get(name, math.inf) < 0:
+            raise RobotError(f"joint '{joint}': {name} limit is {limits[name]}; it must be positive, or left out")
+        if limits.get(name) == 0:
+            del limits[name]
             notes.append(f"joint '{joint}': {name} limit 0 taken as not given")
-    lower, upper = kept.get("lower", -math.inf), kept.get("upper", math.inf)
+    lower, upper = limits.get("lower", -math.inf), limits.get("upper", math.inf)
     if lower > upper:
         raise RobotError(
             f"joint '{joint}': lower limit {lower} is above upper limit {upper}; allowed is lower <= upper, swap them"
         )
     if lower == upper == 0:
-        del kept["lower"], kept["upper"]
+        del limits["lower"], limits["upper"]
         notes.append(f"joint '{joint}': range 0 to 0 taken as not given")
-    return Limits(**kept), notes
+    return Limits(**limits), notes
 
 
 def inertia_notes(links: Iterable[Link]) -> list[str]:

@@ -1,6 +1,6 @@
 """Robot files as bytes: bounded in size, and every failure one line that names the file.
 
-XML from strangers: what could harm is refused before a tree is built.
+Untrusted XML is checked before a tree is built.
 
 A first pass with expat, which builds nothing, refuses document types and entities (the entity bomb, files drawn in from
 elsewhere), odd encodings, and trees too deep or too large. Only what passes reaches lxml, which keeps comments and
@@ -11,8 +11,6 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from xml.parsers import expat
 
@@ -21,15 +19,6 @@ from lxml import etree  # pyright: ignore[reportMissingImports, reportAttributeA
 from ..errors import RobotError
 
 PathOrBytes = str | os.PathLike[str] | bytes
-
-
-@contextmanager
-def located(where: str) -> Iterator[None]:
-    """Put the name of the file in front of every robot error raised inside."""
-    try:
-        yield
-    except RobotError as error:
-        raise RobotError(f"{where}: {error}") from error
 
 
 def place_of(path_or_bytes: PathOrBytes) -> str:

@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 from lxml import etree  # pyright: ignore[reportMissingImports, reportAttributeAccessIssue]
 
+from ..configuration import LARGEST_NUMBER
 from ..errors import RobotError
-from .checks import LARGEST_NUMBER
 from .files import LARGEST_FILE, content_of, parse_xml_safely
 from .placement import rotation_about_axis
 

@@ -46,22 +46,26 @@ One ``[[joint]]`` of a robot table: its placement, limits and inertia.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
+from ..configuration import ROOT, Section, checked, choice, located, names, number, numbers, text, vector
 from ..errors import RobotError, nearest_match
 from ..files import parsed_toml
-from .checks import JOINT_KINDS, checked_limits, checked_mass, checked_word, finite_number, finite_numbers, inertia_note
-from .files import PathOrBytes, content_of, located, place_of
+from .checks import JOINT_KINDS, checked_limits, checked_mass, inertia_note
+from .files import PathOrBytes, content_of, place_of
 from .inertia import inertia_from_parameters, parameters_from_centre
 from .parts import Defaults, GearCoupling, Joint, Limits, Link, Mimic
 from .placement import Placement, RightAngles, Vector3, Z, mdh_placement, origin_placement, radians_from_degrees
 from .structure import assembled_robot
 from .tree import STANDARD_GRAVITY, Robot
 
+NUMBER = number()
+UNIQUE_NAMES = names(twice=False)
+ORIGIN: Vector3 = (0.0, 0.0, 0.0)
 ANGLES = ("alpha", "theta", "gamma")
 DH_COLUMNS = ("alpha", "d", "theta", "r", "gamma", "b")
 DH_NEEDED = ("alpha", "d", "theta", "r")
@@ -83,142 +87,101 @@ JOINT_KEYS = (
 )
 
 
-def joint_from_row(row: Mapping[str, Any], number: int, before: str, notes: list[str]) -> tuple[Joint, Link]:
-    """Return joint and child link of the ``number``-th row; ``before`` is the link the row before ends in."""
-    name = text_in(row, "name", f"joint {number}", default=f"joint_{number}")
-    what = f"joint '{name}'"
-    check_keys(row, JOINT_KEYS, what)
-    word = checked_word(row.get("type", "revolute"), JOINT_KINDS, f"{what}: type")
-    parent = text_in(row, "parent", what, default=before)
-    link = Link(text_in(row, "link", what, default=f"link_{number}"), _inertia(row, what))
-    placement, axis = _placement(row, word, what)
-    if word == "fixed":
-        _refuse(row, (*LIMIT_KEYS, *(f"{key}_deg" for key in LIMITS_IN_DEGREES), *DRIVE_KEYS, "mimic"), what, "fixed")
+def joint_from_row(row: Section, place: int, before: str, notes: list[str]) -> tuple[Joint, Link]:
+    """Return joint and child link of the ``place``-th row; ``before`` is the link the row before ends in."""
+    name = row.get("name", text, f"joint_{place}")
+    row = row.renamed(f"joint '{name}'")
+    row.check_keys(JOINT_KEYS)
+    kind = row.get("type", choice(*JOINT_KINDS), "revolute")
+    parent = row.get("parent", text, before)
+    link = Link(row.get("link", text, f"link_{place}"), _inertia(row))
+    placement, axis = _placement(row, kind)
+    if kind == "fixed":
+        _refuse(row, (*LIMIT_KEYS, *(f"{key}_deg" for key in LIMITS_IN_DEGREES), *DRIVE_KEYS, "mimic"), kind)
         return Joint(name, "fixed", parent, link.name, placement, axis), link
-    limits, limit_notes = _limits(row, name, word)
+    limits, limit_notes = _limits(row, name, kind)
     notes.extend(limit_notes)
-    drive = {key: finite_number(row[key], f"{what}: {key}") for key in DRIVE_KEYS if key in row}
+    drive = {key: row.get(key, NUMBER) for key in DRIVE_KEYS if key in row}
     if drive.get("gear_ratio") == 0 or drive.get("rotor_inertia", 0.0) < 0:
-        raise RobotError(f"{what}: gear_ratio must not be 0, rotor_inertia not negative; got {drive}")
-    mimic = _mimic(row["mimic"], what) if "mimic" in row else None
-    return Joint(name, JOINT_KINDS[word], parent, link.name, placement, axis, limits, mimic, **drive), link
+        raise row.failure(f"gear_ratio must not be 0, rotor_inertia not negative; got {drive}")
+    mimic = _mimic(row.section("mimic")) if "mimic" in row else None
+    return Joint(name, JOINT_KINDS[kind], parent, link.name, placement, axis, limits, mimic, **drive), link
 
 
-def check_keys(table: Mapping[str, Any], allowed: Iterable[str], where: str) -> None:
-    """Refuse the first key that is not allowed, with its nearest match."""
-    words = list(allowed)
-    for key in table:
-        if key not in words:
-            raise RobotError(f"{where}: unknown key '{key}'; allowed: {', '.join(words)}{nearest_match(key, words)}")
-
-
-def text_in(table: Mapping[str, Any], key: str, where: str, *, default: str | None = None) -> str:
-    """Return the non-empty text under a key."""
-    text = table.get(key, default)
-    if text is None:
-        raise RobotError(f"{where}: '{key}' is missing; add {key} = \"...\"")
-    if not isinstance(text, str) or not text:
-        raise RobotError(f"{where}: {key} is {text!r}; a text is expected")
-    return text
-
-
-def _placement(row: Mapping[str, Any], word: str, what: str) -> tuple[Placement, Vector3]:
+def _placement(row: Section, kind: str) -> tuple[Placement, Vector3]:
     """Return placement and axis from the DH row or from xyz, rpy and axis, whichever is there."""
-    given_dh = [key for key in row if key.removesuffix("_deg") in DH_COLUMNS]
-    given_origin = [key for key in row if key in ORIGIN_KEYS]
+    given_dh = [key for key in row.table if key.removesuffix("_deg") in DH_COLUMNS]
+    given_origin = [key for key in row.table if key in ORIGIN_KEYS]
     if given_dh and given_origin:
-        raise RobotError(f"{what}: mixes DH columns ({given_dh[0]}) and {given_origin[0]}; use one of the two")
+        raise row.failure(f"mixes DH columns ({given_dh[0]}) and {given_origin[0]}; use one of the two")
     if given_dh:
-        return _dh_placement(row, what), Z
+        return _dh_placement(row), Z
     if not given_origin:
-        raise RobotError(f"{what}: no placement; give a DH row ({', '.join(DH_NEEDED)}) or xyz, rpy and axis")
-    if word != "fixed" and "axis" not in row:
-        raise RobotError(f"{what}: 'axis' is missing; a {word} joint placed by xyz needs one, such as axis = [0, 0, 1]")
-    x, y, z = finite_numbers(row.get("xyz", (0, 0, 0)), 3, f"{what}: xyz")
-    roll, pitch, yaw = _roll_pitch_yaw(row, what)
-    axis = finite_numbers(row.get("axis", Z), 3, f"{what}: axis")
-    unit = RightAngles(0.0).direction((axis[0], axis[1], axis[2]), what)
-    return origin_placement((x, y, z), (roll, pitch, yaw)), unit
+        raise row.failure(f"no placement; give a DH row ({', '.join(DH_NEEDED)}) or xyz, rpy and axis")
+    if kind != "fixed" and "axis" not in row:
+        raise row.failure(f"'axis' is missing; a {kind} joint placed by xyz needs one, such as axis = [0, 0, 1]")
+    xyz = row.get("xyz", vector, ORIGIN)
+    rpy = row.angles("rpy", vector, radians_from_degrees) or ORIGIN
+    return origin_placement(xyz, rpy), RightAngles(0.0).direction(row.get("axis", vector, Z), row.where)
 
 
-def _dh_placement(row: Mapping[str, Any], what: str) -> Placement:
+def _dh_placement(row: Section) -> Placement:
     columns: dict[str, float] = {}
     for column in DH_COLUMNS:
-        value = _number(row, column, what, degrees=column in ANGLES)
+        value = _number(row, column, degrees=column in ANGLES)
         if value is not None:
             columns[column] = value
         elif column in DH_NEEDED:
             also = f" (or {column}_deg)" if column in ANGLES else ""
             needed = ", ".join(DH_NEEDED)
-            raise RobotError(
-                f"{what}: the DH row has no column '{column}'{also}; it needs {needed}, add it (0 if none)"
-            )
+            raise row.failure(f"the DH row has no column '{column}'{also}; it needs {needed}, add it (0 if none)")
     return mdh_placement(**columns)
 
 
-def _number(row: Mapping[str, Any], key: str, what: str, *, degrees: bool) -> float | None:
+def _number(row: Section, key: str, *, degrees: bool) -> float | None:
     """Return a number given as ``key``, or in degrees as ``key_deg``; None if neither is there."""
-    in_degrees = f"{key}_deg"
-    if key in row and in_degrees in row:
-        raise RobotError(f"{what}: both {key} and {in_degrees} are given; keep one")
-    if degrees and in_degrees in row:
-        return radians_from_degrees(finite_number(row[in_degrees], f"{what}: {in_degrees}"))
-    return finite_number(row[key], f"{what}: {key}") if key in row else None
+    return row.angles(key, NUMBER, radians_from_degrees) if degrees else row.optional(key, NUMBER)
 
 
-def _roll_pitch_yaw(row: Mapping[str, Any], what: str) -> tuple[float, ...]:
-    if "rpy" in row and "rpy_deg" in row:
-        raise RobotError(f"{what}: both rpy and rpy_deg are given; keep one")
-    if "rpy_deg" in row:
-        return tuple(radians_from_degrees(angle) for angle in finite_numbers(row["rpy_deg"], 3, f"{what}: rpy_deg"))
-    return finite_numbers(row.get("rpy", (0, 0, 0)), 3, f"{what}: rpy")
-
-
-def _limits(row: Mapping[str, Any], name: str, word: str) -> tuple[Limits, list[str]]:
-    what = f"joint '{name}'"
-    if word == "continuous":
-        _refuse(row, ("lower", "upper", "lower_deg", "upper_deg"), what, word)
-    if word == "prismatic":
-        _refuse(row, (f"{key}_deg" for key in LIMITS_IN_DEGREES), what, word)
-    found = {key: _number(row, key, f"{what}: limit", degrees=key in LIMITS_IN_DEGREES) for key in LIMIT_KEYS}
+def _limits(row: Section, name: str, kind: str) -> tuple[Limits, list[str]]:
+    if kind == "continuous":
+        _refuse(row, ("lower", "upper", "lower_deg", "upper_deg"), kind)
+    if kind == "prismatic":
+        _refuse(row, (f"{key}_deg" for key in LIMITS_IN_DEGREES), kind)
+    found = {key: _number(row, key, degrees=key in LIMITS_IN_DEGREES) for key in LIMIT_KEYS}
     return checked_limits(name, {key: value for key, value in found.items() if value is not None})
 
 
-def _refuse(row: Mapping[str, Any], keys: Iterable[str], what: str, word: str) -> None:
+def _refuse(row: Section, keys: Iterable[str], kind: str) -> None:
     for key in keys:
         if key in row:
-            raise RobotError(f"{what}: '{key}' makes no sense for a {word} joint; delete it or change the type")
+            raise row.failure(f"'{key}' makes no sense for a {kind} joint; delete it or change the type")
 
 
-def _mimic(given: object, what: str) -> Mimic:
-    if not isinstance(given, dict):
-        raise RobotError(f'{what}: mimic is {given!r}; allowed is {{leader = "...", multiplier = 1, offset = 0}}')
-    check_keys(given, MIMIC_KEYS, f"{what}: mimic")
-    multiplier = finite_number(given.get("multiplier", 1.0), f"{what}: mimic multiplier")
-    offset = finite_number(given.get("offset", 0.0), f"{what}: mimic offset")
-    return Mimic(text_in(given, "leader", f"{what}: mimic"), multiplier, offset)
+def _mimic(section: Section) -> Mimic:
+    section.check_keys(MIMIC_KEYS)
+    multiplier, offset = section.get("multiplier", NUMBER, 1.0), section.get("offset", NUMBER, 0.0)
+    return Mimic(section.get("leader", text), multiplier, offset)
 
 
-def _inertia(row: Mapping[str, Any], what: str) -> tuple[float, ...] | None:
+def _inertia(row: Section) -> tuple[float, ...] | None:
     """Return the ten parameters, given directly or by mass, centre and inertia about the centre."""
     given = [key for key in INERTIA_KEYS if key in row]
     if not given:
         return None
     if given == ["inertia"]:
-        ten = finite_numbers(row["inertia"], 10, f"{what}: inertia")
-        checked_mass(ten[9], f"{what}: mass")
+        ten = row.get("inertia", numbers(10))
+        checked_mass(ten[9], f"{row.where}: mass")
         return ten
     missing = [key for key in INERTIA_KEYS[1:] if key not in row]
     if "inertia" in row or missing:
-        raise RobotError(
-            f"{what}: inertia is given by {', '.join(given)}; "
-            "allowed: inertia alone, or mass, centre and inertia_at_centre"
+        raise row.failure(
+            f"inertia is given by {', '.join(given)}; allowed: inertia alone, or mass, centre and inertia_at_centre"
         )
-    mass = checked_mass(finite_number(row["mass"], f"{what}: mass"), f"{what}: mass")
-    centre = np.array(finite_numbers(row["centre"], 3, f"{what}: centre"))
-    six = finite_numbers(row["inertia_at_centre"], 6, f"{what}: inertia_at_centre")
+    mass = checked_mass(row.get("mass", NUMBER), f"{row.where}: mass")
+    six = row.get("inertia_at_centre", numbers(6))
     at_centre = inertia_from_parameters(np.array([*six, 0.0, 0.0, 0.0, mass]))[0]
-    return tuple(float(value) for value in parameters_from_centre(mass, centre, at_centre))
+    return tuple(float(value) for value in parameters_from_centre(mass, np.array(row.get("centre", vector)), at_centre))
 
 
 LARGEST_TABLE = 1_000_000
@@ -243,52 +206,52 @@ def read_table(path_or_bytes: PathOrBytes) -> Robot:
 
 def robot_from_table(path_or_bytes: PathOrBytes, where: str) -> Robot:
     """Return the robot of a TOML table, calling its source ``where`` in messages."""
-    with located(where):
-        document = _document(content_of(path_or_bytes, LARGEST_TABLE))
-        check_keys(document, TOP_KEYS, "the file")
-        return _robot(document, where)
+    with located(where, RobotError):
+        file = Section(_document(content_of(path_or_bytes, LARGEST_TABLE)), ROOT, RobotError)
+        file.check_keys(TOP_KEYS)
+        return _robot(file, where)
 
 
 def _document(data: bytes) -> dict[str, Any]:
     try:
-        text = data.decode("utf-8-sig")
+        content = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise RobotError(f"not a text file in utf-8 ({error.reason}); save the table as utf-8") from error
-    return parsed_toml(text, RobotError)
+    return parsed_toml(content, RobotError)
 
 
-def _robot(document: Mapping[str, Any], where: str) -> Robot:
-    head = _table(document, "robot")
-    check_keys(head, ROBOT_KEYS, "[robot]")
+def _robot(file: Section, where: str) -> Robot:
+    head = file.section("robot")
+    head.check_keys(ROBOT_KEYS)
     notes: list[str] = []
-    joints, links = _joints_and_links(_tables(document, "joint"), notes)
-    payloads = _payloads(_table(document, "payloads"), notes)
+    joints, links = _joints_and_links(file.sections("joint"), notes)
+    payloads = _payloads(file.section("payloads"), notes)
     robot = assembled_robot(
-        text_in(head, "name", "[robot]"),
+        head.get("name", text),
         links,
         joints,
         notes,
-        gravity=finite_numbers(head.get("gravity", STANDARD_GRAVITY), 3, "[robot]: gravity"),
+        gravity=head.get("gravity", vector, STANDARD_GRAVITY),
         payloads=MappingProxyType(payloads),
-        payload_link=text_in(head, "payload_link", "[robot]") if "payload_link" in head else None,
-        floor=finite_number(head["floor"], "[robot]: floor") if "floor" in head else None,
-        springs=_words(head, "springs"),
-        gear_couplings=tuple(_coupling(row) for row in _tables(document, "gear_coupling")),
+        payload_link=head.optional("payload_link", text),
+        floor=head.optional("floor", NUMBER),
+        springs=head.get("springs", UNIQUE_NAMES, ()),
+        gear_couplings=tuple(_coupling(row) for row in file.sections("gear_coupling")),
         defaults=_defaults(head),
-        source=text_in(head, "source", "[robot]") if "source" in head else where,
-        values=MappingProxyType(_values(_table(document, "values"), sum(joint.moves for joint in joints))),
+        source=head.get("source", text, where),
+        values=MappingProxyType(_values(file.section("values"), sum(joint.moves for joint in joints))),
     )
-    _check_references(robot)
+    _check_references(robot, file)
     return robot
 
 
-def _joints_and_links(rows: Sequence[Mapping[str, Any]], notes: list[str]) -> tuple[list[Joint], list[Link]]:
+def _joints_and_links(rows: Sequence[Section], notes: list[str]) -> tuple[list[Joint], list[Link]]:
     """Return joints and links in file order; the parent of the first joint is the base."""
     if not rows:
         raise RobotError("there is no joint; add a [[joint]] for each joint of the arm")
     joints, links, before = [], [], "base"
-    for number, row in enumerate(rows, start=1):
-        joint, link = joint_from_row(row, number, before, notes)
+    for place, row in enumerate(rows, start=1):
+        joint, link = joint_from_row(row, place, before, notes)
         joints.append(joint)
         links.append(link)
         before = joint.child
@@ -297,23 +260,22 @@ def _joints_and_links(rows: Sequence[Mapping[str, Any]], notes: list[str]) -> tu
     return joints, links
 
 
-def _defaults(head: Mapping[str, Any]) -> Defaults:
+def _defaults(head: Section) -> Defaults:
     usual = Defaults()
     return Defaults(
-        checked_word(head.get("torque", usual.torque), TORQUE_KINDS, "[robot]: torque"),
-        checked_word(head.get("measured", usual.measured), MEASURED_KINDS, "[robot]: measured"),
-        _words(head, "effects") or usual.effects,
+        head.get("torque", choice(*TORQUE_KINDS), usual.torque),
+        head.get("measured", choice(*MEASURED_KINDS), usual.measured),
+        head.get("effects", UNIQUE_NAMES, ()) or usual.effects,
     )
 
 
-def _coupling(row: Mapping[str, Any]) -> GearCoupling:
-    check_keys(row, COUPLING_KEYS, "[[gear_coupling]]")
-    motor, other = (text_in(row, key, "[[gear_coupling]]") for key in ("motor", "also_turns_with"))
-    return GearCoupling(motor, other, finite_number(row.get("ratio", 1.0), "[[gear_coupling]]: ratio"))
+def _coupling(row: Section) -> GearCoupling:
+    row.check_keys(COUPLING_KEYS)
+    return GearCoupling(row.get("motor", text), row.get("also_turns_with", text), row.get("ratio", NUMBER, 1.0))
 
 
-def _payloads(section: Mapping[str, Any], notes: list[str]) -> dict[str, tuple[float, ...]]:
-    payloads = {name: finite_numbers(given, 10, f"payload '{name}'") for name, given in section.items()}
+def _payloads(section: Section, notes: list[str]) -> dict[str, tuple[float, ...]]:
+    payloads = {name: section.get(name, numbers(10)) for name in section.table}
     for name, inertia in payloads.items():
         checked_mass(inertia[9], f"payload '{name}': mass")
         note = inertia_note(f"payload '{name}'", inertia)
@@ -321,71 +283,46 @@ def _payloads(section: Mapping[str, Any], notes: list[str]) -> dict[str, tuple[f
     return payloads
 
 
-def _values(section: Mapping[str, Any], moving: int) -> dict[str, float]:
+def _values(section: Section, moving: int) -> dict[str, float]:
     """Return the values by parameter name; a list under a family's name gives one to each moving joint."""
     values: dict[str, float] = {}
-    for key, given in section.items():
+    for key, given in section.table.items():
         if isinstance(given, list):
-            checked_word(key, VALUE_FAMILIES, "[values]: name of a list")
-            numbers = finite_numbers(given, moving, f"[values]: {key}")
-            new = {f"{key}{number}": value for number, value in enumerate(numbers, start=1)}
+            checked(key, choice(*VALUE_FAMILIES), "[values]: name of a list", RobotError)
+            new = {f"{key}{place}": value for place, value in enumerate(section.get(key, numbers(moving)), start=1)}
         else:
-            new = {_checked_parameter(key, moving): finite_number(given, f"[values]: {key}")}
+            new = {_checked_parameter(key, moving): section.get(key, NUMBER)}
         twice = sorted(values.keys() & new.keys())
         if twice:
-            raise RobotError(f"[values]: {twice[0]} is given twice, in a list and by itself; keep one")
+            raise section.failure(f"{twice[0]} is given twice, in a list and by itself; keep one")
         values |= new
     return values
 
 
 def _checked_parameter(name: str, moving: int) -> str:
     match = re.fullmatch(r"([A-Za-z_]+)([1-9][0-9]{0,3})", name)
-    family, number = (match[1], int(match[2])) if match else (name, 0)
+    family, joint = (match[1], int(match[2])) if match else (name, 0)
     if family not in VALUE_FAMILIES or not match:
         families = ", ".join(VALUE_FAMILIES)
         raise RobotError(
             f"[values]: unknown parameter '{name}'; allowed are {families}, each followed by the number of a moving "
             f"joint{nearest_match(family, VALUE_FAMILIES)}"
         )
-    if family != "k" and number > moving:
-        raise RobotError(f"[values]: {name} is of moving joint {number}; the arm has joints 1 to {moving}")
+    if family != "k" and joint > moving:
+        raise RobotError(f"[values]: {name} is of moving joint {joint}; the arm has joints 1 to {moving}")
     return name
 
 
-def _check_references(robot: Robot) -> None:
+def _check_references(robot: Robot, file: Section) -> None:
     """Refuse springs, couplings and payload links that name nothing."""
     if robot.payload_link is not None:
         robot.frame(robot.payload_link)
     if robot.floor is not None and robot.up is None:
         raise RobotError(f"[robot]: floor is {robot.floor:g}, but gravity is zero: no direction is up; leave floor out")
-    actuated = [body.joint.name for body in robot.actuated]
-    for coupling in robot.gear_couplings:
-        checked_word(coupling.motor, actuated, "[[gear_coupling]]: motor")
-        checked_word(coupling.also_turns_with, actuated, "[[gear_coupling]]: also_turns_with")
-        if coupling.motor == coupling.also_turns_with:
-            raise RobotError(f"[[gear_coupling]]: motor '{coupling.motor}' is coupled to its own joint; name another")
+    actuated = choice(*(body.joint.name for body in robot.actuated))
+    for row in file.sections("gear_coupling"):
+        motor, other = row.get("motor", actuated), row.get("also_turns_with", actuated)
+        if motor == other:
+            raise row.failure(f"motor '{motor}' is coupled to its own joint; name another")
     for name in robot.springs:
-        checked_word(name, actuated, "[robot]: springs")
-
-
-def _table(document: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    table = document.get(key, {})
-    if not isinstance(table, dict):
-        raise RobotError(f"'{key}' is {table!r}; a table [{key}] is expected")
-    return table
-
-
-def _tables(document: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
-    tables = document.get(key, [])
-    if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
-        raise RobotError(f"'{key}' is no list of tables; write [[{key}]], with double brackets, for each")
-    return tables
-
-
-def _words(head: Mapping[str, Any], key: str) -> tuple[str, ...]:
-    words = head.get(key, [])
-    if not isinstance(words, list) or not all(isinstance(word, str) and word for word in words):
-        raise RobotError(f"[robot]: {key} is {words!r}; a list of names is expected")
-    if len(set(words)) < len(words):
-        raise RobotError(f"[robot]: {key} names something twice: {', '.join(words)}; keep one of each")
-    return tuple(words)
+        checked(name, actuated, "[robot]: springs", RobotError)

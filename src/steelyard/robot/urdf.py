@@ -21,9 +21,10 @@ from types import MappingProxyType
 import numpy as np
 from lxml import etree  # pyright: ignore[reportMissingImports, reportAttributeAccessIssue]
 
+from ..configuration import LARGEST_NUMBER, checked, choice, located, number
 from ..errors import RobotError, nearest_match, one_line
-from .checks import JOINT_KINDS, LARGEST_NUMBER, checked_limits, checked_mass, checked_word, finite_number
-from .files import LARGEST_FILE, XACRO_ADVICE, PathOrBytes, content_of, located, parse_xml_safely, place_of
+from .checks import JOINT_KINDS, checked_limits, checked_mass
+from .files import LARGEST_FILE, XACRO_ADVICE, PathOrBytes, content_of, parse_xml_safely, place_of
 from .inertia import moved_parameters
 from .parts import (
     BoxShape,
@@ -76,8 +77,8 @@ def number_from_text(text: str, what: str, *, largest: float = LARGEST_NUMBER) -
         raise RobotError(f"{what} is '{word}'; {XACRO_ADVICE}")
     # The pattern takes a time that grows with the square of the number of digits.
     if len(word) > LONGEST_NUMBER or not NUMBER.fullmatch(word):
-        raise RobotError(f"{what} is '{text}'; a number is expected")
-    return finite_number(float(word), what, largest=largest)
+        raise RobotError(f"{what} is '{text}'; allowed: a number")
+    return checked(float(word), number(largest=largest), what, RobotError)
 
 
 def vector_from_text(text: str, what: str) -> Vector3:
@@ -86,7 +87,7 @@ def vector_from_text(text: str, what: str) -> Vector3:
         raise RobotError(f"{what} is '{text}'; {XACRO_ADVICE}")
     words = text.split()
     if len(words) != 3:
-        raise RobotError(f"{what} is '{text}'; three numbers are expected")
+        raise RobotError(f"{what} is '{text}'; allowed: three numbers")
     x, y, z = (number_from_text(word, what) for word in words)
     return x, y, z
 
@@ -140,7 +141,7 @@ def _kind(word: str, what: str) -> JointKind:
         raise RobotError(
             f"{what}: type '{word}' is out of scope (fixed-base arms only); allowed: {', '.join(JOINT_KINDS)}"
         )
-    return JOINT_KINDS[checked_word(word, JOINT_KINDS, f"{what}: type")]
+    return JOINT_KINDS[checked(word, choice(*JOINT_KINDS), f"{what}: type", RobotError)]
 
 
 def _end(element: etree._Element, tag: str, what: str) -> str:
@@ -261,7 +262,7 @@ OTHER_FORMATS = {
 
 def parse_urdf_document(path_or_bytes: PathOrBytes) -> etree._ElementTree:
     """Return the XML document of a URDF, comments and unknown tags untouched, to be read or edited in place."""
-    with located(place_of(path_or_bytes)):
+    with located(place_of(path_or_bytes), RobotError):
         return _document(path_or_bytes)
 
 
@@ -272,7 +273,7 @@ def read_urdf(path_or_bytes: PathOrBytes, *, right_angle_tolerance: float = 1e-5
         path_or_bytes: Name of the file, or its content as bytes.
         right_angle_tolerance: Angles this near to a multiple of 90 degrees are taken as exact [rad]; 0 reads literally.
     """
-    with located(place_of(path_or_bytes)):
+    with located(place_of(path_or_bytes), RobotError):
         angles = RightAngles(right_angle_tolerance)
         root = _document(path_or_bytes).getroot()
         notes: list[str] = []
@@ -336,8 +337,8 @@ def _gear_ratios(root: etree._Element) -> dict[str, float]:
 
 def _reduction(text: str) -> float:
     try:
-        return finite_number(float(text), "mechanicalReduction")
-    except (ValueError, RobotError):
+        return number()(float(text))
+    except ValueError:
         return 1.0
 
 

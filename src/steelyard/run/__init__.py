@@ -1,6 +1,6 @@
 """Runs: configuration files, and folders that are written as a whole and read with care."""
 
-from .config import read_config as read_config
+from ..configuration import read_config as read_config
 from .folder import RunFolder as RunFolder
 from .folder import hashes_of as hashes_of
 from .folder import write_arrays as write_arrays

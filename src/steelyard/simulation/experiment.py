@@ -1,20 +1,19 @@
-"""What is simulated: controller, rates, noise, disturbance. Everything that is not the arm itself.
+"""What is simulated besides the arm: controller, rates, noise and disturbance, from settings and by seed.
 
-An experiment from the settings of a file or a command line.
-
-Random signals of an experiment: every seed has streams of its own, so that each run can be repeated alone.
+Every seed has random streams of its own, so that each run can be repeated alone.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from typing import Any, Literal, get_args
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
 
-from ..errors import SimulationError, nearest_match
+from ..configuration import ROOT, Section, checked, kind_of, record_from
+from ..errors import SimulationError
 from ..signals import autoregressive_noise, band_limited_noise, white_noise
 
 Control = Literal["pd", "computed_torque"]
@@ -39,7 +38,7 @@ class Noise:
     band: float = 0.0
 
     def __post_init__(self) -> None:
-        _check_word("noise", self.kind, get_args(NoiseKind))
+        checked(self.kind, kind_of(NoiseKind), "kind of noise", SimulationError)
         if any(not math.isfinite(value) or value < 0 for value in self.std):
             raise SimulationError(f"noise std {list(self.std)}: standard deviations are finite and not negative")
         if self.kind != "white" and not self.band > 0:
@@ -97,10 +96,8 @@ class Experiment:
     position_noise: Noise | None = None
 
     def __post_init__(self) -> None:
-        for what, got, allowed in (
-            ("control", self.control, Control), ("velocity", self.velocity, Velocity), ("plant", self.plant, Plant),
-        ):  # fmt: skip
-            _check_word(what, got, get_args(allowed))
+        for what, allowed in (("control", Control), ("velocity", Velocity), ("plant", Plant)):
+            checked(getattr(self, what), kind_of(allowed), what, SimulationError)
         for what in ("bandwidth", "control_rate", "plant_rate", "record_rate", "sign_width"):
             number = getattr(self, what)
             if number is not None and not (math.isfinite(number) and number > 0):
@@ -126,55 +123,15 @@ class Experiment:
         return round(self.control_rate / self.record_rate)
 
 
-def _check_word(what: str, got: str, allowed: tuple[str, ...]) -> None:
-    if got not in allowed:
-        raise SimulationError(f"unknown {what} '{got}'; allowed: {', '.join(allowed)}{nearest_match(got, allowed)}")
-
-
 def _whole_ratio(fast: str, fast_rate: float, slow: str, slow_rate: float) -> None:
     ratio = fast_rate / slow_rate
     if not 1 <= ratio < float("inf") or abs(ratio - round(ratio)) > 1e-9 * ratio:
         raise SimulationError(f"{fast} {fast_rate:g} Hz must be a whole multiple of {slow} {slow_rate:g} Hz")
 
 
-_NOISES = ("motor_noise", "joint_noise", "position_noise", "disturbance")
-_NOISE_KEYS = ("kind", "std", "band")
-
-
 def experiment_from_settings(settings: Mapping[str, Any]) -> Experiment:
-    """Return the experiment; lists become tuples, tables of noise become ``Noise``."""
-    allowed = [field.name for field in fields(Experiment)]
-    for key in settings:
-        if key not in allowed:
-            raise SimulationError(
-                f"unknown setting '{key}'; allowed: {', '.join(allowed)}{nearest_match(key, allowed)}"
-            )
-    return Experiment(**{key: _value(key, value) for key, value in settings.items()})
-
-
-def _value(key: str, value: Any) -> Any:
-    if key in _NOISES:
-        return _noise(key, value)
-    if not isinstance(value, list | tuple):
-        return value
-    if any(isinstance(number, bool) or not isinstance(number, int | float) for number in value):
-        raise SimulationError(f"{key} is {value!r}; a list of numbers is expected")
-    return tuple(float(number) for number in value)
-
-
-def _noise(key: str, table: Mapping[str, Any]) -> Noise:
-    for word in table:
-        if word not in _NOISE_KEYS:
-            raise SimulationError(
-                f"{key}: unknown key '{word}'; allowed: {', '.join(_NOISE_KEYS)}{nearest_match(word, _NOISE_KEYS)}"
-            )
-    if not {"kind", "std"} <= set(table):
-        raise SimulationError(f'{key}: kind and std are needed, such as {{kind = "white", std = [0.1, 0.1]}}')
-    try:
-        std = tuple(float(number) for number in table["std"])
-        return Noise(table["kind"], std, float(table.get("band", 0.0)))
-    except (TypeError, ValueError):
-        raise SimulationError(f"{key}: std is a list of numbers and band a number, got {dict(table)}") from None
+    """Return the experiment of a ``[simulate]`` table."""
+    return record_from(Experiment, Section(settings, ROOT, SimulationError))
 
 
 # The order of these names fixes which stream belongs to whom; new ones go to the end.

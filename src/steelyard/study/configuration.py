@@ -1,13 +1,12 @@
-"""What the court looks at: which methods, at which noise, from which starts, how often.
+"""What a study covers: which methods, at which noise, from which starts, how often.
 
-What is simulated and what is fitted, as plain text: it can be sent to another process, hashed and kept.
+What is simulated and what is fitted is plain text: it can be sent to another process, hashed and stored.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +16,8 @@ from typing import Any
 import numpy as np
 
 from .. import __version__
-from ..errors import ConfigError, EstimateError, SimulationError, nearest_match, require_type
+from ..configuration import checked, choice, number
+from ..errors import ConfigError, EstimateError, SimulationError, require_type
 from ..estimators import ESTIMATORS
 from ..motion import Trajectory, load_trajectory
 from ..motion.files import table_from_trajectory
@@ -31,7 +31,7 @@ LARGEST_SEED = 2**31
 
 @dataclass(frozen=True)
 class Case:
-    """A row of the court's table.
+    """A row of the table of a study.
 
     Attributes:
         method: Name of the estimator.
@@ -45,7 +45,7 @@ class Case:
 
     @property
     def name(self) -> str:
-        """The case in words that can be a file's name."""
+        """The name of the case, which can be the name of a file."""
         start = "" if self.start is None else f"_start_{float(self.start)!r}"
         return f"{self.method}_noise_{float(self.noise_level)!r}{start}"
 
@@ -71,16 +71,15 @@ class StudySettings:
 
     def __post_init__(self) -> None:
         for method in self.methods:
-            if method not in ESTIMATORS:
-                raise EstimateError(
-                    f"method: got '{method}', allowed are {', '.join(ESTIMATORS)}{nearest_match(method, ESTIMATORS)}"
-                )
+            checked(method, choice(*ESTIMATORS), "method", EstimateError)
         if self.seeds < 2:
             raise SimulationError(f"seeds: got {self.seeds}, needed are at least 2: one run has no spread; give 100")
         if not 0 <= self.first_seed <= LARGEST_SEED - self.seeds:
             raise SimulationError(f"first_seed: got {self.first_seed}, allowed is 0 to {LARGEST_SEED - self.seeds}")
-        _check_numbers("noise_levels", self.noise_levels, 0.0, "above 0, such as 1", lowest_allowed=False)
-        _check_numbers("starts", self.starts, 0.0, "of 0 and above, such as 0.2", lowest_allowed=True)
+        for level in self.noise_levels:
+            checked(level, number(above=0, largest=1e300), "noise_levels", SimulationError)
+        for start in self.starts:
+            checked(start, number(least=0, largest=1e300), "starts", SimulationError)
         for what in ("methods", "noise_levels", "starts"):
             _check_list(what, getattr(self, what), needed=what != "starts")
 
@@ -98,13 +97,6 @@ class StudySettings:
             for level in self.noise_levels
             for start in (self.starts if has_start(method) and self.starts else (None,))
         )
-
-
-def _check_numbers(what: str, got: Sequence[Any], lowest: float, allowed: str, *, lowest_allowed: bool) -> None:
-    for value in got:
-        is_number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-        if not is_number or value < lowest or (value == lowest and not lowest_allowed):
-            raise SimulationError(f"{what}: got {value!r}, allowed are numbers {allowed}")
 
 
 def _check_list(what: str, got: Sequence[Any], *, needed: bool) -> None:

@@ -19,9 +19,9 @@ from steelyard.estimate.instruments import (
 from steelyard.observe import Preparation
 from steelyard.recording import RecordingStream, stream_recording, write_recording
 from steelyard.recording import cache as recording_cache
-from steelyard.recording.tables import npz
 from steelyard.robot import load_robot
 from steelyard.simulation import Experiment, Noise, recording_of, simulate
+from steelyard.tables import npz
 
 METHODS = (instrumental_variables, direct_and_inverse)
 CHOSEN = Preparation(15.0, 4, decimation=4, trim=20, standstill=(0.02, 0.1))

@@ -22,8 +22,8 @@ from steelyard.estimate.likelihood import (
 from steelyard.estimate.likelihood.averaging import averaged_periods, longest_segment
 from steelyard.observe import Preparation, resolve_preparation, row_source
 from steelyard.recording import Recording, RecordingStream, TorqueChannel, stream_recording, write_recording
-from steelyard.recording.tables import npz
 from steelyard.signals import average_periods
+from steelyard.tables import npz
 
 
 def stream_of(log: Recording, path) -> RecordingStream:

@@ -1,6 +1,6 @@
 """Wanted poses: where the measured link, or a tool point fixed to it, shall be in the robot's base frame.
 
-Files of targets: a CSV with a header, units declared by the caller.
+Files of targets: text with a header, NPZ or Parquet; units declared by the caller.
 
 It names joints (by their names, or q1, q2, ...), or ``x y z`` with or without ``qw qx qy qz`` or ``roll pitch yaw``, or
 both. Joints alone mean: the pose that the nominal arm would have there is what is wanted. A column ``name`` may name
@@ -9,7 +9,6 @@ the targets; lines that begin with # are comments; a row may leave its orientati
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,11 +17,10 @@ from typing import final
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from ...errors import CalibrationError, nearest_match
-from ...files import file_text
+from ...configuration import LARGEST_NUMBER, checked, choice
+from ...errors import CalibrationError
 from ...robot import Robot
-from ...robot.checks import LARGEST_NUMBER
-from ...text import from_csv
+from ...tables import NamedColumns, read_columns
 from ..measurement.setup import LENGTHS, TURNS
 from .calibrated_arm import POINT_AT_LINK, CalibratedArm, configurations_of, point_of
 from .inverse import Wanted
@@ -110,7 +108,6 @@ def _names(names: Sequence[str], count: int) -> tuple[str, ...]:
     return tuple(names) or tuple(str(number) for number in range(1, count + 1))
 
 
-_LARGEST_FILE = 100_000_000
 _POSITION, _QUATERNION, _ROLL_PITCH_YAW = ("x", "y", "z"), ("qw", "qx", "qy", "qz"), ("roll", "pitch", "yaw")
 _QUATERNION_ROUNDING = 1e-2
 
@@ -118,7 +115,7 @@ _QUATERNION_ROUNDING = 1e-2
 def read_targets(
     path: Path, arm: CalibratedArm, *, length: str = "m", angle: str = "rad", point: Sequence[float] = POINT_AT_LINK
 ) -> Targets:
-    """Return the targets of a CSV file.
+    """Return the targets of a file.
 
     Args:
         path: The file.
@@ -128,52 +125,53 @@ def read_targets(
         point: The tool point, in the measured link's frame (3,) [m].
     """
     to_metres, to_radians = unit_of(length, LENGTHS, "length"), unit_of(angle, TURNS, "angle")
-    table = _Table(path)
+    advice = "needed are the robot's joints, or x, y and z"
+    table = read_columns(path, what="targets", advice=advice)
+    if not table.named:
+        raise CalibrationError(f"{path}: has no header; name its columns in the first line, {advice}")
     joints = _joint_columns(table, arm.robot)
     q = None
     if joints:
         scale = [to_metres if body.joint.kind == "prismatic" else to_radians for body in arm.robot.actuated]
-        q = np.array([table.numbers(name) for name in joints]) * np.array(scale)[:, None]
-    names = table.words("name") if "name" in table.columns else ()
-    if q is not None and not any(name in table.columns for name in _POSITION):
+        q = np.array([table.numbers(name, largest=LARGEST_NUMBER) for name in joints]) * np.array(scale)[:, None]
+    names = table.texts("name") if "name" in table.cells else ()
+    if q is not None and not any(name in table.cells for name in _POSITION):
         return targets_from_joints(arm, q, names=names, point=point)
-    position = np.array([table.numbers(name) for name in _POSITION]).T * to_metres
+    position = np.array([table.numbers(name, largest=LARGEST_NUMBER) for name in _POSITION]).T * to_metres
     return targets_from_poses(position, _turns(table, to_radians), joints=q, names=names, point=point)
 
 
 def unit_of(word: str, known: Mapping[str, float], what: str) -> float:
     """Return what one unit is in SI."""
-    if word not in known:
-        raise CalibrationError(
-            f"unit of {what}: got '{word}', allowed are {', '.join(known)}{nearest_match(word, known)}"
-        )
-    return known[word]
+    return known[checked(word, choice(*known), f"unit of {what}", CalibrationError)]
 
 
-def _joint_columns(table: _Table, robot: Robot) -> list[str]:
+def _joint_columns(table: NamedColumns, robot: Robot) -> list[str]:
     """Return the columns of the actuated joints in order, or none."""
     named = [body.joint.name for body in robot.actuated]
     numbered = [f"q{number}" for number in range(1, len(named) + 1)]
     for columns in (named, numbered):
-        given = [name for name in columns if name in table.columns]
+        given = [name for name in columns if name in table.cells]
         if given and len(given) < len(columns):
-            missing = next(name for name in columns if name not in table.columns)
+            missing = next(name for name in columns if name not in table.cells)
             raise CalibrationError(f"{table.path}: has a column '{given[0]}' but none '{missing}'; give all joints")
         if given:
             return columns
     return []
 
 
-def _turns(table: _Table, to_radians: float) -> np.ndarray | None:
+def _turns(table: NamedColumns, to_radians: float) -> np.ndarray | None:
     """Return orientations (N, 3, 3), NaN in rows that leave all their numbers out, or None without such columns."""
     for columns in (_QUATERNION, _ROLL_PITCH_YAW):
-        if not any(name in table.columns for name in columns):
+        if not any(name in table.cells for name in columns):
             continue
-        numbers = np.array([table.numbers(name, blank=True) for name in columns]).T
+        numbers = np.array([table.numbers(name, may_miss=True, largest=LARGEST_NUMBER) for name in columns]).T
         free = np.isnan(numbers).all(axis=1)
         if np.isnan(numbers[~free]).any():
             row = int(np.flatnonzero(np.isnan(numbers).any(axis=1) & ~free)[0])
-            raise CalibrationError(f"{table.place(row)}: give all of {', '.join(columns)} or none of them")
+            raise CalibrationError(
+                f"{table.path}: line {table.lines[row]} lacks a number; give all of {', '.join(columns)} or none"
+            )
         result = np.full((len(numbers), 3, 3), np.nan)
         if not free.all():
             given = numbers[~free]
@@ -182,7 +180,7 @@ def _turns(table: _Table, to_radians: float) -> np.ndarray | None:
     return None
 
 
-def _from_quaternions(numbers: np.ndarray, table: _Table) -> np.ndarray:
+def _from_quaternions(numbers: np.ndarray, table: NamedColumns) -> np.ndarray:
     length = np.linalg.norm(numbers, axis=1)
     if np.abs(length - 1).max() > _QUATERNION_ROUNDING:
         raise CalibrationError(
@@ -193,69 +191,3 @@ def _from_quaternions(numbers: np.ndarray, table: _Table) -> np.ndarray:
 
 def _from_angles(numbers: np.ndarray) -> np.ndarray:
     return Rotation.from_euler("xyz", numbers).as_matrix()
-
-
-class _Table:
-    """A CSV file as columns of words."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        lines = [(number, line) for number, line in enumerate(_lines(path), start=1) if _counts(line)]
-        separator = ";" if lines and ";" in lines[0][1] else ","
-        cut = csv.reader((line for _, line in lines), delimiter=separator)
-        try:
-            rows = [[from_csv(word.strip()) for word in row] for row in cut]
-        except csv.Error as error:
-            raise CalibrationError(f"{path}: is no table of targets ({error}); check its quotes") from error
-        if len(rows) != len(lines):
-            raise CalibrationError(f"{path}: has a quote without an end; correct it")
-        if len(rows) < 2:
-            raise CalibrationError(f"{path}: has no targets; a header and at least one line are expected")
-        self._numbers = [number for number, _ in lines[1:]]
-        header = rows[0]
-        for number, row in zip(self._numbers, rows[1:], strict=True):
-            if len(row) != len(header):
-                raise CalibrationError(f"{path}, line {number}: has {len(row)} columns, the header has {len(header)}")
-        self.columns = {name: [row[k] for row in rows[1:]] for k, name in enumerate(header)}
-
-    def place(self, row: int) -> str:
-        return f"{self.path}, line {self._numbers[row]}"
-
-    def words(self, name: str) -> tuple[str, ...]:
-        if name not in self.columns:
-            raise CalibrationError(
-                f"{self.path}: has no column '{name}'; needed are the robot's joints, or x, y and z; "
-                f"columns: {', '.join(self.columns)}{nearest_match(name, self.columns)}"
-            )
-        return tuple(self.columns[name])
-
-    def numbers(self, name: str, *, blank: bool = False) -> np.ndarray:
-        """Return a column as finite numbers, NaN for blanks where they are allowed."""
-        result = []
-        for row, word in enumerate(self.words(name)):
-            value = float("nan") if blank and not word else _number(word)
-            if not (abs(value) <= LARGEST_NUMBER or (blank and not word)):
-                raise CalibrationError(
-                    f"{self.place(row)}: column '{name}' is '{word}'; a finite number up to {LARGEST_NUMBER:g} is "
-                    "expected"
-                )
-            result.append(value)
-        return np.array(result)
-
-
-def _number(word: str) -> float:
-    try:
-        return float(word)
-    except ValueError:
-        return float("nan")
-
-
-def _counts(line: str) -> bool:
-    return bool(line.strip()) and not line.lstrip().startswith("#")
-
-
-def _lines(path: Path) -> list[str]:
-    try:
-        return file_text(path, "targets", CalibrationError, _LARGEST_FILE).splitlines()
-    except CalibrationError as error:
-        raise CalibrationError(f"{path}: {error}") from error

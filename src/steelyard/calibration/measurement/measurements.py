@@ -15,9 +15,9 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from ...errors import CalibrationError
+from ...tables import NamedColumns
 from ...text import short_repr
 from ..records import Equations
-from .named_columns import NamedColumns
 from .setup import KINDS, CalibrationSetup, Kind, TrackerNoise
 
 NOT_MEASURED = -1

@@ -12,11 +12,11 @@ from typing import cast, final
 
 import numpy as np
 
+from ...configuration import LARGEST_NUMBER
 from ...errors import CalibrationError, nearest_match
 from ...robot import AnyRobot, Robot, load_robot
-from ...robot.checks import LARGEST_NUMBER
+from ...tables import NamedColumns, read_columns
 from .measurements import EULER, MATRIX, NOT_MEASURED, QUATERNION, Measurements, measured_rotations
-from .named_columns import NamedColumns, open_columns
 from .setup import KINDS, LENGTHS, TURNS, CalibrationSetup, Kind, moving_chain
 
 FIRST_MARKER = "marker_1"
@@ -25,8 +25,8 @@ FIRST_MARKER = "marker_1"
 
 @final
 @dataclass(frozen=True, eq=False)
-class Seen:
-    """What was seen (R): row of the file, names of the markers, and what was measured."""
+class Observed:
+    """What was observed (R): row of the file, names of the markers, and what was measured."""
 
     row: np.ndarray
     marker: tuple[str, ...]
@@ -35,11 +35,11 @@ class Seen:
     value: np.ndarray
     rotation: np.ndarray
 
-    def taken(self, chosen: np.ndarray) -> Seen:
+    def taken(self, chosen: np.ndarray) -> Observed:
         """Return those of a mask (R,)."""
         places = np.flatnonzero(chosen)
         marker, other, kind = (tuple(words[k] for k in places) for words in (self.marker, self.other, self.kind))
-        return Seen(
+        return Observed(
             self.row[places], marker, other, cast(tuple[Kind, ...], kind), self.value[places], self.rotation[places]
         )
 
@@ -53,7 +53,7 @@ def column_of(table: NamedColumns, setup: CalibrationSetup, role: str) -> str | 
     return role if role in table.cells else None
 
 
-def seen_in_wide(table: NamedColumns, setup: CalibrationSetup) -> Seen:
+def observed_in_wide(table: NamedColumns, setup: CalibrationSetup) -> Observed:
     """Return what a file with several markers in one row measures; the set-up names their columns."""
     unit, parts = LENGTHS[setup.columns.position], []
     unmeasured = np.full((table.rows, 3, 3), np.nan)
@@ -71,13 +71,13 @@ def seen_in_wide(table: NamedColumns, setup: CalibrationSetup) -> Seen:
     # Row by row as in the file, markers in the order of the set-up.
     order = np.arange(rows * len(parts)).reshape(len(parts), rows).T.ravel()
     names, kinds = (tuple(part[field] for part in parts) * rows for field in (0, 1))
-    return Seen(
+    return Observed(
         np.repeat(np.arange(rows), len(parts)), names, ("",) * len(names), kinds,
         np.concatenate([part[2] for part in parts])[order], np.concatenate([part[3] for part in parts])[order],
     )  # fmt: skip
 
 
-def seen_in_long(table: NamedColumns, setup: CalibrationSetup) -> Seen:
+def observed_in_long(table: NamedColumns, setup: CalibrationSetup) -> Observed:
     """Return what a file with a row for each marker and repeat measures."""
     found = {role: column_of(table, setup, role) for role in ("x", "y", "z", "distance", "to", "marker", "kind")}
     if not any(found[role] for role in ("x", "y", "z", "distance")):
@@ -98,7 +98,7 @@ def seen_in_long(table: NamedColumns, setup: CalibrationSetup) -> Seen:
     marker = _marker_names(table, setup, found["marker"], kinds)
     other = _second_markers(table, found["to"], kinds)
     scale = LENGTHS[setup.columns.position]
-    return Seen(np.arange(table.rows), marker, other, kinds, value * scale, rotation)
+    return Observed(np.arange(table.rows), marker, other, kinds, value * scale, rotation)
 
 
 def _long_rotations(table: NamedColumns, setup: CalibrationSetup) -> np.ndarray:
@@ -117,7 +117,7 @@ def _kinds(
     table: NamedColumns, setup: CalibrationSetup, column: str | None, apart: np.ndarray, oriented: np.ndarray
 ) -> tuple[Kind, ...]:
     """Return what each row measures: as it says, as the set-up says, or by what is filled in."""
-    said = table.words(column) if column is not None else [""] * table.rows
+    said = table.texts(column) if column is not None else [""] * table.rows
     by_content = np.where(apart, "distance", np.where(oriented, "pose", "position"))
     kinds = [word or setup.columns.kind or str(kind) for word, kind in zip(said, by_content, strict=True)]
     for line, kind in zip(table.lines, kinds, strict=True):
@@ -132,7 +132,7 @@ def _marker_names(
     table: NamedColumns, setup: CalibrationSetup, column: str | None, kinds: Sequence[Kind]
 ) -> tuple[str, ...]:
     only = setup.markers[0].name if len(setup.markers) == 1 else FIRST_MARKER
-    said = table.words(column) if column is not None else [only] * table.rows
+    said = table.texts(column) if column is not None else [only] * table.rows
     names = tuple("" if kind == "pose" else word or only for word, kind in zip(said, kinds, strict=True))
     declared = [marker.name for marker in setup.markers]
     for line, name in zip(table.lines, names, strict=True):
@@ -145,7 +145,7 @@ def _marker_names(
 
 
 def _second_markers(table: NamedColumns, column: str | None, kinds: Sequence[Kind]) -> tuple[str, ...]:
-    said = table.words(column) if column is not None else [""] * table.rows
+    said = table.texts(column) if column is not None else [""] * table.rows
     for line, word, kind in zip(table.lines, said, kinds, strict=True):
         if kind == "distance" and not word:
             raise CalibrationError(
@@ -169,12 +169,12 @@ def read_measurements(path: str | os.PathLike[str], robot: AnyRobot, setup: Cali
     Rows of equal joint positions are one configuration, whatever a column ``pose`` calls them.
 
     Args:
-        path: Text with or without a header, or ``.npz``.
+        path: Text with or without a header, ``.npz`` or Parquet.
         robot: The arm.
         setup: Units, columns, loads; markers it does not name are taken from the file.
     """
     robot = load_robot(robot)
-    table = open_columns(path, setup.columns.names)
+    table = read_columns(path, setup.columns.names, advice="joints may be named otherwise under [joints]")
     return measurements_from_columns(table, robot, setup)
 
 
@@ -182,13 +182,13 @@ def measurements_from_columns(table: NamedColumns, robot: Robot, setup: Calibrat
     """Return the measurements in the columns of a file, see ``read_measurements``."""
     q = _joint_positions(table, robot, setup)
     wide = bool(setup.columns.markers or setup.columns.tool)
-    seen = seen_in_wide(table, setup) if wide else seen_in_long(table, setup)
-    measured = np.asarray(np.isfinite(seen.value).any(axis=1))
+    observed = observed_in_wide(table, setup) if wide else observed_in_long(table, setup)
+    measured = np.asarray(np.isfinite(observed.value).any(axis=1))
     if not measured.any():
         raise CalibrationError(f"{table.path}: no row holds a measured position or distance; fill x, y, z or distance")
     lost = int(np.count_nonzero(~measured))
-    seen, q = seen.taken(measured), q[:, seen.row[measured]]
-    named, names = _poses(table, setup, q, seen.row)
+    observed, q = observed.taken(measured), q[:, observed.row[measured]]
+    named, names = _poses(table, setup, q, observed.row)
     pose, poses = _merged(q, named, names)
     notes = [f"{lost} rows without a measured number are left out"] if lost else []
     if len(poses) < len(names):
@@ -196,14 +196,15 @@ def measurements_from_columns(table: NamedColumns, robot: Robot, setup: Calibrat
             f"{len(names) - len(poses)} of {len(names)} poses have the joint positions of another: they count as its "
             "repeats, not as configurations"
         )
-    markers = tuple(dict.fromkeys(name for name in (*seen.marker, *seen.other) if name))
+    markers = tuple(dict.fromkeys(name for name in (*observed.marker, *observed.other) if name))
     number = {name: k for k, name in enumerate(markers)} | {"": NOT_MEASURED}
-    marker = np.array([number[name] for name in seen.marker])
-    load = _loads(table, setup)[seen.row]
+    marker = np.array([number[name] for name in observed.marker])
+    load = _loads(table, setup)[observed.row]
     return Measurements(
-        joints=tuple(body.joint.name for body in robot.actuated), q=q, kind=seen.kind, pose=pose, marker=marker,
-        other=np.array([number[name] for name in seen.other]), load=load, value=seen.value, rotation=seen.rotation,
-        repeat=_repeats(table, setup, seen.row, np.column_stack([pose, marker, load]), len(poses) < len(names)),
+        joints=tuple(body.joint.name for body in robot.actuated), q=q, kind=observed.kind, pose=pose, marker=marker,
+        other=np.array([number[name] for name in observed.other]), load=load, value=observed.value,
+        rotation=observed.rotation,
+        repeat=_repeats(table, setup, observed.row, np.column_stack([pose, marker, load]), len(poses) < len(names)),
         poses=poses, markers=markers, notes=tuple(notes),
     )  # fmt: skip
 
@@ -243,7 +244,7 @@ def _loads(table: NamedColumns, setup: CalibrationSetup) -> np.ndarray:
     """Return the number of the load of every row of the file, -1 for none."""
     column = column_of(table, setup, "load")
     numbers = {load.name: k for k, load in enumerate(setup.loads)} | {"": NOT_MEASURED, "none": NOT_MEASURED}
-    said = table.words(column) if column is not None else [setup.columns.load] * table.rows
+    said = table.texts(column) if column is not None else [setup.columns.load] * table.rows
     for line, word in zip(table.lines, said, strict=True):
         if word not in numbers:
             names = [load.name for load in setup.loads]
@@ -264,7 +265,7 @@ def _poses(
         first = dict.fromkeys(keys)
         names = tuple(str(number) for number in range(1, len(first) + 1))
     else:
-        keys = [table.words(column)[k] for k in row]
+        keys = [table.texts(column)[k] for k in row]
         first = dict.fromkeys(keys)
         names = tuple(first)
     number = {key: k for k, key in enumerate(first)}

@@ -49,23 +49,31 @@ Every key is optional, an unknown key is an error; SI units unless said otherwis
 
     [geometry]
     joints = "none"                      # joints with unknown placement errors: "all" (default), "none" or a list
-
-The parts of a set-up from their tables: frames, markers, loads, springs, noise of a tracker.
 """
 
 from __future__ import annotations
 
-import math
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, cast
 
-from ...errors import CalibrationError, DesignError, nearest_match
-from ...excitation.limits.checked_tables import Table, check_keys, table_in, text_in, word_in
+from ...configuration import (
+    ROOT,
+    Section,
+    choice,
+    flag,
+    in_radians,
+    names,
+    number,
+    numbers,
+    text,
+    toml_file,
+    vector,
+)
+from ...errors import CalibrationError, nearest_match
 from ...excitation.limits.space_limits import last_link
-from ...files import toml_document
 from ...robot import AnyRobot, Robot, load_robot, transform_from_placement
 from ...robot.placement import Vector3
 from .setup import (
@@ -84,136 +92,10 @@ from .setup import (
     TrackerNoise,
     moving_chain,
 )
-from .setup_values import checked_numbers, columns_in, finite_in, names_in, vector_under, yes_or_no
 
 ORIGIN: Vector3 = (0.0, 0.0, 0.0)
-
-
-def frame_setup(table: Table, name: str) -> FrameSetup:
-    """Return the frame of ``[base]`` or ``[tool]``."""
-    where = f"[{name}]"
-    check_keys(table, ("xyz", "rpy", "rpy_deg", "known", *(("columns",) if name == "tool" else ())), where)
-    xyz, rpy = vector_under(table, "xyz", where), vector_under(table, "rpy", where)
-    known = yes_or_no(table, "known", where)
-    if known and (xyz is None or rpy is None):
-        missing = "xyz" if xyz is None else "rpy"
-        raise CalibrationError(f"{where}: known = true, but {missing} is missing; add {missing} = [...] or drop known")
-    return FrameSetup(xyz, rpy, known)
-
-
-def marker_setup(table: Table, name: str, robot: Robot, link: str) -> MarkerSetup:
-    """Return the marker of ``[markers.NAME]``."""
-    where = f"[markers.{name}]"
-    check_keys(table, ("position", "known", "columns"), where)
-    position = point_in_link(table["position"], robot, link, f"{where}: position") if "position" in table else None
-    known = yes_or_no(table, "known", where)
-    if known and position is None:
-        raise CalibrationError(f"{where}: known = true, but no position is given; add position = [...] or drop known")
-    return MarkerSetup(name, position, known)
-
-
-def load_setup(table: Table, name: str, robot: Robot, link: str) -> Load:
-    """Return the load of ``[loads.NAME]``: a mass, or a force and a moment, with the point where it acts."""
-    where = f"[loads.{name}]"
-    check_keys(table, ("mass", "force", "moment", "torque", "point"), where)
-    moment = vector_under(table, "moment", where) or vector_under(table, "torque", where) or ORIGIN
-    if "mass" in table and "force" in table:
-        raise CalibrationError(f"{where}: both mass and force are given; keep one")
-    if not {"mass", "force", "moment", "torque"} & set(table):
-        raise CalibrationError(f"{where}: nothing pulls; add mass = ... [kg], or force = [x, y, z] [N]")
-    force = vector_under(table, "force", where) or ORIGIN
-    if "mass" in table:
-        mass = finite_in(table, "mass", where)
-        if not mass > 0:
-            raise CalibrationError(f"{where}: mass is {mass:g} kg; allowed is above 0")
-        x, y, z = robot.gravity
-        force = (mass * x, mass * y, mass * z)
-    if "point" not in table:
-        raise CalibrationError(
-            f"{where}: the load has no point of application; add point = [x, y, z] [m] in the frame of link '{link}'"
-        )
-    return Load(name, force, moment, point_in_link(table["point"], robot, link, f"{where}: point"))
-
-
-def point_in_link(given: Any, robot: Robot, link: str, what: str) -> Vector3:
-    """Return three numbers as they are, or where the origin of a named link is in the measured link's frame [m]."""
-    if not isinstance(given, str):
-        x, y, z = checked_numbers(given, what, 3)
-        return x, y, z
-    body = robot.frame(link).body
-    fixed = [name for name, frame in robot.frames.items() if frame.body == body]
-    if given not in fixed:
-        raise CalibrationError(
-            f"{what} is link '{given}'; allowed are three numbers, or a link fixed to '{link}': {', '.join(fixed)}"
-            f"{nearest_match(given, fixed)}"
-        )
-    rotation, origin = transform_from_placement(robot.frame(link).placement)
-    there = transform_from_placement(robot.frame(given).placement)[1]
-    x, y, z = (float(value) for value in rotation.T @ (there - origin))
-    return x, y, z
-
-
-def elastic_setup(table: Table, robot: Robot, link: str) -> ElasticSetup:
-    """Return the springs of ``[elastic]``."""
-    where = "[elastic]"
-    check_keys(table, ("joints", "lateral", "nodes", "nodes_deg", "between", "own_weight"), where)
-    chain = [robot.bodies[number - 1].joint.name for number in moving_chain(robot, link)]
-    joints, lateral = (
-        tuple(chain) if table.get(key) == "all" else named_joints(table.get(key, []), robot, f"{where}: {key}")
-        for key in ("joints", "lateral")
-    )
-    nodes = {**_nodes(table, "nodes", joints, 1.0), **_nodes(table, "nodes_deg", joints, math.pi / 180)}
-    return ElasticSetup(
-        joints, lateral, MappingProxyType(nodes),
-        cast(Between, word_in(table, "between", ("nearest", "linear"), where, "nearest")),
-        cast(OwnWeight, word_in(table, "own_weight", ("none", "model", "unknown"), where, "none")),
-    )  # fmt: skip
-
-
-def _nodes(table: Table, key: str, joints: Iterable[str], unit: float) -> Mapping[str, tuple[float, ...]]:
-    given, where = table_in(table, key), f"[elastic]: {key}"
-    check_keys(given, list(joints), where)
-    found = {}
-    for joint, values in given.items():
-        numbers = checked_numbers(values, f"{where} of {joint}")
-        if len(numbers) < 2 or len(set(numbers)) != len(numbers):
-            raise CalibrationError(f"{where} of {joint} is {values!r}; two or more different positions are expected")
-        found[joint] = tuple(number * unit for number in numbers)
-    return found
-
-
-def named_joints(given: Any, robot: Robot, what: str) -> tuple[str, ...]:
-    """Return the names of moving joints in a list."""
-    names = [body.joint.name for body in robot.bodies]
-    if not isinstance(given, list):
-        raise CalibrationError(f"{what} is {given!r}; a list of joint names is expected, of {', '.join(names)}")
-    for name in given:
-        if name not in names:
-            raise CalibrationError(
-                f"{what} names {name!r}; moving joints: {', '.join(names)}{nearest_match(str(name), names)}"
-            )
-    return tuple(given)
-
-
-def tracker_noise(measurement: Table) -> TrackerNoise | None:
-    """Return the noise model of ``tracker`` in ``[measurement]``, if there is one."""
-    if "tracker" not in measurement:
-        return None
-    table, where = table_in(measurement, "tracker"), "[measurement]: tracker"
-    check_keys(table, ("station", "distance", "distance_per_metre", "angle"), where)
-    noise = TrackerNoise(
-        vector_under(table, "station", where) or ORIGIN,
-        finite_in(table, "distance", where),
-        finite_in(table, "distance_per_metre", where, 0.0),
-        finite_in(table, "angle", where),
-    )
-    if noise.distance <= 0 or noise.angle <= 0 or noise.distance_per_metre < 0:
-        raise CalibrationError(
-            f"{where} is {dict(table)!r}; distance and angle must be above 0, distance_per_metre 0 or more"
-        )
-    return noise
-
-
+NUMBER = number()
+POSITIVE = number(above=0)
 TABLES = ("measurement", "joints", "base", "tool", "markers", "loads", "elastic", "geometry")
 MEASUREMENT_KEYS = (
     "position", "angle", "slide", "link", "angles", "sigma", "sigma_rotation", "tracker", "load", "kind", "names",
@@ -229,137 +111,208 @@ ROLES = (
 def read_setup(path: str | os.PathLike[str], robot: AnyRobot) -> CalibrationSetup:
     """Return the set-up of a TOML file for a robot."""
     robot = load_robot(robot)
-    try:
-        document = toml_document(Path(path), "a set-up", CalibrationError)
-        return setup_from_document(document, robot)
-    except CalibrationError as error:
-        raise CalibrationError(f"set-up '{path}': {error}") from error
+    with toml_file(Path(path), "a set-up", CalibrationError) as file:
+        return _setup(file, robot)
 
 
-def setup_from_document(document: Table, robot: Robot) -> CalibrationSetup:
+def setup_from_document(document: Mapping[str, Any], robot: Robot) -> CalibrationSetup:
     """Return the set-up that the tables of a document describe, see the module's text."""
-    try:
-        check_keys(document, TABLES, "the set-up")
-        return _setup(document, robot)
-    except DesignError as error:
-        # The checks of keys and kinds are those of limits files; what is wrong here is a set-up.
-        raise CalibrationError(str(error)) from error
+    return _setup(Section(document, ROOT, CalibrationError), robot)
 
 
-def _setup(document: Table, robot: Robot) -> CalibrationSetup:
-    measurement = table_in(document, "measurement")
-    where = "[measurement]"
-    check_keys(measurement, MEASUREMENT_KEYS, where)
-    link = text_in(measurement, "link", where, last_link(robot))
-    if link not in robot.frames:
-        raise CalibrationError(
-            f"{where}: link '{link}' is no link of '{robot.name}'; links: {', '.join(robot.frames)}"
-            f"{nearest_match(link, robot.frames)}"
-        )
+def _setup(file: Section, robot: Robot) -> CalibrationSetup:
+    file.check_keys(TABLES)
+    measurement = file.section("measurement")
+    measurement.check_keys(MEASUREMENT_KEYS)
+    link = measurement.get("link", choice(*robot.frames), last_link(robot))
     if not moving_chain(robot, link):
-        raise CalibrationError(f"{where}: link '{link}' does not move with any joint; name a link of the arm")
-    loads = tuple(load_setup(table, name, robot, link) for name, table in _named_tables(document, "loads"))
-    if "sigma" in measurement and "tracker" in measurement:
-        raise CalibrationError(f"{where}: both sigma and tracker are given; keep one")
-    geometry = table_in(document, "geometry")
-    check_keys(geometry, ("joints",), "[geometry]")
+        raise measurement.failure(f"link '{link}' does not move with any joint; name a link of the arm")
+    markers, loads = (file.section(key).named_sections() for key in ("markers", "loads"))
+    measurement.refuse_both("sigma", "tracker")
+    geometry = file.section("geometry")
+    geometry.check_keys(("joints",))
     return CalibrationSetup(
         link=link,
-        base=frame_setup(table_in(document, "base"), "base"),
-        tool=frame_setup(table_in(document, "tool"), "tool"),
-        markers=tuple(marker_setup(table, name, robot, link) for name, table in _named_tables(document, "markers")),
-        loads=loads,
-        elastic=elastic_setup(table_in(document, "elastic"), robot, link),
-        geometry=_geometry(geometry, robot),
-        joint_map=_joint_map(table_in(document, "joints"), robot),
-        sigma=_sigma(measurement),
-        tracker=tracker_noise(measurement),
-        angles=cast(Angles, word_in(measurement, "angles", ("commanded", "measured"), where, "commanded")),
-        columns=_columns(document, measurement, [load.name for load in loads]),
-        sigma_rotation=_sigma_rotation(measurement),
+        base=_frame(file.section("base"), ()),
+        tool=_frame(file.section("tool"), ("columns",)),
+        markers=tuple(_marker(table, name, robot, link) for name, table in markers.items()),
+        loads=tuple(_load(table, name, robot, link) for name, table in loads.items()),
+        elastic=_elastic(file.section("elastic"), robot, link),
+        geometry=geometry.get("joints", _joints(robot.bodies, "all", "none"), "all"),
+        joint_map=_joint_map(file.section("joints"), robot),
+        sigma=measurement.optional("sigma", _sigma),
+        tracker=_tracker(measurement.section("tracker")) if "tracker" in measurement else None,
+        angles=cast(Angles, measurement.get("angles", choice("commanded", "measured"), "commanded")),
+        columns=_columns(file, measurement, markers, loads),
+        sigma_rotation=measurement.optional("sigma_rotation", POSITIVE),
     )
 
 
-def _named_tables(document: Table, key: str) -> list[tuple[str, Table]]:
-    tables = table_in(document, key)
-    for name, table in tables.items():
-        if not isinstance(table, dict):
-            raise CalibrationError(f"[{key}]: '{name}' is {table!r}; a table is expected, write [{key}.{name}]")
-    return list(tables.items())
+def _sigma(value: Any) -> tuple[float, ...]:
+    """One number above 0 for x, y and z, or three [m]."""
+    return vector(value, POSITIVE) if isinstance(value, list) else (POSITIVE(value),) * 3
 
 
-def _columns(document: Table, measurement: Table, loads: list[str]) -> Columns:
-    where = "[measurement]"
-    position = word_in(measurement, "position", LENGTHS, where, "m")
-    load = measurement.get("load", "")
+def _frame(table: Section, more: Iterable[str]) -> FrameSetup:
+    """Return the frame of ``[base]`` or ``[tool]``."""
+    table.check_keys(("xyz", "rpy", "rpy_deg", "known", *more))
+    xyz, rpy = table.optional("xyz", vector), table.angles("rpy", vector)
+    known = table.get("known", flag, False)
+    if known and (xyz is None or rpy is None):
+        missing = "xyz" if xyz is None else "rpy"
+        raise table.failure(f"known = true, but {missing} is missing; add {missing} = [...] or drop known")
+    return FrameSetup(xyz, rpy, known)
+
+
+def _marker(table: Section, name: str, robot: Robot, link: str) -> MarkerSetup:
+    """Return the marker of ``[markers.NAME]``."""
+    table.check_keys(("position", "known", "columns"))
+    position = _point(table, "position", robot, link) if "position" in table else None
+    known = table.get("known", flag, False)
+    if known and position is None:
+        raise table.failure("known = true, but no position is given; add position = [...] or drop known")
+    return MarkerSetup(name, position, known)
+
+
+def _load(table: Section, name: str, robot: Robot, link: str) -> Load:
+    """Return the load of ``[loads.NAME]``: a mass, or a force and a moment, with the point where it acts."""
+    table.check_keys(("mass", "force", "moment", "torque", "point"))
+    moment = table.optional("moment", vector) or table.optional("torque", vector) or ORIGIN
+    table.refuse_both("mass", "force")
+    if not {"mass", "force", "moment", "torque"} & set(table.table):
+        raise table.failure("nothing pulls; add mass = ... [kg], or force = [x, y, z] [N]")
+    force = table.get("force", vector, ORIGIN)
+    if "mass" in table:
+        mass = table.get("mass", POSITIVE)
+        x, y, z = robot.gravity
+        force = (mass * x, mass * y, mass * z)
+    if "point" not in table:
+        raise table.failure(
+            f"the load has no point of application; add point = [x, y, z] [m] in the frame of link '{link}'"
+        )
+    return Load(name, force, moment, _point(table, "point", robot, link))
+
+
+def _point(table: Section, key: str, robot: Robot, link: str) -> Vector3:
+    """Return three numbers as they are, or where the origin of a named link is in the measured link's frame [m]."""
+    given = table.table[key]
+    if not isinstance(given, str):
+        return table.get(key, vector)
+    body = robot.frame(link).body
+    fixed = [name for name, frame in robot.frames.items() if frame.body == body]
+    if given not in fixed:
+        raise table.failure(
+            f"{key} is link '{given}'; allowed: three numbers, or a link fixed to '{link}': {', '.join(fixed)}"
+            f"{nearest_match(given, fixed)}"
+        )
+    rotation, origin = transform_from_placement(robot.frame(link).placement)
+    there = transform_from_placement(robot.frame(given).placement)[1]
+    x, y, z = (float(value) for value in rotation.T @ (there - origin))
+    return x, y, z
+
+
+def _elastic(table: Section, robot: Robot, link: str) -> ElasticSetup:
+    """Return the springs of ``[elastic]``."""
+    table.check_keys(("joints", "lateral", "nodes", "nodes_deg", "between", "own_weight"))
+    chain = tuple(robot.bodies[place - 1].joint.name for place in moving_chain(robot, link))
+    given = (table.get(key, _joints(robot.bodies, "all"), ()) for key in ("joints", "lateral"))
+    joints, lateral = (chain if chosen == "all" else chosen for chosen in given)
+    nodes = {**_nodes(table.section("nodes"), joints), **_nodes(table.section("nodes_deg"), joints, in_radians)}
+    return ElasticSetup(
+        joints, lateral, MappingProxyType(nodes),
+        cast(Between, table.get("between", choice("nearest", "linear"), "nearest")),
+        cast(OwnWeight, table.get("own_weight", choice("none", "model", "unknown"), "none")),
+    )  # fmt: skip
+
+
+def _nodes(table: Section, joints: Iterable[str], unit: Callable[..., Any] = lambda kind: kind) -> dict[str, Any]:
+    table.check_keys(joints)
+    return {joint: table.get(joint, unit(_different)) for joint in table.table}
+
+
+def _different(value: Any) -> tuple[float, ...]:
+    """Positions that differ."""
+    positions = numbers()(value)
+    if len(positions) < 2 or len(set(positions)) != len(positions):
+        raise ValueError("two or more different positions")
+    return positions
+
+
+def _joints(bodies: Iterable[Any], *others: str) -> Callable[[Any], Any]:
+    """Return the kind of a list of names of moving joints, or of another text."""
+    known = [body.joint.name for body in bodies]
+
+    def convert(value: Any) -> Any:
+        if isinstance(value, str) and value in others:
+            return value
+        if not isinstance(value, list):
+            raise ValueError(f"{', '.join(others)}, or a list of joint names, of {', '.join(known)}")
+        for name in value:
+            if name not in known:
+                raise ValueError(f"a list of {', '.join(known)}; '{name}' is none{nearest_match(str(name), known)}")
+        return tuple(value)
+
+    return convert
+
+
+def _tracker(table: Section) -> TrackerNoise:
+    """Return the noise model of ``tracker`` in ``[measurement]``."""
+    table.check_keys(("station", "distance", "distance_per_metre", "angle"))
+    return TrackerNoise(
+        table.get("station", vector, ORIGIN),
+        table.get("distance", POSITIVE),
+        table.get("distance_per_metre", number(least=0), 0.0),
+        table.get("angle", POSITIVE),
+    )
+
+
+def _columns(
+    file: Section, measurement: Section, markers: Mapping[str, Section], loads: Mapping[str, Section]
+) -> Columns:
+    position = measurement.get("position", choice(*LENGTHS), "m")
+    load = measurement.table.get("load", "")
     if load and load not in loads:
-        raise CalibrationError(
-            f"{where}: load is {load!r}; loads of the set-up: {', '.join(loads) or 'none, add [loads.NAME]'}"
+        raise measurement.failure(
+            f"load is {load!r}; loads of the set-up: {', '.join(loads) or 'none, add [loads.NAME]'}"
             f"{nearest_match(str(load), loads)}"
         )
-    renamed = table_in(measurement, "columns")
-    check_keys(renamed, ROLES, f"{where}: columns")
-    markers = {
-        name: columns_in(table, f"[markers.{name}]", (3,))
-        for name, table in _named_tables(document, "markers")
-        if "columns" in table
-    }
+    renamed = measurement.section("columns").values(dict.fromkeys(ROLES, text))
     return Columns(
         position=position,
-        angle=word_in(measurement, "angle", TURNS, where, "rad"),
-        slide=word_in(measurement, "slide", LENGTHS, where, position),
-        markers=MappingProxyType(markers),
-        tool=columns_in(table_in(document, "tool"), "[tool]", (6, 7, 12)),
-        names=names_in(measurement, "names", where),
-        renamed=MappingProxyType({role: text_in(renamed, role, f"{where}: columns") for role in renamed}),
+        angle=measurement.get("angle", choice(*TURNS), "rad"),
+        slide=measurement.get("slide", choice(*LENGTHS), position),
+        markers=MappingProxyType(
+            {name: _wide_columns(table, 3) for name, table in markers.items() if "columns" in table}
+        ),
+        tool=_wide_columns(file.section("tool"), 6, 7, 12),
+        names=measurement.get("names", names(), ()),
+        renamed=MappingProxyType(renamed),
         load=load,
-        kind=word_in(measurement, "kind", KINDS, where) if "kind" in measurement else "",
+        kind=measurement.optional("kind", choice(*KINDS)) or "",
     )
 
 
-def _sigma(measurement: Table) -> tuple[float, ...] | None:
-    if "sigma" not in measurement:
-        return None
-    given = measurement["sigma"]
-    sigma = checked_numbers(given if isinstance(given, list) else [given] * 3, "[measurement]: sigma", 3)
-    if not min(sigma) > 0:
-        raise CalibrationError(f"[measurement]: sigma is {given!r}; allowed is above 0, in metres")
-    return sigma
+def _wide_columns(table: Section, *counts: int) -> tuple[str, ...]:
+    """Return the names of columns under ``columns``: as many as one of the counts, or none."""
+    found = table.get("columns", names(), ())
+    if "columns" in table and len(found) not in counts:
+        raise table.failure(f"columns has {len(found)} names; allowed: {' or '.join(map(str, counts))}")
+    return found
 
 
-def _sigma_rotation(measurement: Table) -> float | None:
-    if "sigma_rotation" not in measurement:
-        return None
-    sigma = finite_in(measurement, "sigma_rotation", "[measurement]")
-    if not sigma > 0:
-        raise CalibrationError(f"[measurement]: sigma_rotation is {sigma:g}; allowed is above 0, in radians")
-    return sigma
+def _joint_map(table: Section, robot: Robot) -> Mapping[str, Mapping[str, float]]:
+    table.check_keys([body.joint.name for body in robot.actuated])
+    return MappingProxyType({name: MappingProxyType(_joint_terms(table, name)) for name in table.table})
 
 
-def _geometry(table: Table, robot: Robot) -> Any:
-    given = table.get("joints", "all")
-    return given if given in ("all", "none") else named_joints(given, robot, "[geometry]: joints")
-
-
-def _joint_map(table: Table, robot: Robot) -> Mapping[str, Mapping[str, float]]:
-    names = [body.joint.name for body in robot.actuated]
-    check_keys(table, names, "[joints]")
-    return MappingProxyType({name: MappingProxyType(_joint_terms(given, name)) for name, given in table.items()})
-
-
-def _joint_terms(given: Any, name: str) -> dict[str, float]:
+def _joint_terms(table: Section, name: str) -> dict[str, float]:
     """Return the factors by column, a constant under an empty name."""
-    where = f"[joints]: {name}"
+    given = table.table[name]
     if isinstance(given, str) and given:
         return {given: 1.0}
     if not isinstance(given, dict):
-        return {"": checked_numbers([given], where, 1)[0]}
-    if "constant" in given and "constant_deg" in given:
-        raise CalibrationError(f"{where} has both constant and constant_deg; keep one")
-    terms = {
-        column: finite_in(given, column, where) for column in given if column not in ("constant", "constant_deg", "")
-    }
-    constant = given.get("", given.get("constant", 0.0))
-    if "constant_deg" in given:
-        constant = math.radians(finite_in(given, "constant_deg", where))
-    return {**terms, "": checked_numbers([constant], where, 1)[0]}
+        return {"": table.get(name, NUMBER)}
+    terms = table.section(name)
+    factors = {column: terms.get(column, NUMBER) for column in given if column not in ("constant", "constant_deg", "")}
+    constant = terms.angles("constant", NUMBER)
+    return {**factors, "": terms.get("", NUMBER, 0.0) if constant is None else constant}

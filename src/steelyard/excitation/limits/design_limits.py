@@ -79,14 +79,13 @@ from typing import Any, Literal, NamedTuple, cast, final
 
 import numpy as np
 
+from ...configuration import ROOT, Section, anything, checked, choice, number, toml_file
 from ...errors import DesignError
-from ...files import toml_document
 from ...motion import MotionLimits
 from ...robot import AnyRobot, Robot, load_robot
 from ...text import short_repr
 from ..space.rules import SpaceRule
 from ..space.self_collision import FloorHeight, floor_of
-from .checked_tables import check_keys, checked_number, table_in, word_in
 from .joint_limits import (
     completed_limits,
     described_limits,
@@ -167,13 +166,10 @@ def design_limits(
     robot = load_robot(robot)
     chosen = _Chosen(self_collision, _checked_floor(floor), position_scale)
     if file is None:
-        return _limits(robot, {}, chosen)
-    try:
-        document = toml_document(Path(file), "the limits", DesignError)
-        check_keys(document, TOP_KEYS, "the file")
+        return _limits(robot, Section({}, ROOT, DesignError), chosen)
+    with toml_file(Path(file), "the limits", DesignError) as document:
+        document.check_keys(TOP_KEYS)
         return _limits(robot, document, chosen)
-    except DesignError as error:
-        raise DesignError(f"{file}: {error}") from error
 
 
 class _Chosen(NamedTuple):
@@ -184,17 +180,17 @@ class _Chosen(NamedTuple):
     position_scale: float | None
 
 
-def _limits(robot: Robot, document: dict[str, Any], chosen: _Chosen) -> DesignLimits:
+def _limits(robot: Robot, document: Section, chosen: _Chosen) -> DesignLimits:
     described, notes = described_limits(robot)
-    joints = table_in(document, "joints")
+    joints = document.section("joints")
     rated = rated_torques(described, joints, robot)
     has_range = np.isfinite(described.lower) | np.isfinite(described.upper)
     filled, more = completed_limits(robot, overridden_limits(described, joints, robot))
     filled, scales = narrowed_limits(filled, joints, robot, has_range, chosen.position_scale)
-    given = _checked_floor(document.get("floor"))
+    given = _checked_floor(document.optional("floor", anything))
     floor = floor_of(robot, given if chosen.floor is None else chosen.floor)
     space = space_limits(robot, document, floor, (filled.lower, filled.upper), self_collision=chosen.self_collision)
-    side = cast(TorqueSide, word_in(document, "torque_side", ("motor", "joint"), "the file", "motor"))
+    side = cast(TorqueSide, document.get("torque_side", choice("motor", "joint"), "motor"))
     return DesignLimits(
         filled.motion(), filled.torque, side, space.rules, (*notes, *more, *space.notes), rated, scales,
         space.capsules, space.checked, space.not_checked,
@@ -202,8 +198,12 @@ def _limits(robot: Robot, document: dict[str, Any], chosen: _Chosen) -> DesignLi
 
 
 def _checked_floor(given: object) -> FloorHeight:
-    if given is None or given == "none":
-        return cast(FloorHeight, given)
-    if isinstance(given, str) or not np.isfinite(height := checked_number(given, "floor")):
-        raise DesignError(f"floor is {given!r}; allowed is a height [m], or 'none' for no floor")
-    return height
+    return None if given is None else checked(given, _floor, "floor", DesignError)
+
+
+def _floor(value: Any) -> float | Literal["none"]:
+    """A height [m], or none."""
+    try:
+        return "none" if value == "none" else number()(value)
+    except ValueError:
+        raise ValueError("a height [m], or 'none' for no floor") from None

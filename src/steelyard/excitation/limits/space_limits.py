@@ -12,6 +12,7 @@ from typing import Any, cast, final
 
 import numpy as np
 
+from ...configuration import Section, choice, flag, names, number, text, vector
 from ...errors import DesignError, nearest_match
 from ...robot import Robot
 from ..space.capsules import Capsule, CapsulePair
@@ -19,55 +20,57 @@ from ..space.fitting import bounding_capsule, fitted_capsules, link_capsules
 from ..space.regions import Box, Cylinder, HalfSpace, Region, Sphere, Vector3
 from ..space.rules import ArmPoint, Keep, PointRule, SpaceRule, check_rules_can_be_kept
 from ..space.self_collision import FLOOR, Floor, capsule_names, floor_rules, plane_rules, self_collision_pairs
-from .checked_tables import Table, check_keys, number_in, table_in, tables_in, text_in, vector_in, word_in
 
 ORIGIN: Vector3 = (0.0, 0.0, 0.0)
+NUMBER = number(infinite=True)
 SPACE_KEYS = ("name", "link", "point", "kind", "keep", "margin")
 OBSTACLE_KEYS = ("name", "kind", "margin", "ignore")
 
 
-def space_rule(table: Table, number: int, robot: Robot) -> PointRule:
-    """Return the rule of one ``[[space]]`` table; ``number`` counts them from 1."""
-    name = text_in(table, "name", f"[[space]] {number}", f"space {number}")
-    where = f"[[space]] '{name}'"
-    kind = word_in(table, "kind", REGIONS, where)
+def _vector(value: Any) -> Vector3:
+    return vector(value, NUMBER)
+
+
+def space_rule(table: Section, place: int, robot: Robot) -> PointRule:
+    """Return the rule of one ``[[space]]`` table; ``place`` counts them from 1."""
+    name = table.get("name", text, f"space {place}")
+    table = table.renamed(f"[[space]] '{name}'")
+    kind = table.get("kind", choice(*REGIONS))
     keys, region = REGIONS[kind]
-    check_keys(table, (*SPACE_KEYS, *keys), where)
-    keep = word_in(table, "keep", ("in", "out"), where, "in" if kind == "half_space" else None)
-    link = _link(robot, text_in(table, "link", where, last_link(robot)), where)
-    point = ArmPoint(link, vector_in(table, "point", where, ORIGIN))
-    return PointRule(
-        name, point, region(table, where), cast(Keep, f"keep_{keep}"), number_in(table, "margin", where, 0.0)
-    )
+    table.check_keys((*SPACE_KEYS, *keys))
+    keep = table.get("keep", choice("in", "out"), "in" if kind == "half_space" else None)
+    link = _link(robot, table.get("link", text, last_link(robot)), table)
+    point = ArmPoint(link, table.get("point", _vector, ORIGIN))
+    return PointRule(name, point, region(table), cast(Keep, f"keep_{keep}"), table.get("margin", NUMBER, 0.0))
 
 
-def given_capsule(table: Table, number: int, robot: Robot) -> Capsule:
+def given_capsule(table: Section, robot: Robot) -> Capsule:
     """Return the capsule of one ``[[capsule]]`` table."""
-    where = f"[[capsule]] {number}"
-    check_keys(table, ("link", "start", "end", "radius"), where)
-    link = _link(robot, text_in(table, "link", where), where)
-    start = vector_in(table, "start", where)
-    return Capsule(link, start, vector_in(table, "end", where, start), number_in(table, "radius", where))
+    table.check_keys(("link", "start", "end", "radius"))
+    link = _link(robot, table.get("link", text), table)
+    start = table.get("start", _vector)
+    return Capsule(link, start, table.get("end", _vector, start), table.get("radius", NUMBER))
 
 
-def obstacle_rules(table: Table, number: int, robot: Robot, capsules: Sequence[Capsule]) -> list[SpaceRule]:
+def obstacle_rules(table: Section, place: int, robot: Robot, capsules: Sequence[Capsule]) -> list[SpaceRule]:
     """Return rules of one ``[[obstacle]]``: one or two for each capsule of the arm that moves."""
-    name = text_in(table, "name", f"[[obstacle]] {number}", f"obstacle {number}")
-    where = f"[[obstacle]] '{name}'"
-    kind = word_in(table, "kind", ("half_space", *OBSTACLES), where)
-    margin, ignore = number_in(table, "margin", where, 0.0), _ignored(table, robot, where)
+    name = table.get("name", text, f"obstacle {place}")
+    table = table.renamed(f"[[obstacle]] '{name}'")
+    kind = table.get("kind", choice("half_space", *OBSTACLES))
+    margin = table.get("margin", NUMBER, 0.0)
+    ignore = {_link(robot, link, table) for link in table.get("ignore", names("link names"), ())}
     moving = [capsule for capsule in capsules if robot.frame(str(capsule.link)).body]
     labelled = zip(capsule_names(moving), moving, strict=True)
     named = [(label, capsule) for label, capsule in labelled if capsule.link not in ignore]
     if not named:
-        raise DesignError(f"{where}: every moving link is ignored; leave the obstacle out, or ignore fewer links")
+        raise table.failure("every moving link is ignored; leave the obstacle out, or ignore fewer links")
     if kind != "half_space":
         keys, obstacle = OBSTACLES[kind]
-        check_keys(table, (*OBSTACLE_KEYS, *keys), where)
-        fixed = obstacle(table, where)
+        table.check_keys((*OBSTACLE_KEYS, *keys))
+        fixed = obstacle(table)
         return [CapsulePair(f"{name} - {label}", capsule, fixed, margin) for label, capsule in named]
-    check_keys(table, (*OBSTACLE_KEYS, *REGIONS[kind][0]), where)
-    return [*plane_rules(name, _half_space(table, where), named, margin)]
+    table.check_keys((*OBSTACLE_KEYS, *REGIONS[kind][0]))
+    return [*plane_rules(name, _half_space(table), named, margin)]
 
 
 def last_link(robot: Robot) -> str:
@@ -86,67 +89,58 @@ def last_link(robot: Robot) -> str:
     return max((link.name for link in robot.links), key=depth)
 
 
-def _link(robot: Robot, name: str, where: str) -> str:
+def _link(robot: Robot, name: str, table: Section) -> str:
     if name not in robot.frames:
         links = list(robot.frames)
-        raise DesignError(f"{where}: link is '{name}'; links: {', '.join(links)}{nearest_match(name, links)}")
+        raise table.failure(f"link is '{name}'; links: {', '.join(links)}{nearest_match(name, links)}")
     return name
 
 
-def _ignored(table: Table, robot: Robot, where: str) -> set[str]:
-    given = table.get("ignore", [])
-    if not isinstance(given, list) or not all(isinstance(name, str) for name in given):
-        raise DesignError(f"{where}: ignore is {given!r}; a list of link names is expected")
-    return {_link(robot, name, where) for name in given}
+def _half_space(table: Section) -> HalfSpace:
+    return HalfSpace(table.get("normal", _vector), table.get("offset", NUMBER, 0.0))
 
 
-def _half_space(table: Table, where: str) -> HalfSpace:
-    return HalfSpace(vector_in(table, "normal", where), number_in(table, "offset", where, 0.0))
+def _box(table: Section) -> Box:
+    return Box(table.get("lower", _vector), table.get("upper", _vector))
 
 
-def _box(table: Table, where: str) -> Box:
-    return Box(vector_in(table, "lower", where), vector_in(table, "upper", where))
-
-
-def _cylinder(table: Table, where: str) -> Cylinder:
+def _cylinder(table: Section) -> Cylinder:
     return Cylinder(
-        number_in(table, "radius", where),
-        vector_in(table, "centre", where, ORIGIN),
-        vector_in(table, "axis", where, (0.0, 0.0, 1.0)),
-        number_in(table, "lower", where, -np.inf),
-        number_in(table, "upper", where, np.inf),
+        table.get("radius", NUMBER),
+        table.get("centre", _vector, ORIGIN),
+        table.get("axis", _vector, (0.0, 0.0, 1.0)),
+        table.get("lower", NUMBER, -np.inf),
+        table.get("upper", NUMBER, np.inf),
     )
 
 
-def _sphere(table: Table, where: str) -> Sphere:
-    return Sphere(number_in(table, "radius", where), vector_in(table, "centre", where))
+def _sphere(table: Section) -> Sphere:
+    return Sphere(table.get("radius", NUMBER), table.get("centre", _vector))
 
 
-def _fixed_capsule(table: Table, where: str) -> Capsule:
-    return Capsule(
-        None, vector_in(table, "start", where), vector_in(table, "end", where), number_in(table, "radius", where)
-    )
+def _fixed_capsule(table: Section) -> Capsule:
+    return Capsule(None, table.get("start", _vector), table.get("end", _vector), table.get("radius", NUMBER))
 
 
-def _ball(table: Table, where: str) -> Capsule:
-    sphere = _sphere(table, where)
+def _ball(table: Section) -> Capsule:
+    sphere = _sphere(table)
     return Capsule(None, sphere.centre, sphere.centre, sphere.radius)
 
 
-def _bounded_box(table: Table, where: str) -> Capsule:
-    box = _box(table, where)
+def _bounded_box(table: Section) -> Capsule:
+    box = _box(table)
     if not np.isfinite([*box.lower, *box.upper]).all():
-        raise DesignError(f"{where}: an obstacle's box must be finite; use a half_space for a wall or the floor")
+        raise table.failure("an obstacle's box must be finite; use a half_space for a wall or the floor")
     return bounding_capsule(None, np.array(list(itertools.product(*zip(box.lower, box.upper, strict=True)))))
 
 
-REGIONS: dict[str, tuple[tuple[str, ...], Callable[[Table, str], Region]]] = {
+REGIONS: dict[str, tuple[tuple[str, ...], Callable[[Section], Region]]] = {
     "half_space": (("normal", "offset"), _half_space),
     "box": (("lower", "upper"), _box),
     "cylinder": (("centre", "axis", "radius", "lower", "upper"), _cylinder),
     "sphere": (("centre", "radius"), _sphere),
 }
-OBSTACLES: dict[str, tuple[tuple[str, ...], Callable[[Table, str], Capsule]]] = {
+OBSTACLES: dict[str, tuple[tuple[str, ...], Callable[[Section], Capsule]]] = {
     "capsule": (("start", "end", "radius"), _fixed_capsule),
     "sphere": (("centre", "radius"), _ball),
     "box": (("lower", "upper"), _bounded_box),
@@ -181,7 +175,7 @@ class SpaceLimits:
     notes: tuple[str, ...]
 
 
-def space_limits(robot: Robot, document: Table, floor: Floor, ranges: Ranges, *, self_collision: bool) -> SpaceLimits:
+def space_limits(robot: Robot, document: Section, floor: Floor, ranges: Ranges, *, self_collision: bool) -> SpaceLimits:
     """Return the rules on space of a limits file, on the floor, and between links.
 
     Args:
@@ -194,13 +188,13 @@ def space_limits(robot: Robot, document: Table, floor: Floor, ranges: Ranges, *,
     Raises:
         DesignError: If a table is wrong, or no posture keeps a rule.
     """
-    arm = _arm_capsules(robot, tables_in(document, "capsule"))
+    arm = _arm_capsules(robot, document.sections("capsule"))
     parts = [
         _rules_of_file(robot, document, arm.capsules, ranges),
         _floor_part(robot, document, floor, arm.capsules, ranges),
-        _self_collision_part(robot, table_in(document, "self_collision"), arm.capsules, ranges, self_collision),
+        _self_collision_part(robot, document.section("self_collision"), arm.capsules, ranges, self_collision),
     ]
-    obstacles = "obstacles other than those given" if tables_in(document, "obstacle") else "obstacles (none are given)"
+    obstacles = "obstacles other than those given" if document.sections("obstacle") else "obstacles (none are given)"
     rules = tuple(rule for part in parts for rule in part.rules)
     return SpaceLimits(
         rules,
@@ -222,9 +216,9 @@ class _Arm:
     notes: tuple[str, ...]
 
 
-def _arm_capsules(robot: Robot, tables: Sequence[Table]) -> _Arm:
+def _arm_capsules(robot: Robot, tables: Sequence[Section]) -> _Arm:
     """Return capsules of the file, else around a link's shapes, else assumed along a body that has neither."""
-    given = [given_capsule(table, number, robot) for number, table in enumerate(tables, start=1)]
+    given = [given_capsule(table, robot) for table in tables]
     fitted, notes = fitted_capsules(robot, leave_out={capsule.link for capsule in given})
     covered = {robot.frame(str(capsule.link)).body for capsule in (*fitted, *given)}
     missing = [number for number in range(len(robot.bodies) + 1) if number not in covered]
@@ -235,8 +229,8 @@ def _arm_capsules(robot: Robot, tables: Sequence[Table]) -> _Arm:
         links = list(dict.fromkeys(str(capsule.link) for capsule in assumed.capsules))
         where = ", ".join(links) if covered else "all links"
         words.append(f"assumed along {where}, radius {assumed.radius:.3f} m from {assumed.basis}")
-    names = [robot.root, *(body.link for body in robot.bodies)]
-    bare = [names[number] for number in missing if names[number] not in {capsule.link for capsule in assumed.capsules}]
+    every = [robot.root, *(body.link for body in robot.bodies)]
+    bare = [every[number] for number in missing if every[number] not in {capsule.link for capsule in assumed.capsules}]
     without = (f"links without shape or length: {', '.join(bare)}",) if bare else ()
     return _Arm((*fitted, *given, *assumed.capsules), "; ".join(words), without, notes)
 
@@ -251,21 +245,21 @@ class _Part:
     not_checked: tuple[str, ...] = ()
 
 
-def _rules_of_file(robot: Robot, document: Table, capsules: Sequence[Capsule], ranges: Ranges) -> _Part:
+def _rules_of_file(robot: Robot, document: Section, capsules: Sequence[Capsule], ranges: Ranges) -> _Part:
     rules: list[SpaceRule] = []
-    names: list[str] = []
-    for number, table in enumerate(tables_in(document, "space"), start=1):
-        rules.append(space_rule(table, number, robot))
-        names.append(rules[-1].name)
-    for number, table in enumerate(tables_in(document, "obstacle"), start=1):
-        rules += obstacle_rules(table, number, robot, capsules)
-        names.append(str(table.get("name", f"obstacle {number}")))
+    labels: list[str] = []
+    for place, table in enumerate(document.sections("space"), start=1):
+        rules.append(space_rule(table, place, robot))
+        labels.append(rules[-1].name)
+    for place, table in enumerate(document.sections("obstacle"), start=1):
+        rules += obstacle_rules(table, place, robot, capsules)
+        labels.append(table.get("name", text, f"obstacle {place}"))
     check_rules_can_be_kept(robot, rules, *ranges)
-    return _Part(tuple(rules), (f"rules of the limits file ({', '.join(names)})",) if names else ())
+    return _Part(tuple(rules), (f"rules of the limits file ({', '.join(labels)})",) if labels else ())
 
 
-def _floor_part(robot: Robot, document: Table, floor: Floor, capsules: Sequence[Capsule], ranges: Ranges) -> _Part:
-    if any(table.get("name") == FLOOR for table in tables_in(document, "obstacle")):
+def _floor_part(robot: Robot, document: Section, floor: Floor, capsules: Sequence[Capsule], ranges: Ranges) -> _Part:
+    if any(table.table.get("name") == FLOOR for table in document.sections("obstacle")):
         if floor.is_given:
             raise DesignError("both a floor and an [[obstacle]] named 'floor' are given; keep one")
         return _Part()
@@ -279,7 +273,7 @@ def _floor_part(robot: Robot, document: Table, floor: Floor, capsules: Sequence[
 
 
 def _self_collision_part(
-    robot: Robot, table: Table, capsules: Sequence[Capsule], ranges: Ranges, wanted: bool
+    robot: Robot, table: Section, capsules: Sequence[Capsule], ranges: Ranges, wanted: bool
 ) -> _Part:
     settings = _self_collision_settings(table)
     if not (wanted and settings["on"]):
@@ -293,15 +287,16 @@ def _self_collision_part(
     return _Part(pairs, (f"self-collision ({count})",) if pairs else (), tuple(not_checked))
 
 
-def _self_collision_settings(table: Table) -> dict[str, Any]:
-    where = "[self_collision]"
-    check_keys(table, ("on", "margin", "ignore"), where)
-    on, ignore = table.get("on", True), table.get("ignore", [])
-    if not isinstance(on, bool):
-        raise DesignError(f"{where}: on is {on!r}; true or false is expected")
-    if not isinstance(ignore, list) or not all(_is_pair(pair) for pair in ignore):
-        raise DesignError(f'{where}: ignore is {ignore!r}; a list of pairs of links is expected, such as [["a", "b"]]')
-    return {"on": on, "margin": number_in(table, "margin", where, DEFAULT_MARGIN), "ignore": ignore}
+def _self_collision_settings(table: Section) -> dict[str, Any]:
+    kinds = {"on": flag, "margin": NUMBER, "ignore": _pairs}
+    return {"on": True, "margin": DEFAULT_MARGIN, "ignore": [], **table.values(kinds)}
+
+
+def _pairs(value: Any) -> list[list[str]]:
+    """Pairs of names of links."""
+    if not isinstance(value, list) or not all(_is_pair(pair) for pair in value):
+        raise ValueError('a list of pairs of links, such as [["a", "b"]]')
+    return value
 
 
 def _is_pair(pair: object) -> bool:

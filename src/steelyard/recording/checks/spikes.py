@@ -13,8 +13,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from ...tables.table import FEW
 from ..record import WRENCH_ROWS, Finding, Samples
-from ..tables.table import FEW
 from .subject import Subject
 from .values import LEAST_JUMP
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from ...tables.table import FEW
 from ..record import Finding, Samples
-from ..tables.table import FEW
 from .subject import Subject
 
 LONGEST_STEP = 0.5

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from ...tables.table import FEW
 from ..record import WRENCH_ROWS, Finding, Samples
-from ..tables.table import FEW
 from .subject import Subject
 
 TOLERANCE = 0.005

@@ -13,10 +13,19 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from ...errors import RecordingError
-from ..setup import TextOptions
-from .table import FEW, Block, ReadLog, Table
-from .text_layout import HEAD_BYTES, MISSING, WHITESPACE, TextLayout, text_layout
+from ..errors import TableError
+from .table import FEW, Block, ReadLog, Table, TextOptions
+from .text_layout import (
+    MISSING,
+    UTF8_MARK,
+    WHITESPACE,
+    TextLayout,
+    fields_of,
+    read_head,
+    text_layout,
+    unified,
+    unique_names,
+)
 
 LINES_AT_ONCE = 100_000
 
@@ -53,6 +62,8 @@ def _some_lines(lines: list[bytes], first_line: int, layout: TextLayout, wanted:
         if not bare or bare.startswith(layout.comments):
             continue
         fields = bare.split() if layout.separator == WHITESPACE else line.split(layout.separator)
+        if b'"' in line:
+            fields = fields_of(line, layout.separator)
         numbers.append(number)
         widths.append(len(fields))
         rows.append([fields[k] for k in wanted] if len(fields) == layout.width else nothing)
@@ -88,17 +99,15 @@ def _count(log: ReadLog, numbers: np.ndarray, garbage: np.ndarray, truncated: np
 
 PIECE_BYTES = 1 << 24
 _LOOK_BACK = 1 << 14
-_BYTE_ORDER_MARKS = ((b"\xff\xfe", "UTF-16"), (b"\xfe\xff", "UTF-16"))
-_UTF8_MARK = b"\xef\xbb\xbf"
 
 
 def open_text(path: Path, options: TextOptions) -> Table:
     """Return a text file as a table. Its layout is found from its first lines where it is not declared."""
-    head, line_end = _head(path)
+    head, line_end = read_head(path)
     layout = text_layout(head, options, str(path))
-    names = layout.names or tuple(f"column_{number}" for number in range(1, layout.width + 1))
+    names = unique_names(layout.names or [""] * layout.width)
     if len(names) != layout.width:
-        raise RecordingError(
+        raise TableError(
             f"{path}: the header names {len(names)} columns but the lines have {layout.width}; mend the header, or "
             "leave it out with skip_lines = 1"
         )
@@ -109,36 +118,19 @@ def open_text(path: Path, options: TextOptions) -> Table:
     return Table(str(path), names, layout.names is not None, read, layout.described)
 
 
-def _head(path: Path) -> tuple[bytes, bytes]:
-    """Return the first whole lines, ended by line feeds, and the byte that ends lines in the file."""
-    with path.open("rb") as file:
-        head = file.read(HEAD_BYTES)
-    for mark, encoding in _BYTE_ORDER_MARKS:
-        if head.startswith(mark):
-            raise RecordingError(f"{path}: is {encoding} text; save it as UTF-8")
-    if head.count(b"\0") * 10 > len(head):
-        raise RecordingError(f"{path}: is no text (it has zero bytes); give a text, .npz or .parquet file")
-    line_end = b"\r" if b"\r" in head and b"\n" not in head else b"\n"
-    if len(head) == HEAD_BYTES:
-        head = head[: head.rfind(line_end) + 1]
-        if not head:
-            raise RecordingError(f"{path}: its first line is longer than {HEAD_BYTES} bytes; is this a text log?")
-    return _unified(head.removeprefix(_UTF8_MARK), line_end), line_end
-
-
 def _pieces(path: Path, line_end: bytes, log: ReadLog) -> Iterator[bytes]:
     """Yield the file in pieces of whole lines. Where to cut is looked up first, so that no byte is copied twice."""
     with path.open("rb", buffering=0) as file:
-        first = len(_UTF8_MARK) if file.read(len(_UTF8_MARK)) == _UTF8_MARK else 0
+        first = len(UTF8_MARK) if file.read(len(UTF8_MARK)) == UTF8_MARK else 0
         size = os.fstat(file.fileno()).st_size
         while first < size:
             last = _cut(file, first, min(first + PIECE_BYTES, size), size, line_end)
             if last is None:
-                raise RecordingError(f"{path}: a line is longer than {PIECE_BYTES >> 20} MB; is this a text log?")
+                raise TableError(f"{path}: a line is longer than {PIECE_BYTES >> 20} MB; is this a text log?")
             file.seek(first)
             piece = file.read(last - first)
             log.bytes_done, first = last, last
-            yield _unified(piece, line_end)
+            yield unified(piece, line_end)
 
 
 def _cut(file: FileIO, first: int, last: int, size: int, line_end: bytes) -> int | None:
@@ -155,10 +147,6 @@ def _cut(file: FileIO, first: int, last: int, size: int, line_end: bytes) -> int
         if start == first:
             return None
         reach *= 4
-
-
-def _unified(piece: bytes, line_end: bytes) -> bytes:
-    return piece if line_end == b"\n" else piece.replace(b"\r", b"\n")
 
 
 def _blocks(path: Path, layout: TextLayout, line_end: bytes, wanted: Sequence[int], log: ReadLog) -> Iterator[Block]:

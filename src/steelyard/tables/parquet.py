@@ -7,15 +7,16 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
+from types import MappingProxyType
 
 import numpy as np
 import polars as pl
 
-from ...archive import ALWAYS_UNPACKED, MOST_UNPACKED
-from ...errors import RecordingError
-from ..setup import TextOptions
+from ..archive import ALWAYS_UNPACKED, MOST_UNPACKED
+from ..errors import TableError
+from .columns import MOST_ROWS, NamedColumns
 from .memory import expanded_names
-from .table import Block, ReadLog, Table, check_width
+from .table import Block, ReadLog, Table, TextOptions, check_width
 
 BLOCK_ROWS = 262_144
 _LISTS = (pl.List, pl.Array)
@@ -26,6 +27,50 @@ _BROKEN = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError)
 
 def open_parquet(path: Path, options: TextOptions) -> Table:
     """Return a Parquet file as a table; a column of lists is ``name[1]`` ... ``name[k]``."""
+    frame, schema, total, places = _opened(path)
+
+    def read(wanted: Sequence[int], log: ReadLog) -> Iterator[Block]:
+        columns = list(places.values())
+        chosen = [_expression(*columns[k], schema, f"{position}") for position, k in enumerate(wanted)]
+        lazy = frame.select(chosen)
+        rows, first_row, size = BLOCK_ROWS, 0, path.stat().st_size
+        while rows == BLOCK_ROWS:
+            try:
+                with _silent_panics():
+                    block = lazy.slice(first_row, BLOCK_ROWS).collect()
+            except _BROKEN as error:
+                raise TableError(f"{path}: cannot be read as numbers ({_first_line(error)})") from error
+            rows = block.height
+            first_row += rows
+            log.bytes_done = size * first_row // max(total, 1)
+            if rows:
+                yield Block(tuple(np.ascontiguousarray(series.to_numpy()) for series in block.iter_columns()))
+
+    return Table(str(path), tuple(places), True, read)
+
+
+def parquet_columns(path: Path) -> NamedColumns:
+    """Return a Parquet file as columns of numbers and texts."""
+    frame, schema, total, places = _opened(path)
+    if total > MOST_ROWS:
+        raise TableError(f"{path}: has {total} rows; at most {MOST_ROWS} are allowed, average or thin them out")
+    chosen = [
+        pl.col(name).fill_null("").alias(column)
+        if schema[name] == pl.String
+        else _expression(name, place, schema, column)
+        for column, (name, place) in places.items()
+    ]
+    try:
+        with _silent_panics():
+            found = frame.select(chosen).collect()
+    except _BROKEN as error:
+        raise TableError(f"{path}: cannot be read as numbers ({_first_line(error)})") from error
+    cells = {series.name: series.to_list() if series.dtype == pl.String else series.to_numpy() for series in found}
+    return NamedColumns(str(path), MappingProxyType(cells), total, range(1, total + 1), decimal_comma=True)
+
+
+def _opened(path: Path) -> tuple[pl.LazyFrame, pl.Schema, int, dict[str, tuple[str, int | None]]]:
+    """Return the frame, its readable columns, its number of rows, and by name where each column of the table is."""
     try:
         with _silent_panics():
             frame = pl.scan_parquet(path, glob=False)
@@ -34,36 +79,16 @@ def open_parquet(path: Path, options: TextOptions) -> Table:
             _check_size(path, total * len(schema))
             first = frame.select(list(schema)).head(1).collect()
     except _BROKEN as error:
-        raise RecordingError(f"{path}: is no readable Parquet file ({_first_line(error)})") from error
-    names: list[str] = []
-    places: list[tuple[str, int | None]] = []
+        raise TableError(f"{path}: is no readable Parquet file ({_first_line(error)})") from error
+    places: dict[str, tuple[str, int | None]] = {}
     for name, kind in schema.items():
         if kind.base_type() in _LISTS:
             width = len(first[name][0]) if first.height and first[name][0] is not None else 0
             check_width(width, str(path))
-            names += expanded_names(name, width)
-            places += [(name, place) for place in range(width)]
+            places |= {column: (name, place) for place, column in enumerate(expanded_names(name, width))}
         else:
-            names.append(name)
-            places.append((name, None))
-
-    def read(wanted: Sequence[int], log: ReadLog) -> Iterator[Block]:
-        chosen = [_expression(*places[k], schema, f"{position}") for position, k in enumerate(wanted)]
-        lazy = frame.select(chosen)
-        rows, first_row, size = BLOCK_ROWS, 0, path.stat().st_size
-        while rows == BLOCK_ROWS:
-            try:
-                with _silent_panics():
-                    block = lazy.slice(first_row, BLOCK_ROWS).collect()
-            except _BROKEN as error:
-                raise RecordingError(f"{path}: cannot be read as numbers ({_first_line(error)})") from error
-            rows = block.height
-            first_row += rows
-            log.bytes_done = size * first_row // max(total, 1)
-            if rows:
-                yield Block(tuple(np.ascontiguousarray(series.to_numpy()) for series in block.iter_columns()))
-
-    return Table(str(path), tuple(names), True, read)
+            places[name] = (name, None)
+    return frame, schema, total, places
 
 
 def _is_readable(kind: pl.DataType) -> bool:
@@ -76,7 +101,7 @@ def _check_size(path: Path, numbers: int) -> None:
     """Refuse a file that claims to hold more than its size allows, before memory is asked for."""
     size = path.stat().st_size
     if 8 * numbers > max(ALWAYS_UNPACKED, MOST_UNPACKED * size):
-        raise RecordingError(
+        raise TableError(
             f"{path}: {size} bytes claim to hold {numbers} numbers; measurements do not pack so well, write it again"
         )
 

@@ -6,15 +6,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import IO, Any
 
 import numpy as np
 
-from ...archive import ArchiveError, ArrayHeader, array_headers, opened_archive, read_array
-from ...errors import RecordingError
-from ..setup import TextOptions
+from ..archive import ArchiveError, ArrayHeader, array_headers, opened_archive, read_array, read_arrays
+from ..errors import TableError
+from .columns import NamedColumns
 from .memory import check_lengths, expanded_names, sample_count, samples_last
-from .table import Block, ReadLog, Table, check_width, description_from
+from .table import Block, ReadLog, Table, TextOptions, check_width, description_from
 
 BLOCK_ROWS = 65_536
 DESCRIPTION = "steelyard"
@@ -42,7 +43,7 @@ def open_npz(path: Path, options: TextOptions) -> Table:
             said = header is not None and header.dtype.kind == "U" and not header.shape
             described = description_from(str(read_array(archive, DESCRIPTION, header))) if header and said else {}
     except ArchiveError as error:
-        raise RecordingError(f"{path}: is no readable .npz archive ({error}); write it with numpy.savez") from error
+        raise TableError(f"{path}: is no readable .npz archive ({error}); write it with numpy.savez") from error
     numeric = {n: h for n, h in headers.items() if h.dtype.kind in "fiub" and len(h.shape) in (1, 2) and min(h.shape)}
     samples = sample_count({name: header.shape for name, header in numeric.items()}, str(path))
     members = [_member(name, header, samples, described) for name, header in numeric.items()]
@@ -62,9 +63,29 @@ def open_npz(path: Path, options: TextOptions) -> Table:
                 log.bytes_done = size * done // total
                 yield block
         except ArchiveError as error:
-            raise RecordingError(f"{path}: the archive is damaged ({error}); copy it again") from error
+            raise TableError(f"{path}: the archive is damaged ({error}); copy it again") from error
 
     return Table(str(path), tuple(names), True, read, described)
+
+
+def npz_columns(path: Path, options: TextOptions) -> NamedColumns:
+    """Return arrays of numbers and texts as columns: one entry or one row of an array for each row."""
+    try:
+        arrays = read_arrays(path)
+    except ArchiveError as error:
+        raise TableError(f"{path}: is no readable .npz of plain arrays ({error}); write it with numpy.savez") from error
+    rows = max((len(array) for array in arrays.values() if array.ndim), default=0)
+    cells: dict[str, np.ndarray] = {}
+    for name, array in arrays.items():
+        if not array.ndim or len(array) != rows:
+            raise TableError(
+                f"{path}: '{name}' has shape {array.shape}; one entry or one row is expected for each of {rows} rows"
+            )
+        flat = array.reshape(rows, -1) if rows else array.reshape(0, 0)
+        check_width(flat.shape[1], str(path))
+        names = [name] if array.ndim == 1 else expanded_names(name, flat.shape[1])
+        cells |= dict(zip(names, flat.T, strict=bool(rows)))
+    return NamedColumns(str(path), MappingProxyType(cells), rows, range(1, rows + 1))
 
 
 def _member(name: str, header: ArrayHeader, samples: int, described: Mapping[str, Any]) -> _Member:

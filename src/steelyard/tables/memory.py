@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import RecordingError
+from ..errors import TableError
 from .table import Block, ReadLog, Table
 
 
@@ -40,10 +40,10 @@ def table_from_arrays(
 def table_from_frame(frame: Any) -> Table:
     """Return a table of a pandas or polars DataFrame."""
     if not hasattr(frame, "columns") or not hasattr(frame, "__getitem__"):
-        raise RecordingError(f"a pandas or polars DataFrame is expected; got {type(frame).__name__}")
+        raise TableError(f"a pandas or polars DataFrame is expected; got {type(frame).__name__}")
     names = tuple(str(name) for name in frame.columns)
     if len(set(names)) != len(names):
-        raise RecordingError("the frame has two columns of one name; rename one")
+        raise TableError("the frame has two columns of one name; rename one")
     keys = list(frame.columns)
 
     def read(wanted: Sequence[int], log: ReadLog) -> Iterator[Block]:
@@ -63,7 +63,7 @@ def sample_count(shapes: Mapping[str, tuple[int, ...]], path: str) -> int:
     """Return N: the length of the longest axis of all arrays."""
     longest = max((max(shape, default=0) for shape in shapes.values()), default=0)
     if not longest:
-        raise RecordingError(f"{path}: there are no numbers in it; arrays of samples are expected")
+        raise TableError(f"{path}: there are no numbers in it; arrays of samples are expected")
     return longest
 
 
@@ -78,7 +78,7 @@ def check_lengths(lengths: Mapping[str, int], path: str) -> None:
     """Refuse arrays of different numbers of samples."""
     if len(set(lengths.values())) > 1:
         shown = ", ".join(f"{name} {length}" for name, length in list(lengths.items())[:6])
-        raise RecordingError(f"{path}: the numbers of samples differ ({shown}); they must be equal")
+        raise TableError(f"{path}: the numbers of samples differ ({shown}); they must be equal")
 
 
 def _numbers(name: Any, values: Any, path: str, flat: bool = False) -> np.ndarray:
@@ -87,7 +87,7 @@ def _numbers(name: Any, values: Any, path: str, flat: bool = False) -> np.ndarra
             values = np.asarray(values).astype("datetime64[ns]").astype(np.int64) * 1e-9
         array = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise RecordingError(f"{path}: '{name}' is not numbers; give numbers or leave it out") from error
+        raise TableError(f"{path}: '{name}' is not numbers; give numbers or leave it out") from error
     if array.ndim not in ((1,) if flat else (1, 2)):
-        raise RecordingError(f"{path}: '{name}' has shape {array.shape}; one row or column a sample is expected")
+        raise TableError(f"{path}: '{name}' has shape {array.shape}; one row or column a sample is expected")
     return array

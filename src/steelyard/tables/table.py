@@ -12,13 +12,34 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import RecordingError
+from ..errors import TableError
 
 FEW = 5
 """Places of faults that are kept."""
 MOST_COLUMNS = 10_000
 LONGEST_NAME = 500
 LARGEST_GAIN = 1e15
+
+
+@dataclass(frozen=True)
+class TextOptions:
+    """How a text file is laid out; None is found out from the file.
+
+    Attributes:
+        separator: ``,`` ``;`` tab, or ``whitespace`` for any run of blanks.
+        header: Whether the first line names the columns.
+        comment: What comment lines start with.
+        skip_lines: Lines to leave out at the top.
+        decimal: ``.`` or ``,``.
+        reshape: For files of one value a line: values that make a row.
+    """
+
+    separator: str | None = None
+    header: bool | None = None
+    comment: tuple[str, ...] = ("#", "%", "//")
+    skip_lines: int = 0
+    decimal: str | None = None
+    reshape: int | None = None
 
 
 @dataclass(frozen=True)
@@ -90,7 +111,7 @@ class Table:
 def check_width(columns: int, path: str) -> None:
     """Refuse more columns than a log can have, before their names are made."""
     if columns > MOST_COLUMNS:
-        raise RecordingError(
+        raise TableError(
             f"{path}: has {columns} columns; allowed are {MOST_COLUMNS}, is a row one sample, and the separator right?"
         )
 
@@ -100,7 +121,7 @@ def check_names(table: Table) -> None:
     check_width(len(table.names), table.path)
     longest = max(table.names, key=len, default="")
     if len(longest) > LONGEST_NAME:
-        raise RecordingError(
+        raise TableError(
             f"{table.path}: the name of column {table.names.index(longest) + 1} has {len(longest)} letters "
             f"('{longest[:20]}...'); allowed {LONGEST_NAME}, is the separator right?"
         )
@@ -153,7 +174,7 @@ _DESCRIBED: dict[str, Callable[[object], bool]] = {
 def reshaped(table: Table, width: int) -> Table:
     """Return a table of ``width`` columns from a table of one."""
     if len(table.names) != 1:
-        raise RecordingError(
+        raise TableError(
             f"{table.path}: has {len(table.names)} columns; reshape = {width} is for files of one value a line"
         )
     check_width(width, table.path)
@@ -179,6 +200,6 @@ def reshaped(table: Table, width: int) -> Table:
 def _refuse_lost_lines(path: str, block: Block, log: ReadLog) -> None:
     if block.bad is not None and block.bad.any():
         line = (log.garbage_lines + log.truncated_lines)[0]
-        raise RecordingError(
+        raise TableError(
             f"{path}: line {line} is no number; in a file of one value a line its loss would shift every joint after it"
         )

@@ -7,11 +7,11 @@ import csv
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
-from ...errors import RecordingError
-from ..setup import TextOptions
-from .table import check_width, description_from
+from ..errors import TableError
+from .table import TextOptions, check_width, description_from
 
 HEAD_BYTES = 1 << 18
 SAMPLE_LINES = 200
@@ -37,6 +37,10 @@ MISSING = (
 DESCRIPTION = "steelyard "
 """A comment that starts so says what is in a file of ours."""
 _NAMES = {"tab": b"\t", "\t": b"\t", "whitespace": WHITESPACE, "space": WHITESPACE, " ": WHITESPACE}
+
+
+_BYTE_ORDER_MARKS = ((b"\xff\xfe", "UTF-16"), (b"\xfe\xff", "UTF-16"))
+UTF8_MARK = b"\xef\xbb\xbf"
 
 
 @dataclass(frozen=True)
@@ -77,41 +81,80 @@ def is_number(word: bytes, decimal_comma: bool = False) -> bool:
     return b"_" not in word
 
 
+def read_head(path: Path) -> tuple[bytes, bytes]:
+    """Return the first whole lines, ended by line feeds, and the byte that ends lines in the file."""
+    with path.open("rb") as file:
+        head = file.read(HEAD_BYTES)
+    for mark, encoding in _BYTE_ORDER_MARKS:
+        if head.startswith(mark):
+            raise TableError(f"{path}: is {encoding} text; save it as UTF-8")
+    if head.count(b"\0") * 10 > len(head):
+        raise TableError(f"{path}: is no text (it has zero bytes); give a text, .npz or .parquet file")
+    line_end = b"\r" if b"\r" in head and b"\n" not in head else b"\n"
+    if len(head) == HEAD_BYTES:
+        head = head[: head.rfind(line_end) + 1]
+        if not head:
+            raise TableError(f"{path}: its first line is longer than {HEAD_BYTES} bytes; is this a text log?")
+    return unified(head.removeprefix(UTF8_MARK), line_end), line_end
+
+
+def unified(piece: bytes, line_end: bytes) -> bytes:
+    """Return text whose lines end in line feeds."""
+    return piece if line_end == b"\n" else piece.replace(b"\r", b"\n")
+
+
 def fields_of(line: bytes, separator: bytes) -> list[bytes]:
     """Return the fields of a line, without quotes and blanks around them."""
-    parts = line.split() if separator == WHITESPACE else line.split(separator)
-    return [part.strip().strip(b'"').strip() for part in parts]
+    if b'"' in line:
+        cells = cells_of(line.decode("utf-8", "surrogateescape"), separator.decode("latin-1"))
+        return [cell.encode("utf-8", "surrogateescape") for cell in cells]
+    return [part.strip() for part in (line.split() if separator == WHITESPACE else line.split(separator))]
 
 
-def text_layout(head: bytes, options: TextOptions, path: str) -> TextLayout:
+def cells_of(line: str, separator: str) -> list[str]:
+    """Return the cells of a line, without blanks around them; a quoted one may hold the separator."""
+    cells = line.split() if separator == " " else line.split(separator)
+    if '"' in line and separator != " ":
+        # A quote without an end, or a field beyond the reader's limit, leaves the plain cut.
+        with contextlib.suppress(csv.Error):
+            cells = next(csv.reader([line], delimiter=separator, skipinitialspace=True), [])
+    return [cell.strip().strip('"').strip() for cell in cells]
+
+
+def text_layout(head: bytes, options: TextOptions, path: str, *, every_line: bool = False) -> TextLayout:
     """Return the layout of a file from its first lines.
 
     Args:
         head: The first whole lines of the file.
         options: What was declared of it.
         path: What messages call it.
+        every_line: Whether every line is a row, but for the first if it holds a text: texts may stand in any row.
     """
     comments = tuple(word.encode() for word in options.comment)
     lines = head.split(b"\n")
     data = [k for k, line in enumerate(lines) if k >= options.skip_lines and _is_data(line, comments)]
     if not data:
-        raise RecordingError(f"{path}: there is no data in it, only empty lines or comments")
+        raise TableError(f"{path}: there is no data in it, only empty lines or comments")
     sample = [lines[k] for k in data[:SAMPLE_LINES]]
-    separator, comma = _separator(sample, options)
+    separator, comma = _separator(sample, options, every_line)
     widths = [len(fields_of(line, separator)) for line in sample]
-    width = Counter(widths[1:] or widths).most_common(1)[0][0]
+    width = widths[0] if every_line else Counter(widths[1:] or widths).most_common(1)[0][0]
     check_width(width, path)
-    first = _first_data_line(sample, widths, width, comma, separator, options)
+    if every_line and options.header is None:
+        first = int(not all(is_number(word, comma) for word in fields_of(sample[0], separator)))
+    else:
+        first = _first_data_line(sample, widths, width, comma, separator, options)
     header = _header_line(sample, widths, width, first, options)
     if header is None and first and separator != WHITESPACE and widths[first - 1] > 1:
-        raise RecordingError(
+        raise TableError(
             f"{path}: the header names {widths[first - 1]} columns but the lines have {width}; mend the header, or "
             f"leave it out with skip_lines = {data[first - 1] + 1}"
         )
     skipped = data[first] if first < len(sample) else len(lines)
     # A header may also stand in the last comment above the data, as numpy.savetxt writes it.
     above = [line for line in lines[options.skip_lines : skipped] if line.strip().startswith(comments)]
-    names = _names(sample[header], separator) if header is not None else _commented_names(above, separator, width)
+    commented = None if every_line else _commented_names(above, separator, width)
+    names = _names(sample[header], separator) if header is not None else commented
     rows = [
         fields_of(line, separator) for line, count in zip(sample[first:], widths[first:], strict=True) if count == width
     ]
@@ -141,12 +184,14 @@ def _is_padded(line: bytes, separator: bytes) -> bool:
     return b" " in inside or (b"\t" in inside and separator != b"\t")
 
 
-def _separator(sample: Sequence[bytes], options: TextOptions) -> tuple[bytes, bool]:
+def _separator(sample: Sequence[bytes], options: TextOptions, every_line: bool) -> tuple[bytes, bool]:
     """Return the separator that cuts most lines into equally many numbers, and whether decimals are commas."""
     given = options.separator
     candidates = [_NAMES.get(given, given.encode())] if given else [b"\t", b";", b",", WHITESPACE]
+    if every_line and not given:
+        candidates = [mark for mark in candidates[:-1] if mark in sample[0]] or [WHITESPACE]
     if len(candidates[0]) != 1:
-        raise RecordingError(f"separator '{given}' has {len(candidates[0])} bytes; allowed: one, or 'whitespace'")
+        raise TableError(f"separator '{given}' has {len(candidates[0])} bytes; allowed: one, or 'whitespace'")
     commas = [options.decimal == ","] if options.decimal else [False, True]
     best, found = -1.0, (candidates[0], commas[0])
     for separator in candidates:
@@ -201,19 +246,10 @@ def _header_line(
 
 
 def _names(line: bytes, separator: bytes) -> tuple[str, ...]:
-    text = line.decode("utf-8", "replace").strip("\ufeff")
-    if separator == WHITESPACE:
-        words = text.split()
-    else:
-        words = text.split(separator.decode("latin-1"))
-        if '"' in text:
-            # A quote without an end, or a field beyond the reader's limit, leaves the plain cut.
-            with contextlib.suppress(csv.Error):
-                words = next(csv.reader([text], delimiter=separator.decode("latin-1")), [])
-    return _unique([word.strip().strip('"').strip() for word in words])
+    return tuple(cells_of(line.decode("utf-8", "replace").strip("\ufeff"), separator.decode("latin-1")))
 
 
-def _unique(words: Sequence[str]) -> tuple[str, ...]:
+def unique_names(words: Sequence[str]) -> tuple[str, ...]:
     """Return the names, with a number behind those that are empty or come again."""
     seen: Counter[str] = Counter()
     names = []
