@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from rich.cells import cell_len, set_cell_size
 from rich.console import Console
@@ -15,8 +15,10 @@ from rich.text import Text
 from ..plain_data import json_text
 from ..progress import Progress
 from ..text import for_terminal
-from ..verdict import QUESTIONS, Verdict
 from .options import is_quiet
+
+if TYPE_CHECKING:
+    from ..verdict import Verdict
 
 GRADE_STYLE = {"good": "green", "fair": "yellow", "poor": "red", "-": "dim"}
 SEVERITY_STYLE = {"info": "dim", "note": "dim", "warning": "yellow", "bad": "red", "severe": "red"}
@@ -219,6 +221,8 @@ def _cut(name: str, width: int) -> str:
 
 def print_verdict(screen: Screen, verdict: Verdict) -> None:
     """Print the grade, every question with its rows and thresholds, and the reasons with their remedies."""
+    from ..verdict import QUESTIONS
+
     screen.line()
     screen.line("verdict: ", (verdict.grade, f"bold {GRADE_STYLE[verdict.grade]}"), always=True)
     rows: list[list[Part]] = []

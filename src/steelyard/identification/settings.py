@@ -128,11 +128,11 @@ class Settings:
         return one.load_settings()() if own is None else own
 
     def __post_init__(self) -> None:
-        checked(self.method, choice(*METHODS), "method", EstimateError)
+        checked(self.method, choice(*ESTIMATORS), "method", EstimateError)
         checked(self.reduction, choice(*RULES), "reduction", EstimateError)
         if self.covariance is not None:
             checked(self.covariance, choice(*COVARIANCES), "covariance", EstimateError)
-            if self.method not in FACTOR_METHODS:
+            if ESTIMATORS[self.method].data == "rows":
                 raise EstimateError(
                     f"covariance '{self.covariance}' with method '{self.method}', which brings its own; leave it away, "
                     f"or choose one of {', '.join(FACTOR_METHODS)}"
@@ -164,7 +164,7 @@ def settings_from_table(table: Mapping[str, Any]) -> Settings:
         table: Keys of ``SCHEMA``; ``payload`` and ``validate`` are no settings and are left alone.
     """
     section, own = Section(table, ROOT, EstimateError), settings_tables()
-    section.check_keys(SCHEMA)
+    section.check_keys([*SCHEMA, *(name for name in own if name not in SCHEMA)])
     names = {one.name for one in fields(Preparation)}
     prepared = {key: value for key, value in table.items() if key in names}
     others = {key: value for key, value in table.items() if key not in (*names, *own, *_OUTSIDE, "torque")}
