@@ -28,7 +28,8 @@ from benchmarks.peers.information import EFFECTS, fourier_basis
 from benchmarks.peers.pinocchio_logdet import PinocchioLogDet
 from benchmarks.peers.slsqp_design import DesignReached
 from benchmarks.peers.slsqp_design import design as slsqp_design
-from steelyard.excitation import Design, DesignLimits, DesignSettings, design_experiment
+from steelyard.excitation import Design, DesignLimits, DesignSettings
+from steelyard.excitation import design as design_experiment
 
 ROBOT, HARMONICS, PERIOD = "ur10e", 5, 10.0
 ACCELERATION = 10.0

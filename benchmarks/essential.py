@@ -24,7 +24,7 @@ import numpy as np
 from benchmarks.calibration_data import TABLES, data_folder
 from steelyard.errors import SteelyardError
 from steelyard.estimate import block_sigma
-from steelyard.identification import SCHEMA, Identification, Settings, identify_arm, settings_from_table
+from steelyard.identification import SCHEMA, Identification, Settings, identify, settings_from_table
 from steelyard.motion import limits_of, quintic, quintic_profile, random_points
 from steelyard.recording import Recording, read_recording, read_recordings, read_setup
 from steelyard.robot import Robot, catalogue_names, load_robot, read_catalogue
@@ -143,7 +143,7 @@ def outcomes(case: Case, shares: Sequence[float] = SHARES) -> Iterator[Outcome]:
     before: Identification | None = None
     for share in shares:
         try:
-            found = identify_arm(case.robot, [case.recording], settings=replace(case.settings, hold_out=share))
+            found = identify(case.robot, [case.recording], settings=replace(case.settings, hold_out=share))
         except SteelyardError as error:
             print(f"{case.name}, {share:.2f} held out: {error}")
             before = None

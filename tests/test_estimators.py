@@ -73,7 +73,7 @@ def test_a_new_estimator_is_one_module_and_one_entry(registered, options, factor
     assert StudySettings(methods=("shrunk",)).cases[0].start is None
     with pytest.raises(EstimateError, match="covariance 'hac' with method 'shrunk', which brings its own"):
         replace(settings, covariance="hac")
-    with pytest.raises(EstimateError, match="shrunk.*: unknown key 'facto'; allowed: factor"):
+    with pytest.raises(EstimateError, match=r"shrunk.*: unknown key 'facto'; allowed: factor"):
         settings_from_table(with_options({"method": "shrunk"}, ["facto=1"]))
 
 

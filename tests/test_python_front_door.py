@@ -5,15 +5,18 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+import steelyard
 from measured_arms import ur10e
 from rehearsals import scara
-from steelyard import DesignSettings, SteelyardError, build_model, design_experiment, identify_arm, identify_payload
+from steelyard import DesignSettings, SteelyardError, build_model, identify, identify_payload
+from steelyard import design as design_experiment
 from steelyard.calibration import (
     calibrated,
     default_setup,
@@ -31,6 +34,7 @@ from steelyard.study import StudySettings, default_motion, montecarlo, study_con
 from steelyard.text import short_repr
 
 JOINTS = ["joint_1", "joint_2"]
+NOISY = {"record_rate": 100.0, "motor_noise": {"kind": "white", "std": [0.5, 0.05]}}
 
 
 @pytest.fixture
@@ -47,10 +51,10 @@ def short(record: object) -> bool:
 
 
 def test_an_arm_is_identified_by_names_and_paths(workplace):
-    by_names = identify_arm("scara_2r", ["calm.csv"], Path("unseen.npz"))
+    by_names = identify("scara_2r", ["calm.csv"], Path("unseen.npz"))
     robot = load_robot("scara_2r")
     logs = [read_recording(robot, name) for name in ("calm.csv", "unseen.npz")]
-    assert by_names.values() == identify_arm(robot, logs[:1], logs[1:]).values()
+    assert by_names.values() == identify(robot, logs[:1], logs[1:]).values()
     assert fit_arm("scara_2r", "calm.csv").equations.names == by_names.equations.names
     assert repr(by_names).startswith(f"Identification(verdict=Verdict('{by_names.verdict.grade}'), ")
     for part in (
@@ -102,13 +106,13 @@ def test_a_calibration_by_name_and_path_prints_in_a_line(workplace):
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: identify_arm(5, ["calm.csv"]), "robot: got 5 of type int; allowed: a Robot, a catalogue name"),
-        (lambda: identify_arm("scara_2r", 5), "recordings: got 5 of type int; allowed"),
-        (lambda: identify_arm("scara_2r", [None]), "recordings: got None of type NoneType"),
-        (lambda: identify_arm("scara_2r", ["calm.csv"], [1.5]), "validation: got 1.5"),
-        (lambda: identify_arm("scara_2r", ["calm.csv"], settings={"method": "wls"}), "settings: got .* of type dict"),
-        (lambda: identify_arm("scara_2r", ["calm.csv"], earlier=[3]), "run: got 3 of type int"),
-        (lambda: identify_arm("scara_2r", ["no.csv", "none.npz"]), "2 files or folders are missing"),
+        (lambda: identify(5, ["calm.csv"]), "robot: got 5 of type int; allowed: a Robot, a catalogue name"),
+        (lambda: identify("scara_2r", 5), "recordings: got 5 of type int; allowed"),
+        (lambda: identify("scara_2r", [None]), "recordings: got None of type NoneType"),
+        (lambda: identify("scara_2r", ["calm.csv"], [1.5]), "validation: got 1.5"),
+        (lambda: identify("scara_2r", ["calm.csv"], settings={"method": "wls"}), "settings: got .* of type dict"),
+        (lambda: identify("scara_2r", ["calm.csv"], earlier=[3]), "run: got 3 of type int"),
+        (lambda: identify("scara_2r", ["no.csv", "none.npz"]), "2 files or folders are missing"),
         (lambda: fit_arm("scara_2r", np.zeros(3)), "recordings: got .*0.0.* of type float64"),
         (lambda: identify_payload("scara_2r", 7, ["calm.csv"]), "run: got 7 of type int"),
         (lambda: simulate("scara_2r", 3), "motion: got 3 of type int"),
@@ -145,3 +149,24 @@ def test_a_record_tells_names_and_figures_before_shapes_and_kinds():
     assert (
         text == f"Record(name='{'x' * 40}...', size=0.333333, robot=Robot('scara_2r'), values=array(2, 3), parts=<2>)"
     )
+
+
+def test_results_are_plain_data_and_frames(workplace):
+    """``to_json`` is what a run folder keeps, ``to_frame`` its parameters: from the four verbs of the top level."""
+    settings = DesignSettings(duration=5.0, harmonics=2, noise=(1.0, 0.2), starts=1)
+    motion = steelyard.fourier([0.0, 0.0], [[0.3, 0.1], [0.5, 0.2]], [[0.1, 0.2], [0.2, 0.3]], 5.0, JOINTS)
+    study = steelyard.study_configuration("scara_2r", motion, NOISY, {})
+    results = {
+        "identify": steelyard.identify("scara_2r", "calm.csv", "unseen.npz"),
+        "calibrate": steelyard.calibrate("ur10e", "points.csv", workspace=0),
+        "design": steelyard.design("scara_2r", settings),
+        "montecarlo": steelyard.montecarlo(study, steelyard.StudySettings(("wls",), 2)),
+    }
+    for result in results.values():
+        json.dumps(result.to_json(), allow_nan=False)
+    frames = {name: result.to_frame() for name, result in results.items()}
+    assert {"name", "value", "sigma", "unit"} <= set(frames["identify"].columns) & set(frames["calibrate"].columns)
+    assert frames["identify"]["name"].to_list() == [row["name"] for row in results["identify"].to_json()["parameters"]]
+    assert frames["design"].columns == ["name", "sigma", "relative_sigma"]
+    assert frames["montecarlo"]["method"].unique().to_list() == ["wls"]
+    assert {"name", "bias", "coverage"} <= set(frames["montecarlo"].columns)

@@ -9,11 +9,14 @@ from .errors import SteelyardError as SteelyardError
 from .lazy import lazy_names
 
 if TYPE_CHECKING:
+    from .calibration import CalibrationSettings as CalibrationSettings
+    from .calibration import calibrate as calibrate
     from .excitation import DesignSettings as DesignSettings
-    from .excitation import design_experiment as design_experiment
+    from .excitation import design as design
     from .identification import Settings as Settings
-    from .identification import identify_arm as identify_arm
+    from .identification import identify as identify
     from .identification import identify_payload as identify_payload
+    from .identification import load_run as load_run
     from .kernel import compile_batch as compile_batch
     from .kernel import compile_loop as compile_loop
     from .model import base_parameters as base_parameters
@@ -39,19 +42,25 @@ if TYPE_CHECKING:
     from .simulation import Experiment as Experiment
     from .simulation import Noise as Noise
     from .simulation import recording_of as recording_of
+    from .simulation import simulate as simulate
+    from .study import StudySettings as StudySettings
+    from .study import montecarlo as montecarlo
+    from .study import study_configuration as study_configuration
 
 __version__ = "0.1.0"
 
 _ROOMS = {
-    "identification": ("Settings", "identify_arm", "identify_payload"),
-    "observe": ("Preparation",),
-    "excitation": ("DesignSettings", "design_experiment"),
+    "calibration": ("CalibrationSettings", "calibrate"),
+    "excitation": ("DesignSettings", "design"),
+    "identification": ("Settings", "identify", "identify_payload", "load_run"),
     "kernel": ("compile_batch", "compile_loop"),
     "model": ("base_parameters", "build_model", "data_rank", "identifiability", "random_motion", "summarise_model"),
     "motion": ("fourier", "quintic", "read_trajectory", "trapezoidal", "write_trajectory"),
+    "observe": ("Preparation",),
     "recording": ("Recording", "read_recording", "write_recording"),
-    "simulation": ("Experiment", "Noise", "recording_of"),
     "robot": ("Robot", "catalogue_names", "load_robot", "read_table", "read_urdf"),
+    "simulation": ("Experiment", "Noise", "recording_of", "simulate"),
+    "study": ("StudySettings", "montecarlo", "study_configuration"),
 }
 
 __getattr__, __dir__ = lazy_names(__name__, _ROOMS)

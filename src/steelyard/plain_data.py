@@ -7,13 +7,16 @@ that are not finite is decided here.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from math import isfinite
 from os import PathLike, fspath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .text import for_json
+
+if TYPE_CHECKING:
+    import polars
 
 SCHEMA_VERSION = 2
 """2: ``parameters[].value`` is that of the judged model; of the full set it is ``full_value``."""
@@ -38,6 +41,17 @@ def plain(value: Any) -> Any:
     if isinstance(value, PathLike):
         return fspath(value)
     return [plain(item) for item in value]
+
+
+def frame_of(rows: Sequence[Mapping[str, Any]]) -> polars.DataFrame:
+    """Return rows of plain data as a frame, one column a key; entries that are lists or tables have none.
+
+    ``frame_of(rows).to_pandas()`` gives a pandas frame.
+    """
+    import polars
+
+    keys = [key for key in (rows[0] if rows else ()) if not any(isinstance(row[key], list | dict) for row in rows)]
+    return polars.DataFrame([{key: row[key] for key in keys} for row in rows], infer_schema_length=None)
 
 
 def json_text(command: str, content: Mapping[str, Any]) -> str:

@@ -18,7 +18,8 @@ from rich.console import Console
 from oracles import NO_PINOCCHIO, pinocchio_model
 from steelyard.cli import main
 from steelyard.cli.design_table import print_design
-from steelyard.excitation import DesignSettings, design_experiment, design_limits
+from steelyard.excitation import DesignSettings, design_limits
+from steelyard.excitation import design as design_experiment
 from steelyard.motion import limit_violations, read_trajectory
 from steelyard.robot import Robot, load_robot, transform_from_placement
 
@@ -293,7 +294,7 @@ def test_bad_input_is_one_line_before_any_search_and_leaves_nothing(arguments, w
     Path("words.toml").write_text('[design]\nstart = ["a", 0]\n')
     Path("typo.toml").write_text("[design]\nharmonic = 3\n")
     Path("floor.toml").write_text('[design]\nfloor = "deep"\n')
-    monkeypatch.setattr("steelyard.excitation.design.search", None)
+    monkeypatch.setattr("steelyard.excitation.motion_design.search", None)
     assert design(*arguments, "--out", "d") == 1
     captured = capsys.readouterr()
     assert captured.err.count("\n") == 1
@@ -318,7 +319,7 @@ def test_an_arm_without_limits_or_values_is_told_what_is_missing(workplace, caps
 @pytest.mark.parametrize("out", ["file", "file/below"])
 def test_a_folder_that_is_a_file_is_refused_before_any_search(out, workplace, capsys, monkeypatch):
     Path("file").write_text("mine")
-    monkeypatch.setattr("steelyard.excitation.design.search", None)
+    monkeypatch.setattr("steelyard.excitation.motion_design.search", None)
     assert design("--out", out) == 1
     assert "'file' is a file" in capsys.readouterr().err
     assert Path("file").read_text() == "mine"
@@ -428,7 +429,7 @@ def test_flags_set_the_floor_the_mounting_and_the_part_of_the_ranges(workplace, 
 
 
 def test_a_start_posture_below_the_floor_is_one_line_with_what_to_do(workplace, capsys, monkeypatch):
-    monkeypatch.setattr("steelyard.excitation.design.search", None)
+    monkeypatch.setattr("steelyard.excitation.motion_design.search", None)
     assert design("--start", "0,2.5,0,0,0,0", "--out", "d", robot="ur10e") == 1
     error = capsys.readouterr().err
     assert error.startswith("steelyard: start posture: clearance 'floor - ")

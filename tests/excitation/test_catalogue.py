@@ -9,7 +9,8 @@ import pytest
 
 from oracles import NO_PINOCCHIO
 from steelyard.errors import DesignError
-from steelyard.excitation import DesignSettings, design_experiment
+from steelyard.excitation import DesignSettings
+from steelyard.excitation import design as design_experiment
 from steelyard.robot import Robot, catalogue_names, load_robot, read_catalogue, read_urdf
 
 ARMS = [name for name in catalogue_names() if "inertias" in read_catalogue(name).carries]

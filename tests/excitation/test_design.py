@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from steelyard.errors import DesignError
-from steelyard.excitation import Design, DesignSettings, design_experiment, design_limits, design_to_json
+from steelyard.excitation import Design, DesignSettings, design_limits, design_to_json
+from steelyard.excitation import design as design_experiment
 from steelyard.motion import at_speed, fourier, motion_limits
 from steelyard.robot import load_robot
 

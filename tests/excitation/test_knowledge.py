@@ -11,7 +11,7 @@ from rehearsals import scara
 from steelyard.errors import DesignError
 from steelyard.excitation import DesignSettings, assembled, design_limits, known_after, known_of
 from steelyard.excitation.assembly import Known
-from steelyard.identification import SavedRun, Settings, identify_arm, read_run, write_run
+from steelyard.identification import SavedRun, Settings, identify, read_run, write_run
 from steelyard.model import base_parameters, build_model
 from steelyard.motion import fourier
 from steelyard.robot import load_robot
@@ -30,7 +30,7 @@ MOTION = fourier(
 def run(tmp_path_factory) -> SavedRun:
     folder = tmp_path_factory.mktemp("runs") / "first"
     folder.mkdir()
-    found = identify_arm(SCARA, [scara(1)], [scara(3)], Settings(bias_repeats=0))
+    found = identify(SCARA, [scara(1)], [scara(3)], Settings(bias_repeats=0))
     with RunFolder(folder, "identify") as saved:
         write_run(saved, {}, {}, found)
     return read_run(folder)

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from steelyard.estimate import generalised, weighted
-from steelyard.excitation import Design, DesignSettings, design_experiment, design_limits
+from steelyard.excitation import Design, DesignSettings, design_limits
+from steelyard.excitation import design as design_experiment
 from steelyard.observe import Preparation, equations_of, reduce_rows, resolve_preparation, row_source
 from steelyard.robot import load_robot
 from steelyard.simulation import Experiment, Noise, SimulatedRun, recording_of, simulate

@@ -9,10 +9,10 @@ import pytest
 from scipy import linalg
 
 from random_motions import random_trajectory
-from steelyard.excitation import DesignSettings, Known, assembled, design_experiment, design_limits, known_of
-from steelyard.excitation.design import TOO_SHORT, alike
+from steelyard.excitation import DesignSettings, Known, assembled, design, design_limits, known_of
 from steelyard.excitation.figures import Forecast, exact
 from steelyard.excitation.information import Unknowns, unknowns
+from steelyard.excitation.motion_design import TOO_SHORT, alike
 from steelyard.excitation.predicted_accuracy import PredictedAccuracy, PreparedInformation, core_of
 from steelyard.model import build_model
 from steelyard.motion import Trajectory, at_speed, fourier, with_approach
@@ -176,7 +176,7 @@ def test_a_motion_too_short_for_the_filters_has_the_sigmas_of_its_samples():
 
 def test_a_design_too_short_for_the_filters_says_so():
     quick = DesignSettings(starts=1, harmonics=2, rate=20.0)
-    short, longer = (design_experiment(SCARA, replace(quick, duration=duration)) for duration in (1.0, 8.0))
+    short, longer = (design(SCARA, replace(quick, duration=duration)) for duration in (1.0, 8.0))
     assert TOO_SHORT in short.notes
     assert not short.figures.is_prepared
     assert TOO_SHORT not in longer.notes

@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 
 from steelyard.errors import DesignError
-from steelyard.excitation import DesignSettings, SearchProgress, assembled, design_experiment, design_limits, known_of
+from steelyard.excitation import DesignSettings, SearchProgress, assembled, design_limits, known_of
+from steelyard.excitation import design as design_experiment
 from steelyard.excitation.assembly import Assembled
 from steelyard.excitation.descent import state_of
-from steelyard.excitation.design import random_baseline
 from steelyard.excitation.generations import random_start
+from steelyard.excitation.motion_design import random_baseline
 from steelyard.excitation.search import FINALISTS, interruptible, search
 from steelyard.model import build_model
 from steelyard.motion import motion_limits

@@ -15,7 +15,7 @@ from steelyard.excitation import (
     DesignSettings,
     FourierFamily,
     ViaPointFamily,
-    design_experiment,
+    design,
     design_limits,
     design_settings,
 )
@@ -146,7 +146,7 @@ BAD = {
 @pytest.mark.parametrize(("given", "words"), BAD.values(), ids=BAD)
 def test_what_cannot_be_designed_is_refused_in_one_line(given, words):
     with pytest.raises(DesignError, match=words) as error:
-        design_experiment(SCARA, **({"settings": QUICK, "limits": LIMITS} | given))
+        design(SCARA, **({"settings": QUICK, "limits": LIMITS} | given))
     assert "\n" not in str(error.value)
     assert len(str(error.value)) > 30
 
@@ -158,12 +158,12 @@ def without_inertias() -> Robot:
 @pytest.mark.parametrize("name", ["worst_sigma", "condition_prior"])
 def test_a_criterion_that_needs_a_prior_says_where_to_get_one(name):
     with pytest.raises(DesignError, match=f"criterion '{name}' .* none are known; give a robot with values, or a run"):
-        design_experiment(without_inertias(), replace(QUICK, criterion=name), limits=LIMITS)
+        design(without_inertias(), replace(QUICK, criterion=name), limits=LIMITS)
 
 
 def test_noise_of_positions_needs_parameters():
     with pytest.raises(DesignError, match="position noise counts by the torques it brings about, and no parameters"):
-        design_experiment(without_inertias(), replace(QUICK, position_noise=1e-4), limits=LIMITS)
+        design(without_inertias(), replace(QUICK, position_noise=1e-4), limits=LIMITS)
 
 
 @pytest.mark.parametrize(
@@ -179,6 +179,6 @@ def test_limits_that_are_missing_or_contradict_each_other_are_refused(tmp_path, 
     file = tmp_path / "limits.toml"
     file.write_text(text, encoding="utf-8")
     with pytest.raises(SteelyardError, match=words) as error:
-        design_experiment(SCARA, QUICK, limits=file)
+        design(SCARA, QUICK, limits=file)
     assert "\n" not in str(error.value)
     assert str(file) in str(error.value)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from steelyard.identification import Settings, fit_arm, identify_arm
+from steelyard.identification import Settings, fit_arm, identify
 from steelyard.judge import estimate_delays
 from steelyard.motion import limits_of, quintic, quintic_profile, random_points
 from steelyard.recording import Recording
@@ -42,7 +42,7 @@ def test_the_arm_is_found_from_its_own_torques(name):
     robot = load_robot(name)
     # The plant may have more than the defaults look for: the spring and offsets of kuka_ir361.
     settings = Settings(effects=first.effects, bias_repeats=0)
-    result = identify_arm(robot, [training], [unseen], settings)
+    result = identify(robot, [training], [unseen], settings)
     assert result.unseen_error.relative_percent < 3.0
     model, base, estimate = result.equations.model, result.equations.base, result.estimate
     assert model.measured == robot.defaults.measured

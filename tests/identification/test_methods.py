@@ -15,7 +15,7 @@ from steelyard.identification import (
     Settings,
     fit_arm,
     identification_to_json,
-    identify_arm,
+    identify,
     read_run,
     settings_from_table,
     with_options,
@@ -50,8 +50,7 @@ def recordings():
 def found(recordings):
     settings = Settings(bias_repeats=0)
     return {
-        method: identify_arm(SCARA, recordings[:1], recordings[1:], replace(settings, method=method))
-        for method in METHODS
+        method: identify(SCARA, recordings[:1], recordings[1:], replace(settings, method=method)) for method in METHODS
     }
 
 
@@ -107,7 +106,7 @@ def test_recursive_least_squares_ends_where_weighted_least_squares_is(found):
 
 def test_sigmas_of_recursive_least_squares_know_that_the_noise_is_correlated(found, recordings):
     settings = Settings(bias_repeats=0, method="wls", covariance="model")
-    model = identify_arm(SCARA, recordings[:1], recordings[1:], settings).estimate
+    model = identify(SCARA, recordings[:1], recordings[1:], settings).estimate
     np.testing.assert_allclose(found["rls"].estimate.sigma, model.sigma, rtol=1e-8)
     assert found["rls"].estimate.covariance_kind == "model"
 
@@ -165,7 +164,7 @@ def test_earlier_runs_are_refused_where_an_estimate_is_not_made_of_rows(recordin
     with RunFolder(tmp_path, "identify") as run:
         write_run(run, {"method": "gls"}, {}, found["gls"])
     with pytest.raises(EstimateError, match="not made of rows alone"):
-        identify_arm(
+        identify(
             SCARA, recordings[:1], recordings[1:], Settings(method="ekf", bias_repeats=0), earlier=[read_run(tmp_path)]
         )
 

@@ -12,7 +12,7 @@ from rehearsals import lwr4
 from steelyard.errors import EstimateError, ObservationError, SteelyardError
 from steelyard.identification import (
     Settings,
-    identify_arm,
+    identify,
     identify_payload,
     payload_body,
     read_run,
@@ -34,7 +34,7 @@ def save(folder, found):
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     folder = tmp_path_factory.mktemp("run")
-    found = identify_arm(LWR4, [lwr4(1), lwr4(5)], settings=Settings(bias_repeats=0))
+    found = identify(LWR4, [lwr4(1), lwr4(5)], settings=Settings(bias_repeats=0))
     save(folder, found)
     return read_run(folder)
 
@@ -51,7 +51,7 @@ def test_the_payload_is_found_with_the_arm_s_uncertainty_in_it(run):
 @pytest.mark.large
 def test_it_agrees_with_identifying_arm_and_payload_together(run):
     alone = identify_payload(LWR4, run, [lwr4(2, "P5")]).body
-    together = identify_arm(LWR4, [lwr4(1), lwr4(5), lwr4(2, "P5")], [lwr4(3, "P5")], Settings(bias_repeats=0)).payload
+    together = identify(LWR4, [lwr4(1), lwr4(5), lwr4(2, "P5")], [lwr4(3, "P5")], Settings(bias_repeats=0)).payload
     assert together is not None
     assert abs(alone.mass[0] - together.mass[0]) < 2 * together.mass[1]
     assert alone.mass[1] == pytest.approx(together.mass[1], rel=0.35)
@@ -87,7 +87,7 @@ def test_no_recording_or_a_loaded_run_is_refused(run):
 
 
 def test_the_inertia_about_the_centre_is_steiner_s():
-    estimate = identify_arm(LWR4, [lwr4(1), lwr4(2, "P5")], [lwr4(3, "P5")], Settings(bias_repeats=0)).estimate
+    estimate = identify(LWR4, [lwr4(1), lwr4(2, "P5")], [lwr4(3, "P5")], Settings(bias_repeats=0)).estimate
     body = payload_body(estimate)
     values = dict(zip(estimate.columns, estimate.values, strict=True))
     moment = np.array([values[f"M{axis}L"] for axis in "XYZ"])
@@ -113,8 +113,8 @@ def test_a_run_keeps_its_factors_and_estimate(run):
 
 
 def test_writing_again_replaces_the_run_as_a_whole(run, tmp_path):
-    first = identify_arm(LWR4, [lwr4(1)], settings=Settings(bias_repeats=0))
-    second = identify_arm(LWR4, [lwr4(5)], settings=Settings(bias_repeats=0))
+    first = identify(LWR4, [lwr4(1)], settings=Settings(bias_repeats=0))
+    second = identify(LWR4, [lwr4(5)], settings=Settings(bias_repeats=0))
     save(tmp_path, first)
     save(tmp_path, second)
     assert len(list(tmp_path.glob("estimate.*.npz"))) == 1
@@ -122,8 +122,8 @@ def test_writing_again_replaces_the_run_as_a_whole(run, tmp_path):
 
 
 def test_a_run_killed_before_its_result_leaves_the_old_one(run, tmp_path, monkeypatch):
-    first = identify_arm(LWR4, [lwr4(1)], settings=Settings(bias_repeats=0))
-    second = identify_arm(LWR4, [lwr4(5)], settings=Settings(bias_repeats=0))
+    first = identify(LWR4, [lwr4(1)], settings=Settings(bias_repeats=0))
+    second = identify(LWR4, [lwr4(5)], settings=Settings(bias_repeats=0))
     save(tmp_path, first)
 
     def killed(*_: object) -> None:
@@ -149,21 +149,21 @@ def test_what_is_no_run_is_refused_in_one_line(run, tmp_path):
 @pytest.mark.large
 def test_an_earlier_run_counts_as_if_its_recordings_had_been_given(run):
     settings = Settings(bias_repeats=0, hold_out=0.25, preparation=Preparation(cutoff=8.0, decimation=20))
-    first = identify_arm(LWR4, [lwr4(1)], [lwr4(6)], settings)
-    both = identify_arm(LWR4, [lwr4(1), lwr4(5)], [lwr4(6)], settings)
+    first = identify(LWR4, [lwr4(1)], [lwr4(6)], settings)
+    both = identify(LWR4, [lwr4(1), lwr4(5)], [lwr4(6)], settings)
     folder = run.folder.parent / "earlier"
     save(folder, first)
-    added = identify_arm(LWR4, [lwr4(5)], [lwr4(6)], settings, earlier=[read_run(folder)])
+    added = identify(LWR4, [lwr4(5)], [lwr4(6)], settings, earlier=[read_run(folder)])
     off = np.abs(added.estimate.values - both.estimate.values) / both.estimate.sigma
     assert np.sqrt(np.mean(off**2)) < 0.35
     ratio = added.estimate.sigma / both.estimate.sigma
     assert np.median(ratio) == pytest.approx(1.0, abs=0.1)
     assert np.mean(np.abs(ratio - 1) < 0.3) > 0.9  # the noise of one recording alone is less well known
     with pytest.raises(ObservationError, match="are the same data"):
-        identify_arm(LWR4, [lwr4(1)], [lwr4(6)], settings, earlier=[read_run(folder)])
+        identify(LWR4, [lwr4(1)], [lwr4(6)], settings, earlier=[read_run(folder)])
     other = replace(settings, preparation=Preparation(cutoff=9.0, decimation=20))
     with pytest.raises(ObservationError, match="different filter"):
-        identify_arm(LWR4, [lwr4(5)], [lwr4(6)], other, earlier=[read_run(folder)])
+        identify(LWR4, [lwr4(5)], [lwr4(6)], other, earlier=[read_run(folder)])
     tilted = LWR4.with_gravity((4.905, 0.0, -8.4957))
     with pytest.raises(ObservationError, match="different geometry"):
-        identify_arm(tilted, [lwr4(5)], [lwr4(6)], settings, earlier=[read_run(folder)])
+        identify(tilted, [lwr4(5)], [lwr4(6)], settings, earlier=[read_run(folder)])

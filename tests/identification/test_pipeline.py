@@ -9,7 +9,7 @@ import pytest
 
 from rehearsals import lwr4, scara
 from steelyard.errors import EstimateError, ObservationError, SteelyardError
-from steelyard.identification import Settings, identification_to_json, identify_arm, settings_from_table
+from steelyard.identification import Settings, identification_to_json, identify, settings_from_table
 from steelyard.observe import Preparation
 from steelyard.recording import Recording
 from steelyard.robot import load_robot
@@ -21,7 +21,7 @@ QUICK = Settings(bias_repeats=0)
 
 @pytest.fixture(scope="module")
 def found():
-    return identify_arm(LWR4, [lwr4(1), lwr4(2, "P5")], [lwr4(3, "P5")])
+    return identify(LWR4, [lwr4(1), lwr4(2, "P5")], [lwr4(3, "P5")])
 
 
 @pytest.mark.large
@@ -73,7 +73,7 @@ def test_everything_told_is_json(found):
 @pytest.mark.parametrize("covariance", [None, "model", "classical", "sandwich", "block", "hac"])
 def test_every_method_with_every_covariance_finds_the_scara(method, covariance):
     settings = replace(QUICK, method=method, covariance=covariance)
-    result = identify_arm(SCARA, [scara(1), scara(2)], [scara(3)], settings)
+    result = identify(SCARA, [scara(1), scara(2)], [scara(3)], settings)
     values = result.values()
     assert values["ZZ1R"] == pytest.approx(3.42, rel=0.01)
     assert values["ZZ2"] == pytest.approx(0.064, rel=0.03)
@@ -84,8 +84,8 @@ def test_every_method_with_every_covariance_finds_the_scara(method, covariance):
 
 
 def test_a_prior_draws_the_estimate():
-    free = identify_arm(SCARA, [scara(1)], [scara(3)], QUICK)
-    held = identify_arm(SCARA, [scara(1)], [scara(3)], replace(QUICK, prior={"Fvm1": (0.07, 1e-4)}))
+    free = identify(SCARA, [scara(1)], [scara(3)], QUICK)
+    held = identify(SCARA, [scara(1)], [scara(3)], replace(QUICK, prior={"Fvm1": (0.07, 1e-4)}))
     far = [abs(one.estimate.values[one.estimate.columns.index("Fvm1")] - 0.07) for one in (held, free)]
     assert far[0] < 1e-3 < far[1]
     assert held.estimate.method == "ridge"
@@ -93,20 +93,20 @@ def test_a_prior_draws_the_estimate():
 
 def test_protected_parameters_stay():
     settings = replace(QUICK, protected=("Fvm1", "MY2"))
-    result = identify_arm(SCARA, [scara(1), scara(2)], [scara(3)], settings)
+    result = identify(SCARA, [scara(1), scara(2)], [scara(3)], settings)
     assert {"Fvm1", "MY2"} <= set(result.essential.columns)
-    gone = identify_arm(SCARA, [scara(1), scara(2)], [scara(3)], QUICK)
+    gone = identify(SCARA, [scara(1), scara(2)], [scara(3)], QUICK)
     assert "MY2" not in gone.essential.columns
 
 
 def test_without_validation_the_last_part_is_held_out_and_this_is_said():
-    result = identify_arm(SCARA, [scara(1), scara(2)], settings=QUICK)
+    result = identify(SCARA, [scara(1), scara(2)], settings=QUICK)
     assert result.held_out == 0.25
     assert any("held out" in reason.text for reason in result.verdict.reasons)
 
 
 def test_loaded_recordings_alone_are_said_not_to_tell_the_payload():
-    result = identify_arm(LWR4, [lwr4(2, "P5")], [lwr4(3, "P5")], replace(QUICK, measured="joint"))
+    result = identify(LWR4, [lwr4(2, "P5")], [lwr4(3, "P5")], replace(QUICK, measured="joint"))
     assert result.payload is None
     assert any("two data sets separate it" in reason.remedy for reason in result.verdict.reasons)
 
@@ -115,9 +115,9 @@ def test_where_generalised_least_squares_fits_worse_the_weighted_estimate_stands
     """On real arms it does (see the tests on recorded data); here the bound is moved instead."""
     monkeypatch.setattr("steelyard.identification.fitting.TRUSTED", 0.0)
     monkeypatch.setattr("steelyard.identification.fitting.noise_explains", lambda *_: False)
-    result = identify_arm(SCARA, [scara(1), scara(2)], [scara(3)], QUICK)
+    result = identify(SCARA, [scara(1), scara(2)], [scara(3)], QUICK)
     monkeypatch.undo()
-    trusted = identify_arm(SCARA, [scara(1), scara(2)], [scara(3)], QUICK)
+    trusted = identify(SCARA, [scara(1), scara(2)], [scara(3)], QUICK)
     assert (result.estimate.method, result.estimate.covariance_kind) == ("wls", "model")
     assert any("not noise alone" in reason.text for reason in result.verdict.reasons)
     assert trusted.estimate.method == "gls"
@@ -160,25 +160,25 @@ def still(recording: Recording, joint: int) -> Recording:
 )
 def test_bad_input_is_refused_in_one_line(recordings, validation, settings, words):
     with pytest.raises(SteelyardError, match=words) as error:
-        identify_arm(SCARA, recordings, validation, settings)
+        identify(SCARA, recordings, validation, settings)
     assert "\n" not in str(error.value)
 
 
 def test_a_payload_that_no_recording_carries_is_refused():
     with pytest.raises(EstimateError, match="no recording says that it carries one"):
-        identify_arm(LWR4, [lwr4(1)], [], QUICK, payload="paired")
+        identify(LWR4, [lwr4(1)], [], QUICK, payload="paired")
 
 
 @pytest.mark.large
 def test_a_declared_payload_that_is_not_there_is_said():
     empty = replace(lwr4(4), payload="ghost")
-    result = identify_arm(LWR4, [lwr4(1), empty], settings=QUICK)
+    result = identify(LWR4, [lwr4(1), empty], settings=QUICK)
     assert any("none is seen" in reason.text for reason in result.verdict.reasons)
 
 
 def test_validation_with_a_payload_that_was_not_trained_is_refused():
     with pytest.raises(EstimateError, match="carries payload 'P5'"):
-        identify_arm(LWR4, [lwr4(1)], [lwr4(3, "P5")], QUICK)
+        identify(LWR4, [lwr4(1)], [lwr4(3, "P5")], QUICK)
 
 
 @pytest.mark.parametrize(

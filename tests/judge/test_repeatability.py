@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from steelyard.estimate import weighted
-from steelyard.identification import Settings, identification_to_json, identify_arm
+from steelyard.identification import Settings, identification_to_json, identify
 from steelyard.judge import repeatability
 from steelyard.motion import limits_of, quintic, quintic_profile, random_points
 from steelyard.observe import Factor, Fingerprint, Observations, RecordingInfo
@@ -170,7 +170,7 @@ def simulated(name, seed, loaded=False, gain=None, factor=0.9):
 
 
 def identified(name, *recordings):
-    return identify_arm(load_robot(name), recordings, settings=Settings(bias_repeats=0))
+    return identify(load_robot(name), recordings, settings=Settings(bias_repeats=0))
 
 
 @pytest.mark.parametrize("name", ["scara_2r", pytest.param("ur10e", marks=pytest.mark.large)])

@@ -10,7 +10,7 @@ import pytest
 
 from estimate.instruments.disturbed_scara import quiet_run
 from steelyard.errors import RecordingError
-from steelyard.identification import identify_arm
+from steelyard.identification import identify
 from steelyard.observe import busiest_part, part_of
 from steelyard.observe.reading import BLOCK, blocks_of
 from steelyard.recording import Recording, cache, read_recording, stream_recording, write_recording
@@ -59,7 +59,7 @@ def test_a_long_log_lies_in_a_file_and_gives_the_same_numbers(tmp_path, monkeypa
     robot = load_robot("scara_2r")
     in_memory = read_recording(robot, path)
     assert mapping_of(in_memory.q) is None
-    expected = identify_arm(robot, in_memory)
+    expected = identify(robot, in_memory)
     monkeypatch.setattr(cache, "IN_MEMORY", 1000)
     for long in (read_recording(robot, path), stream_recording(robot, path).whole()):
         assert mapping_of(long.q) is mapping_of(long.torque().values) is mapping_of(part_of(long, 10, 20).q) is not None
@@ -70,7 +70,7 @@ def test_a_long_log_lies_in_a_file_and_gives_the_same_numbers(tmp_path, monkeypa
             np.testing.assert_array_equal(block.q, same.q)
             np.testing.assert_array_equal(block.time, same.time)
             np.testing.assert_array_equal(block.torque().values, same.torque().values)
-        found = identify_arm(robot, long)
+        found = identify(robot, long)
         np.testing.assert_array_equal(found.fit.estimate.values, expected.fit.estimate.values)
         assert found.verdict == expected.verdict
 

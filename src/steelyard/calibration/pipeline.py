@@ -10,13 +10,13 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..errors import CalibrationError
 from ..files import write_aside
-from ..plain_data import plain
+from ..plain_data import frame_of, plain
 from ..progress import Progress, silent
 from ..robot import AnyRobot, Robot, load_robot
 from ..run import hashes_of
@@ -34,6 +34,9 @@ from .measurement.reading import read_measurements
 from .measurement.setup import CalibrationSetup, default_setup, load_named
 from .measurement.setup_file import read_setup
 from .measurement.validation import Suspicion, check_measurements
+
+if TYPE_CHECKING:
+    import polars
 
 MAPPED = 1000
 """Random configurations of the accuracy map."""
@@ -79,6 +82,10 @@ class CalibrationResult:
             "suspicions": [{"pose": s.pose, "marker": s.marker, "size_mm": 1e3 * s.size} for s in self.suspicions],
             "notes": plain(self.problem.measurements.notes),
         }
+
+    def to_frame(self) -> polars.DataFrame:
+        """Return the parameters as a frame: name, value, sigma, unit, nominal value and meaning, a row each."""
+        return frame_of(self.to_json()["parameters"])
 
 
 def calibrate(

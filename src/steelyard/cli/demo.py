@@ -111,7 +111,7 @@ def _measured_points(seed: int, count: int) -> Measurements:
 
 def simulated_identification(simulated: SimulatedRuns, timing: Timing) -> tuple[Identification, dict[str, Any]]:
     """Return an identification from simulated recordings, with the truth behind them and what the checks found."""
-    from ..identification import Settings, identify_arm
+    from ..identification import Settings, identify
     from ..observe import Preparation
     from ..recording import check_recording
     from ..robot import load_robot
@@ -122,7 +122,7 @@ def simulated_identification(simulated: SimulatedRuns, timing: Timing) -> tuple[
     settings = Settings(
         measured="both", preparation=Preparation(cutoff=CUTOFF, decimation=DECIMATION), threads=os.cpu_count() or 1
     )
-    found = identify_arm(robot, recordings[:2], recordings[2:], settings, stage=timing.stage)
+    found = identify(robot, recordings[:2], recordings[2:], settings, stage=timing.stage)
     timing.finish()
     return found, {"truth": _against_truth(true, found), "findings": findings}
 

@@ -128,7 +128,8 @@ def _settings_table(flags: Mapping[str, Any], config: Path | None) -> dict[str, 
 
 def _run(name: str, settings: Mapping[str, Any], config: Path | None, out: Path | None, json: bool) -> int:
     """Design, write motion, exports and result, and print what was found; return 2 if a parameter stays unseen."""
-    from ..excitation import design_experiment, design_settings, design_to_json
+    from ..excitation import design as design_experiment
+    from ..excitation import design_settings, design_to_json
     from ..identification import read_run
     from ..robot import load_robot
     from ..run import RunFolder, hashes_of

@@ -187,7 +187,8 @@ def _run(
     json: bool,
 ) -> int:
     """Identify, print and save; return 2 for a poor verdict."""
-    from ..identification import identify_arm, read_run, settings_from_table, write_run
+    from ..identification import identify as identify_arm
+    from ..identification import read_run, settings_from_table, write_run
     from ..robot import load_robot
     from ..run import RunFolder, hashes_of
     from .logs import usable_recordings

@@ -7,9 +7,7 @@ from .certify.certificate import Certifier as Certifier
 from .certify.certificate import Finding as Finding
 from .cramer_rao import NoisyPositions as NoisyPositions
 from .criteria import CRITERIA as CRITERIA
-from .design import Design as Design
-from .design import design_motion as design_motion
-from .experiment import design_experiment as design_experiment
+from .experiment import design as design
 from .experiment import known_after as known_after
 from .experiment import known_of as known_of
 from .family import FourierFamily as FourierFamily
@@ -22,6 +20,8 @@ from .information import Unknowns as Unknowns
 from .information import unknowns as unknowns
 from .limits.design_limits import DesignLimits as DesignLimits
 from .limits.design_limits import design_limits as design_limits
+from .motion_design import Design as Design
+from .motion_design import design_motion as design_motion
 from .predicted_accuracy import Weak as Weak
 from .search import SearchProgress as SearchProgress
 from .search import Start as Start

@@ -19,8 +19,8 @@ from ..model import Model, base_parameters, build_model
 from ..robot import INERTIAL_NAMES, AnyRobot, Robot, load_robot
 from ..simulation.truth import plant_model, true_values
 from .assembly import Known
-from .design import Design, design_motion
 from .limits.design_limits import DesignLimits, design_limits
+from .motion_design import Design, design_motion
 from .rows import KnownTorques, known_torques
 from .search import SearchCallback, no_progress
 from .settings import DesignSettings
@@ -117,7 +117,7 @@ def _deviations(run: SavedRun, model: Model, rate: float) -> np.ndarray | None:
     return each * widening * float(np.sqrt(rate / preparation["rate"] / preparation["noise_gain"]))
 
 
-def design_experiment(
+def design(
     robot: AnyRobot,
     settings: DesignSettings | None = None,
     *,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ..plain_data import plain
-from .design import Design
 from .figures import Figures
+from .motion_design import Design
 
 
 def design_to_json(design: Design) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from .findings import LogFinding as LogFinding
 from .fitting import Fit as Fit
 from .fitting import Fitted as Fitted
 from .fitting import fit_arm as fit_arm
-from .pipeline import identify_arm as identify_arm
+from .pipeline import identify as identify
 from .result import Condition as Condition
 from .result import Identification as Identification
 from .result import PayloadBody as PayloadBody

@@ -64,7 +64,7 @@ def quietly(stage: str) -> Progress:
     return silent
 
 
-def identify_arm(
+def identify(
     robot: AnyRobot,
     recordings: RecordingsLike,
     validation: RecordingsLike = (),

@@ -6,6 +6,7 @@ The payload as a body: mass, centre and inertia with their uncertainty, from the
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,12 +14,16 @@ from ..estimate import Estimate
 from ..judge import LACKS, Bias, Disagreement, Evaluation, JointTests, Plausibility, Reduction, Repeatability
 from ..model import BaseParameter
 from ..observe import Equations, ResolvedPreparation
+from ..plain_data import frame_of
 from ..robot import INERTIAL_NAMES
 from ..text import short_repr
 from ..verdict import Verdict
 from .findings import LogFinding
 from .fitting import Fit
 from .settings import Settings
+
+if TYPE_CHECKING:
+    import polars
 
 COLUMNS = tuple(f"{name}L" for name in INERTIAL_NAMES)
 
@@ -194,6 +199,16 @@ class Identification:
     def essential(self) -> Estimate:
         """The essential parameters, refitted; their intervals are after selection."""
         return self.reduction.estimate
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the content of ``result.json``, without what a run folder adds."""
+        from .to_json import identification_to_json
+
+        return identification_to_json(self)
+
+    def to_frame(self) -> polars.DataFrame:
+        """Return the parameters as a frame: name, value, sigma, unit and more, a row each."""
+        return frame_of(self.to_json()["parameters"])
 
     def base_parameter(self, column: str) -> BaseParameter:
         """Return the base parameter of a column."""

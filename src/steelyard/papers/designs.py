@@ -9,7 +9,7 @@ import numpy as np
 
 from ..excitation import Certificate, DesignLimits, DesignSettings, Figures, Known, SearchProgress, Start, assembled
 from ..excitation.assembly import Assembled
-from ..excitation.design import RecordedView
+from ..excitation.motion_design import RecordedView
 from ..excitation.problem import Problem
 from ..excitation.search import search
 from ..model import Model

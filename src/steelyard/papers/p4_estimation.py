@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..identification import Identification, Settings, identify_arm
+from ..identification import Identification, Settings, identify
 from ..identification.pipeline import Stage
 from ..motion import Trajectory
 from ..recording import Recording, TorqueChannel
@@ -66,7 +66,7 @@ def friction_found(arm: Bench, trajectory: Trajectory, threads: int = 1, seed: i
     robot = arm.equations.model.robot
     nothing = (0.0,) * len(STRIBECK)
     found = [
-        identify_arm(robot, [recorded(arm, trajectory, size, seed)], settings=settings) for size in (nothing, STRIBECK)
+        identify(robot, [recorded(arm, trajectory, size, seed)], settings=settings) for size in (nothing, STRIBECK)
     ]
     return Friction(*found)
 

@@ -11,12 +11,14 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..errors import FileError, SimulationError, require_type
 from ..files import opened_aside, write_aside
 from ..model import BaseParameter, build_model
+from ..plain_data import frame_of
 from ..progress import Progress, silent
 from ..simulation.truth import plant_model
 from ..text import short_repr
@@ -27,6 +29,9 @@ from .experiments import SMOOTH_WIDTHS, Job, SimulatedExperiments
 from .processes import finished_jobs
 from .statistics import NOT_SIMULATED, CaseRuns, joined
 from .verdict import CaseVerdict, judged_cases
+
+if TYPE_CHECKING:
+    import polars
 
 STUDY_FILE = "study.json"
 _ARRAYS = ("seeds", "values", "sigma", "half_width", "seconds")
@@ -140,6 +145,22 @@ class StudyResult:
     runs: tuple[CaseRuns, ...]
     verdicts: tuple[CaseVerdict, ...]
     notes: tuple[str, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the content of ``result.json``, without what a run folder adds."""
+        from .to_json import study_to_json
+
+        return study_to_json(self)
+
+    def to_frame(self) -> polars.DataFrame:
+        """Return bias, spread and coverage of every parameter in every case, a row each."""
+        return frame_of(
+            [
+                {"method": case["method"], "noise_level": case["noise_level"], "start": case["start"], **parameter}
+                for case in self.to_json()["cases"]
+                for parameter in case["parameters"]
+            ]
+        )
 
 
 def montecarlo(

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..errors import DesignError
 from ..model import Model
 from ..motion import ApproachedTrajectory, Trajectory, with_approach
+from ..plain_data import frame_of
 from ..robot import Robot
 from ..text import short_repr
 from .assembly import LOADED, Assembled, Known, assembled
@@ -29,6 +31,9 @@ from .problem import Problem
 from .search import Found, SearchCallback, Start, no_progress, search
 from .settings import DesignSettings
 from .space.rules import ArmPlaces
+
+if TYPE_CHECKING:
+    import polars
 
 RANDOM_MOTIONS = 5
 _GROWTHS = 20
@@ -122,6 +127,23 @@ class Design:
     starts: tuple[Start, ...]
     is_interrupted: bool
     notes: tuple[str, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the content of ``result.json``, without what a run folder adds."""
+        from .to_json import design_to_json
+
+        return design_to_json(self)
+
+    def to_frame(self) -> polars.DataFrame:
+        """Return the predicted accuracy of every parameter: name, sigma, relative sigma, a row each."""
+        content = self.to_json()
+        relative = content["predicted_relative_sigma"] or {}
+        return frame_of(
+            [
+                {"name": name, "sigma": sigma, "relative_sigma": relative.get(name)}
+                for name, sigma in content["predicted_sigma"].items()
+            ]
+        )
 
     @property
     def checked(self) -> tuple[str, ...]:
