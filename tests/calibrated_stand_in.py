@@ -10,7 +10,7 @@ from steelyard.calibration.application.calibrated_arm import CalibratedArm, cali
 from steelyard.calibration.chain.problem import measured_problem
 from steelyard.calibration.measurement.measurements import position_measurements
 from steelyard.calibration.measurement.setup import CalibrationSetup, ElasticSetup, FrameSetup, MarkerSetup
-from steelyard.calibration.records import Parameter
+from steelyard.calibration.records import Unknown
 from steelyard.robot import Robot, transform_from_placement
 
 STEP = 1e-30
@@ -49,7 +49,7 @@ class NumpyChain:
     springs: bool = True
 
     @property
-    def parameters(self) -> tuple[Parameter, ...]:
+    def parameters(self) -> tuple[Unknown, ...]:
         found = []
         for body in self.robot.bodies:
             own = "xyz"[int(np.argmax(np.abs(body.joint.axis)))]
@@ -58,10 +58,10 @@ class NumpyChain:
                 is_own = letter == (own if slides else f"r{own}")
                 unit = "rad" if letter.startswith("r") else "m"
                 name = f"offset{body.number}" if is_own else f"{letter}{body.number}"
-                found.append(Parameter(name, "joint", unit, 0.0, f"{letter} of {body.joint.name}"))
+                found.append(Unknown(name, "joint", unit, 0.0, f"{letter} of {body.joint.name}"))
         if self.springs:
             found += [
-                Parameter(f"k{body.number}", "compliance", "rad/(N m)", 0.0, f"spring of {body.joint.name}")
+                Unknown(f"k{body.number}", "compliance", "rad/(N m)", 0.0, f"spring of {body.joint.name}")
                 for body in self.robot.bodies
             ]
         return tuple(found)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from steelyard.robot import Body, Motion, Robot
+from steelyard.robot import Body, ElementaryMotion, Robot
 
 
 def skew(v: np.ndarray) -> np.ndarray:
@@ -25,7 +25,7 @@ def log_determinant(matrix: np.ndarray) -> complex:
     return total
 
 
-def homogeneous(motion: Motion, value: complex) -> np.ndarray:
+def homogeneous(motion: ElementaryMotion, value: complex) -> np.ndarray:
     """Return the 4x4 matrix of an elementary motion."""
     matrix = np.eye(4, dtype=complex)
     axis = np.array(motion.axis)

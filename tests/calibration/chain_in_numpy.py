@@ -13,7 +13,7 @@ import numpy as np
 
 from independent import homogeneous
 from steelyard.calibration.measurement.setup import CalibrationSetup
-from steelyard.robot import Body, Motion, Robot, transform_from_placement
+from steelyard.robot import Body, ElementaryMotion, Robot, transform_from_placement
 
 AXES = np.eye(3)
 
@@ -35,7 +35,7 @@ def is_own(body: Body, direction: np.ndarray) -> bool:
 
 
 def turn(axis: np.ndarray, angle: complex) -> np.ndarray:
-    return homogeneous(Motion("rotate", (axis[0], axis[1], axis[2]), 0.0, ""), angle)
+    return homogeneous(ElementaryMotion("rotate", (axis[0], axis[1], axis[2]), 0.0, ""), angle)
 
 
 def shift(vector: np.ndarray) -> np.ndarray:
@@ -66,7 +66,7 @@ def frame_matrix(frame: str, numbers: np.ndarray, value: dict[str, complex]) -> 
     return matrix
 
 
-def placed(placement: tuple[Motion, ...]) -> np.ndarray:
+def placed(placement: tuple[ElementaryMotion, ...]) -> np.ndarray:
     matrix = np.eye(4, dtype=complex)
     matrix[:3, :3], matrix[:3, 3] = transform_from_placement(placement)
     return matrix

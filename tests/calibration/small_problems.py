@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from steelyard.calibration.records import Equations, Linearised, Parameter
+from steelyard.calibration.records import Linearised, MeasurementEquations, Unknown
 
 Predict = Callable[[np.ndarray], np.ndarray]
 
@@ -16,8 +16,8 @@ Predict = Callable[[np.ndarray], np.ndarray]
 class SmallProblem:
     """A problem whose derivatives come from a complex step; ``predict`` (p,) -> (all equations,)."""
 
-    parameters: Sequence[Parameter]
-    equations: Equations
+    parameters: Sequence[Unknown]
+    equations: MeasurementEquations
     start: np.ndarray
     predict: Predict
     chosen: np.ndarray
@@ -43,8 +43,8 @@ class SmallProblem:
 class LinearProblem:
     """A problem that is linear: ``measured = B x`` and noise."""
 
-    parameters: Sequence[Parameter]
-    equations: Equations
+    parameters: Sequence[Unknown]
+    equations: MeasurementEquations
     start: np.ndarray
     matrix: np.ndarray
 
@@ -58,18 +58,20 @@ class LinearProblem:
         return LinearProblem(self.parameters, self.equations.taken(chosen), self.start, self.matrix[chosen])
 
 
-def laid_out(measured: np.ndarray, poses: int, markers: int, repeats: int, coordinates: Sequence[int]) -> Equations:
+def laid_out(
+    measured: np.ndarray, poses: int, markers: int, repeats: int, coordinates: Sequence[int]
+) -> MeasurementEquations:
     """Equations in the order pose, marker, repeat, coordinate."""
     shape = (poses, markers, repeats, len(coordinates))
     pose, marker, _, place = (index.ravel() for index in np.indices(shape))
-    return Equations(
+    return MeasurementEquations(
         measured, pose, marker, np.array(coordinates)[place], np.arange(len(pose)) // len(coordinates),
         tuple(f"pose_{k + 1}" for k in range(poses)), tuple(f"m{k + 1}" for k in range(markers)),
     )  # fmt: skip
 
 
-def joint_parameter(name: str, nominal: float = 0.0, unit: str = "rad") -> Parameter:
-    return Parameter(name, "joint", unit, nominal, name)
+def joint_parameter(name: str, nominal: float = 0.0, unit: str = "rad") -> Unknown:
+    return Unknown(name, "joint", unit, nominal, name)
 
 
 def linear_problem(
@@ -103,11 +105,11 @@ def noise_like(kind: str, sigma: float, poses: int, markers: int, repeats: int, 
 
 
 PLANAR = (
-    Parameter("base_x", "base", "m", 0.0, "base along x"),
-    Parameter("base_y", "base", "m", 0.0, "base along y"),
-    Parameter("base_rz", "base", "rad", 0.0, "base about z"),
-    Parameter("x[m1]", "marker", "m", 0.1, "marker along x"),
-    Parameter("y[m1]", "marker", "m", 0.0, "marker along y"),
+    Unknown("base_x", "base", "m", 0.0, "base along x"),
+    Unknown("base_y", "base", "m", 0.0, "base along y"),
+    Unknown("base_rz", "base", "rad", 0.0, "base about z"),
+    Unknown("x[m1]", "marker", "m", 0.1, "marker along x"),
+    Unknown("y[m1]", "marker", "m", 0.0, "marker along y"),
     joint_parameter("offset1"),
     joint_parameter("offset2"),
     joint_parameter("x2", unit="m"),
@@ -137,8 +139,8 @@ def camera_problem(truth: np.ndarray, sigma: float = 0.0, points: int = 40, seed
     random = np.random.default_rng(seed)
     where = random.uniform(-1, 1, (points, 3)) + np.array([0, 0, 4.0])
     names = ("base_x", "base_y", "base_z", "base_rz")
-    parameters = [Parameter(name, "base", "rad" if "r" in name else "m", 0.0, name) for name in names]
-    parameters.append(Parameter("tool_z", "tool", "m", 0.03, "focal length"))
+    parameters = [Unknown(name, "base", "rad" if "r" in name else "m", 0.0, name) for name in names]
+    parameters.append(Unknown("tool_z", "tool", "m", 0.03, "focal length"))
 
     def predict(x: np.ndarray) -> np.ndarray:
         c, s = np.cos(x[3]), np.sin(x[3])
@@ -167,12 +169,12 @@ AXES = (2, 1, 1, 0, 1, 0)
 MARKERS = ((0.3, 0.2, -0.1), (0.3, -0.15, 0.05), (0.4, 0.0, 0.25))
 
 
-def spatial_parameters(markers: int = 3) -> list[Parameter]:
+def spatial_parameters(markers: int = 3) -> list[Unknown]:
     """Base, markers, and all six errors of every joint of a 6R arm."""
-    found = [Parameter(f"base_{c}", "base", "m", 0.0, c) for c in "xyz"]
-    found += [Parameter(f"base_r{c}", "base", "rad", 0.0, c) for c in "xyz"]
+    found = [Unknown(f"base_{c}", "base", "m", 0.0, c) for c in "xyz"]
+    found += [Unknown(f"base_r{c}", "base", "rad", 0.0, c) for c in "xyz"]
     for marker in range(markers):
-        found += [Parameter(f"{c}[m{marker + 1}]", "marker", "m", MARKERS[marker][k], c) for k, c in enumerate("xyz")]
+        found += [Unknown(f"{c}[m{marker + 1}]", "marker", "m", MARKERS[marker][k], c) for k, c in enumerate("xyz")]
     for body, axis in enumerate(AXES):
         found += [joint_parameter(f"{c}{body + 1}", unit="m") for c in "xyz"]
         own = "xyz"[axis]

@@ -12,7 +12,7 @@ from calibrated_stand_in import product_arm, stand_in
 from steelyard.calibration.application.accuracy_map import accuracy_map
 from steelyard.calibration.application.calibrated_arm import random_configurations
 from steelyard.calibration.measurement.setup import Load
-from steelyard.calibration.records import Parameter
+from steelyard.calibration.records import Unknown
 from steelyard.errors import CalibrationError
 from steelyard.robot import load_robot
 
@@ -72,7 +72,7 @@ def test_one_joint_offset_moves_the_tool_by_its_lever(arm):
 
 
 def test_the_base_counts_only_where_it_is_asked_for(arm):
-    base = tuple(Parameter(f"base_{word}", "base", "m", 0.0, word) for word in ("x", "y", "z", "rx", "ry", "rz"))
+    base = tuple(Unknown(f"base_{word}", "base", "m", 0.0, word) for word in ("x", "y", "z", "rx", "ry", "rz"))
     turn = np.array([0.3, -0.2, 0.4])
     size = len(arm.names)
 

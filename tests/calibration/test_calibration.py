@@ -18,7 +18,7 @@ from calibration.small_problems import (
 )
 from steelyard.calibration.fit.calibration import calibrated
 from steelyard.calibration.fit.settings import METHODS, CalibrationSettings
-from steelyard.calibration.records import Parameter
+from steelyard.calibration.records import Unknown
 from steelyard.errors import CalibrationError
 
 TRUTH = np.array([0.3, -0.2, 0.4, 0.13, 0.02, 0.0, 0.0, 0.01, 0.0])
@@ -130,8 +130,8 @@ def test_an_unknown_that_has_an_effect_only_at_the_solution_joins():
     random = np.random.default_rng(0)
     load, weight = 2e3 * random.uniform(0.2, 1, (2, 20, 3))
     parameters = [
-        Parameter("k2", "compliance", "rad/(N m)", 0.0, "spring"),
-        Parameter("MX3", "weight", "kg m", 0.0, "first moment"),
+        Unknown("k2", "compliance", "rad/(N m)", 0.0, "spring"),
+        Unknown("MX3", "weight", "kg m", 0.0, "first moment"),
     ]
 
     def predict(x: np.ndarray) -> np.ndarray:

@@ -16,7 +16,7 @@ from steelyard.calibration.application.calibration_yaml import (
     calibration_yaml,
     write_calibration_yaml,
 )
-from steelyard.calibration.records import Parameter
+from steelyard.calibration.records import Unknown
 from steelyard.robot import load_robot
 
 ENTRY = re.compile(
@@ -30,8 +30,8 @@ TURN = Rotation.from_euler("ZYX", [0.3, -0.2, 0.1]).as_matrix()
 def arm():
     inner = stand_in(load_robot("ur10e"), "ee_link")
     more = (
-        Parameter("base_x", "base", "m", 0.0, "shift along x of the robot base"),
-        Parameter('x["odd": name]', "marker", "m", 0.1, "position of 'odd': # marker"),
+        Unknown("base_x", "base", "m", 0.0, "shift along x of the robot base"),
+        Unknown('x["odd": name]', "marker", "m", 0.1, "position of 'odd': # marker"),
     )
     covariance = np.zeros((len(inner.names) + 2,) * 2)
     covariance[:-2, :-2] = inner.covariance

@@ -7,7 +7,7 @@ import pytest
 
 from calibration.small_problems import PLANAR, joint_parameter, planar_problem, spatial_problem, spatial_truth
 from steelyard.calibration.fit.identifiable import identifiability, preference
-from steelyard.calibration.records import Parameter
+from steelyard.calibration.records import Unknown
 from steelyard.errors import CalibrationError
 
 TRUTH = np.array([0.3, -0.2, 0.4, 0.13, 0.02, 0.0, 0.0, 0.01, 0.0])
@@ -60,7 +60,7 @@ def test_a_column_of_rounding_errors_is_no_unknown():
 
 
 def test_a_compliance_is_judged_by_what_a_plausible_one_does():
-    parameters = [joint_parameter("offset1"), Parameter("k2", "compliance", "rad/(N m)", 0.0, "spring")]
+    parameters = [joint_parameter("offset1"), Unknown("k2", "compliance", "rad/(N m)", 0.0, "spring")]
     torque = 1e3 * np.random.default_rng(0).standard_normal(12)
     jacobian = np.column_stack([np.ones(12), torque])
     assert identifiability(parameters, jacobian).kept == ("offset1", "k2")
@@ -99,7 +99,7 @@ def test_the_tolerance_decides_and_is_said():
 def test_unknowns_are_taken_in_the_order_base_markers_offsets_lengths_twists_springs_weights():
     names = (("base_rz", "base"), ("x[m]", "marker"), ("offset3", "joint"), ("x3", "joint"), ("rx3", "joint"),
              ("k3", "compliance"), ("k3x", "compliance"), ("MX3", "weight"))  # fmt: skip
-    ranks = [preference(Parameter(name, group, "m", 0.0, "")) for name, group in names]  # pyright: ignore[reportArgumentType]
+    ranks = [preference(Unknown(name, group, "m", 0.0, "")) for name, group in names]  # pyright: ignore[reportArgumentType]
     assert ranks == sorted(set(ranks))
 
 

@@ -12,12 +12,12 @@ from steelyard.calibration.fit.joint_ranges import (
     joint_range_from_json,
     joint_range_to_json,
 )
-from steelyard.calibration.records import JointPositions
+from steelyard.calibration.records import MeasuredJoint
 
 
-def joints(seed: int, count: int = 60) -> list[JointPositions]:
+def joints(seed: int, count: int = 60) -> list[MeasuredJoint]:
     q = np.random.default_rng(seed).uniform(-3, 3, (6, count))
-    return [JointPositions(f"joint_{k + 1}", "rad", row) for k, row in enumerate(q)]
+    return [MeasuredJoint(f"joint_{k + 1}", "rad", row) for k, row in enumerate(q)]
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_two_ranges_are_found_one_after_the_other():
 
 def test_joints_that_stand_still_and_positions_that_repeat_do_no_harm():
     q = np.repeat(np.linspace(-1, 1, 10), 6)
-    places = [JointPositions("still", "rad", np.zeros(60)), JointPositions("steps", "m", q)]
+    places = [MeasuredJoint("still", "rad", np.zeros(60)), MeasuredJoint("steps", "m", q)]
     (found,), _ = clustered_ranges(places, q > 0.5)
     assert found.where == "steps above 0.444 m"
     assert clustered_ranges([], q > 0.5)[0] == ()

@@ -13,7 +13,7 @@ from independent import central_difference
 from steelyard.calibration.application.calibrated_arm import joint_range, random_configurations
 from steelyard.calibration.poses.pose_criteria import POSE_CRITERIA, pose_criterion
 from steelyard.calibration.poses.pose_design import design_poses, marker_rows, pose_value
-from steelyard.calibration.records import Parameter
+from steelyard.calibration.records import Unknown
 from steelyard.errors import CalibrationError
 from steelyard.robot import load_robot
 
@@ -185,8 +185,8 @@ def test_repeats_count_like_as_many_measurements():
 def test_rows_of_markers_are_the_derivatives_of_what_a_tracker_sees():
     arm = stand_in(load_robot("ur10e"), "ee_link", springs=False)
     more = (
-        *(Parameter(name, "base", "m", 0.0, name) for name in ("base_x", "base_rz")),
-        *(Parameter(name, "marker", "m", 0.0, name) for name in ("x[a]", "z[b]")),
+        *(Unknown(name, "base", "m", 0.0, name) for name in ("base_x", "base_rz")),
+        *(Unknown(name, "marker", "m", 0.0, name) for name in ("x[a]", "z[b]")),
     )
     size = len(arm.names)
     wider = replace(

@@ -10,7 +10,7 @@ import pytest
 from random_motions import random_trajectory
 from steelyard.excitation.figures import Figures, Forecast
 from steelyard.excitation.information import unknowns
-from steelyard.excitation.predicted_accuracy import SLOWER, WEAK, PredictedAccuracy, Weak, weak_parameters
+from steelyard.excitation.predicted_accuracy import SLOWER, WEAK, PredictedAccuracy, WeakParameter, weak_parameters
 from steelyard.model import build_model
 from steelyard.motion import MotionLimits, Trajectory, at_speed, motion_limits, with_approach
 from steelyard.robot import load_robot
@@ -77,15 +77,15 @@ def test_the_pace_left_is_that_of_the_motion_proper(made):
 @pytest.mark.parametrize(
     ("weak", "words"),
     [
-        (Weak("ZZ1", 1.0, 0.5, 0.7, 0.9, 0.1, 1.5, "paired"), "mistaken for other parameters: more harmonics"),
-        (Weak("ZZ1", 1.0, 0.5, 0.7, 0.9, 0.1, 1.5, "loaded"), "record without the payload too"),
-        (Weak("ZZ1", 1.0, 0.5, 0.7, 0.6, 0.9, 1.0, "none"), "limits of speed are reached: raise them"),
+        (WeakParameter("ZZ1", 1.0, 0.5, 0.7, 0.9, 0.1, 1.5, "paired"), "mistaken for other parameters: more harmonics"),
+        (WeakParameter("ZZ1", 1.0, 0.5, 0.7, 0.9, 0.1, 1.5, "loaded"), "record without the payload too"),
+        (WeakParameter("ZZ1", 1.0, 0.5, 0.7, 0.6, 0.9, 1.0, "none"), "limits of speed are reached: raise them"),
         (
-            Weak("ZZ1", 1.0, 0.5, 0.7, 0.6, 0.9, 1.5, "none"),
+            WeakParameter("ZZ1", 1.0, 0.5, 0.7, 0.6, 0.9, 1.5, "none"),
             "move faster: 1.25 times the speed makes its sigma 0.6 times",
         ),
-        (Weak("ZZ1", 1.0, 0.5, 0.7, 0.9, 0.9, 1.5, "none"), "record longer: about 7 times as long"),
-        (Weak("ZZ1", 1.0, 5.0, 0.7, 0.9, 0.9, 1.5, "none"), "too small beside the noise"),
+        (WeakParameter("ZZ1", 1.0, 0.5, 0.7, 0.9, 0.9, 1.5, "none"), "record longer: about 7 times as long"),
+        (WeakParameter("ZZ1", 1.0, 5.0, 0.7, 0.9, 0.9, 1.5, "none"), "too small beside the noise"),
     ],
 )
 def test_the_remedy_is_what_helps_most(weak, words):

@@ -11,7 +11,7 @@ from random_motions import KINDS, random_trajectory
 from steelyard.errors import DesignError
 from steelyard.excitation.certify.certificate import (
     Certificate,
-    Finding,
+    LimitFinding,
     certify,
     first_intervals,
     joint_findings,
@@ -133,7 +133,7 @@ def test_a_limit_reached_exactly_holds() -> None:
 
 
 def test_certificates_add_up_and_are_frozen() -> None:
-    kept, broken = Finding("a", 1.0, 2.0, 0.0, 0.0), Finding("b", 3.0, 2.0, 0.5, 1.0)
+    kept, broken = LimitFinding("a", 1.0, 2.0, 0.0, 0.0), LimitFinding("b", 3.0, 2.0, 0.5, 1.0)
     both = Certificate((kept,)) + Certificate((broken,))
     assert both.findings == (kept, broken)
     assert not both.holds

@@ -10,7 +10,7 @@ from oracles import NO_PINOCCHIO, pinocchio_model
 from steelyard.excitation import Capsule, CapsulePair, Cylinder, HalfSpace, PointRule, known_of
 from steelyard.excitation.constraints import (
     CLEARANCE_SCALE,
-    Block,
+    ConstraintBlock,
     Samples,
     joint_block,
     space_block,
@@ -30,7 +30,7 @@ def samples_of(count: int, joints: int, seed: int = 1) -> Samples:
     return np.random.default_rng(seed).normal(size=(4, joints, count))
 
 
-def assert_way_back(block: Block, samples: Samples, tolerance: float = 1e-7, least: float = -np.inf) -> None:
+def assert_way_back(block: ConstraintBlock, samples: Samples, tolerance: float = 1e-7, least: float = -np.inf) -> None:
     """Compare the gradient of a weighted sum of values, from the least on, with differences along random ways."""
     rng = np.random.default_rng(2)
     weights = rng.normal(size=(len(block.names), samples[0].shape[1])) * (block.values(samples) > least)

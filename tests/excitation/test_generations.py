@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from steelyard.excitation import DesignSettings, assembled, design_limits, known_of
-from steelyard.excitation.descent import EARLY, LATE, State, descended
+from steelyard.excitation.descent import EARLY, LATE, DescentState, descended
 from steelyard.excitation.generations import (
     KEPT,
     PARENTS,
@@ -37,7 +37,7 @@ class Watched:
         """Whether enough is done."""
         return self.most is not None and self.rounds >= self.most
 
-    def round_done(self, state: State | None = None, rounds: int = 1) -> None:
+    def round_done(self, state: DescentState | None = None, rounds: int = 1) -> None:
         """Count."""
         self.rounds += rounds
 
@@ -94,7 +94,9 @@ def test_those_that_break_constraints_come_last():
     born, _ = family()
     finished = [one for one in born if one.is_finished and one.state.violation <= KEPT]
     best = by_merit(finished)[0]
-    broken = Candidate(99, None, best.ready, State(best.state.z, best.state.multipliers, 0.5, -1e9), is_finished=True)
+    broken = Candidate(
+        99, None, best.ready, DescentState(best.state.z, best.state.multipliers, 0.5, -1e9), is_finished=True
+    )
     assert by_merit([broken, *finished])[-1] is broken
 
 

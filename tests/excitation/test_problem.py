@@ -7,7 +7,7 @@ import pytest
 
 from arms import arm
 from independent import log_determinant
-from steelyard.excitation.constraints import Block, joint_block, torque_block
+from steelyard.excitation.constraints import ConstraintBlock, joint_block, torque_block
 from steelyard.excitation.criteria import criterion
 from steelyard.excitation.family import FourierFamily
 from steelyard.excitation.information import Information, unknowns
@@ -36,7 +36,7 @@ def problem_of(name: str, wanted: str = "d", time_scale: float = 1.0, *, limited
     sizes = np.linspace(0.5, 2.0, len(joints))
     chosen = unknowns(model, sizes, 50.0, values=dict.fromkeys(model.names, 1.3))
     limits = motion_limits(joints, lower=-1.0, upper=0.9, velocity=1.2, acceleration=2.5, jerk=9.0)
-    blocks: list[Block] = [joint_block(limits)] if limited else []
+    blocks: list[ConstraintBlock] = [joint_block(limits)] if limited else []
     if limited:
         known = KnownTorques(model, np.linspace(0.1, 1.0, len(model.names)))
         block = torque_block(known.function(payload != "none", 0.3), 3.0 * sizes, joints, "")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import statsmodels.api as sm
 
-from steelyard.judge.bins import Noise, wald_test
+from steelyard.judge.bins import BinNoise, wald_test
 from steelyard.judge.whiteness import SerialCorrelation
 
 
@@ -23,7 +23,7 @@ def test_for_white_noise_f_is_that_of_nested_least_squares_models():
     columns = np.equal.outer(label, np.arange(4)).astype(float)
     e = rng.standard_normal(200) + 2.0 * (label == 2)
     base = np.full((200, 1), 200**-0.5)
-    found = wald_test(e, base, columns, Noise([80, 120], np.ones(200), White()))
+    found = wald_test(e, base, columns, BinNoise([80, 120], np.ones(200), White()))
     assert found is not None
     full = sm.OLS(e, columns).fit()
     # F of least squares divides by the variance left with the cells; here chance's part of them is put back.
@@ -37,5 +37,5 @@ def test_for_white_noise_f_is_that_of_nested_least_squares_models():
 def test_columns_that_add_nothing_or_too_few_samples_give_no_test():
     base = np.full((50, 1), 50**-0.5)
     e = np.random.default_rng(0).standard_normal(50)
-    assert wald_test(e, base, np.ones((50, 1)), Noise([50], np.ones(50), SerialCorrelation())) is None
-    assert wald_test(e[:4], base[:4], np.eye(4), Noise([4], np.ones(4), SerialCorrelation())) is None
+    assert wald_test(e, base, np.ones((50, 1)), BinNoise([50], np.ones(50), SerialCorrelation())) is None
+    assert wald_test(e[:4], base[:4], np.eye(4), BinNoise([4], np.ones(4), SerialCorrelation())) is None

@@ -70,8 +70,8 @@ def test_an_unseen_delay_of_one_sigma_moves_parameters_by_their_exposure():
 
 def test_a_first_step_within_chance_is_not_followed(monkeypatch):
     solved = []
-    system = delay._Trial.system
-    monkeypatch.setattr(delay._Trial, "system", lambda trial: solved.append(trial.delays) or system(trial))
+    system = delay._DelayTrial.system
+    monkeypatch.setattr(delay._DelayTrial, "system", lambda trial: solved.append(trial.delays) or system(trial))
     rng = np.random.default_rng(0)
     noisy = [
         replace(

@@ -21,8 +21,8 @@ from steelyard.papers.p3_runs import ETAS, OWN_ITERATIONS, Runs3, own_residuals
 from steelyard.papers.p4 import spring_claims
 from steelyard.papers.p4_bench import C1, C2, SAMPLES
 from steelyard.papers.p4_estimation import StudyChecks, study_claims
-from steelyard.papers.p4_experiment import Validation, experiment_claims
-from steelyard.papers.p4_iterated import Round, iterated_claims
+from steelyard.papers.p4_experiment import TrackingValidation, experiment_claims
+from steelyard.papers.p4_iterated import DesignIteration, iterated_claims
 from steelyard.papers.p5 import _payload, headline, normality_claim
 from steelyard.papers.p5_tables import LINKS
 
@@ -171,13 +171,13 @@ def test_p4_a_model_no_better_and_an_iteration_that_does_not_converge_are_refuse
     ones = np.ones(3)
     mean = SimpleNamespace(gain=4.0, error=1.0, variance_ratio=1.0)
     analogue = SimpleNamespace(plain=(90.0, "a"), undone=(6.0, "a"), alike=(0.1, "a"), delay=0.02, band=55.0)
-    same = Validation({C1: ones, C2: ones}, {C1: ones, C2: ones}, 3.0)
-    wrong = Validation({C1: ones, C2: ones}, {C1: 2 * ones, C2: ones}, 30.0)
+    same = TrackingValidation({C1: ones, C2: ones}, {C1: ones, C2: ones}, 3.0)
+    wrong = TrackingValidation({C1: ones, C2: ones}, {C1: 2 * ones, C2: ones}, 30.0)
     assert [name.split(":")[0] for name in refused(experiment_claims(mean, analogue, same))] == [  # pyright: ignore[reportArgumentType]
         "validation on 20 random points"
     ]
     assert [name.split(":")[0] for name in refused(experiment_claims(mean, analogue, wrong))] == ["validation"]  # pyright: ignore[reportArgumentType]
-    good, off = Round(1.0, -50.0, -50.01, 2.0), Round(1.0, -50.0, -50.3, 9.0)
+    good, off = DesignIteration(1.0, -50.0, -50.01, 2.0), DesignIteration(1.0, -50.0, -50.3, 9.0)
     assert refused(iterated_claims([good, good, good])) == {}
     assert len(refused(iterated_claims([good, good, off]))) == 2
 

@@ -58,6 +58,6 @@ from .poses.pose_design import design_poses as design_poses
 from .poses.pose_design import marker_rows as marker_rows
 from .records import COORDINATES as COORDINATES
 from .records import CalibrationProblem as CalibrationProblem
-from .records import Equations as Equations
 from .records import Linearised as Linearised
-from .records import Parameter as Parameter
+from .records import MeasurementEquations as MeasurementEquations
+from .records import Unknown as Unknown

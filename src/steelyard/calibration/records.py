@@ -19,7 +19,7 @@ Coordinate = Literal["x", "y", "z", "rx", "ry", "rz", "distance"]
 
 
 @dataclass(frozen=True)
-class Parameter:
+class Unknown:
     """An unknown.
 
     Attributes:
@@ -40,7 +40,7 @@ class Parameter:
 
 
 @dataclass(frozen=True, eq=False)
-class JointPositions:
+class MeasuredJoint:
     """Where a joint is at every configuration.
 
     Attributes:
@@ -55,7 +55,7 @@ class JointPositions:
 
 
 @dataclass(frozen=True, eq=False)
-class Equations:
+class MeasurementEquations:
     """Measured numbers, one an equation.
 
     Attributes:
@@ -79,7 +79,7 @@ class Equations:
     row: np.ndarray
     poses: tuple[str, ...]
     markers: tuple[str, ...]
-    joints: tuple[JointPositions, ...] = ()
+    joints: tuple[MeasuredJoint, ...] = ()
     declared: np.ndarray | None = None
 
     @property
@@ -87,9 +87,9 @@ class Equations:
         """Number of equations."""
         return len(self.measured)
 
-    def taken(self, chosen: np.ndarray) -> Equations:
+    def taken(self, chosen: np.ndarray) -> MeasurementEquations:
         """Return some of the equations, by numbers or as a mask; names stay."""
-        return Equations(
+        return MeasurementEquations(
             self.measured[chosen], self.pose[chosen], self.marker[chosen], self.coordinate[chosen],
             self.row[chosen], self.poses, self.markers, self.joints,
             None if self.declared is None else self.declared[chosen],
@@ -115,12 +115,12 @@ class CalibrationProblem(Protocol):
     """Unknowns and equations, and how the ones follow from the others."""
 
     @property
-    def parameters(self) -> Sequence[Parameter]:
+    def parameters(self) -> Sequence[Unknown]:
         """The unknowns (p)."""
         ...
 
     @property
-    def equations(self) -> Equations:
+    def equations(self) -> MeasurementEquations:
         """The measured numbers (E)."""
         ...
 

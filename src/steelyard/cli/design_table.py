@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from rich.console import Console
 
-from ..excitation import CRITERIA, Design, Figures, Finding
+from ..excitation import CRITERIA, Design, Figures, LimitFinding
 from .output import Column, Screen
 
 MOST_LIMITS, MOST_WEAK, MOST_SIGMAS = 12, 8, 16
@@ -121,7 +121,7 @@ def _print_limits(screen: Screen, design: Design) -> None:
         screen.line(f"and {len(rows) - len(shown)} more")
 
 
-def _row(design: Design, finding: Finding) -> _Row:
+def _row(design: Design, finding: LimitFinding) -> _Row:
     at = f"{finding.instant:.2f} s"
     name = finding.name
     if finding.name in {rule.name for rule in design.limits.rules}:
@@ -134,7 +134,7 @@ def _row(design: Design, finding: Finding) -> _Row:
     return _Row("position" if kind in ("lower", "upper") else kind, used, cells)
 
 
-def _used(design: Design, finding: Finding, kind: str, joint: str) -> float:
+def _used(design: Design, finding: LimitFinding, kind: str, joint: str) -> float:
     """Return how much of a limit is used; of a range of positions, counted from its middle."""
     if kind not in ("lower", "upper"):
         return finding.worst / finding.limit

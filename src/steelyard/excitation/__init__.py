@@ -4,7 +4,7 @@ from .assembly import Known as Known
 from .assembly import assembled as assembled
 from .certify.certificate import Certificate as Certificate
 from .certify.certificate import Certifier as Certifier
-from .certify.certificate import Finding as Finding
+from .certify.certificate import LimitFinding as LimitFinding
 from .cramer_rao import NoisyPositions as NoisyPositions
 from .criteria import CRITERIA as CRITERIA
 from .experiment import design as design
@@ -22,9 +22,9 @@ from .limits.design_limits import DesignLimits as DesignLimits
 from .limits.design_limits import design_limits as design_limits
 from .motion_design import Design as Design
 from .motion_design import design_motion as design_motion
-from .predicted_accuracy import Weak as Weak
+from .predicted_accuracy import WeakParameter as WeakParameter
 from .search import SearchProgress as SearchProgress
-from .search import Start as Start
+from .search import SearchStart as SearchStart
 from .settings import SCHEMA as SCHEMA
 from .settings import DesignSettings as DesignSettings
 from .settings import design_settings as design_settings

@@ -14,7 +14,7 @@ from ..text import short_repr
 from .certify.certificate import Certifier
 from .certify.space_bounds import space_graph
 from .certify.torque_graph import torque_graph
-from .constraints import Block, TorqueBlock, joint_block, space_block, torque_block
+from .constraints import ConstraintBlock, TorqueBlock, joint_block, space_block, torque_block
 from .cramer_rao import NoisyPositions
 from .criteria import CRITERIA, criterion
 from .family import FourierFamily, MotionFamily
@@ -195,9 +195,9 @@ def _runs(model: Model, known: Known) -> list[tuple[bool, str]]:
 
 def _blocks(
     robot: Robot, limits: DesignLimits, known: Known, model: Model, width: float
-) -> tuple[list[Block], TorqueBlock | None]:
+) -> tuple[list[ConstraintBlock], TorqueBlock | None]:
     joints = joint_block(limits.motion)
-    blocks: list[Block] = [joints] if joints.names else []
+    blocks: list[ConstraintBlock] = [joints] if joints.names else []
     last = None
     if known.torques is not None:
         for loaded, ending in _runs(model, known):

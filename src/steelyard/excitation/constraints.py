@@ -35,7 +35,7 @@ def motion_of(samples: Samples) -> Motion:
 
 
 @dataclass(frozen=True, eq=False)
-class Block(ABC):
+class ConstraintBlock(ABC):
     """Constraints of one kind.
 
     Attributes:
@@ -65,7 +65,7 @@ class Block(ABC):
 
 @final
 @dataclass(frozen=True, eq=False)
-class JointBlock(Block):
+class JointBlock(ConstraintBlock):
     """``A x - b <= 0`` for the positions, velocities, accelerations and jerks x of all joints at an instant.
 
     Attributes:
@@ -94,7 +94,7 @@ class JointBlock(Block):
 
 @final
 @dataclass(frozen=True, eq=False)
-class TorqueBlock(Block):
+class TorqueBlock(ConstraintBlock):
     """``|tau| / limit - 1 <= 0`` for chosen joints.
 
     Attributes:
@@ -154,7 +154,7 @@ class PlaneBatch:
 
 @final
 @dataclass(frozen=True, eq=False)
-class SpaceBlock(Block):
+class SpaceBlock(ConstraintBlock):
     """Clearances of rules about points of the arm.
 
     Attributes:
@@ -238,7 +238,7 @@ def torque_block(function: Differentiable, limit: np.ndarray, joints: Sequence[s
     return TorqueBlock(tuple(f"torque of {joints[int(row)]}{ending}" for row in rows), function, rows, limit[rows])
 
 
-def space_block(robot: Robot, rules: Sequence[SpaceRule]) -> Block | None:
+def space_block(robot: Robot, rules: Sequence[SpaceRule]) -> ConstraintBlock | None:
     """Return the constraints on points of the arm; None if there is no rule."""
     if not rules:
         return None

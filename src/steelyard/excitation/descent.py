@@ -43,7 +43,7 @@ Stop = Callable[[], bool]
 
 
 @dataclass(frozen=True)
-class Round:
+class PenaltyStage:
     """One run of L-BFGS, multipliers and penalty as they are.
 
     Attributes:
@@ -62,17 +62,17 @@ class Round:
     reach: float = 1.0
 
 
-REPAIR = Round(1.0, FINE, 200, 0.0)
-EARLY = tuple(Round(sharpness, ROUGH, 120) for sharpness in (1.0, 2.0, 4.0, 8.0))
+REPAIR = PenaltyStage(1.0, FINE, 200, 0.0)
+EARLY = tuple(PenaltyStage(sharpness, ROUGH, 120) for sharpness in (1.0, 2.0, 4.0, 8.0))
 """Rounds after which motions can be told apart by their promise."""
 
-LATE = tuple(Round(sharpness, CLOSE, 300) for sharpness in (16.0, 32.0, 64.0, 64.0))
-POLISHING = tuple(Round(sharpness, FINE, 500, reach=NEAR) for sharpness in (64.0, 128.0, 256.0))
-FEASIBILITY = (Round(256.0, FINE, 60, reach=NEAR),) * 2
+LATE = tuple(PenaltyStage(sharpness, CLOSE, 300) for sharpness in (16.0, 32.0, 64.0, 64.0))
+POLISHING = tuple(PenaltyStage(sharpness, FINE, 500, reach=NEAR) for sharpness in (64.0, 128.0, 256.0))
+FEASIBILITY = (PenaltyStage(256.0, FINE, 60, reach=NEAR),) * 2
 
 
 @dataclass(frozen=True, eq=False)
-class State:
+class DescentState:
     """A motion on the way.
 
     Attributes:
@@ -91,20 +91,20 @@ class State:
     augmented: float = np.inf
 
 
-def state_of(problem: Problem, z: np.ndarray, margins: Sequence[np.ndarray] | None = None) -> State:
+def state_of(problem: Problem, z: np.ndarray, margins: Sequence[np.ndarray] | None = None) -> DescentState:
     """Return a state without multipliers."""
     multipliers = problem.no_multipliers(FIRST_PENALTY, margins)
-    return State(z, multipliers, _violation(problem.constraints(z), multipliers), problem.exact(z))
+    return DescentState(z, multipliers, _violation(problem.constraints(z), multipliers), problem.exact(z))
 
 
-def repaired(problem: Problem, state: State, stop: Stop) -> State:
+def repaired(problem: Problem, state: DescentState, stop: Stop) -> DescentState:
     """Return a motion that keeps the constraints on the grid, or comes as close as it can: they alone count."""
     strict = replace(state.multipliers, penalty=REPAIR_PENALTY)
     z, _ = _descended(problem, state.z, strict, REPAIR, stop)
     return state_of(problem, z, state.multipliers.margins)
 
 
-def descended(problem: Problem, state: State, rounds: Sequence[Round], stop: Stop) -> State:
+def descended(problem: Problem, state: DescentState, rounds: Sequence[PenaltyStage], stop: Stop) -> DescentState:
     """Return a better motion after some rounds."""
     for one in rounds:
         if stop():
@@ -113,12 +113,12 @@ def descended(problem: Problem, state: State, rounds: Sequence[Round], stop: Sto
         constraints = problem.constraints(z)
         violation = _violation(constraints, state.multipliers)
         multipliers = _updated(state.multipliers, constraints, is_slow=violation > ENOUGH_DROP * state.violation)
-        state = State(z, multipliers, violation, problem.exact(z), augmented)
+        state = DescentState(z, multipliers, violation, problem.exact(z), augmented)
     return state
 
 
 def _descended(
-    problem: Problem, z: np.ndarray, multipliers: Multipliers, one: Round, stop: Stop
+    problem: Problem, z: np.ndarray, multipliers: Multipliers, one: PenaltyStage, stop: Stop
 ) -> tuple[np.ndarray, float]:
     """Return the variables after a round and the augmented Lagrangian there."""
 
@@ -186,7 +186,7 @@ class FeasibleMotion:
     certificate: Certificate
 
 
-def made_feasible(problem: Problem, certifier: Certifier, state: State, stop: Stop) -> FeasibleMotion | None:
+def made_feasible(problem: Problem, certifier: Certifier, state: DescentState, stop: Stop) -> FeasibleMotion | None:
     """Return the motion with all limits kept over continuous time; None if none was found near it."""
     firm = max(state.multipliers.penalty, LARGEST_PENALTY)
     margins = [np.full(len(block.names), LEAST_MARGIN) for block in problem.blocks]
@@ -196,7 +196,7 @@ def made_feasible(problem: Problem, certifier: Certifier, state: State, stop: St
             break
         _raise(margins, problem, certificate)
         tightened = Multipliers(state.multipliers.values, firm, tuple(margins))
-        state = descended(problem, State(state.z, tightened, state.violation, state.value), FEASIBILITY, stop)
+        state = descended(problem, DescentState(state.z, tightened, state.violation, state.value), FEASIBILITY, stop)
     return shrunk(problem, certifier, state.z)
 
 

@@ -17,7 +17,7 @@ from typing import Protocol, TypeVar
 
 import numpy as np
 
-from .descent import CAREFUL_PENALTY, EARLY, LATE, Round, State, Stop, descended, repaired, state_of
+from .descent import CAREFUL_PENALTY, EARLY, LATE, DescentState, PenaltyStage, Stop, descended, repaired, state_of
 from .problem import Problem
 
 KEPT = 0.01
@@ -43,9 +43,9 @@ def random_start(problem: Problem, rng: np.random.Generator, size: float = 1.0, 
 
 def drawn_motion(
     problem: Problem, rng: np.random.Generator, stop: Stop, size: float = 1.0, spread: float = 0.5
-) -> State:
+) -> DescentState:
     """Return a random motion that keeps the constraints on the grid, or the one of several that comes closest."""
-    drawn: list[State] = []
+    drawn: list[DescentState] = []
     for draw in range(DRAWS):
         rest = random_start(problem, rng, size * SMALLER**draw, spread)
         drawn.append(repaired(problem, state_of(problem, rest), stop))
@@ -54,7 +54,7 @@ def drawn_motion(
     return min(drawn, key=lambda state: state.violation)
 
 
-def disturbed(problem: Problem, z: np.ndarray, size: float, rng: np.random.Generator) -> State:
+def disturbed(problem: Problem, z: np.ndarray, size: float, rng: np.random.Generator) -> DescentState:
     """Return a motion near another: each variable is moved by about ``size`` of their root mean square.
 
     The constraints may be broken, and multipliers and penalty begin anew: from there the same valley is entered by
@@ -84,7 +84,7 @@ class Workers(Protocol):
     threads: int
     stop: Stop
 
-    def round_done(self, state: State | None = None, rounds: int = 1) -> None:
+    def round_done(self, state: DescentState | None = None, rounds: int = 1) -> None:
         """Hear of rounds that are done, and of the motion after them."""
         ...
 
@@ -103,8 +103,8 @@ class Candidate:
 
     number: int
     origin: int | None
-    ready: State
-    state: State
+    ready: DescentState
+    state: DescentState
     is_finished: bool = False
 
 
@@ -168,7 +168,7 @@ def _generation(problem: Problem, ready: Sequence[Candidate], workers: Workers) 
     return in_parallel(lambda one: _finished(problem, one, workers), promising, workers.threads) + left
 
 
-def _gone_on(problem: Problem, one: Candidate, rounds: Sequence[Round], workers: Workers) -> Candidate:
+def _gone_on(problem: Problem, one: Candidate, rounds: Sequence[PenaltyStage], workers: Workers) -> Candidate:
     state = one.state
     for each in rounds:
         state = descended(problem, state, [each], workers.stop)

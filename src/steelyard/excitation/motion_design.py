@@ -26,9 +26,9 @@ from .figures import Figures, Forecast, middle_figures
 from .generations import drawn_motion
 from .limits.design_limits import DesignLimits
 from .objective import GoalAttainment, Objective
-from .predicted_accuracy import PredictedAccuracy, Weak, weak_parameters
+from .predicted_accuracy import PredictedAccuracy, WeakParameter, weak_parameters
 from .problem import Problem
-from .search import Found, SearchCallback, Start, no_progress, search
+from .search import Found, SearchCallback, SearchStart, no_progress, search
 from .settings import DesignSettings
 from .space.rules import ArmPlaces
 
@@ -123,8 +123,8 @@ class Design:
     baseline: Figures | None
     certificate: Certificate
     certifier: Certifier
-    weak: tuple[Weak, ...]
-    starts: tuple[Start, ...]
+    weak: tuple[WeakParameter, ...]
+    starts: tuple[SearchStart, ...]
     is_interrupted: bool
     notes: tuple[str, ...]
 

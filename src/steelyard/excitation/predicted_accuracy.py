@@ -135,7 +135,7 @@ SLOWER = 0.8
 
 
 @dataclass(frozen=True)
-class Weak:
+class WeakParameter:
     """A parameter that stays weak.
 
     Attributes:
@@ -181,7 +181,7 @@ class Weak:
 
 def weak_parameters(
     recorded: Trajectory, accuracy: PredictedAccuracy, figures: Figures, limits: MotionLimits
-) -> tuple[Weak, ...]:
+) -> tuple[WeakParameter, ...]:
     """Return the parameters whose predicted relative sigma exceeds 20 %, the weakest first.
 
     Args:
@@ -198,7 +198,7 @@ def weak_parameters(
     alone = 1 / np.sqrt(np.diag(weighted if earlier is None else weighted + earlier))
     order = np.argsort(-np.nan_to_num(figures.relative_sigma))
     return tuple(
-        Weak(
+        WeakParameter(
             figures.names[k], float(figures.sigma[k]), float(figures.relative_sigma[k]), float(twice[k]),
             float(figures.sigma[k] / slowed[k]), float(alone[k] / figures.sigma[k]),
             pace_left, payload,

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..motion import MotionLimits, Trajectory
-from .constraints import Block, Samples, TorqueBlock, motion_of
+from .constraints import ConstraintBlock, Samples, TorqueBlock, motion_of
 from .criteria import Weighting
 from .family import MotionFamily
 from .information import InformationMap
@@ -53,7 +53,7 @@ class Problem:
     family: MotionFamily
     information: InformationMap
     objective: Objective
-    blocks: tuple[Block, ...]
+    blocks: tuple[ConstraintBlock, ...]
     torques: TorqueBlock | None
     limits: MotionLimits
     grid: int

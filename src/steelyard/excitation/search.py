@@ -15,8 +15,18 @@ from types import FrameType
 import numpy as np
 
 from ..errors import DesignError
-from .certify.certificate import Certifier, Finding
-from .descent import LARGEST_PENALTY, LATE, POLISHING, FeasibleMotion, State, descended, made_feasible, repaired, shrunk
+from .certify.certificate import Certifier, LimitFinding
+from .descent import (
+    LARGEST_PENALTY,
+    LATE,
+    POLISHING,
+    DescentState,
+    FeasibleMotion,
+    descended,
+    made_feasible,
+    repaired,
+    shrunk,
+)
 from .generations import KEPT, Candidate, by_merit, generations, in_parallel, rounds_of
 from .problem import Multipliers, Problem
 
@@ -52,7 +62,7 @@ def no_progress(update: SearchProgress) -> None:
 
 
 @dataclass(frozen=True, eq=False)
-class Start:
+class SearchStart:
     """What became of one motion that the search began with.
 
     Attributes:
@@ -83,7 +93,7 @@ class Found:
 
     problem: Problem
     best: FeasibleMotion
-    starts: tuple[Start, ...]
+    starts: tuple[SearchStart, ...]
     is_interrupted: bool
 
 
@@ -95,7 +105,7 @@ class _Workers:
         self._lock, self._report, self._total, self._ended = threading.Lock(), callback, total, stop
         self._done, self._value, self._violation = 0, None, 0.0
 
-    def round_done(self, state: State | None = None, rounds: int = 1) -> None:
+    def round_done(self, state: DescentState | None = None, rounds: int = 1) -> None:
         """Count rounds and tell how far the search is."""
         with self._lock:
             self._done += rounds
@@ -175,7 +185,7 @@ def _found(problem: Problem, certifier: Certifier, begun: Sequence[Candidate], w
     if not final:
         final = _rescued(fine, problem, certifier, best)
     told = tuple(
-        Start(
+        SearchStart(
             one.number, one.origin, one.state.value, max(one.state.violation, 0.0),
             final[one.number].value if one.number in final else None,
         )
@@ -193,7 +203,7 @@ def _hurried(problem: Problem, one: Candidate) -> Candidate:
 
 
 def _finished(
-    problem: Problem, fine: Problem, certifier: Certifier, state: State, workers: _Workers
+    problem: Problem, fine: Problem, certifier: Certifier, state: DescentState, workers: _Workers
 ) -> FeasibleMotion | None:
     spread = tuple(np.repeat(values, FINER, axis=1) / FINER for values in state.multipliers.values)
     multipliers = Multipliers(spread, state.multipliers.penalty, state.multipliers.margins)
@@ -226,7 +236,7 @@ def _rescued(
     raise DesignError(_impossible(problem, certifier, min(closest, key=lambda state: state.violation)))
 
 
-def _impossible(problem: Problem, certifier: Certifier, state: State) -> str:
+def _impossible(problem: Problem, certifier: Certifier, state: DescentState) -> str:
     """Return a sentence that names what cannot be met, by how much, in the motion that comes closest."""
     worst = certifier(problem.trajectory(state.z)).worst_violation
     if worst is None:
@@ -238,5 +248,5 @@ def _impossible(problem: Problem, certifier: Certifier, state: State) -> str:
     )
 
 
-def _told(finding: Finding) -> str:
+def _told(finding: LimitFinding) -> str:
     return f"{finding.worst:.4g}, the limit is {finding.limit:.4g} (off by {finding.violation:.3g})"

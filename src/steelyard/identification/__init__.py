@@ -4,11 +4,11 @@ from typing import TYPE_CHECKING
 
 from ..lazy import lazy_names
 from .findings import LogFinding as LogFinding
-from .fitting import Fit as Fit
+from .fitting import ArmFit as ArmFit
 from .fitting import Fitted as Fitted
 from .fitting import fit_arm as fit_arm
 from .pipeline import identify as identify
-from .result import Condition as Condition
+from .result import ConditionNumbers as ConditionNumbers
 from .result import Identification as Identification
 from .result import PayloadBody as PayloadBody
 from .result import Trained as Trained

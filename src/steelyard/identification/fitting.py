@@ -128,7 +128,7 @@ def check_motion(sources: Sequence[RowSource]) -> None:
 
 
 @dataclass(frozen=True, eq=False)
-class Fit:
+class ArmFit:
     """An estimate with what it rests on.
 
     Attributes:
@@ -184,7 +184,7 @@ class Fitted:
     equations: Equations
     settled: ResolvedPreparation
     sources: tuple[RowSource, ...]
-    fit: Fit
+    fit: ArmFit
 
 
 def fit_arm(
@@ -222,7 +222,7 @@ def fit_arm(
 
 def fit_sources(
     sources: Sequence[RowSource], equations: Equations, settings: Settings, progress: Progress = silent
-) -> Fit:
+) -> ArmFit:
     """Reduce the rows and estimate the parameters.
 
     Raises:
@@ -240,13 +240,15 @@ def fit_sources(
     if settings.method != "wls":
         chosen = estimator.load()(prepared.observations, prepared.raw.columns)
     noise = with_correlated_noise(sources, prepared.plain).noise
-    return completed(Fit(chosen, prepared.observations, prepared.observations, noise, prepared.raw), prepared, settings)
+    return completed(
+        ArmFit(chosen, prepared.observations, prepared.observations, noise, prepared.raw), prepared, settings
+    )
 
 
-def estimated_fit(prepared: PreparedRows, evidence: Evidence, found: Estimated) -> Fit:
+def estimated_fit(prepared: PreparedRows, evidence: Evidence, found: Estimated) -> ArmFit:
     """Return the fit from what such a method found."""
     observations = prepared.observations
-    return Fit(
+    return ArmFit(
         found.estimate,
         observations,
         observations,
@@ -257,7 +259,7 @@ def estimated_fit(prepared: PreparedRows, evidence: Evidence, found: Estimated) 
     )
 
 
-def completed(fit: Fit, prepared: PreparedRows, settings: Settings) -> Fit:
+def completed(fit: ArmFit, prepared: PreparedRows, settings: Settings) -> ArmFit:
     """Return the fit with the covariance that was asked for, drawn towards the prior where that is not its start."""
     estimate = fit.estimate
     if settings.covariance is not None:
@@ -268,7 +270,7 @@ def completed(fit: Fit, prepared: PreparedRows, settings: Settings) -> Fit:
     return replace(fit, estimate=estimate)
 
 
-def _generalised(prepared: PreparedRows, settings: Settings) -> Fit:
+def _generalised(prepared: PreparedRows, settings: Settings) -> ArmFit:
     """Return generalised least squares, or weighted with the covariance of correlated noise where it fits much worse.
 
     Whether noise explains the difference decides what is said and not what is used: on real arms its answer changes
@@ -277,15 +279,15 @@ def _generalised(prepared: PreparedRows, settings: Settings) -> Fit:
     gls = generalised(prepared.sources, prepared.plain, threads=settings.threads)
     worse = misfit(prepared.plain, gls.estimate)
     if worse <= TRUSTED:
-        return Fit(gls.estimate, prepared.observations, gls.whitened, gls.noise, prepared.raw)
+        return ArmFit(gls.estimate, prepared.observations, gls.whitened, gls.noise, prepared.raw)
     held = with_correlated_noise(prepared.sources, prepared.plain, prepared.observations)
-    return Fit(
+    return ArmFit(
         held.estimate, prepared.observations, prepared.observations, held.noise, prepared.raw,
         distrust=worse, slow_noise=noise_explains(prepared.sources, prepared.plain, gls),
     )  # fmt: skip
 
 
-def _with_covariance(kind: str, fit: Fit, sources: Sequence[RowSource]) -> Estimate:
+def _with_covariance(kind: str, fit: ArmFit, sources: Sequence[RowSource]) -> Estimate:
     if kind == "model" and fit.estimate.covariance_kind != "model":
         return with_correlated_noise(sources, fit.estimate, fit.used).estimate
     return with_covariance(kind, fit.estimate, fit.used, sources, fit.whitening)

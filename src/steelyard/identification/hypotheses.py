@@ -39,7 +39,7 @@ _CURED, _SMALL, _NO_WORSE = 0.5, 0.1, 1.1
 
 
 @dataclass(frozen=True)
-class Cause:
+class LogFault:
     """A fault of the log that explains an impossible estimate.
 
     Attributes:
@@ -128,7 +128,7 @@ def likely_cause(
     observations: Observations,
     extent: MotionExtent,
     hidden: Sequence[str],
-) -> Cause | None:
+) -> LogFault | None:
     """Return the change to the log that makes the estimate possible, or its residuals half as large.
 
     Args:
@@ -166,7 +166,7 @@ def likely_cause(
         f"{change.what}: so changed, {fit.impossible} instead of {before.impossible} values are impossible, and the "
         f"joints' residuals are {100 * fit.misfit:.2g} instead of {100 * before.misfit:.2g} % of their torques"
     )
-    return Cause(change.kind, change.joints, text, change.remedy, fit.misfit)
+    return LogFault(change.kind, change.joints, text, change.remedy, fit.misfit)
 
 
 def _short(training: Sequence[Labelled]) -> list[Labelled]:

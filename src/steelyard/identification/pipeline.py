@@ -42,12 +42,12 @@ from ..robot import AnyRobot, load_robot
 from ..signals import whitened_series
 from ..verdict import Reason, Verdict, verdict_of
 from .findings import LogFinding, finding_reasons, log_findings, moving_sources, with_findings
-from .fitting import Fit, column_name, fit_sources, sources_of
+from .fitting import ArmFit, column_name, fit_sources, sources_of
 from .hypotheses import likely_cause
 from .inputs import Inputs, inputs_of, model_of, settings_of
 from .mounting import better_mounting, mounting_reason
 from .reasons import UnseenErrors, cautions_of, disagreement_reasons, judged, notes_of
-from .result import Condition, Identification, Trained, payload_body
+from .result import ConditionNumbers, Identification, Trained, payload_body
 from .run_files import RunLike, check_joinable, load_run, with_earlier_runs
 from .settings import FACTOR_METHODS, Settings
 
@@ -151,7 +151,7 @@ def _explained(
     inputs: Inputs,
     equations: Equations,
     settled: ResolvedPreparation,
-    fit: Fit,
+    fit: ArmFit,
     plausible: Plausibility,
     fitted: Evaluation,
     threads: int,
@@ -177,7 +177,7 @@ def _explained(
 
 
 def _unlike_training(
-    inputs: Inputs, equations: Equations, sources: Sequence[RowSource], observations: Observations, fit: Fit
+    inputs: Inputs, equations: Equations, sources: Sequence[RowSource], observations: Observations, fit: ArmFit
 ) -> list[Reason]:
     """Return what a validation recording has that those of the fit have not: a payload, another gain."""
     found = disagreement(observations, equations, recordings_agree(observations, sources, fit.raw.columns))
@@ -201,7 +201,7 @@ def _is_row(verdict: Verdict, reason: Reason) -> bool:
     return any(row.name == reason.criterion for row in verdict.criteria)
 
 
-def _left_out(fit: Fit, equations: Equations) -> LeftOutBlocks:
+def _left_out(fit: ArmFit, equations: Equations) -> LeftOutBlocks:
     """Return the prediction of left-out blocks; torques of sliding and of turning joints are not added."""
     kinds = {body.joint.name: body.joint.kind for body in equations.model.robot.actuated}
     columns, weights = fit.estimate.columns, fit.estimate.weights
@@ -209,7 +209,7 @@ def _left_out(fit: Fit, equations: Equations) -> LeftOutBlocks:
 
 
 def _error(
-    sources: Sequence[RowSource], estimate: Estimate, fit: Fit, settings: Settings, progress: Progress
+    sources: Sequence[RowSource], estimate: Estimate, fit: ArmFit, settings: Settings, progress: Progress
 ) -> Evaluation:
     found = []
     for done, source in enumerate(sources, 1):
@@ -218,7 +218,7 @@ def _error(
     return combined(found)
 
 
-def _tests(sources: Sequence[RowSource], estimate: Estimate, fit: Fit, progress: Progress) -> tuple[JointTests, ...]:
+def _tests(sources: Sequence[RowSource], estimate: Estimate, fit: ArmFit, progress: Progress) -> tuple[JointTests, ...]:
     """Test the residuals of every equation over all recordings, the noise of each taken at its own size."""
     equations = sources[0].equations
     per_source = [residual_runs(source, estimate) for source in sources]
@@ -245,7 +245,7 @@ def _tests(sources: Sequence[RowSource], estimate: Estimate, fit: Fit, progress:
 
 
 def _bias(
-    inputs: Inputs, sources: Sequence[RowSource], fit: Fit, settings: Settings, progress: Progress
+    inputs: Inputs, sources: Sequence[RowSource], fit: ArmFit, settings: Settings, progress: Progress
 ) -> Bias | None:
     # The refits are of least squares: they say nothing of a method that does not use these rows.
     if settings.bias_repeats < 1 or settings.method not in FACTOR_METHODS:
@@ -256,8 +256,8 @@ def _bias(
     )
 
 
-def _condition(fit: Fit) -> Condition:
-    return Condition(fit.raw.condition, fit.raw.normalised_condition, fit.estimate.system.condition)
+def _condition(fit: ArmFit) -> ConditionNumbers:
+    return ConditionNumbers(fit.raw.condition, fit.raw.normalised_condition, fit.estimate.system.condition)
 
 
 def _trained(inputs: Inputs, sources: Sequence[RowSource]) -> tuple[Trained, ...]:

@@ -23,9 +23,9 @@ from ..judge import (
 )
 from ..observe import Equations, ResolvedPreparation, RowSource
 from ..verdict import Grade, Reason, Verdict
-from .fitting import Fit
+from .fitting import ArmFit
 from .inputs import Inputs
-from .result import COLUMNS, Condition, PayloadBody
+from .result import COLUMNS, ConditionNumbers, PayloadBody
 
 _FAR, _MANY_FAR = 2.0, 0.2
 """More than this part of the parameters farther than so many sigmas from least squares is worth a sentence."""
@@ -66,7 +66,7 @@ class UnseenErrors:
         return f"{self.method:.3g} % on unseen motion, against {self.plain:.3g} % of weighted least squares"
 
 
-def method_reasons(equations: Equations, fit: Fit, errors: UnseenErrors | None) -> list[Reason]:
+def method_reasons(equations: Equations, fit: ArmFit, errors: UnseenErrors | None) -> list[Reason]:
     """Return what the method's own test says, and whether least squares agrees and which of them predicts better.
 
     Args:
@@ -87,7 +87,7 @@ def method_reasons(equations: Equations, fit: Fit, errors: UnseenErrors | None) 
     return found
 
 
-def _endogeneity_reasons(equations: Equations, fit: Fit, errors: UnseenErrors) -> list[Reason]:
+def _endogeneity_reasons(equations: Equations, fit: ArmFit, errors: UnseenErrors) -> list[Reason]:
     """Return a sentence where the test of the instruments says that least squares is biased."""
     test = fit.detail.endogeneity if fit.detail else None
     if test is None or test.p >= ENDOGENOUS:
@@ -105,7 +105,7 @@ def _endogeneity_reasons(equations: Equations, fit: Fit, errors: UnseenErrors) -
     ]
 
 
-def _distance_reasons(equations: Equations, fit: Fit, errors: UnseenErrors) -> list[Reason]:
+def _distance_reasons(equations: Equations, fit: ArmFit, errors: UnseenErrors) -> list[Reason]:
     """Return a sentence where a method and weighted least squares of the same recordings exclude each other."""
     if fit.plain is None:
         return []
@@ -139,7 +139,7 @@ def judged(
     equations: Equations,
     fitted: Evaluation,
     unseen: Evaluation,
-    condition: Condition,
+    condition: ConditionNumbers,
     reduction: Reduction,
     tests: Sequence[JointTests],
     repeated: Repeatability | None,
@@ -180,7 +180,7 @@ def _pattern_reasons(tests: Sequence[JointTests]) -> list[Reason]:
 def cautions_of(
     inputs: Inputs,
     equations: Equations,
-    fit: Fit,
+    fit: ArmFit,
     reduction: Reduction,
     fitted: Evaluation,
     unseen: Evaluation,
@@ -241,7 +241,7 @@ def _held_out(inputs: Inputs) -> list[Reason]:
     ]
 
 
-def _distrusted(fit: Fit) -> list[Reason]:
+def _distrusted(fit: ArmFit) -> list[Reason]:
     if not fit.distrust:
         return []
     used = (
@@ -265,7 +265,7 @@ def _distrusted(fit: Fit) -> list[Reason]:
     ]
 
 
-def _dropped(fit: Fit) -> list[Reason]:
+def _dropped(fit: ArmFit) -> list[Reason]:
     names = fit.raw.dropped
     if not names:
         return []
@@ -280,7 +280,7 @@ def _dropped(fit: Fit) -> list[Reason]:
     ]
 
 
-def _payload(equations: Equations, fit: Fit, body: PayloadBody | None) -> list[Reason]:
+def _payload(equations: Equations, fit: ArmFit, body: PayloadBody | None) -> list[Reason]:
     if equations.model.payload == "loaded":
         return [
             Reason(
@@ -374,7 +374,7 @@ def _exposed(bias: Bias, names: Mapping[str, str]) -> list[Reason]:
     ]
 
 
-def notes_of(settled: ResolvedPreparation, sources: Sequence[RowSource], fit: Fit) -> tuple[str, ...]:
+def notes_of(settled: ResolvedPreparation, sources: Sequence[RowSource], fit: ArmFit) -> tuple[str, ...]:
     """Return how the rows came about, settings found, samples left out, and what the method says of itself."""
     notes = [*settled.reasons, *(fit.detail.notes if fit.detail else ())]
     masked = np.max([source.masked for source in sources], axis=0)

@@ -19,7 +19,7 @@ from ..robot import INERTIAL_NAMES
 from ..text import short_repr
 from ..verdict import Verdict
 from .findings import LogFinding
-from .fitting import Fit
+from .fitting import ArmFit
 from .settings import Settings
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ def _carried(slope: np.ndarray, covariance: np.ndarray) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class Condition:
+class ConditionNumbers:
     """Condition numbers of W: as it is, with columns at unit length, with rows weighted by their noise (P1.4)."""
 
     raw: float
@@ -172,9 +172,9 @@ class Identification:
     settings: Settings
     equations: Equations
     settled: ResolvedPreparation
-    fit: Fit
+    fit: ArmFit
     reduction: Reduction
-    condition: Condition
+    condition: ConditionNumbers
     training: tuple[Trained, ...]
     held_out: float
     fit_error: Evaluation

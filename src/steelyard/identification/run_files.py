@@ -25,7 +25,7 @@ from ..observe import (
 )
 from ..run import RunFolder, arrays_of, file_of, read_result, write_arrays
 from ..text import short_repr
-from .fitting import Fit
+from .fitting import ArmFit
 from .result import COLUMNS, Identification
 from .settings import FACTOR_METHODS
 from .to_json import identification_to_json
@@ -208,7 +208,7 @@ def run_rows(run: SavedRun, names: Sequence[str], *, keep_payload: bool = False)
     return rows
 
 
-def joined(fit: Fit, rows: np.ndarray, equations: Equations) -> Estimate:
+def joined(fit: ArmFit, rows: np.ndarray, equations: Equations) -> Estimate:
     """Return the estimate from the rows of a fit and further weighted rows (k, c + 1), over all columns.
 
     Columns that the fit's recordings alone could not tell apart are tried again with the further rows.
@@ -225,7 +225,7 @@ def joined(fit: Fit, rows: np.ndarray, equations: Equations) -> Estimate:
     return Estimate(new.method, system, system.values, system.inverse, new.covariance_kind, freedom, new.deviations)
 
 
-def with_earlier_runs(fit: Fit, equations: Equations, runs: Sequence[SavedRun]) -> Estimate:
+def with_earlier_runs(fit: ArmFit, equations: Equations, runs: Sequence[SavedRun]) -> Estimate:
     """Return the estimate of a fit together with what earlier runs knew.
 
     Raises:

@@ -37,7 +37,7 @@ from .plausibility import squares_by_equation as squares_by_equation
 from .reduction import RULES as RULES
 from .reduction import LeftOutBlocks as LeftOutBlocks
 from .reduction import Reduction as Reduction
-from .reduction import Step as Step
+from .reduction import ReductionStep as ReductionStep
 from .reduction import reduce_parameters as reduce_parameters
 from .repeatability import Disagreement as Disagreement
 from .repeatability import Repeatability as Repeatability

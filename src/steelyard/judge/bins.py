@@ -146,7 +146,7 @@ class BinTest:
 
 
 @dataclass(frozen=True)
-class Noise:
+class BinNoise:
     """What is known of the noise of residuals.
 
     Attributes:
@@ -160,7 +160,7 @@ class Noise:
     serial: SerialCorrelation
 
 
-def wald_test(residual: np.ndarray, base: np.ndarray, columns: np.ndarray, noise: Noise) -> BinTest | None:
+def wald_test(residual: np.ndarray, base: np.ndarray, columns: np.ndarray, noise: BinNoise) -> BinTest | None:
     """Test whether residuals e (n,) have a part along columns (n, m) beyond an orthonormal base (n, k).
 
     With Q an orthonormal basis of what the columns add, ``t = Q^T e`` has the covariance ``V = s^2 Q^T D C D Q``,
@@ -198,7 +198,7 @@ def _wald(along: np.ndarray, covariance: np.ndarray, free: float) -> tuple[float
     return f, float(f_sf(f, len(along), max(3.0, free)))
 
 
-def _covariance_along(sample: np.ndarray, basis: np.ndarray, count: int, noise: Noise) -> tuple[np.ndarray, float]:
+def _covariance_along(sample: np.ndarray, basis: np.ndarray, count: int, noise: BinNoise) -> tuple[np.ndarray, float]:
     """Return V (d, d) along the last d columns of a basis, and how many independent samples all are worth."""
     lags = noise.serial.estimate(np.split(sample, np.cumsum(noise.lengths)[:-1]))
     scaled = basis * noise.size[:, None]
@@ -216,7 +216,7 @@ _MOST = 0.8
 
 
 @dataclass(frozen=True)
-class Profile:
+class BinProfile:
     """Mean residual over the levels of a signal.
 
     Attributes:
@@ -254,7 +254,7 @@ class Profile:
         return (level >= self.first) & (level <= self.last)
 
 
-def mean_profile(bins: Bins, values: np.ndarray) -> Profile:
+def mean_profile(bins: Bins, values: np.ndarray) -> BinProfile:
     """Return the curve of the means of values (n,) over the cells' levels."""
     parity, value, weight, centre, levels = _split(bins, bins.average(values))
     speed = bins.signal == "velocity"
@@ -263,7 +263,7 @@ def mean_profile(bins: Bins, values: np.ndarray) -> Profile:
     return _with_worst(bins, parity, levels, value, weight, shape, allowed)
 
 
-def spread_profile(bins: Bins, values: np.ndarray) -> Profile:
+def spread_profile(bins: Bins, values: np.ndarray) -> BinProfile:
     """Return the curve of the mean squares of values (n,) over speed, less their overall mean."""
     square = bins.average(values**2) - float(np.mean(values**2))
     everywhere, slow = np.arange(len(square)), _slow_levels(bins, bins.level)
@@ -305,7 +305,7 @@ def _with_worst(
     weight: np.ndarray,
     shape: Shape,
     allowed: np.ndarray,
-) -> Profile:
+) -> BinProfile:
     """Find the level that weighs most and its neighbours of the same sign that are at least half as far off."""
     peak = int(np.argmax(np.where(allowed, weight * value**2, -1.0)))
     alike = allowed & (value * np.sign(value[peak]) >= 0.5 * abs(value[peak]))
@@ -316,7 +316,7 @@ def _with_worst(
         last += 1
     inside = slice(first, last + 1)
     mean = float(weight[inside] @ value[inside] / weight[inside].sum())
-    return Profile(bins.signal, parity, bins.low[chosen], bins.high[chosen], value, shape, first, last, mean)
+    return BinProfile(bins.signal, parity, bins.low[chosen], bins.high[chosen], value, shape, first, last, mean)
 
 
 def _shape(x: np.ndarray, value: np.ndarray, weight: np.ndarray, bump: bool) -> Shape:

@@ -108,7 +108,7 @@ def estimate_delays(
         whole: The system of all rows behind the estimate, where ``sources`` are a part of them.
     """
     equations = sources[0].equations.kinds_joints
-    start = _Trial.of(sources, estimate, whitening)
+    start = _DelayTrial.of(sources, estimate, whitening)
     part = system_of_rows(sources, estimate.columns, estimate.weights, whitening)
     undelayed = _Undelayed(estimate, part, part if whole is None else whole)
     common, trial = _common_delay(start)
@@ -172,7 +172,7 @@ class _Undelayed:
 
 
 @dataclass(frozen=True, eq=False)
-class _Trial:
+class _DelayTrial:
     """Rows whose torques are put back by trial delays.
 
     Attributes:
@@ -196,7 +196,7 @@ class _Trial:
     least: np.ndarray
 
     @classmethod
-    def of(cls, sources: Sequence[RowSource], estimate: Estimate, whitening: Whitening | None) -> _Trial:
+    def of(cls, sources: Sequence[RowSource], estimate: Estimate, whitening: Whitening | None) -> _DelayTrial:
         """Return rows as they are."""
         nothing = np.zeros(len(sources[0].equations.kinds_joints))
         return cls(
@@ -213,11 +213,11 @@ class _Trial:
         """The system of the parameters alone, of all rows, at the trial delays."""
         return system_of_rows(self._shifted_sources(), self.columns, self.weights, self.whitening)
 
-    def moved(self, delays: np.ndarray, values: Mapping[str, float] | None = None) -> _Trial:
+    def moved(self, delays: np.ndarray, values: Mapping[str, float] | None = None) -> _DelayTrial:
         """Return the rows with torques put back by other delays."""
         return replace(self, delays=delays, values=self.values if values is None else values)
 
-    def with_own_noise(self) -> _Trial:
+    def with_own_noise(self) -> _DelayTrial:
         """Return the trial with weights and noise model of its own residuals."""
         sources = self._shifted_sources()
         plain = weighted(reduce_rows(sources), self.columns)
@@ -274,7 +274,7 @@ def _gain(estimate: Estimate) -> float:
     return float(np.median(estimate.sigma / np.sqrt(np.diag(estimate.system.inverse))))
 
 
-def _common_delay(trial: _Trial) -> tuple[tuple[float, float], _Trial]:
+def _common_delay(trial: _DelayTrial) -> tuple[tuple[float, float], _DelayTrial]:
     """Return the delay of all torques and its sigma, and the rows put back by it."""
     delay, steps, start = 0.0, 0, trial
     while True:
@@ -294,7 +294,7 @@ def _common_delay(trial: _Trial) -> tuple[tuple[float, float], _Trial]:
             trial = trial.with_own_noise()
 
 
-def _own_delays(trial: _Trial) -> tuple[np.ndarray, np.ndarray]:
+def _own_delays(trial: _DelayTrial) -> tuple[np.ndarray, np.ndarray]:
     """Return the delay of every equation and its sigma (E,), starting from the delay of all."""
     count, firm = 0, np.ones(len(trial.delays), dtype=bool)
     while True:
@@ -329,7 +329,7 @@ def _step(system: System, name: str, gain: float) -> tuple[float, float]:
     return float(step), gain * float(np.sqrt(system.inverse[place, place]))
 
 
-def _exposure(start: _Trial, sigma: float, undelayed: _Undelayed) -> np.ndarray:
+def _exposure(start: _DelayTrial, sigma: float, undelayed: _Undelayed) -> np.ndarray:
     """Return by how many sigmas a common delay of one sigma moves each parameter (c,); 0 where it cannot be told."""
     estimate = undelayed.estimate
     if not np.isfinite(sigma):

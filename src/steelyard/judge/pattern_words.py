@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .bins import Profile
+from .bins import BinProfile
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ _WORDS = {
 }
 
 
-def mean_words(profile: Profile, joint: str, share: float, units: Units) -> tuple[str, str]:
+def mean_words(profile: BinProfile, joint: str, share: float, units: Units) -> tuple[str, str]:
     """Return the sentence and the remedy for means that depend on a signal."""
     shape = "line" if profile.signal == "acceleration" and profile.shape == "straight" else profile.shape
     general = (profile.signal, profile.parity)
@@ -119,7 +119,7 @@ def mean_words(profile: Profile, joint: str, share: float, units: Units) -> tupl
     )
 
 
-def spread_words(profile: Profile, ratio: float, joint: str, share: float, units: Units) -> tuple[str, str]:
+def spread_words(profile: BinProfile, ratio: float, joint: str, share: float, units: Units) -> tuple[str, str]:
     """Return the sentence and the remedy for a spread that depends on speed."""
     where = _where(profile, units)
     size = f"residuals spread {ratio:.2g} times as far while {where} ({_percent(share)})"
@@ -143,12 +143,12 @@ def constant_words(mean: float, joint: str, share: float, units: Units) -> tuple
     )
 
 
-def _speed(profile: Profile) -> str:
+def _speed(profile: BinProfile) -> str:
     """Return the speed at which the bins of the pattern end."""
     return f"{profile.high[profile.last]:.2g}"
 
 
-def _where(profile: Profile, units: Units) -> str:
+def _where(profile: BinProfile, units: Units) -> str:
     name, unit = profile.signal, units.of(profile.signal)
     below, above, between = _COMPARED.get(name, (f"{name} is below", f"{name} is above", f"{name} is between"))
     low, high = profile.worst_bin

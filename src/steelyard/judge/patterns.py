@@ -15,7 +15,7 @@ from typing import Literal
 import numpy as np
 
 from ..errors import EstimateError, nearest_match
-from .bins import CROSSED, Bins, BinTest, Noise, bins_of, mean_profile, speed_bins, spread_profile, wald_test
+from .bins import CROSSED, BinNoise, Bins, BinTest, bins_of, mean_profile, speed_bins, spread_profile, wald_test
 from .pattern_words import Units, constant_words, mean_words, spread_words
 from .whiteness import SerialCorrelation, checked_runs, squares_of
 
@@ -40,7 +40,7 @@ class PatternSearch:
         self._base = np.zeros((len(self.residual), 0))
         self._open: dict[str, Bins | None] = {name: bins_of(name, signals) for name in SIGNALS if name in signals}
         self.tests = len(self._open) + 2  # those of the mean itself and of the spread
-        self._noise = Noise([len(run) for run in runs], np.ones(len(self.residual)), serial)
+        self._noise = BinNoise([len(run) for run in runs], np.ones(len(self.residual)), serial)
         bins = self._open.get("velocity")
         if bins is not None:
             self._noise = replace(self._noise, size=self._size_by_speed(bins))
@@ -69,7 +69,7 @@ class PatternSearch:
         size = np.abs(values)
         base = np.full((len(size), 1), len(size) ** -0.5)
         # The decimator's correlation is that of the residuals, not of their sizes.
-        noise = Noise(self._noise.lengths, np.ones(len(size)), SerialCorrelation())
+        noise = BinNoise(self._noise.lengths, np.ones(len(size)), SerialCorrelation())
         return wald_test(size - size.mean(), base, bins.columns(), noise)
 
     def _size_by_speed(self, bins: Bins) -> np.ndarray:
@@ -175,7 +175,7 @@ def explain_residuals(
         raise EstimateError(f"noise of the residuals: got {noise_std}, allowed are finite numbers above 0")
     joined = {name: _joined(name, parts, residual_runs) for name, parts in signals.items()}
     search = PatternSearch(runs, joined, SerialCorrelation(correlation))
-    writer = _Writer(joint, float(noise_std), Units(prismatic), search)
+    writer = _PatternWriter(joint, float(noise_std), Units(prismatic), search)
     patterns = []
     while (found := search.strongest()) is not None:
         patterns.append(writer.mean_pattern(*found))
@@ -195,7 +195,7 @@ def _joined(name: str, parts: Sequence[np.ndarray], residual_runs: Sequence[np.n
 
 
 @dataclass(frozen=True)
-class _Writer:
+class _PatternWriter:
     """Turns tests into patterns with their sentences."""
 
     joint: str

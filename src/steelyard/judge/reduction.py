@@ -45,7 +45,7 @@ _UNSEEN = 1e-8
 
 
 @dataclass(frozen=True)
-class Step:
+class ReductionStep:
     """A parameter that went.
 
     Attributes:
@@ -80,7 +80,7 @@ class Reduction:
 
     rule: str
     threshold: float
-    steps: tuple[Step, ...]
+    steps: tuple[ReductionStep, ...]
     estimate: Estimate
     protected: tuple[str, ...]
     stopped: str = ""
@@ -175,7 +175,7 @@ def reduce_parameters(
     return Reduction(rule, threshold, steps, _restricted(estimate, left), tuple(protected), stopped)
 
 
-def _elimination(estimate: Estimate, protected: set[str], rule: str) -> list[Step]:
+def _elimination(estimate: Estimate, protected: set[str], rule: str) -> list[ReductionStep]:
     """Return the whole way down: each step takes the parameter with the largest relative sigma."""
     full = estimate.system
     gain = dict(zip(estimate.columns, estimate.sigma / _classical_sigma(estimate), strict=True))
@@ -196,7 +196,7 @@ def _elimination(estimate: Estimate, protected: set[str], rule: str) -> list[Ste
         else:
             f, total = float(t[weakest] ** 2), _wald(estimate, gone)
         relative = float(100 / t[weakest]) if t[weakest] > 0 else float("inf")
-        steps.append(Step(name, relative, f, total, _bic(smaller)))
+        steps.append(ReductionStep(name, relative, f, total, _bic(smaller)))
         system = smaller
 
 
@@ -237,13 +237,15 @@ def _classical_sigma(estimate: Estimate) -> np.ndarray:
     return np.sqrt(scale * np.diag(estimate.system.inverse))
 
 
-def _until(rule: str, path: list[Step], estimate: Estimate, level: float, largest: float) -> tuple[Step, ...]:
+def _until(
+    rule: str, path: list[ReductionStep], estimate: Estimate, level: float, largest: float
+) -> tuple[ReductionStep, ...]:
     """Return the steps that a rule takes."""
     if rule == "bic":
         criteria = [_bic(estimate.system), *(step.bic for step in path)]
         return tuple(path[: int(np.argmin(criteria))])
     freedom = estimate.system.freedom
-    taken: list[Step] = []
+    taken: list[ReductionStep] = []
     for step in path:
         needed = step.f >= f_isf(level, 1, freedom)
         if rule == "f":
@@ -257,8 +259,8 @@ def _until(rule: str, path: list[Step], estimate: Estimate, level: float, larges
 
 
 def _predicting(
-    steps: tuple[Step, ...], columns: Sequence[str], left_out: LeftOutBlocks
-) -> tuple[tuple[Step, ...], str]:
+    steps: tuple[ReductionStep, ...], columns: Sequence[str], left_out: LeftOutBlocks
+) -> tuple[tuple[ReductionStep, ...], str]:
     """Return the steps after which left-out blocks are still predicted as well as with all columns, and why not all.
 
     No step on the way may predict any part worse than by a factor; the last one none the worse in all parts together.

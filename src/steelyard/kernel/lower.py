@@ -25,7 +25,7 @@ from .program import (
     Chunk,
     Chunking,
     Graph,
-    Step,
+    ProgramStep,
     chunks_from_steps,
     graph_from_function,
     steps_from_graph,
@@ -157,7 +157,7 @@ class _ChunkWriter:
             "done:\nret void\n}"
         )
 
-    def _write_step(self, step: Step) -> None:
+    def _write_step(self, step: ProgramStep) -> None:
         emit = self._emit
         operation = step.operation
         arguments = [self._value.get(node) or self._fetch(node) for node in step.arguments]

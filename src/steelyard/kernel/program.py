@@ -123,7 +123,7 @@ _PRODUCTS = (casadi.OP_MUL, casadi.OP_SQ)
 _ANGLES = (casadi.OP_SIN, casadi.OP_COS)
 
 
-class Step(NamedTuple):
+class ProgramStep(NamedTuple):
     """One operation: nodes it computes (usually one; sine and cosine two) and nodes it needs."""
 
     operation: int
@@ -131,7 +131,7 @@ class Step(NamedTuple):
     arguments: tuple[int, ...]
 
 
-def steps_from_graph(graph: Graph, *, fuse: bool) -> list[Step]:
+def steps_from_graph(graph: Graph, *, fuse: bool) -> list[ProgramStep]:
     """Return the steps that compute all outputs, in order.
 
     Args:
@@ -158,11 +158,11 @@ def _count_uses(graph: Graph) -> list[int]:
     return uses
 
 
-def _plain(graph: Graph, node: int) -> Step:
-    return Step(graph.operations[node], (node,), graph.arguments[node])
+def _plain(graph: Graph, node: int) -> ProgramStep:
+    return ProgramStep(graph.operations[node], (node,), graph.arguments[node])
 
 
-def _fused(graph: Graph, node: int, uses: list[int]) -> Step:
+def _fused(graph: Graph, node: int, uses: list[int]) -> ProgramStep:
     """Return a sum or difference with a product that nobody else needs as one step."""
     operation = graph.operations[node]
     if operation not in (casadi.OP_ADD, casadi.OP_SUB):
@@ -170,10 +170,10 @@ def _fused(graph: Graph, node: int, uses: list[int]) -> Step:
     left, right = graph.arguments[node]
     if _is_lone_product(graph, right, uses):
         fused = MULTIPLY_ADD if operation == casadi.OP_ADD else NEGATIVE_MULTIPLY_ADD
-        return Step(fused, (node,), (*_factors(graph, right), left))
+        return ProgramStep(fused, (node,), (*_factors(graph, right), left))
     if _is_lone_product(graph, left, uses):
         fused = MULTIPLY_ADD if operation == casadi.OP_ADD else MULTIPLY_SUBTRACT
-        return Step(fused, (node,), (*_factors(graph, left), right))
+        return ProgramStep(fused, (node,), (*_factors(graph, left), right))
     return _plain(graph, node)
 
 
@@ -186,7 +186,7 @@ def _factors(graph: Graph, node: int) -> tuple[int, int]:
     return factors[0], factors[-1]
 
 
-def _needed(steps: list[Step], graph: Graph) -> list[Step]:
+def _needed(steps: list[ProgramStep], graph: Graph) -> list[ProgramStep]:
     """Drop steps whose results reach no output, among them the products that were fused."""
     wanted = {node for node in graph.outputs if node is not None}
     kept = []
@@ -198,14 +198,14 @@ def _needed(steps: list[Step], graph: Graph) -> list[Step]:
     return kept
 
 
-def _paired(steps: list[Step]) -> list[Step]:
+def _paired(steps: list[ProgramStep]) -> list[ProgramStep]:
     """Compute sine and cosine of the same angle together, where the first of them stood."""
     nodes: dict[int, dict[int, int]] = {}  # angle -> operation -> the first node that computes it
     for operation, results, arguments in steps:
         if operation in _ANGLES:
             nodes.setdefault(arguments[0], {}).setdefault(operation, results[0])
     pair_of = {
-        node: Step(SINCOS, (both[casadi.OP_SIN], both[casadi.OP_COS]), (angle,))
+        node: ProgramStep(SINCOS, (both[casadi.OP_SIN], both[casadi.OP_COS]), (angle,))
         for angle, both in nodes.items()
         if len(both) == 2
         for node in both.values()
@@ -224,7 +224,7 @@ class Chunk:
         writes: Slot of each node that this chunk computes and a later one needs.
     """
 
-    steps: list[Step]
+    steps: list[ProgramStep]
     reads: dict[int, int]
     writes: dict[int, int]
 
@@ -237,7 +237,7 @@ class Chunking:
     slots: int
 
 
-def chunks_from_steps(steps: list[Step], graph: Graph, size: int) -> Chunking:
+def chunks_from_steps(steps: list[ProgramStep], graph: Graph, size: int) -> Chunking:
     """Cut steps into chunks of at most ``size`` steps and give waiting values their slots."""
     count = max(1, -(-len(steps) // size))
     even = -(-len(steps) // count)
@@ -261,7 +261,7 @@ def chunks_from_steps(steps: list[Step], graph: Graph, size: int) -> Chunking:
     return Chunking(chunks, slots)
 
 
-def _needs_from_outside(part: list[Step], graph: Graph) -> dict[int, None]:
+def _needs_from_outside(part: list[ProgramStep], graph: Graph) -> dict[int, None]:
     """Return the computed nodes that a part uses but does not compute, in order of use."""
     inside = {result for step in part for result in step.results}
     return {

@@ -2,7 +2,7 @@
 
 from .claim import Claim as Claim
 from .claim import PaperResult as PaperResult
-from .claim import Table as Table
+from .claim import PaperTable as PaperTable
 from .claim import near as near
 from .claim import paper_to_json as paper_to_json
 from .claim import same as same

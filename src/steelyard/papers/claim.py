@@ -155,7 +155,7 @@ Entry = str | float | int | None
 
 
 @dataclass(frozen=True)
-class Table:
+class PaperTable:
     """A printed table with ours beside it.
 
     Attributes:
@@ -169,13 +169,13 @@ class Table:
     rows: tuple[tuple[Entry, ...], ...]
 
 
-def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Entry]]) -> Table:
+def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Entry]]) -> PaperTable:
     """Return a table; numbers that are not finite become None."""
     kept = tuple(tuple(plain(row)) for row in rows)
     for row in kept:
         if len(row) != len(columns):
             raise ValueError(f"table '{title}': a row of {len(row)} entries under {len(columns)} headings")
-    return Table(title, tuple(columns), kept)
+    return PaperTable(title, tuple(columns), kept)
 
 
 @dataclass(frozen=True)
@@ -194,7 +194,7 @@ class PaperResult:
     paper: str
     title: str
     claims: tuple[Claim, ...]
-    tables: tuple[Table, ...]
+    tables: tuple[PaperTable, ...]
     notes: tuple[str, ...]
     seconds: Mapping[str, float] = field(default_factory=dict)
 

@@ -7,7 +7,16 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..excitation import Certificate, DesignLimits, DesignSettings, Figures, Known, SearchProgress, Start, assembled
+from ..excitation import (
+    Certificate,
+    DesignLimits,
+    DesignSettings,
+    Figures,
+    Known,
+    SearchProgress,
+    SearchStart,
+    assembled,
+)
 from ..excitation.assembly import Assembled
 from ..excitation.motion_design import RecordedView
 from ..excitation.problem import Problem
@@ -50,7 +59,7 @@ class Designed:
     value: float
     mean_torques: np.ndarray
     certificate: Certificate
-    starts: tuple[Start, ...]
+    starts: tuple[SearchStart, ...]
 
     @property
     def spread(self) -> str:

@@ -46,7 +46,7 @@ _SEEDS_APART = 10_000
 
 
 @dataclass(frozen=True)
-class Motion:
+class PaperMotion:
     """A motion to simulate: its label, the payload carried, and the seed of its points."""
 
     label: str
@@ -54,12 +54,12 @@ class Motion:
     points: int
 
 
-WITHOUT = Motion("without payload", None, 10)
+WITHOUT = PaperMotion("without payload", None, 10)
 
 
-def with_payload(payload: str) -> Motion:
+def with_payload(payload: str) -> PaperMotion:
     """Return the motion with a payload of the catalogue."""
-    return Motion("with payload", payload, 11)
+    return PaperMotion("with payload", payload, 11)
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +73,7 @@ class Prototype:
     """
 
     robot: Robot
-    motions: tuple[Motion, ...]
+    motions: tuple[PaperMotion, ...]
     runs: tuple[SimulatedRun, ...]
 
     @property
@@ -92,7 +92,7 @@ class Prototype:
 
 
 def prototype(
-    motions: Sequence[Motion],
+    motions: Sequence[PaperMotion],
     *,
     robot: Robot | None = None,
     plant_rate: float | None = None,
@@ -123,7 +123,7 @@ def prototype(
         return Prototype(robot, tuple(motions), tuple(pool.map(one, range(len(motions)))))
 
 
-def _trajectory(robot: Robot, motion: Motion) -> Trajectory:
+def _trajectory(robot: Robot, motion: PaperMotion) -> Trajectory:
     rng = np.random.default_rng(motion.points)
     points = random_points(
         limits_of(robot), POINTS, MOVE, trapezoidal_profile(), rng, range_fraction=0.9, speed_fraction=0.95

@@ -10,7 +10,7 @@ import numpy as np
 from ..identification.pipeline import Stage, quietly
 from ..signals import low_pass
 from ..simulation import SimulatedRun
-from .claim import Claim, PaperResult, Table, near, same, table, two_standard_errors, within
+from .claim import Claim, PaperResult, PaperTable, near, same, table, two_standard_errors, within
 from .p1_filters import convergence_table, filter_claims, filter_table, p1_filters
 from .p1_motion import (
     BETWEEN,
@@ -228,7 +228,7 @@ def _conditions(fast: CaseFits, slow: CaseFits) -> Iterator[Claim]:
     )  # fmt: skip
 
 
-def _table_1(cases: Mapping[str, CaseFits]) -> Table:
+def _table_1(cases: Mapping[str, CaseFits]) -> PaperTable:
     columns = ["parameter", "true"]
     for case in cases:
         columns += [f"{case}: paper", "its RSD %", f"{case}: ours", "sd", "RSD %", "reference"]
@@ -244,13 +244,13 @@ def _table_1(cases: Mapping[str, CaseFits]) -> Table:
     return table("Table 1: weighted least squares under three kinds of filtering", columns, rows)
 
 
-def _between(between: Mapping[str, CaseFits]) -> Table:
+def _between(between: Mapping[str, CaseFits]) -> PaperTable:
     means = [fits.values.mean(axis=1) for fits in between.values()]
     rows = [[name, TRUE[name], *(float(mean[row]) for mean in means)] for row, name in enumerate(NAMES)]
     return table("Which step of full filtering takes which bias away", ["parameter", "true", *between], rows)
 
 
-def _condition_table(fast: CaseFits, slow: CaseFits) -> Table:
+def _condition_table(fast: CaseFits, slow: CaseFits) -> PaperTable:
     rows = [["1 s", *fast.conditions, 290, "220 to 250"], ["2 s", *slow.conditions, 100, "93 to 103"]]
     columns = ["moves", "cond(Ww)", "cond(U)", "reference cond(Ww)", "reference cond(U)"]
     return table("Condition numbers by segment length; the paper prints 290 and 100", columns, rows)

@@ -19,7 +19,7 @@ from ..estimate.recursive import RecursiveSettings, recursive_least_squares
 from ..observe import prepared_blocks
 from ..progress import Progress, silent
 from ..simulation import SimulatedRun
-from .claim import Claim, Entry, Table, near, same, table, two_standard_errors, within
+from .claim import Claim, Entry, PaperTable, near, same, table, two_standard_errors, within
 from .fits import PaperFit
 from .p1_motion import CASES, NAMES, RATE, SIGN_WIDTH, TRUE, CaseFits, case_fits, paper_values
 
@@ -328,7 +328,7 @@ def far_cheaper(seconds: Mapping[str, float]) -> Claim:
     )  # fmt: skip
 
 
-def convergence_table(found: Filters) -> Table:
+def convergence_table(found: Filters) -> PaperTable:
     """Return when each parameter came within 5 % of the truth for good: recursive least squares beside the filter."""
     sets = {"recursive": found.recursive, **found.cases}
     rows: list[list[Entry]] = []
@@ -346,7 +346,7 @@ def convergence_table(found: Filters) -> Table:
     return table("Within 5 % of the truth for good after, median over experiments (figures 13 to 28)", headings, rows)
 
 
-def filter_table(found: Filters) -> Table:
+def filter_table(found: Filters) -> PaperTable:
     """Return estimates and relative sigmas of all cases (Table 2)."""
     columns = ["parameter", "true", "WLS", "sd"]
     for case in found.cases:

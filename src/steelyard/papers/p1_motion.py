@@ -21,7 +21,7 @@ from ..observe import Equations, Preparation, equations_of, resolve_preparation
 from ..progress import Progress, silent
 from ..robot import load_robot
 from ..simulation import Experiment, Noise, SimulatedRun, recording_of, simulate
-from .claim import Claim, Table, same, table, within
+from .claim import Claim, PaperTable, same, table, within
 from .designs import Designed, designed, limits_kept, part_of
 from .fits import PaperFit, paper_fit
 
@@ -287,7 +287,7 @@ def median_steps(trajectory: Trajectory, moves: int) -> np.ndarray:
     return np.median(np.abs(np.diff(stops)), axis=1)
 
 
-def motion_table(found: Optimised) -> Table:
+def motion_table(found: Optimised) -> PaperTable:
     """Return the condition numbers of the optimised motions."""
     rows = []
     for (move, chosen), each in found.motions.items():

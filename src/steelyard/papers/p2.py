@@ -15,14 +15,14 @@ from ..identification.pipeline import Stage, quietly
 from ..judge import ComparedRun, ComparedValue, Evaluation, compare_parameters, evaluate
 from ..observe import Equations, Preparation, resolve_preparation, row_source
 from ..recording import Recording
-from .claim import Claim, Entry, PaperResult, Table, near, printed, same, table, two_standard_errors, within
+from .claim import Claim, Entry, PaperResult, PaperTable, near, printed, same, table, two_standard_errors, within
 from .fits import PaperFit, paper_fit
-from .lwr4 import WITHOUT, Motion, essential_49, lwr4_equations, prototype, two_data_set_claims, with_payload
+from .lwr4 import WITHOUT, PaperMotion, essential_49, lwr4_equations, prototype, two_data_set_claims, with_payload
 from .p2_excitation import Effort, excitation, excitation_claims, excitation_tables
 from .p2_sigmas import robot_claim, robot_table, second_arm, sigma_claims, sigma_study, sigma_tables
 
 
-def table_2(estimates: Sequence[Estimate], true: Mapping[str, float]) -> Table:
+def table_2(estimates: Sequence[Estimate], true: Mapping[str, float]) -> PaperTable:
     """Return Table 2 beside the 49 parameters refitted: means over the seeds."""
     columns = estimates[0].columns
     values = np.array([each.values for each in estimates])
@@ -35,7 +35,7 @@ def table_2(estimates: Sequence[Estimate], true: Mapping[str, float]) -> Table:
     return table("Table 2: 49 essential parameters of model 2", headings, rows)
 
 
-def model_table(fits: Mapping[str, PaperFit]) -> Table:
+def model_table(fits: Mapping[str, PaperFit]) -> PaperTable:
     """Return the essential parameters of models 1, 2 and 3 side by side, of one experiment."""
     names = dict.fromkeys(name for number in ("2", "1", "3") for name in fits[number].by_rsd.estimate.columns)
     headings = ["parameter"]
@@ -54,7 +54,7 @@ def model_table(fits: Mapping[str, PaperFit]) -> Table:
     return table("Essential parameters of models 1, 2 and 3, first experiment", headings, rows)
 
 
-def torque_table(fitted: Evaluation, unseen: Evaluation) -> Table:
+def torque_table(fitted: Evaluation, unseen: Evaluation) -> PaperTable:
     """Return the computed-torque test by joint and torque."""
     rows = [
         [a.kind, a.joint, a.torque_rms, a.relative_percent, b.relative_percent, b.rms, b.maximum]
@@ -80,7 +80,7 @@ def compared_estimate(name: str, estimate: Estimate) -> ComparedRun:
 
 TITLE = "Kolyubin, Shiriaev & Jubien 2017: refining dynamics identification, KUKA LWR4+"
 SEEDS = 5
-UNSEEN = Motion("unseen", "P2", 12)
+UNSEEN = PaperMotion("unseen", "P2", 12)
 CUTOFF = 2.0
 """Of the decimation [Hz], and of the filter under which torques are compared."""
 
@@ -164,7 +164,7 @@ def p2(
     return PaperResult("P2", TITLE, tuple(claims), tuple(tables), _notes(first, seeds))
 
 
-def _excited(effort: Effort, threads: int, stage: Stage) -> tuple[list[Claim], list[Table]]:
+def _excited(effort: Effort, threads: int, stage: Stage) -> tuple[list[Claim], list[PaperTable]]:
     found = excitation(effort, threads, stage)
     claims, tables = list(excitation_claims(found)), excitation_tables(found)
     if effort.study:

@@ -30,7 +30,7 @@ from ..model import build_model
 from ..motion import MotionLimits, Trajectory, limits_of, trapezoidal, trapezoidal_profile
 from ..progress import Progress, silent
 from ..robot import load_robot
-from .claim import Claim, Table, same, table, within
+from .claim import Claim, PaperTable, same, table, within
 from .designs import CONSTRAINT_COLUMNS, Arm, Designed, constraint_rows, designed, limits_kept, part_of, with_starts
 from .lwr4 import JOINT_NOISE, MOTOR_NOISE, NOISE_BAND, essential_49, lwr4_equations
 
@@ -240,7 +240,7 @@ def _second_claims(found: Excitation) -> Iterator[Claim]:
     )  # fmt: skip
 
 
-def excitation_tables(found: Excitation) -> list[Table]:
+def excitation_tables(found: Excitation) -> list[PaperTable]:
     """Return Table 1, the sweep over periods, and the tightest constraints."""
     middle = [float(np.median([getattr(each, what) for each in found.random])) for what in ("raw", "normalised")]
     rows = [["20 random points at full speed", _PRINTED["random"], *middle, None, None, None]]

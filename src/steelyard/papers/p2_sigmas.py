@@ -21,7 +21,7 @@ from ..identification.pipeline import Stage, quietly
 from ..observe import Preparation, resolve_preparation
 from ..progress import Progress, silent
 from ..robot import Robot
-from .claim import Claim, Entry, Table, printed, table, within
+from .claim import Claim, Entry, PaperTable, printed, table, within
 from .designs import Designed, designed, part_of, with_starts
 from .fits import paper_fit
 from .lwr4 import Prototype, essential_49, lwr4_equations, prototype
@@ -180,7 +180,7 @@ def _from_bound(study: SigmaStudy) -> float:
     return float(np.median(study.random[bounded] / study.least[bounded]))
 
 
-def sigma_tables(study: SigmaStudy) -> list[Table]:
+def sigma_tables(study: SigmaStudy) -> list[PaperTable]:
     """Return ratios by criterion and family, and by parameter for the best motion."""
     rows: list[list[Entry]] = []
     for (criterion, family), each in study.motions.items():
@@ -308,7 +308,7 @@ def robot_claim(arms: Sequence[TwoArms]) -> Claim:
     )  # fmt: skip
 
 
-def robot_table(arms: Sequence[TwoArms]) -> Table:
+def robot_table(arms: Sequence[TwoArms]) -> PaperTable:
     """Return the parameters of two simulated arms, differences found and true, and those of the printed tables."""
     real = printed_differences()
     rows = [

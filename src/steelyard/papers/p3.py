@@ -9,7 +9,7 @@ import numpy as np
 
 from ..calibration.fit.identifiable import identifiability
 from ..identification.pipeline import Stage, quietly
-from .claim import Claim, PaperResult, Table, near, same, table, within
+from .claim import Claim, PaperResult, PaperTable, near, same, table, within
 from .p3_geometry import geometry_claims, geometry_table, p3_geometry
 from .p3_poses import p3_poses, pose_claims, pose_table
 from .p3_runs import (
@@ -193,7 +193,7 @@ def _listed(values: np.ndarray) -> str:
     return ", ".join(f"{value:.3g}" for value in values)
 
 
-def _sigma_table(theory: Theory3, runs: Runs3, experiment: Experiment3) -> Table:
+def _sigma_table(theory: Theory3, runs: Runs3, experiment: Experiment3) -> PaperTable:
     truth = 1e6 * experiment.truth[theory.columns]
     rows = [
         [name, truth[k], 1e6 * runs.mean("ols")[k], 3e6 * theory.ols[k], 1e6 * runs.mean("wls")[k], 3e6 * theory.wls[k],
@@ -207,7 +207,7 @@ def _sigma_table(theory: Theory3, runs: Runs3, experiment: Experiment3) -> Table
     return table("Table 3: compliances and three sigmas", headings, rows)
 
 
-def _weights_table(theory: Theory3, runs: Runs3) -> Table:
+def _weights_table(theory: Theory3, runs: Runs3) -> PaperTable:
     rows = [
         [method, *(float(value) for value in runs.coverage(method))]
         for method in runs.methods
@@ -231,7 +231,7 @@ def _single_claims(theory: Theory3, one: OneRun3) -> Iterator[Claim]:
     )  # fmt: skip
 
 
-def _single_tables(theory: Theory3, one: OneRun3) -> tuple[Table, Table]:
+def _single_tables(theory: Theory3, one: OneRun3) -> tuple[PaperTable, PaperTable]:
     intervals = [[name, *(float(1e6 * x) for x in (*one.ols[k], *one.wls[k]))] for k, name in enumerate(theory.names)]
     iterations = [[number, *(float(1e6 * value) for value in row)] for number, row in enumerate(one.iterations)]
     return (

@@ -14,7 +14,7 @@ from ..calibration.fit.identifiable import identifiability
 from ..calibration.measurement.setup import CalibrationSetup, FrameSetup, MarkerSetup
 from ..progress import Progress
 from ..robot import load_robot
-from .claim import Claim, Table, table, within
+from .claim import Claim, PaperTable, table, within
 from .p3_runs import CONFIGURATIONS_DEG, MARKERS, p3_setup
 
 CONFIGURATIONS, UNSEEN, NOISE, SEED = 40, 200, 50e-6, 13
@@ -102,7 +102,7 @@ def geometry_claims(geometry: Geometry3) -> Iterator[Claim]:
     )  # fmt: skip
 
 
-def geometry_table(geometry: Geometry3) -> Table:
+def geometry_table(geometry: Geometry3) -> PaperTable:
     """Return what was found beside the truth."""
     found = geometry.calibration
     numbers = {each.name: k for k, each in enumerate(found.problem.parameters)}

@@ -17,7 +17,7 @@ from ..calibration.fit.fit import fitted
 from ..calibration.poses.pose_design import PoseDesign, design_poses, marker_rows, pose_value
 from ..calibration.poses.pose_search import Rows
 from ..progress import Progress
-from .claim import Claim, Table, table, within
+from .claim import Claim, PaperTable, table, within
 from .p3_runs import CONFIGURATIONS_DEG, NODES, POINT, REPEATS, SIGMA_UM, Experiment3, LinearProblem
 
 CANDIDATES, SEED = 300, 3
@@ -144,7 +144,7 @@ def pose_claims(poses: Poses3) -> Iterator[Claim]:
         )  # fmt: skip
 
 
-def pose_table(poses: Poses3) -> Table:
+def pose_table(poses: Poses3) -> PaperTable:
     """Return the configurations designed for many test poses."""
     columns = np.degrees(poses.designs[SPREAD].q.T)
     rows = [[k + 1, *(float(angle) for angle in column)] for k, column in enumerate(columns)]

@@ -17,12 +17,12 @@ import numpy as np
 from ..calibration.chain.problem import MeasuredProblem, measured_problem
 from ..calibration.chain.simulated import exact_measurements, planned_measurements
 from ..calibration.fit.covariances import covariance_of, overlap
-from ..calibration.fit.fit import Fit, fitted
+from ..calibration.fit.fit import CalibrationFit, fitted
 from ..calibration.fit.settings import CalibrationSettings
 from ..calibration.fit.stages import weighted_fit
 from ..calibration.measurement.measurements import Measurements
 from ..calibration.measurement.setup import CalibrationSetup, ElasticSetup, FrameSetup, Load, MarkerSetup
-from ..calibration.records import CalibrationProblem, Equations, Linearised, Parameter
+from ..calibration.records import CalibrationProblem, Linearised, MeasurementEquations, Unknown
 from ..progress import Progress
 from ..robot import Robot, load_robot, transform_from_placement
 
@@ -201,8 +201,8 @@ class LinearProblem:
         noise: What is added to exact numbers (E,).
     """
 
-    parameters: tuple[Parameter, ...]
-    equations: Equations
+    parameters: tuple[Unknown, ...]
+    equations: MeasurementEquations
     start: np.ndarray
     there: Linearised
     noise: np.ndarray
@@ -310,7 +310,7 @@ def own_residuals(iterations: int) -> str:
     return f"own residuals, round {iterations}"
 
 
-def _self_confirmed(problem: CalibrationProblem, columns: np.ndarray, fit: Fit) -> dict[str, Outcome]:
+def _self_confirmed(problem: CalibrationProblem, columns: np.ndarray, fit: CalibrationFit) -> dict[str, Outcome]:
     """Return what weights of one over each equation's own residual give, eq. 13, round by round.
 
     The product refuses these; they are here to show where the paper's figures come from.

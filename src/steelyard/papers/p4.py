@@ -11,7 +11,7 @@ import numpy as np
 from ..identification.pipeline import Stage, quietly
 from ..motion import FourierSeries, Trajectory
 from ..progress import Progress
-from .claim import Claim, PaperResult, Table, same, table, within
+from .claim import Claim, PaperResult, PaperTable, same, table, within
 from .designs import CONSTRAINT_COLUMNS, Arm, Designed, constraint_rows, designed, limits_kept, part_of, with_starts
 from .p4_bench import (
     C1,
@@ -24,7 +24,7 @@ from .p4_bench import (
     with_joint_scaled,
 )
 from .p4_estimation import estimation
-from .p4_iterated import Round, iterated_claims, iterated_design, iterated_table
+from .p4_iterated import DesignIteration, iterated_claims, iterated_design, iterated_table
 
 TITLE = "Swevers, Ganseman, Tukel, De Schutter & Van Brussel 1997: optimal robot excitation, KUKA IR 361"
 STARTS = 16
@@ -58,7 +58,7 @@ class Designs4:
     motions: dict[str, Designed]
     sprung: Arm
     resprung: dict[str, Designed]
-    iterations: list[Round]
+    iterations: list[DesignIteration]
 
 
 def p4(seeds: int | None = None, threads: int = 1, stage: Stage = quietly, *, starts: int = STARTS) -> PaperResult:
@@ -232,7 +232,7 @@ def _noise_claims(found: Designs4) -> Iterator[Claim]:
     yield from iterated_claims(found.iterations)
 
 
-def _sigma_table(found: Designs4) -> Table:
+def _sigma_table(found: Designs4) -> PaperTable:
     first, second = (found.motions[criterion].figures for criterion in (C1, C2))
     rows = [
         [name, float(a), float(b), float(a / b)]
@@ -241,12 +241,12 @@ def _sigma_table(found: Designs4) -> Table:
     return table("Sigmas by criterion", ["parameter", "c1", "c2", "c1 over c2"], rows)
 
 
-def _size_table(found: Designs4) -> Table:
+def _size_table(found: Designs4) -> PaperTable:
     headings = ["part of axis 1's motion", "c1", "log10 det of the covariance"]
     return table("The condition number is blind to size: c1's best motion, axis 1 moving less", headings, _sizes(found))
 
 
-def _spring_table(found: Designs4) -> Table:
+def _spring_table(found: Designs4) -> PaperTable:
     ready, rows = found.sprung.ready(found.sprung.settings), []
     for criterion, printed in _WITH_SPRING.items():
         kept, again = found.motions[criterion], found.resprung[criterion]

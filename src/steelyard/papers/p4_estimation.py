@@ -19,7 +19,7 @@ from ..identification.pipeline import Stage
 from ..motion import Trajectory
 from ..recording import Recording, TorqueChannel
 from ..study import interval_checks
-from .claim import Claim, Table, near, same, table, within
+from .claim import Claim, PaperTable, near, same, table, within
 from .designs import Arm
 from .p4_bench import (
     C2,
@@ -208,7 +208,7 @@ def study_claims(studies: tuple[StudyChecks, ...]) -> Iterator[Claim]:
             )  # fmt: skip
 
 
-def study_table(studies: tuple[StudyChecks, ...]) -> Table:
+def study_table(studies: tuple[StudyChecks, ...]) -> PaperTable:
     """Return both checks by number of samples."""
     rows = [[study.samples, study.means, study.variances, *study.single] for study in studies]
     headings = ["samples", "means in 68 %", "variance ratios in 90 %", "one study: means", "one study: ratios"]
@@ -220,7 +220,7 @@ class Estimation:
     """Claims, tables and notes of P4's estimation."""
 
     claims: tuple[Claim, ...]
-    tables: tuple[Table, ...]
+    tables: tuple[PaperTable, ...]
     notes: tuple[str, ...]
 
 
@@ -319,7 +319,7 @@ def _spring_claims(found: SpringFit) -> Iterator[Claim]:
     )  # fmt: skip
 
 
-def _spring_table(found: SpringFit) -> Table:
+def _spring_table(found: SpringFit) -> PaperTable:
     shown = ("MX2", "MY2", "offm1", "offm2", "offm3")
     rows = [
         [name, float(found.true[k]), float(found.values[k]), float(found.sigma[k])]

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..motion import Trajectory, quintic
 from ..signals import Prewhitener, analogue_butterworth, average_periods, prewhitener
-from .claim import Claim, Table, table, within
+from .claim import Claim, PaperTable, table, within
 from .p4_bench import (
     C1,
     C2,
@@ -137,7 +137,7 @@ def _restored(undo: Prewhitener, period: np.ndarray) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class Validation:
+class TrackingValidation:
     """Mean squared residuals of each axis on an unseen motion (n,) [N^2 m^2], by the criterion of the model's motion.
 
     Attributes:
@@ -170,7 +170,7 @@ def validation_motion(lower: np.ndarray, upper: np.ndarray, seed: int = 0) -> Tr
 
 def validated(
     arm: Bench, motions: Mapping[str, Trajectory], unseen: Trajectory, seeds: int = SEEDS, periods: int = PERIODS
-) -> Validation:
+) -> TrackingValidation:
     """Simulate some periods of each motion, identify, and predict the measured torques of a simulated unseen one."""
     there = simulated(arm, unseen)
     rows = arm.rows((there.q[0], there.qd[0], there.qdd[0]))
@@ -187,7 +187,7 @@ def validated(
             errors.append(np.mean((rows @ off) ** 2, axis=1))
             squares.append(np.mean((low(torque) - low(rows @ values)) ** 2, axis=1))
         error[criterion], residual[criterion] = np.mean(errors, axis=0), np.mean(squares, axis=0)
-    return Validation(error, residual, worst)
+    return TrackingValidation(error, residual, worst)
 
 
 def _low_pass(count: int, rate: float = RATE) -> Callable[[np.ndarray], np.ndarray]:
@@ -200,7 +200,7 @@ def _low_pass(count: int, rate: float = RATE) -> Callable[[np.ndarray], np.ndarr
     return low
 
 
-def experiment_claims(mean: Averaging, analogue: Filtered, unseen: Validation) -> Iterator[Claim]:
+def experiment_claims(mean: Averaging, analogue: Filtered, unseen: TrackingValidation) -> Iterator[Claim]:
     """Return the claims on the experiment."""
     yield within(
         "16 periods averaged: rms error of one period over that of the mean", "not said", mean.gain, 3.6, 4.4,
@@ -258,7 +258,7 @@ def _total(squares: np.ndarray) -> float:
     return float(squares.sum())
 
 
-def validation_table(unseen: Validation) -> Table:
+def validation_table(unseen: TrackingValidation) -> PaperTable:
     """Return mean squared residuals by axis beside the paper's."""
     printed = (45.0, 53.6, 12.0)
     rows = [

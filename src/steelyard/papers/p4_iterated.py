@@ -17,7 +17,7 @@ import numpy as np
 from ..estimate.likelihood import LikelihoodFit, LikelihoodProblem, LikelihoodRun, likelihood_fit, motion_basis
 from ..motion import Trajectory
 from ..progress import Progress, silent
-from .claim import Claim, Table, table, within
+from .claim import Claim, PaperTable, table, within
 from .designs import Arm, designed, part_of, with_starts
 from .p4_bench import (
     C2,
@@ -43,7 +43,7 @@ ROUGH = 0.5
 
 
 @dataclass(frozen=True)
-class Round:
+class DesignIteration:
     """One round of an iterated design.
 
     Attributes:
@@ -59,7 +59,7 @@ class Round:
     error: float
 
 
-def iterated_design(arm: Arm, starts: int, threads: int = 1, progress: Progress = silent) -> list[Round]:
+def iterated_design(arm: Arm, starts: int, threads: int = 1, progress: Progress = silent) -> list[DesignIteration]:
     """Design at a rough prior, simulate the motion, identify from the recording, design at the estimate, and again.
 
     Args:
@@ -82,7 +82,7 @@ def iterated_design(arm: Arm, starts: int, threads: int = 1, progress: Progress 
         off = base.regrouping @ np.array([prior.get(name, 0.0) - truth[name] for name in names])
         found = identified_by_likelihood(real, motion, seed=number)
         iterations.append(
-            Round(
+            DesignIteration(
                 float(np.abs(off / np.sqrt(np.diag(covariance))).max()),
                 _log10_det(noisy_covariance(ready, motion, prior, noise)), _log10_det(covariance),
                 float(np.abs((found.values - real.values) / found.sigma).max()),
@@ -112,7 +112,7 @@ def _log10_det(covariance: np.ndarray) -> float:
     return float(np.linalg.slogdet(covariance)[1] / np.log(10.0))
 
 
-def iterated_claims(iterations: list[Round]) -> Iterator[Claim]:
+def iterated_claims(iterations: list[DesignIteration]) -> Iterator[Claim]:
     """Return the claims that the iteration converges, on estimates from simulated experiments."""
     last, before = iterations[-1], iterations[-2]
     yield within(
@@ -132,7 +132,7 @@ def iterated_claims(iterations: list[Round]) -> Iterator[Claim]:
     )  # fmt: skip
 
 
-def iterated_table(iterations: list[Round]) -> Table:
+def iterated_table(iterations: list[DesignIteration]) -> PaperTable:
     """Return the rounds."""
     rows = [
         [number, each.prior_error, each.predicted, each.true, each.error]
@@ -245,7 +245,7 @@ def likelihood_claims(found: list[Compared]) -> Iterator[Claim]:
     )  # fmt: skip
 
 
-def likelihood_table(found: list[Compared]) -> Table:
+def likelihood_table(found: list[Compared]) -> PaperTable:
     """Return both estimators by noise of the positions."""
     rows = [
         [

@@ -17,7 +17,7 @@ from ..distributions import norm_cdf
 from ..model import BaseParameters
 from ..observe import Equations, Preparation, resolve_preparation
 from ..recording import Recording
-from .claim import Claim, Entry, Table, printed, same, table, within
+from .claim import Claim, Entry, PaperTable, printed, same, table, within
 from .fits import (
     PaperFit,
     coverage,
@@ -143,7 +143,7 @@ PRINTED_CHANGES = {
 """Table IV as printed: change from motor to joint positions [%]."""
 
 
-def figure_table(figures: Mapping[str, Sequence[ModelFigures]]) -> Table:
+def figure_table(figures: Mapping[str, Sequence[ModelFigures]]) -> PaperTable:
     """Return mean, deviation and range over the seeds of every figure of every model."""
     rows: list[list[Entry]] = []
     for model, each in figures.items():
@@ -155,7 +155,7 @@ def figure_table(figures: Mapping[str, Sequence[ModelFigures]]) -> Table:
     return table("Models A to D over the seeds", ["model", "figure", "mean", "sd", "least", "most"], rows)
 
 
-def table_ii(fits: Mapping[str, PaperFit]) -> Table:
+def table_ii(fits: Mapping[str, PaperFit]) -> PaperTable:
     """Return Table II beside one experiment's parameters with relative sigmas of at most 20 %."""
     tables = {model: printed(f"p5_lwr4_{model.lower()}") for model in fits}
     names = dict.fromkeys(name for model in ("C", "A", "B", "D") for name in tables[model])
@@ -191,7 +191,7 @@ def accuracy_ratios(figures: Mapping[str, Sequence[ModelFigures]]) -> dict[str, 
     return found
 
 
-def accuracy_table(figures: Mapping[str, Sequence[ModelFigures]]) -> Table:
+def accuracy_table(figures: Mapping[str, Sequence[ModelFigures]]) -> PaperTable:
     """Return how much less accurate motor currents are than joint torque sensors, by parameter."""
     rows = [[name, *ratios] for name, ratios in accuracy_ratios(figures).items()]
     headings = ["parameter", "printed sigma, A over B", "rms error here, A over B"]
@@ -202,7 +202,7 @@ BINS = np.arange(-3.0, 3.01, 0.5)
 """Edges of the histogram [standard deviations]; both outermost bins are open."""
 
 
-def histogram_table(fits: Mapping[str, PaperFit]) -> Table:
+def histogram_table(fits: Mapping[str, PaperFit]) -> PaperTable:
     """Return the histogram of weighted residuals of one experiment beside the Gaussian, in per cent (figure 3)."""
     edges = np.concatenate([[-np.inf], BINS, [np.inf]])
     columns = [100 * np.diff(norm_cdf(edges))]
@@ -237,7 +237,7 @@ def _value(fit: PaperFit, name: str) -> float:
     return float(fit.estimate.values[fit.estimate.columns.index(name)])
 
 
-def table_iv(positions: Sequence[tuple[PaperFit, PaperFit]]) -> Table:
+def table_iv(positions: Sequence[tuple[PaperFit, PaperFit]]) -> PaperTable:
     """Return Table IV beside ours: model B with joint positions, and the change from motor positions."""
     moves = essential_moves(positions)
     motor, joint = positions[0]
@@ -329,7 +329,7 @@ def regrouping_claims(equations: Mapping[str, Equations]) -> list[Claim]:
     ]  # fmt: skip
 
 
-def regrouping_table(equations: Equations) -> Table:
+def regrouping_table(equations: Equations) -> PaperTable:
     """Return Table III of models B and C beside ours."""
     text = {each.kept: each.text for each in equations.base.base}
     rows = []

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import casadi as ca
 import numpy as np
 
-from ..robot import Motion, Placement, Robot, transform_from_placement
+from ..robot import ElementaryMotion, Placement, Robot, transform_from_placement
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ def rotation_about(axis: tuple[float, float, float], sine: ca.SX, cosine: ca.SX)
     return ca.sparsify(ca.SX(np.eye(3) - outer) * cosine + ca.SX(skew) * sine + ca.SX(outer))
 
 
-def _fold(placement: Placement, symbol_of: Callable[[Motion], ca.SX]) -> Transform:
+def _fold(placement: Placement, symbol_of: Callable[[ElementaryMotion], ca.SX]) -> Transform:
     """Multiply the elementary motions of a placement, each with a symbol as its value."""
     result = IDENTITY
     for motion in placement:
@@ -97,8 +97,8 @@ def symbolic_geometry(robot: Robot) -> Geometry:
     nominal: list[float] = []
     symbols: list[ca.SX] = []
 
-    def symbol_namer(owner: str) -> Callable[[Motion], ca.SX]:
-        def symbol_for(motion: Motion) -> ca.SX:
+    def symbol_namer(owner: str) -> Callable[[ElementaryMotion], ca.SX]:
+        def symbol_for(motion: ElementaryMotion) -> ca.SX:
             name = f"{motion.name}{owner}"
             repeats = sum(1 for other in names if other.split("'")[0] == name)
             names.append(name + "'" * repeats)

@@ -13,7 +13,7 @@ import numpy as np
 from ..errors import RecordingError
 from ..tables import Block
 from ..tables.table import FEW
-from .plan import Plan, PlannedChannel
+from .plan import PlannedChannel, ReadingPlan
 from .record import Finding, Samples
 
 TURN = 2 * np.pi
@@ -80,7 +80,7 @@ class Assembly:
         restarts: Stamps, in the clock of the samples, at which the stamps of the log started again.
     """
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: ReadingPlan) -> None:
         self.rows = 0
         self.kept = 0
         self.finished = False

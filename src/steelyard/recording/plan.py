@@ -105,7 +105,7 @@ class PlannedChannel:
 
 
 @dataclass(frozen=True)
-class Plan:
+class ReadingPlan:
     """All that is needed to read: tables with the columns wanted of each, channels, and where time comes from.
 
     Attributes:
@@ -132,7 +132,7 @@ class Plan:
         return joint_names(self.robot)
 
 
-def make_plan(robot: Robot, setup: RecordingSetup, tables: Sequence[Table]) -> Plan:
+def make_plan(robot: Robot, setup: RecordingSetup, tables: Sequence[Table]) -> ReadingPlan:
     """Return how these tables are to be read for this robot.
 
     Raises:
@@ -156,7 +156,7 @@ def make_plan(robot: Robot, setup: RecordingSetup, tables: Sequence[Table]) -> P
         if not columns:
             raise RecordingError(f"{table.path}: none of its columns is declared; declare some, or leave the part out")
     wanted = tuple(tuple(columns) for columns in builder.wanted)
-    return Plan(robot, setup, tuple(tables), wanted, tuple(channels), time, tuple(builder.notes))
+    return ReadingPlan(robot, setup, tuple(tables), wanted, tuple(channels), time, tuple(builder.notes))
 
 
 class _Builder:

@@ -17,7 +17,7 @@ from ..tables import Block, ReadLog, Table
 from .assembly import Assembly, side_by_side
 from .cache import CachedColumns
 from .checks import Checker, subject_of
-from .plan import Plan, described_notes, described_payload
+from .plan import ReadingPlan, described_notes, described_payload
 from .record import Finding, Recording, Samples, Source, TorqueChannel, reblocked
 from .units import normal_unit
 
@@ -42,7 +42,7 @@ class RecordingStream:
         plan: How it is read.
     """
 
-    def __init__(self, plan: Plan, block_rows: int | None) -> None:
+    def __init__(self, plan: ReadingPlan, block_rows: int | None) -> None:
         self.result: StreamResult | None = None
         self.bytes_total = sum(os.stat(table.path).st_size for table in plan.tables if table.on_disk)
         self.plan = plan
@@ -147,14 +147,14 @@ class _Counted:
         return self._rows + sum(block.rows for block in self._stream)
 
 
-def _checker(plan: Plan, restarts: list[float]) -> Checker:
+def _checker(plan: ReadingPlan, restarts: list[float]) -> Checker:
     channels = [(c.setup.role, c.setup.label, c.setup.kind) for c in plan.channels]
     unit = plan.channels[0].setup.unit
     declared = normal_unit(unit) if isinstance(unit, str) else "rad" if unit is None else "mixed"
     return Checker(subject_of(plan.robot, channels, plan.channels[0].turn, declared, restarts))
 
 
-def _length_findings(plan: Plan, lengths: list[int]) -> list[Finding]:
+def _length_findings(plan: ReadingPlan, lengths: list[int]) -> list[Finding]:
     """Return a finding if files side by side differ a little in length; refuse those that differ much."""
     if not lengths or min(lengths) == max(lengths):
         return []
@@ -177,7 +177,7 @@ def _sources(tables: tuple[Table, ...], hashes: list[Future[str] | None]) -> tup
     return tuple(Source(t.path, h.result() if h else "") for t, h in zip(tables, hashes, strict=True))
 
 
-def recording_from_samples(plan: Plan, samples: Samples, result: StreamResult | None = None) -> Recording:
+def recording_from_samples(plan: ReadingPlan, samples: Samples, result: StreamResult | None = None) -> Recording:
     """Return samples of a plan as a recording."""
     arrays: dict[str, np.ndarray] = {}
     torques = []

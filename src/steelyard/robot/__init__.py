@@ -28,7 +28,7 @@ from .parts import MeshShape as MeshShape
 from .parts import Mimic as Mimic
 from .parts import Shape as Shape
 from .parts import SphereShape as SphereShape
-from .placement import Motion as Motion
+from .placement import ElementaryMotion as ElementaryMotion
 from .placement import Placement as Placement
 from .placement import exact_sin_cos as exact_sin_cos
 from .placement import mdh_placement as mdh_placement

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from .placement import Motion, Placement, Vector3, Z
+from .placement import ElementaryMotion, Placement, Vector3, Z
 
 
 @dataclass(frozen=True)
@@ -177,9 +177,9 @@ class Joint:
         """True unless the joint is fixed or locked."""
         return self.kind != "fixed" and self.locked_at is None
 
-    def motion(self, value: float) -> Motion:
+    def motion(self, value: float) -> ElementaryMotion:
         """Return the motion of the joint at position ``value``."""
-        return Motion("translate" if self.kind == "prismatic" else "rotate", self.axis, value, "q")
+        return ElementaryMotion("translate" if self.kind == "prismatic" else "rotate", self.axis, value, "q")
 
     @property
     def rest_placement(self) -> Placement:

@@ -28,7 +28,7 @@ RIGHT_ANGLE_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
-class Motion:
+class ElementaryMotion:
     """One elementary motion: a rotation [rad] about, or a translation [m] along, a unit axis.
 
     Attributes:
@@ -44,7 +44,7 @@ class Motion:
     name: str
 
 
-Placement = tuple[Motion, ...]
+Placement = tuple[ElementaryMotion, ...]
 
 
 def mdh_placement(alpha: float, d: float, theta: float, r: float, gamma: float = 0.0, b: float = 0.0) -> Placement:
@@ -54,24 +54,24 @@ def mdh_placement(alpha: float, d: float, theta: float, r: float, gamma: float =
     needed only where a tree branches.
     """
     return (
-        Motion("rotate", Z, gamma, "gamma"),
-        Motion("translate", Z, b, "b"),
-        Motion("rotate", X, alpha, "alpha"),
-        Motion("translate", X, d, "d"),
-        Motion("rotate", Z, theta, "theta"),
-        Motion("translate", Z, r, "r"),
+        ElementaryMotion("rotate", Z, gamma, "gamma"),
+        ElementaryMotion("translate", Z, b, "b"),
+        ElementaryMotion("rotate", X, alpha, "alpha"),
+        ElementaryMotion("translate", X, d, "d"),
+        ElementaryMotion("rotate", Z, theta, "theta"),
+        ElementaryMotion("translate", Z, r, "r"),
     )
 
 
 def origin_placement(xyz: Vector3, rpy: Vector3) -> Placement:
     """Return the placement of a URDF origin: translate by xyz, then yaw, pitch, roll."""
     return (
-        Motion("translate", X, xyz[0], "x"),
-        Motion("translate", Y, xyz[1], "y"),
-        Motion("translate", Z, xyz[2], "z"),
-        Motion("rotate", Z, rpy[2], "yaw"),
-        Motion("rotate", Y, rpy[1], "pitch"),
-        Motion("rotate", X, rpy[0], "roll"),
+        ElementaryMotion("translate", X, xyz[0], "x"),
+        ElementaryMotion("translate", Y, xyz[1], "y"),
+        ElementaryMotion("translate", Z, xyz[2], "z"),
+        ElementaryMotion("rotate", Z, rpy[2], "yaw"),
+        ElementaryMotion("rotate", Y, rpy[1], "pitch"),
+        ElementaryMotion("rotate", X, rpy[0], "roll"),
     )
 
 

@@ -200,7 +200,7 @@ class Decimator:
         # A whole number of outputs, so that mirrored samples leave the outputs at multiples of the factor.
         factor = self.filter.factor
         self._pad = -(-self.filter.half // factor) * factor if self.ends == "mirror" else 0
-        self._cascades: list[_Cascade] = []  # one for a few rows each
+        self._cascades: list[_StageCascade] = []  # one for a few rows each
         self._rows = RowMemory("block")
         self._start: np.ndarray | None = None  # the first samples, until there are enough to mirror them
         self._last: np.ndarray | None = None  # the last samples, to mirror them at the end
@@ -247,7 +247,7 @@ class Decimator:
     def _through(self, samples: np.ndarray) -> np.ndarray:
         if not self._cascades:
             starts = range(0, max(1, samples.shape[0]), _ROWS)
-            self._cascades = [_Cascade(self.filter, -self._pad, row) for row in starts]
+            self._cascades = [_StageCascade(self.filter, -self._pad, row) for row in starts]
         first, *others = self._cascades
         part = first.push(samples[: first.rows.stop])
         if not others:
@@ -272,7 +272,7 @@ class Decimator:
         return [held[:, self._pad : 0 : -1], held]
 
 
-class _Cascade:
+class _StageCascade:
     """All stages one after the other for a few rows, which stay in cache on their way."""
 
     def __init__(self, filter_: DecimationFilter, first: int, row: int) -> None:

@@ -12,7 +12,7 @@ from estimate.instruments.disturbed_scara import GAINS, equations, evidence_of, 
 from steelyard.estimate import Endogeneity, Evidence
 from steelyard.estimate.instruments import InstrumentSettings, direct_and_inverse, instrumental_variables
 from steelyard.estimate.instruments import solution as module
-from steelyard.estimate.instruments.iterations import Solved, noise_around
+from steelyard.estimate.instruments.iterations import IterationSolution, noise_around
 from steelyard.estimate.instruments.pairs import MovingRows, Twins, whitened_pairs
 from steelyard.estimate.instruments.simulated import SimulatedMotion
 from steelyard.estimate.instruments.solution import WHOLE, InstrumentSolution, hausman_test
@@ -51,7 +51,7 @@ class QuietRuns:
             evidence = self.evidence(index)
             columns, twins = evidence.columns, self.twins(evidence)
             first = InstrumentSolution(whitened_pairs(twins, columns, evidence.noise))
-            solved = Solved(first.values, first.covariance, first.change_from)
+            solved = IterationSolution(first.values, first.covariance, first.change_from)
             noise = noise_around(evidence, twins.real, solved)
             whitened = InstrumentSolution(whitened_pairs(twins, columns, noise))
             test, doubts = hausman_test(evidence, twins, solved, noise, whitened)

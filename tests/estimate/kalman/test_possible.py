@@ -11,7 +11,7 @@ from steelyard.estimate import kalman
 from steelyard.estimate.kalman import KalmanSettings
 from steelyard.estimate.kalman.dynamics import TARGET, arm_graph, possible_move
 from steelyard.estimate.kalman.plan import plan_of
-from steelyard.estimate.kalman.start import Postures
+from steelyard.estimate.kalman.start import RecordedPostures
 
 NAMES = ("ZZ1", "ZZ2", "MX2", "MY2", "Fvm1", "Fvm2", "Fcm1", "Fcm2")
 LEAST = np.array([0.3, 0.02])
@@ -62,7 +62,7 @@ def test_a_move_that_no_free_parameter_can_make_is_none():
 
 def test_a_start_is_moved_until_it_is_possible_at_every_posture():
     evidence = scara_evidence(0)
-    postures = Postures(evidence, tuple(range(8)), held=True)
+    postures = RecordedPostures(evidence, tuple(range(8)), held=True)
     values = evidence.plain.values.copy()
     values[evidence.columns.index("ZZ2")] = -0.05
     assert postures.pivots(values).min() < 0
@@ -73,7 +73,7 @@ def test_a_start_is_moved_until_it_is_possible_at_every_posture():
 
 
 def test_postures_are_spread_over_the_recording():
-    pivots = Postures(scara_evidence(0), tuple(range(8)), held=True).pivots(scara_evidence(0).plain.values)
+    pivots = RecordedPostures(scara_evidence(0), tuple(range(8)), held=True).pivots(scara_evidence(0).plain.values)
     assert 200 <= pivots.shape[1] <= 400
     assert pivots.min() > 0
 

@@ -17,7 +17,7 @@ from ...text import short_repr
 from ..chain.problem import MeasuredProblem
 from ..fit.joint_ranges import JointRange
 from ..measurement.setup import Load
-from ..records import Parameter
+from ..records import Unknown
 
 HELD_BY_CONTROLLER = ("joint", "compliance")
 """Groups of unknowns that a controller takes as zero: it knows the robot's file and a rigid arm."""
@@ -69,7 +69,7 @@ class CalibratedArm:
 
     robot: Robot
     link: str
-    parameters: tuple[Parameter, ...]
+    parameters: tuple[Unknown, ...]
     values: np.ndarray
     covariance: np.ndarray
     frame_pose: FramePose

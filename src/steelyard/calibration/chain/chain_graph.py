@@ -16,7 +16,7 @@ import casadi as ca
 from ...errors import CalibrationError
 from ...physics import Transform, exact_geometry
 from ...physics.kinematics import IDENTITY, joint_coordinates, rotation_about
-from ...robot import Body, Motion, Robot
+from ...robot import Body, ElementaryMotion, Robot
 from ..measurement.setup import CalibrationSetup, moving_chain
 from .unknowns import FIRST_MOMENTS_AND_MASS, PRINCIPAL, bodies_with_weight, error_motions, joint_springs
 
@@ -63,7 +63,7 @@ class ChainSymbols:
 class _Bend:
     """A spring on the chain: the motion it allows and its compliance at the present joint position."""
 
-    motion: Motion
+    motion: ElementaryMotion
     compliance: ca.SX
 
 
@@ -98,7 +98,7 @@ def unknown_frame(frame: str, numbers: ca.SX, symbols: ChainSymbols) -> Transfor
     shift = [symbols.unknown(f"{frame}_{letter}") for letter in PRINCIPAL]
     translation = numbers[9:] + ca.vertcat(*(ca.SX(0) if value is None else value for value in shift))
     turns = [
-        (Motion("rotate", axis, 0.0, letter), symbols.unknown(f"{frame}_r{letter}"))
+        (ElementaryMotion("rotate", axis, 0.0, letter), symbols.unknown(f"{frame}_r{letter}"))
         for letter, axis in PRINCIPAL.items()
     ]
     return Transform(rotation, translation).then(_folded(turns))
@@ -206,7 +206,7 @@ class _Chain:
         return borne
 
 
-def _folded(motions: Iterable[tuple[Motion, ca.SX | None]]) -> Transform:
+def _folded(motions: Iterable[tuple[ElementaryMotion, ca.SX | None]]) -> Transform:
     """Multiply elementary motions, each by its amount; None is no motion. Neighbours about one axis are added first."""
     present = [(motion, amount) for motion, amount in motions if amount is not None]
     result = IDENTITY

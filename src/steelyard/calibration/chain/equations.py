@@ -12,7 +12,7 @@ from scipy.spatial.transform import Rotation
 
 from ..measurement.measurements import Measurements
 from ..measurement.setup import CalibrationSetup, Kind
-from ..records import COORDINATES, Equations
+from ..records import COORDINATES, MeasurementEquations
 from .chain import ChainFrames, MeasuredChain
 from .registration import Registration
 
@@ -22,7 +22,7 @@ TOOL = "tool"
 """What poses measure, in the place of a marker's name."""
 
 
-def equations_of(measurements: Measurements) -> Equations:
+def equations_of(measurements: Measurements) -> MeasurementEquations:
     """Return every finite number that was measured: kind by kind, and of each kind all x, then all y, then all z ...
 
     Poses count as those of a marker of their own, ``tool``, after the others.
@@ -37,7 +37,7 @@ def equations_of(measurements: Measurements) -> Equations:
     arrays = (finite[row, coordinate], measurements.pose[row], marker[row], coordinate, row)
     for array in arrays:
         array.setflags(write=False)
-    return Equations(*arrays, measurements.poses, names)
+    return MeasurementEquations(*arrays, measurements.poses, names)
 
 
 def _measured_numbers(measurements: Measurements) -> np.ndarray:
@@ -103,7 +103,7 @@ class PoseEquations:
     rotation: np.ndarray
 
 
-def point_equations(measurements: Measurements, equations: Equations) -> PointEquations:
+def point_equations(measurements: Measurements, equations: MeasurementEquations) -> PointEquations:
     """Return the equations that are not of poses."""
     row, coordinate = equations.row, equations.coordinate
     apart = np.flatnonzero(coordinate == DISTANCE)
@@ -132,7 +132,7 @@ def point_equations(measurements: Measurements, equations: Equations) -> PointEq
     )  # fmt: skip
 
 
-def pose_equations(measurements: Measurements, equations: Equations) -> PoseEquations:
+def pose_equations(measurements: Measurements, equations: MeasurementEquations) -> PoseEquations:
     """Return the equations of poses."""
     posed = np.flatnonzero(measurements.of_kind("pose")[equations.row])
     row, coordinate = equations.row[posed], equations.coordinate[posed]
@@ -186,7 +186,11 @@ class Prediction:
     """
 
     def __init__(
-        self, chain: MeasuredChain, registration: Registration, measurements: Measurements, equations: Equations
+        self,
+        chain: MeasuredChain,
+        registration: Registration,
+        measurements: Measurements,
+        equations: MeasurementEquations,
     ) -> None:
         self._chain, self._measured = chain, equations.measured
         self._registered = registration.markers

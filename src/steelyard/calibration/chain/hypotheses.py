@@ -51,7 +51,7 @@ _PAIR = "pair every configuration with the points that were measured there; a co
 
 
 @dataclass(frozen=True)
-class Cause:
+class SetupFault:
     """A mistake that would explain the errors: what seems to be wrong, and what to change."""
 
     text: str
@@ -67,7 +67,7 @@ class _Hypothesis:
     error: float
 
 
-def likely_cause(robot: Robot, setup: CalibrationSetup, measurements: Measurements) -> Cause | None:
+def likely_cause(robot: Robot, setup: CalibrationSetup, measurements: Measurements) -> SetupFault | None:
     """Return the mistake that explains why the registered nominal arm is far off; None if it is not, or none does.
 
     Args:
@@ -128,7 +128,7 @@ class _Trial:
         return float(np.sqrt(squares))
 
 
-def _cure(trial: _Trial) -> Cause | None:
+def _cure(trial: _Trial) -> SetupFault | None:
     """Return the hypothesis that brings the error down to that of a nominal arm, if there is one."""
     found: list[_Hypothesis] = []
     for tried in (_signs, _conventions, _swapped_joints, _couplings, _sides, _markers, _row_orders):
@@ -138,7 +138,7 @@ def _cure(trial: _Trial) -> Cause | None:
     named = _best(trial, found) or _best(trial, list(_zeros(trial)))
     if named is None:
         return None
-    return Cause(
+    return SetupFault(
         f"likely cause: {named.text}; so read, the nominal arm is off by {1e3 * named.error:.3g} mm (rms) instead of "
         f"{1e3 * trial.error:.3g} mm",
         named.remedy,
@@ -297,7 +297,7 @@ def _conventions(trial: _Trial) -> Iterator[_Hypothesis]:
         yield _Hypothesis(text, remedy, trial.misfit(replace(read, rotation=rotation)))
 
 
-def _not_rigid(trial: _Trial) -> Cause | None:
+def _not_rigid(trial: _Trial) -> SetupFault | None:
     """Return the two markers whose distance varies most, if that is far more than a rigid link allows."""
     points, names = marker_sets(trial.measurements).points, trial.measurements.markers
     worst = (0.0, 0.0, 0.0, 0, 0)
@@ -310,14 +310,14 @@ def _not_rigid(trial: _Trial) -> Cause | None:
     spread, low, high, one, other = worst
     if spread <= NOT_RIGID * trial.reach:
         return None
-    return Cause(
+    return SetupFault(
         f"likely cause: markers '{names[one]}' and '{names[other]}' are not on one link, or their names are exchanged "
         f"in many rows: the distance between them varies from {1e3 * low:.3g} to {1e3 * high:.3g} mm",
         "declare only markers that are fixed to the measured link, each under one name in all rows",
     )
 
 
-def _unpaired(trial: _Trial) -> Cause | None:
+def _unpaired(trial: _Trial) -> SetupFault | None:
     """Return that joint positions and points do not belong together, if random pairs fit about as well."""
     poses, first, number = np.unique(trial.measurements.pose, return_index=True, return_inverse=True)
     random = np.random.default_rng(0)
@@ -325,7 +325,7 @@ def _unpaired(trial: _Trial) -> Cause | None:
     usual = float(np.median([trial.with_q(trial.measurements.q[:, order]) for order in orders]))
     if trial.error < UNPAIRED * usual:
         return None
-    return Cause(
+    return SetupFault(
         f"likely cause: rows are shuffled, or the points are those of another arm: with their joint positions they fit "
         f"the nominal arm to {1e3 * trial.error:.3g} mm (rms), in random order to {1e3 * usual:.3g} mm",
         _PAIR,

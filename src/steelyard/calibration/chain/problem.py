@@ -12,12 +12,12 @@ from functools import cached_property
 import numpy as np
 
 from ...errors import CalibrationError, nearest_match, require_type
-from ...robot import AnyRobot, Motion, Robot, load_robot, transform_from_placement
+from ...robot import AnyRobot, ElementaryMotion, Robot, load_robot, transform_from_placement
 from ...text import short_repr
 from ..measurement.measurements import Measurements, instrument_sigma
 from ..measurement.reading import read_measurements
 from ..measurement.setup import CalibrationSetup, completed_setup, moving_chain
-from ..records import Equations, JointPositions, Linearised, Parameter
+from ..records import Linearised, MeasuredJoint, MeasurementEquations, Unknown
 from .chain import NO_FRAME, ChainFrames, ChainSamples, MeasuredChain, measured_chain
 from .equations import DISTANCE, FIRST_ROTATION, Prediction, equations_of, loads_of
 from .registration import Registration, register
@@ -48,8 +48,8 @@ class MeasuredProblem:
     robot: Robot
     setup: CalibrationSetup
     measurements: Measurements
-    parameters: tuple[Parameter, ...]
-    equations: Equations
+    parameters: tuple[Unknown, ...]
+    equations: MeasurementEquations
     start: np.ndarray
     registration: Registration
     chain: MeasuredChain
@@ -130,7 +130,8 @@ class MeasuredProblem:
     def _frame(self, frame: str, values: np.ndarray, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         by_name = dict(zip(self.chain.names, self._checked(values).tolist(), strict=True))
         turns = tuple(
-            Motion("rotate", axis, by_name.get(f"{frame}_r{letter}", 0.0), letter) for letter, axis in PRINCIPAL.items()
+            ElementaryMotion("rotate", axis, by_name.get(f"{frame}_r{letter}", 0.0), letter)
+            for letter, axis in PRINCIPAL.items()
         )
         shift = np.array([by_name.get(f"{frame}_{letter}", 0.0) for letter in PRINCIPAL])
         rotation = numbers[:9].reshape(3, 3) @ transform_from_placement(turns)[0]
@@ -224,7 +225,7 @@ def _with_markers(measurements: Measurements, markers: tuple[str, ...]) -> Measu
     return replace(measurements, markers=markers, marker=number[measurements.marker], other=number[measurements.other])
 
 
-def _joint_positions(robot: Robot, setup: CalibrationSetup, measurements: Measurements) -> tuple[JointPositions, ...]:
+def _joint_positions(robot: Robot, setup: CalibrationSetup, measurements: Measurements) -> tuple[MeasuredJoint, ...]:
     """Return where the joints that move the measured link are at every configuration; NaN where it has no row."""
     moving = {robot.bodies[number - 1].joint.name for number in moving_chain(robot, setup.link)}
     poses, first = np.unique(measurements.pose, return_index=True)
@@ -233,11 +234,13 @@ def _joint_positions(robot: Robot, setup: CalibrationSetup, measurements: Measur
         if body.joint.name in moving:
             q = np.full(len(measurements.poses), np.nan)
             q[poses] = row[first]
-            found.append(JointPositions(body.joint.name, "m" if body.joint.kind == "prismatic" else "rad", _frozen(q)))
+            found.append(MeasuredJoint(body.joint.name, "m" if body.joint.kind == "prismatic" else "rad", _frozen(q)))
     return tuple(found)
 
 
-def _declared(setup: CalibrationSetup, measurements: Measurements, equations: Equations) -> np.ndarray | None:
+def _declared(
+    setup: CalibrationSetup, measurements: Measurements, equations: MeasurementEquations
+) -> np.ndarray | None:
     """Return the instrument's stated noise of every equation (E,) [m], NaN for rotations; None if none is stated."""
     if setup.sigma is None and (setup.tracker is None or set(measurements.kind) - {"position", "pose"}):
         return None
@@ -253,7 +256,7 @@ def _orientation(measurements: Measurements) -> bool:
     return bool(measurements.of_kind("pose").any())
 
 
-def _start(parameter: Parameter, setup: CalibrationSetup) -> float:
+def _start(parameter: Unknown, setup: CalibrationSetup) -> float:
     blind = parameter.group == "compliance" and setup.elastic.own_weight == "unknown" and parameter.nominal == 0
     return _SOFT if blind else parameter.nominal
 

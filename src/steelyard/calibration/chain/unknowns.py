@@ -14,16 +14,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ...errors import CalibrationError, nearest_match
-from ...robot import Body, Motion, Placement, Robot, transform_from_placement
+from ...robot import Body, ElementaryMotion, Placement, Robot, transform_from_placement
 from ...robot.placement import Vector3, X, Y, Z
 from ..measurement.setup import CalibrationSetup, ElasticSetup, moving_chain
-from ..records import Group, Parameter
+from ..records import Group, Unknown
 
 # Directions and lengths below this, relative to 1 or in metres, are zero as files mean it.
 _NONE = 1e-9
 
 
-def error_name(robot: Robot, body: Body, motion: Motion) -> str:
+def error_name(robot: Robot, body: Body, motion: ElementaryMotion) -> str:
     """Return the meaning of an elementary error of a body's joint.
 
     About the joint's own axis it is the joint offset. Along another direction it is the length of the link before where
@@ -94,7 +94,7 @@ class Spring:
     """
 
     names: tuple[str, ...]
-    motion: Motion
+    motion: ElementaryMotion
     meanings: tuple[str, ...]
     nodes: tuple[float, ...] = ()
 
@@ -128,11 +128,13 @@ def error_motions(body: Body) -> Placement:
     own, number = own_letter(body), body.number
     slides = body.joint.kind == "prismatic"
     shifts = tuple(
-        Motion("translate", axis, 0.0, f"offset{number}" if slides and letter == own else f"{letter}{number}")
+        ElementaryMotion("translate", axis, 0.0, f"offset{number}" if slides and letter == own else f"{letter}{number}")
         for letter, axis in directions(body).items()
     )
     turns = tuple(
-        Motion("rotate", axis, 0.0, f"offset{number}" if not slides and letter == own else f"r{letter}{number}")
+        ElementaryMotion(
+            "rotate", axis, 0.0, f"offset{number}" if not slides and letter == own else f"r{letter}{number}"
+        )
         for letter, axis in directions(body).items()
     )
     return (*shifts, *turns)
@@ -148,7 +150,7 @@ def joint_springs(robot: Robot, body: Body, elastic: ElasticSetup) -> tuple[Spri
         springs += [
             Spring(
                 (f"k{body.number}{letter}",),
-                Motion("rotate", axis, 0.0, letter),
+                ElementaryMotion("rotate", axis, 0.0, letter),
                 (f"lateral compliance of {name} about {letter} of its frame",),
             )
             for letter, axis in directions(body).items()
@@ -214,7 +216,7 @@ def bodies_with_weight(robot: Robot, setup: CalibrationSetup) -> tuple[Body, ...
 
 def unknown_parameters(
     robot: Robot, setup: CalibrationSetup, *, orientation: bool = False, markers: np.ndarray | None = None
-) -> tuple[Parameter, ...]:
+) -> tuple[Unknown, ...]:
     """Return the unknowns of a robot and a set-up.
 
     Args:
@@ -256,39 +258,39 @@ def _chosen(chain: Sequence[Body], setup: CalibrationSetup) -> list[Body]:
     return [body for body in chain if setup.geometry == "all" or body.joint.name in named]
 
 
-def _frame_parameters(frame: str, words: str) -> Iterable[Parameter]:
+def _frame_parameters(frame: str, words: str) -> Iterable[Unknown]:
     group: Group = "base" if frame == "base" else "tool"
     for letter in "xyz":
-        yield Parameter(f"{frame}_{letter}", group, "m", 0.0, f"shift along {letter} of the {words}")
+        yield Unknown(f"{frame}_{letter}", group, "m", 0.0, f"shift along {letter} of the {words}")
     for letter in "xyz":
-        yield Parameter(f"{frame}_r{letter}", group, "rad", 0.0, f"turn about {letter} of the {words}")
+        yield Unknown(f"{frame}_r{letter}", group, "rad", 0.0, f"turn about {letter} of the {words}")
 
 
-def _joint_parameters(robot: Robot, body: Body) -> Iterable[Parameter]:
+def _joint_parameters(robot: Robot, body: Body) -> Iterable[Unknown]:
     for motion in error_motions(body):
         unit = "m" if motion.kind == "translate" else "rad"
-        yield Parameter(motion.name, "joint", unit, 0.0, error_name(robot, body, motion))
+        yield Unknown(motion.name, "joint", unit, 0.0, error_name(robot, body, motion))
 
 
-def _marker_parameters(setup: CalibrationSetup, markers: np.ndarray | None) -> Iterable[Parameter]:
+def _marker_parameters(setup: CalibrationSetup, markers: np.ndarray | None) -> Iterable[Unknown]:
     for row, marker in enumerate(setup.markers):
         if marker.known:
             continue
         nominal = (marker.position or (0.0, 0.0, 0.0)) if markers is None else markers[row]
         for letter, value in zip("xyz", nominal, strict=True):
             words = f"position of {marker.name} along {letter} of the frame of {setup.link}"
-            yield Parameter(f"{letter}[{marker.name}]", "marker", "m", float(value), words)
+            yield Unknown(f"{letter}[{marker.name}]", "marker", "m", float(value), words)
 
 
-def _compliance_parameters(robot: Robot, body: Body, elastic: ElasticSetup) -> Iterable[Parameter]:
+def _compliance_parameters(robot: Robot, body: Body, elastic: ElasticSetup) -> Iterable[Unknown]:
     for spring in joint_springs(robot, body, elastic):
         unit = "m/N" if spring.motion.kind == "translate" else "rad/(N m)"
         known = body.joint.name in elastic.known and spring.names == (f"k{body.number}",)
         for name, meaning in zip(spring.names, spring.meanings, strict=True):
-            yield Parameter(name, "compliance", unit, float(robot.values.get(name, 0.0)), meaning, known)
+            yield Unknown(name, "compliance", unit, float(robot.values.get(name, 0.0)), meaning, known)
 
 
-def _weight_parameters(robot: Robot, setup: CalibrationSetup) -> Iterable[Parameter]:
+def _weight_parameters(robot: Robot, setup: CalibrationSetup) -> Iterable[Unknown]:
     if setup.elastic.own_weight != "unknown":
         return
     for body in bodies_with_weight(robot, setup):
@@ -296,7 +298,7 @@ def _weight_parameters(robot: Robot, setup: CalibrationSetup) -> Iterable[Parame
         for label, value in zip(FIRST_MOMENTS_AND_MASS, values, strict=True):
             words = f"first moment of {body.link} along {label[1:].lower()}" if label != "M" else f"mass of {body.link}"
             unit = "kg" if label == "M" else "kg m"
-            yield Parameter(f"{label}{body.number}", "weight", unit, float(value), words)
+            yield Unknown(f"{label}{body.number}", "weight", unit, float(value), words)
 
 
 def _vector(array: np.ndarray) -> Vector3:

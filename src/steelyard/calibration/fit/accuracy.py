@@ -16,8 +16,8 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from ...errors import CalibrationError
-from ..records import COORDINATES, CalibrationProblem, Equations
-from .fit import Fit, fitted
+from ..records import COORDINATES, CalibrationProblem, MeasurementEquations
+from .fit import CalibrationFit, fitted
 
 _ROTATIONS = (COORDINATES.index("rx"), COORDINATES.index("ry"), COORDINATES.index("rz"))
 
@@ -51,7 +51,7 @@ class Accuracy:
     rotations: int = 0
 
 
-def point_distances(equations: Equations, residual: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def point_distances(equations: MeasurementEquations, residual: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the rows that have a position or a distance (n,), and how far each lies off (n,) [m].
 
     Off is the norm over the coordinates that were measured; rotations do not count.
@@ -61,7 +61,7 @@ def point_distances(equations: Equations, residual: np.ndarray) -> tuple[np.ndar
     return rows, np.sqrt(np.bincount(number, residual[placed] ** 2, minlength=len(rows)))
 
 
-def accuracy_of(equations: Equations, residual: np.ndarray) -> Accuracy:
+def accuracy_of(equations: MeasurementEquations, residual: np.ndarray) -> Accuracy:
     """Return the statistics of the points that some equations measure.
 
     Raises:
@@ -81,7 +81,7 @@ def accuracy_of(equations: Equations, residual: np.ndarray) -> Accuracy:
     )  # fmt: skip
 
 
-def turn_angles(equations: Equations, residual: np.ndarray) -> np.ndarray:
+def turn_angles(equations: MeasurementEquations, residual: np.ndarray) -> np.ndarray:
     """Return the angle between measured and predicted orientation of each row that has one (n,) [rad]."""
     turned = np.isin(equations.coordinate, _ROTATIONS)
     rows, number = np.unique(equations.row[turned], return_inverse=True)
@@ -122,7 +122,11 @@ class CrossValidation:
 
 
 def cross_validated(
-    problem: CalibrationProblem, fit: Fit, folds: int | None = None, seed: int = 0, prior: np.ndarray | None = None
+    problem: CalibrationProblem,
+    fit: CalibrationFit,
+    folds: int | None = None,
+    seed: int = 0,
+    prior: np.ndarray | None = None,
 ) -> CrossValidation:
     """Hold configurations out in turn.
 
@@ -182,7 +186,7 @@ def _step(gram: np.ndarray, rows: np.ndarray, weighted: np.ndarray) -> np.ndarra
 
 
 def _predicted(
-    problem: CalibrationProblem, fit: Fit, out: np.ndarray, step: np.ndarray, prior: np.ndarray | None
+    problem: CalibrationProblem, fit: CalibrationFit, out: np.ndarray, step: np.ndarray, prior: np.ndarray | None
 ) -> np.ndarray:
     """Return the residuals of the equations that are out, at the values of the fit without them."""
     values = fit.values.copy()

@@ -15,7 +15,7 @@ from .accuracy import Accuracy
 from .covariances import Covariance, intervals
 from .evidence import cautions_of, evidence_of
 from .fit import Iteration
-from .identifiable import Identifiability, Invisible
+from .identifiable import IdentifiableUnknowns, Invisible
 from .joint_ranges import JointRange
 from .outliers import Outlier
 from .settings import CalibrationSettings, Method
@@ -62,7 +62,7 @@ class Calibration:
     values: np.ndarray
     kept: tuple[str, ...]
     invisible: tuple[Invisible, ...]
-    identifiability: Identifiability
+    identifiability: IdentifiableUnknowns
     covariance: np.ndarray
     sigma: np.ndarray
     freedom: np.ndarray

@@ -24,8 +24,8 @@ import numpy as np
 
 from ...distributions import t_ppf
 from ...errors import CalibrationError, nearest_match
-from ..records import Equations
-from .fit import Fit, square_root
+from ..records import MeasurementEquations
+from .fit import CalibrationFit, square_root
 from .weights import Sigmas, configuration_groups, group_sums
 
 CovarianceKind = Literal["shared", "groups", "model", "classical", "cluster"]
@@ -55,7 +55,9 @@ class Covariance:
         return np.sqrt(np.maximum(np.diag(self.matrix), 0.0))
 
 
-def covariance_of(fit: Fit, equations: Equations, sigmas: Sigmas, kind: CovarianceKind = "shared") -> Covariance:
+def covariance_of(
+    fit: CalibrationFit, equations: MeasurementEquations, sigmas: Sigmas, kind: CovarianceKind = "shared"
+) -> Covariance:
     """Return the covariance of the fitted unknowns.
 
     A prior counts as a measurement of the unknown with its sigma.
@@ -94,7 +96,9 @@ def _frozen(kind: CovarianceKind, matrix: np.ndarray, freedom: np.ndarray) -> Co
     return Covariance(kind, matrix, freedom)
 
 
-def _sandwich(fit: Fit, equations: Equations, sigma: np.ndarray, correlation: float) -> np.ndarray:
+def _sandwich(
+    fit: CalibrationFit, equations: MeasurementEquations, sigma: np.ndarray, correlation: float
+) -> np.ndarray:
     """Return eq. 11 with ``Sigma_g = sigma_i sigma_j ((1 - r) delta_ij + r)`` within a configuration and direction."""
     # Influences first, then their squares: no variance comes out negative, however badly unknowns are told apart.
     influence = fit.jacobian * (fit.weight**2 * sigma)[:, None] @ fit.inverse
@@ -106,7 +110,7 @@ def _sandwich(fit: Fit, equations: Equations, sigma: np.ndarray, correlation: fl
     return matrix
 
 
-def _cost_of_sigmas(fit: Fit, equations: Equations, sigmas: Sigmas) -> np.ndarray:
+def _cost_of_sigmas(fit: CalibrationFit, equations: MeasurementEquations, sigmas: Sigmas) -> np.ndarray:
     """Return the factor (k,) by which sigmas grow because the weights follow estimated sigmas (Kenward and Roger).
 
     With ``Phi = (B^T W^2 B)^-1`` and ``I_g`` a group's part of its inverse, a sigma that is estimated from n equations
@@ -127,7 +131,7 @@ def _cost_of_sigmas(fit: Fit, equations: Equations, sigmas: Sigmas) -> np.ndarra
     return np.sqrt(1 + np.maximum(added, 0.0))
 
 
-def _freedom(fit: Fit, sigmas: Sigmas) -> np.ndarray:
+def _freedom(fit: CalibrationFit, sigmas: Sigmas) -> np.ndarray:
     """Return Satterthwaite's degrees of freedom (k,): ``V^2 / sum (V_g^2 / n_g)``, V_g a group's part of a variance."""
     influence = (fit.jacobian @ fit.inverse) * (fit.weight**2 * sigmas.sigma)[:, None]
     parts = group_sums(influence**2, sigmas.group)
@@ -135,7 +139,7 @@ def _freedom(fit: Fit, sigmas: Sigmas) -> np.ndarray:
     return np.maximum(parts.sum(axis=0) ** 2 / np.maximum(spread, np.finfo(float).tiny), 1.0)
 
 
-def _cluster(fit: Fit, equations: Equations) -> Covariance:
+def _cluster(fit: CalibrationFit, equations: MeasurementEquations) -> Covariance:
     poses, pose = np.unique(equations.pose, return_inverse=True)
     if len(poses) < 3:
         raise CalibrationError(f"cluster covariance: got {len(poses)} configurations, needed are 3 and more")

@@ -11,7 +11,7 @@ from ...verdict import Question, Reason
 from ..chain.hypotheses import likely_cause
 from ..chain.problem import MeasuredProblem
 from ..measurement.nominal import reach
-from ..records import COORDINATES, CalibrationProblem, Equations
+from ..records import COORDINATES, CalibrationProblem, MeasurementEquations
 from .covariances import intervals
 from .settings import WIDE
 from .stages import FRAMES, MOSTLY_SHARED, Stages
@@ -114,7 +114,7 @@ def _declared_noise(stages: Stages) -> dict[str, Any]:
     return {"noise_ratio": float(np.sqrt(variance)), "noise_agrees": bool(low <= variance <= high)}
 
 
-def independent_numbers(equations: Equations) -> int:
+def independent_numbers(equations: MeasurementEquations) -> int:
     """Return how many numbers are measured: repeats count once, and a configuration of a rigid tool six at most."""
     size = len(COORDINATES)
     key = (equations.pose * (equations.marker.max() + 1) + equations.marker) * size + equations.coordinate

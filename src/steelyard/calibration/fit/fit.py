@@ -110,7 +110,7 @@ class Iteration:
 
 
 @dataclass(frozen=True, eq=False)
-class Fit:
+class CalibrationFit:
     """The result of a fit.
 
     Attributes:
@@ -146,7 +146,7 @@ class Fit:
 def fitted(
     problem: CalibrationProblem, columns: np.ndarray, weight: np.ndarray | None = None, *,
     start: np.ndarray | None = None, prior: np.ndarray | None = None, most_iterations: int = 100,
-) -> Fit:  # fmt: skip
+) -> CalibrationFit:  # fmt: skip
     """Fit some unknowns of a problem.
 
     Args:
@@ -210,7 +210,7 @@ class _Search:
             )
         self.rounding = _ROUNDING * float(np.linalg.norm(self.weight))
 
-    def run(self, values: np.ndarray, most_iterations: int) -> Fit:
+    def run(self, values: np.ndarray, most_iterations: int) -> CalibrationFit:
         here, iterations, damping = self._linearised(values), [], 0.0
         for _ in range(most_iterations):
             if here.distance <= CONVERGED * np.sqrt(here.objective) + self.rounding:
@@ -258,11 +258,11 @@ class _Search:
         wanted = np.concatenate([here.residual * self.weight, pulled])
         return _Point(values, here.residual, jacobian, float(wanted @ wanted), *triangle_of(rows, wanted))
 
-    def _result(self, here: _Point, iterations: list[Iteration], converged: bool, reason: str) -> Fit:
+    def _result(self, here: _Point, iterations: list[Iteration], converged: bool, reason: str) -> CalibrationFit:
         inverse = inverse_of(here.triangle, [self.problem.parameters[column].name for column in self.columns])
         for array in (here.values, here.residual, here.jacobian, self.weight, self.precision, inverse):
             array.setflags(write=False)
-        return Fit(
+        return CalibrationFit(
             here.values, self.columns, here.residual, here.jacobian, self.weight, self.precision, inverse,
             tuple(iterations), converged, reason,
         )  # fmt: skip
@@ -290,7 +290,7 @@ _STARTS, _REFINED, _FIRST_STEPS, _STEPS = 60, 5, 3, 20
 _DRAWN_FROM = 120
 
 
-def trimmed_step(fit: Fit, point: np.ndarray, pose: np.ndarray, kept: int, seed: int) -> np.ndarray:
+def trimmed_step(fit: CalibrationFit, point: np.ndarray, pose: np.ndarray, kept: int, seed: int) -> np.ndarray:
     """Return the step (k,) from a fit to the least trimmed squares of its equations, linear as they are there.
 
     Random sets of configurations are fitted, each set is replaced by the points that lie nearest, and so on; the best

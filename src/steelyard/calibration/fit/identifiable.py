@@ -16,7 +16,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from ...errors import CalibrationError
-from ..records import Parameter
+from ..records import Unknown
 
 DEPENDENT = 1e-6
 """A column is spanned by others if its distance to them, relative to its own length, is below this."""
@@ -53,7 +53,7 @@ class Invisible:
 
 
 @dataclass(frozen=True)
-class Weak:
+class WeakUnknown:
     """An unknown that is kept, but hardly told from others.
 
     Attributes:
@@ -68,7 +68,7 @@ class Weak:
 
 
 @dataclass(frozen=True, eq=False)
-class Identifiability:
+class IdentifiableUnknowns:
     """What can be told.
 
     Attributes:
@@ -85,14 +85,14 @@ class Identifiability:
     columns: np.ndarray
     kept: tuple[str, ...]
     invisible: tuple[Invisible, ...]
-    weak: tuple[Weak, ...]
+    weak: tuple[WeakUnknown, ...]
     condition: float
     tolerance: float
     gap: tuple[float, float]
     regrouping: np.ndarray
 
 
-def preference(parameter: Parameter) -> int:
+def preference(parameter: Unknown) -> int:
     """Return the class in which an unknown is taken: 0 first (base), 7 last (weights)."""
     first, last = parameter.name[0], parameter.name[-1]
     if parameter.group == "joint":
@@ -102,18 +102,18 @@ def preference(parameter: Parameter) -> int:
     return {"base": 0, "tool": 1, "marker": 1, "weight": 7}[parameter.group]
 
 
-def nonzero_columns(parameters: Sequence[Parameter], jacobian: np.ndarray) -> np.ndarray:
+def nonzero_columns(parameters: Sequence[Unknown], jacobian: np.ndarray) -> np.ndarray:
     """Return which columns are not zero in absolute terms (p,), before any scaling; known values have none."""
     sizes = np.array([0.0 if each.known else PLAUSIBLE.get(each.unit, 1.0) for each in parameters])
     return np.abs(jacobian).max(axis=0, initial=0.0) * sizes > NO_EFFECT
 
 
 def identifiability(
-    parameters: Sequence[Parameter],
+    parameters: Sequence[Unknown],
     jacobian: np.ndarray,
     tolerance: float = DEPENDENT,
     settled: np.ndarray | None = None,
-) -> Identifiability:
+) -> IdentifiableUnknowns:
     """Return what measurements with this Jacobian (E, p) can tell.
 
     Take the Jacobian at the start, where the geometry is that of the robot's file: there what depends on what is exact
@@ -150,13 +150,13 @@ def identifiability(
     regrouping.setflags(write=False)
     columns.setflags(write=False)
     names = tuple(parameters[column].name for column in columns)
-    return Identifiability(
+    return IdentifiableUnknowns(
         columns, names, _invisible(parameters, nonzero, names, regrouping, columns), _weak(scaled, names),
         float(np.linalg.cond(scaled)), tolerance, gap, regrouping,
     )  # fmt: skip
 
 
-def _check(parameters: Sequence[Parameter], jacobian: np.ndarray) -> None:
+def _check(parameters: Sequence[Unknown], jacobian: np.ndarray) -> None:
     if jacobian.ndim != 2 or jacobian.shape[1] != len(parameters) or not jacobian.size:
         raise CalibrationError(
             f"Jacobian: got shape {jacobian.shape}, needed is at least one equation by {len(parameters)} unknowns"
@@ -186,7 +186,7 @@ def _split(triangle: np.ndarray, tolerance: np.ndarray) -> tuple[list[int], list
 
 
 def _invisible(
-    parameters: Sequence[Parameter], nonzero: np.ndarray, kept: tuple[str, ...], regrouping: np.ndarray,
+    parameters: Sequence[Unknown], nonzero: np.ndarray, kept: tuple[str, ...], regrouping: np.ndarray,
     columns: np.ndarray,
 ) -> tuple[Invisible, ...]:  # fmt: skip
     found = []
@@ -214,7 +214,7 @@ def _identified_from(name: str, content: Mapping[str, float]) -> str:
     return f"cannot be told from {', '.join(named)}{more}: {name} acts as {words}{further}"
 
 
-def _weak(scaled: np.ndarray, names: tuple[str, ...]) -> tuple[Weak, ...]:
+def _weak(scaled: np.ndarray, names: tuple[str, ...]) -> tuple[WeakUnknown, ...]:
     """Name the columns that lie near the space of the others: distance ``1 / sqrt((B^T B)^-1_ii)``."""
     triangle = np.asarray(np.linalg.qr(scaled, mode="r"))
     inverse = solve_triangular(triangle, np.eye(len(triangle)))
@@ -225,5 +225,5 @@ def _weak(scaled: np.ndarray, names: tuple[str, ...]) -> tuple[Weak, ...]:
         alike = np.abs(gram[:, column]) / (inflation * inflation[column])
         alike[column] = 0.0
         closest = [row for row in np.argsort(-alike, kind="stable") if alike[row] > _LARGEST_SHARE][:_NAMED]
-        found.append(Weak(names[column], float(inflation[column]), tuple(names[row] for row in closest)))
+        found.append(WeakUnknown(names[column], float(inflation[column]), tuple(names[row] for row in closest)))
     return tuple(found)

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ..records import JointPositions
+from ..records import MeasuredJoint
 
 CLUSTER_FALSE_ALARM = 0.002
 """Chance that wrong configurations which are scattered are taken for those of a range."""
@@ -144,7 +144,7 @@ def joint_range_from_json(content: Mapping[str, Any]) -> JointRange:
 
 
 def clustered_ranges(
-    joints: Sequence[JointPositions], wrong: np.ndarray, seed: int = 0
+    joints: Sequence[MeasuredJoint], wrong: np.ndarray, seed: int = 0
 ) -> tuple[tuple[JointRange, ...], np.ndarray]:
     """Return ranges of joints in which wrong configurations gather, and which of these lie in them.
 
@@ -166,7 +166,7 @@ def clustered_ranges(
     return tuple(found), chosen
 
 
-def _clearest(joints: Sequence[JointPositions], wrong: np.ndarray, left: np.ndarray, seed: int) -> JointRange | None:
+def _clearest(joints: Sequence[MeasuredJoint], wrong: np.ndarray, left: np.ndarray, seed: int) -> JointRange | None:
     """Return the clearest range among the configurations that are left, with its p-value."""
     labels = wrong[left].astype(float)
     if labels.sum() < _LEAST_WRONG or labels.all():
@@ -247,7 +247,7 @@ def _log_likelihood(wrong: np.ndarray, count: np.ndarray, share: np.ndarray) -> 
     return wrong * np.log(np.maximum(share, tiny)) + (count - wrong) * np.log(np.maximum(1 - share, tiny))
 
 
-def _range(joint: JointPositions, edges: np.ndarray, first: int, length: int) -> JointRange:
+def _range(joint: MeasuredJoint, edges: np.ndarray, first: int, length: int) -> JointRange:
     last, count = first + length - 1, len(edges) + 1
     if last >= count:
         return JointRange(joint.name, joint.unit, float(edges[last - count]), float(edges[first - 1]), outside=True)

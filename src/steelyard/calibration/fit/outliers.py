@@ -18,10 +18,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ...distributions import chi2_ppf, f_ppf
-from ..records import CalibrationProblem, Equations, Linearised
+from ..records import CalibrationProblem, Linearised, MeasurementEquations
 from .accuracy import point_distances
 from .covariances import clusters_by_size
-from .fit import LEAST_EXCESS, Fit, fitted, trimmed_step, trimmed_variance
+from .fit import LEAST_EXCESS, CalibrationFit, fitted, trimmed_step, trimmed_variance
 from .identifiable import PLAUSIBLE
 from .joint_ranges import JointRange, clustered_ranges
 from .weights import shared_correlation
@@ -91,7 +91,7 @@ class Screening:
     ranges: tuple[JointRange, ...] = ()
 
 
-def tukey_factors(equations: Equations, whitened: np.ndarray) -> np.ndarray:
+def tukey_factors(equations: MeasurementEquations, whitened: np.ndarray) -> np.ndarray:
     """Return factors of the weights (E,) by Tukey's biweight: ``1 - (d / c)^2``, 0 from d = c on.
 
     ``d`` is the norm of a point's residuals over their sigmas; all coordinates of a point have the same factor.
@@ -112,7 +112,7 @@ def screened(problem: CalibrationProblem, columns: np.ndarray, seed: int = 0) ->
         seed: Of the random sets of configurations.
     """
     equations = problem.equations
-    search = _Search(problem, np.asarray(columns))
+    search = _PointSearch(problem, np.asarray(columns))
     everything = search.fit(np.ones(equations.size, dtype=bool), problem.start)
     if equations.size < LEAST_EXCESS * len(columns) + 1:
         return _result(equations, np.ones(search.points, dtype=bool), search, everything.values, judged=False)
@@ -131,7 +131,7 @@ def screened(problem: CalibrationProblem, columns: np.ndarray, seed: int = 0) ->
     return _result(equations, good | inside, search, values, judged=True, ranges=ranges)
 
 
-class _Search:
+class _PointSearch:
     """Points (rows of the measurements) of a problem, and fits of some of them."""
 
     def __init__(self, problem: CalibrationProblem, columns: np.ndarray) -> None:
@@ -149,7 +149,7 @@ class _Search:
         enough = int(np.ceil(LEAST_EXCESS * len(columns) / self.count.mean()))
         self.kept = min(max(int(np.ceil(_KEPT_SHARE * self.points)), enough), self.points)
 
-    def fit(self, mask: np.ndarray, start: np.ndarray) -> Fit:
+    def fit(self, mask: np.ndarray, start: np.ndarray) -> CalibrationFit:
         """Fit the equations of a mask (E,); the others come back in the residuals and derivatives with weight 0."""
         return fitted(self.problem, self.columns, mask.astype(float), start=start, prior=self.prior)
 
@@ -160,7 +160,7 @@ class _Search:
         chosen[np.argsort(distance, kind="stable")[: self.kept]] = True
         return chosen
 
-    def concentrated(self, fit: Fit, seed: int) -> tuple[np.ndarray, Fit]:
+    def concentrated(self, fit: CalibrationFit, seed: int) -> tuple[np.ndarray, CalibrationFit]:
         """Return points (n,) that agree and their fit: least trimmed squares, then fits and rankings in full."""
         step = trimmed_step(fit, self.point, self.pose, self.kept, seed)
         good = self.best(fit.residual - fit.jacobian @ step)
@@ -173,7 +173,7 @@ class _Search:
                 break
         return good, fit
 
-    def curved(self, before: Fit, after: Fit, good: np.ndarray) -> bool:
+    def curved(self, before: CalibrationFit, after: CalibrationFit, good: np.ndarray) -> bool:
         """Return whether the equations of good points (n,) are not linear from one fit to the other."""
         linear = before.residual - before.jacobian @ (after.values - before.values)[self.columns]
         own = good[self.point]
@@ -259,7 +259,7 @@ class _Search:
         return self.last[1]
 
     def _agreeing(
-        self, fit: Fit, good: np.ndarray, trimming: float, long_tails: bool, alarm: float = FALSE_ALARM
+        self, fit: CalibrationFit, good: np.ndarray, trimming: float, long_tails: bool, alarm: float = FALSE_ALARM
     ) -> np.ndarray:
         """Return which points (n,) lie as near to a fit without them as noise allows, and what the model lacks."""
         mask = good[self.point]
@@ -285,7 +285,7 @@ class _Search:
         """Return the squared distance (n,) that one of all points exceeds with a given chance."""
         return self.count * f_ppf(1 - alarm / self.points, self.count, freedom)
 
-    def _distances(self, fit: Fit, whitened: np.ndarray, sign: np.ndarray) -> np.ndarray:
+    def _distances(self, fit: CalibrationFit, whitened: np.ndarray, sign: np.ndarray) -> np.ndarray:
         """Return ``u^T (I + sign H)^-1 u`` of every point (n,): squared distance to a fit without it."""
         off = np.zeros(self.points)
         for members, own in clusters_by_size(self.point):
@@ -334,7 +334,7 @@ def _noise_by_pose(problem: CalibrationProblem) -> np.ndarray:
 
 
 def _result(
-    equations: Equations, good: np.ndarray, search: _Search, values: np.ndarray, *, judged: bool,
+    equations: MeasurementEquations, good: np.ndarray, search: _PointSearch, values: np.ndarray, *, judged: bool,
     ranges: tuple[JointRange, ...] = (),
 ) -> Screening:  # fmt: skip
     distance = _sizes(equations, search.problem.residual(values), search)
@@ -356,7 +356,7 @@ def _result(
     return Screening(mask, tuple(found), values, judged, ranges)
 
 
-def _sizes(equations: Equations, residual: np.ndarray, search: _Search) -> np.ndarray:
+def _sizes(equations: MeasurementEquations, residual: np.ndarray, search: _PointSearch) -> np.ndarray:
     """Return how far each point lies off (n,) [mm]; by its rotation [mrad] where it has no position."""
     size = np.sqrt(np.bincount(search.point, residual**2))
     rows, distance = point_distances(equations, residual)

@@ -12,7 +12,7 @@ import numpy as np
 from ...errors import CalibrationError, nearest_match
 from ...text import short_repr
 from ...verdict import check_thresholds
-from ..records import Parameter
+from ..records import Unknown
 from .covariances import COVARIANCES, CovarianceKind
 from .identifiable import DEPENDENT
 from .validation import VALIDATION_BASES, ValidationBase
@@ -146,7 +146,7 @@ class CalibrationSettings:
             raise CalibrationError("method 'declared': no sigma is given; give one an equation or one for x, y and z")
 
 
-def prior_sigmas(settings: CalibrationSettings, parameters: Sequence[Parameter]) -> np.ndarray:
+def prior_sigmas(settings: CalibrationSettings, parameters: Sequence[Unknown]) -> np.ndarray:
     """Return the prior's sigma of every unknown (p,), ``inf`` for none; a name wins over a unit.
 
     Raises:
@@ -163,7 +163,7 @@ def prior_sigmas(settings: CalibrationSettings, parameters: Sequence[Parameter])
     return np.array([settings.prior.get(p.name, _of_unit(settings.prior, p)) for p in parameters])
 
 
-def _of_unit(prior: Mapping[str, float], parameter: Parameter) -> float:
+def _of_unit(prior: Mapping[str, float], parameter: Unknown) -> float:
     """A prior by unit is one about the arm: base, tool and markers have no nominal value worth the name."""
     if parameter.group not in ("joint", "compliance", "weight"):
         return np.inf

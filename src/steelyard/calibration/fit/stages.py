@@ -10,11 +10,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ...errors import CalibrationError
-from ..records import CalibrationProblem, Equations
+from ..records import CalibrationProblem, MeasurementEquations
 from .accuracy import Accuracy, CrossValidation, accuracy_of, cross_validated, point_distances
 from .covariances import Covariance, covariance_of
-from .fit import Fit, Iteration, fitted
-from .identifiable import Identifiability, identifiability, nonzero_columns
+from .fit import CalibrationFit, Iteration, fitted
+from .identifiable import IdentifiableUnknowns, identifiability, nonzero_columns
 from .joint_ranges import JointRange
 from .outliers import Screening, screened, tukey_factors
 from .settings import CalibrationSettings, prior_sigmas
@@ -39,7 +39,7 @@ class WeightedFit:
         settled: Whether the last round changed the sigmas no more.
     """
 
-    fit: Fit
+    fit: CalibrationFit
     sigmas: Sigmas
     iterations: tuple[Iteration, ...]
     rounds: np.ndarray
@@ -91,13 +91,15 @@ def _completed(
     return replace(settings, sigma=np.where(np.isnan(given), estimated, given))
 
 
-def _declared(equations: Equations, settings: CalibrationSettings) -> Sigmas:
+def _declared(equations: MeasurementEquations, settings: CalibrationSettings) -> Sigmas:
     if settings.sigma is None:
         raise CalibrationError("method 'declared': no sigma is given; give one an equation or one for x, y and z")
     return declared_sigmas(equations, settings.sigma)
 
 
-def _weights(fit: Fit, equations: Equations, sigmas: Sigmas, settings: CalibrationSettings) -> np.ndarray:
+def _weights(
+    fit: CalibrationFit, equations: MeasurementEquations, sigmas: Sigmas, settings: CalibrationSettings
+) -> np.ndarray:
     if settings.method == "ols":
         return inverse_weights(estimated_sigmas(fit, equations, "kind").sigma)
     if settings.method == "eq14":
@@ -143,7 +145,7 @@ class Stages:
     settings: CalibrationSettings
     screening: Screening
     remaining: CalibrationProblem
-    identifiability: Identifiability
+    identifiability: IdentifiableUnknowns
     weighted: WeightedFit
     covariance: Covariance
     before: Accuracy
@@ -202,7 +204,7 @@ def run_stages(
     )  # fmt: skip
 
 
-def check_equations(equations: Equations) -> None:
+def check_equations(equations: MeasurementEquations) -> None:
     """Refuse equations from which no calibration can be made.
 
     Raises:
@@ -226,7 +228,7 @@ def _screening(problem: CalibrationProblem, settings: CalibrationSettings) -> Sc
     return Screening(np.ones(problem.equations.size, dtype=bool), (), problem.start, judged=True)
 
 
-def _identified(problem: CalibrationProblem, settings: CalibrationSettings) -> Identifiability:
+def _identified(problem: CalibrationProblem, settings: CalibrationSettings) -> IdentifiableUnknowns:
     """Return the unknowns that are identifiable at the start, where the geometry is exact."""
     identified = identifiability(problem.parameters, problem.at(problem.start).jacobian, settings.tolerance)
     if problem.equations.size <= len(identified.columns) and not settings.prior:
@@ -239,7 +241,7 @@ def _identified(problem: CalibrationProblem, settings: CalibrationSettings) -> I
 
 
 def _unmodelled(
-    ranges: tuple[JointRange, ...], equations: Equations, residual: np.ndarray, shared: float
+    ranges: tuple[JointRange, ...], equations: MeasurementEquations, residual: np.ndarray, shared: float
 ) -> tuple[tuple[JointRange, ...], float]:
     """Return ranges of joints with the errors in them, and the error elsewhere [m] that is no noise.
 
@@ -272,7 +274,7 @@ def _with_remaining_sigma(settings: CalibrationSettings, good: np.ndarray) -> Ca
 
 def _identified_and_fitted(
     problem: CalibrationProblem, settings: CalibrationSettings, start: np.ndarray
-) -> tuple[Identifiability, WeightedFit]:
+) -> tuple[IdentifiableUnknowns, WeightedFit]:
     """Fit what can be told; unknowns that have an effect only at the solution join, and the fit is repeated."""
     identified = _identified(problem, settings)
     weighted = weighted_fit(problem, identified.columns, settings, start)
@@ -288,8 +290,8 @@ def _identified_and_fitted(
 
 
 def newly_identifiable(
-    problem: CalibrationProblem, identified: Identifiability, values: np.ndarray, tolerance: float
-) -> Identifiability | None:
+    problem: CalibrationProblem, identified: IdentifiableUnknowns, values: np.ndarray, tolerance: float
+) -> IdentifiableUnknowns | None:
     """Return what can be told at some values if unknowns without effect at the start have one there, else None.
 
     Those that could be told at the start stay. Of a compliance and the weights behind it, for one, only the products

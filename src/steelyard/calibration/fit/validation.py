@@ -16,7 +16,7 @@ from scipy.spatial.transform import Rotation
 from ...distributions import f_sf
 from ...errors import CalibrationError
 from ..chain.problem import MeasuredProblem
-from ..records import COORDINATES, CalibrationProblem, Equations
+from ..records import COORDINATES, CalibrationProblem, MeasurementEquations
 from .accuracy import Accuracy, accuracy_of, point_distances
 from .outliers import Outlier
 
@@ -41,7 +41,7 @@ _FIRST_ROTATION = COORDINATES.index("rx")
 
 
 @dataclass(frozen=True)
-class Motion:
+class FrameShift:
     """A rigid motion of the measurement frame between two files.
 
     Attributes:
@@ -71,7 +71,7 @@ class Validation:
     before: Accuracy
     after: Accuracy
     registered: Accuracy | None
-    motion: Motion | None
+    motion: FrameShift | None
     moved: bool
     gross: tuple[Outlier, ...]
 
@@ -127,7 +127,9 @@ def _points(problem: CalibrationProblem) -> np.ndarray:
     return order[first[count == 3][:, None] + np.arange(3)] if len(rows) else np.zeros((0, 3), dtype=int)
 
 
-def _registered(equations: Equations, points: np.ndarray, residual: np.ndarray) -> tuple[np.ndarray, Motion] | None:
+def _registered(
+    equations: MeasurementEquations, points: np.ndarray, residual: np.ndarray
+) -> tuple[np.ndarray, FrameShift] | None:
     """Return the residuals (E,) after the rigid motion of the predicted points that fits best, and the motion.
 
     Points that are far off do not take part in finding the motion.
@@ -148,7 +150,7 @@ def _registered(equations: Equations, points: np.ndarray, residual: np.ndarray) 
     result[points] = measured - centre - (predicted - middle) @ turn.T
     _turn_back(equations, result, Rotation.from_matrix(turn))
     angle = float(np.degrees(Rotation.from_matrix(turn).magnitude()))
-    return result, Motion(1e3 * float(np.linalg.norm(centre - middle)), angle)
+    return result, FrameShift(1e3 * float(np.linalg.norm(centre - middle)), angle)
 
 
 def _kabsch(source: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
@@ -162,7 +164,7 @@ def _kabsch(source: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.ndar
     return left @ np.diag([1.0, 1.0, np.linalg.det(left @ right)]) @ right, centre, middle
 
 
-def _turn_back(equations: Equations, residual: np.ndarray, turn: Rotation) -> None:
+def _turn_back(equations: MeasurementEquations, residual: np.ndarray, turn: Rotation) -> None:
     """Take a turn of the predicted frames off residual orientations: ``log(exp(r) K^T)``."""
     where = np.flatnonzero((equations.coordinate >= _FIRST_ROTATION) & (equations.coordinate < _FIRST_ROTATION + 3))
     if not len(where):
@@ -184,7 +186,7 @@ def _has_moved(after: np.ndarray, registered: np.ndarray, expected: float) -> bo
     return bool(f_sf(gain * left / _RIGID, _RIGID, left) < _FALSE_ALARM)
 
 
-def _far_off(equations: Equations, residual: np.ndarray) -> tuple[Outlier, ...]:
+def _far_off(equations: MeasurementEquations, residual: np.ndarray) -> tuple[Outlier, ...]:
     rows, distance = point_distances(equations, residual)
     far = np.flatnonzero(distance > FAR_OFF * np.median(distance))
     found = []

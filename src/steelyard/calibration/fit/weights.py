@@ -21,19 +21,19 @@ from typing import Literal
 import numpy as np
 
 from ...errors import CalibrationError, nearest_match
-from ..records import COORDINATES, Equations
-from .fit import Fit
+from ..records import COORDINATES, MeasurementEquations
+from .fit import CalibrationFit
 
 # The two sums of squares are the same if their system is this near to singular.
 _SAME = 1e-9
 
 
-def configuration_groups(equations: Equations) -> np.ndarray:
+def configuration_groups(equations: MeasurementEquations) -> np.ndarray:
     """Return the number of the configuration and direction that each equation belongs to (E,), 0, 1, ..."""
     return np.unique(equations.pose * len(COORDINATES) + equations.coordinate, return_inverse=True)[1]
 
 
-def is_shared_observed(equations: Equations) -> bool:
+def is_shared_observed(equations: MeasurementEquations) -> bool:
     """Return whether any configuration has two numbers of one direction, so that a shared error can be estimated."""
     return bool((np.bincount(configuration_groups(equations)) > 1).any())
 
@@ -45,13 +45,13 @@ def group_sums(rows: np.ndarray, group: np.ndarray) -> np.ndarray:
     return np.add.reduceat(rows[order], starts, axis=0)
 
 
-def independent_part(equations: Equations, correlation: float) -> np.ndarray:
+def independent_part(equations: MeasurementEquations, correlation: float) -> np.ndarray:
     """Return what each equation is worth (E,) if n of a group have correlation r: ``1 / (1 + r (n - 1))``."""
     group = configuration_groups(equations)
     return 1 / (1 + correlation * (np.bincount(group)[group] - 1))
 
 
-def shared_correlation(fit: Fit, equations: Equations, sigma: np.ndarray) -> float:
+def shared_correlation(fit: CalibrationFit, equations: MeasurementEquations, sigma: np.ndarray) -> float:
     """Return the correlation r of equations of one configuration and direction, between 0 and 1.
 
     Residuals over their sigmas are ``u = P e`` with ``P = I - A C^T``, ``A = B / sigma``, ``C = sigma W^2 B M``: what a
@@ -137,7 +137,7 @@ class Sigmas:
 
 
 def estimated_sigmas(
-    fit: Fit, equations: Equations, by: Grouping = "configuration", least: float = LEAST_EQUATIONS
+    fit: CalibrationFit, equations: MeasurementEquations, by: Grouping = "configuration", least: float = LEAST_EQUATIONS
 ) -> Sigmas:
     """Return sigmas by group from the residuals of a fit: ``sigma_g^2 = sum r^2 / (n_g - sum h)`` (P3.4).
 
@@ -169,7 +169,7 @@ def estimated_sigmas(
 
 
 def _grouped(
-    fit: Fit, equations: Equations, by: Grouping, least: float, worth: np.ndarray
+    fit: CalibrationFit, equations: MeasurementEquations, by: Grouping, least: float, worth: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, list[str]]:
     """Return sigma (E,), number of the group (E,) and names of the groups, each the finest that is worth enough."""
     used = fit.weight > 0
@@ -195,7 +195,7 @@ def _grouped(
     return sigma, number, names
 
 
-def declared_sigmas(equations: Equations, sigma: np.ndarray | Sequence[float]) -> Sigmas:
+def declared_sigmas(equations: MeasurementEquations, sigma: np.ndarray | Sequence[float]) -> Sigmas:
     """Return sigmas that the instrument's maker states: one an equation (E,), or one for each of x, y, z [m].
 
     Raises:
@@ -256,13 +256,13 @@ def _check_grouping(by: str, least: float) -> None:
         )
 
 
-def _labels(level: str, equations: Equations) -> np.ndarray:
+def _labels(level: str, equations: MeasurementEquations) -> np.ndarray:
     if level == "configuration":
         return configuration_groups(equations)
     return equations.coordinate if level == "direction" else _KIND_OF[equations.coordinate]
 
 
-def _name(level: str, equations: Equations, row: int) -> str:
+def _name(level: str, equations: MeasurementEquations, row: int) -> str:
     """Return what the group of an equation is called."""
     coordinate = int(equations.coordinate[row])
     if level == "kind":

@@ -17,7 +17,7 @@ from scipy.spatial.transform import Rotation
 from ...errors import CalibrationError
 from ...tables import NamedColumns
 from ...text import short_repr
-from ..records import Equations
+from ..records import MeasurementEquations
 from .setup import KINDS, CalibrationSetup, Kind, TrackerNoise
 
 NOT_MEASURED = -1
@@ -199,7 +199,7 @@ def instrument_sigma(setup: CalibrationSetup, measurements: Measurements) -> np.
     return sigma
 
 
-def declared_sigma(setup: CalibrationSetup, measurements: Measurements, equations: Equations) -> np.ndarray:
+def declared_sigma(setup: CalibrationSetup, measurements: Measurements, equations: MeasurementEquations) -> np.ndarray:
     """Return the declared standard deviation of every equation (E,) [m or rad]; NaN for rotations without one.
 
     A length is no angle: rotations have the set-up's ``sigma_rotation`` or none. A distance has the mean of x, y and z.

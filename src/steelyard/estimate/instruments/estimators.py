@@ -18,7 +18,7 @@ from ...progress import Progress, silent
 from ..correlated import TRUSTED
 from ..evidence import Estimated, Evidence, estimate_of
 from ..system import System
-from .iterations import Method, Settled, Solved, converged_iterations, noise_around
+from .iterations import IterationSolution, Method, Settled, converged_iterations, noise_around
 from .pairs import PairedRows, plain_pairs, whitened_pairs
 from .settings import InstrumentSettings
 from .simulated import with_cached_streams
@@ -149,9 +149,9 @@ def instrumental_variables(
     return Estimated(estimate, endogeneity=test, notes=notes)
 
 
-def _solve_iv(paired: PairedRows) -> Solved:
+def _solve_iv(paired: PairedRows) -> IterationSolution:
     solution = InstrumentSolution(paired)
-    return Solved(solution.values, solution.covariance, solution.change_from)
+    return IterationSolution(solution.values, solution.covariance, solution.change_from)
 
 
 def _trusted(
@@ -204,7 +204,7 @@ def direct_and_inverse(
     return Estimated(estimate, endogeneity=test, notes=notes)
 
 
-def _solve_didim(paired: PairedRows) -> Solved:
+def _solve_didim(paired: PairedRows) -> IterationSolution:
     count = len(paired.columns)
     check_instruments(paired)
     triangle = np.asarray(np.linalg.qr(paired.triangle[:, [*range(count), -1]], mode="r"))[: count + 1]
@@ -216,4 +216,4 @@ def _solve_didim(paired: PairedRows) -> Solved:
     def change(values: np.ndarray) -> float:
         return float(np.linalg.norm(system.scale * (system.values - values))) / max(size, 1e-300)
 
-    return Solved(system.values, covariance, change)
+    return IterationSolution(system.values, covariance, change)

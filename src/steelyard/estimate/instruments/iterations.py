@@ -92,7 +92,7 @@ class Steps:
 
 
 @dataclass(frozen=True, eq=False)
-class Solved:
+class IterationSolution:
     """Parameters of one round.
 
     Attributes:
@@ -123,7 +123,7 @@ class Settled:
         notes: What a reader should know, a sentence each.
     """
 
-    solved: Solved
+    solved: IterationSolution
     twins: Twins
     simulated: Mapping[str, float]
     motion: SimulatedMotion
@@ -143,7 +143,7 @@ class Method:
     """
 
     pair: Callable[[Twins, Sequence[str], NoiseModel], PairedRows]
-    solve: Callable[[PairedRows], Solved]
+    solve: Callable[[PairedRows], IterationSolution]
     noisy: Callable[[Twins], tuple[RowSource, ...]]
     any_motion: bool
 
@@ -259,7 +259,7 @@ def _noted(found: Settled, count: int, notes: tuple[str, ...]) -> Settled:
 
 
 def noise_around(
-    evidence: Evidence, sources: tuple[RowSource, ...], solved: Solved, order: int = HIGHEST_ORDER
+    evidence: Evidence, sources: tuple[RowSource, ...], solved: IterationSolution, order: int = HIGHEST_ORDER
 ) -> NoiseModel:
     """Return the noise model of the residuals of rows at an estimate, of an order at most."""
     plain, correlation = evidence.plain, decimator_correlation(evidence.sources[0])

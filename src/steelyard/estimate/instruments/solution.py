@@ -16,7 +16,7 @@ from ...errors import EstimateError, SignalError
 from ..evidence import Endogeneity, Evidence
 from ..noise import NoiseModel
 from ..system import DEPENDENT
-from .iterations import Solved, noise_around
+from .iterations import IterationSolution, noise_around
 from .pairs import PairedRows, Twins, whitened_pairs
 
 # Columns at unit length, a direction shorter than this is one of rounding.
@@ -166,7 +166,7 @@ _NEAR_STANDSTILL = (
 
 
 def hausman_test(
-    evidence: Evidence, twins: Twins, solved: Solved, noise: NoiseModel, whitened: InstrumentSolution
+    evidence: Evidence, twins: Twins, solved: IterationSolution, noise: NoiseModel, whitened: InstrumentSolution
 ) -> tuple[Endogeneity, tuple[str, ...]]:
     """Return the test, and what to say of it.
 
@@ -192,7 +192,7 @@ def hausman_test(
     return test, ()
 
 
-def _finer(evidence: Evidence, twins: Twins, solved: Solved, noise: NoiseModel) -> NoiseModel:
+def _finer(evidence: Evidence, twins: Twins, solved: IterationSolution, noise: NoiseModel) -> NoiseModel:
     """Return a noise model of higher order of rows at the full rate; the one at hand where there is none."""
     if evidence.sources[0].settled.decimates:
         return noise

@@ -17,7 +17,7 @@ from ...recording import Recording
 from ..evidence import Estimate, Estimated, Evidence, History, estimate_of
 from .engines import is_compiled_whole
 from .passes import Passed, filtered, shape_of
-from .plan import Plan, plan_of
+from .plan import FilterPlan, plan_of
 from .settings import KalmanSettings
 from .state import parameter_root
 
@@ -40,7 +40,7 @@ SETTLED = 0.05
 """Part of its last value within which a parameter counts as settled."""
 
 
-def estimated(plan: Plan, passed: Passed, column: int) -> Estimated:
+def estimated(plan: FilterPlan, passed: Passed, column: int) -> Estimated:
     """Return the result of one filter.
 
     The covariance is that of the filter times the mean normalised innovation squared where that is above 1: noise,
@@ -75,7 +75,7 @@ def estimated(plan: Plan, passed: Passed, column: int) -> Estimated:
     return Estimated(estimate, history, notes=tuple(notes))
 
 
-def _history(plan: Plan, passed: Passed, column: int, widening: float) -> History:
+def _history(plan: FilterPlan, passed: Passed, column: int, widening: float) -> History:
     shape, free = passed.shape, list(plan.free)
     time = np.concatenate(passed.times)
     qd, q, values, sigma = np.split(
@@ -90,7 +90,7 @@ def _history(plan: Plan, passed: Passed, column: int, widening: float) -> Histor
     return History(plan.evidence.columns, time, all_values, all_sigma, q, qd)
 
 
-def _way(plan: Plan) -> str:
+def _way(plan: FilterPlan) -> str:
     settings = plan.settings
     between = "held until the next sample" if settings.torque == "held" else "taken as the mean of both samples"
     friction = f"Coulomb friction is smooth over {plan.sign_width:.3g} rad/s (tanh)"
@@ -103,7 +103,7 @@ def _way(plan: Plan) -> str:
     )
 
 
-def _consistency(plan: Plan, mean_square: float, inside: float) -> Iterator[str]:
+def _consistency(plan: FilterPlan, mean_square: float, inside: float) -> Iterator[str]:
     """Tell what the innovations say of the filter."""
     is_limited = plan.settings.position_noise is None and plan.settings.process == "torque"
     verdict = "no sign that the filter trusts itself too much"
@@ -118,7 +118,7 @@ def _consistency(plan: Plan, mean_square: float, inside: float) -> Iterator[str]
         yield f"sigmas are inflated by {np.sqrt(mean_square):.3g}, to agree with the innovations"
 
 
-def _possibility(plan: Plan, share: float) -> Iterator[str]:
+def _possibility(plan: FilterPlan, share: float) -> Iterator[str]:
     """Tell how often the parameters had to be moved to remain those of a possible arm."""
     if share > 0:
         yield (
@@ -127,7 +127,7 @@ def _possibility(plan: Plan, share: float) -> Iterator[str]:
         )
 
 
-def _against_batch(plan: Plan, estimate: Estimate) -> Iterator[str]:
+def _against_batch(plan: FilterPlan, estimate: Estimate) -> Iterator[str]:
     """Tell how far least squares of all rows is, and why if that is known."""
     plain, free = plan.evidence.plain, list(plan.free)
     away = (estimate.values - plain.values)[free] / estimate.sigma[free]
@@ -232,7 +232,7 @@ def kalman_filters(
     results: list[Estimated | EstimateError | None] = [
         plan if isinstance(plan, EstimateError) else None for plan in plans
     ]
-    waiting = {k: plan for k, plan in enumerate(plans) if isinstance(plan, Plan)}
+    waiting = {k: plan for k, plan in enumerate(plans) if isinstance(plan, FilterPlan)}
     while waiting:
         first = next(iter(waiting.values()))
         group = {k: plan for k, plan in waiting.items() if _fit_together(first, plan)}
@@ -242,21 +242,21 @@ def kalman_filters(
     return [result for result in results if result is not None]
 
 
-def _tried(evidence: Evidence, settings: KalmanSettings, prior: Prior) -> Plan | EstimateError:
+def _tried(evidence: Evidence, settings: KalmanSettings, prior: Prior) -> FilterPlan | EstimateError:
     try:
         return plan_of(evidence, settings, prior)
     except EstimateError as error:
         return error
 
 
-def _run_group(group: Mapping[int, Plan], results: list[Estimated | EstimateError | None], prior: Prior) -> None:
+def _run_group(group: Mapping[int, FilterPlan], results: list[Estimated | EstimateError | None], prior: Prior) -> None:
     passed = filtered(list(group.values()), silent)
     for column, (k, plan) in enumerate(group.items()):
         found = _found(plan, passed, column, silent)
         results[k] = _again(plan, found, prior, silent) if isinstance(found, EstimateError) else found
 
 
-def _again(plan: Plan, error: EstimateError, prior: Prior, progress: Progress) -> Estimated | EstimateError:
+def _again(plan: FilterPlan, error: EstimateError, prior: Prior, progress: Progress) -> Estimated | EstimateError:
     """Run a filter that lost the arm again, from a start of its own choice that it trusts more; else its error."""
     settings = plan.settings
     for widen in NARROWER if settings.start == "auto" else ():
@@ -271,7 +271,7 @@ def _again(plan: Plan, error: EstimateError, prior: Prior, progress: Progress) -
     return error
 
 
-def _found(plan: Plan, passed: Passed, column: int, progress: Progress) -> Estimated | EstimateError:
+def _found(plan: FilterPlan, passed: Passed, column: int, progress: Progress) -> Estimated | EstimateError:
     """Return what a filter found; one whose parameters made no possible arm is run again with more care, alone."""
     if column in passed.impossible and plan.least.any():
         passed, column = filtered([plan], progress, careful=True), 0
@@ -281,7 +281,7 @@ def _found(plan: Plan, passed: Passed, column: int, progress: Progress) -> Estim
         return error
 
 
-def _fit_together(one: Plan, other: Plan) -> bool:
+def _fit_together(one: FilterPlan, other: FilterPlan) -> bool:
     """Return whether two filters can run side by side: same columns, same stamps, small enough to be compiled."""
     if one is other:
         return True

@@ -13,7 +13,7 @@ from ...observe import RawBlock, raw_samples
 from ...progress import Progress
 from .engines import Engine
 from .noises import PERIODS, MovingBlock, with_motion, without_motion
-from .plan import Plan, arms_of
+from .plan import FilterPlan, arms_of
 from .state import Shape, Trouble, divergence, impossible_joint, new_vector, parameter_root, restart
 
 INSTANTS = 2000
@@ -41,7 +41,7 @@ class Passed:
     impossible: set[int] = field(default_factory=set)
 
 
-def filtered(plans: Sequence[Plan], progress: Progress, *, careful: bool = False) -> Passed:
+def filtered(plans: Sequence[FilterPlan], progress: Progress, *, careful: bool = False) -> Passed:
     """Run filters over recordings of the same stamps, side by side.
 
     Args:
@@ -55,7 +55,7 @@ def filtered(plans: Sequence[Plan], progress: Progress, *, careful: bool = False
 class _Run:
     """Filters on their way."""
 
-    def __init__(self, plans: Sequence[Plan], *, careful: bool) -> None:
+    def __init__(self, plans: Sequence[FilterPlan], *, careful: bool) -> None:
         self._plans, self._careful = plans, careful
         plan = plans[0]
         self._shape = shape = shape_of(plan)
@@ -210,7 +210,7 @@ class _Run:
         self._passed.kept.append(np.concatenate([x, values, sigma])[None])
 
 
-def shape_of(plan: Plan) -> Shape:
+def shape_of(plan: FilterPlan) -> Shape:
     """Return the sizes of a plan's filter."""
     n = plan.joints
     observed = n if plan.settings.observe == "q" else 2 * n
@@ -218,7 +218,7 @@ def shape_of(plan: Plan) -> Shape:
     return Shape(n, len(plan.free), len(plan.evidence.columns), observed, noises)
 
 
-def _moving_blocks(plan: Plan, index: int) -> Iterator[MovingBlock]:
+def _moving_blocks(plan: FilterPlan, index: int) -> Iterator[MovingBlock]:
     source = plan.evidence.sources[index]
     blocks = raw_samples(source, velocity=plan.settings.observe == "q_qd")
     cutoff = plan.smoothing_cutoff

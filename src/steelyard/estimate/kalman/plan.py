@@ -13,7 +13,7 @@ from ..evidence import Evidence
 from .engines import Arms
 from .noises import Noises, band_limited, noises_of
 from .settings import KalmanSettings
-from .start import Postures, Start, free_columns, start_of
+from .start import FilterStart, RecordedPostures, free_columns, start_of
 
 SIGN_PART = 1 / 3
 """Width of the sign of a direction that is held, as a part of the slowest joint's speed of standstill."""
@@ -23,7 +23,7 @@ LEAST_WIDTH = 1e-4
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class FilterPlan:
     """A filter before it runs.
 
     Attributes:
@@ -40,7 +40,7 @@ class Plan:
 
     evidence: Evidence
     settings: KalmanSettings
-    start: Start
+    start: FilterStart
     free: tuple[int, ...]
     noises: tuple[Noises, ...]
     sign_width: float
@@ -67,7 +67,7 @@ class Plan:
         return self.evidence.sources[0].settled.rate
 
 
-def plan_of(evidence: Evidence, settings: KalmanSettings, prior: Mapping[str, tuple[float, float]]) -> Plan:
+def plan_of(evidence: Evidence, settings: KalmanSettings, prior: Mapping[str, tuple[float, float]]) -> FilterPlan:
     """Return the plan of a filter: everything that was left open found from the data.
 
     Raises:
@@ -75,7 +75,7 @@ def plan_of(evidence: Evidence, settings: KalmanSettings, prior: Mapping[str, tu
     """
     _check_velocities(evidence, settings)
     free = tuple(free_columns(evidence.columns, settings.locked))
-    postures = Postures(evidence, free, held=settings.sign_width is None)
+    postures = RecordedPostures(evidence, free, held=settings.sign_width is None)
     start = start_of(evidence, settings, prior, postures)
     least = postures.least_pivots(start.values, evidence.plain.values)
     noises = tuple(_noises(evidence, source, settings, start, postures, least) for source in evidence.sources)
@@ -85,7 +85,7 @@ def plan_of(evidence: Evidence, settings: KalmanSettings, prior: Mapping[str, tu
         standstill = evidence.sources[0].settled.standstill
         seen = standstill[standstill > 0]
         width = max(SIGN_PART * float(seen.min()) if len(seen) else 0.0, LEAST_WIDTH)
-    return Plan(evidence, settings, start, free, noises, width, standstill, least, impossible)
+    return FilterPlan(evidence, settings, start, free, noises, width, standstill, least, impossible)
 
 
 def _check_velocities(evidence: Evidence, settings: KalmanSettings) -> None:
@@ -98,7 +98,12 @@ def _check_velocities(evidence: Evidence, settings: KalmanSettings) -> None:
 
 
 def _noises(
-    evidence: Evidence, source: RowSource, settings: KalmanSettings, start: Start, postures: Postures, least: np.ndarray
+    evidence: Evidence,
+    source: RowSource,
+    settings: KalmanSettings,
+    start: FilterStart,
+    postures: RecordedPostures,
+    least: np.ndarray,
 ) -> Noises:
     noises = noises_of(evidence, source, settings)
     if settings.process != "torque" or not least.any():
@@ -106,7 +111,7 @@ def _noises(
     return band_limited(noises, settings, postures.accelerations(start.values, noises.process), source.settled.cutoff)
 
 
-def arms_of(plan: Plan, index: int) -> Arms:
+def arms_of(plan: FilterPlan, index: int) -> Arms:
     """Return what is made of a plan's arm in one of its recordings."""
     evidence = plan.evidence
     return Arms(

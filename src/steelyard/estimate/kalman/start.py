@@ -28,7 +28,7 @@ LEAST_PIVOT = 0.2
 _SWEEPS = 20
 
 
-class Postures:
+class RecordedPostures:
     """Postures of the recordings, evenly spread in time, with the inertia matrices of any parameters there.
 
     Args:
@@ -115,7 +115,7 @@ KEPT_PIVOT = 0.3
 
 
 @dataclass(frozen=True, eq=False)
-class Start:
+class FilterStart:
     """Parameters before the first sample.
 
     Attributes:
@@ -128,8 +128,8 @@ class Start:
 
 
 def start_of(
-    evidence: Evidence, settings: KalmanSettings, prior: Mapping[str, tuple[float, float]], postures: Postures
-) -> Start:
+    evidence: Evidence, settings: KalmanSettings, prior: Mapping[str, tuple[float, float]], postures: RecordedPostures
+) -> FilterStart:
     """Return the start that the settings ask for, with the prior's values and deviations where it has them.
 
     Raises:
@@ -159,7 +159,7 @@ def start_of(
         joint = impossible_joint(evidence, postures.pivots(values).min(axis=1))
         if joint is not None:
             raise impossible_start(joint)
-    return Start(values, covariance)
+    return FilterStart(values, covariance)
 
 
 def _weak(known: np.ndarray, plain: Estimate, settings: KalmanSettings) -> np.ndarray:
@@ -218,7 +218,9 @@ def _first_rows(
     return root @ triangle[:count, count], root @ root.T
 
 
-def _possible(evidence: Evidence, settings: KalmanSettings, postures: Postures) -> tuple[np.ndarray, np.ndarray]:
+def _possible(
+    evidence: Evidence, settings: KalmanSettings, postures: RecordedPostures
+) -> tuple[np.ndarray, np.ndarray]:
     """Return a start that is a possible arm at the recorded postures: values and covariance.
 
     Where the robot's file has inertias, the first rows with the file's values as a weak prior, and from the file's
@@ -242,7 +244,7 @@ def _keeps(pivots: np.ndarray, lowest: np.ndarray) -> bool:
     return bool((pivots >= KEPT_PIVOT * lowest).all())
 
 
-def _nearest(postures: Postures, values: np.ndarray, covariance: np.ndarray) -> np.ndarray:
+def _nearest(postures: RecordedPostures, values: np.ndarray, covariance: np.ndarray) -> np.ndarray:
     """Return the nearest possible arm, or the values themselves if none is found: the filter says where it stops."""
     least = KEPT_PIVOT * np.median(np.abs(postures.pivots(values)), axis=1)
     found = postures.moved(values, least, np.linalg.cholesky(covariance))

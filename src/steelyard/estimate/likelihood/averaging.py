@@ -31,7 +31,7 @@ class LongestSegment:
     samples: int
 
 
-class _Segment:
+class _PeriodSegment:
     def __init__(self, first: int) -> None:
         self.first, self.count = first, 0
         self._parts: list[np.ndarray] = []
@@ -52,10 +52,10 @@ def longest_segment(source: RowSource, most: int | None) -> LongestSegment:
         source: The recording.
         most: Positions of its beginning that are wanted at most; None: all.
     """
-    best, now, taken = _Segment(0), _Segment(0), 0
+    best, now, taken = _PeriodSegment(0), _PeriodSegment(0), 0
     for block in raw_samples(source):
         if block.starts:
-            now = _Segment(taken)
+            now = _PeriodSegment(taken)
         now.push(block.q, most)
         taken += len(block.time)
         if now.count > best.count:

@@ -26,7 +26,7 @@ from .settings import LikelihoodSettings
 
 
 @dataclass(frozen=True, eq=False)
-class Step:
+class LikelihoodStep:
     """A step of all unknowns.
 
     Attributes:
@@ -43,7 +43,7 @@ class Step:
     gain: float
 
 
-def eliminated(triangles: Sequence[np.ndarray], columns: tuple[str, ...], damping: float = 0.0) -> Step:
+def eliminated(triangles: Sequence[np.ndarray], columns: tuple[str, ...], damping: float = 0.0) -> LikelihoodStep:
     """Return the step that minimises the linearised cost, damped by Levenberg and Marquardt's diagonal.
 
     Args:
@@ -72,7 +72,7 @@ def eliminated(triangles: Sequence[np.ndarray], columns: tuple[str, ...], dampin
     theta = system.values
     motions = tuple(_solved(head, theta) for head in heads)
     gain = float(np.sum(merged[:-1, -1] ** 2)) + sum(float(np.sum(head[:, -1] ** 2)) for head in heads)
-    return Step(theta, motions, system, gain)
+    return LikelihoodStep(theta, motions, system, gain)
 
 
 def _damping(triangle: np.ndarray, size: int, damping: float) -> np.ndarray:
@@ -99,7 +99,7 @@ def _check_told_apart(triangle: np.ndarray, columns: tuple[str, ...]) -> None:
 
 
 @dataclass(frozen=True, eq=False)
-class State:
+class LikelihoodState:
     """Where an iteration is: parameters (c,), every recording's coefficients (n, m) and directions (n, N), the cost."""
 
     theta: np.ndarray
@@ -123,18 +123,20 @@ class Likelihood:
         self.columns = problem.columns
         self.runs = [RunLikelihood(run, problem.functions(run), fitted_motion(run)) for run in problem.runs]
 
-    def at(self, theta: np.ndarray, coefficients: Sequence[np.ndarray], directions: Sequence[np.ndarray]) -> State:
+    def at(
+        self, theta: np.ndarray, coefficients: Sequence[np.ndarray], directions: Sequence[np.ndarray]
+    ) -> LikelihoodState:
         """Return a state with its cost; infinite where torques overflow."""
         parts = zip(self.runs, coefficients, directions, strict=True)
         cost = sum(run.cost(delta, held, theta) for run, delta, held in parts)
-        return State(theta, tuple(coefficients), tuple(directions), cost if np.isfinite(cost) else np.inf)
+        return LikelihoodState(theta, tuple(coefficients), tuple(directions), cost if np.isfinite(cost) else np.inf)
 
-    def start(self) -> State:
+    def start(self) -> LikelihoodState:
         """Return weighted least squares at the fitted motion: exact in one step, torques are linear in theta."""
         coefficients = [run.fitted.coefficients for run in self.runs]
         directions = [run.motion(delta)[1] for run, delta in zip(self.runs, coefficients, strict=True)]
         zero = np.zeros(len(self.columns))
-        triangles = self.triangles(State(zero, tuple(coefficients), tuple(directions), np.inf))
+        triangles = self.triangles(LikelihoodState(zero, tuple(coefficients), tuple(directions), np.inf))
         # Without the columns of the motions the triangles are those of positions taken as exact.
         sizes = [run.size for run in self.runs]
         fixed = [
@@ -142,14 +144,14 @@ class Likelihood:
         ]
         return self.at(eliminated(fixed, self.columns).theta, coefficients, directions)
 
-    def step(self, state: State, triangles: Sequence[np.ndarray], damping: float) -> State:
+    def step(self, state: LikelihoodState, triangles: Sequence[np.ndarray], damping: float) -> LikelihoodState:
         """Return the state after a damped step."""
         step = eliminated(triangles, self.columns, damping)
         moved = zip(self.runs, state.coefficients, step.motions, strict=True)
         coefficients = [run.moved(delta, change) for run, delta, change in moved]
         return self.at(state.theta + step.theta, coefficients, state.directions)
 
-    def turned(self, state: State) -> State:
+    def turned(self, state: LikelihoodState) -> LikelihoodState:
         """Return the state with the signs of friction that its torques want; it costs no more."""
         parts = list(zip(self.runs, state.coefficients, state.directions, strict=True))
         found = [turned_directions(run, delta, held, state.theta) for run, delta, held in parts]
@@ -158,12 +160,12 @@ class Likelihood:
         directions = [held if new is None else new for (_, _, held), new in zip(parts, found, strict=True)]
         return self.at(state.theta, state.coefficients, directions)
 
-    def triangles(self, state: State) -> list[np.ndarray]:
+    def triangles(self, state: LikelihoodState) -> list[np.ndarray]:
         """Return the triangle of every recording at a state."""
         parts = zip(self.runs, state.coefficients, state.directions, strict=True)
         return [run.triangle(delta, held, state.theta) for run, delta, held in parts]
 
-    def linearised(self, state: State) -> tuple[list[np.ndarray], Step]:
+    def linearised(self, state: LikelihoodState) -> tuple[list[np.ndarray], LikelihoodStep]:
         """Return the triangles at a state and the whole step from there."""
         triangles = self.triangles(state)
         return triangles, eliminated(triangles, self.columns)
@@ -252,8 +254,8 @@ def likelihood_fit(
 
 
 def _lower(
-    likelihood: Likelihood, state: State, triangles: Sequence[np.ndarray], damping: float
-) -> tuple[State | None, float]:
+    likelihood: Likelihood, state: LikelihoodState, triangles: Sequence[np.ndarray], damping: float
+) -> tuple[LikelihoodState | None, float]:
     """Return a state that costs no more, and the damping that led there; None if there is none."""
     while damping <= _MOST_DAMPING:
         found = likelihood.step(state, triangles, damping)

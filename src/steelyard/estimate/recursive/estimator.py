@@ -37,7 +37,7 @@ _NOTHING = 1e-150
 
 
 @dataclass(frozen=True, eq=False)
-class Solved:
+class RecursiveSolution:
     """What is known at one instant.
 
     Attributes:
@@ -80,7 +80,7 @@ class Solved:
         return (solution.T / self._scale).T
 
 
-class Information:
+class RecursiveInformation:
     """The triangles while rows come in.
 
     Args:
@@ -115,9 +115,9 @@ class Information:
         )
         self._spread = updated(self._spread * self._forgetting**instants, rows[:, :-1] * self._forgetting**age)
 
-    def solved(self) -> Solved:
+    def solved(self) -> RecursiveSolution:
         """Return what is known now."""
-        return Solved(self._triangle, self._spread)
+        return RecursiveSolution(self._triangle, self._spread)
 
 
 def updated(triangle: np.ndarray, rows: np.ndarray) -> np.ndarray:
@@ -179,7 +179,7 @@ class Track:
         self.step = 1
         self._kept: list[tuple[int, float, np.ndarray, np.ndarray]] = []
 
-    def add(self, instant: int, time: float, solved: Solved) -> None:
+    def add(self, instant: int, time: float, solved: RecursiveSolution) -> None:
         """Keep what is known at an instant, numbered from 1."""
         if self._kept and self._kept[-1][0] == instant:
             return
@@ -227,7 +227,7 @@ def recursive_least_squares(
     interval = evidence.sources[0].settled.decimation / evidence.sources[0].settled.rate
     forgetting = settings.factor(interval)
     start = settings.start or ("prior" if prior else "square")
-    information = Information(_start(evidence.columns, start, settings.wide, prior), forgetting)
+    information = RecursiveInformation(_start(evidence.columns, start, settings.wide, prior), forgetting)
     # Beside a prior rows count less; without one correlated noise only widens the sigmas.
     share = float(np.median(evidence.widening)) if start == "prior" else 1.0
     widening = np.ones(len(evidence.columns)) if start == "prior" else evidence.widening
@@ -295,7 +295,7 @@ def _check_told_apart(dependent: int | None, columns: Sequence[str], forgetting:
     )
 
 
-def _estimate(evidence: Evidence, solved: Solved, rows: int, widening: np.ndarray) -> Estimate:
+def _estimate(evidence: Evidence, solved: RecursiveSolution, rows: int, widening: np.ndarray) -> Estimate:
     plain, correlated = evidence.plain, evidence.correlated
     kind, freedom = ("classical", plain.freedom) if correlated is None else ("model", correlated.freedom)
     gain = np.outer(widening, widening)

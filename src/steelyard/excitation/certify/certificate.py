@@ -60,7 +60,7 @@ class Bounder(Protocol):
 
 
 @dataclass(frozen=True)
-class Finding:
+class LimitFinding:
     """One limit and what the motion makes of it.
 
     Attributes:
@@ -88,7 +88,7 @@ class Certificate:
 
     __repr__ = short_repr
 
-    findings: tuple[Finding, ...]
+    findings: tuple[LimitFinding, ...]
 
     @property
     def holds(self) -> bool:
@@ -96,7 +96,7 @@ class Certificate:
         return all(finding.violation == 0 for finding in self.findings)
 
     @property
-    def worst_violation(self) -> Finding | None:
+    def worst_violation(self) -> LimitFinding | None:
         """The finding whose violation is largest relative to its limit, if there is one."""
         broken = [finding for finding in self.findings if finding.violation > 0]
         return max(broken, key=lambda finding: finding.violation / _size(finding.limit), default=None)
@@ -110,7 +110,7 @@ def _size(limit: float) -> float:
     return abs(limit) if 0 < abs(limit) < np.inf else 1.0
 
 
-def joint_findings(trajectory: Trajectory, limits: MotionLimits) -> tuple[Finding, ...]:
+def joint_findings(trajectory: Trajectory, limits: MotionLimits) -> tuple[LimitFinding, ...]:
     """Return what becomes of the finite limits of position, velocity, acceleration and jerk, from exact extremes.
 
     Of a lower limit, ``worst`` is the smallest position, and the violation is how far it lies below.
@@ -124,7 +124,7 @@ def joint_findings(trajectory: Trajectory, limits: MotionLimits) -> tuple[Findin
             if np.isfinite(limit):
                 beyond = limit - worst if quantity == "lower" else worst - limit
                 violation = beyond if beyond > _EXACT * max(abs(limit), 1.0) else 0.0
-                found.append(Finding(f"{quantity} of {joint}", worst, limit, float(peak.time[row]), violation))
+                found.append(LimitFinding(f"{quantity} of {joint}", worst, limit, float(peak.time[row]), violation))
     return tuple(found)
 
 
@@ -164,7 +164,7 @@ def certify(
         )
     findings = []
     for bounder in bounders:
-        findings += _Search(bounder, tolerance, decide).run(instants, most_intervals)
+        findings += _Refinement(bounder, tolerance, decide).run(instants, most_intervals)
     return Certificate(tuple(findings))
 
 
@@ -187,7 +187,7 @@ def _split(begin: np.ndarray, end: np.ndarray, parts: np.ndarray) -> tuple[np.nd
 
 
 @dataclass
-class _Search:
+class _Refinement:
     """Branch and bound for the functions of one bounder."""
 
     bounder: Bounder
@@ -203,7 +203,7 @@ class _Search:
         self.instant = np.zeros(len(self.limits))
         self.ceiling = np.full(len(self.limits), -np.inf)  # over all time that is not searched further
 
-    def run(self, breaks: np.ndarray, most_intervals: int) -> list[Finding]:
+    def run(self, breaks: np.ndarray, most_intervals: int) -> list[LimitFinding]:
         begin, end = first_intervals(breaks)
         inherited = np.full((len(self.limits), len(begin)), np.inf)
         wanted = np.ones(inherited.shape, dtype=bool)
@@ -251,13 +251,13 @@ class _Search:
     def _close(self, upper: np.ndarray) -> None:
         self.ceiling = np.maximum(self.ceiling, upper.max(axis=1, initial=-np.inf))
 
-    def _findings(self) -> list[Finding]:
+    def _findings(self) -> list[LimitFinding]:
         worst = np.maximum(self.best, self.ceiling)
         if self.decide:
             worst = np.where(self.best > self.limits, self.best, worst)
         violation = np.where(worst > self.limits, worst - self.limits, 0.0)
         rows = zip(self.bounder.names, worst, self.limits, self.instant, violation, strict=True)
-        return [Finding(name, *(float(number) for number in numbers)) for name, *numbers in rows]
+        return [LimitFinding(name, *(float(number) for number in numbers)) for name, *numbers in rows]
 
 
 @dataclass(frozen=True, eq=False)
