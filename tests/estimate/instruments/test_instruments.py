@@ -177,5 +177,5 @@ def test_settings_check_themselves():
         InstrumentSettings(control_rate=-1.0)
     with pytest.raises(SimulationError, match="kp and kd belong together"):
         InstrumentSettings(kp=(1.0,))
-    with pytest.raises(SimulationError, match="unknown control 'pid'"):
+    with pytest.raises(SimulationError, match="control is 'pid'; allowed: pd, computed_torque"):
         InstrumentSettings(control="pid")
