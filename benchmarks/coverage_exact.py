@@ -65,8 +65,8 @@ class Outcome:
 class ExactRows:
     """Rows of one recording with exact W and given y: what the estimators ask of a row source."""
 
-    def __init__(self, equations: Equations, settled: ResolvedPreparation, label: str, payload: str | None) -> None:
-        self.equations, self.settled, self.label, self.payload = equations, settled, label, payload
+    def __init__(self, equations: Equations, resolved: ResolvedPreparation, label: str, payload: str | None) -> None:
+        self.equations, self.resolved, self.label, self.payload = equations, resolved, label, payload
         self.loaded = equations.is_loaded(payload, label)
         self.columns = equations.compiled(self.loaded).columns
         self.sha256, self.samples, self.read = (label,), 0, 1.0
@@ -78,7 +78,7 @@ class ExactRows:
         self.samples = q.shape[1]
         self.rows = []
         for e, values in enumerate(compiled.function(q, qd, qdd)):
-            small = decimated(values, self.settled)
+            small = decimated(values, self.resolved)
             rows = np.zeros((small.shape[1], len(self.equations.columns[e]) + 1))
             rows[:, compiled.places[e]] = small.T
             index = [self.equations.names.index(name) for name in self.equations.columns[e]]
@@ -96,13 +96,13 @@ class ExactRows:
         motion = np.zeros((joints, count))
         share = np.ones((len(self.rows), count))
         yield RowBlock(
-            0, 0, np.arange(count) / self.settled.rate, tuple(self.rows), share, motion, motion, motion, None
+            0, 0, np.arange(count) / self.resolved.rate, tuple(self.rows), share, motion, motion, motion, None
         )
 
 
-def decimated(values: np.ndarray, settled: ResolvedPreparation) -> np.ndarray:
+def decimated(values: np.ndarray, resolved: ResolvedPreparation) -> np.ndarray:
     """Return signals (rows, N) through the preparation's decimator."""
-    filter_ = settled.decimation_filter
+    filter_ = resolved.decimation_filter
     decimator = Decimator(filter_.rate, filter_.factor, filter_.cutoff, attenuation=filter_.attenuation)
     result = decimator.push(np.ascontiguousarray(values))
     return np.concatenate([result, decimator.flush()], axis=1)
@@ -123,10 +123,10 @@ class ExactExperiment:
         self.columns = self.equations.names
         motions = [arm.motion(robot, k).sample(arm.rate) for k in range(len(arm.payloads))]
         logs = [Recording(self.equations.joints, motion.time, motion.q) for motion in motions]
-        self.settled = resolve_preparation(Preparation(mode="none", decimation=arm.factor, standstill=0.0), logs)
+        self.resolved = resolve_preparation(Preparation(mode="none", decimation=arm.factor, standstill=0.0), logs)
         self.true = true_base_values(self.equations, next((name for name in arm.payloads if name), None))
         self.sources = [
-            ExactRows(self.equations, self.settled, f"recording {k + 1}", payload)
+            ExactRows(self.equations, self.resolved, f"recording {k + 1}", payload)
             for k, payload in enumerate(arm.payloads)
         ]
         for source, motion in zip(self.sources, motions, strict=True):
@@ -134,7 +134,7 @@ class ExactExperiment:
         index = self.equations.joint_index
         kinds = [kind for kind, _ in self.equations.kinds_joints]
         self._std = np.array([arm.noise[kind][joint] for kind, joint in zip(kinds, index, strict=True)])
-        self._pole = correlated_pole(self.settled.decimation_filter) if noise == "correlated" else 0.0
+        self._pole = correlated_pole(self.resolved.decimation_filter) if noise == "correlated" else 0.0
         self._noise_kind = noise
         self._key = [sum(map(ord, arm.name)), int(noise == "correlated")]
 
@@ -143,7 +143,7 @@ class ExactExperiment:
         for source, sequence in zip(
             self.sources, np.random.SeedSequence([*self._key, seed]).spawn(len(self.sources)), strict=True
         ):
-            source.disturb(decimated(self._noise(source, np.random.default_rng(sequence)), self.settled))
+            source.disturb(decimated(self._noise(source, np.random.default_rng(sequence)), self.resolved))
         sources = cast("Sequence[RowSource]", self.sources)
         start = time.perf_counter()
         observations = reduce_rows(sources)

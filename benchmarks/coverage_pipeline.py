@@ -121,9 +121,9 @@ class PipelineExperiment:
     def _outcome(self, runs: Sequence[SimulatedRun], index: int, seed: int, noise: str) -> PipelineOutcome:
         recordings = [self._recording(run, index, noise) for run in runs]
         start = time.perf_counter()
-        settled = resolve_preparation(Preparation(decimation=self._arm.factor), recordings)
+        resolved = resolve_preparation(Preparation(decimation=self._arm.factor), recordings)
         sources = [
-            row_source(recording, self._equations, settled, f"recording {k + 1}")
+            row_source(recording, self._equations, resolved, f"recording {k + 1}")
             for k, recording in enumerate(recordings)
         ]
         fit = generalised(sources, weighted(reduce_rows(sources), self.columns))

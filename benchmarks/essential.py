@@ -190,7 +190,7 @@ def _block_sigma(found: Identification) -> np.ndarray:
 def _motion_sigma(found: Identification) -> np.ndarray:
     """Return sigmas for white noise of 1 at the full rate on all torques: what the motion alone says (c,)."""
     inverse = np.diag(found.fit.raw.restricted(found.estimate.columns).inverse)
-    return np.sqrt(inverse / found.settled.decimation_filter.factor)
+    return np.sqrt(inverse / found.resolved.decimation_filter.factor)
 
 
 def print_outcomes(found: Sequence[Outcome]) -> None:

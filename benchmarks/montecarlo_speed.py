@@ -44,14 +44,14 @@ def _print_stages(given: StudyConfiguration) -> None:
     seeds = tuple(range(TOGETHER))
     done = simulate(shop.robot, shop.motion, shop.experiment, seeds)
     recording = recording_of(done)
-    settled = resolve_preparation(shop.settings.preparation, [recording])
-    source = row_source(recording, shop.equations, settled, "recording")
+    resolved = resolve_preparation(shop.settings.preparation, [recording])
+    source = row_source(recording, shop.equations, resolved, "recording")
     observations = reduce_rows([source])
     plain = weighted(observations, shop.equations.names)
     stages = {
         "recording": lambda: recording_of(done),
         "settling": lambda: resolve_preparation(shop.settings.preparation, [recording]),
-        "rows and factors": lambda: reduce_rows([row_source(recording, shop.equations, settled, "recording")]),
+        "rows and factors": lambda: reduce_rows([row_source(recording, shop.equations, resolved, "recording")]),
         "weighted least squares": lambda: weighted(observations, shop.equations.names),
         "noise model": lambda: with_correlated_noise([source], plain),
         "all of fit_arm": lambda: fit_arm(shop.robot, [recording], shop.settings, equations=shop.equations),

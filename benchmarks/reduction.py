@@ -78,10 +78,10 @@ def run() -> None:
     """Print the rates, their ratios and the memory that ours adds, one thread, CPU time."""
     equations = equations_of(build_model(load_robot("kuka_lwr4"), EFFECTS, "motor"))
     recording = long_recording(equations.joints, SAMPLES)
-    settled = resolve_preparation(Preparation(cutoff=20.0, decimation=FACTOR), [recording])
+    resolved = resolve_preparation(Preparation(cutoff=20.0, decimation=FACTOR), [recording])
 
     def source() -> RowSource:
-        return row_source(recording, equations, settled, "long")
+        return row_source(recording, equations, resolved, "long")
 
     given = _given(recording)
     kept = [column for column in equations.base.base_columns if column < 70]

@@ -59,7 +59,7 @@ def test_an_arm_is_identified_by_names_and_paths(workplace):
     assert repr(by_names).startswith(f"Identification(verdict=Verdict('{by_names.verdict.grade}'), ")
     for part in (
         by_names, by_names.verdict, by_names.settings, by_names.equations, by_names.equations.model,
-        by_names.equations.base, by_names.settled, by_names.fit, by_names.estimate, by_names.estimate.system,
+        by_names.equations.base, by_names.resolved, by_names.fit, by_names.estimate, by_names.estimate.system,
         by_names.fit.noise,
         by_names.fit.observations, by_names.fit.observations.factors[0], by_names.reduction, by_names.unseen_error,
         by_names.bias, robot, logs[0], logs[0].torques[0],

@@ -45,15 +45,15 @@ def dense_information(chosen: Unknowns, trajectory: Trajectory) -> np.ndarray:
     Rows mostly near standstill are left out, and noise is not followed across such a gap.
     """
     recording = recording_at_rate(trajectory)
-    settled = resolve_preparation(Preparation(), [recording])
-    assert settled.decimation > 1
+    resolved = resolve_preparation(Preparation(), [recording])
+    assert resolved.decimation > 1
     equations = equations_of(exact(chosen).model)
-    blocks = list(row_source(recording, equations, settled, "recording"))
-    taps = settled.decimation_filter.impulse_response()
+    blocks = list(row_source(recording, equations, resolved, "recording"))
+    taps = resolved.decimation_filter.impulse_response()
     count = sum(len(block.time) for block in blocks)
-    weights = np.zeros((count, len(taps) + (count - 1) * settled.decimation))
+    weights = np.zeros((count, len(taps) + (count - 1) * resolved.decimation))
     for row in range(count):
-        weights[row, row * settled.decimation :][: len(taps)] = taps
+        weights[row, row * resolved.decimation :][: len(taps)] = taps
     total = np.zeros((len(chosen.columns),) * 2)
     for e, deviation in enumerate(NOISE):
         W = np.zeros((count, len(chosen.columns)))

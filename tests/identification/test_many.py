@@ -55,11 +55,11 @@ def test_each_of_many_is_what_it_is_alone(method, equations):
 def test_experiments_with_one_motion_share_its_preparation(method, equations):
     settings, recording = Settings(method=method), scara(0)
     noisier = replace(recording, torques=tuple(replace(one, values=1.01 * one.values) for one in recording.torques))
-    settled = resolve_preparation(settings.preparation, [recording])
-    first, second = fit_arms(SCARA, [[recording], [noisier]], settings, equations, settled)
+    resolved = resolve_preparation(settings.preparation, [recording])
+    first, second = fit_arms(SCARA, [[recording], [noisier]], settings, equations, resolved)
     same_fit(first, fit_arm(SCARA, [recording], settings, equations=equations))
     same_fit(second, fit_arm(SCARA, [noisier], settings, equations=equations))
-    assert good(first).settled is good(second).settled is settled
+    assert good(first).resolved is good(second).resolved is resolved
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -48,15 +48,15 @@ def noisy(clean: Recording, position: float, torque: tuple[float, float], seed: 
 
 
 def fitted(recording: Recording, equations, cutoff: float, repeats: int = 4) -> tuple[Estimate, Bias]:
-    settled = resolve_preparation(Preparation(cutoff=cutoff, decimation=5), [recording])
-    sources = [row_source(recording, equations, settled, "a")]
+    resolved = resolve_preparation(Preparation(cutoff=cutoff, decimation=5), [recording])
+    sources = [row_source(recording, equations, resolved, "a")]
     estimate = weighted(reduce_rows(sources), equations.names)
     return estimate, estimate_bias([recording], sources, estimate, None, repeats)
 
 
 def fitted_with_noise_model(recording: Recording, equations, cutoff: float) -> tuple[Estimate, Bias]:
-    settled = resolve_preparation(Preparation(cutoff=cutoff, decimation=5), [recording])
-    sources = [row_source(recording, equations, settled, "a")]
+    resolved = resolve_preparation(Preparation(cutoff=cutoff, decimation=5), [recording])
+    sources = [row_source(recording, equations, resolved, "a")]
     fit = generalised(sources, weighted(reduce_rows(sources), equations.names))
     return fit.estimate, estimate_bias([recording], sources, fit.estimate, fit.noise.whitening, 2)
 
@@ -121,8 +121,8 @@ def test_the_same_seed_gives_the_same_bias(clean, equations):
 
 def test_progress_counts_the_refits(clean, equations):
     recording = noisy(clean, 1e-4, (0.05, 0.01), 4)
-    settled = resolve_preparation(Preparation(cutoff=20.0, decimation=5), [recording])
-    sources = [row_source(recording, equations, settled, "a")]
+    resolved = resolve_preparation(Preparation(cutoff=20.0, decimation=5), [recording])
+    sources = [row_source(recording, equations, resolved, "a")]
     estimate = weighted(reduce_rows(sources), equations.names)
     seen = []
     bias = estimate_bias([recording], sources, estimate, None, 3, progress=lambda *step: seen.append(step))

@@ -26,8 +26,8 @@ def late(recording: Recording, delay: float) -> Recording:
 
 def delays_of(robot: str, recordings: list[Recording], **preparation):
     equations = equations_of(build_model(load_robot(robot)))
-    settled = resolve_preparation(Preparation(**preparation), recordings)
-    sources = [row_source(r, equations, settled, f"{k}") for k, r in enumerate(recordings)]
+    resolved = resolve_preparation(Preparation(**preparation), recordings)
+    sources = [row_source(r, equations, resolved, f"{k}") for k, r in enumerate(recordings)]
     estimate = weighted(reduce_rows(sources), equations.names)
     return estimate, estimate_delays(sources, estimate, None)
 

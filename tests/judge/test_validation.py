@@ -79,17 +79,17 @@ def off_values(equations, truth):
 
 def whole_errors(source, estimate, y, cutoff):
     """Return filtered measured and predicted torques and what moves (E, N), from whole arrays by scipy."""
-    equations, settled = source.equations, source.settled
-    motion = differentiate(source.recording.q, settled.low_pass, settled.chosen.second)
+    equations, resolved = source.equations, source.resolved
+    motion = differentiate(source.recording.q, resolved.low_pass, resolved.chosen.second)
     model = equations.model
     regressor = model.regressor if source.loaded or model.payload == "none" else model.unloaded_regressor
     W = stacked_regressor(regressor, motion.q, motion.qd, motion.qdd)[:, list(equations.base.base_columns)]
     predicted = (W @ estimate.full_values(equations.names)).reshape(len(equations.kinds_joints), -1)
     measured = y[:, motion.first : motion.first + motion.q.shape[1]]
-    sections = signal.butter(4, cutoff, fs=settled.rate, output="sos")
-    start, end = evaluation_filter(settled.rate, cutoff).ends()
+    sections = signal.butter(4, cutoff, fs=resolved.rate, output="sos")
+    start, end = evaluation_filter(resolved.rate, cutoff).ends()
     inner = slice(start, predicted.shape[1] - end)
-    moving = (np.abs(motion.qd) >= settled.standstill[:, None])[equations.joint_index][:, inner]
+    moving = (np.abs(motion.qd) >= resolved.standstill[:, None])[equations.joint_index][:, inner]
     tau, tau_hat = (signal.sosfiltfilt(sections, values, axis=1)[:, inner] for values in (measured, predicted))
     return tau, tau_hat, moving
 
@@ -105,8 +105,8 @@ def test_errors_are_those_of_whole_arrays_through_scipys_filter(name):
     measured, payload, carried = CASES[name]
     recording, truth = simulated(name, 3, 1, 0.5, carried)
     equations = equations_for(name, measured, payload)
-    settled = resolve_preparation(Preparation(cutoff=15.0, decimation=50, standstill=0.05), [recording])
-    source = row_source(recording, equations, settled, "log")
+    resolved = resolve_preparation(Preparation(cutoff=15.0, decimation=50, standstill=0.05), [recording])
+    source = row_source(recording, equations, resolved, "log")
     estimate = estimate_of(off_values(equations, truth))
     result = evaluate(source, estimate, cutoff=8.0)
     kinds = {"motor": ["motor_torque"], "both": ["motor_torque", "joint_torque"]}[measured]
@@ -150,8 +150,8 @@ def exact_recording(samples=8000, noise=0.0, still=slice(0, 0)):
 
 def test_the_truth_predicts_a_motion_without_noise():
     recording, equations, truth = exact_recording()
-    settled = resolve_preparation(Preparation(cutoff=40.0, decimation=20, standstill=0.05), [recording])
-    source = row_source(recording, equations, settled, "exact")
+    resolved = resolve_preparation(Preparation(cutoff=40.0, decimation=20, standstill=0.05), [recording])
+    source = row_source(recording, equations, resolved, "exact")
     result = evaluate(source, estimate_of(true_values(equations, truth)))
     assert result.relative_percent < 0.2
     assert result.cutoff == 40.0
@@ -160,15 +160,15 @@ def test_the_truth_predicts_a_motion_without_noise():
 
 def test_what_happens_near_standstill_does_not_count_in_the_other_figures():
     recording, equations, truth = exact_recording()
-    settled = resolve_preparation(Preparation(cutoff=40.0, decimation=20, standstill=1.5), [recording])
-    motion = differentiate(recording.q, settled.low_pass, "second")
+    resolved = resolve_preparation(Preparation(cutoff=40.0, decimation=20, standstill=1.5), [recording])
+    motion = differentiate(recording.q, resolved.low_pass, "second")
     slow = np.zeros(recording.q.shape, dtype=bool)
     slow[:, motion.first : motion.first + motion.q.shape[1]] = np.abs(motion.qd) < 0.5
     torque = recording.torques[0].values + 5.0 * slow
     stuck = Recording(recording.joints, recording.time, recording.q, torques=(TorqueChannel("motor_torque", torque),))
     estimate = estimate_of(true_values(equations, truth))
     free, held = (
-        evaluate(row_source(r, equations, settled, "log"), estimate, cutoff=200.0) for r in (recording, stuck)
+        evaluate(row_source(r, equations, resolved, "log"), estimate, cutoff=200.0) for r in (recording, stuck)
     )
     for before, after in zip(free.joints, held.joints, strict=True):
         assert after.rms < before.rms + 0.01
@@ -177,8 +177,8 @@ def test_what_happens_near_standstill_does_not_count_in_the_other_figures():
 
 def test_durbin_watson_and_noise_are_those_of_the_decimated_residuals():
     recording, equations, truth = exact_recording(samples=60_000, noise=2.0)
-    settled = resolve_preparation(Preparation(cutoff=40.0, decimation=20, standstill=0.05), [recording])
-    source = row_source(recording, equations, settled, "log")
+    resolved = resolve_preparation(Preparation(cutoff=40.0, decimation=20, standstill=0.05), [recording])
+    source = row_source(recording, equations, resolved, "log")
     plain = weighted(reduce_rows([source]), equations.names)
     gls = generalised([source], plain)
     result = evaluate(source, gls.estimate, gls.noise)
@@ -191,7 +191,7 @@ def test_durbin_watson_and_noise_are_those_of_the_decimated_residuals():
         assert joint.noise_rms == pytest.approx(joint.rms, rel=0.1)
     assert result.noise_limited
     wrong = {name: 1.5 * value for name, value in true_values(equations, truth).items()}
-    unseen = row_source(recording, equations, settled, "other label")
+    unseen = row_source(recording, equations, resolved, "other label")
     worse = evaluate(unseen, estimate_of(wrong), gls.noise)
     assert not worse.noise_limited
     assert all(joint.noise_ratio > 3 for joint in worse.joints)
@@ -200,11 +200,11 @@ def test_durbin_watson_and_noise_are_those_of_the_decimated_residuals():
 
 def test_recordings_combine_by_their_sums_of_squares():
     recording, equations, truth = exact_recording(noise=1.0)
-    settled = resolve_preparation(Preparation(cutoff=40.0, decimation=20, standstill=0.05), [recording])
+    resolved = resolve_preparation(Preparation(cutoff=40.0, decimation=20, standstill=0.05), [recording])
     estimate = estimate_of(true_values(equations, truth))
-    first = evaluate(row_source(recording, equations, settled, "a"), estimate)
+    first = evaluate(row_source(recording, equations, resolved, "a"), estimate)
     other, _, _ = exact_recording(samples=5000, noise=3.0)
-    second = evaluate(row_source(other, equations, settled, "b"), estimate)
+    second = evaluate(row_source(other, equations, resolved, "b"), estimate)
     both = combined([first, second])
     assert both.label == "a, b"
     for one, two, joint in zip(first.joints, second.joints, both.joints, strict=True):
@@ -215,7 +215,7 @@ def test_recordings_combine_by_their_sums_of_squares():
     twice = combined([first, first])
     np.testing.assert_allclose(twice.relative_percent, first.relative_percent, rtol=1e-12)
     with pytest.raises(EstimateError, match="cut-off"):
-        combined([first, evaluate(row_source(recording, equations, settled, "c"), estimate, cutoff=5.0)])
+        combined([first, evaluate(row_source(recording, equations, resolved, "c"), estimate, cutoff=5.0)])
     with pytest.raises(EstimateError, match="at least one"):
         combined([])
 
@@ -226,8 +226,8 @@ def test_short_segments_are_skipped_and_nothing_left_is_an_error():
     time = recording.time + 0.0
     time[7000:] += 1.0
     gap = Recording(recording.joints, time, recording.q, torques=recording.torques)
-    settled = resolve_preparation(Preparation(cutoff=40.0, decimation=20, standstill=0.05), [gap])
-    source = row_source(gap, equations, settled, "gap")
+    resolved = resolve_preparation(Preparation(cutoff=40.0, decimation=20, standstill=0.05), [gap])
+    source = row_source(gap, equations, resolved, "gap")
     assert evaluate(source, estimate).skipped_segments == 0
     result = evaluate(source, estimate, cutoff=2.0)
     assert result.skipped_segments == 1
@@ -269,8 +269,8 @@ def test_joints_that_move_faster_than_in_the_fit_are_named():
 
 def test_residual_runs_carry_what_the_search_for_patterns_needs():
     recording, equations, truth = exact_recording(samples=30_000, noise=0.5)
-    settled = resolve_preparation(Preparation(cutoff=40.0, decimation=20, standstill=0.05), [recording])
-    source = row_source(recording, equations, settled, "log")
+    resolved = resolve_preparation(Preparation(cutoff=40.0, decimation=20, standstill=0.05), [recording])
+    source = row_source(recording, equations, resolved, "log")
     values = true_values(equations, truth)
     values["Fvm1"] += 1.0
     runs = residual_runs(source, estimate_of(values))

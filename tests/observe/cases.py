@@ -68,20 +68,22 @@ def whole_regressor(equations: Equations, motion: Derivatives, loaded: bool) -> 
 
 
 def whole_rows(
-    equations: Equations, settled: ResolvedPreparation, q: np.ndarray, y: np.ndarray, loaded: bool = False
+    equations: Equations, resolved: ResolvedPreparation, q: np.ndarray, y: np.ndarray, loaded: bool = False
 ) -> list[np.ndarray]:
     """Return the same rows from whole arrays: differentiate, regressor, decimate."""
-    motion = differentiate(q, settled.low_pass, settled.chosen.second)
+    motion = differentiate(q, resolved.low_pass, resolved.chosen.second)
     samples = slice(motion.first, motion.first + motion.q.shape[1])
     W = whole_regressor(equations, motion, loaded)
-    moving = np.abs(motion.qd) >= settled.standstill[:, None]
+    moving = np.abs(motion.qd) >= resolved.standstill[:, None]
     result = []
     for e, columns in enumerate(equations.columns):
         nonzero = [equations.names.index(name) for name in columns]
         signals = bridged(
-            np.vstack([W[e].T[nonzero], y[e, samples]]), moving[equations.joint_index[e]], settled.decimation
+            np.vstack([W[e].T[nonzero], y[e, samples]]), moving[equations.joint_index[e]], resolved.decimation
         )
-        small = decimate(signals, RATE, settled.decimation, settled.chosen.decimation_cutoff, ends=settled.chosen.ends)
+        small = decimate(
+            signals, RATE, resolved.decimation, resolved.chosen.decimation_cutoff, ends=resolved.chosen.ends
+        )
         result.append(small.values.T)
     return result
 

@@ -19,13 +19,13 @@ STILL = Recording(("a",), np.arange(100) / RATE, np.zeros((1, 100)))
 
 
 def outputs_of(values: np.ndarray, factor: int, width: int, pieces: list[int], **choices) -> np.ndarray:
-    settled = resolve_preparation(replace(Preparation(cutoff=1.0, decimation=factor), **choices), [STILL])
-    decimator = in_place_decimator(settled, len(values), width)
+    resolved = resolve_preparation(replace(Preparation(cutoff=1.0, decimation=factor), **choices), [STILL])
+    decimator = in_place_decimator(resolved, len(values), width)
     results, first = [], 0
     while first < values.shape[1]:
         count = min(pieces[len(results) % len(pieces)], width, values.shape[1] - first)
         decimator.inputs[:, :count] = values[:, first : first + count]
-        outputs = np.empty((len(values), (count + 2 * settled.decimation_filter.half) // factor + 2))
+        outputs = np.empty((len(values), (count + 2 * resolved.decimation_filter.half) // factor + 2))
         results.append(outputs[:, : decimator.advance(count, outputs)])
         first += count
     return np.concatenate([*results, decimator.flush()], axis=1)

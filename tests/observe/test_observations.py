@@ -27,8 +27,8 @@ GIVEN = Preparation(cutoff=20.0, decimation=10, standstill=0.0)
 
 
 def sources_of(model, *recordings, preparation=GIVEN, **options):
-    settled = resolve_preparation(preparation, recordings)
-    return [row_source(r, equations_for(model), settled, f"log {k}", **options) for k, r in enumerate(recordings)]
+    resolved = resolve_preparation(preparation, recordings)
+    return [row_source(r, equations_for(model), resolved, f"log {k}", **options) for k, r in enumerate(recordings)]
 
 
 @pytest.fixture(scope="module")
@@ -165,8 +165,10 @@ def test_observations_merge_factor_by_factor(sources):
 
 
 def test_an_unloaded_model_and_one_of_both_kinds_have_the_same_unknowns(model):
-    settled = resolve_preparation(GIVEN, [recording_for(model)])
-    assert fingerprint_of(equations_for(model), settled) == fingerprint_of(equations_for(model_of("scara_2r")), settled)
+    resolved = resolve_preparation(GIVEN, [recording_for(model)])
+    assert fingerprint_of(equations_for(model), resolved) == fingerprint_of(
+        equations_for(model_of("scara_2r")), resolved
+    )
 
 
 @pytest.mark.parametrize(
@@ -199,11 +201,11 @@ def test_the_same_recording_twice_is_refused(model, sources):
     with pytest.raises(ObservationError, match="'log 0' and 'log 0' are the same data"):
         merge_observations(once, once)
     recording = recording_for(model, 4000)
-    settled = resolve_preparation(GIVEN, [recording])
-    twice = [row_source(recording, equations_for(model), settled, label) for label in ("a", "b")]
+    resolved = resolve_preparation(GIVEN, [recording])
+    twice = [row_source(recording, equations_for(model), resolved, label) for label in ("a", "b")]
     with pytest.raises(ObservationError, match="'a' and 'b' are the same data"):
         reduce_rows(twice)
-    other = row_source(recording_for(model, 4000, seed=9), equations_for(model), settled, "a")
+    other = row_source(recording_for(model, 4000, seed=9), equations_for(model), resolved, "a")
     with pytest.raises(ObservationError, match="label 'a'"):
         reduce_rows([twice[0], other])
 

@@ -19,8 +19,8 @@ def recording_of(source):
 def source_of(preparation=None, **fields):
     model = model_of("scara_2r")
     recording = recording_for(model, **fields)
-    settled = resolve_preparation(preparation or Preparation(cutoff=10.0, decimation=10), [recording])
-    return row_source(recording, equations_for(model), settled, "log")
+    resolved = resolve_preparation(preparation or Preparation(cutoff=10.0, decimation=10), [recording])
+    return row_source(recording, equations_for(model), resolved, "log")
 
 
 def joined(blocks, name):
@@ -31,7 +31,7 @@ def test_samples_are_those_of_the_whole_array_differentiated_at_once():
     source = source_of(samples=40_000)
     blocks = list(prepared_blocks(source))
     recording = recording_of(source)
-    motion = differentiate(recording.q, source.settled.low_pass, "second")
+    motion = differentiate(recording.q, source.resolved.low_pass, "second")
     assert len(blocks) > 2
     assert [block.starts for block in blocks] == [True] + [False] * (len(blocks) - 1)
     for name in ("q", "qd", "qdd"):

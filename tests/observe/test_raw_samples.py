@@ -13,8 +13,8 @@ from steelyard.observe import Preparation, raw_samples, resolve_preparation, row
 def source_of(**fields):
     model = model_of("scara_2r")
     recording = recording_for(model, **fields)
-    settled = resolve_preparation(Preparation(cutoff=10.0, decimation=10), [recording])
-    return row_source(recording, equations_for(model), settled, "log"), recording
+    resolved = resolve_preparation(Preparation(cutoff=10.0, decimation=10), [recording])
+    return row_source(recording, equations_for(model), resolved, "log"), recording
 
 
 def joined(blocks, name):
@@ -46,7 +46,7 @@ def test_uneven_stamps_are_resampled():
     time = (np.arange(6000) + rng.uniform(-0.2, 0.2, 6000)) / RATE
     source, _ = source_of(time=time)
     stamps = joined(list(raw_samples(source)), "time")
-    np.testing.assert_allclose(np.diff(stamps), 1 / source.settled.rate, rtol=1e-6)
+    np.testing.assert_allclose(np.diff(stamps), 1 / source.resolved.rate, rtol=1e-6)
 
 
 def test_velocities_come_when_they_are_wanted_and_recorded():

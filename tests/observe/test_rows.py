@@ -63,7 +63,7 @@ def test_rows_are_those_of_whole_arrays(name, choices, payload):
     recording = recording_for(model, 2500, payload=payload)
     source = source_of(recording, model)
     y = y_of(model, recording)
-    wanted = whole_rows(source.equations, source.settled, recording.q, y, loaded=payload is not None)
+    wanted = whole_rows(source.equations, source.resolved, recording.q, y, loaded=payload is not None)
     assert_rows(collected(source), wanted)
 
 
@@ -94,7 +94,9 @@ def test_rows_do_not_depend_on_the_blocks(monkeypatch, block, preparation):
     recording = recording_for(model)
     whole = source_of(recording, model, preparation)
     y = y_of(model, recording)
-    wanted = whole_rows(whole.equations, whole.settled, recording.q, y) if whole.settled.decimates else collected(whole)
+    wanted = (
+        whole_rows(whole.equations, whole.resolved, recording.q, y) if whole.resolved.decimates else collected(whole)
+    )
     assert_rows(collected(whole), wanted, 1e-8)
     monkeypatch.setattr(reading, "BLOCK", block)
     assert_rows(collected(source_of(recording, model, preparation)), wanted, 1e-8)
@@ -104,13 +106,13 @@ def test_without_decimation_rows_are_the_samples_themselves():
     model = model_of("scara_2r")
     recording = recording_for(model)
     source = source_of(recording, model, replace(GIVEN, decimation=1))
-    motion = differentiate(recording.q, source.settled.low_pass)
+    motion = differentiate(recording.q, source.resolved.low_pass)
     W = whole_regressor(source.equations, motion, loaded=False)
     blocks = list(source)
     np.testing.assert_allclose(np.concatenate([b.qdd for b in blocks], axis=1), motion.qdd, atol=1e-8)
     nonzero = [source.equations.names.index(name) for name in source.equations.columns[1]]
     np.testing.assert_allclose(collected(source)[1][:, :-1], W[1][:, nonzero], atol=1e-8)
-    assert source.settled.decimation_filter.noise_correlation(2).tolist() == [1.0, 0.0, 0.0]
+    assert source.resolved.decimation_filter.noise_correlation(2).tolist() == [1.0, 0.0, 0.0]
 
 
 @pytest.mark.parametrize("standstill", [0.0, 0.5])
@@ -119,7 +121,7 @@ def test_torques_of_the_true_parameters_leave_no_residual(standstill):
     recording = recording_for(model, 2500)
     preparation = replace(GIVEN, standstill=standstill)
     source = source_of(recording, model, preparation)
-    motion = differentiate(recording.q, source.settled.low_pass)
+    motion = differentiate(recording.q, source.resolved.low_pass)
     chi = np.random.default_rng(1).standard_normal(len(source.equations.names))
     torque = np.zeros((6, recording.samples))
     torque[:, motion.first : motion.first + motion.q.shape[1]] = whole_regressor(source.equations, motion, False) @ chi
@@ -166,7 +168,7 @@ def test_gaps_split_the_rows_into_segments():
     assert [block.segment for block in blocks] == [0, 2]
     y = y_of(model, recording)
     for block, part in zip(blocks, (slice(0, 3000), slice(3700, 9000)), strict=True):
-        wanted = whole_rows(source.equations, source.settled, recording.q[:, part], y[:, part])
+        wanted = whole_rows(source.equations, source.resolved, recording.q[:, part], y[:, part])
         assert_rows(block.rows, wanted)
     assert any("3 segments" in note for note in source.notes)
     assert any("too short for filter and decimation: 1" in note for note in source.notes)
@@ -185,7 +187,7 @@ def test_uneven_stamps_are_resampled():
     source = source_of(uneven, model, replace(GIVEN, rate=RATE))
     signals = np.vstack([uneven.q, y_of(model, uneven)])
     even = resample(uneven.time, signals, RATE, "cubic").values
-    assert_rows(collected(source), whole_rows(source.equations, source.settled, even[:2], even[2:]))
+    assert_rows(collected(source), whole_rows(source.equations, source.resolved, even[:2], even[2:]))
     assert "uneven" in source.notes[0]
 
 
@@ -202,12 +204,12 @@ def test_near_standstill_the_own_equations_of_a_joint_are_left_out():
     model = model_of("scara_2r")
     recording = recording_for(model)
     source = source_of(recording, model, replace(GIVEN, standstill=(0.8, 0.0)))
-    wanted = whole_rows(source.equations, source.settled, recording.q, y_of(model, recording))
+    wanted = whole_rows(source.equations, source.resolved, recording.q, y_of(model, recording))
     assert_rows(collected(source), wanted)
-    motion = differentiate(recording.q, source.settled.low_pass)
+    motion = differentiate(recording.q, source.resolved.low_pass)
     moving = np.abs(motion.qd[0]) >= 0.8
     np.testing.assert_allclose(source.masked, [1 - moving.mean(), 0.0])
-    filter_ = source.settled.decimation_filter
+    filter_ = source.resolved.decimation_filter
     weights = filter_.impulse_response() ** 2
     index = filter_.kept(len(moving))
     share = [weights @ moving[k - filter_.half : k + filter_.half + 1] / weights.sum() for k in index]
@@ -253,7 +255,7 @@ def test_times_and_motion_belong_to_the_rows():
     recording = recording_for(model, time=np.arange(6000) / RATE + 1e4)
     source = source_of(recording, model)
     (block,) = source
-    motion = differentiate(recording.q, source.settled.low_pass)
+    motion = differentiate(recording.q, source.resolved.low_pass)
     small = decimate(motion.qd, RATE, 10)
     np.testing.assert_allclose(block.time, 1e4 + (motion.first + small.index) / RATE, rtol=0, atol=1e-8)
     np.testing.assert_allclose(block.qd, small.values, atol=1e-9)
@@ -278,7 +280,7 @@ def test_recorded_velocities_are_used_if_wished():
     velocity = np.gradient(smooth_positions(2, 6000), 1 / RATE, axis=1) + 0.3
     recording = recording_for(model, qd=velocity)
     source = source_of(recording, model, replace(GIVEN, velocity="recorded"))
-    motion = differentiate(velocity, source.settled.low_pass)
+    motion = differentiate(velocity, source.resolved.low_pass)
     block = next(iter(source))
     np.testing.assert_allclose(block.qd, decimate(motion.q, RATE, 10).values, atol=1e-9)
     np.testing.assert_allclose(block.qdd, decimate(motion.qd, RATE, 10).values, atol=1e-8)
@@ -292,7 +294,7 @@ def test_positions_behind_elastic_joints_follow_from_the_joint_torques():
     stiffness = tuple(1e4 * (k + 1) for k in range(7))
     source = source_of(recording, model, replace(GIVEN, stiffness=stiffness))
     behind = recording.q - recording.torque("joint_torque").values / np.array(stiffness)[:, None]
-    wanted = whole_rows(source.equations, source.settled, behind, y_of(model, recording))
+    wanted = whole_rows(source.equations, source.resolved, behind, y_of(model, recording))
     assert_rows(collected(source), wanted)
     only_motor = replace(recording, torques=recording.torques[1:])
     with pytest.raises(ObservationError, match="joint_torque"):
@@ -320,37 +322,37 @@ def test_a_value_that_is_no_number_is_named(channel):
         broken = replace(recording, q=values)
     else:
         broken = replace(recording, torques=(TorqueChannel("motor_torque", values),))
-    settled = resolve_preparation(GIVEN, [recording])
+    resolved = resolve_preparation(GIVEN, [recording])
     with pytest.raises(ObservationError, match=r"'log'.*'joint_2' is nan at 4\.321 s"):
-        list(row_source(broken, equations_of(model), settled, "log"))
+        list(row_source(broken, equations_of(model), resolved, "log"))
 
 
 def test_what_does_not_fit_is_refused():
     model = model_of("ur10e")
     recording = recording_for(model)
-    equations, settled = equations_of(model), resolve_preparation(GIVEN, [recording])
+    equations, resolved = equations_of(model), resolve_preparation(GIVEN, [recording])
     without_motor = replace(recording, torques=recording.torques[:1])
     with pytest.raises(ObservationError, match=r"no motor_torque or motor_current channel.*there: joint_torque"):
-        row_source(without_motor, equations, settled, "log")
+        row_source(without_motor, equations, resolved, "log")
     robot = replace(model.robot, values={k: v for k, v in model.robot.values.items() if k != "drive_gain3"})
     nameless = equations_of(replace(model, robot=robot))
     with pytest.raises(ObservationError, match=r"no gain.*joint 'elbow_joint'.*drive_gain3"):
-        row_source(recording, nameless, settled, "log")
+        row_source(recording, nameless, resolved, "log")
     other = model_of("scara_2r")
     with pytest.raises(ObservationError, match="another robot"):
-        row_source(recording, equations_of(other), settled, "log")
+        row_source(recording, equations_of(other), resolved, "log")
     with pytest.raises(ObservationError, match="preparation of joints"):
-        row_source(recording_for(other), equations_of(other), settled, "log")
+        row_source(recording_for(other), equations_of(other), resolved, "log")
     loaded = model_of("ur10e", payload="loaded")
     with pytest.raises(ObservationError, match="paired"):
-        row_source(recording, equations_of(loaded), settled, "log")
+        row_source(recording, equations_of(loaded), resolved, "log")
 
 
 def test_a_recording_too_short_for_a_row_says_so():
     model = model_of("scara_2r")
-    settled = resolve_preparation(GIVEN, [recording_for(model)])
+    resolved = resolve_preparation(GIVEN, [recording_for(model)])
     with pytest.raises(ObservationError, match="'short' gives no row"):
-        list(row_source(recording_for(model, 300), equations_of(model), settled, "short"))
+        list(row_source(recording_for(model, 300), equations_of(model), resolved, "short"))
 
 
 def test_stamps_that_go_back_are_refused():
@@ -358,9 +360,9 @@ def test_stamps_that_go_back_are_refused():
     recording = recording_for(model)
     time = np.array(recording.time)
     time[4000] = time[3990]
-    settled = resolve_preparation(GIVEN, [recording])
+    resolved = resolve_preparation(GIVEN, [recording])
     with pytest.raises(SignalError, match="strictly increasing"):
-        list(row_source(replace(recording, time=time), equations_of(model), settled, "log"))
+        list(row_source(replace(recording, time=time), equations_of(model), resolved, "log"))
 
 
 def test_memory_does_not_grow_with_the_recording():

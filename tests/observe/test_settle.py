@@ -25,62 +25,62 @@ def noisy(std: float, seed: int = 0, samples: int = 40_000, rate: float = RATE) 
 
 def test_the_cutoff_is_ten_times_the_largest_velocity_band_of_any_recording():
     slow, fast = noisy(1e-4), noisy(1e-6, seed=1)
-    settled = resolve_preparation(Preparation(), [slow, fast])
+    resolved = resolve_preparation(Preparation(), [slow, fast])
     bands = [propose_cutoff(recording.q, RATE).velocity_band.max() for recording in (slow, fast)]
-    assert settled.cutoff == pytest.approx(10 * max(bands), rel=1e-6)
-    assert "95 % of joint_2's velocity" in settled.reasons[0]
+    assert resolved.cutoff == pytest.approx(10 * max(bands), rel=1e-6)
+    assert "95 % of joint_2's velocity" in resolved.reasons[0]
 
 
 def test_the_factor_is_the_largest_that_keeps_half_the_cutoff():
     for cutoff, factor in ((20.0, 40), (19.9, 40), (20.1, 39), (300.0, 2), (100.0, 8), (500.0, 1)):
-        settled = resolve_preparation(Preparation(cutoff=min(cutoff, 499.0)), [noisy(1e-5)])
-        assert settled.decimation == factor
-        assert settled.decimates == (factor > 1)
+        resolved = resolve_preparation(Preparation(cutoff=min(cutoff, 499.0)), [noisy(1e-5)])
+        assert resolved.decimation == factor
+        assert resolved.decimates == (factor > 1)
         if factor > 1:
-            assert settled.decimation_filter.cutoff >= cutoff / 2 * (1 - 1e-9)
+            assert resolved.decimation_filter.cutoff >= cutoff / 2 * (1 - 1e-9)
             assert 0.4 * RATE / (factor + 1) < cutoff / 2
 
 
 def test_a_short_recording_is_decimated_less():
-    settled = resolve_preparation(Preparation(cutoff=5.0), [noisy(1e-5, samples=8000)])
-    assert settled.decimation == 19
-    assert "fewer than 400 rows" in settled.reasons[1]
+    resolved = resolve_preparation(Preparation(cutoff=5.0), [noisy(1e-5, samples=8000)])
+    assert resolved.decimation == 19
+    assert "fewer than 400 rows" in resolved.reasons[1]
 
 
 def test_a_decimation_cutoff_decides_the_factor_too():
-    settled = resolve_preparation(Preparation(cutoff=20.0, decimation_cutoff=4.0), [noisy(1e-5)])
-    assert settled.decimation == 100
-    assert settled.decimation_filter.cutoff == 4.0
+    resolved = resolve_preparation(Preparation(cutoff=20.0, decimation_cutoff=4.0), [noisy(1e-5)])
+    assert resolved.decimation == 100
+    assert resolved.decimation_filter.cutoff == 4.0
 
 
 @pytest.mark.parametrize("mode", ["zero_phase", "forward", "none"])
 def test_the_velocity_noise_is_that_of_noise_through_the_filter(mode):
     std = 1e-5
-    settled = resolve_preparation(Preparation(cutoff=40.0, mode=mode), [noisy(std)])
+    resolved = resolve_preparation(Preparation(cutoff=40.0, mode=mode), [noisy(std)])
     noise = std * np.random.default_rng(7).standard_normal((1, 400_000))
-    smooth = apply_low_pass(settled.low_pass, noise)
+    smooth = apply_low_pass(resolved.low_pass, noise)
     found = central_difference(smooth, RATE)[:, 1000:-1000].std()
-    np.testing.assert_allclose(settled.velocity_noise, found, rtol=0.05)
+    np.testing.assert_allclose(resolved.velocity_noise, found, rtol=0.05)
     top = np.array([2 * np.pi * 0.5, 0.5 * 2 * np.pi * 0.8])
-    np.testing.assert_allclose(settled.standstill, np.maximum(3 * settled.velocity_noise, 0.01 * top), rtol=0.01)
+    np.testing.assert_allclose(resolved.standstill, np.maximum(3 * resolved.velocity_noise, 0.01 * top), rtol=0.01)
 
 
 def test_the_noise_of_a_recorded_velocity_is_its_own():
     recording = noisy(1e-6)
     speed_noise = 1e-2 * np.random.default_rng(3).standard_normal(recording.q.shape)
     recording = replace(recording, qd=np.cos(recording.q) + speed_noise)
-    settled = resolve_preparation(Preparation(cutoff=50.0, velocity="recorded"), [recording])
+    resolved = resolve_preparation(Preparation(cutoff=50.0, velocity="recorded"), [recording])
     # White noise through an ideal low-pass of 50 Hz of 500; the Butterworth's noise bandwidth is near that.
-    np.testing.assert_allclose(settled.velocity_noise, 1e-2 * np.sqrt(0.1), rtol=0.06)
+    np.testing.assert_allclose(resolved.velocity_noise, 1e-2 * np.sqrt(0.1), rtol=0.06)
 
 
 def test_settings_that_are_given_stay():
     chosen = Preparation(cutoff=30.0, decimation=5, standstill=(0.1, 0.2), rate=500.0, max_gap=0.1, trim=17)
-    settled = resolve_preparation(chosen, [noisy(1e-5)])
-    assert (settled.cutoff, settled.decimation, settled.rate, settled.max_gap) == (30.0, 5, 500.0, 0.1)
-    assert settled.trim == (17, 17)
-    assert settled.standstill.tolist() == [0.1, 0.2]
-    assert resolve_preparation(replace(chosen, trim=None), [noisy(1e-5)]).trim == settled.low_pass.ends()
+    resolved = resolve_preparation(chosen, [noisy(1e-5)])
+    assert (resolved.cutoff, resolved.decimation, resolved.rate, resolved.max_gap) == (30.0, 5, 500.0, 0.1)
+    assert resolved.trim == (17, 17)
+    assert resolved.standstill.tolist() == [0.1, 0.2]
+    assert resolve_preparation(replace(chosen, trim=None), [noisy(1e-5)]).trim == resolved.low_pass.ends()
 
 
 def test_the_rate_is_the_median_of_the_recordings_whatever_gaps_they_have():
@@ -89,9 +89,9 @@ def test_the_rate_is_the_median_of_the_recordings_whatever_gaps_they_have():
     keep[5000:7000] = False
     keep[::77] = False
     holed = replace(holed, time=holed.time[keep], q=holed.q[:, keep])
-    settled = resolve_preparation(Preparation(), [holed, noisy(1e-5), noisy(1e-5, rate=250.0)])
-    assert settled.rate == RATE
-    assert settled.max_gap == pytest.approx(3 / 250.0)
+    resolved = resolve_preparation(Preparation(), [holed, noisy(1e-5), noisy(1e-5, rate=250.0)])
+    assert resolved.rate == RATE
+    assert resolved.max_gap == pytest.approx(3 / 250.0)
 
 
 def test_stamps_rounded_to_whole_milliseconds_give_the_true_rate():
@@ -113,8 +113,8 @@ def test_a_joint_at_rest_has_the_noise_it_shows():
     recording = noisy(1e-5)
     q = np.array(recording.q)
     q[1] = 1e-5 * np.random.default_rng(0).standard_normal(q.shape[1])
-    settled = resolve_preparation(Preparation(cutoff=40.0), [replace(recording, q=q)])
-    np.testing.assert_allclose(settled.velocity_noise[1], settled.velocity_noise[0], rtol=0.1)
+    resolved = resolve_preparation(Preparation(cutoff=40.0), [replace(recording, q=q)])
+    np.testing.assert_allclose(resolved.velocity_noise[1], resolved.velocity_noise[0], rtol=0.1)
 
 
 def test_without_motion_a_cutoff_is_asked_for():
@@ -158,5 +158,5 @@ def test_a_wrong_choice_is_refused_when_it_is_made(field, value, words):
 def test_a_factor_with_a_large_prime_is_passed_over():
     for factor, taken in ((131, 130), (58, 57), (39, 39), (23, 23), (1, 1)):
         assert in_short_stages(factor) == taken
-    settled = resolve_preparation(Preparation(cutoff=0.8 * RATE / 31.01), [noisy(1e-5)])
-    assert settled.decimation == 30
+    resolved = resolve_preparation(Preparation(cutoff=0.8 * RATE / 31.01), [noisy(1e-5)])
+    assert resolved.decimation == 30

@@ -24,8 +24,8 @@ from steelyard.observe import (
 def observations():
     model = model_of("scara_2r", payload="paired")
     recordings = [recording_for(model, 3000), recording_for(model, 3000, seed=1, payload="box")]
-    settled = resolve_preparation(Preparation(cutoff=20.0, decimation=10), recordings)
-    return reduce_rows([row_source(r, equations_for(model), settled, f"{k}") for k, r in enumerate(recordings)])
+    resolved = resolve_preparation(Preparation(cutoff=20.0, decimation=10), recordings)
+    return reduce_rows([row_source(r, equations_for(model), resolved, f"{k}") for k, r in enumerate(recordings)])
 
 
 def test_what_was_saved_comes_back_to_the_last_bit(observations, tmp_path):

@@ -323,7 +323,7 @@ def _print_parameters(screen: Screen, found: Identification) -> None:
     numbers = dict(
         zip(judged.columns, zip(judged.values, judged.half_width(), judged.relative_sigma, strict=True), strict=True)
     )
-    marks, settled = found.marks(), _settling_times(found)
+    marks, resolved = found.marks(), _settling_times(found)
     columns = [
         Column("parameter", "key"),
         Column("value"),
@@ -331,14 +331,14 @@ def _print_parameters(screen: Screen, found: Identification) -> None:
         Column("sigma %"),
         Column("unit", "word"),
     ]
-    columns += [Column("settled s")] if settled else []
+    columns += [Column("settled s")] if resolved else []
     rows = []
     for base in found.equations.base.base:
         if base.kept not in numbers:
             continue
         value, half, relative = numbers[base.kept]
         cells = [base.name, f"{value:.4g}", f"{half:.2g}", f"{relative:.1f}", base.unit]
-        cells += [settled.get(base.kept, "")] if settled else []
+        cells += [resolved.get(base.kept, "")] if resolved else []
         rows.append([*cells, marks.get(base.kept, "")])
     screen.table([*columns, Column("caution", "text")], rows)
 

@@ -113,7 +113,7 @@ def generalised(
         sources: The rows of all recordings.
         plain: A least-squares estimate from the same rows: which columns they excite, and how long these are.
         threads: Threads that share the reduction.
-        progress: Told how far the reduction is.
+        progress: Progress callback of the reduction.
     """
     columns, scale = plain.columns, plain.system.scale
     correlation = decimator_correlation(sources[0])

@@ -58,15 +58,15 @@ class PreparedInformation:
         torque = np.zeros_like(samples.q)
         channels = (TorqueChannel("motor_torque", torque), TorqueChannel("joint_torque", torque))
         unloaded = Recording(samples.joints, samples.time, samples.q, torques=channels)
-        settled = resolve_preparation(Preparation(), [unloaded])
+        resolved = resolve_preparation(Preparation(), [unloaded])
         runs = [replace(unloaded, payload=_CARRIED) if loaded else unloaded for loaded in self._unknowns.loads]
-        return np.sum([self._of_run(run, settled) for run in runs], axis=0)
+        return np.sum([self._of_run(run, resolved) for run in runs], axis=0)
 
-    def _of_run(self, run: Recording, settled: ResolvedPreparation) -> np.ndarray:
+    def _of_run(self, run: Recording, resolved: ResolvedPreparation) -> np.ndarray:
         chosen = self._unknowns
-        source = row_source(run, self._equations, settled, "planned", cache_bytes=0)
+        source = row_source(run, self._equations, resolved, "planned", cache_bytes=0)
         whitened = reduce_rows([source], Whitening(decimator_correlation(source)), blocks=1)
-        noise = chosen.deviations * np.sqrt(settled.decimation_filter.noise_gain())
+        noise = chosen.deviations * np.sqrt(resolved.decimation_filter.noise_gain())
         weights = dict(zip(self._equations.kinds_joints, 1 / noise, strict=True))
         triangle, _ = merged_triangle(
             whitened.factors, chosen.columns, lambda factor: weights[factor.kind, factor.joint]

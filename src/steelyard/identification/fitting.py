@@ -97,9 +97,9 @@ def method_inputs(equations: Equations, settings: Settings) -> tuple[Any, Prior]
     return own, resolved_prior(equations, settings)
 
 
-def sources_of(recordings: Sequence[Labelled], equations: Equations, settled: ResolvedPreparation) -> list[RowSource]:
+def sources_of(recordings: Sequence[Labelled], equations: Equations, resolved: ResolvedPreparation) -> list[RowSource]:
     """Return the rows of recordings with their labels."""
-    return [row_source(recording, equations, settled, label) for label, recording in recordings]
+    return [row_source(recording, equations, resolved, label) for label, recording in recordings]
 
 
 def resolved_prior(equations: Equations, settings: Settings) -> dict[str, tuple[float, float]]:
@@ -174,7 +174,7 @@ class Fitted:
 
     Attributes:
         equations: Model, base parameters and rows.
-        settled: Filters and decimation.
+        resolved: Filters and decimation.
         sources: The rows of every recording.
         fit: The estimate with what it rests on.
     """
@@ -182,7 +182,7 @@ class Fitted:
     __repr__ = short_repr
 
     equations: Equations
-    settled: ResolvedPreparation
+    resolved: ResolvedPreparation
     sources: tuple[RowSource, ...]
     fit: ArmFit
 
@@ -194,7 +194,7 @@ def fit_arm(
     *,
     payload: str | None = None,
     equations: Equations | None = None,
-    settled: ResolvedPreparation | None = None,
+    resolved: ResolvedPreparation | None = None,
     progress: Progress = silent,
 ) -> Fitted:
     """Estimate the parameters from all of the recordings; nothing is held out and nothing judged.
@@ -205,8 +205,8 @@ def fit_arm(
         settings: Choices; the defaults if not given.
         payload: ``none``, ``loaded`` or ``paired``; None: as the recordings say.
         equations: Those of an earlier fit of the same arm and settings: saves building and compiling them again.
-        settled: That of an earlier fit of recordings with the very same motion and settings: saves finding it again.
-        progress: Told how far it is.
+        resolved: That of an earlier fit of recordings with the very same motion and settings: saves finding it again.
+        progress: Progress callback, called with done and total.
     """
     robot, settings = load_robot(robot), settings_of(settings)
     given = load_recordings(robot, recordings)
@@ -215,9 +215,9 @@ def fit_arm(
     labelled = tuple(zip(labels, moving, strict=True))
     if equations is None:
         equations = equations_of(model_of(robot, labelled, (), settings, payload))
-    settled = settled or resolve_preparation(settings.preparation, moving)
-    sources = sources_of(labelled, equations, settled)
-    return Fitted(equations, settled, tuple(sources), fit_sources(sources, equations, settings, progress))
+    resolved = resolved or resolve_preparation(settings.preparation, moving)
+    sources = sources_of(labelled, equations, resolved)
+    return Fitted(equations, resolved, tuple(sources), fit_sources(sources, equations, settings, progress))
 
 
 def fit_sources(

@@ -124,7 +124,7 @@ class _Trials:
 def likely_cause(
     training: Sequence[Labelled],
     equations: Equations,
-    settled: ResolvedPreparation,
+    resolved: ResolvedPreparation,
     observations: Observations,
     extent: MotionExtent,
     hidden: Sequence[str],
@@ -134,7 +134,7 @@ def likely_cause(
     Args:
         training: The recordings, of training and validation; of streams only the signs of torques are tried.
         equations: Model, base parameters and rows.
-        settled: Filters and decimation.
+        resolved: Filters and decimation.
         observations: Factors of the rows as they are.
         extent: How far and how hard the joints moved.
         hidden: Joints whose torque does not stand out: their values count for nothing.
@@ -145,20 +145,20 @@ def likely_cause(
 
     short = _short(training)
     if short:  # few and large factors: every change is a fit
-        observations = _rows(short, equations, settled) or observations
+        observations = _rows(short, equations, resolved) or observations
     before = judged(observations)
     trials = _Trials(judged, before, [])
     suspects = before.suspects[:SUSPECTS]
     trials.try_all(_torque_signs(equations, observations))
     if not trials.is_clear(equations.joints):
-        trials.try_all(_exchanged_torques(short, equations, settled))
+        trials.try_all(_exchanged_torques(short, equations, resolved))
         for change, recordings in _changed_motions(short, equations, suspects):
-            trials.try_all([(change, _rows(recordings, equations, settled))])
+            trials.try_all([(change, _rows(recordings, equations, resolved))])
     if len(before.recordings) > 1 and not trials.is_clear():
         for label in before.recordings[:WORST_RECORDINGS]:
             trials.try_all(_torque_signs(equations, observations, label))
             for change, recordings in _reversed_positions(short, equations, suspects, label):
-                trials.try_all([(change, _rows(recordings, equations, settled))])
+                trials.try_all([(change, _rows(recordings, equations, resolved))])
     if not trials.cures:
         return None
     fit, change = min(trials.cures, key=lambda one: one[0].rank)
@@ -175,11 +175,11 @@ def _short(training: Sequence[Labelled]) -> list[Labelled]:
 
 
 def _rows(
-    recordings: Sequence[tuple[str, Recording]], equations: Equations, settled: ResolvedPreparation
+    recordings: Sequence[tuple[str, Recording]], equations: Equations, resolved: ResolvedPreparation
 ) -> Observations | None:
     """Return the factors of changed recordings; None where the change leaves nothing that can be fitted."""
     try:
-        return reduce_rows(sources_of(recordings, equations, settled), blocks=_BLOCKS)
+        return reduce_rows(sources_of(recordings, equations, resolved), blocks=_BLOCKS)
     except SteelyardError:
         return None
 
@@ -255,14 +255,14 @@ def _with_reversed(observations: Observations, which: frozenset[tuple[str, str]]
 
 
 def _exchanged_torques(
-    short: Sequence[tuple[str, Recording]], equations: Equations, settled: ResolvedPreparation
+    short: Sequence[tuple[str, Recording]], equations: Equations, resolved: ResolvedPreparation
 ) -> Iterator[tuple[_Change, Observations]]:
     """Yield factors with the torques of two joints exchanged, in every channel or in one."""
     joints = equations.joints
     channels = tuple(dict.fromkeys(c.name for _, one in short for c in one.torques if c.kind != "wrench"))
     # With torques moved on by s joints, equation i has the torque of joint i + s.
     moved = [
-        _rows([(label, _reordered(one, _moved_on(joints, s), channels)) for label, one in short], equations, settled)
+        _rows([(label, _reordered(one, _moved_on(joints, s), channels)) for label, one in short], equations, resolved)
         for s in range(len(joints) if short else 0)
     ]
     kinds = tuple(dict.fromkeys(kind for kind, _ in equations.kinds_joints))

@@ -35,7 +35,7 @@ _T = TypeVar("_T")
 class _Begun:
     """An experiment up to where its method begins."""
 
-    settled: ResolvedPreparation
+    resolved: ResolvedPreparation
     prepared: PreparedRows
     evidence: Evidence
     own: Any
@@ -47,7 +47,7 @@ def fit_arms(
     experiments: Sequence[Sequence[Recording]],
     settings: Settings,
     equations: Equations,
-    settled: ResolvedPreparation | None = None,
+    resolved: ResolvedPreparation | None = None,
 ) -> list[Fitted | SteelyardError]:
     """Fit many experiments of an arm, each on its own: the same numbers as :func:`fit_arm` gives for each alone.
 
@@ -56,28 +56,28 @@ def fit_arms(
         experiments: The recordings of each experiment, one a seed for instance.
         settings: Choices for all of them.
         equations: Equations of the arm with these choices.
-        settled: Filters and decimation, if all experiments have the very same motion; None finds them for each.
+        resolved: Filters and decimation, if all experiments have the very same motion; None finds them for each.
 
     Returns:
         For each experiment what :func:`fit_arm` returns, or the error that it raises.
     """
     if not ESTIMATORS[settings.method].many:
         return [
-            _tried(lambda own=own: fit_arm(robot, own, settings, equations=equations, settled=settled))
+            _tried(lambda own=own: fit_arm(robot, own, settings, equations=equations, resolved=resolved))
             for own in experiments
         ]
-    begun = [_tried(lambda own=own: _begun(own, settings, equations, settled)) for own in experiments]
+    begun = [_tried(lambda own=own: _begun(own, settings, equations, resolved)) for own in experiments]
     found = iter(_found([one for one in begun if isinstance(one, _Begun)], settings))
     return [one if isinstance(one, SteelyardError) else _ended(one, next(found), settings) for one in begun]
 
 
 def _begun(
-    recordings: Sequence[Recording], settings: Settings, equations: Equations, settled: ResolvedPreparation | None
+    recordings: Sequence[Recording], settings: Settings, equations: Equations, resolved: ResolvedPreparation | None
 ) -> _Begun:
-    settled = settled or resolve_preparation(settings.preparation, recordings)
+    resolved = resolved or resolve_preparation(settings.preparation, recordings)
     labelled = tuple(zip(labels_of(recordings), recordings, strict=True))
-    prepared = prepare_rows(sources_of(labelled, equations, settled), equations, settings)
-    return _Begun(settled, prepared, evidence_of(prepared), *method_inputs(equations, settings))
+    prepared = prepare_rows(sources_of(labelled, equations, resolved), equations, settings)
+    return _Begun(resolved, prepared, evidence_of(prepared), *method_inputs(equations, settings))
 
 
 def _found(begun: Sequence[_Begun], settings: Settings) -> Sequence[Estimated | SteelyardError]:
@@ -98,7 +98,7 @@ def _ended(begun: _Begun, found: Estimated | SteelyardError, settings: Settings)
         return found
     prepared = begun.prepared
     fit = _tried(lambda: completed(estimated_fit(prepared, begun.evidence, found), prepared, settings))
-    return fit if isinstance(fit, SteelyardError) else Fitted(prepared.equations, begun.settled, prepared.sources, fit)
+    return fit if isinstance(fit, SteelyardError) else Fitted(prepared.equations, begun.resolved, prepared.sources, fit)
 
 
 def _tried(make: Callable[[], _T]) -> _T | SteelyardError:

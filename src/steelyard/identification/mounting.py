@@ -64,14 +64,14 @@ class Mounting:
 
 
 def better_mounting(
-    equations: Equations, training: Sequence[Labelled], settled: ResolvedPreparation, threads: int = 1
+    equations: Equations, training: Sequence[Labelled], resolved: ResolvedPreparation, threads: int = 1
 ) -> Mounting | None:
     """Return the direction of gravity that fits far better than the model's, None if there is none.
 
     Args:
         equations: The equations with the gravity that was assumed.
         training: The recordings that were fitted.
-        settled: Their preparation.
+        resolved: Their preparation.
         threads: Threads that share the reduction.
     """
     recordings = [(label, busiest_part(one, LOOKED_AT)) for label, one in training]
@@ -82,7 +82,7 @@ def better_mounting(
         robot = equations.model.robot.with_gravity(gravity)
         left_out = set(equations.model.rows) - set(equations.kinds_joints)
         turned = equations_of(replace(equations.model, robot=robot), without=left_out)
-        sources = [row_source(recording, turned, settled, label) for label, recording in recordings]
+        sources = [row_source(recording, turned, resolved, label) for label, recording in recordings]
         return _relative_residual(reduce_rows(sources, threads=threads), turned.names)
 
     now = residual(assumed)

@@ -109,9 +109,9 @@ def _sources(robot: Robot, run: SavedRun, recordings: Sequence[Recording]) -> li
     equations = equations_of(model)
     labels = labels_of(recordings)
     held = [without_locked(one, label, asked.lock) for label, one in zip(labels, recordings, strict=True)]
-    settled = resolve_preparation(asked.preparation, held)
+    resolved = resolve_preparation(asked.preparation, held)
     return [
-        row_source(_as_loaded(recording), equations, settled, label)
+        row_source(_as_loaded(recording), equations, resolved, label)
         for label, recording in zip(labels, held, strict=True)
     ]
 

@@ -59,7 +59,7 @@ Stage = Callable[[str], Progress]
 
 
 def quietly(stage: str) -> Progress:
-    """Tell nobody which stage begins."""
+    """Report no stage and no progress."""
     del stage
     return silent
 
@@ -84,7 +84,7 @@ def identify(
         payload: ``none``, ``loaded`` or ``paired``; None: as the recordings say.
         earlier: Runs, or their folders, of the same arm and filter whose factors count too; their recordings are not
             read again.
-        stage: Told which stage begins; gives where to tell how far it is.
+        stage: Called with the stage name; returns a progress callback.
 
     Raises:
         SteelyardError: If something in the way can be mended; the message says how.
@@ -100,10 +100,10 @@ def identify(
     model = model_of(robot, inputs.training, inputs.unseen, settings, payload)
     logs = log_findings(model, inputs, settings)
     equations = equations_of(model, without=logs.dead)
-    settled = resolve_preparation(settings.preparation, [recording for _, recording in inputs.training])
-    sources = sources_of(inputs.training, equations, settled)
+    resolved = resolve_preparation(settings.preparation, [recording for _, recording in inputs.training])
+    sources = sources_of(inputs.training, equations, resolved)
     try:
-        unseen, still = moving_sources(sources_of(inputs.unseen, equations, settled), bool(inputs.held_out))
+        unseen, still = moving_sources(sources_of(inputs.unseen, equations, resolved), bool(inputs.held_out))
         fit = fit_sources(sources, equations, settings, stage("estimating"))
     except EstimateError as error:
         raise with_findings(error, logs.findings) from error
@@ -138,10 +138,10 @@ def identify(
     )  # fmt: skip
     if verdict.grade == "poor" and _has_open_cause(verdict, (*logs.findings, *still)):
         stage("looking for the cause")
-        verdict = _explained(verdict, inputs, equations, settled, fit, plausible, fitted, settings.threads)
+        verdict = _explained(verdict, inputs, equations, resolved, fit, plausible, fitted, settings.threads)
     return Identification(
-        settings, equations, settled, fit, reduction, condition, _trained(inputs, sources), inputs.held_out, fitted,
-        unseen_error, of_all, tests, repeated, bias, body, plausible, verdict, notes_of(settled, sources, fit),
+        settings, equations, resolved, fit, reduction, condition, _trained(inputs, sources), inputs.held_out, fitted,
+        unseen_error, of_all, tests, repeated, bias, body, plausible, verdict, notes_of(resolved, sources, fit),
         (*logs.findings, *still), differs,
     )  # fmt: skip
 
@@ -150,7 +150,7 @@ def _explained(
     verdict: Verdict,
     inputs: Inputs,
     equations: Equations,
-    settled: ResolvedPreparation,
+    resolved: ResolvedPreparation,
     fit: ArmFit,
     plausible: Plausibility,
     fitted: Evaluation,
@@ -161,14 +161,14 @@ def _explained(
     causes: list[Reason] = []
     if not inputs.held_out:
         recordings = (*inputs.training, *inputs.unseen)
-        sources = sources_of(recordings, equations, settled)
+        sources = sources_of(recordings, equations, resolved)
         observations = reduce_rows(sources)
         causes = _unlike_training(inputs, equations, sources, observations, fit)
     if not causes:
-        mounting = better_mounting(equations, inputs.training, settled, threads)
+        mounting = better_mounting(equations, inputs.training, resolved, threads)
         cause = None
         if mounting is None or mounting.residual > _WELL_EXPLAINED:
-            cause = likely_cause(recordings, equations, settled, observations, fitted.extent, plausible.hidden)
+            cause = likely_cause(recordings, equations, resolved, observations, fitted.extent, plausible.hidden)
         if cause is not None and (mounting is None or cause.misfit < mounting.residual):
             causes = [Reason(cause.text, cause.remedy, "likely cause", "poor", "plausible")]
         elif mounting is not None:

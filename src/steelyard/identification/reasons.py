@@ -374,9 +374,9 @@ def _exposed(bias: Bias, names: Mapping[str, str]) -> list[Reason]:
     ]
 
 
-def notes_of(settled: ResolvedPreparation, sources: Sequence[RowSource], fit: ArmFit) -> tuple[str, ...]:
+def notes_of(resolved: ResolvedPreparation, sources: Sequence[RowSource], fit: ArmFit) -> tuple[str, ...]:
     """Return how the rows came about, settings found, samples left out, and what the method says of itself."""
-    notes = [*settled.reasons, *(fit.detail.notes if fit.detail else ())]
+    notes = [*resolved.reasons, *(fit.detail.notes if fit.detail else ())]
     masked = np.max([source.masked for source in sources], axis=0)
     if masked.max(initial=0.0) > 0:
         worst = int(np.argmax(masked))

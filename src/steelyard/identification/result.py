@@ -147,7 +147,7 @@ class Identification:
     Attributes:
         settings: What was chosen.
         equations: Model, base parameters and rows.
-        settled: Filters and decimation, with their reasons.
+        resolved: Filters and decimation, with their reasons.
         fit: Estimate of all base parameters, its factors and noise model.
         reduction: Essential parameters.
         condition: Condition numbers.
@@ -171,7 +171,7 @@ class Identification:
 
     settings: Settings
     equations: Equations
-    settled: ResolvedPreparation
+    resolved: ResolvedPreparation
     fit: ArmFit
     reduction: Reduction
     condition: ConditionNumbers

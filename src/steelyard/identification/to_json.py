@@ -128,18 +128,18 @@ def _by_name(estimate: Estimate) -> dict[str, dict[str, Any]]:
 
 
 def _preparation(found: Identification) -> dict[str, Any]:
-    settled = found.settled
+    resolved = found.resolved
     return {
-        "rate": settled.rate,
-        "cutoff": settled.cutoff,
-        "decimation": settled.decimation,
-        "decimated_rate": settled.rate / settled.decimation,
-        "noise_gain": settled.decimation_filter.noise_gain(),
-        "velocity": settled.chosen.velocity,
-        "delay": settled.chosen.delay,
-        "standstill": dict(zip(settled.joints, settled.standstill, strict=True)),
-        "filter": settled.filter_text,
-        "reasons": list(settled.reasons),
+        "rate": resolved.rate,
+        "cutoff": resolved.cutoff,
+        "decimation": resolved.decimation,
+        "decimated_rate": resolved.rate / resolved.decimation,
+        "noise_gain": resolved.decimation_filter.noise_gain(),
+        "velocity": resolved.chosen.velocity,
+        "delay": resolved.chosen.delay,
+        "standstill": dict(zip(resolved.joints, resolved.standstill, strict=True)),
+        "filter": resolved.filter_text,
+        "reasons": list(resolved.reasons),
     }
 
 

@@ -79,7 +79,7 @@ def estimate_bias(
         whitening: How its rows were whitened, if they were.
         repeats: Times that noise is added.
         seed: Of that noise.
-        progress: Told how many refits are done.
+        progress: Progress callback, counting refits.
     """
     rng = np.random.default_rng(seed)
     total = repeats + 1
@@ -140,7 +140,7 @@ class _Refits:
         if any(recording.samples > MOST_SAMPLES for recording in recordings):
             short = [busiest_part(one, MOST_SAMPLES) for one in recordings]
             rows = [
-                row_source(one, source.equations, source.settled, source.label)
+                row_source(one, source.equations, source.resolved, source.label)
                 for one, source in zip(short, sources, strict=True)
             ]
             before = system_of_rows(rows, estimate.columns, estimate.weights, whitening)
@@ -150,7 +150,7 @@ class _Refits:
         """Return by how much the estimate moves when the recordings are changed."""
         estimate = self.estimate
         changed = [
-            row_source(change(recording, source), source.equations, source.settled, source.label)
+            row_source(change(recording, source), source.equations, source.resolved, source.label)
             for recording, source in zip(self.recordings, self.sources, strict=True)
         ]
         after = system_of_rows(changed, estimate.columns, estimate.weights, self.whitening)
@@ -158,7 +158,7 @@ class _Refits:
 
 
 def _noisier(recording: Recording, source: RowSource, rng: np.random.Generator) -> Recording:
-    noise = source.settled.signal_noise
+    noise = source.resolved.signal_noise
     size = len(recording.q)
     q = recording.q + noise[:size, None] * rng.standard_normal(recording.q.shape)
     qd = recording.qd
@@ -168,12 +168,12 @@ def _noisier(recording: Recording, source: RowSource, rng: np.random.Generator) 
 
 
 def _filtered_lower(recording: Recording, source: RowSource) -> Recording:
-    settled = source.settled
-    if settled.cutoff is None:
+    resolved = source.resolved
+    if resolved.cutoff is None:
         return replace(recording, sources=())
-    used = settled.low_pass
-    lower = low_pass(used.rate, LOWER * settled.cutoff, used.order, used.mode, used.design)
+    used = resolved.low_pass
+    lower = low_pass(used.rate, LOWER * resolved.cutoff, used.order, used.mode, used.design)
     qd = recording.qd
-    if qd is not None and settled.chosen.velocity == "recorded":
+    if qd is not None and resolved.chosen.velocity == "recorded":
         qd = apply_low_pass(lower, qd)
     return replace(recording, q=apply_low_pass(lower, recording.q), qd=qd, sources=())

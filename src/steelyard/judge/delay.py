@@ -113,11 +113,11 @@ def estimate_delays(
     undelayed = _Undelayed(estimate, part, part if whole is None else whole)
     common, trial = _common_delay(start)
     delay, sigma = _own_delays(trial)
-    cutoff = sources[0].settled.cutoff
+    cutoff = sources[0].resolved.cutoff
     systematic = _LOW_PASS / cutoff if cutoff else 0.0
     common, sigma = (common[0], float(np.hypot(common[1], systematic))), np.hypot(sigma, systematic)
     exposure = _exposure(start, common[1], undelayed)
-    applied = sources[0].settled.chosen.delay
+    applied = sources[0].resolved.chosen.delay
     found = Delays(equations, delay, sigma, common, np.zeros(len(estimate.columns)), exposure, applied)
     if found.has_common:
         return replace(found, bias=undelayed.bias(trial.parameters))
@@ -245,7 +245,7 @@ class _DelayTrial:
     def _shifted_sources(self, values: Mapping[str, float] | None = None) -> list[RowSource]:
         return [
             row_source(
-                one.recording, one.equations, one.settled, one.label, delays=one.delays + self.delays, values=values
+                one.recording, one.equations, one.resolved, one.label, delays=one.delays + self.delays, values=values
             )
             for one in self.origin
         ]

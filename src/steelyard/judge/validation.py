@@ -65,8 +65,8 @@ def evaluate(
         EstimateError: If no segment is long enough for the filter.
     """
     if cutoff is None:
-        cutoff = source.settled.cutoff or DEFAULT_CUTOFF
-    low = evaluation_filter(source.settled.rate, cutoff)
+        cutoff = source.resolved.cutoff or DEFAULT_CUTOFF
+    low = evaluation_filter(source.resolved.rate, cutoff)
     torque = _TorqueSums(source, estimate, low)
     for block in prepared_blocks(source):
         torque.add(block)
@@ -109,7 +109,7 @@ class _TorqueSums:
         self._still_error, self._largest, self._noise = np.zeros(count), np.zeros(count), np.zeros(count)
         self._sum_of_torque, self._sum_of_error = np.zeros(count), np.zeros(count)
         # White noise has as much power below the cut-off, per hertz, as above it.
-        cutoff, nyquist = low.cutoff or 0.0, source.settled.rate / 2
+        cutoff, nyquist = low.cutoff or 0.0, source.resolved.rate / 2
         self._below_over_above = cutoff / (nyquist - cutoff)
         self._moving, self._still = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
         self.extent: MotionExtent | None = None

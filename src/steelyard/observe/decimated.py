@@ -43,16 +43,16 @@ class InPlaceDecimator(Protocol):
         ...
 
 
-def in_place_decimator(settled: ResolvedPreparation, rows: int, width: int) -> InPlaceDecimator:
+def in_place_decimator(resolved: ResolvedPreparation, rows: int, width: int) -> InPlaceDecimator:
     """Return the decimator of a preparation for so many rows, at most ``width`` samples at a time."""
-    if settled.decimates and settled.chosen.ends == "mirror":
-        return _Mirroring(settled, rows, width)
-    return _Dropping(settled.decimation_filter.stages, rows, width)
+    if resolved.decimates and resolved.chosen.ends == "mirror":
+        return _Mirroring(resolved, rows, width)
+    return _Dropping(resolved.decimation_filter.stages, rows, width)
 
 
-def decimator_of(settled: ResolvedPreparation) -> Decimator:
+def decimator_of(resolved: ResolvedPreparation) -> Decimator:
     """Return the decimator of a preparation for arrays."""
-    filter_, chosen = settled.decimation_filter, settled.chosen
+    filter_, chosen = resolved.decimation_filter, resolved.chosen
     return Decimator(filter_.rate, filter_.factor, filter_.cutoff, attenuation=filter_.attenuation, ends=chosen.ends)
 
 
@@ -82,9 +82,9 @@ class _Dropping:
 class _Mirroring:
     """The signal is mirrored at its ends."""
 
-    def __init__(self, settled: ResolvedPreparation, rows: int, width: int) -> None:
+    def __init__(self, resolved: ResolvedPreparation, rows: int, width: int) -> None:
         self.inputs = np.empty((rows, width))
-        self._decimator = decimator_of(settled)
+        self._decimator = decimator_of(resolved)
 
     def advance(self, count: int, outputs: np.ndarray) -> int:
         ready = self._decimator.push(self.inputs[:, :count].copy())
@@ -228,7 +228,7 @@ class DecimatedSegment:
     stays exact, nothing of standstill enters it, and noise that persists passes through as it is.
 
     Args:
-        settled: The preparation.
+        resolved: The preparation.
         compiled: The compiled regressor.
         layout: Where things stand.
         gate: Which samples count, instead of those that move at standstill speed or faster.
@@ -240,19 +240,19 @@ class DecimatedSegment:
     """
 
     def __init__(
-        self, settled: ResolvedPreparation, compiled: CompiledRows, layout: Layout, gate: Gate | None = None
+        self, resolved: ResolvedPreparation, compiled: CompiledRows, layout: Layout, gate: Gate | None = None
     ) -> None:
-        self._settled, self._layout, self._gate = settled, layout, gate
-        filter_ = settled.decimation_filter
+        self._settled, self._layout, self._gate = resolved, layout, gate
+        filter_ = resolved.decimation_filter
         self._width = max(64, min(4096, _IN_CACHE // layout.motion.stop // 8 * 8))
-        self._decimator = in_place_decimator(settled, layout.motion.stop, self._width)
-        leaves_out = gate is not None or settled.standstill.any()
-        self._window = _window_decimator(settled) if settled.decimates and leaves_out else None
+        self._decimator = in_place_decimator(resolved, layout.motion.stop, self._width)
+        leaves_out = gate is not None or resolved.standstill.any()
+        self._window = _window_decimator(resolved) if resolved.decimates and leaves_out else None
         rows = self._decimator.inputs
         outputs = [rows[part.start : part.stop - layout.added] for part in layout.equations]
         self._regressor = compiled.function.bind(np.split(rows[layout.motion], 3), outputs)
         self._measured = [part.stop - 1 for part in layout.equations]
-        self._to_skip = filter_.kept(0).start // filter_.factor if settled.chosen.ends == "drop" else 0
+        self._to_skip = filter_.kept(0).start // filter_.factor if resolved.chosen.ends == "drop" else 0
         self._picked = ColumnQueue()
         self._before = [np.zeros((part.stop - part.start, 1)) for part in layout.equations]
         self.samples = 0
@@ -355,16 +355,16 @@ def _gaps(moving: np.ndarray) -> list[tuple[int, int]]:
     return [(int(first), int(last)) for first, last in zip(edges[::2], edges[1::2], strict=True)]
 
 
-def _window_decimator(settled: ResolvedPreparation) -> Decimator:
+def _window_decimator(resolved: ResolvedPreparation) -> Decimator:
     """Return a decimator whose weights are the squares of the filter's: white noise counts by them."""
-    decimator = decimator_of(settled)
-    weights = settled.decimation_filter.impulse_response() ** 2
-    decimator.filter = replace(decimator.filter, stages=(FirStage(weights / weights.sum(), settled.decimation),))
+    decimator = decimator_of(resolved)
+    weights = resolved.decimation_filter.impulse_response() ** 2
+    decimator.filter = replace(decimator.filter, stages=(FirStage(weights / weights.sum(), resolved.decimation),))
     return decimator
 
 
-def _least(settled: ResolvedPreparation) -> int:
+def _least(resolved: ResolvedPreparation) -> int:
     """Return how many samples the decimator needs for one output."""
-    filter_ = settled.decimation_filter
+    filter_ = resolved.decimation_filter
     whole_steps = filter_.kept(0).start
-    return whole_steps + (1 if settled.chosen.ends == "mirror" else filter_.half + 1)
+    return whole_steps + (1 if resolved.chosen.ends == "mirror" else filter_.half + 1)

@@ -86,15 +86,15 @@ class SegmentMotion:
     ``[q (n); qd (n); qdd (n); others]``.
 
     Args:
-        settled: The preparation.
+        resolved: The preparation.
     """
 
-    def __init__(self, settled: ResolvedPreparation) -> None:
-        self._settled = settled
-        self._size = len(settled.joints)
-        self._recorded = settled.chosen.velocity == "recorded"
+    def __init__(self, resolved: ResolvedPreparation) -> None:
+        self._settled = resolved
+        self._size = len(resolved.joints)
+        self._recorded = resolved.chosen.velocity == "recorded"
         self._filtered = self._size * (2 if self._recorded else 1)
-        self._filter = SegmentFilter(settled.low_pass, settled.trim)
+        self._filter = SegmentFilter(resolved.low_pass, resolved.trim)
         self._smooth = ColumnQueue()
 
     def push(self, signals: np.ndarray) -> np.ndarray | None:

@@ -53,10 +53,10 @@ class Fingerprint:
     units: str
 
 
-def fingerprint_of(equations: Equations, settled: ResolvedPreparation) -> Fingerprint:
+def fingerprint_of(equations: Equations, resolved: ResolvedPreparation) -> Fingerprint:
     """Return the fingerprint of rows."""
     robot = equations.model.robot
-    return Fingerprint(robot.name, geometry_hash(robot), _unknowns(equations), settled.filter_text, _units(equations))
+    return Fingerprint(robot.name, geometry_hash(robot), _unknowns(equations), resolved.filter_text, _units(equations))
 
 
 def check_same(first: Fingerprint, other: Fingerprint) -> None:
@@ -160,14 +160,14 @@ def reduce_rows(
         whitening: How rows are whitened; not at all by default.
         blocks: Blocks of time of each recording; between this many and twice as many come out.
         threads: Threads that share the recordings, or the equations of a single one; the result is the same.
-        progress: Told how many recordings are done, in parts.
+        progress: Progress callback, counting recordings.
 
     Raises:
         ObservationError: If there is nothing to reduce, a label or a recording comes twice, or rows do not belong
             together.
     """
     _check_sources(sources, blocks, threads)
-    fingerprints = [fingerprint_of(source.equations, source.settled) for source in sources]
+    fingerprints = [fingerprint_of(source.equations, source.resolved) for source in sources]
     for other in fingerprints[1:]:
         check_same(fingerprints[0], other)
     factors = _all_factors(sources, whitening, blocks, threads, progress)

@@ -144,15 +144,15 @@ class EvenStream:
     rest is resampled, as a new segment.
 
     Args:
-        settled: The preparation; its rate, longest gap and method of resampling are used.
+        resolved: The preparation; its rate, longest gap and method of resampling are used.
 
     Attributes:
         resampled: Whether any of it was resampled.
     """
 
-    def __init__(self, settled: ResolvedPreparation) -> None:
-        self._rate, self._max_gap = settled.rate, settled.max_gap
-        self._method: Method = settled.chosen.resampling
+    def __init__(self, resolved: ResolvedPreparation) -> None:
+        self._rate, self._max_gap = resolved.rate, resolved.max_gap
+        self._method: Method = resolved.chosen.resampling
         self._last: float | None = None
         self._resampler: ResampleStream | None = None
         self._next: int | None = None

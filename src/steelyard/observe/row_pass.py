@@ -73,7 +73,7 @@ class RowPass:
     recording: AnyRecording
     template: Recording
     equations: Equations
-    settled: ResolvedPreparation
+    resolved: ResolvedPreparation
     label: str
     loaded: bool
     delays: np.ndarray
@@ -89,7 +89,7 @@ class RowPass:
         temperatures = 0 if self.template.temperature is None else joints
         self.layout = layout_of(self._compiled, self.equations, temperatures, self.values)
         torques = measured_torques(self.equations, self.template, self.label)
-        self._raw = RawSignals(self.template, self.settled.chosen, torques, self.label, self.delays)
+        self._raw = RawSignals(self.template, self.resolved.chosen, torques, self.label, self.delays)
 
     def __iter__(self) -> Iterator[DecimatedColumns]:
         """Yield the decimated columns."""
@@ -108,18 +108,18 @@ class RowPass:
         Columns are ``[q; qd; qdd; y (E); temperature; time]`` (rows, m), filtered and differentiated.
         """
         motion: SegmentMotion | None = None
-        for piece in self._raw.in_time(self._pieces(), self.settled.rate, self.settled.trim):
+        for piece in self._raw.in_time(self._pieces(), self.resolved.rate, self.resolved.trim):
             starts = motion is None or piece.starts
             if motion is None or starts:
                 if motion is not None:
                     yield False, motion.flush()
-                motion = SegmentMotion(self.settled)
+                motion = SegmentMotion(self.resolved)
             yield starts, motion.push(np.concatenate([piece.values, piece.time[None]]))
         if motion is not None:
             yield False, motion.flush()
 
     def _pieces(self) -> Iterator[Piece]:
-        even = EvenStream(self.settled)
+        even = EvenStream(self.resolved)
         taken = 0
         for block in blocks_of(self.recording):
             yield from even.push(block.time, self._raw.of(block))
@@ -143,7 +143,7 @@ class RowPass:
     def begin(self) -> DecimatedSegment:
         """Return the decimation of a new segment."""
         gate = None if self.gates is None else self.gates[self.tally.segments]
-        return DecimatedSegment(self.settled, self._compiled, self.layout, gate)
+        return DecimatedSegment(self.resolved, self._compiled, self.layout, gate)
 
     def columns(self, first: int, parts: list[np.ndarray]) -> DecimatedColumns:
         """Return decimated columns of the segment at hand."""

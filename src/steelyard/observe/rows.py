@@ -31,7 +31,7 @@ class RowSource:
     Attributes:
         recording: Where the samples come from.
         equations: The equations.
-        settled: The preparation.
+        resolved: The preparation.
         label: Name of the recording.
         payload: Name of the payload it carries, None if none.
         loaded: Whether its rows have payload columns.
@@ -44,7 +44,7 @@ class RowSource:
         self,
         recording: AnyRecording,
         equations: Equations,
-        settled: ResolvedPreparation,
+        resolved: ResolvedPreparation,
         label: str,
         cache_bytes: int,
         gates: Gates | None = None,
@@ -53,18 +53,18 @@ class RowSource:
     ) -> None:
         template = template_of(recording)
         check_joints(template, equations.joints, label)
-        if settled.joints != equations.joints:
+        if resolved.joints != equations.joints:
             raise ObservationError(
-                f"preparation of joints {', '.join(settled.joints)}; the model has {', '.join(equations.joints)}"
+                f"preparation of joints {', '.join(resolved.joints)}; the model has {', '.join(equations.joints)}"
             )
-        self.recording, self.equations, self.settled, self.label = recording, equations, settled, label
+        self.recording, self.equations, self.resolved, self.label = recording, equations, resolved, label
         self.payload = template.payload
         self.loaded = equations.is_loaded(template.payload, label)
         self.columns = equations.compiled(self.loaded).columns
         count = len(equations.kinds_joints)
-        self.delays = np.full(count, settled.chosen.delay) if delays is None else np.asarray(delays, dtype=float)
+        self.delays = np.full(count, resolved.chosen.delay) if delays is None else np.asarray(delays, dtype=float)
         self._template, self._gates, self._values = template, gates, values
-        expected = 8 * (template.samples // settled.decimation) * sum(len(c) + 1 for c in equations.columns)
+        expected = 8 * (template.samples // resolved.decimation) * sum(len(c) + 1 for c in equations.columns)
         self._cache_bytes = cache_bytes if expected <= cache_bytes else 0
         self._cached: tuple[RowBlock, ...] | None = None
         self._tally: Tally | None = None
@@ -74,7 +74,7 @@ class RowSource:
     def new_pass(self) -> RowPass:
         """Return a pass over the recording that has not begun."""
         return RowPass(
-            self.recording, self._template, self.equations, self.settled, self.label, self.loaded, self.delays,
+            self.recording, self._template, self.equations, self.resolved, self.label, self.loaded, self.delays,
             self._gates, self._values,
         )  # fmt: skip
 
@@ -136,7 +136,7 @@ class RowSource:
         """Joints that never moved faster than standstill, or than the noise of the velocity."""
         if self._tally is None:
             return ()
-        threshold = np.maximum(self.settled.standstill, LARGEST_NOISE * self.settled.velocity_noise)
+        threshold = np.maximum(self.resolved.standstill, LARGEST_NOISE * self.resolved.velocity_noise)
         still = self._tally.fastest <= threshold
         return tuple(joint for joint, is_still in zip(self.equations.joints, still, strict=True) if is_still)
 
@@ -158,7 +158,7 @@ class RowSource:
         if not tally.rows:
             raise ObservationError(
                 f"recording '{self.label}' gives no row: none of its {tally.segments} segments is long enough for the "
-                f"filter and a decimation by {self.settled.decimation}; record longer, or decimate less"
+                f"filter and a decimation by {self.resolved.decimation}; record longer, or decimate less"
             )
 
     def _block(self, columns: DecimatedColumns) -> RowBlock:
@@ -193,7 +193,7 @@ class RowSource:
 def row_source(
     recording: AnyRecording,
     equations: Equations,
-    settled: ResolvedPreparation,
+    resolved: ResolvedPreparation,
     label: str,
     cache_bytes: int = 32_000_000,
     gates: Gates | None = None,
@@ -205,7 +205,7 @@ def row_source(
     Args:
         recording: A recording, in memory or as a stream of blocks.
         equations: The equations of the model.
-        settled: The preparation.
+        resolved: The preparation.
         label: Name of the recording, for factors and messages.
         cache_bytes: Rows smaller than this stay in memory after the first pass; others are computed anew at each pass.
         gates: Which samples count, by segment, where somebody else than the preparation's standstill decides it.
@@ -216,17 +216,17 @@ def row_source(
     Raises:
         ObservationError: If a channel or a gain is missing, or the recording is one of other joints.
     """
-    return RowSource(recording, equations, settled, label, cache_bytes, gates, delays, values)
+    return RowSource(recording, equations, resolved, label, cache_bytes, gates, delays, values)
 
 
 def decimator_correlation(source: RowSource) -> np.ndarray:
     """Return the autocorrelation (K + 1,) that the decimator gives to white noise."""
-    return source.settled.decimation_filter.noise_correlation(CORRELATION_LAGS)
+    return source.resolved.decimation_filter.noise_correlation(CORRELATION_LAGS)
 
 
 def _notes(source: RowSource, tally: Tally) -> Iterator[str]:
     if tally.resampled:
-        yield f"stamps are uneven: resampled to {source.settled.rate:g} Hz ({source.settled.chosen.resampling})"
+        yield f"stamps are uneven: resampled to {source.resolved.rate:g} Hz ({source.resolved.chosen.resampling})"
     if tally.segments > 1:
         yield f"gaps split the recording into {tally.segments} segments"
     if tally.short_segments:

@@ -60,7 +60,7 @@ def prepared_blocks(source: RowSource) -> Iterator[PreparedBlock]:
 def _block(source: RowSource, segment: int, starts: bool, columns: np.ndarray) -> PreparedBlock:
     joints, rows = len(source.equations.joints), len(source.equations.kinds_joints)
     q, qd, qdd, y, _ = np.split(columns, np.cumsum([joints, joints, joints, rows]))
-    moving = moving_joints(qd, source.settled.standstill, source.equations.model.robot.motor_coupling())
+    moving = moving_joints(qd, source.resolved.standstill, source.equations.model.robot.motor_coupling())
     for array in (columns, q, qd, qdd, y, moving):
         array.setflags(write=False)
     time = columns[-1]
@@ -97,12 +97,12 @@ def raw_samples(source: RowSource, *, velocity: bool = False) -> Iterator[RawBlo
     Raises:
         ObservationError: If a channel is missing, or a sample is no number.
     """
-    chosen = replace(source.settled.chosen, velocity="recorded" if velocity else "differentiated")
+    chosen = replace(source.resolved.chosen, velocity="recorded" if velocity else "differentiated")
     template = template_of(source.recording)
     torques = measured_torques(source.equations, template, source.label)
     signals = RawSignals(template, chosen, torques, source.label, source.delays)
     starts = False
-    for piece in signals.in_time(_even_pieces(source, signals), source.settled.rate):
+    for piece in signals.in_time(_even_pieces(source, signals), source.resolved.rate):
         starts = starts or piece.starts
         if len(piece.time):
             yield _raw_block(source, replace(piece, starts=starts), velocity)
@@ -110,7 +110,7 @@ def raw_samples(source: RowSource, *, velocity: bool = False) -> Iterator[RawBlo
 
 
 def _even_pieces(source: RowSource, signals: RawSignals) -> Iterator[Piece]:
-    even = EvenStream(source.settled)
+    even = EvenStream(source.resolved)
     for block in blocks_of(source.recording):
         yield from even.push(block.time, signals.of(block))
     yield from even.flush()

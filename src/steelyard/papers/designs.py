@@ -76,7 +76,7 @@ def designed(
     Args:
         ready: The problem, and what proves and judges it.
         settings: Starts, seed and threads of the search.
-        progress: Told how far it is.
+        progress: Progress callback, called with done and total.
         problem: The problem, where it differs from that of ``ready``.
 
     Raises:

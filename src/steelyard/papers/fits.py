@@ -52,7 +52,7 @@ class PaperFit:
 def paper_fit(
     recordings: Mapping[str, Recording],
     equations: Equations,
-    settled: ResolvedPreparation,
+    resolved: ResolvedPreparation,
     *,
     protected: Sequence[str] = (),
     threads: int = 1,
@@ -62,11 +62,11 @@ def paper_fit(
     Args:
         recordings: The recordings.
         equations: The model's equations.
-        settled: Filters and decimation.
+        resolved: Filters and decimation.
         protected: Columns that the reduction may not take away (P2.7).
         threads: Threads that share the reduction.
     """
-    sources = tuple(row_source(recording, equations, settled, label) for label, recording in recordings.items())
+    sources = tuple(row_source(recording, equations, resolved, label) for label, recording in recordings.items())
     observations = reduce_rows(sources, threads=threads)
     estimate = weighted(observations, equations.names)
     by_f, by_rsd = (reduce_parameters(estimate, rule, protected) for rule in ("stepwise", "rsd"))
@@ -106,7 +106,7 @@ def weighted_residuals(fit: PaperFit) -> list[np.ndarray]:
 
 def watson(fit: PaperFit) -> DurbinWatson:
     """Return Durbin and Watson's statistic of all residuals, against what white noise has after this decimator."""
-    correlation = fit.sources[0].settled.decimation_filter.noise_correlation(CORRELATION_LAGS)
+    correlation = fit.sources[0].resolved.decimation_filter.noise_correlation(CORRELATION_LAGS)
     return durbin_watson(weighted_residuals(fit), correlation)
 
 

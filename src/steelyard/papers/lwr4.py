@@ -106,7 +106,7 @@ def prototype(
         robot: The arm; None for the catalogue's LWR4+.
         plant_rate: Rate of the integrator [Hz]; None for ten times the controller's.
         threads: Motions simulated at once.
-        progress: Told how far it is.
+        progress: Progress callback, called with done and total.
     """
     robot = robot or load_robot("kuka_lwr4")
     parts = [0.0] * len(motions)

@@ -81,7 +81,7 @@ def p1(seeds: int = SEEDS, threads: int = 1, stage: Stage = quietly, *, starts: 
     Args:
         seeds: Simulated experiments; figures are means over them.
         threads: Threads that share the simulation.
-        stage: Told which stage begins; gives where to tell how far it is.
+        stage: Called with the stage name; returns a progress callback.
         starts: Random motions that each search for an exciting motion starts from.
     """
     equations = scara_equations()

@@ -106,7 +106,7 @@ def p1_filters(run: SimulatedRun, full: CaseFits, progress: Progress = silent) -
     Args:
         run: The experiments.
         full: Their weighted least-squares fits with full filtering.
-        progress: Told how far it is.
+        progress: Progress callback, called with done and total.
     """
     evidences = [evidence_of(fit) for fit in full.fits]
     good = [case_3(values) for values in full.values.T]
@@ -221,10 +221,10 @@ def _estimates(found: Filters) -> Iterator[Claim]:
             fails_if="the filter is another: Jacobian, process noise, Euler step or the held torque differ from what "
             "is printed",
         )  # fmt: skip
-    settled = [_history(each).settled_after("ZZ1", TRUE["ZZR1"], SETTLED) for each in found.cases["case 2"]]
+    converged = [_history(each).settled_after("ZZ1", TRUE["ZZR1"], SETTLED) for each in found.cases["case 2"]]
     yield same(
         "case 2 (rough prior): experiments in which ZZR1 came within 5 % of the truth in 30 s", "slow",
-        str(sum(time is not None for time in settled)), "0",
+        str(sum(time is not None for time in converged)), "0",
         fails_if="the rough prior and P0 let the filter converge within the 30 s",
     )  # fmt: skip
     ours, other = found.values("case 3")[1], found.values("case 3, RK4")[1]

@@ -201,7 +201,7 @@ def optimised_motions(starts: int = STARTS, threads: int = 1, progress: Progress
     Args:
         starts: Random motions that each search starts from.
         threads: Starts that run at the same time; the result is the same.
-        progress: Told how far it is.
+        progress: Progress callback, called with done and total.
     """
     keys = [(move, chosen) for move in MOVES for chosen in (WW, U)]
     motions, planned, simulated = {}, {}, {}

@@ -130,7 +130,7 @@ def p2(
     Args:
         seeds: Simulated experiments; figures are means over them.
         threads: Threads that share the work; the result is the same.
-        stage: Told which stage begins; gives where to tell how far it is.
+        stage: Called with the stage name; returns a progress callback.
         plant_rate: Rate of the simulation's integrator [Hz]; None for ten times the controller's.
         effort: Starts of the searches for motions; None leaves the excitation out.
     """
@@ -176,14 +176,14 @@ def _excited(effort: Effort, threads: int, stage: Stage) -> tuple[list[Claim], l
 
 def _experiment(recordings: Mapping[str, Recording], equations: Mapping[str, Equations], threads: int) -> Experiment2:
     training = {label: recording for label, recording in recordings.items() if label != UNSEEN.label}
-    settled = resolve_preparation(PREPARATION, list(training.values()))
+    resolved = resolve_preparation(PREPARATION, list(training.values()))
     fits = {
-        number: paper_fit(training, each, settled, protected=HARD_TO_EXCITE if number == "2" else (), threads=threads)
+        number: paper_fit(training, each, resolved, protected=HARD_TO_EXCITE if number == "2" else (), threads=threads)
         for number, each in equations.items()
     }
     both = fits["2"]
     essential = weighted(both.observations, essential_49(equations["2"]), both.estimate.deviations)
-    unseen = row_source(recordings[UNSEEN.label], equations["2"], settled, UNSEEN.label)
+    unseen = row_source(recordings[UNSEEN.label], equations["2"], resolved, UNSEEN.label)
     # Of the runs fitted the loaded one: the unseen motion carries the payload too.
     loaded = next(source for source in both.sources if source.loaded)
     evaluations = [evaluate(source, essential, cutoff=CUTOFF) for source in (loaded, unseen)]

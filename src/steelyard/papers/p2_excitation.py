@@ -74,7 +74,7 @@ def random_motions(
         certifier: What decides whether a move is allowed.
         count: Number of motions.
         move: Duration of a move [s].
-        progress: Told how far it is.
+        progress: Progress callback, called with done and total.
     """
     made = []
     for number in range(count):
@@ -166,7 +166,7 @@ def excitation(effort: Effort, threads: int = 1, stage: Stage = quietly) -> Exci
     Args:
         effort: Starts of each search.
         threads: Starts that run at the same time; the result is the same.
-        stage: Told which stage begins; gives where to tell how far it is.
+        stage: Called with the stage name; returns a progress callback.
     """
     arm = p2_arm()
     asked = with_starts(arm.settings, effort.first, threads)

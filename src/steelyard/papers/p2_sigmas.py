@@ -265,7 +265,7 @@ def second_arm(
         preparation: Filters and decimation.
         plant_rate: Rate of the simulation's integrator [Hz]; None for ten times the controller's.
         threads: Threads that share the work.
-        progress: Told how far it is.
+        progress: Progress callback, called with done and total.
     """
     robot = another_arm(arm.robot, VARIATION, seed=2)
     other = prototype(arm.motions[:2], robot=robot, plant_rate=plant_rate, threads=threads, progress=progress)

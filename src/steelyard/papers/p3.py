@@ -62,7 +62,7 @@ def p3(seeds: int = RUNS, threads: int = 1, stage: Stage = quietly) -> PaperResu
     Args:
         seeds: Simulated experiments.
         threads: Not used: the work is short.
-        stage: Told which stage begins; gives where to tell how far it is.
+        stage: Called with the stage name; returns a progress callback.
     """
     del threads
     experiment = p3_experiment()

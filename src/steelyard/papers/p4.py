@@ -67,7 +67,7 @@ def p4(seeds: int | None = None, threads: int = 1, stage: Stage = quietly, *, st
     Args:
         seeds: Runs that maximum likelihood is tried on; None: 60.
         threads: Threads that share the searches; the result is the same.
-        stage: Told which stage begins; gives where to tell how far it is.
+        stage: Called with the stage name; returns a progress callback.
         starts: Random motions that each search starts from.
     """
     arm, sprung = p4_arm(), p4_arm(SPRING)

@@ -242,7 +242,7 @@ def estimation(
         resprung: Its motions by criterion.
         runs: Runs of maximum likelihood at every noise of the positions; None: as many as the claims are made for.
         threads: Threads that share the work.
-        stage: Told which stage begins.
+        stage: Called with the stage name; returns a progress callback.
     """
     simple, full = bench(arm), bench(sprung)
     stage_progress = stage("200 runs, repeated")

@@ -66,7 +66,7 @@ def iterated_design(arm: Arm, starts: int, threads: int = 1, progress: Progress 
         arm: The arm.
         starts: Of each search.
         threads: Starts that run at the same time.
-        progress: Told how far it is.
+        progress: Progress callback, called with done and total.
     """
     rng, real = np.random.default_rng(0), bench(arm)
     truth = dict(arm.known.values)

@@ -59,7 +59,7 @@ def p5(seeds: int = SEEDS, threads: int = 1, stage: Stage = quietly, *, plant_ra
     Args:
         seeds: Simulated experiments; figures are means over them.
         threads: Threads that share the work; the result is the same.
-        stage: Told which stage begins; gives where to tell how far it is.
+        stage: Called with the stage name; returns a progress callback.
         plant_rate: Rate of the simulation's integrator [Hz]; None for ten times the controller's.
     """
     motions = (WITHOUT, with_payload("P5"))

@@ -102,8 +102,8 @@ def fitted_models(
     recordings: Mapping[str, Recording], equations: Mapping[str, Equations], threads: int
 ) -> dict[str, PaperFit]:
     """Fit models A to D to one seed's recordings."""
-    settled = resolve_preparation(PREPARATION, list(recordings.values()))
-    return {model: paper_fit(recordings, each, settled, threads=threads) for model, each in equations.items()}
+    resolved = resolve_preparation(PREPARATION, list(recordings.values()))
+    return {model: paper_fit(recordings, each, resolved, threads=threads) for model, each in equations.items()}
 
 
 def position_fits(
@@ -116,8 +116,8 @@ def position_fits(
         pair = []
         for stiffness in (None, STIFFNESS):
             preparation = Preparation(cutoff=10.0, decimation=500, standstill=0, stiffness=stiffness)
-            settled = resolve_preparation(preparation, list(recordings.values()))
-            pair.append(paper_fit(recordings, equations, settled, threads=threads))
+            resolved = resolve_preparation(preparation, list(recordings.values()))
+            pair.append(paper_fit(recordings, equations, resolved, threads=threads))
         found.append((pair[0], pair[1]))
     return found
 

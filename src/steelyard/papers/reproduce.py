@@ -23,7 +23,7 @@ def reproduce(paper: str, *, seeds: int | None = None, threads: int = 1, stage: 
         paper: ``P1`` to ``P5``.
         seeds: Simulated experiments over which figures are means; None: the paper's own number.
         threads: Threads that share the work; the result is the same.
-        stage: Told which stage begins; gives where to tell how far it is.
+        stage: Called with the stage name; returns a progress callback.
 
     Raises:
         EstimateError: If the paper is not known, or the number of seeds or threads is below 1.

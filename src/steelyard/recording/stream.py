@@ -63,7 +63,7 @@ class RecordingStream:
         """Read all of it and return it as one recording, with findings and hashes; a long one lies in a temporary file.
 
         Args:
-            progress: Told how many bytes are read.
+            progress: Progress callback, counting bytes.
         """
         sizes = [1, *(len(channel.shift) for channel in self.plan.channels)]
         kept = CachedColumns(sum(sizes))

@@ -99,7 +99,7 @@ class CompiledStep:
             disturbance: Torques that act on the motors (C, n, K); None for none.
             names: What messages call each of the C columns.
             threads: Threads that share the columns.
-            progress: Told how far the run is.
+            progress: Progress callback of the run.
             on_lost: Told the number of each column that diverges, whose outputs then mean nothing; the others run on as
                 if it were not there. Without it, the first ends the run.
 

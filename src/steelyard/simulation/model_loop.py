@@ -137,7 +137,7 @@ class Following:
             reference: q, qd, qdd at the next control instants (3 n, K); K is a multiple of the recording's period.
             disturbance: Torques that act on the motors and that the controller does not know (n, K); None for none.
             threads: Threads that share the runs.
-            progress: Told how far this part is.
+            progress: Progress callback of this part.
 
         Raises:
             SimulationError: If the loop diverges.
@@ -247,7 +247,7 @@ class ModelLoop:
             reference: q, qd, qdd at the control instants (3 n, K); K is a multiple of the recording's period.
             controller: Parameters that computed torque believes, (p,); those of each run if not given.
             threads: Threads that share the runs.
-            progress: Told how far the run is.
+            progress: Progress callback of the run.
             disturbance: Torques that act on the motors and that the controller does not know (n, K); None for none.
 
         Raises:

@@ -120,7 +120,7 @@ def simulate(
         experiment: Controller, rates, noise; the defaults if not given.
         seeds: One run for each; the seed decides disturbance and noise.
         threads: Threads that share the seeds.
-        progress: Told how far the run is.
+        progress: Progress callback of the run.
         keep_going: Whether seeds whose runs diverge are left out and named in ``lost``; else the first is an error.
 
     Raises:

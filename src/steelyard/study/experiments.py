@@ -162,12 +162,12 @@ class SimulatedExperiments:
             return self._simulators[job.noise_level].run(job.seeds, keep_going=True)
         # Noise on what is recorded leaves the motion as it is: one simulation serves all seeds.
         one, count = self.undisturbed, len(job.seeds)
-        settled = replace(experiment, plant_rate=one.experiment.plant_rate, sign_width=one.experiment.sign_width)
+        resolved = replace(experiment, plant_rate=one.experiment.plant_rate, sign_width=one.experiment.sign_width)
         shared = {
             name: np.broadcast_to(getattr(one, name), (count, *getattr(one, name).shape[1:]))
             for name in ("q", "qd", "qdd", "motor_torque", "joint_torque")
         }
-        return replace(one, experiment=settled, seeds=job.seeds, **shared)
+        return replace(one, experiment=resolved, seeds=job.seeds, **shared)
 
     @cached_property
     def _settled(self) -> ResolvedPreparation | None:

@@ -179,7 +179,7 @@ def montecarlo(
         study: Methods, seeds, noise levels, starts.
         folder: Where finished runs are kept; those that are there already are not made again. None keeps nothing.
         processes: Processes that share the work; 1 works in this one.
-        progress: Told how many runs are done.
+        progress: Progress callback, counting runs.
 
     Raises:
         SteelyardError: If the arm cannot be simulated, not even with one seed, or the folder holds another study.

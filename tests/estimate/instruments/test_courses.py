@@ -24,8 +24,8 @@ def recording_at(time: np.ndarray, *, commanded: bool = True, noise: float = 0.0
 
 
 def references(recording: Recording, every: int = 10, **settings) -> References:
-    settled = resolve_preparation(Preparation(**{"cutoff": 20.0, "decimation": 1, **settings}), [recording])
-    return references_of(recording, settled, every, "run")
+    resolved = resolve_preparation(Preparation(**{"cutoff": 20.0, "decimation": 1, **settings}), [recording])
+    return references_of(recording, resolved, every, "run")
 
 
 def reference_of(found: References, number: int = 0) -> np.ndarray:
@@ -57,14 +57,14 @@ def test_a_reference_of_many_blocks_is_that_of_the_whole(even, commanded):
         time = time + np.random.default_rng(1).uniform(-0.003, 0.003, time.size)
     q = np.vstack([np.sin(time), np.cos(2.3 * time)])
     recording = Recording(JOINTS, time, q, reference=q if commanded else None)
-    settled = resolve_preparation(Preparation(20.0, decimation=1, rate=100.0), [recording])
-    found = references_of(recording, settled, 3, "run")
+    resolved = resolve_preparation(Preparation(20.0, decimation=1, rate=100.0), [recording])
+    found = references_of(recording, resolved, 3, "run")
     told, grid = q, np.arange(20_000.0)
     if not even:
         grid = np.arange(np.ceil((time[-1] - time[0]) * 100) + 1)
         told = CubicSpline(time - time[0], q, axis=1)(np.minimum(grid / 100, time[-1] - time[0]))
     if not commanded:
-        told = apply_low_pass(settled.low_pass, told)
+        told = apply_low_pass(resolved.low_pass, told)
     curve = CubicSpline(grid / 100, told, axis=1)
     instants = np.minimum(np.arange(3 * len(grid)) / 300, grid[-1] / 100)
     for order, part in enumerate(np.split(reference_of(found), 3)):

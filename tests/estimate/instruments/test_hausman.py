@@ -39,8 +39,8 @@ class QuietRuns:
         self._simulated = SimulatedMotion(self._first, self.settings).sources(true_values(self._run))
 
     def evidence(self, index: int) -> Evidence:
-        settled = self._first.sources[0].settled
-        return replace(self._first, sources=(row_source(recording_of(self._run, index), equations(), settled, "run"),))
+        resolved = self._first.sources[0].resolved
+        return replace(self._first, sources=(row_source(recording_of(self._run, index), equations(), resolved, "run"),))
 
     def twins(self, evidence: Evidence) -> Twins:
         return MovingRows(evidence, None).twins(self._simulated)

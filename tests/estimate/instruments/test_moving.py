@@ -45,7 +45,7 @@ def test_gates_of_the_recording_s_own_speed_are_the_preparation_s_own_mask(prepa
 def test_the_simulated_speed_alone_decides_which_rows_count():
     recording = recording_of(quiet_run(12))
     evidence = evidence_of(noisy(recording), RAW)
-    simulated = row_source(recording, equations(), evidence.sources[0].settled, "run")
+    simulated = row_source(recording, equations(), evidence.sources[0].resolved, "run")
     twins = MovingRows(evidence, (0.1, 0.5)).twins([simulated])
     exact = np.concatenate([block.qd for block in prepared_blocks(simulated)], axis=1)
     for rows in (twins.real[0], twins.simulated[0]):
@@ -58,12 +58,12 @@ def test_the_simulated_speed_alone_decides_which_rows_count():
 def test_without_a_choice_the_threshold_is_three_times_the_velocities_difference():
     recording = recording_of(quiet_run(12))
     evidence = evidence_of(noisy(recording), RAW)
-    simulated = row_source(recording, equations(), evidence.sources[0].settled, "run")
+    simulated = row_source(recording, equations(), evidence.sources[0].resolved, "run")
     found = MovingRows(evidence, None).twins([simulated]).standstill
     np.testing.assert_allclose(found, 3 * np.array(NOISE), rtol=0.1)
     slow = replace(recording, q=0.05 * recording.q)
-    lost = MovingRows(evidence, None).twins([row_source(slow, equations(), evidence.sources[0].settled, "run")])
-    speed = speeds(row_source(slow, equations(), evidence.sources[0].settled, "run"))
+    lost = MovingRows(evidence, None).twins([row_source(slow, equations(), evidence.sources[0].resolved, "run")])
+    speed = speeds(row_source(slow, equations(), evidence.sources[0].resolved, "run"))
     np.testing.assert_allclose(lost.standstill, 0.5 * np.sqrt(np.mean(speed**2, axis=1)))
     quiet = evidence_of(recording, DECIMATED)
     np.testing.assert_array_equal(MovingRows(quiet, None).twins(quiet.sources).standstill, [0.1, 0.5])

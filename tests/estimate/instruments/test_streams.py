@@ -49,9 +49,9 @@ def test_stretches_are_even_where_all_their_stamps_together_are(jitter, drift, e
     time = np.delete(time, np.r_[9000:9100, 9100:9105])
     time = time + np.random.default_rng(5).uniform(-jitter, jitter, time.size) / 100
     recording = Recording(("a",), time, np.sin(time)[None])
-    settled = resolve_preparation(Preparation(10.0, decimation=1, rate=100.0), [recording])
-    found = segments_of(recording, settled)
+    resolved = resolve_preparation(Preparation(10.0, decimation=1, rate=100.0), [recording])
+    found = segments_of(recording, resolved)
     assert [(part.samples.start, part.samples.stop) for part in found] == [(0, 9000), (9000, time.size)]
     for part in found:
-        assert part.is_even == is_even(time[part.samples], 100.0, settled.max_gap) == even
+        assert part.is_even == is_even(time[part.samples], 100.0, resolved.max_gap) == even
         assert (part.start, part.end) == (time[part.samples][0], time[part.samples][-1])

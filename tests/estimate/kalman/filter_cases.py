@@ -30,8 +30,8 @@ def equations_of_scara():
 
 def evidence_of(recordings, equations, preparation: Preparation) -> Evidence:
     """Return the evidence of recordings by label."""
-    settled = resolve_preparation(preparation, list(recordings.values()))
-    fit = paper_fit(recordings, equations, settled)
+    resolved = resolve_preparation(preparation, list(recordings.values()))
+    fit = paper_fit(recordings, equations, resolved)
     noise = with_correlated_noise(fit.sources, fit.estimate).noise
     return Evidence(fit.sources, equations, fit.estimate, noise)
 

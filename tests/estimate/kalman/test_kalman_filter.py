@@ -223,7 +223,7 @@ def test_torque_noise_has_the_power_of_the_residuals_at_low_frequency():
     evidence = scara_evidence(0)
     source = evidence.sources[0]
     white = NoiseModel(
-        source.settled.decimation_filter.noise_correlation(160),
+        source.resolved.decimation_filter.noise_correlation(160),
         {equation: np.zeros(0) for equation in source.equations.kinds_joints},
         dict(evidence.noise.innovations),
         {(source.label, *equation): 0.3 for equation in source.equations.kinds_joints},
@@ -261,7 +261,7 @@ def test_a_filter_that_loses_the_arm_says_when():
     broken[0, 2000:] += 40.0
     evidence = scara_evidence(0)
     source = evidence.sources[0]
-    other = type(source)(replace(recording, q=broken), source.equations, source.settled, "jump", 0)
+    other = type(source)(replace(recording, q=broken), source.equations, source.resolved, "jump", 0)
     with pytest.raises(EstimateError, match=r"stopped at 19\.99 s of recording 'jump'.*off the measured position"):
         kalman_filter(replace(evidence, sources=(other,)), KalmanSettings(start="wls", torque_noise=1.0), {})
 
@@ -310,8 +310,8 @@ def test_derivatives_along_the_measured_motion_take_the_bias_of_noisy_torques_aw
 def test_recordings_shorter_than_the_smoothing_are_refused_and_told_what_helps():
     recording = recording_of(run_of_scara(4), 0)
     evidence = evidence_of({"run": recording}, equations_of_scara(), CASES["full"])
-    slow = replace(evidence.sources[0].settled.low_pass, cutoff=1.9 / recording.duration)
-    settled = replace(evidence.sources[0].settled, low_pass=slow)
-    short = replace(evidence, sources=(row_source(recording, evidence.equations, settled, "run"),))
+    slow = replace(evidence.sources[0].resolved.low_pass, cutoff=1.9 / recording.duration)
+    resolved = replace(evidence.sources[0].resolved, low_pass=slow)
+    short = replace(evidence, sources=(row_source(recording, evidence.equations, resolved, "run"),))
     with pytest.raises(EstimateError, match="no stretch without a gap is as long as 2 periods of the cut-off"):
         kalman_filter(short, KalmanSettings(start="wls"), {})

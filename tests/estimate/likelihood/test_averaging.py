@@ -31,8 +31,8 @@ def stream_of(log: Recording, path) -> RecordingStream:
 
 
 def source_of(log: Recording):
-    settled = resolve_preparation(Preparation(cutoff=5.0, decimation=10), [log])
-    return row_source(log, p4().equations, settled, "run")
+    resolved = resolve_preparation(Preparation(cutoff=5.0, decimation=10), [log])
+    return row_source(log, p4().equations, resolved, "run")
 
 
 def without(log: Recording, lost) -> Recording:

@@ -227,10 +227,10 @@ def test_unknown_noise_of_torques_comes_from_the_residuals():
     for seed in range(12):
         problem = scara_problem(100 + seed, torque=(0.5, 0.05), count=200)
         blind = replace(problem, runs=(replace(problem.runs[0], torque_deviation=np.ones(2)),))
-        settled, fit = fit_with_unknown_noise(blind, (True,), LikelihoodSettings())
+        resolved, fit = fit_with_unknown_noise(blind, (True,), LikelihoodSettings())
         assert fit.converged
-        found.append(settled.runs[0].torque_deviation / [0.5, 0.05])
-        np.testing.assert_allclose(torque_deviations(settled, fit)[0], settled.runs[0].torque_deviation, rtol=2e-3)
+        found.append(resolved.runs[0].torque_deviation / [0.5, 0.05])
+        np.testing.assert_allclose(torque_deviations(resolved, fit)[0], resolved.runs[0].torque_deviation, rtol=2e-3)
     # Each is known to 1/sqrt(2 * 200) = 5 %; the mean of twelve to 1.5 %.
     np.testing.assert_allclose(np.mean(np.square(found), axis=0), 1.0, atol=0.1)
 

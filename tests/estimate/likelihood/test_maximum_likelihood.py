@@ -39,8 +39,8 @@ def recording(seed, periods=1.0, position=POSITION, torque=1.0, payload=None):
 
 def evidence_of(*recordings, equations=None, columns=None):
     equations = p4().equations if equations is None else equations
-    settled = resolve_preparation(Preparation(cutoff=5.0, decimation=10), recordings)
-    sources = tuple(row_source(each, equations, settled, f"run {k + 1}") for k, each in enumerate(recordings))
+    resolved = resolve_preparation(Preparation(cutoff=5.0, decimation=10), recordings)
+    sources = tuple(row_source(each, equations, resolved, f"run {k + 1}") for k, each in enumerate(recordings))
     return Evidence(sources, equations, weighted(reduce_rows(sources), columns or equations.names), NO_NOISE)
 
 

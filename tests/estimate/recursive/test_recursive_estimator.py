@@ -219,8 +219,8 @@ def test_a_prior_start_is_ridge_regression_and_has_an_estimate_from_the_first_in
 def test_rows_of_an_arm_give_what_weighted_least_squares_gives():
     recording = rehearsals.scara(1)
     equations = equations_of(build_model(arm("scara_2r")))
-    settled = resolve_preparation(Preparation(decimation=10), [recording])
-    sources = (row_source(recording, equations, settled, "run"),)
+    resolved = resolve_preparation(Preparation(decimation=10), [recording])
+    sources = (row_source(recording, equations, resolved, "run"),)
     plain = weighted(reduce_rows(sources), equations.names)
     evidence = Evidence(sources, equations, plain, NO_NOISE)
     found = recursive_least_squares(evidence, RecursiveSettings(), {})

@@ -113,9 +113,9 @@ def solved_postures(problem: InverseProblem, start: np.ndarray, home: np.ndarray
     q = np.clip(start, problem.lower[:, None], problem.upper[:, None])
     q, error = _towards_target(problem, q)
     spare = np.where(problem.wanted.turned, 6, 3) < q.shape[0]
-    settled = np.flatnonzero(spare & (_size(error) <= REACHED))
-    if len(settled):
-        q[:, settled], error[settled] = _towards_home(problem, q, error, home, settled)
+    converged = np.flatnonzero(spare & (_size(error) <= REACHED))
+    if len(converged):
+        q[:, converged], error[converged] = _towards_home(problem, q, error, home, converged)
     return Postures(q, np.linalg.norm(error[:, :3], axis=1), np.linalg.norm(error[:, 3:], axis=1))
 
 

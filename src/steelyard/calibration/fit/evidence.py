@@ -190,7 +190,7 @@ def _unfinished(stages: Stages) -> list[Reason]:
     if not fit.converged:
         remedy = "start from a better base and markers, or let fewer joints have errors"
         found.append(Reason(f"the fit did not converge: {fit.reason}", remedy, "convergence", "poor", "plausible"))
-    if not stages.weighted.settled and stages.settings.rounds:
+    if not stages.weighted.converged and stages.settings.rounds:
         text = f"sigmas and weights still change after {len(stages.weighted.rounds) - 1} rounds"
         found.append(Reason(text, "group by direction, or allow more rounds", "weights", "fair", "known"))
     return found

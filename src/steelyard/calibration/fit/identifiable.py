@@ -112,7 +112,7 @@ def identifiability(
     parameters: Sequence[Unknown],
     jacobian: np.ndarray,
     tolerance: float = DEPENDENT,
-    settled: np.ndarray | None = None,
+    decided: np.ndarray | None = None,
 ) -> IdentifiableUnknowns:
     """Return what measurements with this Jacobian (E, p) can tell.
 
@@ -123,7 +123,7 @@ def identifiability(
         parameters: The unknowns (p).
         jacobian: (E, p).
         tolerance: Relative distance below which a column counts as spanned by those kept before.
-        settled: Which unknowns are known to be independent (p,), from the start: they come first. The others, judged at
+        decided: Which unknowns are known to be independent (p,), from the start: they come first. The others, judged at
             a solution, count as spanned where they would be weak.
 
     Raises:
@@ -134,7 +134,7 @@ def identifiability(
     if not nonzero.any():
         raise CalibrationError("none of the unknowns has an effect on a measured number; check the measured link")
     ranks = np.array([preference(parameter) for parameter in parameters])
-    later = np.zeros(len(ranks), dtype=bool) if settled is None else ~settled
+    later = np.zeros(len(ranks), dtype=bool) if decided is None else ~decided
     order = np.array([column for column in np.lexsort((ranks, later)) if nonzero[column]])
     norms = np.linalg.norm(jacobian, axis=0)
     triangle = np.asarray(np.linalg.qr(jacobian[:, order] / norms[order], mode="r"))

@@ -43,7 +43,7 @@ class WeightedFit:
     sigmas: Sigmas
     iterations: tuple[Iteration, ...]
     rounds: np.ndarray
-    settled: bool
+    converged: bool
 
 
 def weighted_fit(
@@ -64,7 +64,7 @@ def weighted_fit(
     sigmas = _declared(equations, settings) if declared else None
     weight = np.full(equations.size, 1 / _FIRST_SIGMA) if sigmas is None else inverse_weights(sigmas.sigma)
     fit = fitted(problem, columns, weight, start=start, prior=prior)
-    iterations, rounds, settled = [*fit.iterations], [fit.values], declared
+    iterations, rounds, converged = [*fit.iterations], [fit.values], declared
     sigmas = sigmas or estimated_sigmas(fit, equations, settings.grouping, settings.least)
     for _ in range(0 if declared else settings.rounds):
         before = fit.weight
@@ -72,12 +72,12 @@ def weighted_fit(
         iterations += fit.iterations
         rounds.append(fit.values)
         sigmas = estimated_sigmas(fit, equations, settings.grouping, settings.least)
-        settled = np.allclose(fit.weight, before, rtol=_SETTLED, atol=_SETTLED * before.mean())
-        if settled:
+        converged = np.allclose(fit.weight, before, rtol=_SETTLED, atol=_SETTLED * before.mean())
+        if converged:
             break
     values = np.array(rounds)
     values.setflags(write=False)
-    return WeightedFit(fit, sigmas, tuple(iterations), values, settled)
+    return WeightedFit(fit, sigmas, tuple(iterations), values, converged)
 
 
 def _completed(
@@ -305,8 +305,8 @@ def newly_identifiable(
     if not len(awake):
         return None
     among = np.sort(np.concatenate([identified.columns, awake]))
-    settled = np.isin(among, identified.columns)
-    wider = identifiability([parameters[column] for column in among], jacobian[:, among], tolerance, settled)
+    decided = np.isin(among, identified.columns)
+    wider = identifiability([parameters[column] for column in among], jacobian[:, among], tolerance, decided)
     columns = among[wider.columns]
     regrouping = np.zeros((len(columns), len(parameters)))
     regrouping[:, among] = wider.regrouping

@@ -18,7 +18,7 @@ from ...progress import Progress, silent
 from ..correlated import TRUSTED
 from ..evidence import Estimated, Evidence, estimate_of
 from ..system import System
-from .iterations import IterationSolution, Method, Settled, converged_iterations, noise_around
+from .iterations import Converged, IterationSolution, Method, converged_iterations, noise_around
 from .pairs import PairedRows, plain_pairs, whitened_pairs
 from .settings import InstrumentSettings
 from .simulated import with_cached_streams
@@ -70,7 +70,7 @@ class Agreement:
         )
 
 
-def agreement_notes(evidence: Evidence, found: Settled) -> tuple[str, ...]:
+def agreement_notes(evidence: Evidence, found: Converged) -> tuple[str, ...]:
     """Return what to say of how the simulated arm moves, a sentence."""
     try:
         return (agreement_of(evidence, found).note(),)
@@ -78,7 +78,7 @@ def agreement_notes(evidence: Evidence, found: Settled) -> tuple[str, ...]:
         return ("the simulated arm loses the motion if the torques that the model does not explain push it",)
 
 
-def agreement_of(evidence: Evidence, found: Settled) -> Agreement:
+def agreement_of(evidence: Evidence, found: Converged) -> Agreement:
     """Compare the motion that was simulated last with the recorded one.
 
     What noise explains: the recorded positions' own noise, and the difference that the residual torques
@@ -90,7 +90,7 @@ def agreement_of(evidence: Evidence, found: Settled) -> Agreement:
     """
     residuals = [residual_torques(source, evidence.columns, found.solved.values) for source in evidence.sources]
     apart, pushed = found.motion.differences(found.simulated, found.twins.simulated, residuals)
-    noise = evidence.sources[0].settled.signal_noise[: len(apart)]
+    noise = evidence.sources[0].resolved.signal_noise[: len(apart)]
     explained = np.hypot(noise, pushed)
     bodies = evidence.equations.model.robot.actuated
     units = tuple("m" if body.joint.kind == "prismatic" else "rad" for body in bodies)
@@ -132,7 +132,7 @@ def instrumental_variables(
         evidence: The recordings and weighted least squares of them.
         settings: Controller of the simulated arm, start and end of the rounds.
         prior: Values to start from, by column.
-        progress: Told how many rounds are done.
+        progress: Progress callback, counting rounds.
 
     Raises:
         EstimateError: If the arm cannot be simulated, or the simulated motion does not excite all parameters.
@@ -155,7 +155,7 @@ def _solve_iv(paired: PairedRows) -> IterationSolution:
 
 
 def _trusted(
-    evidence: Evidence, found: Settled, whitened: InstrumentSolution
+    evidence: Evidence, found: Converged, whitened: InstrumentSolution
 ) -> tuple[InstrumentSolution, tuple[str, ...]]:
     """Return the solution of the whitened rows, or of the rows as they are if whitening makes these fit badly."""
     plain = InstrumentSolution(plain_pairs(found.twins, evidence.columns, found.noise))
@@ -186,7 +186,7 @@ def direct_and_inverse(
         evidence: The recordings and weighted least squares of them.
         settings: Controller of the simulated arm, start and end of the rounds.
         prior: Values to start from, by column.
-        progress: Told how many rounds are done.
+        progress: Progress callback, counting rounds.
 
     Raises:
         EstimateError: If the arm cannot be simulated, or the simulated motion does not excite all parameters.

@@ -111,7 +111,7 @@ class IterationSolution:
 
 
 @dataclass(frozen=True, eq=False)
-class Settled:
+class Converged:
     """What the rounds ended with.
 
     Attributes:
@@ -154,7 +154,7 @@ def converged_iterations(
     prior: Mapping[str, tuple[float, float]],
     method: Method,
     progress: Progress,
-) -> Settled:
+) -> Converged:
     """Repeat simulation and estimate until the parameters stay.
 
     Args:
@@ -162,7 +162,7 @@ def converged_iterations(
         settings: Controller, start, tolerance.
         prior: Values to start from.
         method: The estimate of a round.
-        progress: Told how many rounds are done.
+        progress: Progress callback, counting rounds.
 
     Raises:
         EstimateError: If no arm can be simulated, or the parameters do not settle and the method needs that.
@@ -172,14 +172,14 @@ def converged_iterations(
     start, whose = start_values(evidence, motion, settings.start, prior)
     iterations = _Iterations(evidence, settings, motion, method, progress)
     try:
-        found = iterations.settled(start)
+        found = iterations.converged(start)
     except SimulationError as error:
         again = _robot_start(evidence, motion) if whose == "wls" else None
         if again is None:
             raise EstimateError(f"{error}; {_next(settings)}") from error
         notes = (*notes, f"started again from the robot's own values: {error}")
         try:
-            found = iterations.settled(again)
+            found = iterations.converged(again)
         except SimulationError as second:
             raise EstimateError(f"{second}; {_next(settings)}") from second
     return replace(found, notes=(*found.notes, *notes))
@@ -217,7 +217,7 @@ class _Iterations:
     method: Method
     progress: Progress
 
-    def settled(self, start: Mapping[str, float]) -> Settled:
+    def converged(self, start: Mapping[str, float]) -> Converged:
         """Return the last round from a start.
 
         Raises:
@@ -240,12 +240,12 @@ class _Iterations:
             if count == self.settings.most_rounds or not steps.towards(columns, before):
                 return self._unsettled(found, count, ahead, steps)
 
-    def _round(self, twins: Twins, simulated: Mapping[str, float], noise: NoiseModel) -> Settled:
+    def _round(self, twins: Twins, simulated: Mapping[str, float], noise: NoiseModel) -> Converged:
         solved = self.method.solve(self.method.pair(twins, self.evidence.columns, noise))
         noise = noise_around(self.evidence, self.method.noisy(twins), solved)
-        return Settled(solved, twins, simulated, self.motion, noise, ())
+        return Converged(solved, twins, simulated, self.motion, noise, ())
 
-    def _unsettled(self, found: Settled, count: int, ahead: float, steps: Steps) -> Settled:
+    def _unsettled(self, found: Converged, count: int, ahead: float, steps: Steps) -> Converged:
         told = f"the parameters still change by {ahead:.2g} after {count} round{'s' * (count > 1)}"
         if steps.reason is None:
             return _noted(found, count, (told,))
@@ -254,7 +254,7 @@ class _Iterations:
         return _noted(found, count, (told, *steps.note(ahead)))
 
 
-def _noted(found: Settled, count: int, notes: tuple[str, ...]) -> Settled:
+def _noted(found: Converged, count: int, notes: tuple[str, ...]) -> Converged:
     return replace(found, notes=(f"{count} round{'s' * (count > 1)} of simulation", *notes))
 
 

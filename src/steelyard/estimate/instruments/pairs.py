@@ -114,7 +114,7 @@ class MovingRows:
         return Twins(real, others, limits)
 
     def _limits(self, simulated: Sequence[Velocities]) -> np.ndarray:
-        own = self._sources[0].settled.standstill
+        own = self._sources[0].resolved.standstill
         if self._given is not None:
             return np.broadcast_to(self._given, own.shape)
         squares, apart, count = np.zeros(len(own)), np.zeros(len(own)), 0
@@ -133,8 +133,8 @@ class MovingRows:
 
 def _gated(source: RowSource, gates: Gates, limits: np.ndarray) -> RowSource:
     """Return the rows of a recording with the samples that the gates name."""
-    settled = replace(source.settled, standstill=limits)
-    return row_source(source.recording, source.equations, settled, source.label, _CACHED_BYTES, gates)
+    resolved = replace(source.resolved, standstill=limits)
+    return row_source(source.recording, source.equations, resolved, source.label, _CACHED_BYTES, gates)
 
 
 def velocities_of(source: RowSource) -> Velocities:

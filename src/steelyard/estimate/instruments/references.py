@@ -75,23 +75,23 @@ class _Open:
         return TimeSegment(slice(self._first, self._first + self._count), self._start, self._end, is_even)
 
 
-def segments_of(recording: AnyRecording, settled: ResolvedPreparation) -> tuple[TimeSegment, ...]:
+def segments_of(recording: AnyRecording, resolved: ResolvedPreparation) -> tuple[TimeSegment, ...]:
     """Return the stretches of a recording in the order of time: all of its samples."""
     found: list[TimeSegment] = []
     now: _Open | None = None
     before, taken = -np.inf, 0
     for block in blocks_of(recording):
-        breaks = set(np.flatnonzero(np.diff(block.time, prepend=before) > settled.max_gap).tolist())
+        breaks = set(np.flatnonzero(np.diff(block.time, prepend=before) > resolved.max_gap).tolist())
         for first, last in pairwise([0, *sorted(breaks), block.samples]):
             part = block.time[first:last]
             if len(part) and (now is None or first in breaks):
-                found += [] if now is None else [now.closed(settled.rate)]
+                found += [] if now is None else [now.closed(resolved.rate)]
                 now = _Open(taken + first, float(part[0]))
                 part = part[1:]
             if now is not None:
-                now.push(part, settled.rate)
+                now.push(part, resolved.rate)
         before, taken = float(block.time[-1]), taken + block.samples
-    return (*found, now.closed(settled.rate)) if now is not None else ()
+    return (*found, now.closed(resolved.rate)) if now is not None else ()
 
 
 def parts_of(recording: AnyRecording, segments: tuple[TimeSegment, ...]) -> Iterator[tuple[int, Recording, slice]]:
@@ -206,7 +206,7 @@ class References:
         return is_followed[np.searchsorted(ends, places, side="right")]
 
 
-def references_of(recording: AnyRecording, settled: ResolvedPreparation, every: int, label: str) -> References:
+def references_of(recording: AnyRecording, resolved: ResolvedPreparation, every: int, label: str) -> References:
     """Return the stretches of a recording with what the arm was told to do.
 
     The reference is the recorded one, or the measured positions, low-passed, where none was recorded. Between samples
@@ -214,15 +214,15 @@ def references_of(recording: AnyRecording, settled: ResolvedPreparation, every: 
 
     Args:
         recording: The recording; two passes are made over it, and memory does not grow with it.
-        settled: Its preparation.
+        resolved: Its preparation.
         every: Control periods between two samples.
         label: Name of the recording, for messages.
 
     Raises:
         EstimateError: If the reference has values that are no numbers.
     """
-    segments, joints = segments_of(recording, settled), len(settled.joints)
-    smooth = None if template_of(recording).reference is not None else _smoothing(recording, settled)
+    segments, joints = segments_of(recording, resolved), len(resolved.joints)
+    smooth = None if template_of(recording).reference is not None else _smoothing(recording, resolved)
     reference, stamps = CachedColumns(3 * joints), CachedColumns(1)
     recorded = OutlineStream(joints, segments[-1].samples.stop if segments else 0)
     found: list[SegmentReference] = []
@@ -230,7 +230,7 @@ def references_of(recording: AnyRecording, settled: ResolvedPreparation, every: 
     for number, block, part in parts_of(recording, segments):
         if writer is None or number > len(found):
             found += [] if writer is None else [writer.segment_reference()]
-            writer = _Writer(segments[number], settled.rate, every, smooth, (reference, stamps))
+            writer = _Writer(segments[number], resolved.rate, every, smooth, (reference, stamps))
         writer.push(block.time[part], _commanded(block, label)[:, part])
         recorded.push(block.q[:, part])
     found += [] if writer is None else [writer.segment_reference()]
@@ -248,10 +248,10 @@ def _commanded(block: Recording, label: str) -> np.ndarray:
     return commanded
 
 
-def _smoothing(recording: AnyRecording, settled: ResolvedPreparation) -> LowPass:
+def _smoothing(recording: AnyRecording, resolved: ResolvedPreparation) -> LowPass:
     """Return the low-pass that makes measured positions a reference: the preparation's, without delay."""
-    cutoff = settled.cutoff or resolve_preparation(Preparation(rate=settled.rate), [recording]).cutoff
-    return low_pass(settled.rate, cutoff, settled.chosen.order)
+    cutoff = resolved.cutoff or resolve_preparation(Preparation(rate=resolved.rate), [recording]).cutoff
+    return low_pass(resolved.rate, cutoff, resolved.chosen.order)
 
 
 class _Writer:

@@ -30,12 +30,12 @@ class SimulatedMotion:
     def __init__(self, evidence: Evidence, settings: InstrumentSettings) -> None:
         self._evidence = evidence
         self._model = evidence.equations.model
-        settled = evidence.sources[0].settled
-        experiment = settings.experiment(settled.rate)
+        resolved = evidence.sources[0].resolved
+        experiment = settings.experiment(resolved.rate)
         self._loop = ModelLoop(self._model, experiment)
         self._control_rate = experiment.control_rate
         self._every = experiment.record_every
-        self._references = [references_of(s.recording, s.settled, self._every, s.label) for s in evidence.sources]
+        self._references = [references_of(s.recording, s.resolved, self._every, s.label) for s in evidence.sources]
         self._controller = self._standard(robot_values(evidence)) if settings.controller == "robot" else None
 
     @property
@@ -64,7 +64,7 @@ class SimulatedMotion:
         found = []
         for source, references in zip(self._evidence.sources, self._references, strict=True):
             motion = self._moved(source, references, self._standard(values, loaded=source.loaded))
-            found.append(row_source(motion, source.equations, source.settled, source.label))
+            found.append(row_source(motion, source.equations, source.resolved, source.label))
         return tuple(found)
 
     def differences(
@@ -113,7 +113,7 @@ class SimulatedMotion:
             for segment_reference in references.every
             for both in self._followed(segment_reference, references, standard, torques)
         )
-        stiffness = source.settled.chosen.stiffness
+        stiffness = source.resolved.chosen.stiffness
         if stiffness is not None:
             motion = _wound_up(source.recording, cached_columns(rows, motion), np.array(stiffness, dtype=float))
         return _with_motion(source.recording, cached_columns(rows, motion))
@@ -161,7 +161,7 @@ class SimulatedMotion:
 def with_cached_streams(evidence: Evidence) -> Evidence:
     """Return the evidence with every stream read once: text would be parsed in every pass of every round."""
     sources = tuple(
-        row_source(source.recording.whole(), source.equations, source.settled, source.label)
+        row_source(source.recording.whole(), source.equations, source.resolved, source.label)
         if isinstance(source.recording, RecordingStream)
         else source
         for source in evidence.sources

@@ -194,7 +194,7 @@ def hausman_test(
 
 def _finer(evidence: Evidence, twins: Twins, solved: IterationSolution, noise: NoiseModel) -> NoiseModel:
     """Return a noise model of higher order of rows at the full rate; the one at hand where there is none."""
-    if evidence.sources[0].settled.decimates:
+    if evidence.sources[0].resolved.decimates:
         return noise
     try:
         finer = noise_around(evidence, twins.real, solved, FINE_ORDER)

@@ -162,12 +162,12 @@ def _settling(history: History) -> Iterator[str]:
         for name, value, deviation in zip(history.columns, last, sigma, strict=True)
         if abs(value) > 2 * deviation
     }
-    settled = {name: time - history.time[0] for name, time in times.items() if time is not None}
-    if settled:
-        slowest = max(settled, key=lambda name: settled[name])
+    converged = {name: time - history.time[0] for name, time in times.items() if time is not None}
+    if converged:
+        slowest = max(converged, key=lambda name: converged[name])
         yield (
             f"within {SETTLED:.0%} of their last values: half of the parameters after "
-            f"{np.median(list(settled.values())):.3g} s, the last ({slowest}) after {settled[slowest]:.3g} s"
+            f"{np.median(list(converged.values())):.3g} s, the last ({slowest}) after {converged[slowest]:.3g} s"
         )
 
 
@@ -193,7 +193,7 @@ def kalman_filter(
         evidence: The recordings, a start and the noise.
         settings: Integrator, noise, start.
         prior: Value and standard deviation by name; they override those of the start.
-        progress: Told how far the pass is.
+        progress: Progress callback of the pass.
 
     Raises:
         EstimateError: If settings, prior and model do not fit each other, or the filter diverges: the message says
@@ -223,7 +223,7 @@ def kalman_filters(
         evidences: The experiments, one a seed for instance.
         settings: Settings of all of them.
         prior: Prior of all of them.
-        progress: Told how many are done.
+        progress: Progress callback, counting what is done.
 
     Returns:
         For each what :func:`kalman_filter` returns, or the error that it raises.

@@ -106,7 +106,7 @@ def torque_noise(evidence: Evidence, source: RowSource) -> np.ndarray:
         deviation = noise.deviations.get((source.label, kind, joint), max(known))
         coefficients = noise.coefficients[kind, joint]
         persistence = innovation_share(coefficients) / (1 - np.sum(coefficients)) ** 2
-        deviations.append(deviation * np.sqrt(source.settled.decimation * persistence * decimator))
+        deviations.append(deviation * np.sqrt(source.resolved.decimation * persistence * decimator))
     return np.array(deviations)
 
 
@@ -126,13 +126,13 @@ def _position_noise(source: RowSource, settings: KalmanSettings, head: RawBlock)
     joints = len(source.equations.joints)
     if settings.position_noise is not None:
         return spread(settings.position_noise, joints, "position_noise")
-    return _at_least(source.settled.signal_noise[:joints], head.q)
+    return _at_least(source.resolved.signal_noise[:joints], head.q)
 
 
 def _velocity_noise(source: RowSource, settings: KalmanSettings, velocity: np.ndarray) -> np.ndarray:
     if settings.velocity_noise is not None:
         return spread(settings.velocity_noise, len(velocity), "velocity_noise")
-    rate = source.settled.rate
+    rate = source.resolved.rate
     return _at_least(np.sqrt(propose_cutoff(velocity, rate).noise_floor * rate / 2), velocity)
 
 
@@ -148,7 +148,7 @@ def _state_deviation(source: RowSource, settings: KalmanSettings, observed: np.n
     if settings.state_deviation is not None:
         return spread(settings.state_deviation, 2 * joints, "state_deviation")
     position = observed[-joints:]
-    velocity = observed[:joints] if len(observed) > joints else UNSURE * np.sqrt(2) * position * source.settled.rate
+    velocity = observed[:joints] if len(observed) > joints else UNSURE * np.sqrt(2) * position * source.resolved.rate
     return np.concatenate([velocity, position])
 
 

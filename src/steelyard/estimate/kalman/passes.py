@@ -46,7 +46,7 @@ def filtered(plans: Sequence[FilterPlan], progress: Progress, *, careful: bool =
 
     Args:
         plans: The filters.
-        progress: Told how far the pass is.
+        progress: Progress callback of the pass.
         careful: Whether parameters that make no possible arm are to be moved, whatever the size of the filter.
     """
     return _Run(plans, careful=careful).through(progress)

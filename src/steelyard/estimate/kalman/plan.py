@@ -56,15 +56,15 @@ class FilterPlan:
     @property
     def smoothing_cutoff(self) -> float | None:
         """Where the measured motion is smoothed [Hz]; None if derivatives are not taken along it."""
-        settings, settled = self.settings, self.evidence.sources[0].settled
+        settings, resolved = self.settings, self.evidence.sources[0].resolved
         if settings.derivatives == "predicted" or settings.process == "state":
             return None
-        return settled.cutoff or settled.proposed_cutoff
+        return resolved.cutoff or resolved.proposed_cutoff
 
     @property
     def rate(self) -> float:
         """Rate of the samples [Hz]."""
-        return self.evidence.sources[0].settled.rate
+        return self.evidence.sources[0].resolved.rate
 
 
 def plan_of(evidence: Evidence, settings: KalmanSettings, prior: Mapping[str, tuple[float, float]]) -> FilterPlan:
@@ -82,7 +82,7 @@ def plan_of(evidence: Evidence, settings: KalmanSettings, prior: Mapping[str, tu
     impossible = (postures.pivots(evidence.plain.values) <= 0).mean(axis=1)
     width, standstill = settings.sign_width, np.zeros(len(evidence.equations.joints))
     if width is None:
-        standstill = evidence.sources[0].settled.standstill
+        standstill = evidence.sources[0].resolved.standstill
         seen = standstill[standstill > 0]
         width = max(SIGN_PART * float(seen.min()) if len(seen) else 0.0, LEAST_WIDTH)
     return FilterPlan(evidence, settings, start, free, noises, width, standstill, least, impossible)
@@ -108,7 +108,7 @@ def _noises(
     noises = noises_of(evidence, source, settings)
     if settings.process != "torque" or not least.any():
         return noises
-    return band_limited(noises, settings, postures.accelerations(start.values, noises.process), source.settled.cutoff)
+    return band_limited(noises, settings, postures.accelerations(start.values, noises.process), source.resolved.cutoff)
 
 
 def arms_of(plan: FilterPlan, index: int) -> Arms:

@@ -135,7 +135,7 @@ def maximum_likelihood(
         evidence: The recordings; their samples are used as they were measured, neither low-passed nor decimated.
         settings: What is known of the motion and the noise.
         prior: Not used: an estimate is drawn towards a prior afterwards, by its covariance.
-        progress: Told how far it is.
+        progress: Progress callback, called with done and total.
 
     Raises:
         EstimateError: If a recording is not periodic, or the parameters cannot be told apart.

@@ -133,7 +133,7 @@ def periodic_samples(source: RowSource, settings: LikelihoodSettings) -> Periodi
     """
     in_memory = isinstance(source.recording, Recording) and mapping_of(source.recording.q) is None
     most = None if in_memory else LOOKED_AT
-    segment, rate = longest_segment(source, most), source.settled.rate
+    segment, rate = longest_segment(source, most), source.resolved.rate
     known = _Periods(segment, settings.period or _found_period(segment.head, rate, source.label), rate, most)
     return (_averaged if known.is_whole else _as_they_are)(source, settings, known)
 
@@ -161,7 +161,7 @@ class _Periods:
 
 
 def _averaged(source: RowSource, settings: LikelihoodSettings, known: _Periods) -> PeriodicSamples:
-    rate, period, periods = source.settled.rate, known.period, known.periods
+    rate, period, periods = source.resolved.rate, known.period, known.periods
     mean = averaged_periods(source, known.segment, round(period * rate), periods, known.most)
     lines = _lines(mean.repeated, settings, known, source.label)
     spread = np.sqrt(mean.pooled_variance / periods)
@@ -204,7 +204,7 @@ def _told_samples(
     averaged: int,
     spread: np.ndarray | None,
 ) -> PeriodicSamples:
-    rate, joints = source.settled.rate, len(source.equations.joints)
+    rate, joints = source.resolved.rate, len(source.equations.joints)
     told = f"{_told(settings, known.period, lines)}; {_told_periods(averaged, len(time), rate)}"
     note = f"recording '{source.label}': {told}"
     q, y = signals[:joints], signals[joints:]

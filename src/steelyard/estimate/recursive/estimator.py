@@ -219,12 +219,12 @@ def recursive_least_squares(
         evidence: Rows, and the estimate whose columns and weights are used.
         settings: Start and forgetting.
         prior: Value and standard deviation by column; not used with the start ``square``.
-        progress: Told how far it is.
+        progress: Progress callback, called with done and total.
 
     Raises:
         EstimateError: If the rows, or those not yet forgotten, do not tell all parameters apart.
     """
-    interval = evidence.sources[0].settled.decimation / evidence.sources[0].settled.rate
+    interval = evidence.sources[0].resolved.decimation / evidence.sources[0].resolved.rate
     forgetting = settings.factor(interval)
     start = settings.start or ("prior" if prior else "square")
     information = RecursiveInformation(_start(evidence.columns, start, settings.wide, prior), forgetting)
