@@ -77,7 +77,7 @@ bench-peers: $(VENV)/peers.done
 
 # Renews the locks of exact versions (needs uv).
 lock:
-	uv pip compile --universal --python-version 3.11 --no-emit-index-url --no-annotate --no-header -q pyproject.toml --all-extras -o requirements/core.lock
+	uv pip compile --universal --python-version 3.11 --no-emit-index-url --no-annotate --no-header -q pyproject.toml -o requirements/core.lock
 	uv pip compile --universal --python-version 3.11 --no-emit-index-url --no-annotate --no-header -q requirements/build.in -o requirements/build.lock
 	uv pip compile --universal --python-version 3.11 --no-emit-index-url --no-annotate --no-header -q requirements/tools.in -c requirements/core.lock -o requirements/tools.lock
 	uv pip compile --universal --python-version 3.11 --no-emit-index-url --no-annotate --no-header -q requirements/oracles.in -c requirements/core.lock -c requirements/tools.lock -o requirements/oracles.lock
