@@ -265,6 +265,17 @@ def test_joints_that_move_faster_than_in_the_fit_are_named():
 
     assert faster_joints(with_speeds(1.0, 1.0, 1.0), with_speeds(1.19, 1.21, 0.5)) == ("b",)
     assert faster_joints(with_speeds(1.0, 1.0, 1.0), with_speeds(1.19, 1.21, 0.5), factor=1.1) == ("a", "b")
+    other = replace(with_speeds(9.0, 9.0, 9.0), joint_names=("a", "d", "e"))
+    assert faster_joints(with_speeds(1.0, 1.0, 1.0), other) == ("a",)  # joints that were not fitted have no speed
+
+
+def test_the_top_speed_of_several_recordings_is_that_of_the_fastest():
+    slow, fast = (
+        Evaluation("x", 10.0, (replace(part("N m", 1.0, 4.0), speed_max=speed),), ("a",), with_top_speeds(speed))
+        for speed in (1.0, 3.0)
+    )
+    for pair in ((slow, fast), (fast, slow)):
+        assert combined(pair).joints[0].speed_max == 3.0
 
 
 def test_residual_runs_carry_what_the_search_for_patterns_needs():

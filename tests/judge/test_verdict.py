@@ -249,3 +249,11 @@ def test_sigmas_that_do_not_know_of_the_correlation_are_called_too_small():
     silent = judge(replace(strong, correlation_in_sigmas=False)).reasons[0].text
     assert "as much larger" in told
     assert "too small" in silent
+
+
+def test_of_several_unexplained_equations_the_largest_correlation_is_named():
+    several = [
+        ResidualCorrelation("joint", f"joint_{k}", 0.1, size, 1e-9) for k, size in ((2, 0.3), (4, 0.6), (5, 0.5))
+    ]
+    text = judge(replace(GOOD, correlation=several)).reasons[0].text
+    assert "by up to 0.6 (joint_4)" in text

@@ -14,6 +14,7 @@ from steelyard.model import (
     stacked_regressor,
     summarise_model,
 )
+from steelyard.model.base import _sum_text
 from steelyard.robot import load_robot
 
 
@@ -127,3 +128,11 @@ def test_a_payload_needs_both_data_sets_in_the_data_too():
     alone = data_rank(base, loaded)
     assert alone.rank == 92
     assert "ML" in alone.unexcited
+
+
+def test_a_regrouping_is_written_with_its_coefficients():
+    text = {one.name: one.text for one in base_parameters(build_model(load_robot("scara_2r"))).base}
+    assert text["ZZ1R"] == "ZZ1R = ZZ1 + 0.25 M2"
+    signs = {"ZZ1": 1.0, "M2": -1.0, "MX3": -0.1234567891}
+    assert _sum_text(signs) == "ZZ1 - M2 - 0.123457 MX3"
+    assert _sum_text({"YY2": -1.0, "ZZ2": 1.0}) == "-YY2 + ZZ2"

@@ -106,3 +106,18 @@ def test_motor_positions_are_not_held_against_joint_limits():
 def test_limits_that_make_no_sense_are_refused(given, message):
     with pytest.raises(MotionError, match=message):
         motion_limits(["a", "b"], **given)
+
+
+@pytest.mark.parametrize(("excess", "count"), [(1e-10, 0), (1e-8, 1)])
+def test_rounding_is_no_violation_and_a_hundred_times_that_is_one(excess, count):
+    robot = load_robot("scara_2r")
+    limit = robot.joint("joint_1").limits.velocity
+    reach = limit * (1 + excess) / (2 * np.pi)
+    motion = fourier([0, 0], [[reach], [0]], [[0], [0]], 1.0, ["joint_1", "joint_2"])
+    assert len(limit_violations(motion, robot)) == count
+
+
+def test_motor_positions_of_an_arm_without_coupled_gears_are_its_joint_positions():
+    robot = load_robot("scara_2r").in_motor_coordinates()
+    motion = quintic(np.zeros((2, 2)), 1.0, limits_of(robot).joints)
+    assert limit_violations(motion, robot) == ()

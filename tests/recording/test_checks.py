@@ -8,7 +8,9 @@ import pytest
 from recording.logs import Motion, kinds, one
 from steelyard.recording import check_recording, recording_from_arrays, setup_from_table
 from steelyard.recording import checks as checks_module
+from steelyard.recording.assembly import Unwrapper
 from steelyard.recording.record import Samples
+from steelyard.recording.units import si_scale
 from steelyard.robot import read_urdf
 
 
@@ -293,3 +295,25 @@ def test_motor_torques_before_the_gears_are_told_and_friction_is_not(robot, moti
         assert 'side = "motor"' in finding.remedy
     opposite = recording_from_arrays(robot, {**right, "motor_torque": -motion.tau}).findings
     assert "signs are opposite" in one(opposite, "torque_ratio", "elbow").text
+
+
+def test_turns_are_carried_from_block_to_block_and_only_angles_turn():
+    angle, slide = np.linspace(0.0, 40.0, 400), np.tile([0.0, 7.0], 200)
+    values = np.stack([(angle + np.pi) % (2 * np.pi) - np.pi, slide])
+    unwrapper = Unwrapper()
+    blocks = [unwrapper.take(block, np.array([1, 0])) for block in np.split(values, [100, 100, 101, 250], axis=1)]
+    np.testing.assert_allclose(np.concatenate(blocks, axis=1), [angle, slide], atol=1e-12)
+    assert unwrapper.turns.tolist() == [6, 0]
+
+
+@pytest.mark.parametrize(
+    ("unit", "quantity", "si"),
+    [
+        ("rpm", "angular speed", 2 * np.pi / 60), ("rev/s", "angular speed", 2 * np.pi),
+        ("deg/s", "angular speed", np.pi / 180), ("mrad/s", "angular speed", 1e-3), ("rad/s", "angular speed", 1.0),
+        ("rev", "angle", 2 * np.pi), ("deg", "angle", np.pi / 180), ("mm/s", "linear speed", 1e-3),
+        ("min", "time", 60.0), ("mA", "current", 1e-3), ("Ncm", "moment", 1e-2),
+    ],
+)  # fmt: skip
+def test_what_one_unit_is_in_si(unit, quantity, si):
+    assert si_scale(unit, quantity, "column") == pytest.approx(si, rel=1e-15)
