@@ -11,6 +11,7 @@ from calibration.small_problems import LinearProblem, linear_problem, noise_like
 from steelyard.calibration.fit.covariances import (
     COVARIANCES,
     Covariance,
+    _cost_of_sigmas,
     covariance_of,
     intervals,
     overlap,
@@ -173,3 +174,21 @@ def test_what_cannot_be_found_is_refused():
     with pytest.raises(CalibrationError, match="leave no degree of freedom beside 4 unknowns"):
         covariance_of(fitted(four, KEPT), four.equations, known(four, UNEQUAL[:4]), "classical")
     assert set(COVARIANCES) == {"shared", "groups", "model", "classical", "cluster"}
+
+
+def test_estimated_weights_cost_what_kenward_and_roger_say():
+    """With Phi the inverse information and I_g a group's part of it: ``2 Phi sum 2 / n (I_g - I_g Phi I_g) Phi``."""
+    problem, _ = problem_of("equal")
+    fit = fitted(problem, KEPT, 1 / UNEQUAL)
+    sigmas = estimated_sigmas(fit, problem.equations)
+    B, phi = problem.matrix / UNEQUAL[:, None], fit.inverse
+    excess = np.zeros_like(phi)
+    for group, worth in enumerate(sigmas.worth):
+        own = B[sigmas.group == group]
+        information = own.T @ own
+        excess += 2 / worth * (information - information @ phi @ information)
+    expected = np.sqrt(1 + 2 * np.diag(phi @ excess @ phi) / np.diag(phi))
+    assert expected.min() > 1.005
+    np.testing.assert_allclose(_cost_of_sigmas(fit, problem.equations, sigmas), expected, rtol=1e-9)
+    equal = fitted(problem, KEPT)
+    assert (_cost_of_sigmas(equal, problem.equations, estimated_sigmas(equal, problem.equations)) == 1).all()

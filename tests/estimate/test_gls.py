@@ -48,6 +48,24 @@ def test_given_the_noise_it_is_that_of_statsmodels(coefficients, cuts):
     assert (fit.estimate.sigma <= 1.1 * theirs.bse).all()
 
 
+def test_the_covariance_is_widened_by_what_estimating_the_noise_costs():
+    _, _, source = one_equation(3, [0.7], rows=60)
+    given = sources_of(source)
+    plain = weighted(reduce_rows(given), source.equations.names)
+    estimate = generalised(given, plain).estimate
+    correlation = decimator_correlation(given[0])
+    products = lag_products(given, plain.columns, correlation, plain.system.scale)
+    noise = fit_noise(products, len(plain.columns))
+    gain = np.diag(corrected_covariance(noise)[0]) / np.diag(noise.covariance)
+    assert gain.max() > 1.02
+    np.testing.assert_allclose(np.diag(estimate.covariance) / np.diag(estimate.system.inverse), gain, rtol=1e-9)
+    np.testing.assert_allclose(
+        estimate.covariance / np.outer(estimate.sigma, estimate.sigma),
+        estimate.system.inverse / np.sqrt(np.outer(*[np.diag(estimate.system.inverse)] * 2)),
+        atol=1e-9,
+    )
+
+
 def test_a_break_in_the_rows_is_a_break_in_the_noise():
     W, y, source = one_equation(1, [0.8], gaps=(70, 71))
     fit = fitted(source)
