@@ -218,14 +218,14 @@ def _estimates(found: Filters) -> Iterator[Claim]:
             f"Kalman filter, {case}: ZZR1", "not in the text", float(ours.mean()), reference,
             two_standard_errors(spread, len(ours)),
             why=f"reference, two standard errors of a mean of {len(ours)}; sd of one {spread:g}",
-            fails_if="the filter is another: Jacobian, process noise, Euler step or the held torque differ from what "
-            "is printed",
+            fails_if="the filter is another: Jacobian, process noise, Euler step or held torque differ "
+            "from the paper's",
         )  # fmt: skip
     converged = [_history(each).settled_after("ZZ1", TRUE["ZZR1"], SETTLED) for each in found.cases["case 2"]]
     yield same(
         "case 2 (rough prior): experiments in which ZZR1 came within 5 % of the truth in 30 s", "slow",
         str(sum(time is not None for time in converged)), "0",
-        fails_if="the rough prior and P0 let the filter converge within the 30 s",
+        fails_if="the filter converges within 30 s from the rough prior and P0",
     )  # fmt: skip
     ours, other = found.values("case 3")[1], found.values("case 3, RK4")[1]
     error = two_standard_errors(_FV1[1], len(ours))
@@ -248,7 +248,7 @@ def _sigmas(found: Filters) -> Iterator[Claim]:
             f"relative sigma of ZZR1 that the printed Q, R and P0 of {case} give [%]", "far smaller in Table 2", ours,
             reference, 0.1 * reference,
             "Table 2's sigmas of the filter do not follow from the printed settings", why="a tenth",
-            fails_if="the covariance is propagated otherwise than the printed Q, R and P0 ask",
+            fails_if="the covariance does not follow from the printed Q, R and P0",
         )  # fmt: skip
 
 
@@ -264,7 +264,7 @@ def _convergence(found: Filters) -> Iterator[Claim]:
         yield within(
             f"recursive least squares: {name} within 5 % for good after [s], median", "seconds", ours, 0.4 * reference,
             2.5 * reference, why=f"reference {reference:g} s, of another random motion; a factor of 2.5",
-            fails_if="the recursion forgets, starts from something else than its first rows, or converges as late as "
+            fails_if="the recursion forgets, does not start from its first rows, or converges as late as "
             "the filter",
         )  # fmt: skip
 
@@ -284,8 +284,8 @@ def _velocities(found: Filters) -> Iterator[Claim]:
             f"velocity of joint {joint + 1}: {filtered:.4f} rad/s by the zero-phase filter, {kalman:.3f} by the Kalman "
             f"filter (reference {plain:g} and {other:g})",
             why=f"reference {other / plain:.0f}, of another random motion",
-            fails_if="the zero-phase filter distorts velocities as much as the Kalman filter, or the latter follows "
-            "them as well as a filter that sees the future",
+            fails_if="the zero-phase filter distorts velocities as much as the Kalman filter, or the "
+            "latter follows them as well",
         )  # fmt: skip
 
 
@@ -305,7 +305,8 @@ def _conclusion(found: Filters) -> Iterator[Claim]:
         "weighted least squares is better", good / least, 1.5, np.inf,
         f"with the rough prior {rough / least:.1f} times", why="off line, least squares is the better choice",
         claimed=(1.0, np.inf),
-        fails_if="the filter, given a good prior, comes as near to the truth as weighted least squares without one",
+        fails_if="the filter with a good prior is as accurate as weighted least squares without "
+        "one",
     )  # fmt: skip
     yield far_cheaper(found.seconds)
 
@@ -323,8 +324,8 @@ def far_cheaper(seconds: Mapping[str, float]) -> Claim:
         "far cheaper (3 s against 170 s) does not hold in compiled code: both take some tens of milliseconds for an "
         "experiment, of which those of least squares go into its filters",
         why="both compiled, the shortest of five repeats each", claimed=(10.0, np.inf),
-        fails_if="the filter takes more than 3.2 times the processor time of least squares: it runs uncompiled, or its "
-        "cost grows faster than the number of samples",
+        fails_if="the filter takes more than 3.2 times the processor time of least squares: not "
+        "compiled, or a cost that grows faster than the samples",
     )  # fmt: skip
 
 

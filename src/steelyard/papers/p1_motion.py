@@ -263,7 +263,7 @@ def motion_claims(found: Optimised) -> Iterator[Claim]:
     yield same(
         "optimised quintic: motions whose limits all hold at every instant", "not said",
         limits_kept({f"{move}, {chosen}": each for (move, chosen), each in found.motions.items()}), "4 of 4",
-        fails_if="a designed motion leaves its ranges or speeds between the instants looked at",
+        fails_if="a designed motion leaves its ranges or speeds between grid instants",
     )  # fmt: skip
     for (move, chosen), (low, high) in _EXPERIMENT.items():
         what, sign, printed = ("weighted", "Ww", 290.0) if chosen == WW else ("prior", "U", 100.0)
@@ -276,8 +276,8 @@ def motion_claims(found: Optimised) -> Iterator[Claim]:
             f"{moved} rad, so slow that friction near standstill counts, which filtered rows show otherwise than the "
             "plan",
             claimed=(1.0, printed), why=f"searches from several seeds: {SPREAD[move, chosen]}",
-            fails_if="the search stalls, or the motion it finds is good in the plan only and the experiment's filtered "
-            "rows are not as good; for cond(U), the paper's 100 is reached",
+            fails_if="the search stalls, or the motion is good in the plan but not in the filtered "
+            "experiment; for cond(U), the paper's 100 is reached",
         )  # fmt: skip
 
 

@@ -195,7 +195,7 @@ def excitation_claims(found: Excitation) -> Iterator[Claim]:
         "excitation: motions whose limits all hold at every instant, of those designed", "checked at samples",
         limits_kept(motions), f"{len(motions)} of {len(motions)}",
         "limits checked at samples only are broken between them; here bounds over continuous time prove them",
-        fails_if="a designed motion breaks a limit between the instants looked at",
+        fails_if="a designed motion breaks a limit between grid instants",
     )  # fmt: skip
     yield within(
         "condition number of 20 random points at full speed, 20 s, median", _PRINTED["random"],
@@ -203,14 +203,16 @@ def excitation_claims(found: Excitation) -> Iterator[Claim]:
         "49 essential columns, motor and joint rows stacked as they are, without and with payload: the paper does not "
         "say which matrix it means; this one gives its numbers",
         why="reference, several draws",
-        fails_if="the matrix is another: other columns, rows weighted or without payload, columns at unit length",
+        fails_if="the matrix is another: other columns, weighted rows, no payload, or columns at unit "
+        "length",
     )  # fmt: skip
     yield within(
         "optimisation A, T0 = 20 s: condition number", _PRINTED["A"], first.figures.raw, 0.0, 35.0,
         f"with columns at unit length {first.figures.normalised:.2f}; the 'w0' inside the paper's sines must be "
         "2 pi / T0",
         why=f"reference 29.6 to 35.1, limits broken between its samples; {SPREAD['A']}", claimed=(0.0, 35.0),
-        fails_if="the search stalls (plain log cond ends near 41), or the limits leave less room than the paper's",
+        fails_if="the search stalls (plain log cond ends near 41), or the limits are tighter than the "
+        "paper's",
     )  # fmt: skip
     yield from _second_claims(found)
 
@@ -220,7 +222,7 @@ def _second_claims(found: Excitation) -> Iterator[Claim]:
     yield within(
         "optimisation B, T0 = 20 s: condition number", _PRINTED["B"], second.figures.raw, 0.0, 40.0,
         why=f"reference 37.3; {SPREAD['B']}",
-        fails_if="goal attainment gives the condition number up for the torques",
+        fails_if="goal attainment sacrifices the condition number to the torques",
     )  # fmt: skip
     before, after = first.mean_torques[5:], second.mean_torques[5:]
     yield within(
@@ -230,13 +232,13 @@ def _second_claims(found: Excitation) -> Iterator[Claim]:
         "(reference 1.07 -> 2.17, 0.44 -> 1.22). A does not look at them, and gamma does not see by how much a goal is "
         "surpassed: the ratio of one joint alone is left to chance, 1.15 to 1.7 for joint 6",
         why=f"reference 2.25; {SPREAD['wrist']}", claimed=(1.0, np.inf),
-        fails_if="goal attainment does not raise the torques of the wrist, or A's motion has them by itself",
+        fails_if="goal attainment does not raise the wrist torques, or A's motion has them already",
     )  # fmt: skip
     yield within(
         "optimisation B: gamma, the largest relative miss of the three goals", 0.064, second.value, 0.0, 0.076,
         "Table 1 means gamma = 0.064: none of the three goals is attained, all are equally missed",
         why=f"reference 0.0755; {SPREAD['gamma']}",
-        fails_if="the search for goals stalls, or the goals are not those of the paper",
+        fails_if="the search for goals stalls, or the goals are not the paper's",
     )  # fmt: skip
 
 

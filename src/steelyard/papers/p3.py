@@ -104,28 +104,29 @@ def _theory_claims(theory: Theory3) -> Iterator[Claim]:
     yield same(
         "compliances that can be seen", "9", f"{len(theory.names)}: {', '.join(theory.names)}",
         "9: k21, k22, k23, k24, k25, k3, k4, k5, k6",
-        fails_if="a compliance's column is missing or depends on others: load, markers or nodes of joint 2 are wrong",
+        fails_if="a compliance's column is missing or dependent: wrong load, markers or nodes of joint "
+        "2",
     )  # fmt: skip
     yield same(
         "compliances that cannot be seen", "k1 is not mentioned", ", ".join(theory.hidden), "k1",
         f"k1 {theory.hidden.get('k1', '')}: a vertical load has no moment about the vertical axis 1",
-        fails_if="the load is not vertical or axis 1 is not, or invisible columns are not found",
+        fails_if="load or axis 1 is not vertical, or columns without effect are not found",
     )  # fmt: skip
     yield near(
         "condition number, columns at unit length", "not said", theory.condition, 5.1, 0.05, why="reference, rounded",
-        fails_if="geometry, load point or configurations are not those of the specification",
+        fails_if="geometry, load point or configurations are not those specified",
     )  # fmt: skip
     for name, ours, reference in (("OLS, eq. 8", theory.ols, _OLS_3_SIGMA), ("WLS, eq. 13", theory.wls, _WLS_3_SIGMA)):
         yield within(
             f"3 sigma of the compliances, {name}: largest difference from the reference, %", "Table 3",
             float(100 * np.abs(3e6 * ours / reference - 1).max()), 0.0, 3.2, why="reference rounded to four decimals",
-            fails_if="a covariance is computed by another formula than eq. 8 or 13, or noise and columns do not belong "
-            "to each other",
+            fails_if="a covariance does not follow eq. 8 or 13, or noise and columns are "
+            "mismatched",
         )  # fmt: skip
     yield within(
         "sigma of OLS over that of WLS, theory: largest difference from the reference, %", "not said",
         float(100 * np.abs(theory.ols / theory.wls / _RATIO - 1).max()), 0.0, 2.0, why="reference, rounded",
-        fails_if="the gain by weights is another than eq. 8 and 13 give",
+        fails_if="the gain by weights differs from eq. 8 and 13",
     )  # fmt: skip
 
 
@@ -144,14 +145,16 @@ def _run_claims(theory: Theory3, runs: Runs3) -> Iterator[Claim]:
         "the same: largest difference from theory, %", "not said", float(100 * np.abs(ratio / predicted - 1).max()),
         0.0, 400 / np.sqrt(2 * runs.count),
         why="four standard errors of a spread: nine ratios, and what estimated group sigmas cost",
-        fails_if="estimated group sigmas cost much of what true ones gain, or the spread is not that of eq. 8 and 13",
+        fails_if="estimated group sigmas lose much of the gain, or the spread differs from eq. 8 and "
+        "13",
     )  # fmt: skip
     for method in ("wls", *(f"eta {eta:g}" for eta in ETAS)):
         yield within(
             f"3-sigma coverage, {method}, eq. 11, mean over the compliances", "not said",
             float(runs.coverage(method).mean()), 0.985, 1.0, f"smallest {runs.coverage(method).min():.3f}",
             why="0.997 for normal errors, 0.99 in the reference",
-            fails_if="intervals are too narrow: eq. 13 used where weights are not one over sigma, or groups too small",
+            fails_if="intervals are too narrow: eq. 13 where weights are not one over sigma, or groups too "
+            "small",
         )  # fmt: skip
     yield within(
         "largest change of a compliance by eta 0.5 or 2 instead of 1, in sigmas (mean over runs)", "the same answer",
@@ -163,7 +166,7 @@ def _run_claims(theory: Theory3, runs: Runs3) -> Iterator[Claim]:
         float((runs.spread("wls, one round") / runs.spread("wls")).max()), 0.97, 1.03,
         "iterating is said to gain a factor of 3 to 20 over a single round; it gains next to nothing",
         why="reference: 3 % at most", claimed=(3.0, 20.0),
-        fails_if="a second round of weights matters, or makes estimates worse",
+        fails_if="a second iteration of weights matters, or worsens the estimates",
     )  # fmt: skip
     yield from _own_residual_claims(theory, runs)
 
@@ -178,14 +181,15 @@ def _own_residual_claims(theory: Theory3, runs: Runs3) -> Iterator[Claim]:
         "equation's own residual is taken as its sigma and the rounds are stopped somewhere; the product refuses such "
         "weights",
         why="each round takes the last one's residuals for the noise",
-        fails_if="weights by own residuals settle: their claimed gain would be a property of the data",
+        fails_if="weights by own residuals converge: their claimed gain would be a property of the "
+        "data",
     )  # fmt: skip
     covered = runs.coverage(own_residuals(OWN_ITERATIONS))
     yield within(
         f"3-sigma coverage of those after {OWN_ITERATIONS} rounds: largest over the compliances", "not said",
         float(covered.max()), 0.0, 0.2,
         f"{_listed(covered)}: weights of one over the residual confirm the last fit", why="reference 0.03 to 0.20",
-        fails_if="intervals by own residuals hold the truth",
+        fails_if="intervals by own residuals contain the truth",
     )  # fmt: skip
 
 
@@ -227,7 +231,7 @@ def _single_claims(theory: Theory3, one: OneRun3) -> Iterator[Claim]:
         "largest change of a compliance by the last round of weights, over half its 3-sigma interval",
         "converges in few steps", float(one.steps[-1]), 0.0, 0.01,
         f"by round {_listed(one.steps)}: the first round does nearly all", claimed=(0.0, 0.01),
-        fails_if="the weights oscillate, or run away as those by own residuals do",
+        fails_if="the weights oscillate or diverge, as those by own residuals do",
     )  # fmt: skip
 
 

@@ -94,11 +94,13 @@ def geometry_claims(geometry: Geometry3) -> Iterator[Claim]:
         "not said", geometry.unseen, 0.0, 0.05,
         f"{geometry.before:.2f} mm before; {len(found.kept)} unknowns of {len(found.problem.parameters)} can be told "
         "apart, base and markers among them", why="the noise of one measured coordinate",
-        fails_if="a geometric error is not found or belongs to the wrong joint, or dependent unknowns are both freed",
+        fails_if="a geometric error is missed or assigned to the wrong joint, or dependent unknowns "
+        "are both fitted",
     )  # fmt: skip
     yield within(
         "geometry: part of the unknowns whose 95 % interval holds the truth", "not said", geometry.coverage, 0.85, 1.0,
-        why="one experiment", fails_if="sigmas are too small, or an unknown that the data cannot tell is kept",
+        why="one experiment", fails_if="sigmas are too small, or an unidentifiable unknown is "
+        "fitted",
     )  # fmt: skip
 
 

@@ -116,17 +116,18 @@ def _criteria_claims(found: Designs4) -> Iterator[Claim]:
     yield same(
         "motions whose limits all hold at every instant, of those designed", "continuous functions",
         limits_kept(dict(everything)), "4 of 4",
-        fails_if="a designed motion breaks a limit between the instants looked at",
+        fails_if="a designed motion breaks a limit between grid instants",
     )  # fmt: skip
     yield within(
         "c1: condition number, rows over noise, columns at unit length", _CONDITIONS[C1], first.value, 1.0, 3.9,
         f"starts {first.spread}", why="reference 2.9 to 3.9; several seeds: 2.75 to 2.96", claimed=(1.0, 4.15),
-        fails_if="the search by c1 stalls, or rows and columns are weighted otherwise than by noise and length",
+        fails_if="the search by c1 stalls, or rows and columns are not weighted by noise and "
+        "length",
     )  # fmt: skip
     yield within(
         "c2: log10 det of the covariance", "far smaller than with c1", second.value, -np.inf, -55.0,
         f"c1's motion has {first.figures.log10_det_covariance:.1f}", why="reference -55; several seeds: -56.9 to -56.5",
-        fails_if="the search by c2 stalls, or noise, rate or duration are not those of the paper",
+        fails_if="the search by c2 stalls, or noise, rate or duration are not the paper's",
     )  # fmt: skip
     yield within(
         "condition number of c2's motion, as of c1", _CONDITIONS[C2],
@@ -138,7 +139,7 @@ def _criteria_claims(found: Designs4) -> Iterator[Claim]:
     yield within(
         "sigmas that are smaller with c2, of 21", "most", float(smaller), 12.0, 21.0,
         why="reference 15; several seeds: 14 to 16", claimed=(11.0, 21.0),
-        fails_if="the motion with the smallest condition number gives the smaller sigmas",
+        fails_if="the motion with the smallest condition number has the smaller sigmas",
     )  # fmt: skip
 
 
@@ -156,12 +157,12 @@ def _size_claims(found: Designs4) -> Iterator[Claim]:
         "condition number is blind to size. Where axis 1 moves little, all columns that its torque alone shows shrink "
         "alike, and columns at unit length do not see it: a search by c1 may end in a tiny motion, none by c2 does",
         why="it hardly changes; several seeds: 0.98 to 1.57",
-        fails_if="c1 sees the size of a motion",
+        fails_if="c1 depends on the size of a motion",
     )  # fmt: skip
     yield within(
         "the same: log10 det of the covariance lost", "not said", small_det - det, 5.0, np.inf,
         why="several seeds: 8.3 to 11.8 decades",
-        fails_if="the determinant does not see the size of a motion either",
+        fails_if="the determinant does not depend on the size of a motion either",
     )  # fmt: skip
 
 
@@ -202,7 +203,7 @@ def spring_claims(
         "111.7), in the paper's order; its sizes hang on the spring's law and the limits, which are lost. The motions "
         f"designed without them have {taken_over[C1]:.1f} and {taken_over[C2]:.1f}, in the other order",
         why=f"searches from several seeds: {SPREAD['order']}", claimed=(1.0, np.inf),
-        fails_if="the search by c1 finds no smaller condition number than c2's motion has anyway",
+        fails_if="the search by c1 finds no smaller condition number than c2's motion has",
     )  # fmt: skip
     growth = {each: designed_for[each] / without[each] for each in (C1, C2)}
     yield within(
@@ -212,7 +213,8 @@ def spring_claims(
         "not by its 11 and 19 times. Here the spring's two parameters are regrouped with first moments, and offsets "
         "alone are added, which are hard to tell from gravity",
         why=f"searches from several seeds: {SPREAD['growth']}", claimed=(1.3, np.inf),
-        fails_if="offsets are as easy to identify as everything else, or the motions are not designed for them",
+        fails_if="offsets are as identifiable as the rest, or the motions are not designed for "
+        "them",
     )  # fmt: skip
 
 
@@ -227,7 +229,7 @@ def _noise_claims(found: Designs4) -> Iterator[Claim]:
         "Cramer-Rao bound with position noise: largest growth of a sigma, both motions", "small", growth, 0.0, 1e-4,
         "position noise of 3 to 5e-5 rad does not matter: weighted least squares is as good as maximum likelihood",
         why="reference: estimates differ by under 1e-4 sigma", claimed=(0.0, 0.01),
-        fails_if="noise of the positions is not small against what it does to the torques",
+        fails_if="position noise matters beside torque noise",
     )  # fmt: skip
     yield from iterated_claims(found.iterations)
 

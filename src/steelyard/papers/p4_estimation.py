@@ -100,17 +100,18 @@ def friction_claims(found: Friction) -> Iterator[Claim]:
         "residual peaks at low speed: axes named when the true friction of axes 2 and 3 has a Stribeck part",
         "friction model too simple", ", ".join(low_speed_joints(found.with_stribeck)), "joint_2, joint_3",
         sentences[0] if sentences else "", claimed="joint_2, joint_3",
-        fails_if="the residual tests miss friction at low speed, or name an axis that has none",
+        fails_if="the residual tests miss friction at low speed, or name an axis without it",
     )  # fmt: skip
     yield same(
         "the same when it has none", "", ", ".join(low_speed_joints(found.without)) or "none", "none",
         "nothing is found where there is nothing",
-        fails_if="the residual tests see friction at low speed where there is none",
+        fails_if="the residual tests report friction at low speed where there is none",
     )  # fmt: skip
     with_it, without = (each.fit_error.joints[1].rms for each in (found.with_stribeck, found.without))
     yield within(
         "rms residual of axis 2 with the Stribeck part over that without", "not said", with_it / without, 1.02, np.inf,
-        why="larger", fails_if="the friction model takes the Stribeck part up: residuals would not show it",
+        why="larger", fails_if="the friction model absorbs the Stribeck part: residuals would not show "
+        "it",
     )  # fmt: skip
 
 
@@ -203,8 +204,8 @@ def study_claims(studies: tuple[StudyChecks, ...]) -> Iterator[Claim]:
                 why=f"what theory expects, three standard errors of {REPEATS} repeats; reference "
                 f"{_REFERENCE[study.samples][place]}",
                 claimed=_CLAIMED[study.samples][place],
-                fails_if="estimates are biased by noise on positions, or scatter more or less than their covariance "
-                "says",
+                fails_if="estimates are biased by position noise, or their spread differs from their "
+                "covariance",
             )  # fmt: skip
 
 
@@ -307,7 +308,8 @@ def _spring_claims(found: SpringFit) -> Iterator[Claim]:
     yield within(
         "spring and offsets as extra unknowns: largest error of the 24 parameters, sigmas", "not said",
         float(off.max()), 0.0, 3.9, why=f"one in 10,000 for each; rms {np.sqrt(np.mean(off**2)):.2f}",
-        fails_if="spring or offsets are not what the model says, or cannot be told from first moments",
+        fails_if="spring or offsets differ from the model, or are indistinguishable from first "
+        "moments",
     )  # fmt: skip
     yield within(
         "mean squared residual without them over that with them, largest of the axes", "not said",
@@ -315,7 +317,7 @@ def _spring_claims(found: SpringFit) -> Iterator[Claim]:
         "offsets are what the simpler model lacks: the spring acts like first moments of link 2 and is regrouped with "
         "them, which are then wrong, but not the torques",
         why="clearly worse",
-        fails_if="the simpler model explains the torques as well: spring and offsets need not be unknowns",
+        fails_if="the simpler model explains the torques as well",
     )  # fmt: skip
 
 

@@ -205,19 +205,20 @@ def experiment_claims(mean: Averaging, analogue: Filtered, unseen: TrackingValid
     yield within(
         "16 periods averaged: rms error of one period over that of the mean", "not said", mean.gain, 3.6, 4.4,
         why=f"the root of 16; errors are {mean.error:.2f} of the sigmas promised",
-        fails_if="averaging keeps a systematic error, or folds periods that do not lie on each other",
+        fails_if="averaging keeps a systematic error, or folds periods that do not coincide",
     )  # fmt: skip
     yield within(
         "noise variance from the spread between periods, over the true one", "sample variance over periods",
         mean.variance_ratio, 0.98, 1.02, why="1,500 samples, 15 degrees of freedom each",
-        fails_if="the variance between periods is divided by the wrong number, or the motion differs between periods",
+        fails_if="the variance between periods has wrong degrees of freedom, or the motion differs "
+        "between periods",
     )  # fmt: skip
     yield within(
         "anti-alias filter left alone: largest bias in sigmas of the mean", "distortion", analogue.plain[0],
         10.0, np.inf,
         f"the anti-alias filter delays torques by {1e3 * analogue.delay:.1f} ms; worst is {analogue.plain[1]}",
         why="far beyond the noise", claimed=(3.0, np.inf),
-        fails_if="the filter's delay does not reach the estimate: it would need no undoing",
+        fails_if="the filter's delay does not bias the estimate",
     )  # fmt: skip
     yield within(
         "torques prewhitened: largest bias over that before", "undone", analogue.undone[0] / analogue.plain[0],

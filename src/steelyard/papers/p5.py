@@ -117,7 +117,7 @@ def _counts(robot: Robot, found: Mapping[str, int]) -> Iterator[Claim]:
         alone[model] = len(base_parameters(each).base)
     yield same(
         "base parameters, loaded run alone", "not said", _text(alone), _text(LOADED_BASE),
-        fails_if="the loaded run alone can tell the payload from the arm: two data sets would not be needed",
+        fails_if="the payload is identifiable from the loaded run alone",
     )  # fmt: skip
 
 
@@ -131,7 +131,8 @@ def _errors(figures: Figures) -> Iterator[Claim]:
         yield near(
             f"relative error of model {model} [%], decimated rows", PRINTED_ERROR[model],
             mean_of(each, "relative_error"), reference, 0.15 * reference, remark.get(model, ""), why="15 %",
-            fails_if="filter or decimator let more or less noise through, or the model lacks an effect of the arm",
+            fails_if="filter or decimator pass more or less noise, or the model lacks an effect of the "
+            "arm",
         )  # fmt: skip
 
 
@@ -152,7 +153,8 @@ def _essential(figures: Figures) -> Iterator[Claim]:
                 f"essential parameters of model {model}, {words}, mean", PRINTED_ESSENTIAL[model],
                 mean_of(each, name), low - 0.5, high + spare, remarks[name] if model == "A" else "",
                 why=f"{low} to {high} in the reference" if low != high else f"{low} in the reference",
-                fails_if="the rule takes too many or too few parameters away: another threshold, order or covariance",
+                fails_if="the rule removes too many or too few parameters: another threshold, order or "
+                "covariance",
             )  # fmt: skip
 
 
@@ -172,8 +174,8 @@ def _payload(figures: Figures) -> Iterator[Claim]:
             f"error of the payload's mass, model {model} [%], mean", round(printed, 2), mean_of(each, "payload_error"),
             0.0, two_standard_errors(sd, len(each)), remark,
             why=f"unbiased: two standard errors of a mean of {len(each)}; sd of one {sd:g}",
-            fails_if="the payload's mass is biased: a wrong lever, torque gain or gravity, or offsets that take a part "
-            "of it",
+            fails_if="the payload's mass is biased: a wrong lever, torque gain or gravity, or offsets that "
+            "absorb part of it",
         )  # fmt: skip
 
 
@@ -186,7 +188,8 @@ def _whiteness(figures: Figures) -> Iterator[Claim]:
         yield near(
             f"Durbin-Watson statistic of model {model}, mean", 1.7, mean_of(each, "durbin_watson"), expected, 0.1,
             remark if model == "A" else "", why="white noise after this decimator",
-            fails_if="residuals are correlated beyond the decimator's own correlation: the model lacks something slow",
+            fails_if="residuals are correlated beyond the decimator: the model lacks something "
+            "slow",
         )  # fmt: skip
 
 
@@ -200,7 +203,7 @@ def _coverage(figures: Figures) -> Iterator[Claim]:
         "wrong sign(qd) near reversals costs a part; this decimator's own correlation, which weighted least squares "
         "ignores, another",
         why="reference 0.92 to 0.94 with a decimator of less correlation",
-        fails_if="sigmas are too small or too large for the errors that the simulated truth shows",
+        fails_if="sigmas do not match the true errors",
     )  # fmt: skip
     yield within(
         "the same with generalised least squares and its noise model", "not said", modelled, 0.90, 0.97,
@@ -212,7 +215,7 @@ def _coverage(figures: Figures) -> Iterator[Claim]:
         0.78, 0.94,
         f"the same data chose the parameters: these intervals are too narrow; {by_f:.2f} after selection by F",
         why="reference 0.82 to 0.92",
-        fails_if="selection costs nothing, or more than in the reference: sigmas of the reduced model are off",
+        fails_if="selection costs nothing, or more than in the reference",
     )  # fmt: skip
 
 
@@ -242,8 +245,7 @@ def headline(figures: Figures) -> Claim:
         f"{printed:.1f} times larger by currents (median), and {ratios[smallest][0]:.1f} times at least ({smallest}). "
         "Currents identify most of the parameters, less accurately",
         why="the median of Table II's own ratios, to a factor of two", claimed=(0.0, 1.25),
-        fails_if="currents identify links as accurately as sensors do: drive friction and noise of the motors cost "
-        "nothing, or model B loses accuracy",
+        fails_if="currents identify links as accurately as sensors, or model B loses accuracy",
     )  # fmt: skip
 
 
@@ -259,7 +261,8 @@ def normality_claim(figures: Figures) -> Claim:
         "the residuals themselves (Lilliefors). The paper concludes from the histogram that the identification is "
         "right: normal residuals say that F tests may be used, not that the model is complete",
         why=f"one in twenty by chance, two standard errors of {count} experiments", claimed=(0.0, most),
-        fails_if="residuals have heavy tails or a skew: spikes, saturated torques, friction that the model lacks",
+        fails_if="residuals have heavy tails or a skew: spikes, saturation, friction that the model "
+        "lacks",
     )  # fmt: skip
 
 

@@ -314,7 +314,7 @@ def regrouping_claims(equations: Mapping[str, Equations]) -> list[Claim]:
             "17 regroupings, and those of model A", largest, 0.0, 1e-8,
             "YY, MZ and M of the outer links must be the columns eliminated first; another order gives another base",
             claimed=(0.0, 1e-8),
-            fails_if="a coefficient of a regrouping is wrong, or another set of columns is chosen as base",
+            fails_if="a regrouping coefficient is wrong, or other base columns are chosen",
         ),
         same(
             "Table III, Coulomb friction of model A", "FcmjR = Fcmj + Fvlj", text["Fcm1"], "Fcm1R = Fcm1 + Fcl1",
