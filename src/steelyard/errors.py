@@ -20,7 +20,15 @@ _SHORT.maxlist = _SHORT.maxtuple = _SHORT.maxdict = 12
 
 
 class SteelyardError(Exception):
-    """Something the user can mend; the message is one printable line of bounded length that says how."""
+    """Something the user can mend; the message is one printable line of bounded length that says how.
+
+    Example:
+        >>> try:
+        ...     steelyard.load_robot("scara_3r")
+        ... except steelyard.SteelyardError as error:
+        ...     print(str(error).split(":")[0])
+        unknown robot 'scara_3r'
+    """
 
     def __init__(self, message: object = "") -> None:
         super().__init__(one_line(str(message)))

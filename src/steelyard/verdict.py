@@ -164,6 +164,16 @@ class Verdict:
         criteria: Every row, with its limits.
         reasons: Cautions that carry a grade, a sentence with a remedy for every row that is not good, other cautions.
         questions: Grade of each question: ``plausible``, ``predicts``, ``known``.
+
+    Example:
+        >>> from steelyard.judge import IdentificationEvidence, judge
+        >>> evidence = IdentificationEvidence(
+        ...     fit_percent=4.0, unseen_percent=6.0, condition=12.0, relative_sigmas={"ZZ2": 1.0},
+        ...     correlation=[], spread=1.2,
+        ... )
+        >>> verdict = judge(evidence)
+        >>> verdict.grade, verdict.questions["predicts"]
+        ('fair', 'fair')
     """
 
     __repr__ = short_repr

@@ -60,6 +60,17 @@ class CalibrationResult:
         calibration: What was found, how sure, and the verdict.
         workspace: Predicted uncertainty over the workspace; None if it was not asked for.
         suspicions: Points whose distances to other markers do not fit, found before any fit.
+
+    Example:
+        >>> from steelyard.calibration import CalibrationSetup, MarkerSetup
+        >>> from steelyard.calibration import random_configurations, simulated_measurements
+        >>> nests = [(0.3, 0.0, 0.0), (0.2, 0.1, 0.0), (0.2, 0.0, 0.1)]
+        >>> setup = CalibrationSetup("link_2", markers=tuple(MarkerSetup(f"nest_{k}", p) for k, p in enumerate(nests)))
+        >>> q = random_configurations("scara_2r", 20, np.random.default_rng(0))
+        >>> points = simulated_measurements(steelyard.load_robot("scara_2r"), setup, q, {"x2": 2e-3}, sigma=5e-5)
+        >>> found = steelyard.calibrate("scara_2r", points, setup=setup, workspace=0)
+        >>> found.to_frame().columns[:4]
+        ['name', 'value', 'sigma', 'unit']
     """
 
     __repr__ = short_repr
@@ -118,10 +129,15 @@ def calibrate(
         CalibrationError: If the files cannot be read, or the measurements cannot give what is wanted.
 
     Example:
-        >>> from steelyard.calibration import calibrate
-        >>> found = calibrate("ur10e", "points.csv", validate="other_points.csv")  # doctest: +SKIP
-        >>> found.calibration.verdict.grade  # doctest: +SKIP
-        'good'
+        >>> from steelyard.calibration import CalibrationSetup, MarkerSetup
+        >>> from steelyard.calibration import random_configurations, simulated_measurements
+        >>> nests = [(0.3, 0.0, 0.0), (0.2, 0.1, 0.0), (0.2, 0.0, 0.1)]
+        >>> setup = CalibrationSetup("link_2", markers=tuple(MarkerSetup(f"nest_{k}", p) for k, p in enumerate(nests)))
+        >>> q = random_configurations("scara_2r", 20, np.random.default_rng(0))
+        >>> points = simulated_measurements(steelyard.load_robot("scara_2r"), setup, q, {"x2": 2e-3}, sigma=5e-5)
+        >>> found = steelyard.calibrate("scara_2r", points, setup=setup, workspace=0)
+        >>> found.calibration.verdict.grade, round(found.calibration.before.mean_mm, 1)
+        ('good', 1.8)
     """
     if workspace < 0:
         raise CalibrationError(f"workspace: got {workspace} configurations; allowed are 0 and above")

@@ -150,6 +150,12 @@ def design(
 
     Raises:
         DesignError: If what is asked does not fit together, or no motion keeps the limits.
+
+    Example:
+        >>> settings = steelyard.DesignSettings(duration=5.0, harmonics=2, noise=(1.0, 0.2), starts=1)
+        >>> motion = steelyard.design("scara_2r", settings, floor="none")
+        >>> motion.certificate.holds, motion.trajectory.duration
+        (True, 5.0)
     """
     robot = load_robot(robot)
     require_type(settings, (DesignSettings, NoneType), "settings", "DesignSettings(...) or None", DesignError)

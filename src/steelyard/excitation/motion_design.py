@@ -108,6 +108,12 @@ class Design:
         starts: What became of each start.
         is_interrupted: Whether the search was ended before its time.
         notes: What a reader should know.
+
+    Example:
+        >>> settings = steelyard.DesignSettings(motion="quintic", moves=3, duration=4.0, noise=(1.0, 0.2), starts=1)
+        >>> motion = steelyard.design("scara_2r", settings, floor="none")
+        >>> motion.to_frame().columns
+        ['name', 'sigma', 'relative_sigma']
     """
 
     __repr__ = short_repr

@@ -44,6 +44,10 @@ class DesignSettings:
         seed: Of those.
         threads: Starts that run at the same time; the answer does not depend on it.
         sigmas: How many standard deviations of a torque are kept from its limit, where parameters come from a run.
+
+    Example:
+        >>> steelyard.DesignSettings(duration=10.0, harmonics=3, criterion="worst_sigma").starts
+        24
     """
 
     motion: MotionKind = "fourier"

@@ -45,6 +45,26 @@ class PayloadFound:
         enough: Whether the motion showed mass and centre to 20 % or a centimetre.
         agreement: How far the arm's own parameters had to move, chi-square over their number; 1 is what chance gives.
         reasons: What a reader must know, with remedies.
+
+    Example:
+        >>> from dataclasses import replace
+        >>> from pathlib import Path
+        >>> from steelyard.identification import write_run
+        >>> from steelyard.run import RunFolder
+        >>> plate = (0.002, 0, 0, 0.002, 0, 0.002, 0.04, 0, 0, 0.5)
+        >>> robot = replace(steelyard.load_robot("scara_2r"), payloads={"plate": plate})
+        >>> sin, cos = [[0.3, 0.1], [0.5, 0.2]], [[0.1, 0.2], [0.2, 0.3]]
+        >>> motion = steelyard.fourier([0, 0], sin, cos, 5.0, ["joint_1", "joint_2"])
+        >>> log = steelyard.recording_of(steelyard.simulate("scara_2r", motion, steelyard.Experiment(record_rate=100)))
+        >>> settings = steelyard.Settings(method="wls", reduction="none", bias_repeats=0)
+        >>> found = steelyard.identify("scara_2r", log, settings=settings)
+        >>> with RunFolder(Path("my_run"), "identify") as folder:
+        ...     content = write_run(folder, {"robot": "scara_2r"}, {}, found)
+        >>> carrying = steelyard.Experiment(record_rate=100, payload="plate")
+        >>> loaded = steelyard.recording_of(steelyard.simulate(robot, motion, carrying))
+        >>> found = steelyard.identify_payload(robot, "my_run", loaded)
+        >>> found.enough, found.agreement < 2
+        (False, True)
     """
 
     __repr__ = short_repr
@@ -74,6 +94,27 @@ def identify_payload(robot: AnyRobot, run: RunLike, recordings: RecordingsLike, 
 
     Raises:
         EstimateError: If no recording is given, or the run was one of a loaded arm alone.
+
+    Example:
+        >>> from dataclasses import replace
+        >>> from pathlib import Path
+        >>> from steelyard.identification import write_run
+        >>> from steelyard.run import RunFolder
+        >>> plate = (0.002, 0, 0, 0.002, 0, 0.002, 0.04, 0, 0, 0.5)  # XX XY XZ YY YZ ZZ MX MY MZ M
+        >>> robot = replace(steelyard.load_robot("scara_2r"), payloads={"plate": plate})
+        >>> sin, cos = [[0.3, 0.1], [0.5, 0.2]], [[0.1, 0.2], [0.2, 0.3]]
+        >>> motion = steelyard.fourier([0, 0], sin, cos, 5.0, ["joint_1", "joint_2"])
+        >>> log = steelyard.recording_of(steelyard.simulate("scara_2r", motion, steelyard.Experiment(record_rate=100)))
+        >>> settings = steelyard.Settings(method="wls", reduction="none", bias_repeats=0)
+        >>> found = steelyard.identify("scara_2r", log, settings=settings)
+        >>> with RunFolder(Path("my_run"), "identify") as folder:
+        ...     content = write_run(folder, {"robot": "scara_2r"}, {}, found)
+        >>> carrying = steelyard.Experiment(record_rate=100, payload="plate")
+        >>> loaded = steelyard.recording_of(steelyard.simulate(robot, motion, carrying))
+        >>> payload = steelyard.identify_payload(robot, "my_run", loaded)
+        >>> mass, sigma = payload.body.mass
+        >>> round(mass, 1)
+        0.5
     """
     robot, run = load_robot(robot), load_run(run)
     if run.content["payload_model"] == "loaded":

@@ -88,6 +88,17 @@ def identify(
 
     Raises:
         SteelyardError: If something in the way can be mended; the message says how.
+
+    Example:
+        >>> sin, cos = [[0.3, 0.1], [0.5, 0.2]], [[0.1, 0.2], [0.2, 0.3]]
+        >>> motion = steelyard.fourier([0, 0], sin, cos, 5.0, ["joint_1", "joint_2"])
+        >>> noise = steelyard.Noise("white", (0.5, 0.05))
+        >>> experiment = steelyard.Experiment(record_rate=100, motor_noise=noise)
+        >>> run = steelyard.simulate("scara_2r", motion, experiment, seeds=[0, 1])
+        >>> first, second = (steelyard.recording_of(run, number) for number in (0, 1))
+        >>> found = steelyard.identify("scara_2r", first, validation=second)
+        >>> found.verdict.grade, round(found.values()["ZZ1R"], 1)
+        ('fair', 3.4)
     """
     robot, settings = load_robot(robot), settings_of(settings)
     runs = [load_run(run) for run in earlier]

@@ -165,6 +165,15 @@ class Identification:
         notes: What a reader should know besides.
         findings: What the checks saw in the logs, training and validation, the worst first.
         disagreement: Which recording is not of the same arm as the others, and what explains it; None if they agree.
+
+    Example:
+        >>> sin, cos = [[0.3, 0.1], [0.5, 0.2]], [[0.1, 0.2], [0.2, 0.3]]
+        >>> motion = steelyard.fourier([0, 0], sin, cos, 5.0, ["joint_1", "joint_2"])
+        >>> run = steelyard.simulate("scara_2r", motion, steelyard.Experiment(record_rate=100))
+        >>> settings = steelyard.Settings(method="wls", reduction="none", bias_repeats=0)
+        >>> found = steelyard.identify("scara_2r", steelyard.recording_of(run), settings=settings)
+        >>> found.to_frame().shape, round(found.values()["ZZ2"], 3)
+        ((8, 12), 0.064)
     """
 
     __repr__ = short_repr

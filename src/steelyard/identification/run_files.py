@@ -115,6 +115,21 @@ class SavedRun:
         folder: Its folder.
         content: Its ``result.json``.
         estimate: All base parameters, with their weighted system.
+
+    Example:
+        >>> from pathlib import Path
+        >>> from steelyard.identification import write_run
+        >>> from steelyard.run import RunFolder
+        >>> sin, cos = [[0.3, 0.1], [0.5, 0.2]], [[0.1, 0.2], [0.2, 0.3]]
+        >>> motion = steelyard.fourier([0, 0], sin, cos, 5.0, ["joint_1", "joint_2"])
+        >>> log = steelyard.recording_of(steelyard.simulate("scara_2r", motion, steelyard.Experiment(record_rate=100)))
+        >>> settings = steelyard.Settings(method="wls", reduction="none", bias_repeats=0)
+        >>> found = steelyard.identify("scara_2r", log, settings=settings)
+        >>> with RunFolder(Path("my_run"), "identify") as folder:
+        ...     content = write_run(folder, {"robot": "scara_2r"}, {}, found)
+        >>> run = steelyard.load_run("my_run")
+        >>> run.content["verdict"]["grade"], round(float(run.estimate.values[1]), 3)
+        ('good', 0.064)
     """
 
     __repr__ = short_repr
@@ -165,7 +180,22 @@ RunLike = SavedRun | str | os.PathLike[str]
 
 
 def load_run(run: RunLike) -> SavedRun:
-    """Return a run, read from its folder if that is given."""
+    """Return a run, read from its folder if that is given.
+
+    Example:
+        >>> from pathlib import Path
+        >>> from steelyard.identification import write_run
+        >>> from steelyard.run import RunFolder
+        >>> sin, cos = [[0.3, 0.1], [0.5, 0.2]], [[0.1, 0.2], [0.2, 0.3]]
+        >>> motion = steelyard.fourier([0, 0], sin, cos, 5.0, ["joint_1", "joint_2"])
+        >>> log = steelyard.recording_of(steelyard.simulate("scara_2r", motion, steelyard.Experiment(record_rate=100)))
+        >>> settings = steelyard.Settings(method="wls", reduction="none", bias_repeats=0)
+        >>> found = steelyard.identify("scara_2r", log, settings=settings)
+        >>> with RunFolder(Path("my_run"), "identify") as folder:
+        ...     content = write_run(folder, {"robot": "scara_2r"}, {}, found)
+        >>> steelyard.load_run("my_run").estimate.method
+        'wls'
+    """
     if isinstance(run, SavedRun):
         return run
     require_type(run, (str, os.PathLike), "run", "a SavedRun or the folder of an identify run", EstimateError)

@@ -91,6 +91,10 @@ class Settings:
         ml: Choices of maximum likelihood.
         iv: Choices of ``iv`` and ``didim``.
         further: Choices of estimators that have no field here, by the name of their table.
+
+    Example:
+        >>> steelyard.Settings(method="wls", preparation=steelyard.Preparation(cutoff=10.0)).reduction
+        'f'
     """
 
     __repr__ = short_repr

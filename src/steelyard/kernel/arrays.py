@@ -80,6 +80,13 @@ class OutputSparsity:
         rows: Matrix row of each output row, shape (nnz,).
         columns: Matrix column of each output row, shape (nnz,).
         shape: Shape of the matrix.
+
+    Example:
+        >>> import casadi
+        >>> x = casadi.SX.sym("x", 2)
+        >>> function = steelyard.compile_batch(casadi.Function("diagonal", [x], [casadi.diag(x)]))
+        >>> function.output_sparsity[0].shape, function.output_sparsity[0].rows.tolist()
+        ((2, 2), [0, 1])
     """
 
     rows: np.ndarray

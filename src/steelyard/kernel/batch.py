@@ -32,6 +32,14 @@ def compile_batch(function: casadi.Function, *, target: Target | None = None) ->
 
     Raises:
         KernelError: If the function has an operation or an input that cannot be compiled.
+
+    Example:
+        >>> from steelyard.physics import inverse_dynamics_function
+        >>> torques = steelyard.compile_batch(inverse_dynamics_function(steelyard.load_robot("scara_2r")))
+        >>> q, qd, qdd = np.zeros((3, 2, 1000))
+        >>> (tau,) = torques(q, qd, qdd, np.ones(20))
+        >>> tau.shape
+        (2, 1000)
     """
     return _compile(function, target or host_target(), CHUNK_SIZE)
 
@@ -51,6 +59,13 @@ class BatchFunction:
         name: Name of the CasADi function.
         input_rows: Number of rows of each input.
         output_sparsity: Where the rows of each output belong in its matrix.
+
+    Example:
+        >>> from steelyard.physics import inertial_regressor_function
+        >>> regressor = steelyard.compile_batch(inertial_regressor_function(steelyard.load_robot("scara_2r")))
+        >>> (W,) = regressor.dense(*np.ones((3, 2, 100)))
+        >>> regressor.input_rows, W.shape
+        ((2, 2, 2), (2, 20, 100))
     """
 
     def __init__(self, function: casadi.Function, program: Program, code: MachineCode) -> None:
@@ -162,6 +177,16 @@ class BoundBatch:
 
     Attributes:
         samples: Number of columns of the buffers.
+
+    Example:
+        >>> import casadi
+        >>> x = casadi.SX.sym("x", 2)
+        >>> square = steelyard.compile_batch(casadi.Function("square", [x], [x * x]))
+        >>> x_values, squares = np.array([[1.0, 2.0], [3.0, 4.0]]), np.empty((2, 2))
+        >>> run = square.bind([x_values], [squares])
+        >>> run()
+        >>> squares.tolist()
+        [[1.0, 4.0], [9.0, 16.0]]
     """
 
     def __init__(self, function: BatchFunction, table: RowTable, outputs: tuple[np.ndarray, ...], samples: int) -> None:

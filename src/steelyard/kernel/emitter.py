@@ -28,6 +28,11 @@ class Target:
         features: LLVM feature string, for example ``"+avx2,+fma"``.
         lanes: Number of doubles in one vector: 2 (SSE2, NEON), 4 (AVX) or 8 (AVX-512).
         fma: Whether a multiply and an add may be one instruction with one rounding.
+
+    Example:
+        >>> from steelyard.kernel import baseline_target
+        >>> baseline_target().lanes
+        2
     """
 
     cpu: str
@@ -42,7 +47,13 @@ class Target:
 
 @functools.cache
 def host_target() -> Target:
-    """Return the processor this program runs on."""
+    """Return the processor this program runs on.
+
+    Example:
+        >>> from steelyard.kernel import host_target
+        >>> host_target().lanes >= 2
+        True
+    """
     cpu = llvm.get_host_cpu_name()
     if platform.machine().lower() in ("arm64", "aarch64"):
         return Target(cpu, "", lanes=2, fma=True)  # NEON belongs to the architecture
@@ -57,7 +68,13 @@ def host_target() -> Target:
 
 @functools.cache
 def baseline_target() -> Target:
-    """Return the least processor of this architecture: 128-bit vectors and nothing newer."""
+    """Return the least processor of this architecture: 128-bit vectors and nothing newer.
+
+    Example:
+        >>> from steelyard.kernel import baseline_target
+        >>> baseline_target().lanes
+        2
+    """
     if platform.machine().lower() in ("arm64", "aarch64"):
         return Target("generic", "", lanes=2, fma=True)
     return Target("x86-64", "", lanes=2, fma=False)

@@ -130,6 +130,14 @@ def compile_loop(step: casadi.Function, *, target: Target | None = None) -> Time
 
     Raises:
         KernelError: If the function has another form or an operation that cannot be compiled.
+
+    Example:
+        >>> import casadi
+        >>> x, u = casadi.SX.sym("x"), casadi.SX.sym("u")
+        >>> step = casadi.Function("step", [x, u, casadi.SX.sym("p", 0)], [0.5 * x + u, x])
+        >>> state, outputs = steelyard.compile_loop(step)(np.array([[0.0]]), np.ones((4, 1)))
+        >>> outputs.ravel().tolist()
+        [0.0, 1.0, 1.5, 1.75]
     """
     return _compile(step, target or host_target(), CHUNK_SIZE)
 
@@ -167,6 +175,13 @@ class TimeLoop:
         n_inputs: Number of inputs nu.
         n_parameters: Number of parameters np.
         n_outputs: Number of outputs ny.
+
+    Example:
+        >>> import casadi
+        >>> x, u = casadi.SX.sym("x"), casadi.SX.sym("u")
+        >>> loop = steelyard.compile_loop(casadi.Function("step", [x, u, casadi.SX.sym("p", 0)], [0.5 * x + u, x]))
+        >>> loop.n_states, loop.n_inputs, loop.n_outputs
+        (1, 1, 1)
     """
 
     def __init__(self, program: Program, code: MachineCode) -> None:

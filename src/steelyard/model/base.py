@@ -37,7 +37,13 @@ _DEFAULT_ACCELERATION = 5.0
 
 
 def random_motion(robot: AnyRobot, count: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return q, qd, qdd (na, count), uniform within the limits of the actuated joints."""
+    """Return q, qd, qdd (na, count), uniform within the limits of the actuated joints.
+
+    Example:
+        >>> q, qd, qdd = steelyard.random_motion("scara_2r", 100, np.random.default_rng(0))
+        >>> q.shape
+        (2, 100)
+    """
     robot = load_robot(robot)
     size = len(robot.actuated)
     lower, upper = np.array([_position_range(body.joint.limits, body.joint.kind) for body in robot.actuated]).T
@@ -63,7 +69,15 @@ def _finite(limit: float, default: float) -> float:
 
 
 def stacked_regressor(function: ca.Function, q: np.ndarray, qd: np.ndarray, qdd: np.ndarray) -> np.ndarray:
-    """Return W (rows * N, parameters), joint-major, from samples given as columns (na, N)."""
+    """Return W (rows * N, parameters), joint-major, from samples given as columns (na, N).
+
+    Example:
+        >>> from steelyard.model import stacked_regressor
+        >>> model = steelyard.build_model("scara_2r")
+        >>> motion = steelyard.random_motion("scara_2r", 100, np.random.default_rng(0))
+        >>> stacked_regressor(model.regressor, *motion).shape
+        (200, 24)
+    """
     rows, columns = function.size_out(0)
     values = np.array(function(q, qd, qdd))
     return values.reshape(rows, -1, columns).reshape(-1, columns)
@@ -100,6 +114,11 @@ class BaseParameter:
         kept: Name of the kept standard parameter.
         unit: SI unit.
         regrouping: Coefficient of every standard parameter in it, the kept one first.
+
+    Example:
+        >>> base = steelyard.base_parameters(steelyard.build_model("scara_2r"))
+        >>> base.base[0].name, dict(base.base[0].regrouping)
+        ('ZZ1R', {'ZZ1': 1.0, 'M2': 0.25})
     """
 
     name: str
@@ -124,6 +143,11 @@ class BaseParameters:
         regrouping: K as one matrix (base, standard): ``chi_base = regrouping @ chi_standard``.
         base_columns: Column of each base parameter in the model's regressor.
         gap: Largest relative distance of an eliminated column and smallest of a kept one.
+
+    Example:
+        >>> base = steelyard.base_parameters(steelyard.build_model("scara_2r"))
+        >>> len(base.base), len(base.without_effect), base.regrouped
+        (8, 15, ('M2',))
     """
 
     __repr__ = short_repr
@@ -163,7 +187,13 @@ def _priority(robot: Robot, parameter: Parameter) -> int:
 
 
 def base_parameters(model: Model, seed: int = 0) -> BaseParameters:
-    """Return the base parameters of a model, with every regrouping."""
+    """Return the base parameters of a model, with every regrouping.
+
+    Example:
+        >>> base = steelyard.base_parameters(steelyard.build_model("scara_2r"))
+        >>> [parameter.name for parameter in base.base]
+        ['ZZ1R', 'ZZ2', 'MX2', 'MY2', 'Fvm1', 'Fvm2', 'Fcm1', 'Fcm2']
+    """
     samples = structural_samples(model, seed)
     norms = np.linalg.norm(samples, axis=0)
     nonzero = norms > 1e-12 * norms.max()
@@ -247,6 +277,15 @@ class DataRank:
         structural: Number of base parameters: the rank of rich motion.
         condition: Condition number of the base columns, each scaled to unit length; infinite if rank is missing.
         unexcited: Base parameters whose columns the other ones span on these data.
+
+    Example:
+        >>> from steelyard.model import stacked_regressor
+        >>> model = steelyard.build_model("scara_2r")
+        >>> still = np.zeros((2, 50))
+        >>> rows = stacked_regressor(model.regressor, still, still, still + 1)
+        >>> found = steelyard.data_rank(steelyard.base_parameters(model), rows)
+        >>> found.rank, found.structural
+        (2, 8)
     """
 
     rank: int
@@ -262,6 +301,13 @@ def data_rank(base: BaseParameters, regressor: np.ndarray, tolerance: float = 1e
         base: Base parameters of the model.
         regressor: Standard regressor on the data (r, p), rows of all recordings stacked.
         tolerance: Singular values below this, relative to the largest, count as zero (columns at unit length).
+
+    Example:
+        >>> from steelyard.model import stacked_regressor
+        >>> model = steelyard.build_model("scara_2r")
+        >>> motion = steelyard.random_motion("scara_2r", 100, np.random.default_rng(0))
+        >>> steelyard.data_rank(steelyard.base_parameters(model), stacked_regressor(model.regressor, *motion)).rank
+        8
     """
     columns = regressor[:, list(base.base_columns)]
     norms = np.linalg.norm(columns, axis=0)

@@ -28,6 +28,12 @@ class Identifiability:
         status: ``alone``, ``combined`` with others, or ``without effect``.
         base: Names of the base parameters it enters.
         reason: For a parameter without effect, why; else empty.
+
+    Example:
+        >>> model = steelyard.build_model("scara_2r")
+        >>> first = steelyard.identifiability(model, steelyard.base_parameters(model))[0]
+        >>> first.name, first.status
+        ('XX1', 'without effect')
     """
 
     name: str
@@ -37,7 +43,14 @@ class Identifiability:
 
 
 def identifiability(model: Model, base: BaseParameters) -> tuple[Identifiability, ...]:
-    """Tell for every standard parameter whether torques show it alone, in combination, or not at all."""
+    """Tell for every standard parameter whether torques show it alone, in combination, or not at all.
+
+    Example:
+        >>> model = steelyard.build_model("scara_2r")
+        >>> entries = steelyard.identifiability(model, steelyard.base_parameters(model))
+        >>> {entry.name: entry.status for entry in entries if entry.name in ("ZZ1", "ZZ2", "M1")}
+        {'ZZ1': 'combined', 'M1': 'without effect', 'ZZ2': 'alone'}
+    """
     freedoms = {body.number: _BodyFreedom(model.robot, body) for body in model.robot.bodies}
     unseen = set(base.without_effect)
     result = []

@@ -39,6 +39,11 @@ class Model:
         measured: ``motor`` (P5's A), ``joint`` (B), ``both`` stacked (C) or their ``difference`` (D).
         payload: ``none``; ``loaded``: one data set, with payload; ``paired``: without and with.
         sign_width: Width of the smooth sign in friction [rad/s or m/s]; 0 for the exact sign, sign(0) = 0.
+
+    Example:
+        >>> model = steelyard.build_model("kuka_lwr4", measured="both")
+        >>> len(model.names), model.names[0]
+        (119, 'XX1')
     """
 
     __repr__ = short_repr
@@ -115,7 +120,13 @@ def build_model(
     payload: str = "none",
     sign_width: float = 0.0,
 ) -> Model:
-    """Return a checked model of a robot; what is not given comes from the robot's own defaults."""
+    """Return a checked model of a robot; what is not given comes from the robot's own defaults.
+
+    Example:
+        >>> model = steelyard.build_model("scara_2r", effects=["inertia", "Fvm"])
+        >>> len(model.names), model.measured
+        (22, 'motor')
+    """
     robot = load_robot(robot)
     if not robot.bodies:
         raise ModelError(f"robot '{robot.name}' has no moving joint: nothing to identify")

@@ -10,7 +10,12 @@ from .model import Model
 
 
 def summarise_model(model: Model) -> dict[str, Any]:
-    """Return counts, parameters, base parameters and identifiability of a model, ready for JSON."""
+    """Return counts, parameters, base parameters and identifiability of a model, ready for JSON.
+
+    Example:
+        >>> steelyard.summarise_model(steelyard.build_model("scara_2r"))["counts"]
+        {'standard': 24, 'without_effect': 15, 'regrouped': 1, 'base': 8}
+    """
     base = base_parameters(model)
     seen = identifiability(model, base)
     return {

@@ -31,6 +31,12 @@ class ApproachedTrajectory(Trajectory):
         end_posture: Where it ends at rest (n,) [rad or m].
         way_in: From the start posture to the core's first state.
         way_out: From the core's last state to the end posture.
+
+    Example:
+        >>> from steelyard.motion import with_approach
+        >>> core = steelyard.fourier([0.0], sin=[[0.3]], cos=[[0.1]], period=5.0, joints=["joint_1"])
+        >>> with_approach(core, [0.0], 2.0, 1.0).duration
+        8.0
     """
 
     __repr__ = short_repr
@@ -100,6 +106,12 @@ def with_approach(
 
     Raises:
         MotionError: If shapes or numbers do not fit.
+
+    Example:
+        >>> from steelyard.motion import with_approach
+        >>> core = steelyard.fourier([0.0], sin=[[0.3]], cos=[[0.1]], period=5.0, joints=["joint_1"])
+        >>> with_approach(core, start_posture=[0.0], duration_in=2.0, duration_out=1.0).core_interval
+        (2.0, 7.0)
     """
     joints = trajectory.joints
     start = row_values(start_posture, joints, "start_posture")
@@ -130,6 +142,11 @@ def at_speed(trajectory: Trajectory, speed: float) -> Trajectory:
 
     Raises:
         MotionError: If the speed is out of range, or so small that the motion would never end.
+
+    Example:
+        >>> from steelyard.motion import at_speed
+        >>> at_speed(steelyard.quintic([[0.0, 0.4]], 1.0, ["joint_1"]), 0.5).duration
+        2.0
     """
     part = fraction(speed, "speed")
     if part == 1:

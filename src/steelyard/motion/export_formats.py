@@ -38,6 +38,11 @@ class ExportedMotion:
         trajectory: The motion.
         units: Unit of each joint's position: ``rad``, ``m``, or ``rad or m`` where the robot is not told.
         rate: Samples a second [Hz].
+
+    Example:
+        >>> from steelyard.motion import ExportedMotion
+        >>> ExportedMotion(steelyard.quintic([[0.0, 0.4]], 1.0, ["joint_1"]), ("rad",), 100.0).rate
+        100.0
     """
 
     trajectory: Trajectory
@@ -65,6 +70,11 @@ class ExportFormat:
         largest_count: More samples than this no controller takes.
         accepted: Returns the motion as the controller wants it, or says why it cannot run there.
         write: Writes the motion.
+
+    Example:
+        >>> from steelyard.motion import EXPORT_FORMATS
+        >>> EXPORT_FORMATS["ros2"].suffix
+        '.yaml'
     """
 
     suffix: str

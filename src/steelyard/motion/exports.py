@@ -52,6 +52,11 @@ def export_trajectory(
     Raises:
         MotionError: If format, rate or the number of samples is not allowed, or the controller cannot run the motion.
         FileError: If the file cannot be written.
+
+    Example:
+        >>> from steelyard.motion import export_trajectory
+        >>> export_trajectory(steelyard.quintic([[0.0, 0.4]], 1.0, ["joint_1"]), "motion.csv", rate=100).name
+        'motion.csv'
     """
     target = Path(path)
     form = _format_of(target) if format is None else _format_named(format)
@@ -88,6 +93,12 @@ def export_set(
     Raises:
         MotionError: As :func:`export_trajectory`, or if a speed is not a whole number of percent.
         FileError: If a file cannot be written.
+
+    Example:
+        >>> from steelyard.motion import export_set
+        >>> paths = export_set(steelyard.quintic([[0.0, 0.4]], 1.0, ["joint_1"]), "first_run", ["csv"])
+        >>> [path.name for path in paths]
+        ['motion_010.csv', 'motion_050.csv', 'motion_100.csv']
     """
     forms = [_format_named(name) for name in _distinct(formats, "formats")]
     paces = {_percent(speed): speed for speed in _distinct(speeds, "speeds")}

@@ -225,6 +225,12 @@ def write_trajectory(trajectory: Trajectory, path: str | os.PathLike[str]) -> No
 
     Raises:
         FileError: If the file cannot be written.
+
+    Example:
+        >>> motion = steelyard.quintic([[0.0, 0.4]], 1.0, ["joint_1"])
+        >>> steelyard.write_trajectory(motion, "motion.toml")
+        >>> steelyard.read_trajectory("motion.toml").joints
+        ('joint_1',)
     """
     table = table_from_trajectory(trajectory)
     ordered = {"kind": table.pop("kind"), "joints": list(trajectory.joints), **table}
@@ -240,6 +246,11 @@ def read_trajectory(path: str | os.PathLike[str], joints: Sequence[str] | None =
 
     Raises:
         MotionError: If the file cannot be read, holds an unknown key or a wrong value, or moves other joints.
+
+    Example:
+        >>> steelyard.write_trajectory(steelyard.quintic([[0.0, 0.4]], 1.0, ["joint_1"]), "motion.toml")
+        >>> steelyard.read_trajectory("motion.toml").duration
+        1.0
     """
     try:
         trajectory = trajectory_from_table(toml_document(Path(path), "a motion", MotionError, LARGEST_FILE))
@@ -249,7 +260,13 @@ def read_trajectory(path: str | os.PathLike[str], joints: Sequence[str] | None =
 
 
 def load_trajectory(given: Trajectory | str | os.PathLike[str], joints: Sequence[str]) -> Trajectory:
-    """Return a motion, read from its file if a path is given, rows in the order of these joints."""
+    """Return a motion, read from its file if a path is given, rows in the order of these joints.
+
+    Example:
+        >>> from steelyard.motion import load_trajectory
+        >>> load_trajectory(steelyard.quintic([[0.0, 0.4]], 1.0, ["joint_1"]), ["joint_1"]).duration
+        1.0
+    """
     if isinstance(given, str | os.PathLike):
         return read_trajectory(given, joints)
     require_type(given, Trajectory, "motion", "a trajectory or the path of its file", MotionError)

@@ -91,6 +91,11 @@ class FourierSeries(Trajectory):
         cos: Coefficients of the cosines (n, nf) [rad or m].
         period: Period of all joints [s].
         periods: Number of periods.
+
+    Example:
+        >>> motion = steelyard.fourier([0.5], sin=[[0.3]], cos=[[0.0]], period=5.0, joints=["joint_1"])
+        >>> float(motion.at([0.0]).q[0, 0])
+        0.5
     """
 
     __repr__ = short_repr
@@ -158,6 +163,11 @@ def fourier(
 
     Raises:
         MotionError: If shapes, names or numbers do not fit.
+
+    Example:
+        >>> motion = steelyard.fourier([0.0], sin=[[0.3]], cos=[[0.1]], period=5.0, joints=["joint_1"], periods=2)
+        >>> motion.duration
+        10.0
     """
     names = checked_joints(joints)
     sines = table_values(sin, names, "sin")

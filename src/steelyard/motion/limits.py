@@ -33,6 +33,11 @@ class MotionLimits:
         velocity: Largest velocities (n,) [rad/s or m/s].
         acceleration: Largest accelerations (n,) [rad/s^2 or m/s^2].
         jerk: Largest jerks (n,) [rad/s^3 or m/s^3].
+
+    Example:
+        >>> from steelyard.motion import limits_of
+        >>> limits_of("kuka_lwr4").velocity.shape
+        (7,)
     """
 
     __repr__ = short_repr
@@ -57,6 +62,13 @@ class LimitViolation(NamedTuple):
         value: What the motion reaches: a position, or the magnitude of a rate.
         limit: What is allowed.
         time: When it is reached [s].
+
+    Example:
+        >>> from steelyard.motion import limit_violations
+        >>> motion = steelyard.quintic([[0.0, 9.0], [0.0, 0.5]], 1.0, ["joint_1", "joint_2"])
+        >>> violation = limit_violations(motion, "scara_2r")[0]
+        >>> violation.joint, violation.quantity, violation.value > violation.limit
+        ('joint_1', 'upper', True)
     """
 
     joint: str
@@ -79,6 +91,11 @@ def motion_limits(
 
     Raises:
         MotionError: If a lower limit lies above its upper one, or a rate limit is not above zero.
+
+    Example:
+        >>> from steelyard.motion import motion_limits
+        >>> motion_limits(["joint_1", "joint_2"], velocity=[1.0, 2.0]).velocity.tolist()
+        [1.0, 2.0]
     """
     names = checked_joints(joints)
     given = dict(zip(QUANTITIES, (lower, upper, velocity, acceleration, jerk), strict=True))
@@ -97,7 +114,13 @@ def motion_limits(
 
 
 def limits_of(robot: AnyRobot) -> MotionLimits:
-    """Return the limits of a robot's actuated joints, as its description gives them."""
+    """Return the limits of a robot's actuated joints, as its description gives them.
+
+    Example:
+        >>> from steelyard.motion import limits_of
+        >>> limits_of("scara_2r").joints
+        ('joint_1', 'joint_2')
+    """
     robot = load_robot(robot)
     joints = [body.joint for body in robot.actuated]
     rows = {what: np.array([getattr(joint.limits, what) for joint in joints], dtype=float) for what in QUANTITIES}
@@ -112,6 +135,12 @@ def limit_violations(trajectory: Trajectory, robot: AnyRobot) -> tuple[LimitViol
     Raises:
         MotionError: If the motion does not move exactly the robot's actuated joints, or if the robot is told in motor
             positions: its limits are those of its joints.
+
+    Example:
+        >>> from steelyard.motion import limit_violations
+        >>> motion = steelyard.quintic([[0.0, 9.0], [0.0, 0.5]], 1.0, ["joint_1", "joint_2"])
+        >>> sorted({violation.quantity for violation in limit_violations(motion, "scara_2r")})
+        ['upper', 'velocity']
     """
     robot = load_robot(robot)
     if robot.coordinates == "motor" and robot.gear_couplings:

@@ -38,6 +38,10 @@ class QuinticMoves:
         velocities: Velocities at the via points (n, K).
         accelerations: Accelerations at the via points (n, K).
         via: Where velocities and accelerations come from: all zero, of the smoothest curve, or given.
+
+    Example:
+        >>> steelyard.quintic([[0.0, 0.4, 0.0]], 1.0, ["joint_1"]).moves.via
+        'rest'
     """
 
     __repr__ = short_repr
@@ -70,6 +74,10 @@ class TrapezoidalMoves:
         durations: Duration of each move (K-1,) [s].
         ramp: Part of a move that each of its four acceleration ramps takes.
         cruise: Part of a move at constant velocity.
+
+    Example:
+        >>> steelyard.trapezoidal([[0.0, 0.4]], 2.0, ["joint_1"]).moves.ramp
+        0.125
     """
 
     __repr__ = short_repr
@@ -102,6 +110,11 @@ class PiecewisePolynomial(Trajectory):
         breaks: Where sections begin, and the end (m+1,) [s]; the first is 0.
         coefficients: Coefficients (d+1, m, n), highest power first.
         moves: The via points it was made from.
+
+    Example:
+        >>> motion = steelyard.quintic([[0.0, 0.4, 0.0]], 1.0, ["joint_1"])
+        >>> motion.breaks.tolist(), motion.coefficients.shape
+        ([0.0, 1.0, 2.0], (6, 2, 1))
     """
 
     __repr__ = short_repr
@@ -169,6 +182,11 @@ class Profile:
         velocity: Largest s'; a move's largest velocity is this times ``|q1 - q0| / T``.
         acceleration: Largest s''; a move's largest acceleration is this times ``|q1 - q0| / T^2``.
         jerk: Largest s'''; a move's largest jerk is this times ``|q1 - q0| / T^3``.
+
+    Example:
+        >>> from steelyard.motion import quintic_profile
+        >>> round(quintic_profile().jerk, 3)
+        60.0
     """
 
     breaks: np.ndarray
@@ -186,6 +204,11 @@ def quintic_profile() -> Profile:
     """Return ``s = 10 x^3 - 15 x^4 + 6 x^5``: velocity and acceleration zero at both ends.
 
     Its peaks are ``s' = 15/8`` at 1/2, ``s'' = 10/sqrt(3)`` at ``1/2 - 1/sqrt(12)`` and ``s''' = 60`` at the ends.
+
+    Example:
+        >>> from steelyard.motion import quintic_profile
+        >>> quintic_profile().velocity
+        1.875
     """
     coefficients = np.array([[6.0], [-15.0], [10.0], [0.0], [0.0], [0.0]])
     return Profile(np.array([0.0, 1.0]), coefficients, 15 / 8, 10 / np.sqrt(3.0), 60.0)
@@ -202,6 +225,11 @@ def trapezoidal_profile(ramp: float = DEFAULT_RAMP, cruise: float = 0.0) -> Prof
     Args:
         ramp: Part of the time of each of the four ramps; above 0, at most ``(1 - cruise) / 4`` (no hold).
         cruise: Part of the time at constant velocity; from 0, below 1.
+
+    Example:
+        >>> from steelyard.motion import trapezoidal_profile
+        >>> trapezoidal_profile().velocity
+        2.0
     """
     positive_number(ramp, "ramp")
     if not 0 <= number(cruise, "cruise") < 1:
@@ -250,6 +278,11 @@ def quintic(
 
     Raises:
         MotionError: If shapes, names or numbers do not fit.
+
+    Example:
+        >>> motion = steelyard.quintic([[0.0, 0.4, 0.0]], 1.0, ["joint_1"])
+        >>> motion.duration, round(float(motion.extrema().velocity.value[0]), 3)
+        (2.0, 0.75)
     """
     names = checked_joints(joints)
     positions = checked_points(points, names)
@@ -323,6 +356,11 @@ def trapezoidal(
 
     Raises:
         MotionError: If shapes, names or numbers do not fit.
+
+    Example:
+        >>> motion = steelyard.trapezoidal([[0.0, 0.4]], 2.0, ["joint_1"])
+        >>> round(float(motion.extrema().velocity.value[0]), 3)
+        0.4
     """
     names = checked_joints(joints)
     positions = checked_points(points, names)

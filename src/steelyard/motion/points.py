@@ -33,6 +33,12 @@ def move_durations(
 
     Raises:
         MotionError: If a move would take no time: none of its limits is finite, or no joint moves.
+
+    Example:
+        >>> from steelyard.motion import motion_limits, move_durations, quintic_profile
+        >>> limits = motion_limits(["joint_1"], velocity=1.0)
+        >>> move_durations([[0.0, 0.4, 0.0]], limits, quintic_profile()).round(3).tolist()
+        [0.75, 0.75]
     """
     steps = np.abs(np.diff(checked_points(points, limits.joints)))
     allowed = fraction(speed_fraction, "speed_fraction")
@@ -81,6 +87,11 @@ def random_points(
 
     Raises:
         MotionError: If a position limit is infinite, a posture lies outside the limits, or the stop is out of reach.
+
+    Example:
+        >>> from steelyard.motion import limits_of, quintic_profile, random_points
+        >>> random_points(limits_of("scara_2r"), 5, 1.0, quintic_profile(), np.random.default_rng(0)).shape
+        (2, 7)
     """
     moves = whole_number(count, "count") + 1
     lengths = checked_durations(durations, moves)

@@ -38,6 +38,11 @@ class MotionSamples:
         qdd: Accelerations (n, N) [rad/s^2 or m/s^2].
         qddd: Jerks (n, N) [rad/s^3 or m/s^3]; where the jerk jumps, the value after the jump.
         joints: Names of the joints, one for each row.
+
+    Example:
+        >>> samples = steelyard.quintic([[0.0, 0.4]], 1.0, ["joint_1"]).sample(rate=2)
+        >>> samples.time.tolist(), samples.q.round(3).tolist()
+        ([0.0, 0.5, 1.0], [[0.0, 0.2, 0.4]])
     """
 
     __repr__ = short_repr
@@ -60,6 +65,11 @@ class Peak:
     Attributes:
         value: The extreme value (n,).
         time: A time at which it is reached (n,) [s]; of a jerk that jumps there, from one of the two sides.
+
+    Example:
+        >>> peak = steelyard.quintic([[0.0, 0.4]], 1.0, ["joint_1"]).extrema().upper
+        >>> peak.value.round(3).tolist(), peak.time.round(3).tolist()
+        ([0.4], [1.0])
     """
 
     value: np.ndarray
@@ -80,6 +90,11 @@ class MotionExtrema:
         acceleration: Largest magnitudes of acceleration [rad/s^2 or m/s^2].
         jerk: Largest magnitudes of jerk [rad/s^3 or m/s^3].
         joints: Names of the joints, one for each entry.
+
+    Example:
+        >>> extrema = steelyard.quintic([[0.0, 0.4]], 1.0, ["joint_1"]).extrema()
+        >>> extrema.velocity.value.round(3).tolist(), extrema.velocity.time.round(3).tolist()
+        ([0.75], [0.5])
     """
 
     __repr__ = short_repr
@@ -98,6 +113,11 @@ class Trajectory(ABC):
 
     Attributes:
         joints: Names of the joints, one for each row.
+
+    Example:
+        >>> motion = steelyard.quintic([[0.0, 0.4]], 1.0, ["joint_1"])
+        >>> motion.sample(rate=100).q.shape
+        (1, 101)
     """
 
     joints: tuple[str, ...]

@@ -52,6 +52,10 @@ class Preparation:
         max_gap: Intervals longer than this are not bridged [s]; None: three intervals of the slowest recording.
         delay: By how much the torques of every recording are late against its positions [s]; negative if early. They
             are put back by as much before anything else is done.
+
+    Example:
+        >>> steelyard.Preparation(cutoff=10.0, decimation=5).mode
+        'zero_phase'
     """
 
     cutoff: float | None = None

@@ -67,6 +67,13 @@ def forward_dynamics(
         drive_inertia: Rotor inertia on the joint side: a vector (na,), or a symmetric matrix (na, na) where
             motors turn with several joints.
         geometry: Exact (default) or symbolic geometry.
+
+    Example:
+        >>> from steelyard.physics import forward_dynamics, inertia_symbols, motion_symbols
+        >>> robot = steelyard.load_robot("scara_2r")
+        >>> q, qd, tau = motion_symbols(robot)
+        >>> forward_dynamics(robot, q, qd, tau, inertia_symbols(robot)).shape
+        (2, 1)
     """
     size = len(robot.actuated)
     drive = ca.SX(size, 1) if drive_inertia is None else ca.SX(drive_inertia)

@@ -19,13 +19,26 @@ from .kinematics import Geometry, frame_jacobian, frame_pose
 
 
 def motion_symbols(robot: Robot) -> tuple[ca.SX, ca.SX, ca.SX]:
-    """Return symbols q, qd, qdd (na,) of the actuated joints."""
+    """Return symbols q, qd, qdd (na,) of the actuated joints.
+
+    Example:
+        >>> from steelyard.physics import motion_symbols
+        >>> q, qd, qdd = motion_symbols(steelyard.load_robot("scara_2r"))
+        >>> q.shape
+        (2, 1)
+    """
     size = len(robot.actuated)
     return ca.SX.sym("q", size), ca.SX.sym("qd", size), ca.SX.sym("qdd", size)
 
 
 def inertia_symbols(robot: Robot) -> ca.SX:
-    """Return a symbol for the ten inertial parameters of every body (10 nb,)."""
+    """Return a symbol for the ten inertial parameters of every body (10 nb,).
+
+    Example:
+        >>> from steelyard.physics import inertia_symbols
+        >>> inertia_symbols(steelyard.load_robot("scara_2r")).shape
+        (20, 1)
+    """
     return ca.SX.sym("inertias", 10 * len(robot.bodies))
 
 
@@ -35,7 +48,15 @@ def _function(name: str, inputs: dict[str, ca.SX], output: ca.SX, label: str) ->
 
 
 def inverse_dynamics_function(robot: Robot) -> ca.Function:
-    """Return ``(q, qd, qdd, inertias) -> tau``."""
+    """Return ``(q, qd, qdd, inertias) -> tau``.
+
+    Example:
+        >>> from steelyard.physics import inverse_dynamics_function
+        >>> robot = steelyard.load_robot("scara_2r")
+        >>> inertias = np.concatenate([body.inertia for body in robot.bodies])
+        >>> np.array(inverse_dynamics_function(robot)([0, 0], [0, 0], [1, 0], inertias)).ravel().round(3).tolist()
+        [3.746, 0.195]
+    """
     q, qd, qdd = motion_symbols(robot)
     chi = inertia_symbols(robot)
     tau = inverse_dynamics(robot, q, qd, qdd, chi)
@@ -43,7 +64,13 @@ def inverse_dynamics_function(robot: Robot) -> ca.Function:
 
 
 def inertial_regressor_function(robot: Robot) -> ca.Function:
-    """Return ``(q, qd, qdd) -> D_st`` (na, 10 nb), sparse."""
+    """Return ``(q, qd, qdd) -> D_st`` (na, 10 nb), sparse.
+
+    Example:
+        >>> from steelyard.physics import inertial_regressor_function
+        >>> inertial_regressor_function(steelyard.load_robot("scara_2r"))([0, 0], [0, 0], [1, 0]).shape
+        (2, 20)
+    """
     q, qd, qdd = motion_symbols(robot)
     return _function(
         "inertial_regressor", {"q": q, "qd": qd, "qdd": qdd}, inertial_regressor(robot, q, qd, qdd), "regressor"
@@ -51,21 +78,45 @@ def inertial_regressor_function(robot: Robot) -> ca.Function:
 
 
 def inertia_matrix_function(robot: Robot) -> ca.Function:
-    """Return ``(q, inertias) -> M`` (na, na)."""
+    """Return ``(q, inertias) -> M`` (na, na).
+
+    Example:
+        >>> from steelyard.physics import inertia_matrix_function
+        >>> robot = steelyard.load_robot("scara_2r")
+        >>> inertias = np.concatenate([body.inertia for body in robot.bodies])
+        >>> np.array(inertia_matrix_function(robot)([0, 0], inertias)).round(3).tolist()
+        [[3.746, 0.195], [0.195, 0.064]]
+    """
     q, _, _ = motion_symbols(robot)
     chi = inertia_symbols(robot)
     return _function("inertia_matrix", {"q": q, "inertias": chi}, inertia_matrix(robot, q, chi), "M")
 
 
 def gravity_function(robot: Robot) -> ca.Function:
-    """Return ``(q, inertias) -> G`` (na,)."""
+    """Return ``(q, inertias) -> G`` (na,).
+
+    Example:
+        >>> from steelyard.physics import gravity_function
+        >>> robot = steelyard.load_robot("kuka_ir361")
+        >>> inertias = np.concatenate([body.inertia for body in robot.bodies])
+        >>> gravity_function(robot)([0, 0, 0], inertias).shape
+        (3, 1)
+    """
     q, _, _ = motion_symbols(robot)
     chi = inertia_symbols(robot)
     return _function("gravity", {"q": q, "inertias": chi}, gravity_torques(robot, q, chi), "G")
 
 
 def velocity_function(robot: Robot) -> ca.Function:
-    """Return ``(q, qd, inertias) -> C qd`` (na,)."""
+    """Return ``(q, qd, inertias) -> C qd`` (na,).
+
+    Example:
+        >>> from steelyard.physics import velocity_function
+        >>> robot = steelyard.load_robot("scara_2r")
+        >>> inertias = np.concatenate([body.inertia for body in robot.bodies])
+        >>> round(float(velocity_function(robot)([0, np.pi / 2], [1, 0], inertias)[1]), 3)
+        0.131
+    """
     q, qd, _ = motion_symbols(robot)
     chi = inertia_symbols(robot)
     return _function(
@@ -74,7 +125,16 @@ def velocity_function(robot: Robot) -> ca.Function:
 
 
 def forward_dynamics_function(robot: Robot) -> ca.Function:
-    """Return ``(q, qd, tau, inertias, drive_inertia) -> qdd`` with the drive inertia as a vector (na,)."""
+    """Return ``(q, qd, tau, inertias, drive_inertia) -> qdd`` with the drive inertia as a vector (na,).
+
+    Example:
+        >>> from steelyard.physics import forward_dynamics_function
+        >>> robot = steelyard.load_robot("scara_2r")
+        >>> inertias = np.concatenate([body.inertia for body in robot.bodies])
+        >>> acceleration = forward_dynamics_function(robot)([0, 0], [0, 0], [1, 0], inertias, [0, 0])
+        >>> np.array(acceleration).ravel().round(3).tolist()
+        [0.317, -0.967]
+    """
     q, qd, _ = motion_symbols(robot)
     tau, drive = ca.SX.sym("tau", q.shape[0]), ca.SX.sym("drive_inertia", q.shape[0])
     chi = inertia_symbols(robot)
@@ -84,7 +144,15 @@ def forward_dynamics_function(robot: Robot) -> ca.Function:
 
 
 def energy_function(robot: Robot) -> ca.Function:
-    """Return ``(q, qd, inertias) -> (kinetic, potential)`` as a vector (2,)."""
+    """Return ``(q, qd, inertias) -> (kinetic, potential)`` as a vector (2,).
+
+    Example:
+        >>> from steelyard.physics import energy_function
+        >>> robot = steelyard.load_robot("scara_2r")
+        >>> inertias = np.concatenate([body.inertia for body in robot.bodies])
+        >>> np.array(energy_function(robot)([0, 0], [1, 0], inertias)).ravel().round(3).tolist()
+        [1.873, 0.0]
+    """
     q, qd, _ = motion_symbols(robot)
     chi = inertia_symbols(robot)
     both = ca.vertcat(kinetic_energy(robot, q, qd, chi), potential_energy(robot, q, chi))
@@ -92,7 +160,14 @@ def energy_function(robot: Robot) -> ca.Function:
 
 
 def pose_function(robot: Robot, frame: str, geometry: Geometry | None = None) -> ca.Function:
-    """Return ``(q, geometry) -> [R p]`` (3, 4) of a frame in the base frame."""
+    """Return ``(q, geometry) -> [R p]`` (3, 4) of a frame in the base frame.
+
+    Example:
+        >>> from steelyard.physics import pose_function
+        >>> pose = pose_function(steelyard.load_robot("scara_2r"), "link_2")
+        >>> np.array(pose([0, 0], [])).round(3)[:, 3].tolist()
+        [0.5, 0.0, 0.0]
+    """
     q, _, _ = motion_symbols(robot)
     pose = frame_pose(robot, frame, q, geometry)
     symbols = geometry.symbols if geometry else ca.SX(0, 1)
@@ -101,7 +176,14 @@ def pose_function(robot: Robot, frame: str, geometry: Geometry | None = None) ->
 
 
 def jacobian_function(robot: Robot, frame: str, geometry: Geometry | None = None) -> ca.Function:
-    """Return ``(q, geometry) -> J`` (6, na) of a frame: linear, then angular velocity, in base axes."""
+    """Return ``(q, geometry) -> J`` (6, na) of a frame: linear, then angular velocity, in base axes.
+
+    Example:
+        >>> from steelyard.physics import jacobian_function
+        >>> jacobian = jacobian_function(steelyard.load_robot("scara_2r"), "link_2")
+        >>> np.array(jacobian([0, 0], [])).round(3)[1].tolist()
+        [0.5, 0.0]
+    """
     q, _, _ = motion_symbols(robot)
     symbols = geometry.symbols if geometry else ca.SX(0, 1)
     jacobian = ca.densify(frame_jacobian(robot, frame, q, geometry))

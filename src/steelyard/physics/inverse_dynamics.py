@@ -38,6 +38,12 @@ def inverse_dynamics(
         inertias: Ten parameters a body, body after body (10 nb,).
         geometry: Exact (default) or symbolic geometry.
         gravity: Acceleration of gravity in the base frame (3,); the robot's own by default.
+
+    Example:
+        >>> from steelyard.physics import inertia_symbols, inverse_dynamics, motion_symbols
+        >>> robot = steelyard.load_robot("scara_2r")
+        >>> inverse_dynamics(robot, *motion_symbols(robot), inertia_symbols(robot)).shape
+        (2, 1)
     """
     positions = joint_positions(robot, q, geometry)
     motions = body_motions(robot, positions, qd, qdd, gravity)
@@ -48,14 +54,28 @@ def inverse_dynamics(
 def inertial_regressor(
     robot: Robot, q: ca.SX, qd: ca.SX, qdd: ca.SX, geometry: Geometry | None = None, gravity: ca.SX | None = None
 ) -> ca.SX:
-    """Return D_st (na, 10 nb) with ``inverse_dynamics = D_st chi``; structural zeros are dropped."""
+    """Return D_st (na, 10 nb) with ``inverse_dynamics = D_st chi``; structural zeros are dropped.
+
+    Example:
+        >>> from steelyard.physics import inertial_regressor, motion_symbols
+        >>> robot = steelyard.load_robot("scara_2r")
+        >>> inertial_regressor(robot, *motion_symbols(robot)).shape
+        (2, 20)
+    """
     inertias = ca.SX.sym("chi", 10 * len(robot.bodies))
     torques = inverse_dynamics(robot, q, qd, qdd, inertias, geometry, gravity)
     return ca.sparsify(ca.jacobian(torques, inertias))
 
 
 def inertia_matrix(robot: Robot, q: ca.SX, inertias: ca.SX, geometry: Geometry | None = None) -> ca.SX:
-    """Return M(q) (na, na): the derivative of the torques by the accelerations."""
+    """Return M(q) (na, na): the derivative of the torques by the accelerations.
+
+    Example:
+        >>> from steelyard.physics import inertia_matrix, inertia_symbols, motion_symbols
+        >>> robot = steelyard.load_robot("scara_2r")
+        >>> inertia_matrix(robot, motion_symbols(robot)[0], inertia_symbols(robot)).shape
+        (2, 2)
+    """
     size = len(robot.actuated)
     qdd = ca.SX.sym("qdd", size)
     weightless = ca.SX(3, 1)
@@ -64,13 +84,27 @@ def inertia_matrix(robot: Robot, q: ca.SX, inertias: ca.SX, geometry: Geometry |
 
 
 def gravity_torques(robot: Robot, q: ca.SX, inertias: ca.SX, geometry: Geometry | None = None) -> ca.SX:
-    """Return G(q) (na,): the torques that hold the arm still."""
+    """Return G(q) (na,): the torques that hold the arm still.
+
+    Example:
+        >>> from steelyard.physics import gravity_torques, inertia_symbols, motion_symbols
+        >>> robot = steelyard.load_robot("scara_2r")
+        >>> gravity_torques(robot, motion_symbols(robot)[0], inertia_symbols(robot)).shape
+        (2, 1)
+    """
     still = ca.SX(len(robot.actuated), 1)
     return ca.densify(inverse_dynamics(robot, q, still, still, inertias, geometry))
 
 
 def velocity_torques(robot: Robot, q: ca.SX, qd: ca.SX, inertias: ca.SX, geometry: Geometry | None = None) -> ca.SX:
-    """Return C(q, qd) qd (na,): centrifugal and Coriolis torques."""
+    """Return C(q, qd) qd (na,): centrifugal and Coriolis torques.
+
+    Example:
+        >>> from steelyard.physics import inertia_symbols, motion_symbols, velocity_torques
+        >>> robot = steelyard.load_robot("scara_2r")
+        >>> velocity_torques(robot, *motion_symbols(robot)[:2], inertia_symbols(robot)).shape
+        (2, 1)
+    """
     still = ca.SX(len(robot.actuated), 1)
     return ca.densify(inverse_dynamics(robot, q, qd, still, inertias, geometry, ca.SX(3, 1)))
 
@@ -126,7 +160,14 @@ def rotational_regressor(motion: BodyMotion) -> ca.SX:
 
 
 def kinetic_energy(robot: Robot, q: ca.SX, qd: ca.SX, inertias: ca.SX, geometry: Geometry | None = None) -> ca.SX:
-    """Return the kinetic energy [J]: the sum of ``1/2 w.Iw + v.(w x ms) + 1/2 M v.v`` over the bodies."""
+    """Return the kinetic energy [J]: the sum of ``1/2 w.Iw + v.(w x ms) + 1/2 M v.v`` over the bodies.
+
+    Example:
+        >>> from steelyard.physics import inertia_symbols, kinetic_energy, motion_symbols
+        >>> robot = steelyard.load_robot("scara_2r")
+        >>> kinetic_energy(robot, *motion_symbols(robot)[:2], inertia_symbols(robot)).shape
+        (1, 1)
+    """
     positions = joint_positions(robot, q, geometry)
     rates = joint_rates(robot, qd)
     velocities = [(ca.SX(3, 1), ca.SX(3, 1))]
@@ -153,7 +194,14 @@ def _body_energy(omega: ca.SX, v: ca.SX, parameters: ca.SX) -> ca.SX:
 
 
 def potential_energy(robot: Robot, q: ca.SX, inertias: ca.SX, geometry: Geometry | None = None) -> ca.SX:
-    """Return the potential energy [J] in the robot's gravity, zero at the base frame's origin."""
+    """Return the potential energy [J] in the robot's gravity, zero at the base frame's origin.
+
+    Example:
+        >>> from steelyard.physics import inertia_symbols, motion_symbols, potential_energy
+        >>> robot = steelyard.load_robot("scara_2r")
+        >>> potential_energy(robot, motion_symbols(robot)[0], inertia_symbols(robot)).shape
+        (1, 1)
+    """
     poses = body_poses(robot, joint_positions(robot, q, geometry))
     gravity = ca.SX(ca.DM(robot.gravity))
     energy = ca.SX(0)
@@ -165,10 +213,24 @@ def potential_energy(robot: Robot, q: ca.SX, inertias: ca.SX, geometry: Geometry
 
 
 def direction(velocity: ca.SX, width: float = 0.0) -> ca.SX:
-    """Return the sign of a velocity, or ``tanh(velocity / width)`` for a width above zero [rad/s or m/s]."""
+    """Return the sign of a velocity, or ``tanh(velocity / width)`` for a width above zero [rad/s or m/s].
+
+    Example:
+        >>> import casadi
+        >>> from steelyard.physics import direction
+        >>> float(casadi.evalf(direction(casadi.SX(-0.3))))
+        -1.0
+    """
     return ca.sign(velocity) if width == 0.0 else ca.tanh(velocity / width)
 
 
 def forward_part(velocity: ca.SX, width: float = 0.0) -> ca.SX:
-    """Return 1 for motion forward, 0 for motion backward and at rest; smooth for a width above zero."""
+    """Return 1 for motion forward, 0 for motion backward and at rest; smooth for a width above zero.
+
+    Example:
+        >>> import casadi
+        >>> from steelyard.physics import forward_part
+        >>> float(casadi.evalf(forward_part(casadi.SX(-0.3))))
+        0.0
+    """
     return velocity > 0 if width == 0.0 else 0.5 * (1 + ca.tanh(velocity / width))

@@ -18,7 +18,14 @@ from ..robot import ElementaryMotion, Placement, Robot, transform_from_placement
 
 @dataclass(frozen=True)
 class Transform:
-    """Rotation (3, 3) and translation (3,) that take child coordinates to the parent's."""
+    """Rotation (3, 3) and translation (3,) that take child coordinates to the parent's.
+
+    Example:
+        >>> from steelyard.physics import exact_geometry
+        >>> transform = exact_geometry(steelyard.load_robot("scara_2r")).bodies[1]
+        >>> transform.rotation.shape, transform.translation.shape
+        ((3, 3), (3, 1))
+    """
 
     rotation: ca.SX
     translation: ca.SX
@@ -44,6 +51,12 @@ class Geometry:
         symbols: The geometric unknowns (m,); empty when the geometry is exact.
         names: A name for each symbol: ``alpha2``, ``r3``, ``x[flange]``.
         nominal: The value each symbol has in the robot's file (m,).
+
+    Example:
+        >>> from steelyard.physics import symbolic_geometry
+        >>> geometry = symbolic_geometry(steelyard.load_robot("scara_2r"))
+        >>> len(geometry.bodies), len(geometry.names) == geometry.symbols.numel()
+        (2, True)
     """
 
     bodies: tuple[Transform, ...]
@@ -81,7 +94,13 @@ def _numbers(placement: Placement) -> Transform:
 
 
 def exact_geometry(robot: Robot) -> Geometry:
-    """Return the geometry of the robot's file as numbers: right angles give exact zeros and ones."""
+    """Return the geometry of the robot's file as numbers: right angles give exact zeros and ones.
+
+    Example:
+        >>> from steelyard.physics import exact_geometry
+        >>> exact_geometry(steelyard.load_robot("scara_2r")).symbols.numel()
+        0
+    """
     return Geometry(
         bodies=tuple(_numbers(body.placement) for body in robot.bodies),
         frames={name: _numbers(frame.placement) for name, frame in robot.frames.items()},
@@ -92,7 +111,13 @@ def exact_geometry(robot: Robot) -> Geometry:
 
 
 def symbolic_geometry(robot: Robot) -> Geometry:
-    """Return the geometry with every elementary motion of every placement as a symbol of its own."""
+    """Return the geometry with every elementary motion of every placement as a symbol of its own.
+
+    Example:
+        >>> from steelyard.physics import symbolic_geometry
+        >>> "d2" in symbolic_geometry(steelyard.load_robot("scara_2r")).names
+        True
+    """
     names: list[str] = []
     nominal: list[float] = []
     symbols: list[ca.SX] = []
@@ -225,14 +250,28 @@ def body_poses(robot: Robot, positions: JointPositions) -> tuple[Transform, ...]
 
 
 def frame_pose(robot: Robot, frame: str, q: ca.SX, geometry: Geometry | None = None) -> Transform:
-    """Return the pose of a link's frame in the base frame at actuated positions q (na,)."""
+    """Return the pose of a link's frame in the base frame at actuated positions q (na,).
+
+    Example:
+        >>> from steelyard.physics import frame_pose, motion_symbols
+        >>> robot = steelyard.load_robot("scara_2r")
+        >>> frame_pose(robot, "link_2", motion_symbols(robot)[0]).translation.shape
+        (3, 1)
+    """
     positions = joint_positions(robot, q, geometry)
     body = robot.frame(frame).body
     return body_poses(robot, positions)[body].then(positions.geometry.frames[frame])
 
 
 def frame_jacobian(robot: Robot, frame: str, q: ca.SX, geometry: Geometry | None = None) -> ca.SX:
-    """Return the Jacobian (6, na) of a frame: linear velocity of its origin, then angular, in base axes."""
+    """Return the Jacobian (6, na) of a frame: linear velocity of its origin, then angular, in base axes.
+
+    Example:
+        >>> from steelyard.physics import frame_jacobian, motion_symbols
+        >>> robot = steelyard.load_robot("scara_2r")
+        >>> frame_jacobian(robot, "link_2", motion_symbols(robot)[0]).shape
+        (6, 2)
+    """
     positions = joint_positions(robot, q, geometry)
     poses = body_poses(robot, positions)
     carrier = robot.frame(frame).body

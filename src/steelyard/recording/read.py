@@ -44,6 +44,13 @@ def read_recording(
     Raises:
         RecordingError: If there is nothing to use, or columns, units or joints do not fit.
         ConfigError: If the setup makes no sense.
+
+    Example:
+        >>> time = np.arange(100) / 100
+        >>> log = steelyard.Recording(("joint_1", "joint_2"), time, np.array([np.sin(time), np.cos(time)]))
+        >>> path = steelyard.write_recording(log, "log.npz")
+        >>> bool((steelyard.read_recording("scara_2r", path).q == log.q).all())
+        True
     """
     chosen = _recordings(setup_or_path, files, root)
     if len(chosen) != 1:

@@ -117,6 +117,12 @@ class Recording:
         notes: What was assumed in reading it.
         findings: What the checks saw.
         reference: Commanded joint positions (n, N) [rad or m], if they were recorded.
+
+    Example:
+        >>> time = np.arange(100) / 100
+        >>> log = steelyard.Recording(("joint_1", "joint_2"), time, np.array([np.sin(time), np.cos(time)]))
+        >>> log.q.shape, log.torques
+        ((2, 100), ())
     """
 
     __repr__ = short_repr

@@ -28,6 +28,12 @@ def write_recording(recording: Recording, path: str | os.PathLike[str]) -> Path:
     Raises:
         RecordingError: If the ending is not known.
         FileError: If the file cannot be written.
+
+    Example:
+        >>> time = np.arange(100) / 100
+        >>> log = steelyard.Recording(("joint_1", "joint_2"), time, np.array([np.sin(time), np.cos(time)]))
+        >>> steelyard.write_recording(log, "log.csv").name
+        'log.csv'
     """
     target = Path(path)
     writer = WRITERS.get(target.suffix.lower())

@@ -11,13 +11,24 @@ from .tree import Robot
 
 
 def catalogue_names() -> tuple[str, ...]:
-    """Return the names of the known arms, sorted."""
+    """Return the names of the known arms, sorted.
+
+    Example:
+        >>> "kuka_lwr4" in steelyard.catalogue_names()
+        True
+    """
     tables = (entry.name for entry in _folder().iterdir())
     return tuple(sorted(name.removesuffix(".toml") for name in tables if name.endswith(".toml")))
 
 
 def read_catalogue(name: str) -> Robot:
-    """Return a known arm by its name."""
+    """Return a known arm by its name.
+
+    Example:
+        >>> from steelyard.robot import read_catalogue
+        >>> read_catalogue("ur10e").name
+        'ur10e'
+    """
     names = catalogue_names()
     if name not in names:
         raise RobotError(f"unknown robot '{name}'; the catalogue has {', '.join(names)}{nearest_match(name, names)}")

@@ -80,7 +80,13 @@ def inertia_note(what: str, inertia: tuple[float, ...]) -> str:
 
 
 def gravity_vector(value: object) -> tuple[float, float, float]:
-    """Return the acceleration of gravity from three numbers, or from a text such as ``0,0,-9.81``."""
+    """Return the acceleration of gravity from three numbers, or from a text such as ``0,0,-9.81``.
+
+    Example:
+        >>> from steelyard.robot import gravity_vector
+        >>> gravity_vector("0,0,-9.81")
+        (0.0, 0.0, -9.81)
+    """
     parts = value.replace(",", " ").split() if isinstance(value, str) else value
     if not isinstance(parts, list | tuple) or len(parts) != 3:
         raise RobotError(f"gravity '{value}': three numbers x,y,z are needed, such as 0,0,-9.81")
@@ -89,7 +95,13 @@ def gravity_vector(value: object) -> tuple[float, float, float]:
 
 
 def lock_positions(value: object) -> dict[str, float]:
-    """Return positions of held joints from a table, or from texts such as ``joint_3=0.5``."""
+    """Return positions of held joints from a table, or from texts such as ``joint_3=0.5``.
+
+    Example:
+        >>> from steelyard.robot import lock_positions
+        >>> lock_positions(["joint_2=0.5"])
+        {'joint_2': 0.5}
+    """
     if isinstance(value, Mapping):
         return {str(joint): _number_in_text(position, f"lock {joint}") for joint, position in value.items()}
     pairs = [str(text).partition("=") for text in (value if isinstance(value, list | tuple) else [value])]

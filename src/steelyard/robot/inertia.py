@@ -21,25 +21,51 @@ def skew(v: np.ndarray) -> np.ndarray:
 
 
 def parameters_from_inertia(inertia: np.ndarray, first_moment: np.ndarray, mass: float) -> np.ndarray:
-    """Return the ten parameters from the inertia (3, 3) about the origin, first moment (3,) and mass."""
+    """Return the ten parameters from the inertia (3, 3) about the origin, first moment (3,) and mass.
+
+    Example:
+        >>> from steelyard.robot import parameters_from_inertia
+        >>> parameters_from_inertia(np.diag([0.01, 0.03, 0.04]), np.array([0.2, 0, 0]), 2.0).tolist()
+        [0.01, 0.0, 0.0, 0.03, 0.0, 0.04, 0.2, 0.0, 0.0, 2.0]
+    """
     return np.array([*inertia[np.triu_indices(3)], *first_moment, mass])
 
 
 def inertia_from_parameters(parameters: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
-    """Return inertia about the origin (3, 3), first moment (3,) and mass from the ten parameters."""
+    """Return inertia about the origin (3, 3), first moment (3,) and mass from the ten parameters.
+
+    Example:
+        >>> from steelyard.robot import inertia_from_parameters
+        >>> inertia, first_moment, mass = inertia_from_parameters(np.array([0.01, 0, 0, 0.03, 0, 0.04, 0.2, 0, 0, 2.0]))
+        >>> np.diag(inertia).tolist(), first_moment.tolist(), float(mass)
+        ([0.01, 0.03, 0.04], [0.2, 0.0, 0.0], 2.0)
+    """
     xx, xy, xz, yy, yz, zz = parameters[:6]
     inertia = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
     return inertia, np.array(parameters[6:9]), float(parameters[9])
 
 
 def parameters_from_centre(mass: float, centre: np.ndarray, inertia_at_centre: np.ndarray) -> np.ndarray:
-    """Return the ten parameters from mass, centre of mass and inertia about the centre (Huygens-Steiner)."""
+    """Return the ten parameters from mass, centre of mass and inertia about the centre (Huygens-Steiner).
+
+    Example:
+        >>> from steelyard.robot import parameters_from_centre
+        >>> parameters_from_centre(2.0, np.array([0.1, 0, 0]), np.diag([0.01, 0.01, 0.02])).round(3).tolist()
+        [0.01, 0.0, 0.0, 0.03, 0.0, 0.04, 0.2, 0.0, 0.0, 2.0]
+    """
     s = skew(centre)
     return parameters_from_inertia(inertia_at_centre - mass * s @ s, mass * centre, mass)
 
 
 def moved_parameters(parameters: np.ndarray, rotation: np.ndarray, translation: np.ndarray) -> np.ndarray:
-    """Return the ten parameters in a parent frame, given the transform of the body's frame in the parent."""
+    """Return the ten parameters in a parent frame, given the transform of the body's frame in the parent.
+
+    Example:
+        >>> from steelyard.robot import moved_parameters
+        >>> point_mass = np.array([0, 0, 0, 0, 0, 0, 0, 0, 0, 2.0])
+        >>> moved_parameters(point_mass, np.eye(3), np.array([0.5, 0, 0])).tolist()
+        [0.0, 0.0, 0.0, 0.5, 0.0, 0.5, 1.0, 0.0, 0.0, 2.0]
+    """
     inertia, first_moment, mass = inertia_from_parameters(parameters)
     moment = rotation @ first_moment
     s_moment, s_shift = skew(moment), skew(translation)
@@ -48,14 +74,26 @@ def moved_parameters(parameters: np.ndarray, rotation: np.ndarray, translation: 
 
 
 def pseudo_inertia(parameters: np.ndarray) -> np.ndarray:
-    """Return the 4x4 pseudo-inertia, positive semi-definite exactly when a real body can have it."""
+    """Return the 4x4 pseudo-inertia, positive semi-definite exactly when a real body can have it.
+
+    Example:
+        >>> from steelyard.robot import pseudo_inertia
+        >>> pseudo_inertia(np.array([0.01, 0, 0, 0.03, 0, 0.04, 0.2, 0, 0, 2.0])).diagonal().round(3).tolist()
+        [0.03, 0.01, 0.0, 2.0]
+    """
     inertia, first_moment, mass = inertia_from_parameters(parameters)
     second_moments = 0.5 * np.trace(inertia) * np.eye(3) - inertia
     return np.block([[second_moments, first_moment[:, None]], [first_moment[None, :], np.array([[mass]])]])
 
 
 def is_consistent(parameters: np.ndarray) -> bool:
-    """Tell whether a body of positive density could have these ten parameters."""
+    """Tell whether a body of positive density could have these ten parameters.
+
+    Example:
+        >>> from steelyard.robot import is_consistent
+        >>> bool(is_consistent(np.array([0.01, 0, 0, 0.03, 0, 0.04, 0.2, 0, 0, -2.0])))
+        False
+    """
     pseudo = pseudo_inertia(parameters)
     radius_squared, mass = np.trace(pseudo[:3, :3]), pseudo[3, 3]
     if min(radius_squared, mass) > 1e-30:

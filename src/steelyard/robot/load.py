@@ -32,6 +32,11 @@ def load_robot(name_or_path: AnyRobot) -> Robot:
 
     Args:
         name_or_path: A name of ``catalogue_names()``, or the path of a file; a robot is returned as it is.
+
+    Example:
+        >>> robot = steelyard.load_robot("scara_2r")
+        >>> robot.name, len(robot.bodies)
+        ('scara_2r', 2)
     """
     if isinstance(name_or_path, Robot):
         return name_or_path

@@ -147,6 +147,13 @@ def read_vertices(path: Path) -> np.ndarray:
 
     Raises:
         RobotError: If the file cannot be read, is too large, of another kind, or holds no finite vertices.
+
+    Example:
+        >>> from pathlib import Path
+        >>> from steelyard.robot import read_vertices
+        >>> size = Path("hand.obj").write_text("v 0.1 0 0")
+        >>> read_vertices(Path("hand.obj")).shape
+        (1, 3)
     """
     suffix = path.suffix.lower()
     if suffix not in READERS:

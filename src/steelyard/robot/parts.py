@@ -20,6 +20,11 @@ class SphereShape:
     Attributes:
         placement: Frame of the shape in the link's frame.
         radius: [m].
+
+    Example:
+        >>> from steelyard.robot import SphereShape, origin_placement
+        >>> SphereShape(origin_placement((0, 0, 0.1), (0, 0, 0)), radius=0.05).radius
+        0.05
     """
 
     placement: Placement
@@ -34,6 +39,11 @@ class CylinderShape:
         placement: Frame of the shape in the link's frame.
         radius: [m].
         length: From one flat end to the other [m].
+
+    Example:
+        >>> from steelyard.robot import CylinderShape, origin_placement
+        >>> CylinderShape(origin_placement((0, 0, 0.1), (0, 0, 0)), radius=0.05, length=0.4).radius
+        0.05
     """
 
     placement: Placement
@@ -49,6 +59,11 @@ class CapsuleShape:
         placement: Frame of the shape in the link's frame.
         radius: [m].
         length: Of the cylinder, without the half balls [m].
+
+    Example:
+        >>> from steelyard.robot import CapsuleShape, origin_placement
+        >>> CapsuleShape(origin_placement((0, 0, 0.1), (0, 0, 0)), radius=0.05, length=0.4).length
+        0.4
     """
 
     placement: Placement
@@ -63,6 +78,11 @@ class BoxShape:
     Attributes:
         placement: Frame of the shape in the link's frame.
         size: Lengths along x, y and z [m].
+
+    Example:
+        >>> from steelyard.robot import BoxShape, origin_placement
+        >>> BoxShape(origin_placement((0, 0, 0.1), (0, 0, 0)), (0.2, 0.2, 0.4)).size
+        (0.2, 0.2, 0.4)
     """
 
     placement: Placement
@@ -78,6 +98,11 @@ class MeshShape:
         name: The file's name as the description writes it.
         path: Where the file was found; None if it was not.
         scale: Factors on the vertices' x, y and z; a negative one mirrors.
+
+    Example:
+        >>> from steelyard.robot import MeshShape, origin_placement
+        >>> MeshShape(origin_placement((0, 0, 0), (0, 0, 0)), "package://arm/hand.stl", None).scale
+        (1.0, 1.0, 1.0)
     """
 
     placement: Placement
@@ -123,7 +148,13 @@ JointKind = Literal["revolute", "prismatic", "fixed"]
 
 @dataclass(frozen=True)
 class Limits:
-    """What a joint may do; infinite where the file says nothing. Units rad or m, s, N m or N."""
+    """What a joint may do; infinite where the file says nothing. Units rad or m, s, N m or N.
+
+    Example:
+        >>> from steelyard.robot import Limits
+        >>> Limits(lower=-1.5, upper=1.5).velocity
+        inf
+    """
 
     lower: float = -math.inf
     upper: float = math.inf
@@ -135,7 +166,13 @@ class Limits:
 
 @dataclass(frozen=True)
 class Mimic:
-    """A joint that follows another: ``q = multiplier * q_leader + offset``."""
+    """A joint that follows another: ``q = multiplier * q_leader + offset``.
+
+    Example:
+        >>> from steelyard.robot import Mimic
+        >>> Mimic("left_finger", multiplier=-1.0).offset
+        0.0
+    """
 
     leader: str
     multiplier: float = 1.0
@@ -158,6 +195,11 @@ class Joint:
         gear_ratio: Motor turns per joint turn (signed), if known.
         rotor_inertia: Inertia of the rotor on the motor side [kg m^2], if known.
         locked_at: Position at which the joint is held; None if it moves.
+
+    Example:
+        >>> joint = steelyard.load_robot("scara_2r").actuated[1].joint
+        >>> joint.kind, joint.axis
+        ('revolute', (0.0, 0.0, 1.0))
     """
 
     name: str
@@ -191,7 +233,13 @@ class Joint:
 
 @dataclass(frozen=True)
 class Link:
-    """A link and, where known, its ten inertial parameters about its own frame's origin and its collision shapes."""
+    """A link and, where known, its ten inertial parameters about its own frame's origin and its collision shapes.
+
+    Example:
+        >>> from steelyard.robot import Link
+        >>> Link("hand", inertia=None).shapes
+        ()
+    """
 
     name: str
     inertia: tuple[float, ...] | None = None
@@ -203,6 +251,10 @@ class GearCoupling:
     """Motor ``motor`` turns with its own joint and also with joint ``also_turns_with``.
 
     On the joint side ``q_motor = q_own + ratio * q_other``: the TX40 wrist has motor 6, joint 5, ratio 1.
+
+    Example:
+        >>> steelyard.load_robot("staubli_tx40").gear_couplings[0]
+        GearCoupling(motor='joint_6', also_turns_with='joint_5', ratio=1.0)
     """
 
     motor: str
@@ -218,6 +270,10 @@ class Defaults:
         torque: Torque kind the arm measures: ``motor_current``, ``motor_torque``, ``joint_torque`` ...
         measured: Which torques a model equates: ``motor``, ``joint``, ``both`` or ``difference``.
         effects: Names of the model terms.
+
+    Example:
+        >>> steelyard.load_robot("kuka_lwr4").defaults.measured
+        'both'
     """
 
     torque: str = "motor_torque"
@@ -236,6 +292,11 @@ class Body:
         parent: Number of the parent body, 0 for the base.
         placement: Body frame in the parent body's frame at q = 0 (fixed joints in between included).
         inertia: Ten parameters of the body with its fixed links (10,), or None if any is unknown.
+
+    Example:
+        >>> body = steelyard.load_robot("scara_2r").bodies[1]
+        >>> body.number, body.link, body.parent
+        (2, 'link_2', 1)
     """
 
     number: int
@@ -248,7 +309,13 @@ class Body:
 
 @dataclass(frozen=True)
 class Frame:
-    """A named frame: the body that carries it (0 = base) and where it sits in that body's frame."""
+    """A named frame: the body that carries it (0 = base) and where it sits in that body's frame.
+
+    Example:
+        >>> robot = steelyard.load_robot("kuka_kr270")
+        >>> robot.frame("marker_1").body
+        6
+    """
 
     name: str
     body: int

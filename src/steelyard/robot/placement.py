@@ -36,6 +36,11 @@ class ElementaryMotion:
         axis: Unit vector, in the frame reached so far.
         value: Angle [rad] or distance [m].
         name: What a person calls this number (``alpha``, ``d``, ``yaw``, ``x``).
+
+    Example:
+        >>> from steelyard.robot import ElementaryMotion
+        >>> ElementaryMotion("rotate", (1.0, 0.0, 0.0), 0.5, "alpha").kind
+        'rotate'
     """
 
     kind: Literal["rotate", "translate"]
@@ -52,6 +57,12 @@ def mdh_placement(alpha: float, d: float, theta: float, r: float, gamma: float =
 
     ``Rot(z, gamma) Trans(z, b) Rot(x, alpha) Trans(x, d) Rot(z, theta) Trans(z, r)``; gamma and b are
     needed only where a tree branches.
+
+    Example:
+        >>> from steelyard.robot import mdh_placement, transform_from_placement
+        >>> rotation, translation = transform_from_placement(mdh_placement(0.0, 0.4, 0.0, 0.1))
+        >>> translation.tolist()
+        [0.4, 0.0, 0.1]
     """
     return (
         ElementaryMotion("rotate", Z, gamma, "gamma"),
@@ -64,7 +75,14 @@ def mdh_placement(alpha: float, d: float, theta: float, r: float, gamma: float =
 
 
 def origin_placement(xyz: Vector3, rpy: Vector3) -> Placement:
-    """Return the placement of a URDF origin: translate by xyz, then yaw, pitch, roll."""
+    """Return the placement of a URDF origin: translate by xyz, then yaw, pitch, roll.
+
+    Example:
+        >>> from steelyard.robot import origin_placement, transform_from_placement
+        >>> rotation, translation = transform_from_placement(origin_placement((0.4, 0, 0), (0, 0, np.pi / 2)))
+        >>> rotation[:, 0].tolist()
+        [0.0, 1.0, 0.0]
+    """
     return (
         ElementaryMotion("translate", X, xyz[0], "x"),
         ElementaryMotion("translate", Y, xyz[1], "y"),
@@ -76,7 +94,13 @@ def origin_placement(xyz: Vector3, rpy: Vector3) -> Placement:
 
 
 def exact_sin_cos(angle: float) -> tuple[float, float]:
-    """Return sine and cosine, exactly 0 and +-1 at multiples of 90 degrees."""
+    """Return sine and cosine, exactly 0 and +-1 at multiples of 90 degrees.
+
+    Example:
+        >>> from steelyard.robot import exact_sin_cos
+        >>> exact_sin_cos(np.pi / 2)
+        (1.0, 0.0)
+    """
     quarter_turns = round(angle / (math.pi / 2))
     if abs(angle - quarter_turns * math.pi / 2) <= RIGHT_ANGLE_ROUNDING * max(1, abs(quarter_turns)):
         return ((0.0, 1.0), (1.0, 0.0), (0.0, -1.0), (-1.0, 0.0))[quarter_turns % 4]
@@ -94,7 +118,14 @@ def rotation_about_axis(axis: Vector3, angle: float) -> np.ndarray:
 
 
 def transform_from_placement(placement: Placement) -> tuple[np.ndarray, np.ndarray]:
-    """Return rotation (3, 3) and translation (3,) that take child coordinates to the parent's."""
+    """Return rotation (3, 3) and translation (3,) that take child coordinates to the parent's.
+
+    Example:
+        >>> from steelyard.robot import mdh_placement, transform_from_placement
+        >>> rotation, translation = transform_from_placement(mdh_placement(np.pi / 2, 0.0, 0.0, 0.1))
+        >>> translation.tolist()
+        [0.0, -0.1, 0.0]
+    """
     rotation, translation = np.eye(3), np.zeros(3)
     for motion in placement:
         if motion.kind == "translate":

@@ -200,7 +200,16 @@ VALUE_FAMILIES = (
 
 
 def read_table(path_or_bytes: PathOrBytes) -> Robot:
-    """Return the robot that a TOML table describes; the module's text explains the format."""
+    """Return the robot that a TOML table describes; the module's text explains the format.
+
+    Example:
+        >>> robot = steelyard.read_table(b'''
+        ... robot = {name = "one_joint"}
+        ... joint = [{alpha = 0, d = 0, theta = 0, r = 0.3}]
+        ... ''')
+        >>> [joint.name for joint in robot.joints]
+        ['joint_1']
+    """
     return robot_from_table(path_or_bytes, place_of(path_or_bytes))
 
 

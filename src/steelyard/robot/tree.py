@@ -128,6 +128,11 @@ class Robot:
         defaults: Default torque kind and effects.
         source: Where the description came from.
         notes: Things a reader should know: angles taken as right angles, odd inertias.
+
+    Example:
+        >>> robot = steelyard.load_robot("scara_2r")
+        >>> robot.gravity, [body.joint.name for body in robot.actuated]
+        ((0.0, 0.0, -9.81), ['joint_1', 'joint_2'])
     """
 
     __repr__ = short_repr

@@ -261,7 +261,13 @@ OTHER_FORMATS = {
 
 
 def parse_urdf_document(path_or_bytes: PathOrBytes) -> etree._ElementTree:
-    """Return the XML document of a URDF, comments and unknown tags untouched, to be read or edited in place."""
+    """Return the XML document of a URDF, comments and unknown tags untouched, to be read or edited in place.
+
+    Example:
+        >>> from steelyard.robot import parse_urdf_document
+        >>> parse_urdf_document(b'<robot name="pendulum"><link name="base"/></robot>').getroot().get("name")
+        'pendulum'
+    """
     with located(place_of(path_or_bytes), RobotError):
         return _document(path_or_bytes)
 
@@ -272,6 +278,12 @@ def read_urdf(path_or_bytes: PathOrBytes, *, right_angle_tolerance: float = 1e-5
     Args:
         path_or_bytes: Name of the file, or its content as bytes.
         right_angle_tolerance: Angles this near to a multiple of 90 degrees are taken as exact [rad]; 0 reads literally.
+
+    Example:
+        >>> urdf = b'<robot name="pendulum"><link name="base"/><link name="rod"/><joint name="pivot" type="continuous">'
+        >>> urdf += b'<parent link="base"/><child link="rod"/><axis xyz="0 1 0"/></joint></robot>'
+        >>> steelyard.read_urdf(urdf).joints[0].axis
+        (0.0, 1.0, 0.0)
     """
     with located(place_of(path_or_bytes), RobotError):
         angles = RightAngles(right_angle_tolerance)

@@ -31,6 +31,10 @@ class Noise:
             first-order autoregressive with the time constant ``1 / (2 pi band)``.
         std: Standard deviation of every joint [N m or N, rad or m].
         band: Cut-off of the noise [Hz]; not used for white noise.
+
+    Example:
+        >>> steelyard.Noise("band_limited", std=(2.0, 0.1), band=20.0).kind
+        'band_limited'
     """
 
     kind: NoiseKind
@@ -73,6 +77,10 @@ class Experiment:
         payload: Name of the payload attached; None for none.
         plant: ``compiled``; ``mujoco``: a plant nobody here wrote; ``ideal``: the arm follows the trajectory exactly,
             without controller or limits, and the motors give what inverse dynamics asks for, less the disturbance.
+
+    Example:
+        >>> steelyard.Experiment(record_rate=100, motor_noise=steelyard.Noise("white", (0.5, 0.05))).control
+        'computed_torque'
     """
 
     control: Control = "computed_torque"

@@ -84,6 +84,12 @@ class SimulatedRun:
         motor_torque: Commanded motor torques, on the joint side (S, n, N).
         joint_torque: Torques on the link side of the gears (S, n, N).
         lost: Seeds that were asked for and are not among these, and why: the run diverged.
+
+    Example:
+        >>> motion = steelyard.quintic([[0, 0.4, 0], [0, 1.5, 0]], 1.0, ["joint_1", "joint_2"])
+        >>> run = steelyard.simulate("scara_2r", motion, steelyard.Experiment(record_rate=100))
+        >>> run.time.shape, run.motor_torque.shape
+        ((200,), (1, 2, 200))
     """
 
     __repr__ = short_repr
@@ -125,6 +131,12 @@ def simulate(
 
     Raises:
         SimulationError: If experiment, motion and arm do not fit each other, or a run diverges and must not.
+
+    Example:
+        >>> motion = steelyard.quintic([[0, 0.4, 0], [0, 1.5, 0]], 1.0, ["joint_1", "joint_2"])
+        >>> run = steelyard.simulate("scara_2r", motion, steelyard.Experiment(record_rate=100), seeds=range(3))
+        >>> run.q.shape, run.truth["ZZ2"]
+        ((3, 2, 200), 0.064)
     """
     robot = load_robot(robot)
     require_type(experiment, (Experiment, NoneType), "experiment", "Experiment(...) or None", SimulationError)
@@ -217,6 +229,12 @@ def recording_of(run: SimulatedRun, index: int = 0) -> Recording:
     Args:
         run: The simulated run.
         index: Which of its seeds, counted from 0.
+
+    Example:
+        >>> motion = steelyard.quintic([[0, 0.4, 0], [0, 1.5, 0]], 1.0, ["joint_1", "joint_2"])
+        >>> run = steelyard.simulate("scara_2r", motion, steelyard.Experiment(record_rate=100))
+        >>> steelyard.recording_of(run).q.shape
+        (2, 200)
     """
     robot, experiment = run.robot, run.experiment
     return Recording(

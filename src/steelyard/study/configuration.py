@@ -61,6 +61,10 @@ class StudySettings:
         noise_levels: Factors of all noise deviations of the experiment.
         starts: How far off the starts of methods that have one are, as a part of each parameter, drawn by seed;
             without any, every method starts as it would by itself.
+
+    Example:
+        >>> len(steelyard.StudySettings(methods=("wls", "gls"), seeds=20, noise_levels=(1.0, 2.0)).cases)
+        4
     """
 
     methods: tuple[str, ...] = ("wls", "gls")
@@ -117,6 +121,12 @@ class StudyConfiguration:
         motion: The motion's table as JSON.
         simulate: Settings of the experiment as JSON, keys of a ``[simulate]`` table.
         identify: Settings of the fit as JSON, keys of an ``[identify]`` table.
+
+    Example:
+        >>> motion = steelyard.fourier([0, 0], [[0.3], [0.5]], [[0.1], [0.2]], 5.0, ["joint_1", "joint_2"])
+        >>> given = steelyard.study_configuration("scara_2r", motion, {"record_rate": 100}, {})
+        >>> given.simulate
+        '{"record_rate": 100}'
     """
 
     robot: str
@@ -153,6 +163,11 @@ def study_configuration(
 
     Raises:
         ConfigError: If a setting is neither number, text, list nor table.
+
+    Example:
+        >>> motion = steelyard.fourier([0, 0], [[0.3], [0.5]], [[0.1], [0.2]], 5.0, ["joint_1", "joint_2"])
+        >>> steelyard.study_configuration("scara_2r", motion, {"record_rate": 100}, {"cutoff": 10}).robot
+        'scara_2r'
     """
     # Every process of a study loads the arm by its name.
     require_type(robot, (str, os.PathLike), "robot", "a catalogue name or the path of a file", ConfigError)

@@ -134,6 +134,15 @@ class StudyResult:
         runs: Runs of every case, in the order of the study's seeds.
         verdicts: What they say, case by case.
         notes: What a reader should know, a sentence each.
+
+    Example:
+        >>> sin, cos = [[0.3, 0.1], [0.5, 0.2]], [[0.1, 0.2], [0.2, 0.3]]
+        >>> motion = steelyard.fourier([0, 0], sin, cos, 5.0, ["joint_1", "joint_2"])
+        >>> experiment = {"record_rate": 100, "plant": "ideal", "motor_noise": {"kind": "white", "std": [0.5, 0.05]}}
+        >>> given = steelyard.study_configuration("scara_2r", motion, experiment, {})
+        >>> result = steelyard.montecarlo(given, steelyard.StudySettings(methods=("wls",), seeds=2))
+        >>> result.true.shape, len(result.verdicts)
+        ((8,), 1)
     """
 
     __repr__ = short_repr
@@ -184,6 +193,15 @@ def montecarlo(
     Raises:
         SteelyardError: If the arm cannot be simulated, not even with one seed, or the folder holds another study.
         KeyboardInterrupt: After an interrupt; runs that were finished are in the folder.
+
+    Example:
+        >>> sin, cos = [[0.3, 0.1], [0.5, 0.2]], [[0.1, 0.2], [0.2, 0.3]]
+        >>> motion = steelyard.fourier([0, 0], sin, cos, 5.0, ["joint_1", "joint_2"])
+        >>> experiment = {"record_rate": 100, "motor_noise": {"kind": "white", "std": [0.5, 0.05]}}
+        >>> given = steelyard.study_configuration("scara_2r", motion, experiment, {})
+        >>> result = steelyard.montecarlo(given, steelyard.StudySettings(methods=("wls",), seeds=2))
+        >>> result.to_frame().shape
+        (8, 19)
     """
     require_type(given, StudyConfiguration, "given", "what arrangement(robot, motion, ...) returns", SimulationError)
     require_type(study, StudySettings, "study", "StudySettings(...)", SimulationError)

@@ -105,6 +105,10 @@ class CalibrationSettings:
         level: Of the intervals.
         thresholds: Of the verdict.
         seed: Of the random subsets in screening and of the folds.
+
+    Example:
+        >>> steelyard.CalibrationSettings(method="ols", prior={"m": 1e-3, "rad": 1e-3}).covariance
+        'shared'
     """
 
     __repr__ = short_repr

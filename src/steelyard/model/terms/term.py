@@ -33,6 +33,11 @@ class Parameter:
         link: Name of the link it belongs to.
         effect: The model term it comes from.
         side: ``link`` if a joint torque sensor feels it, ``motor`` if only the motor does.
+
+    Example:
+        >>> parameter = steelyard.build_model("scara_2r").parameters[-1]
+        >>> parameter.name, parameter.unit, parameter.side
+        ('Fcm2', 'N m', 'motor')
     """
 
     name: str
@@ -52,7 +57,14 @@ def joint_parameter(body: Body, symbol: str, effect: str, side: Side, rotary_uni
 
 
 def resolve_name(robot: Robot, parameters: Sequence[Parameter], text: str) -> str:
-    """Return the parameter's name from the name itself or the alias ``ZZ[wrist_3_link]`` (link or joint name)."""
+    """Return the parameter's name from the name itself or the alias ``ZZ[wrist_3_link]`` (link or joint name).
+
+    Example:
+        >>> from steelyard.model import resolve_name
+        >>> model = steelyard.build_model("scara_2r")
+        >>> resolve_name(model.robot, model.parameters, "Fvm[joint_2]")
+        'Fvm2'
+    """
     names = [parameter.name for parameter in parameters]
     if text in names:
         return text
