@@ -48,12 +48,12 @@ def test_texts_hold_only_where_they_are_equal():
 def test_a_result_becomes_plain_data_with_every_key():
     claims = (near("a", 1.0, 1.0, 1.0, 0.1, "remark", fails_if=WHY), same("b", "x", "y", "x", fails_if=WHY))
     result = PaperResult("P1", "title", claims, (table("t", ["a", "b"], [["x", float("nan")], [None, 2]]),), ("note",))
-    told = json.loads(json.dumps(paper_to_json(result), allow_nan=False))
-    assert set(told) == {"paper", "title", "claims", "tables", "notes"}
+    data = json.loads(json.dumps(paper_to_json(result), allow_nan=False))
+    assert set(data) == {"paper", "title", "claims", "tables", "notes"}
     keys = ["name", "paper", "ours", "expected", "holds", "paper_holds", "fails_if", "remark"]
-    assert [list(claim) for claim in told["claims"]] == [keys] * 2
-    assert [claim["holds"] for claim in told["claims"]] == [True, False]
-    assert told["tables"] == [{"title": "t", "columns": ["a", "b"], "rows": [["x", None], [None, 2]]}]
+    assert [list(claim) for claim in data["claims"]] == [keys] * 2
+    assert [claim["holds"] for claim in data["claims"]] == [True, False]
+    assert data["tables"] == [{"title": "t", "columns": ["a", "b"], "rows": [["x", None], [None, 2]]}]
     assert not result.holds
 
 
@@ -69,16 +69,18 @@ def test_a_claim_cannot_be_changed_afterwards():
 
 
 @pytest.mark.parametrize(
-    ("ours", "holds", "paper_holds", "words"),
+    ("ours", "holds", "paper_holds", "outcome"),
     [
         (1.0, True, False, "as expected; the paper's statement does not hold"),
         (4.0, False, False, "not as expected; the paper's statement does not hold"),
         (30.0, False, True, "not as expected; the paper's statement holds"),
     ],
 )
-def test_a_statement_known_to_fail_is_as_expected_while_it_does_and_not_when_it_holds(ours, holds, paper_holds, words):
+def test_a_statement_known_to_fail_is_as_expected_while_it_does_and_not_when_it_holds(
+    ours, holds, paper_holds, outcome
+):
     claim = within("gain", "27 to 42", ours, 0.0, 3.0, fails_if=WHY, claimed=(27.0, 42.0))
-    assert (claim.holds, claim.paper_holds, claim.outcome) == (holds, paper_holds, words)
+    assert (claim.holds, claim.paper_holds, claim.outcome) == (holds, paper_holds, outcome)
 
 
 def test_what_is_expected_must_decide_whether_the_paper_holds():

@@ -94,9 +94,9 @@ def test_the_paper_s_columns_stand_beside_ours(result):
 
 
 def test_the_result_is_json_and_says_what_is_left_out(result):
-    told = json.loads(json.dumps(paper_to_json(result), allow_nan=False))
-    assert told["paper"] == "P1"
-    assert any("Kalman" in note for note in told["notes"])
+    data = json.loads(json.dumps(paper_to_json(result), allow_nan=False))
+    assert data["paper"] == "P1"
+    assert any("Kalman" in note for note in data["notes"])
 
 
 @pytest.mark.large

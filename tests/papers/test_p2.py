@@ -55,9 +55,9 @@ def test_the_loaded_run_alone_cannot_tell_the_mass(result):
 
 
 def test_the_result_is_json_and_says_how_motions_are_designed(result):
-    told = json.loads(json.dumps(paper_to_json(result), allow_nan=False))
-    assert told["paper"] == "P2"
-    assert any("excitation" in note for note in told["notes"])
+    data = json.loads(json.dumps(paper_to_json(result), allow_nan=False))
+    assert data["paper"] == "P2"
+    assert any("excitation" in note for note in data["notes"])
 
 
 @pytest.mark.large

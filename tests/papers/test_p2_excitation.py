@@ -37,8 +37,8 @@ def test_every_motion_is_proven_and_the_stages_are_told(found, stages):
     claims = list(excitation_claims(found))
     assert claims[0].ours == "2 of 2"
     assert claims[0].holds
-    words = [each for each in stages if isinstance(each, str)]
-    assert words == ["optimisation A", "optimisation B", "random points at full speed", "other periods"]
+    names = [each for each in stages if isinstance(each, str)]
+    assert names == ["optimisation A", "optimisation B", "random points at full speed", "other periods"]
     assert all(0 <= each <= 1 for each in stages if not isinstance(each, str))
 
 

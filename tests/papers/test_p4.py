@@ -43,9 +43,9 @@ def test_every_claim_of_p4_comes_out_as_expected(result):
 @pytest.mark.large
 def test_a_d_optimal_motion_is_proven_and_far_better_than_a_random_one(motion):
     arm = p4_arm()
-    asked = replace(arm.settings, criterion=C2, starts=1)
-    ready = arm.ready(asked)
-    found = designed(ready, asked)
+    settings = replace(arm.settings, criterion=C2, starts=1)
+    ready = arm.ready(settings)
+    found = designed(ready, settings)
     assert found.certificate.holds
     assert found.value == pytest.approx(found.figures.log10_det_covariance)
     assert found.value < ready.forecast()(motion).log10_det_covariance - 10
@@ -95,7 +95,7 @@ def test_without_position_noise_to_speak_of_the_bound_is_the_plain_covariance(mo
 
 @pytest.mark.large
 def test_the_result_is_json_and_says_what_is_left_out(result):
-    told = json.loads(json.dumps(paper_to_json(result), allow_nan=False))
-    assert told["paper"] == "P4"
-    assert any("maximum likelihood" in note for note in told["notes"])
-    assert [len(table["rows"]) for table in told["tables"][:4]] == [21, 5, 2, 3]
+    data = json.loads(json.dumps(paper_to_json(result), allow_nan=False))
+    assert data["paper"] == "P4"
+    assert any("maximum likelihood" in note for note in data["notes"])
+    assert [len(table["rows"]) for table in data["tables"][:4]] == [21, 5, 2, 3]

@@ -75,8 +75,8 @@ def test_table_ii_has_the_printed_counts_and_tables_iii_and_iv_all_rows(result):
 
 
 def test_progress_is_told_stage_by_stage(result, stages):
-    words = [each for each in stages if isinstance(each, str)]
-    assert words == ["simulating the LWR4+", "fitting models A to D", "motor against joint positions"]
+    names = [each for each in stages if isinstance(each, str)]
+    assert names == ["simulating the LWR4+", "fitting models A to D", "motor against joint positions"]
     assert all(0 <= each <= 1 for each in stages if not isinstance(each, str))
 
 

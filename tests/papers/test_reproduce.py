@@ -1,4 +1,4 @@
-"""Papers by name; what cannot be reproduced is refused in a line."""
+"""Papers by name; what cannot be reproduced is rejected in one line."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_fewer_than_one_seed_or_thread_is_refused(settings):
 
 @pytest.mark.large
 def test_seeds_and_stages_reach_the_paper(monkeypatch):
-    module = importlib.import_module("steelyard.papers.reproduce")
+    module = importlib.import_module("steelyard.papers")
     monkeypatch.setitem(module._PAPERS, "P1", partial(p1, starts=1))
     stages = []
 

@@ -1,12 +1,8 @@
-"""A claim of a paper with our figure beside it; whether it comes out as expected is decided here, by figures alone.
+"""Claims of the papers with computed figures beside them, tables, and both as plain data.
 
-Two questions are kept apart. ``holds``: is our figure what a correct implementation is expected to get? That decides
-the exit code. ``paper_holds``: is the paper's own statement true of our figure? A statement that is known not to
-reproduce is expected not to hold; the claim fails if it suddenly does.
-
-What comes out of a paper: claims and tables, and the same as plain data for JSON.
-
-The papers' tables as printed, by column of the model.
+``holds``: the computed figure is what a correct implementation is expected to get; this decides the exit code.
+``paper_holds``: the paper's statement is true of the computed figure. A statement that is known not to reproduce is
+expected not to hold, and its claim fails if it does.
 """
 
 from __future__ import annotations
@@ -28,7 +24,7 @@ Range = tuple[float, float]
 
 @dataclass(frozen=True)
 class Claim:
-    """A figure of a paper beside ours. Make one with :func:`near`, :func:`within` or :func:`same`.
+    """A figure of a paper beside the computed one. Make one with :func:`near`, :func:`within` or :func:`same`.
 
     Attributes:
         name: What the figure is.
@@ -38,7 +34,7 @@ class Claim:
         holds: Whether ours is what is expected.
         fails_if: What would make ours differ from what is expected.
         paper_holds: Whether the paper's statement is true of ours; None where it states nothing that ours can decide.
-        remark: How the paper misleads, or what stands behind a difference; empty if nothing does.
+        remark: How the paper misleads, or the reason of a difference; empty if there is none.
     """
 
     name: str
@@ -56,11 +52,11 @@ class Claim:
 
     @property
     def outcome(self) -> str:
-        """The outcome in words: as expected or not, and whether the paper's statement holds."""
-        words = "as expected" if self.holds else "not as expected"
+        """The outcome as text: as expected or not, and whether the paper's statement holds."""
+        text = "as expected" if self.holds else "not as expected"
         if self.paper_holds is None:
-            return words
-        return f"{words}; the paper's statement {'holds' if self.paper_holds else 'does not hold'}"
+            return text
+        return f"{text}; the paper's statement {'holds' if self.paper_holds else 'does not hold'}"
 
 
 def within(
@@ -171,11 +167,11 @@ class PaperTable:
 
 def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Entry]]) -> PaperTable:
     """Return a table; numbers that are not finite become None."""
-    kept = tuple(tuple(plain(row)) for row in rows)
-    for row in kept:
+    content = tuple(tuple(plain(row)) for row in rows)
+    for row in content:
         if len(row) != len(columns):
             raise ValueError(f"table '{title}': a row of {len(row)} entries under {len(columns)} headings")
-    return PaperTable(title, tuple(columns), kept)
+    return PaperTable(title, tuple(columns), content)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Motions designed for the papers: one search after another, each proven, told and interruptible."""
+"""Motions designed for the papers: certified searches that report progress and can be interrupted."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from .claim import Entry
 
 @dataclass(frozen=True, eq=False)
 class Arm:
-    """A paper's arm, what is unknown of it and what it must keep."""
+    """A paper's arm: model, limits, known values and default settings of a design."""
 
     model: Model
     limits: DesignLimits
@@ -37,7 +37,7 @@ class Arm:
     settings: DesignSettings
 
     def ready(self, settings: DesignSettings, known: Known | None = None) -> Assembled:
-        """Return the problem of other settings, with other knowledge if it is given."""
+        """Return the design problem for other settings, and for other known values if given."""
         return assembled(self.model, self.limits, settings, known or self.known)
 
 
@@ -63,7 +63,7 @@ class Designed:
 
     @property
     def spread(self) -> str:
-        """Objectives of the starts after the coarse rounds, smallest to largest."""
+        """Objectives of the starts after the coarse iterations, smallest to largest."""
         values = sorted(start.value for start in self.starts)
         return f"{values[0]:.4g} to {values[-1]:.4g}" if len(values) > 1 else f"{values[0]:.4g}"
 
@@ -74,7 +74,7 @@ def designed(
     """Search for the best motion of a problem.
 
     Args:
-        ready: The problem, and what proves and judges it.
+        ready: The problem with its certifier and forecast.
         settings: Starts, seed and threads of the search.
         progress: Progress callback, called with done and total.
         problem: The problem, where it differs from that of ``ready``.
@@ -105,17 +105,17 @@ def designed(
 
 
 def part_of(progress: Progress, number: int, count: int) -> Progress:
-    """Return where the work of that number, of so many alike, tells how far it is."""
+    """Rescale the progress of one of several equal parts to the total."""
     return lambda done, total: progress(number + done / total, count)
 
 
-def limits_kept(motions: Mapping[str, Designed]) -> str:
-    """Return of how many motions all limits are proven at every instant."""
+def count_within_limits(motions: Mapping[str, Designed]) -> str:
+    """Return the number of motions whose limits are all proven at every instant, as text."""
     return f"{sum(each.certificate.holds for each in motions.values())} of {len(motions)}"
 
 
 def with_starts(settings: DesignSettings, starts: int, threads: int) -> DesignSettings:
-    """Return settings with another effort."""
+    """Return settings with another number of starts and threads."""
     return replace(settings, starts=starts, threads=threads)
 
 

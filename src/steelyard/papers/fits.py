@@ -1,4 +1,4 @@
-"""Recordings to the least-squares fit of the papers, and the figures they print of it."""
+"""Weighted least squares as in the papers, and the figures that they print of a fit."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from ..observe import (
 from ..recording import Recording
 
 CORRELATION_LAGS = 40
-"""Lags of the decimator's own correlation that Durbin and Watson's statistic is judged against."""
+"""Lags of the decimator's own correlation that Durbin and Watson's statistic is compared with."""
 
 
 @dataclass(frozen=True, eq=False)
 class PaperFit:
-    """Weighted least squares (P1.3) of all base parameters, and what both rules leave of them.
+    """Weighted least squares (P1.3) of all base parameters, and the essential parameters by both rules.
 
     Attributes:
         sources: The rows of every recording.
@@ -63,7 +63,7 @@ def paper_fit(
         recordings: The recordings.
         equations: The model's equations.
         resolved: Filters and decimation.
-        protected: Columns that the reduction may not take away (P2.7).
+        protected: Columns that the reduction must not remove (P2.7).
         threads: Threads that share the reduction.
     """
     sources = tuple(row_source(recording, equations, resolved, label) for label, recording in recordings.items())

@@ -1,6 +1,6 @@
-"""The experiment behind P2 and P5: an LWR4+ through random points without and with a payload, currents and sensors.
+"""Simulated experiment of P2 and P5: an LWR4+ through random points, without and with a payload.
 
-Why a payload needs a run without it: on the loaded run alone its mass is a sum of other columns.
+A payload needs a run without it: on the loaded run alone its mass column is a combination of other columns.
 """
 
 from __future__ import annotations
@@ -64,12 +64,12 @@ def with_payload(payload: str) -> PaperMotion:
 
 @dataclass(frozen=True, eq=False)
 class Prototype:
-    """An arm and what it did: one simulated run for each motion; seeds differ in noise alone.
+    """An arm with one simulated run for each motion; seeds differ in noise alone.
 
     Attributes:
         robot: The arm.
         motions: The motions.
-        runs: What happened in each of them.
+        runs: The simulated run of each motion.
     """
 
     robot: Robot
@@ -132,7 +132,7 @@ def _trajectory(robot: Robot, motion: PaperMotion) -> Trajectory:
 
 
 def lwr4_equations(robot: Robot, model: str, payload: str = "paired") -> Equations:
-    """Return the equations of model A, B, C or D; the difference of torques does not feel a payload."""
+    """Return the equations of model A, B, C or D; the difference of torques does not depend on a payload."""
     return equations_of(build_model(robot, measured=MODELS[model], payload="none" if model == "D" else payload))
 
 
@@ -166,7 +166,7 @@ def mass_column(observations: Observations, columns: Sequence[str]) -> dict[str,
 
 
 def two_data_set_claims(observations: Observations, equations: Equations, label: str) -> list[Claim]:
-    """Return the claims that the loaded run alone cannot tell the payload, from model C's observations.
+    """Return the claims that the payload is not identifiable from the loaded run alone, from model C's observations.
 
     Args:
         observations: Factors of both runs.

@@ -271,6 +271,6 @@ def _notes(cases: Mapping[str, CaseFits], seeds: int) -> tuple[str, ...]:
         "names: ZZR1 = ZZ1R, Fv = Fvm, Fs = Fcm, LMX2 = L MX2 and LMY2 = L MY2 with L = 0.5 m",
         "optimised moves: planned with the friction law of the simulated arm, Fs tanh(v / 0.001), noise of 2.0 and "
         "0.10 N m and the a-priori values as prior; within +-0.45 and +-2.6 rad, 1.44 and 8.0 rad/s",
-        "the Kalman filter sees positions and torques at 100 Hz as recorded; its Coulomb friction is smooth over 0.001 "
+        "the Kalman filter uses positions and torques at 100 Hz as recorded; its Coulomb friction is smooth over 0.001 "
         "rad/s, torques are held over a step, and case 3 starts from the experiment's own weighted least squares",
     )

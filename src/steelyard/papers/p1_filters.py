@@ -1,7 +1,4 @@
-"""P1's Kalman filter and recursive least squares beside weighted least squares (P1.7, P1.8, Table 2).
-
-What P1 says of Kalman filter and recursive least squares, with our figures beside it.
-"""
+"""P1's Kalman filter and recursive least squares beside weighted least squares (P1.7, P1.8, Table 2)."""
 
 from __future__ import annotations
 
@@ -29,7 +26,7 @@ ROUGH = (1.0, 1e-3, 1e-1, 1e-1, 1e-1, 1e-3, 1e-3, 1e-1)
 FREE = {"Fv1": 1e-3, "LMY2": 1e-3}
 """Parameters that case 3 leaves free, with their start; the others start at the weighted least-squares result."""
 
-SETTLED = 0.05
+CONVERGED = 0.05
 REPEATS = 5
 """Of each method's timing: the shortest is least disturbed by other work."""
 
@@ -71,10 +68,10 @@ def case_3(least_squares: np.ndarray) -> FilterCase:
 
 @dataclass(frozen=True, eq=False)
 class Filters:
-    """What the filters find, for every seed.
+    """Estimates of the filters for every seed.
 
     Attributes:
-        case_1: What is said of case 1.
+        case_1: Message with which case 1 stops.
         cases: Results of cases 2 and 3, and of case 3 with Runge and Kutta's integration.
         recursive: Recursive least squares on the fully filtered rows.
         least_squares: The weighted least-squares fits on the same rows.
@@ -126,7 +123,7 @@ def p1_filters(run: SimulatedRun, full: CaseFits, progress: Progress = silent) -
 
 
 def evidence_of(fit: PaperFit) -> Evidence:
-    """Return what an estimator is given, from a fit of the paper."""
+    """Return the evidence for an estimator from a fit of the paper."""
     noise = with_correlated_noise(fit.sources, fit.estimate).noise
     return Evidence(fit.sources, fit.sources[0].equations, fit.estimate, noise)
 
@@ -167,7 +164,7 @@ def _places(times: np.ndarray) -> np.ndarray:
 
 
 def _seconds(run: SimulatedRun, evidence: Evidence, good: FilterCase) -> dict[str, float]:
-    """Return the shortest processor time of some repeats of one experiment; compiling is not counted, it is done."""
+    """Return the shortest processor time of several repeats of one experiment, without compilation."""
     found = {}
     for name, work in (
         ("weighted least squares", lambda: case_fits(run, evidence.equations, CASES["full"], seeds=1)),
@@ -221,7 +218,7 @@ def _estimates(found: Filters) -> Iterator[Claim]:
             fails_if="the filter is another: Jacobian, process noise, Euler step or held torque differ "
             "from the paper's",
         )  # fmt: skip
-    converged = [_history(each).settled_after("ZZ1", TRUE["ZZR1"], SETTLED) for each in found.cases["case 2"]]
+    converged = [_history(each).settled_after("ZZ1", TRUE["ZZR1"], CONVERGED) for each in found.cases["case 2"]]
     yield same(
         "case 2 (rough prior): experiments in which ZZR1 came within 5 % of the truth in 30 s", "slow",
         str(sum(time is not None for time in converged)), "0",
@@ -259,7 +256,7 @@ def _history(each: Estimated) -> History:
 
 def _convergence(found: Filters) -> Iterator[Claim]:
     for name, reference in _RECURSIVE.items():
-        times = _settled(found.recursive, name)
+        times = _convergence_times(found.recursive, name)
         ours = float(np.median([np.inf if time is None else time for time in times]))
         yield within(
             f"recursive least squares: {name} within 5 % for good after [s], median", "seconds", ours, 0.4 * reference,
@@ -269,9 +266,9 @@ def _convergence(found: Filters) -> Iterator[Claim]:
         )  # fmt: skip
 
 
-def _settled(found: tuple[Estimated, ...], name: str) -> list[float | None]:
+def _convergence_times(found: tuple[Estimated, ...], name: str) -> list[float | None]:
     column, scale = NAMES[name]
-    return [_history(each).settled_after(column, TRUE[name] / scale, SETTLED) for each in found]
+    return [_history(each).settled_after(column, TRUE[name] / scale, CONVERGED) for each in found]
 
 
 def _velocities(found: Filters) -> Iterator[Claim]:
@@ -339,7 +336,7 @@ def convergence_table(found: Filters) -> PaperTable:
             if not TRUE[name]:
                 row.append(None)
                 continue
-            times = [np.inf if time is None else time for time in _settled(found_set, name)]
+            times = [np.inf if time is None else time for time in _convergence_times(found_set, name)]
             median = float(np.median(times))
             row.append(median if np.isfinite(median) else "never")
         rows.append(row)

@@ -1,6 +1,6 @@
 """P1's exciting motion: quintic moves through via points that make cond(Ww) or cond(U) small (P1.4, P1.6).
 
-P1's experiment: a two-joint arm without gravity under PD control, disturbed by torques that nobody measures.
+P1's experiment: a two-joint arm without gravity under PD control, with unmeasured disturbance torques.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ..progress import Progress, silent
 from ..robot import load_robot
 from ..simulation import Experiment, Noise, SimulatedRun, recording_of, simulate
 from .claim import Claim, PaperTable, same, table, within
-from .designs import Designed, designed, limits_kept, part_of
+from .designs import Designed, count_within_limits, designed, part_of
 from .fits import PaperFit, paper_fit
 
 LENGTH = 0.5
@@ -64,7 +64,7 @@ CASES = {
     "forward": Preparation(CUTOFF, ORDER, "forward", decimation=1, trim=TRIM, standstill=0),
     "full": Preparation(CUTOFF, ORDER, decimation=DECIMATION, trim=TRIM, standstill=0),
 }
-# Between the cases: which of the two steps of full filtering takes the bias away?
+# Between the cases: which of the two steps of full filtering removes the bias?
 BETWEEN = {
     "forward, decimated": Preparation(CUTOFF, ORDER, "forward", decimation=DECIMATION, trim=TRIM, standstill=0),
     "zero phase, not decimated": Preparation(CUTOFF, ORDER, decimation=1, trim=TRIM, standstill=0),
@@ -150,7 +150,7 @@ RANGE, SPEED = (0.45, 2.6), (1.44, 8.0)
 """Joint ranges about zero [rad] and peak speeds [rad/s] of the paper's motion."""
 
 GRID = 600
-"""Instants looked at: as friction changes over 1e-3 rad/s, short moves need many."""
+"""Instants of the grid: as friction changes over 1e-3 rad/s, short moves need many."""
 
 Key = tuple[str, str]
 EXPERIMENTS = 3
@@ -259,10 +259,10 @@ def _simulated(trajectory: Trajectory) -> Conditions:
 
 
 def motion_claims(found: Optimised) -> Iterator[Claim]:
-    """Return the claims on P1's optimised motion, judged on simulated experiments with it."""
+    """Return the claims on P1's optimised motions, from simulated experiments with them."""
     yield same(
         "optimised quintic: motions whose limits all hold at every instant", "not said",
-        limits_kept({f"{move}, {chosen}": each for (move, chosen), each in found.motions.items()}), "4 of 4",
+        count_within_limits({f"{move}, {chosen}": each for (move, chosen), each in found.motions.items()}), "4 of 4",
         fails_if="a designed motion leaves its ranges or speeds between grid instants",
     )  # fmt: skip
     for (move, chosen), (low, high) in _EXPERIMENT.items():

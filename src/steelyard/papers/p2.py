@@ -1,7 +1,4 @@
-"""P2, Kolyubin, Shiriaev & Jubien 2017: 49 essential parameters of an LWR4+, a computed-torque test, excitation.
-
-P2's tables beside ours.
-"""
+"""P2, Kolyubin, Shiriaev & Jubien 2017: 49 essential parameters of an LWR4+, a computed-torque test, excitation."""
 
 from __future__ import annotations
 
@@ -210,22 +207,22 @@ def _counts(equations: Mapping[str, Equations]) -> Iterator[Claim]:
 def _essential(experiments: Sequence[Experiment2], equations: Equations, true: Mapping[str, float]) -> Iterator[Claim]:
     listed = essential_49(equations)
     there = [name for name in listed if abs(true[name]) > 0]
-    kept = [set(each.models["2"].by_rsd.estimate.columns) for each in experiments]
-    missing = sorted({name for name in there for each in kept if name not in each})
-    extra = [float(len(each - set(there))) for each in kept]
+    selected = [set(each.models["2"].by_rsd.estimate.columns) for each in experiments]
+    missing = sorted({name for name in there for each in selected if name not in each})
+    extra = [float(len(each - set(there))) for each in selected]
     yield within(
-        f"of the {len(there)} parameters of Table 2 that the simulated arm has: kept, mean", "49 of 49",
-        float(np.mean([len(each & set(there)) for each in kept])), len(there) - 2, len(there),
+        f"of the {len(there)} parameters of Table 2 that the simulated arm has: retained, mean", "49 of 49",
+        float(np.mean([len(each & set(there)) for each in selected])), len(there) - 2, len(there),
         f"the other {len(listed) - len(there)} are offsets, zero in the simulated arm; "
-        f"gone at least once: {', '.join(missing) or 'none'}",
+        f"removed at least once: {', '.join(missing) or 'none'}",
         why="supervised elimination: relative sigma <= 20 %, wrist and payload protected",
         fails_if="the elimination removes significant or protected parameters",
     )  # fmt: skip
     yield within(
-        "parameters kept that are not in Table 2, or that the simulated arm does not have, mean", 0,
+        "parameters retained that are not in Table 2, or that the simulated arm does not have, mean", 0,
         float(np.mean(extra)), 0.0, 5.0,
-        f"{np.mean([len(each) for each in kept]):.1f} essential parameters in all, 49 in the paper: the number is a "
-        "property of noise, motion and truth",
+        f"{np.mean([len(each) for each in selected]):.1f} essential parameters in all, 49 in the paper: the number "
+        "is a property of noise, motion and truth",
         why="a few at the threshold",
         fails_if="the elimination ends early, or sigmas are too small",
     )  # fmt: skip

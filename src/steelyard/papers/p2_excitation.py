@@ -3,7 +3,7 @@
 The paper's condition numbers belong to the columns of its 49 essential parameters, motor and joint rows stacked as they
 are, the same motion without and with payload.
 
-P2's arm to be excited: what is unknown, what must be kept, and random points at full speed within it.
+The arm's unknowns and limits, and random points at full speed within them.
 """
 
 from __future__ import annotations
@@ -31,7 +31,16 @@ from ..motion import MotionLimits, Trajectory, limits_of, trapezoidal, trapezoid
 from ..progress import Progress, silent
 from ..robot import load_robot
 from .claim import Claim, PaperTable, same, table, within
-from .designs import CONSTRAINT_COLUMNS, Arm, Designed, constraint_rows, designed, limits_kept, part_of, with_starts
+from .designs import (
+    CONSTRAINT_COLUMNS,
+    Arm,
+    Designed,
+    constraint_rows,
+    count_within_limits,
+    designed,
+    part_of,
+    with_starts,
+)
 from .lwr4 import JOINT_NOISE, MOTOR_NOISE, NOISE_BAND, essential_49, lwr4_equations
 
 FLANGE = 0.078
@@ -71,7 +80,7 @@ def random_motions(
 
     Args:
         limits: Limits of the joints.
-        certifier: What decides whether a move is allowed.
+        certifier: Decides whether a move is allowed.
         count: Number of motions.
         move: Duration of a move [s].
         progress: Progress callback, called with done and total.
@@ -143,7 +152,7 @@ class Effort:
 
 @dataclass(frozen=True, eq=False)
 class Excitation:
-    """P2's Table 1 and what stands around it.
+    """P2's Table 1 with the sweep over periods and random motions.
 
     Attributes:
         arm: The arm.
@@ -169,10 +178,10 @@ def excitation(effort: Effort, threads: int = 1, stage: Stage = quietly) -> Exci
         stage: Called with the stage name; returns a progress callback.
     """
     arm = p2_arm()
-    asked = with_starts(arm.settings, effort.first, threads)
-    ready = arm.ready(asked)
-    first = designed(ready, asked, stage("optimisation A"))
-    goals = replace(asked, goals=GOALS, starts=effort.second)
+    settings = with_starts(arm.settings, effort.first, threads)
+    ready = arm.ready(settings)
+    first = designed(ready, settings, stage("optimisation A"))
+    goals = replace(settings, goals=GOALS, starts=effort.second)
     second = designed(arm.ready(goals), goals, stage("optimisation B"))
     motions = random_motions(
         arm.limits.motion, ready.certifier, effort.random, progress=stage("random points at full speed")
@@ -181,8 +190,8 @@ def excitation(effort: Effort, threads: int = 1, stage: Stage = quietly) -> Exci
     sweep = {DURATION: first}
     stage_progress = stage("other periods")
     for place, period in enumerate(effort.periods):
-        asked = replace(with_starts(arm.settings, effort.sweep, threads), duration=period)
-        sweep[period] = designed(arm.ready(asked), asked, part_of(stage_progress, place, len(effort.periods)))
+        settings = replace(with_starts(arm.settings, effort.sweep, threads), duration=period)
+        sweep[period] = designed(arm.ready(settings), settings, part_of(stage_progress, place, len(effort.periods)))
     random = [forecast(motion) for motion in motions]
     return Excitation(arm, first, second, dict(sorted(sweep.items())), random)
 
@@ -193,7 +202,7 @@ def excitation_claims(found: Excitation) -> Iterator[Claim]:
     motions = {"B": second, **{f"A, {period:g} s": each for period, each in found.sweep.items()}}
     yield same(
         "excitation: motions whose limits all hold at every instant, of those designed", "checked at samples",
-        limits_kept(motions), f"{len(motions)} of {len(motions)}",
+        count_within_limits(motions), f"{len(motions)} of {len(motions)}",
         "limits checked at samples only are broken between them; here bounds over continuous time prove them",
         fails_if="a designed motion breaks a limit between grid instants",
     )  # fmt: skip
@@ -229,8 +238,8 @@ def _second_claims(found: Excitation) -> Iterator[Claim]:
         "mean |tau6| + mean |tau7| of B over that of A", "higher with B", float(after.sum() / before.sum()), 1.3,
         np.inf,
         f"mean |tau6| {before[0]:.2f} -> {after[0]:.2f} N m, mean |tau7| {before[1]:.2f} -> {after[1]:.2f} N m "
-        "(reference 1.07 -> 2.17, 0.44 -> 1.22). A does not look at them, and gamma does not see by how much a goal is "
-        "surpassed: the ratio of one joint alone is left to chance, 1.15 to 1.7 for joint 6",
+        "(reference 1.07 -> 2.17, 0.44 -> 1.22). A does not include them, and gamma does not reward by how much "
+        "a goal is surpassed: the ratio of one joint alone is left to chance, 1.15 to 1.7 for joint 6",
         why=f"reference 2.25; {SPREAD['wrist']}", claimed=(1.0, np.inf),
         fails_if="goal attainment does not raise the wrist torques, or A's motion has them already",
     )  # fmt: skip

@@ -1,8 +1,8 @@
 """'RSDs halved' (P2): sigmas of random points over those of optimised motions, by criterion and family of motions.
 
-What speed limits leave to gain is bounded from below. With the speed v of a joint, at most V, and everything but its
-Coulomb friction known, N samples of noise s tell its viscous friction with the information ``N Var|v| / s^2``, which is
-at most ``N V^2 / (4 s^2)``; Coulomb friction and offsets have columns of ones, whatever the motion.
+Sigmas within speed limits are bounded from below. With the speed v of a joint, at most V, and everything but its
+Coulomb friction known, N samples of noise s carry the information ``N Var|v| / s^2`` on its
+viscous friction, at most ``N V^2 / (4 s^2)``; Coulomb friction and offsets have columns of ones, whatever the motion.
 
 Robot to robot (P2.9): a second simulated arm, whose differences from the first must be found by identifying both.
 """
@@ -128,7 +128,7 @@ def least_sigmas(unknowns: Unknowns, velocity: np.ndarray, duration: float) -> n
 def _least_of_pair(sides: list[str], side: str, motor: float, sensor: float) -> float:
     """Return the sigma from one sample of a column of ones, beside that of the gear's other side if it is unknown too.
 
-    A motor feels what is on both sides of the gear, a sensor what is behind it.
+    Motor torque includes both sides of the gear, a joint torque sensor only the link side.
     """
     rows = np.array([[1 / motor, 1 / motor], [0.0, 1 / sensor]])[:, ["ml".index(each) for each in sides]]
     covariance = np.linalg.inv(rows.T @ rows)
@@ -137,7 +137,7 @@ def _least_of_pair(sides: list[str], side: str, motor: float, sensor: float) -> 
 
 
 def sigma_claims(study: SigmaStudy) -> Iterator[Claim]:
-    """Return our answer to 'RSDs halved'."""
+    """Return the claims on 'RSDs halved'."""
     medians = {key: float(np.median(study.ratios(key))) for key in study.motions}
     inertial = {key: float(np.median(study.ratios(key)[study.is_inertial])) for key in study.motions}
     first = next(iter(FAMILIES))

@@ -1,4 +1,4 @@
-"""P3, Klimchik et al. 2013: compliances of a KUKA KR-270 with weights that tell the truth, and its geometry."""
+"""P3, Klimchik et al. 2013: compliances of a KUKA KR-270 by weighted least squares, and its geometry."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ _RATIO_OF_RUNS = (1.62, 1.15, 1.14, 1.25, 1.23, 1.24, 1.31, 1.63, 1.43)
 
 @dataclass(frozen=True, eq=False)
 class Theory3:
-    """What the equations promise before any noise is drawn.
+    """Predictions of the equations before any noise is drawn.
 
     Attributes:
-        names: The visible compliances (9).
+        names: The identifiable compliances (9).
         columns: Their numbers among the unknowns (9,).
-        hidden: Names of the unknowns that cannot be seen, with reasons.
+        hidden: Names of the unidentifiable unknowns, with reasons.
         condition: Condition number, columns at unit length.
         ols: Sigmas of least squares under the noise of Table 1, eq. 8 (9,).
         wls: Sigmas with weights one over that noise, eq. 13 (9,).
@@ -86,29 +86,29 @@ def p3(seeds: int = RUNS, threads: int = 1, stage: Stage = quietly) -> PaperResu
 
 
 def p3_theory(experiment: Experiment3) -> Theory3:
-    """Return what P3's equations promise."""
+    """Return identifiability and sigmas that P3's equations predict."""
     problem = experiment.problem
-    seen = identifiability(problem.parameters, experiment.there.jacobian)
-    B = experiment.there.jacobian[:, seen.columns]
+    found = identifiability(problem.parameters, experiment.there.jacobian)
+    B = experiment.there.jacobian[:, found.columns]
     variance = experiment.sigma**2
     inverse = np.linalg.inv(B.T @ B)
     unequal = inverse @ (B.T * variance) @ B @ inverse
     weighted = np.linalg.inv((B.T / variance) @ B)
     return Theory3(
-        seen.kept, seen.columns, {each.name: each.why for each in seen.invisible}, seen.condition,
+        found.kept, found.columns, {each.name: each.why for each in found.invisible}, found.condition,
         np.sqrt(np.diag(unequal)), np.sqrt(np.diag(weighted)),
     )  # fmt: skip
 
 
 def _theory_claims(theory: Theory3) -> Iterator[Claim]:
     yield same(
-        "compliances that can be seen", "9", f"{len(theory.names)}: {', '.join(theory.names)}",
+        "identifiable compliances", "9", f"{len(theory.names)}: {', '.join(theory.names)}",
         "9: k21, k22, k23, k24, k25, k3, k4, k5, k6",
         fails_if="a compliance's column is missing or dependent: wrong load, markers or nodes of joint "
         "2",
     )  # fmt: skip
     yield same(
-        "compliances that cannot be seen", "k1 is not mentioned", ", ".join(theory.hidden), "k1",
+        "unidentifiable compliances", "k1 is not mentioned", ", ".join(theory.hidden), "k1",
         f"k1 {theory.hidden.get('k1', '')}: a vertical load has no moment about the vertical axis 1",
         fails_if="load or axis 1 is not vertical, or columns without effect are not found",
     )  # fmt: skip
@@ -162,9 +162,9 @@ def _run_claims(theory: Theory3, runs: Runs3) -> Iterator[Claim]:
         fails_if="the tuning factor of eq. 14 matters as much as the noise",
     )  # fmt: skip
     yield within(
-        "spread after one round of weights over that after iterating: largest of the compliances", "3 to 20",
-        float((runs.spread("wls, one round") / runs.spread("wls")).max()), 0.97, 1.03,
-        "iterating is said to gain a factor of 3 to 20 over a single round; it gains next to nothing",
+        "spread after one iteration of weights over that after all: largest of the compliances", "3 to 20",
+        float((runs.spread("wls, one iteration") / runs.spread("wls")).max()), 0.97, 1.03,
+        "iterating is said to gain a factor of 3 to 20 over a single iteration; it gains next to nothing",
         why="reference: 3 % at most", claimed=(3.0, 20.0),
         fails_if="a second iteration of weights matters, or worsens the estimates",
     )  # fmt: skip
@@ -175,18 +175,18 @@ def _own_residual_claims(theory: Theory3, runs: Runs3) -> Iterator[Claim]:
     gains = [theory.ols / runs.claimed(own_residuals(number)) for number in range(1, OWN_ITERATIONS + 1)]
     medians = [float(np.median(gain)) for gain in gains]
     yield within(
-        f"weights by each equation's own residual: gain that they claim over OLS, round {OWN_ITERATIONS} over round 1, "
-        "median", "27 to 42 in the end", medians[-1] / medians[0], 2.0, np.inf,
-        f"claimed gains by round {_listed(np.array(medians))}, and no end: the paper's 27 to 42 arises where each "
-        "equation's own residual is taken as its sigma and the rounds are stopped somewhere; the product refuses such "
-        "weights",
-        why="each round takes the last one's residuals for the noise",
+        f"weights by each equation's own residual: gain that they claim over OLS, iteration {OWN_ITERATIONS} over "
+        "iteration 1, median", "27 to 42 in the end", medians[-1] / medians[0], 2.0, np.inf,
+        f"claimed gains by iteration {_listed(np.array(medians))}, and no end: the paper's 27 to 42 arises where each "
+        "equation's own residual is taken as its sigma and the iterations are stopped somewhere; Steelyard rejects "
+        "such weights",
+        why="each iteration takes the last one's residuals for the noise",
         fails_if="weights by own residuals converge: their claimed gain would be a property of the "
         "data",
     )  # fmt: skip
     covered = runs.coverage(own_residuals(OWN_ITERATIONS))
     yield within(
-        f"3-sigma coverage of those after {OWN_ITERATIONS} rounds: largest over the compliances", "not said",
+        f"3-sigma coverage of those after {OWN_ITERATIONS} iterations: largest over the compliances", "not said",
         float(covered.max()), 0.0, 0.2,
         f"{_listed(covered)}: weights of one over the residual confirm the last fit", why="reference 0.03 to 0.20",
         fails_if="intervals by own residuals contain the truth",
@@ -228,9 +228,9 @@ def _single_claims(theory: Theory3, one: OneRun3) -> Iterator[Claim]:
         fails_if="one of the two estimates is biased, or its interval too narrow",
     )  # fmt: skip
     yield within(
-        "largest change of a compliance by the last round of weights, over half its 3-sigma interval",
+        "largest change of a compliance by the last iteration of weights, over half its 3-sigma interval",
         "converges in few steps", float(one.steps[-1]), 0.0, 0.01,
-        f"by round {_listed(one.steps)}: the first round does nearly all", claimed=(0.0, 0.01),
+        f"by iteration {_listed(one.steps)}: the first does nearly all", claimed=(0.0, 0.01),
         fails_if="the weights oscillate or diverge, as those by own residuals do",
     )  # fmt: skip
 
@@ -240,7 +240,11 @@ def _single_tables(theory: Theory3, one: OneRun3) -> tuple[PaperTable, PaperTabl
     iterations = [[number, *(float(1e6 * value) for value in row)] for number, row in enumerate(one.iterations)]
     return (
         table("Intervals of one experiment, 1e-6 rad/(N m)", ["", "OLS from", "to", "WLS from", "to"], intervals),
-        table("Convergence by round of weights (round 0 is OLS), 1e-6 rad/(N m)", ["round", *theory.names], iterations),
+        table(
+            "Convergence by iteration of weights (iteration 0 is OLS), 1e-6 rad/(N m)",
+            ["iteration", *theory.names],
+            iterations,
+        ),
     )
 
 

@@ -1,4 +1,4 @@
-"""The geometric part of P3 on the same arm: joint offsets, lengths and twists from positions of three markers."""
+"""Geometric calibration of P3's arm: joint offsets, lengths and twists from positions of three markers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Geometry3:
 
     Attributes:
         calibration: What was found.
-        truth: True values of the kept unknowns by name.
+        truth: True values of the fitted unknowns by name.
         before: Mean error of the nominal arm on unseen configurations, base and markers fitted [mm].
         unseen: The same of the calibrated arm [mm].
     """
@@ -42,7 +42,7 @@ class Geometry3:
 
     @property
     def coverage(self) -> float:
-        """Part of the kept unknowns whose 95 % interval holds the truth."""
+        """Part of the fitted unknowns whose 95 % interval contains the truth."""
         held = [low <= self.truth[name] <= high for name, (low, high) in self._kept_intervals()]
         return float(np.mean(held))
 
@@ -55,7 +55,7 @@ class Geometry3:
 
 
 def p3_geometry(progress: Progress) -> Geometry3:
-    """Simulate and calibrate: base and markers unknown, errors of every joint that can be seen."""
+    """Simulate and calibrate: unknown base and markers, and all identifiable errors of the joints."""
     robot = load_robot("kuka_kr270")
     springs = p3_setup(robot)
     setup = CalibrationSetup(
@@ -66,9 +66,9 @@ def p3_geometry(progress: Progress) -> Geometry3:
     low, high = printed.min(axis=1)[:, None], printed.max(axis=1)[:, None]
     q, unseen = (rng.uniform(low, high, (len(printed), count)) for count in (CONFIGURATIONS, UNSEEN))
     problem = measured_problem(robot, setup, planned_measurements(robot, setup, q))
-    told = identifiability(problem.parameters, problem.at(problem.start).jacobian)
+    identifiable = identifiability(problem.parameters, problem.at(problem.start).jacobian)
     truth = {each.name: each.nominal for each in problem.parameters}
-    for column in told.columns:
+    for column in identifiable.columns:
         each = problem.parameters[column]
         if each.group == "joint":
             truth[each.name] = float(rng.normal(0.0, ANGLE_ERROR if each.unit == "rad" else LENGTH_ERROR))
@@ -82,7 +82,7 @@ def p3_geometry(progress: Progress) -> Geometry3:
         1e3 * float(np.linalg.norm(others.residual(values).reshape(3, -1), axis=0).mean())
         for values in (problem.start, found.values)
     ]
-    return Geometry3(found, {name: truth[name] for name in told.kept}, errors[0], errors[1])
+    return Geometry3(found, {name: truth[name] for name in identifiable.kept}, errors[0], errors[1])
 
 
 def geometry_claims(geometry: Geometry3) -> Iterator[Claim]:
@@ -92,15 +92,14 @@ def geometry_claims(geometry: Geometry3) -> Iterator[Claim]:
         f"geometry, {CONFIGURATIONS} configurations, {len(MARKERS)} markers, noise 0.05 mm: mean error on unseen "
         "configurations after calibration, mm",
         "not said", geometry.unseen, 0.0, 0.05,
-        f"{geometry.before:.2f} mm before; {len(found.kept)} unknowns of {len(found.problem.parameters)} can be told "
-        "apart, base and markers among them", why="the noise of one measured coordinate",
+        f"{geometry.before:.2f} mm before; {len(found.kept)} of {len(found.problem.parameters)} unknowns are "
+        "identifiable, base and markers among them", why="the noise of one measured coordinate",
         fails_if="a geometric error is missed or assigned to the wrong joint, or dependent unknowns "
         "are both fitted",
     )  # fmt: skip
     yield within(
-        "geometry: part of the unknowns whose 95 % interval holds the truth", "not said", geometry.coverage, 0.85, 1.0,
-        why="one experiment", fails_if="sigmas are too small, or an unidentifiable unknown is "
-        "fitted",
+        "geometry: part of the unknowns whose 95 % interval contains the truth", "not said", geometry.coverage, 0.85,
+        1.0, why="one experiment", fails_if="sigmas are too small, or an unidentifiable unknown is fitted",
     )  # fmt: skip
 
 

@@ -1,6 +1,6 @@
 """P3's industrial pose design: configurations for the accuracy after compensation, beside those of Table 2.
 
-Each set of configurations is judged by simulated calibrations with it: at poses under load that the design did not see.
+Each set of configurations is evaluated by simulated calibrations, at other poses under load than those designed for.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ TESTED_DEG = (0.0, 60.0, 0.0, 45.0, 0.0)
 """Joints 1, 3, 4, 5 and 6 of the five test poses; joint 2 stands at each of its nodes in turn."""
 
 TESTED, UNSEEN, RUNS = 30, 200, 40
-"""Test poses over the workspace, poses that no design sees, and simulated calibrations of each set."""
+"""Test poses over the workspace, poses for evaluation, and simulated calibrations of each set."""
 
 NOISE = float(np.sqrt(np.mean((1e-6 * SIGMA_UM) ** 2)))
 """Of a measured coordinate: Table 1's, root mean square [m]."""
@@ -34,12 +34,12 @@ NOISE = float(np.sqrt(np.mean((1e-6 * SIGMA_UM) ** 2)))
 
 @dataclass(frozen=True, eq=False)
 class Poses3:
-    """Designed configurations and what simulated calibrations with them are worth.
+    """Designed configurations and errors after simulated calibrations with them.
 
     Attributes:
         designs: Fifteen configurations by what the design was tested at; values are traces [m^2].
-        promised: Each design's criterion over that of Table 2's configurations, same test poses.
-        unseen: rms error after compensation at poses that no design saw, over simulated calibrations [m]; by the same
+        predicted: Each design's criterion over that of Table 2's configurations, same test poses.
+        unseen: rms error after compensation at other poses, over simulated calibrations [m]; by the same
             names, and ``Table 2``.
     """
 
@@ -134,8 +134,8 @@ def pose_claims(poses: Poses3) -> Iterator[Claim]:
         yield within(
             f"industrial pose design for {what}: rms error at {UNSEEN} unseen poses under load after simulated "
             "calibrations, over that with Table 2", "optimal by it", ours / theirs, low, high,
-            f"designed for {what}: {1e6 * ours:.1f} um at poses that no design saw, {1e6 * theirs:.1f} um with Table "
-            f"2's configurations; at its own worst test pose the design promises {predicted:.2f} of Table 2's error. "
+            f"designed for {what}: {1e6 * ours:.1f} um at other poses, {1e6 * theirs:.1f} um with Table "
+            f"2's configurations; at its own worst test pose the design predicts {predicted:.2f} of Table 2's error. "
             "The criterion is about its test poses and says nothing about others; the paper's own test pose is not "
             "printed",
             why=why,

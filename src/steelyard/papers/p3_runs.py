@@ -1,6 +1,6 @@
-"""P3's weights over many simulated experiments: what each claims, and what is true.
+"""P3's experiment on the KUKA KR-270, and its weights over many simulated experiments: claimed and true accuracy.
 
-P3's experiment on the KUKA KR-270: fifteen configurations, three markers, six repeats, a vertical load.
+Fifteen configurations, three markers, six repeats, a vertical load.
 
 Table 1 gives the noise by configuration and direction, Table 2 the configurations, Table 3 the compliances (in the
 catalogue). Positions of markers and load point are assumed, as the paper does not print them.
@@ -132,7 +132,7 @@ ETAS = (0.5, 1.0, 2.0)
 # A residual of zero would be an infinite weight.
 _LEAST_RESIDUAL = 1e-9
 OWN_ITERATIONS = 4
-"""Rounds of weights by own residuals; they never settle."""
+"""Iterations of weights by own residuals; they never converge."""
 
 Outcome = tuple[np.ndarray, np.ndarray]
 """Values and claimed sigmas, each (k,)."""
@@ -145,7 +145,7 @@ class Runs3:
     Attributes:
         truth: True compliances (k,).
         values: Estimates (runs, k) by method.
-        sigmas: Sigmas that each claims (runs, k), by method.
+        sigmas: Sigmas that each method reports (runs, k).
     """
 
     truth: np.ndarray
@@ -163,7 +163,7 @@ class Runs3:
         return len(self.values["ols"])
 
     def has_claim(self, method: str) -> bool:
-        """Whether the method says how sure it is."""
+        """Whether the method has sigmas."""
         return method in self.sigmas
 
     def mean(self, method: str) -> np.ndarray:
@@ -179,7 +179,7 @@ class Runs3:
         return np.sqrt(np.mean(self.sigmas[method] ** 2, axis=0))
 
     def coverage(self, method: str) -> np.ndarray:
-        """Return how often three sigmas about the estimate hold the truth (k,)."""
+        """Return how often three sigmas about the estimate contain the truth (k,)."""
         return (np.abs(self.values[method] - self.truth) <= 3 * self.sigmas[method]).mean(axis=0)
 
     def moved_by_eta(self) -> np.ndarray:
@@ -231,10 +231,10 @@ def linear_problem(experiment: Experiment3, seed: int) -> LinearProblem:
 
 @dataclass(frozen=True, eq=False)
 class OneRun3:
-    """One experiment, as a user has it.
+    """Estimates and intervals of one experiment.
 
     Attributes:
-        rounds: WLS estimates after each estimation of the weights (rounds, k), OLS first.
+        iterations: WLS estimates after each estimation of the weights (iterations, k), OLS first.
         ols: 3-sigma intervals of OLS (k, 2).
         wls: 3-sigma intervals of WLS (k, 2).
     """
@@ -250,12 +250,12 @@ class OneRun3:
 
     @property
     def steps(self) -> np.ndarray:
-        """Largest change of an estimate by each round, in half widths of the WLS interval (rounds - 1,)."""
+        """Largest change of an estimate by each iteration, in half widths of the WLS interval (iterations - 1,)."""
         return (np.abs(np.diff(self.iterations, axis=0)) / (np.diff(self.wls).ravel() / 2)).max(axis=1)
 
 
 def one_run(experiment: Experiment3, columns: np.ndarray, seed: int = 0) -> OneRun3:
-    """Return the estimates of one experiment by round, and its intervals."""
+    """Return the estimates of one experiment by iteration, and its intervals."""
     problem = linear_problem(experiment, seed)
     found = {}
     for method in ("ols", "wls"):
@@ -287,7 +287,7 @@ def _estimates(problem: CalibrationProblem, columns: np.ndarray) -> dict[str, tu
     found: dict[str, tuple[np.ndarray, np.ndarray | None]] = {
         "ols": _weighted(problem, columns, CalibrationSettings(method="ols", covariance="groups")),
         "wls": _weighted(problem, columns, CalibrationSettings(method="wls", covariance="groups")),
-        "wls, one round": (
+        "wls, one iteration": (
             weighted_fit(problem, columns, CalibrationSettings(method="wls", rounds=1)).fit.values[columns],
             None,
         ),
@@ -306,14 +306,14 @@ def _weighted(problem: CalibrationProblem, columns: np.ndarray, settings: Calibr
 
 
 def own_residuals(iterations: int) -> str:
-    """Return the name of the weights by own residuals after so many rounds."""
-    return f"own residuals, round {iterations}"
+    """Return the name of the weights by own residuals after so many iterations."""
+    return f"own residuals, iteration {iterations}"
 
 
 def _self_confirmed(problem: CalibrationProblem, columns: np.ndarray, fit: CalibrationFit) -> dict[str, Outcome]:
-    """Return what weights of one over each equation's own residual give, eq. 13, round by round.
+    """Return what weights of one over each equation's own residual give, eq. 13, by iteration.
 
-    The product refuses these; they are here to show where the paper's figures come from.
+    Steelyard rejects such weights; they show where the paper's figures come from.
     """
     found = {}
     for number in range(1, OWN_ITERATIONS + 1):

@@ -12,7 +12,16 @@ from ..identification.pipeline import Stage, quietly
 from ..motion import FourierSeries, Trajectory
 from ..progress import Progress
 from .claim import Claim, PaperResult, PaperTable, same, table, within
-from .designs import CONSTRAINT_COLUMNS, Arm, Designed, constraint_rows, designed, limits_kept, part_of, with_starts
+from .designs import (
+    CONSTRAINT_COLUMNS,
+    Arm,
+    Designed,
+    constraint_rows,
+    count_within_limits,
+    designed,
+    part_of,
+    with_starts,
+)
 from .p4_bench import (
     C1,
     C2,
@@ -51,7 +60,7 @@ class Designs4:
         motions: The best motion by criterion.
         sprung: The arm with spring and offsets unknown too.
         resprung: The best motion by criterion for that.
-        rounds: The iterated design.
+        iterations: The iterated design.
     """
 
     arm: Arm
@@ -95,8 +104,8 @@ def _motions(designs: dict[str, Designed]) -> dict[str, Trajectory]:
 def _both(arm: Arm, starts: int, threads: int, stage_progress: Progress) -> dict[str, Designed]:
     found = {}
     for place, criterion in enumerate((C1, C2)):
-        asked = replace(with_starts(arm.settings, starts, threads), criterion=criterion)
-        found[criterion] = designed(arm.ready(asked), asked, part_of(stage_progress, place, 2))
+        settings = replace(with_starts(arm.settings, starts, threads), criterion=criterion)
+        found[criterion] = designed(arm.ready(settings), settings, part_of(stage_progress, place, 2))
     return found
 
 
@@ -115,7 +124,7 @@ def _criteria_claims(found: Designs4) -> Iterator[Claim]:
     )  # fmt: skip
     yield same(
         "motions whose limits all hold at every instant, of those designed", "continuous functions",
-        limits_kept(dict(everything)), "4 of 4",
+        count_within_limits(dict(everything)), "4 of 4",
         fails_if="a designed motion breaks a limit between grid instants",
     )  # fmt: skip
     yield within(
@@ -154,8 +163,8 @@ def _size_claims(found: Designs4) -> Iterator[Claim]:
         f"c1 of its best motion with axis 1 moving {factor:g} of what it did, over c1", "not said",
         small / whole, 0.5, 2.0,
         f"c1 goes from {whole:.2f} to {small:.2f}, log10 det of the covariance from {det:.1f} to {small_det:.1f}: the "
-        "condition number is blind to size. Where axis 1 moves little, all columns that its torque alone shows shrink "
-        "alike, and columns at unit length do not see it: a search by c1 may end in a tiny motion, none by c2 does",
+        "condition number is independent of size. Where axis 1 moves little, all columns that its torque alone shows "
+        "shrink alike, and columns at unit length hide it: a search by c1 may end in a tiny motion, none by c2 does",
         why="it hardly changes; several seeds: 0.98 to 1.57",
         fails_if="c1 depends on the size of a motion",
     )  # fmt: skip
@@ -211,7 +220,7 @@ def spring_claims(
         "c1's and c2's", round(_WITH_SPRING[C1] / _CONDITIONS[C1], 1), min(growth.values()), *SPRING_GROWTH,
         f"raised {growth[C1]:.1f} times (c1) and {growth[C2]:.1f} times (c2): significantly higher, as the paper says, "
         "not by its 11 and 19 times. Here the spring's two parameters are regrouped with first moments, and offsets "
-        "alone are added, which are hard to tell from gravity",
+        "alone are added, which are hard to distinguish from gravity",
         why=f"searches from several seeds: {SPREAD['growth']}", claimed=(1.3, np.inf),
         fails_if="offsets are as identifiable as the rest, or the motions are not designed for "
         "them",
@@ -245,15 +254,17 @@ def _sigma_table(found: Designs4) -> PaperTable:
 
 def _size_table(found: Designs4) -> PaperTable:
     headings = ["part of axis 1's motion", "c1", "log10 det of the covariance"]
-    return table("The condition number is blind to size: c1's best motion, axis 1 moving less", headings, _sizes(found))
+    return table(
+        "The condition number is independent of size: c1's best motion, axis 1 moving less", headings, _sizes(found)
+    )
 
 
 def _spring_table(found: Designs4) -> PaperTable:
     ready, rows = found.sprung.ready(found.sprung.settings), []
     for criterion, printed in _WITH_SPRING.items():
-        kept, again = found.motions[criterion], found.resprung[criterion]
+        without, again = found.motions[criterion], found.resprung[criterion]
         rows.append(
-            [_NAMES[criterion], printed, first_criterion(ready, kept.trajectory),
+            [_NAMES[criterion], printed, first_criterion(ready, without.trajectory),
              first_criterion(ready, again.trajectory), float(again.figures.log10_det_covariance)]
         )  # fmt: skip
     headings = ["criterion", "paper", "motion designed without", "designed with", "its log10 det of the covariance"]

@@ -1,7 +1,4 @@
-"""P4's arm: rows of its equations at given instants, and experiments simulated with it under control.
-
-P4's arm: three axes of a KUKA IR 361, 21 parameters, its workspace and the noise of its torques and positions.
-"""
+"""P4's arm, three axes of a KUKA IR 361 with 21 parameters: workspace, noise, rows and simulated experiments."""
 
 from __future__ import annotations
 
@@ -155,7 +152,7 @@ def instants(count: int = SAMPLES, periods: int = 1) -> np.ndarray:
 
 
 def moved(trajectory: Trajectory, time: np.ndarray) -> Motion:
-    """Return q, qd, qdd of a periodic motion at instants, however late."""
+    """Return q, qd, qdd of a periodic motion at any instants."""
     return trajectory.derivatives(np.mod(time, trajectory.duration))[:3]
 
 

@@ -1,10 +1,7 @@
 """P4's estimation: the study of 200 runs, maximum likelihood, the experiment with spring and offsets, friction.
 
-P4's residual peaks at low speed: a true friction with a Stribeck part, identified without one (P4.6).
-
-P4's Monte-Carlo study: 200 runs, both interval checks, with 1,500 and with 500 samples (P4.5).
-
-Positions and torques are noisy; each run fits a Fourier series to its positions and identifies at it.
+The study has 200 runs with 1,500 and with 500 samples (P4.5): each fits a Fourier series to its noisy positions and
+identifies at it. Residual peaks at low speed come from a Stribeck part in the true friction (P4.6).
 """
 
 from __future__ import annotations
@@ -78,12 +75,12 @@ def recorded(arm: Bench, trajectory: Trajectory, stribeck: tuple[float, ...], se
     q, qd, qdd = moved(trajectory, time)
     extra = np.array(stribeck)[:, None] * np.sign(qd) * np.exp(-((qd / STRIBECK_SPEED) ** 2))
     torque = arm.torques((q, qd, qdd)) + extra + rng.normal(size=q.shape) * arm.deviations[:, None]
-    seen = q + rng.normal(size=q.shape) * np.sqrt(POSITION_VARIANCE)[:, None]
-    return Recording(trajectory.joints, time, seen, torques=(TorqueChannel("motor_torque", torque),))
+    noisy = q + rng.normal(size=q.shape) * np.sqrt(POSITION_VARIANCE)[:, None]
+    return Recording(trajectory.joints, time, noisy, torques=(TorqueChannel("motor_torque", torque),))
 
 
 def low_speed_joints(found: Identification) -> list[str]:
-    """Return the joints of which the residual tests say that friction at low speed is lacking."""
+    """Return the joints for which the residual tests report missing friction at low speed."""
     return [
         test.joint
         for test in found.tests

@@ -51,7 +51,7 @@ class Averaging:
     Attributes:
         gain: rms error with one period over that with sixteen, all parameters together.
         variance_ratio: Noise variance from the spread between periods over the true one, mean of torques.
-        error: rms error with sixteen periods over the sigma promised.
+        error: rms error with sixteen periods over the predicted sigma.
     """
 
     gain: float
@@ -103,7 +103,7 @@ def filtered(arm: Bench, trajectory: Trajectory) -> Filtered:
     The filter acts on the analogue torque: a period at eleven times the rate, by its frequency response.
     """
     fine = moved(trajectory, instants(SAMPLES * _OVERSAMPLED))
-    seen = _through(FILTER.response, arm.torques(fine))[:, _SAMPLED]
+    observed = _through(FILTER.response, arm.torques(fine))[:, _SAMPLED]
     motion = moved(trajectory, instants())
     undo = prewhitener(FILTER, RATE)
     weighted = arm.weighted(motion)
@@ -113,7 +113,7 @@ def filtered(arm: Bench, trajectory: Trajectory) -> Filtered:
         off = (solved(rows, (y / arm.deviations[:, None]).ravel())[0] - arm.values) / sigma
         return float(np.abs(off).max()), arm.equations.names[int(np.abs(off).argmax())]
 
-    restored, low = _restored(undo, seen), _low_pass(SAMPLES)
+    restored, low = _restored(undo, observed), _low_pass(SAMPLES)
     # The fitted motion is known between samples too: its rows are low-passed before they are sampled, as torques are.
     before = _low_pass(SAMPLES * _OVERSAMPLED, RATE * _OVERSAMPLED)
     alike = np.concatenate(
@@ -121,11 +121,11 @@ def filtered(arm: Bench, trajectory: Trajectory) -> Filtered:
     )
     slope = FILTER.response(np.array([0.01]))
     delay = float(-np.angle(slope)[0] / (2 * np.pi * 0.01))
-    return Filtered(worst(weighted, seen), worst(weighted, restored), worst(alike, low(restored)), delay, undo.band)
+    return Filtered(worst(weighted, observed), worst(weighted, restored), worst(alike, low(restored)), delay, undo.band)
 
 
 def _through(response: Callable[[np.ndarray], np.ndarray], signals: np.ndarray) -> np.ndarray:
-    """Return a period (rows, N) of signals after a filter, settled."""
+    """Return a period (rows, N) of signals in the steady state after a filter."""
     frequency = np.fft.rfftfreq(signals.shape[1], DURATION / signals.shape[1])
     return np.fft.irfft(np.fft.rfft(signals) * response(frequency), signals.shape[1])
 
@@ -204,7 +204,7 @@ def experiment_claims(mean: Averaging, analogue: Filtered, unseen: TrackingValid
     """Return the claims on the experiment."""
     yield within(
         "16 periods averaged: rms error of one period over that of the mean", "not said", mean.gain, 3.6, 4.4,
-        why=f"the root of 16; errors are {mean.error:.2f} of the sigmas promised",
+        why=f"the root of 16; errors are {mean.error:.2f} of the predicted sigmas",
         fails_if="averaging keeps a systematic error, or folds periods that do not coincide",
     )  # fmt: skip
     yield within(

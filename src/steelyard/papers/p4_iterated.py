@@ -1,10 +1,10 @@
 """P4's iterated design: identify, minimise the Cramer-Rao bound at the estimate, repeat (P4.3).
 
-With exact positions torques are linear in the parameters and the bound does not depend on them: there is nothing to
-repeat. With noise on positions it does, through the torques that wrong positions bring about. Each round's motion is
-simulated under control, its noisy recording identified by maximum likelihood, and the estimate is the next prior.
+With exact positions torques are linear in the parameters and the bound does not depend on them: one design is enough.
+With noise on positions it does. The motion of each iteration is simulated under control, its noisy recording identified
+by maximum likelihood, and the estimate is the next prior.
 
-P4's maximum likelihood against weighted least squares, positions with more and more noise (P4.2).
+Also maximum likelihood against weighted least squares, positions with more and more noise (P4.2).
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ ROUGH = 0.5
 
 @dataclass(frozen=True)
 class DesignIteration:
-    """One round of an iterated design.
+    """One iteration of an iterated design.
 
     Attributes:
-        prior_error: Error of the base parameters designed with, in sigmas of the round's own experiment, largest.
-        promised: log10 det of the covariance that the prior promises.
+        prior_error: Error of the base parameters designed with, in sigmas of the iteration's own experiment, largest.
+        predicted: log10 det of the covariance at the prior.
         true: The same with the true parameters.
-        error: Largest error of a parameter identified from the round's simulated experiment, in its own sigmas.
+        error: Largest error of a parameter identified from the iteration's simulated experiment, in its own sigmas.
     """
 
     prior_error: float
@@ -72,11 +72,11 @@ def iterated_design(arm: Arm, starts: int, threads: int = 1, progress: Progress 
     truth = dict(arm.known.values)
     prior = {name: value * (1 + ROUGH * rng.uniform(-1, 1)) for name, value in truth.items()}
     noise = np.full(len(arm.limits.motion.joints), POSITION_DEVIATION)
-    asked = replace(with_starts(arm.settings, starts, threads), criterion=C2, position_noise=POSITION_DEVIATION)
+    settings = replace(with_starts(arm.settings, starts, threads), criterion=C2, position_noise=POSITION_DEVIATION)
     iterations = []
     for number in range(ITERATIONS):
-        ready = arm.ready(asked, replace(arm.known, values=prior))
-        motion = designed(ready, asked, part_of(progress, number, ITERATIONS)).trajectory
+        ready = arm.ready(settings, replace(arm.known, values=prior))
+        motion = designed(ready, settings, part_of(progress, number, ITERATIONS)).trajectory
         covariance = noisy_covariance(ready, motion, truth, noise)
         base, names = ready.unknowns.base, ready.unknowns.model.names
         off = base.regrouping @ np.array([prior.get(name, 0.0) - truth[name] for name in names])
@@ -88,7 +88,7 @@ def iterated_design(arm: Arm, starts: int, threads: int = 1, progress: Progress 
                 float(np.abs((found.values - real.values) / found.sigma).max()),
             )
         )  # fmt: skip
-        # Regrouped parameters count as part of those kept: the same torques.
+        # Regrouped parameters count as part of the base columns: the same torques.
         estimate = dict(zip(real.equations.names, found.values, strict=True))
         prior = {each.kept: float(estimate[each.kept]) for each in base.base}
     return iterations
@@ -97,7 +97,7 @@ def iterated_design(arm: Arm, starts: int, threads: int = 1, progress: Progress 
 def identified_by_likelihood(arm: Bench, motion: Trajectory, seed: int) -> LikelihoodFit:
     """Simulate one period of a motion and identify from its noisy positions and torques by maximum likelihood.
 
-    Samples near standstill are left out by the commanded motion: positions are too noisy to say which they are.
+    Samples near standstill are left out by the commanded motion: positions are too noisy to decide.
     """
     run = simulated(arm, motion, position_noise=(POSITION_DEVIATION,) * len(motion.joints))
     q, y = measured(run, seed)
@@ -116,17 +116,17 @@ def iterated_claims(iterations: list[DesignIteration]) -> Iterator[Claim]:
     """Return the claims that the iteration converges, on estimates from simulated experiments."""
     last, before = iterations[-1], iterations[-2]
     yield within(
-        "iterated design: |promised - true log10 det of the covariance| of the last round", "converges",
+        "iterated design: |predicted - true log10 det of the covariance| of the last iteration", "converges",
         abs(last.predicted - last.true), 0.0, 0.05,
         f"{abs(iterations[0].predicted - iterations[0].true):.2g} at the rough prior, "
         f"{abs(before.predicted - before.true):.2g} after one estimate; position noise {POSITION_DEVIATION:g} rad. "
-        "With exact positions the bound does not depend on the parameters, and one round is enough",
+        "With exact positions the bound does not depend on the parameters, and one design is enough",
         why="a twentieth of a decade over all parameters together", claimed=(0.0, 0.05),
         fails_if="estimates from the simulated experiments are so wrong that the bound at them "
         "differs",
     )  # fmt: skip
     yield within(
-        "iterated design: largest error of a parameter identified in a round, sigmas", "not said",
+        "iterated design: largest error of a parameter identified in an iteration, sigmas", "not said",
         max(each.error for each in iterations), 0.0, 4.5,
         why=f"{ITERATIONS} experiments of 21 parameters: one in 2,000 by noise alone",
         fails_if="maximum likelihood is biased by position noise, by the controller or by samples near "
@@ -135,13 +135,13 @@ def iterated_claims(iterations: list[DesignIteration]) -> Iterator[Claim]:
 
 
 def iterated_table(iterations: list[DesignIteration]) -> PaperTable:
-    """Return the rounds."""
+    """Return the iterations."""
     rows = [
         [number, each.prior_error, each.predicted, each.true, each.error]
         for number, each in enumerate(iterations, start=1)
     ]
     headings = [
-        "round", "largest error of the prior, sigmas", "log10 det promised", "log10 det at the true parameters",
+        "iteration", "largest error of the prior, sigmas", "log10 det predicted", "log10 det at the true parameters",
         "largest error of the estimate, sigmas",
     ]  # fmt: skip
     return table("Iterated design: minimise the Cramer-Rao bound at the estimate, repeat", headings, rows)

@@ -143,14 +143,14 @@ def _essential(figures: Figures) -> Iterator[Claim]:
         "noise and truth, not of the arm alone",
     }
     rules = (("F rule", "essential_f", REFERENCE_BY_F), ("relative sigma <= 20 %", "essential_rsd", REFERENCE_BY_RSD))
-    for words, name, reference in rules:
+    for rule, name, reference in rules:
         for model, each in figures.items():
             low, high = reference[model]
             # The range is that of single experiments: half a parameter beyond it is still it. A 5 % test keeps one of
             # the seven zero offsets of model D now and then.
             spare = 1.5 if (model, name) == ("D", "essential_f") else 0.5
             yield within(
-                f"essential parameters of model {model}, {words}, mean", PRINTED_ESSENTIAL[model],
+                f"essential parameters of model {model}, {rule}, mean", PRINTED_ESSENTIAL[model],
                 mean_of(each, name), low - 0.5, high + spare, remarks[name] if model == "A" else "",
                 why=f"{low} to {high} in the reference" if low != high else f"{low} in the reference",
                 fails_if="the rule removes too many or too few parameters: another threshold, order or "

@@ -1,8 +1,6 @@
-"""P5's tables beside ours.
+"""P5's four models fitted to simulated recordings, and its tables beside the computed figures.
 
-P5's four models fitted to one seed's recordings, and the figures that the paper prints of each.
-
-P5's Table III: what is regrouped into the LWR4+'s base parameters, as printed, beside what the model says.
+Table III lists what is regrouped into the LWR4+'s base parameters.
 """
 
 from __future__ import annotations
@@ -43,7 +41,7 @@ ZZ2R is not among them: in model A it holds the drive's inertia.
 
 @dataclass(frozen=True)
 class ModelFigures:
-    """What is told of one model and one seed.
+    """Figures of one model and one seed.
 
     Attributes:
         rows: Number of equations.
@@ -147,11 +145,11 @@ def figure_table(figures: Mapping[str, Sequence[ModelFigures]]) -> PaperTable:
     """Return mean, deviation and range over the seeds of every figure of every model."""
     rows: list[list[Entry]] = []
     for model, each in figures.items():
-        for name, words in _SHOWN.items():
+        for name, heading in _SHOWN.items():
             values = np.array([getattr(one, name) for one in each], dtype=float)
             if np.isfinite(values).all():
                 sd = float(values.std(ddof=1)) if len(values) > 1 else None
-                rows.append([model, words, float(values.mean()), sd, float(values.min()), float(values.max())])
+                rows.append([model, heading, float(values.mean()), sd, float(values.min()), float(values.max())])
     return table("Models A to D over the seeds", ["model", "figure", "mean", "sd", "least", "most"], rows)
 
 
@@ -281,7 +279,7 @@ _VISCOUS = {f"Fvm{joint}": {f"Fvl{joint}": 1.0} for joint in range(1, 8)}
 
 
 def printed_regroupings(model: str) -> dict[str, dict[str, float]]:
-    """Return what Table III prints for a model: coefficients of the other parameters, by the one kept.
+    """Return what Table III prints for a model: coefficients of the other parameters, by base column.
 
     Without FcmjR, which is misprinted, and the offsets, which are missing.
     """
@@ -323,7 +321,7 @@ def regrouping_claims(equations: Mapping[str, Equations]) -> list[Claim]:
         ),
         same(
             "Table III, offsets of model A", "missing", text["offm1"], "offm1R = offm1 + offl1",
-            "left out: motor and sensor offsets cannot be told apart by motor torques",
+            "left out: motor and sensor offsets are indistinguishable by motor torques",
             fails_if="offsets of both sides of a gear are not one parameter of model A",
         ),
     ]  # fmt: skip
