@@ -20,7 +20,6 @@ from ..calibration.fit.covariances import covariance_of, overlap
 from ..calibration.fit.fit import CalibrationFit, fitted
 from ..calibration.fit.settings import CalibrationSettings
 from ..calibration.fit.stages import weighted_fit
-from ..calibration.measurement.measurements import Measurements
 from ..calibration.measurement.setup import CalibrationSetup, ElasticSetup, FrameSetup, Load, MarkerSetup
 from ..calibration.records import CalibrationProblem, Linearised, MeasurementEquations, Unknown
 from ..progress import Progress
@@ -121,11 +120,6 @@ def p3_experiment() -> Experiment3:
     equations = problem.equations
     sigma = 1e-6 * SIGMA_UM[equations.pose, equations.coordinate]
     return Experiment3(robot, setup, problem, np.array(list(truth.values())), sigma)
-
-
-def loaded_plan(robot: Robot, setup: CalibrationSetup, q: np.ndarray) -> Measurements:
-    """Return the rows of other configurations (6, N) [rad], each measured once."""
-    return planned_measurements(robot, setup, q, kind="difference", loads=("mass",))
 
 
 ETAS = (0.5, 1.0, 2.0)
