@@ -16,15 +16,17 @@ import steelyard
 ROOMS = ("kernel", "model", "motion", "physics", "robot")
 """Rooms that a library user needs; the others are behind the front door."""
 
-RESULTS = {
-    "calibration": ("CalibrationResult",),
-    "excitation": ("Design",),
+TYPES = {
+    "calibration": ("CalibrationResult", "CalibrationSetup", "MarkerSetup"),
+    "excitation": ("Design", "DesignLimits"),
     "identification": ("Identification", "PayloadFound", "SavedRun"),
+    "judge": ("Thresholds",),
+    "recording": ("TorqueChannel",),
     "simulation": ("SimulatedRun",),
     "study": ("StudyConfiguration", "StudyResult"),
     "verdict": ("Verdict",),
 }
-"""What the functions of the front door return."""
+"""What the functions of the front door take and return."""
 
 INTERNAL = ("TYPE_CHECKING", "lazy_names")
 
@@ -42,7 +44,7 @@ def public_names() -> dict[str, Any]:
     for room in ROOMS:
         module = importlib.import_module(f"steelyard.{room}")
         found.update(named(module, tuple(name for name in vars(module) if name[0] != "_")))
-    for room, names in RESULTS.items():
+    for room, names in TYPES.items():
         found.update(named(importlib.import_module(f"steelyard.{room}"), names))
     once = {id(value): name for name, value in reversed(found.items())}
     return {name: found[name] for name in once.values()}

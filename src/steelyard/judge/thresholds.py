@@ -40,6 +40,11 @@ class Thresholds:
         delay: Delay of torques against positions from which a result is fair at best [s].
         pattern: Part of a joint's residual variance that one pattern may explain [%]; above, the joint's parameters
             carry what the model lacks.
+
+    Example:
+        >>> from steelyard.judge import Thresholds
+        >>> steelyard.Settings(thresholds=Thresholds(error_good=3.0)).thresholds.error_fair
+        15.0
     """
 
     ratio_good: float = 1.3

@@ -77,6 +77,11 @@ class TorqueChannel:
         name: Name of the channel; its kind unless two of a kind are recorded.
         gain: For currents, joint-side torque per current (n,) [N m/A or N/A], if known. Rows of a current are
             motors: with coupled motors the joint torques are ``C^T (gain * values)``, ``C = robot.motor_coupling()``.
+
+    Example:
+        >>> from steelyard.recording import TorqueChannel
+        >>> TorqueChannel("motor_torque", np.zeros((2, 100))).kind
+        'motor_torque'
     """
 
     __repr__ = short_repr

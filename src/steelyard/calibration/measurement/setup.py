@@ -63,6 +63,11 @@ class MarkerSetup:
         name: Name of the marker.
         position: Its position in the measured link's frame (3,) [m], or None where nothing is known of it.
         known: Whether the position is exact: then it is no unknown.
+
+    Example:
+        >>> from steelyard.calibration import MarkerSetup
+        >>> MarkerSetup("nest_1", (0.3, 0.0, 0.0)).known
+        False
     """
 
     name: str
@@ -176,6 +181,11 @@ class CalibrationSetup:
         angles: Whether joint positions are those commanded or those measured by the encoders.
         columns: Units and columns of the file of measurements.
         sigma_rotation: Noise of measured orientations about each axis [rad], if declared.
+
+    Example:
+        >>> from steelyard.calibration import CalibrationSetup, MarkerSetup
+        >>> CalibrationSetup("link_2", markers=(MarkerSetup("nest_1", (0.3, 0.0, 0.0)),)).geometry
+        'all'
     """
 
     link: str

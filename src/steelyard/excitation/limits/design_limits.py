@@ -118,6 +118,11 @@ class DesignLimits:
         capsules: What stands for the links in rules on space, in words.
         checked: What the rules on space keep, in words.
         not_checked: What no rule looks at, in words.
+
+    Example:
+        >>> from steelyard.excitation import design_limits
+        >>> design_limits("scara_2r", self_collision=False, floor="none").torque.shape
+        (2,)
     """
 
     __repr__ = short_repr
