@@ -125,8 +125,8 @@ def _full(name: str, mean: float, count: int) -> Claim:
     return near(
         f"{name}, filtering: full", PRINTED[name][2][0], mean, centre, two_standard_errors(sd, count), remark,
         why=f"{of}, two standard errors of a mean of {count}; sd of one {sd:g}",
-        fails_if="full filtering leaves a bias: not zero phase, rows and torques decimated "
-        "differently, wrong weights, signs or regrouping",
+        fails_if="full filtering leaves a bias: not zero phase, rows and torques decimated differently, wrong "
+        "weights, signs or regrouping",
     )  # fmt: skip
 
 
@@ -138,8 +138,8 @@ def _biased(name: str, case: str, place: int, mean: float, fits: CaseFits) -> Cl
         two_standard_errors(sd, count) + 0.1 * abs(reference - TRUE[name]) + ROUNDED[case][row],
         why=f"reference as rounded, two standard errors of a mean of {count} and, for its other random points, a tenth "
         "of the bias",
-        fails_if="poor filtering leaves another bias: differences or decimation where this case has "
-        "none, or a corrected delay",
+        fails_if="poor filtering leaves another bias: differences or decimation where this case has none, or a "
+        "corrected delay",
     )  # fmt: skip
 
 
@@ -175,8 +175,7 @@ def _six_essential(full: CaseFits) -> Claim:
         "parameters cancelled to get the six essential ones", "Fv1, LMY2", ", ".join(usual), ", ".join(CANCELLED),
         f"six essential parameters: by relative sigma (20 %) in {count} of {total} experiments, by F in {by_f}",
         claimed=", ".join(CANCELLED),
-        fails_if="the reduction by relative sigma ends early or late, or removes parameters that "
-        "exceed the noise",
+        fails_if="the reduction by relative sigma ends early or late, or removes parameters that exceed the noise",
     )  # fmt: skip
 
 
@@ -216,16 +215,15 @@ def _conditions(fast: CaseFits, slow: CaseFits) -> Iterator[Claim]:
         yield within(
             f"cond(Ww) over cond(U), moves of {duration}", round(290 / 100, 2), ratio, 0.95, 1.35, remark,
             why="290 / 250 to 290 / 220, and 100 / 103 to 100 / 93", claimed=(2.0, 4.0),
-            fails_if="both condition numbers of one motion differ as the paper's do, or columns are not "
-            "scaled by the prior",
+            fails_if="both condition numbers of one motion differ as the paper's do, or columns are not scaled by the "
+            "prior",
         )  # fmt: skip
     yield within(
         "cond(Ww) of 1 s moves over that of 2 s moves", "not printed", ww_1 / ww_2, 2.0, 3.5,
         f"cond(Ww) {ww_1:.0f} and {ww_2:.0f}, cond(U) {u_1:.0f} and {u_2:.0f} here, for points drawn at random, not "
         "optimised; LMY2 is left out of U, as its prior of 0 makes cond(U) infinite",
         why="reference 2.9",
-        fails_if="the segment length does not decide the condition number, or columns or weights are "
-        "wrong",
+        fails_if="the segment length does not decide the condition number, or columns or weights are wrong",
     )  # fmt: skip
 
 

@@ -215,8 +215,8 @@ def _estimates(found: Filters) -> Iterator[Claim]:
             f"Kalman filter, {case}: ZZR1", "not in the text", float(ours.mean()), reference,
             two_standard_errors(spread, len(ours)),
             why=f"reference, two standard errors of a mean of {len(ours)}; sd of one {spread:g}",
-            fails_if="the filter is another: Jacobian, process noise, Euler step or held torque differ "
-            "from the paper's",
+            fails_if="the filter is another: Jacobian, process noise, Euler step or held torque differ from the "
+            "paper's",
         )  # fmt: skip
     converged = [_history(each).settled_after("ZZ1", TRUE["ZZR1"], CONVERGED) for each in found.cases["case 2"]]
     yield same(
@@ -261,8 +261,7 @@ def _convergence(found: Filters) -> Iterator[Claim]:
         yield within(
             f"recursive least squares: {name} within 5 % for good after [s], median", "seconds", ours, 0.4 * reference,
             2.5 * reference, why=f"reference {reference:g} s, of another random motion; a factor of 2.5",
-            fails_if="the recursion forgets, does not start from its first rows, or converges as late as "
-            "the filter",
+            fails_if="the recursion forgets, does not start from its first rows, or converges as late as the filter",
         )  # fmt: skip
 
 
@@ -281,8 +280,8 @@ def _velocities(found: Filters) -> Iterator[Claim]:
             f"velocity of joint {joint + 1}: {filtered:.4f} rad/s by the zero-phase filter, {kalman:.3f} by the Kalman "
             f"filter (reference {plain:g} and {other:g})",
             why=f"reference {other / plain:.0f}, of another random motion",
-            fails_if="the zero-phase filter distorts velocities as much as the Kalman filter, or the "
-            "latter follows them as well",
+            fails_if="the zero-phase filter distorts velocities as much as the Kalman filter, or the latter follows "
+            "them as well",
         )  # fmt: skip
 
 
@@ -302,8 +301,7 @@ def _conclusion(found: Filters) -> Iterator[Claim]:
         "weighted least squares is better", good / least, 1.5, np.inf,
         f"with the rough prior {rough / least:.1f} times", why="off line, least squares is the better choice",
         claimed=(1.0, np.inf),
-        fails_if="the filter with a good prior is as accurate as weighted least squares without "
-        "one",
+        fails_if="the filter with a good prior is as accurate as weighted least squares without one",
     )  # fmt: skip
     yield far_cheaper(found.seconds)
 
@@ -321,8 +319,8 @@ def far_cheaper(seconds: Mapping[str, float]) -> Claim:
         "far cheaper (3 s against 170 s) does not hold in compiled code: both take some tens of milliseconds for an "
         "experiment, of which those of least squares go into its filters",
         why="both compiled, the shortest of five repeats each", claimed=(10.0, np.inf),
-        fails_if="the filter takes more than 3.2 times the processor time of least squares: not "
-        "compiled, or a cost that grows faster than the samples",
+        fails_if="the filter takes more than 3.2 times the processor time of least squares: not compiled, or a cost "
+        "that grows faster than the samples",
     )  # fmt: skip
 
 

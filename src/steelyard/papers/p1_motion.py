@@ -276,8 +276,8 @@ def motion_claims(found: Optimised) -> Iterator[Claim]:
             f"{moved} rad, so slow that friction near standstill counts, which filtered rows show otherwise than the "
             "plan",
             claimed=(1.0, printed), why=f"searches from several seeds: {SPREAD[move, chosen]}",
-            fails_if="the search stalls, or the motion is good in the plan but not in the filtered "
-            "experiment; for cond(U), the paper's 100 is reached",
+            fails_if="the search stalls, or the motion is good in the plan but not in the filtered experiment; for "
+            "cond(U), the paper's 100 is reached",
         )  # fmt: skip
 
 

@@ -199,8 +199,8 @@ def _counts(equations: Mapping[str, Equations]) -> Iterator[Claim]:
     counts = ", ".join(str(len(each.names)) for each in equations.values())
     yield same(
         "base parameters of models 1, 2, 3", "102 of model 2", counts, "74, 102, 28",
-        fails_if="joint torques, both torques or their difference depend on other parameters than P5's "
-        "models B, C and D",
+        fails_if="joint torques, both torques or their difference depend on other parameters than P5's models B, C "
+        "and D",
     )  # fmt: skip
 
 
@@ -236,8 +236,7 @@ def _payload(experiments: Sequence[Experiment2], true: float) -> Claim:
         f"the paper's sigma of 0.09 % does not cover the {100 * (IDENTIFIED / WEIGHED - 1):.1f} % between {IDENTIFIED} "
         f"identified and {WEIGHED} weighed",
         why=f"the simulated payload, two standard errors of a mean of {len(masses)}; sd of one {MASS_SD:g} %",
-        fails_if="the payload's mass is biased: parameters left out of the 49, a wrong lever or "
-        "gravity",
+        fails_if="the payload's mass is biased: parameters left out of the 49, a wrong lever or gravity",
     )  # fmt: skip
 
 

@@ -212,16 +212,14 @@ def excitation_claims(found: Excitation) -> Iterator[Claim]:
         "49 essential columns, motor and joint rows stacked as they are, without and with payload: the paper does not "
         "say which matrix it means; this one gives its numbers",
         why="reference, several draws",
-        fails_if="the matrix is another: other columns, weighted rows, no payload, or columns at unit "
-        "length",
+        fails_if="the matrix is another: other columns, weighted rows, no payload, or columns at unit length",
     )  # fmt: skip
     yield within(
         "optimisation A, T0 = 20 s: condition number", _PRINTED["A"], first.figures.raw, 0.0, 35.0,
         f"with columns at unit length {first.figures.normalised:.2f}; the 'w0' inside the paper's sines must be "
         "2 pi / T0",
         why=f"reference 29.6 to 35.1, limits broken between its samples; {SPREAD['A']}", claimed=(0.0, 35.0),
-        fails_if="the search stalls (plain log cond ends near 41), or the limits are tighter than the "
-        "paper's",
+        fails_if="the search stalls (plain log cond ends near 41), or the limits are tighter than the paper's",
     )  # fmt: skip
     yield from _second_claims(found)
 

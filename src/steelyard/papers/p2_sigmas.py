@@ -303,8 +303,8 @@ def robot_claim(arms: Sequence[TwoArms]) -> Claim:
         f"first moments, as the paper says; {real[worst]:.0f} % in {worst}, of which it says nothing. Payloads are "
         "left out, as they are not the same",
         why="1 where sigmas are right; those of weighted least squares are narrow, 1.1 to 1.5 over several noises",
-        fails_if="differences between arms are missed or invented: errors exceed their sigmas, or "
-        "depend on the other arm",
+        fails_if="differences between arms are missed or invented: errors exceed their sigmas, or depend on the other "
+        "arm",
     )  # fmt: skip
 
 

@@ -104,8 +104,7 @@ def _theory_claims(theory: Theory3) -> Iterator[Claim]:
     yield same(
         "identifiable compliances", "9", f"{len(theory.names)}: {', '.join(theory.names)}",
         "9: k21, k22, k23, k24, k25, k3, k4, k5, k6",
-        fails_if="a compliance's column is missing or dependent: wrong load, markers or nodes of joint "
-        "2",
+        fails_if="a compliance's column is missing or dependent: wrong load, markers or nodes of joint 2",
     )  # fmt: skip
     yield same(
         "unidentifiable compliances", "k1 is not mentioned", ", ".join(theory.hidden), "k1",
@@ -120,8 +119,7 @@ def _theory_claims(theory: Theory3) -> Iterator[Claim]:
         yield within(
             f"3 sigma of the compliances, {name}: largest difference from the reference, %", "Table 3",
             float(100 * np.abs(3e6 * ours / reference - 1).max()), 0.0, 3.2, why="reference rounded to four decimals",
-            fails_if="a covariance does not follow eq. 8 or 13, or noise and columns are "
-            "mismatched",
+            fails_if="a covariance does not follow eq. 8 or 13, or noise and columns are mismatched",
         )  # fmt: skip
     yield within(
         "sigma of OLS over that of WLS, theory: largest difference from the reference, %", "not said",
@@ -145,16 +143,14 @@ def _run_claims(theory: Theory3, runs: Runs3) -> Iterator[Claim]:
         "the same: largest difference from theory, %", "not said", float(100 * np.abs(ratio / predicted - 1).max()),
         0.0, 400 / np.sqrt(2 * runs.count),
         why="four standard errors of a spread: nine ratios, and what estimated group sigmas cost",
-        fails_if="estimated group sigmas lose much of the gain, or the spread differs from eq. 8 and "
-        "13",
+        fails_if="estimated group sigmas lose much of the gain, or the spread differs from eq. 8 and 13",
     )  # fmt: skip
     for method in ("wls", *(f"eta {eta:g}" for eta in ETAS)):
         yield within(
             f"3-sigma coverage, {method}, eq. 11, mean over the compliances", "not said",
             float(runs.coverage(method).mean()), 0.985, 1.0, f"smallest {runs.coverage(method).min():.3f}",
             why="0.997 for normal errors, 0.99 in the reference",
-            fails_if="intervals are too narrow: eq. 13 where weights are not one over sigma, or groups too "
-            "small",
+            fails_if="intervals are too narrow: eq. 13 where weights are not one over sigma, or groups too small",
         )  # fmt: skip
     yield within(
         "largest change of a compliance by eta 0.5 or 2 instead of 1, in sigmas (mean over runs)", "the same answer",
@@ -181,8 +177,7 @@ def _own_residual_claims(theory: Theory3, runs: Runs3) -> Iterator[Claim]:
         "equation's own residual is taken as its sigma and the iterations are stopped somewhere; Steelyard rejects "
         "such weights",
         why="each iteration takes the last one's residuals for the noise",
-        fails_if="weights by own residuals converge: their claimed gain would be a property of the "
-        "data",
+        fails_if="weights by own residuals converge: their claimed gain would be a property of the data",
     )  # fmt: skip
     covered = runs.coverage(own_residuals(OWN_ITERATIONS))
     yield within(

@@ -94,8 +94,7 @@ def geometry_claims(geometry: Geometry3) -> Iterator[Claim]:
         "not said", geometry.unseen, 0.0, 0.05,
         f"{geometry.before:.2f} mm before; {len(found.kept)} of {len(found.problem.parameters)} unknowns are "
         "identifiable, base and markers among them", why="the noise of one measured coordinate",
-        fails_if="a geometric error is missed or assigned to the wrong joint, or dependent unknowns "
-        "are both fitted",
+        fails_if="a geometric error is missed or assigned to the wrong joint, or dependent unknowns are both fitted",
     )  # fmt: skip
     yield within(
         "geometry: part of the unknowns whose 95 % interval contains the truth", "not said", geometry.coverage, 0.85,

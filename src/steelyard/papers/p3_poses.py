@@ -139,8 +139,8 @@ def pose_claims(poses: Poses3) -> Iterator[Claim]:
             "The criterion is about its test poses and says nothing about others; the paper's own test pose is not "
             "printed",
             why=why,
-            fails_if="few test poses give a good design everywhere, or many leave a compliance less "
-            "accurate than Table 2 does",
+            fails_if="few test poses give a good design everywhere, or many leave a compliance less accurate than "
+            "Table 2 does",
         )  # fmt: skip
 
 

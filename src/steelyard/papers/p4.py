@@ -130,8 +130,7 @@ def _criteria_claims(found: Designs4) -> Iterator[Claim]:
     yield within(
         "c1: condition number, rows over noise, columns at unit length", _CONDITIONS[C1], first.value, 1.0, 3.9,
         f"starts {first.spread}", why="reference 2.9 to 3.9; several seeds: 2.75 to 2.96", claimed=(1.0, 4.15),
-        fails_if="the search by c1 stalls, or rows and columns are not weighted by noise and "
-        "length",
+        fails_if="the search by c1 stalls, or rows and columns are not weighted by noise and length",
     )  # fmt: skip
     yield within(
         "c2: log10 det of the covariance", "far smaller than with c1", second.value, -np.inf, -55.0,
@@ -222,8 +221,7 @@ def spring_claims(
         "not by its 11 and 19 times. Here the spring's two parameters are regrouped with first moments, and offsets "
         "alone are added, which are hard to distinguish from gravity",
         why=f"searches from several seeds: {SPREAD['growth']}", claimed=(1.3, np.inf),
-        fails_if="offsets are as identifiable as the rest, or the motions are not designed for "
-        "them",
+        fails_if="offsets are as identifiable as the rest, or the motions are not designed for them",
     )  # fmt: skip
 
 

@@ -107,8 +107,7 @@ def friction_claims(found: Friction) -> Iterator[Claim]:
     with_it, without = (each.fit_error.joints[1].rms for each in (found.with_stribeck, found.without))
     yield within(
         "rms residual of axis 2 with the Stribeck part over that without", "not said", with_it / without, 1.02, np.inf,
-        why="larger", fails_if="the friction model absorbs the Stribeck part: residuals would not show "
-        "it",
+        why="larger", fails_if="the friction model absorbs the Stribeck part: residuals would not show it",
     )  # fmt: skip
 
 
@@ -201,8 +200,7 @@ def study_claims(studies: tuple[StudyChecks, ...]) -> Iterator[Claim]:
                 why=f"what theory expects, three standard errors of {REPEATS} repeats; reference "
                 f"{_REFERENCE[study.samples][place]}",
                 claimed=_CLAIMED[study.samples][place],
-                fails_if="estimates are biased by position noise, or their spread differs from their "
-                "covariance",
+                fails_if="estimates are biased by position noise, or their spread differs from their covariance",
             )  # fmt: skip
 
 
@@ -305,8 +303,7 @@ def _spring_claims(found: SpringFit) -> Iterator[Claim]:
     yield within(
         "spring and offsets as extra unknowns: largest error of the 24 parameters, sigmas", "not said",
         float(off.max()), 0.0, 3.9, why=f"one in 10,000 for each; rms {np.sqrt(np.mean(off**2)):.2f}",
-        fails_if="spring or offsets differ from the model, or are indistinguishable from first "
-        "moments",
+        fails_if="spring or offsets differ from the model, or are indistinguishable from first moments",
     )  # fmt: skip
     yield within(
         "mean squared residual without them over that with them, largest of the axes", "not said",

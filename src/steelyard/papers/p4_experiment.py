@@ -210,8 +210,7 @@ def experiment_claims(mean: Averaging, analogue: Filtered, unseen: TrackingValid
     yield within(
         "noise variance from the spread between periods, over the true one", "sample variance over periods",
         mean.variance_ratio, 0.98, 1.02, why="1,500 samples, 15 degrees of freedom each",
-        fails_if="the variance between periods has wrong degrees of freedom, or the motion differs "
-        "between periods",
+        fails_if="the variance between periods has wrong degrees of freedom, or the motion differs between periods",
     )  # fmt: skip
     yield within(
         "anti-alias filter left alone: largest bias in sigmas of the mean", "distortion", analogue.plain[0],
@@ -240,8 +239,8 @@ def experiment_claims(mean: Averaging, analogue: Filtered, unseen: TrackingValid
         unseen.worst, 0.0, 5.5,
         why=f"{2 * SEEDS} experiments of 24 parameters, closed-loop motion: 3.5 by noise, and what the controller's "
         "held torque and the smooth sign of friction add",
-        fails_if="the identification is biased: the arm does not follow a Fourier series, torques are late, or samples "
-        "near standstill count",
+        fails_if="the identification is biased: the arm does not follow a Fourier series, torques are late, or "
+        "samples near standstill count",
     )  # fmt: skip
     yield within(
         "validation on 20 random points: mean squared residual of c1's model over that of c2's, all axes", "about 1.2",

@@ -122,15 +122,13 @@ def iterated_claims(iterations: list[DesignIteration]) -> Iterator[Claim]:
         f"{abs(before.predicted - before.true):.2g} after one estimate; position noise {POSITION_DEVIATION:g} rad. "
         "With exact positions the bound does not depend on the parameters, and one design is enough",
         why="a twentieth of a decade over all parameters together", claimed=(0.0, 0.05),
-        fails_if="estimates from the simulated experiments are so wrong that the bound at them "
-        "differs",
+        fails_if="estimates from the simulated experiments are so wrong that the bound at them differs",
     )  # fmt: skip
     yield within(
         "iterated design: largest error of a parameter identified in an iteration, sigmas", "not said",
         max(each.error for each in iterations), 0.0, 4.5,
         why=f"{ITERATIONS} experiments of 21 parameters: one in 2,000 by noise alone",
-        fails_if="maximum likelihood is biased by position noise, by the controller or by samples near "
-        "standstill",
+        fails_if="maximum likelihood is biased by position noise, by the controller or by samples near standstill",
     )  # fmt: skip
 
 
@@ -228,8 +226,7 @@ def likelihood_claims(found: list[Compared]) -> Iterator[Claim]:
             f"position noise {each.deviation:g} rad: rms difference of maximum likelihood and least squares, sigmas",
             "small", each.difference, 0.0, most,
             why="reference under 1e-4 up to 1e-4 rad, 0.002 at 1e-3 rad",
-            fails_if="maximum likelihood does not reach the minimum, or moves the positions "
-            "needlessly",
+            fails_if="maximum likelihood does not reach the minimum, or moves the positions needlessly",
         )  # fmt: skip
     yield within(
         "position noise 0.01 rad, samples near standstill used: error of maximum likelihood over that of least squares",
@@ -238,8 +235,7 @@ def likelihood_claims(found: list[Compared]) -> Iterator[Claim]:
         "likelihood gains is the sign of friction near standstill, which noisy positions leave open; this motion "
         "starts at rest, with many such samples",
         why="reference 1.08 / 1.11, which ours may go below", claimed=(0.0, 1.0),
-        fails_if="position noise costs least squares nothing, or maximum likelihood stays at its "
-        "start",
+        fails_if="position noise costs least squares nothing, or maximum likelihood stays at its start",
     )  # fmt: skip
     yield within(
         "share of true parameters in the 95 % intervals of maximum likelihood, samples near standstill left out",

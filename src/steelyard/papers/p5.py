@@ -131,8 +131,7 @@ def _errors(figures: Figures) -> Iterator[Claim]:
         yield near(
             f"relative error of model {model} [%], decimated rows", PRINTED_ERROR[model],
             mean_of(each, "relative_error"), reference, 0.15 * reference, remark.get(model, ""), why="15 %",
-            fails_if="filter or decimator pass more or less noise, or the model lacks an effect of the "
-            "arm",
+            fails_if="filter or decimator pass more or less noise, or the model lacks an effect of the arm",
         )  # fmt: skip
 
 
@@ -153,8 +152,7 @@ def _essential(figures: Figures) -> Iterator[Claim]:
                 f"essential parameters of model {model}, {rule}, mean", PRINTED_ESSENTIAL[model],
                 mean_of(each, name), low - 0.5, high + spare, remarks[name] if model == "A" else "",
                 why=f"{low} to {high} in the reference" if low != high else f"{low} in the reference",
-                fails_if="the rule removes too many or too few parameters: another threshold, order or "
-                "covariance",
+                fails_if="the rule removes too many or too few parameters: another threshold, order or covariance",
             )  # fmt: skip
 
 
@@ -174,8 +172,8 @@ def _payload(figures: Figures) -> Iterator[Claim]:
             f"error of the payload's mass, model {model} [%], mean", round(printed, 2), mean_of(each, "payload_error"),
             0.0, two_standard_errors(sd, len(each)), remark,
             why=f"unbiased: two standard errors of a mean of {len(each)}; sd of one {sd:g}",
-            fails_if="the payload's mass is biased: a wrong lever, torque gain or gravity, or offsets that "
-            "absorb part of it",
+            fails_if="the payload's mass is biased: a wrong lever, torque gain or gravity, or offsets that absorb "
+            "part of it",
         )  # fmt: skip
 
 
@@ -188,8 +186,7 @@ def _whiteness(figures: Figures) -> Iterator[Claim]:
         yield near(
             f"Durbin-Watson statistic of model {model}, mean", 1.7, mean_of(each, "durbin_watson"), expected, 0.1,
             remark if model == "A" else "", why="white noise after this decimator",
-            fails_if="residuals are correlated beyond the decimator: the model lacks something "
-            "slow",
+            fails_if="residuals are correlated beyond the decimator: the model lacks something slow",
         )  # fmt: skip
 
 
@@ -261,8 +258,7 @@ def normality_claim(figures: Figures) -> Claim:
         "the residuals themselves (Lilliefors). The paper concludes from the histogram that the identification is "
         "right: normal residuals say that F tests may be used, not that the model is complete",
         why=f"one in twenty by chance, two standard errors of {count} experiments", claimed=(0.0, most),
-        fails_if="residuals have heavy tails or a skew: spikes, saturation, friction that the model "
-        "lacks",
+        fails_if="residuals have heavy tails or a skew: spikes, saturation, friction that the model lacks",
     )  # fmt: skip
 
 
