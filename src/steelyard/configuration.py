@@ -94,9 +94,9 @@ def whole_number(least: int, largest: float = math.inf) -> Kind[int]:
     """Return the kind of a whole number from ``least`` on."""
 
     def convert(value: Any) -> int:
-        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= largest:
+        if isinstance(value, bool) or not isinstance(value, Integral) or not least <= int(value) <= largest:
             raise ValueError(f"a whole number from {least}")
-        return value
+        return int(value)
 
     return convert
 
@@ -123,9 +123,9 @@ def number(
     allowed = f"a {'' if infinite else 'finite '}number {' and '.join(limits)}".strip()
 
     def convert(value: Any) -> float:
-        if isinstance(value, bool) or not isinstance(value, int | float):
+        if isinstance(value, bool) or not isinstance(value, Real):
             raise ValueError(allowed)
-        if isinstance(value, float) and (math.isnan(value) or (math.isinf(value) and not infinite)):
+        if not isinstance(value, Integral) and (math.isnan(value) or (math.isinf(value) and not infinite)):
             raise ValueError(f"{allowed}; leave it out if it is unknown")
         if abs(value) > largest and not infinite:
             raise ValueError(f"a finite number up to {largest:g}; check the unit (SI)")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from ..errors import DesignError, nearest_match
+from ..errors import DesignError
 from ..files import require_files, robot_file
 from ..plain_data import json_text
 from .options import OUTPUT, Config, Effects, Json, Payload, Quiet, RobotName, Torque, comma_separated, quietly
@@ -245,19 +245,16 @@ def _check_formats(robot: Robot, formats: Sequence[str], rate: float | None, lon
     """Refuse files that could not be written, before the long search; a still motion stands for the slowest."""
     import numpy as np
 
+    from ..configuration import checked, choice
     from ..motion import EXPORT_FORMATS, quintic
-    from ..motion.export_formats import ExportedMotion, checked_motion
+    from ..motion.export_formats import planned_export
     from ..motion.exports import FIRST_SPEEDS
 
-    joints = [body.joint for body in robot.actuated]
-    units = tuple("m" if joint.kind == "prismatic" else "rad" for joint in joints)
-    still = quintic(np.zeros((len(joints), 2)), longest / min(FIRST_SPEEDS), [joint.name for joint in joints])
+    joints = [body.joint.name for body in robot.actuated]
+    still = quintic(np.zeros((len(joints), 2)), longest / min(FIRST_SPEEDS), joints)
     for name in formats:
-        if name not in EXPORT_FORMATS:
-            allowed = (*EXPORT_FORMATS, "none")
-            raise DesignError(f"format is '{name}'; allowed: {', '.join(allowed)}{nearest_match(name, allowed)}")
-        form = EXPORT_FORMATS[name]
-        checked_motion(ExportedMotion(still, units, form.rate if rate is None else rate), form)
+        checked(name, choice(*EXPORT_FORMATS, "none"), "format", DesignError)
+        planned_export(still, EXPORT_FORMATS[name], rate, robot)
 
 
 def _write(design: Design, place: Path, settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from ..errors import DesignError, nearest_match, require_type
 from ..identification import RunLike, SavedRun, load_run
 from ..model import Model, base_parameters, build_model
 from ..robot import INERTIAL_NAMES, AnyRobot, Robot, load_robot
-from ..simulation.truth import plant_model, true_values
+from ..simulation.plant import plant_model, true_values
 from .assembly import Known
 from .limits.design_limits import DesignLimits, design_limits
 from .motion_design import Design, design_motion

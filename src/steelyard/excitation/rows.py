@@ -18,7 +18,7 @@ from ..kernel import BatchFunction, BoundBatch, compile_batch
 from ..kernel.arrays import spread_rows
 from ..model import Model, build_model
 from ..robot import INERTIAL_NAMES, Robot
-from ..simulation.truth import plant_model, true_values
+from ..simulation.plant import plant_model, true_values
 
 Motion = tuple[np.ndarray, np.ndarray, np.ndarray]
 """Positions, velocities and accelerations, each (n, N)."""

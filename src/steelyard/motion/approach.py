@@ -1,7 +1,4 @@
-"""From rest into a motion and back to rest.
-
-The same path at a slower pace.
-"""
+"""Motions with an approach from rest and a return to rest, and the same path at lower speed."""
 
 from __future__ import annotations
 
@@ -13,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from ..errors import MotionError
 from ..text import short_repr
-from .checks import checked_duration, fraction, row_values
+from .checks import DURATION, FRACTION, checked_scalar, joint_array
 from .fourier import FourierSeries
 from .piecewise import Moves, PiecewisePolynomial, QuinticMoves, quintic, trapezoidal
 from .trajectory import Derivatives, MotionExtrema, Trajectory, extrema_of_parts, freeze
@@ -102,13 +99,14 @@ def with_approach(
         MotionError: If shapes or numbers do not fit.
     """
     joints = trajectory.joints
-    start = row_values(start_posture, joints, "start_posture")
-    end = start if end_posture is None else row_values(end_posture, joints, "end_posture")
-    lengths = checked_duration(duration_in, "duration_in [s]"), checked_duration(duration_out, "duration_out [s]")
+    start = joint_array(start_posture, joints, "start_posture")
+    end = start if end_posture is None else joint_array(end_posture, joints, "end_posture")
+    checked_scalar(duration_in, "duration_in [s]", DURATION)
+    checked_scalar(duration_out, "duration_out [s]", DURATION)
     states = np.array(trajectory.derivatives(np.array([0.0, trajectory.duration]))[:3])
     rest = np.zeros_like(start)
-    way_in = _way(np.array([start, rest, rest]), states[:, :, 0], lengths[0], joints)
-    way_out = _way(states[:, :, 1], np.array([end, rest, rest]), lengths[1], joints)
+    way_in = _way(np.array([start, rest, rest]), states[:, :, 0], float(duration_in), joints)
+    way_out = _way(states[:, :, 1], np.array([end, rest, rest]), float(duration_out), joints)
     return ApproachedTrajectory(joints, trajectory, start, end, way_in, way_out)
 
 
@@ -131,10 +129,10 @@ def at_speed(trajectory: Trajectory, speed: float) -> Trajectory:
     Raises:
         MotionError: If the speed is out of range, or so small that the motion would never end.
     """
-    part = fraction(speed, "speed")
+    part = checked_scalar(speed, "speed", FRACTION)
     if part == 1:
         return trajectory
-    checked_duration(trajectory.duration / part, f"the duration [s] at speed {part:g}")
+    checked_scalar(trajectory.duration / part, f"the duration [s] at speed {part:g}", DURATION)
     match trajectory:
         case FourierSeries():
             return replace(trajectory, period=trajectory.period / part)

@@ -1,18 +1,19 @@
-"""Motions handed to robot controllers: sampled, checked, then written aside and renamed."""
+"""Export of motions for robot controllers: they are sampled, checked, then written aside and renamed."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
-from ..errors import MotionError, nearest_match
+from ..configuration import checked, choice
+from ..errors import MotionError
 from ..files import opened_aside
 from ..robot import Robot
 from .approach import at_speed
-from .checks import fraction
-from .export_formats import CSV, NPZ, ROS2, URSCRIPT, ExportedMotion, ExportFormat, checked_motion
+from .checks import FRACTION, checked_scalar
+from .export_formats import CSV, NPZ, ROS2, URSCRIPT, ExportedMotion, ExportFormat, planned_export
 from .trajectory import Trajectory
 
 EXPORT_FORMATS: dict[str, ExportFormat] = {"csv": CSV, "npz": NPZ, "ros2": ROS2, "urscript": URSCRIPT}
@@ -22,12 +23,6 @@ Item = TypeVar("Item")
 
 FIRST_SPEEDS = (0.1, 0.5, 1.0)
 """Parts of the pace at which a new motion is tried, one after the other."""
-
-
-class _Planned(NamedTuple):
-    path: Path
-    form: ExportFormat
-    motion: ExportedMotion
 
 
 def export_trajectory(
@@ -55,7 +50,7 @@ def export_trajectory(
     """
     target = Path(path)
     form = _format_of(target) if format is None else _format_named(format)
-    _write([_planned(trajectory, target, form, rate, robot)])
+    _write(target, form, planned_export(trajectory, form, rate, robot))
     return target
 
 
@@ -96,48 +91,27 @@ def export_set(
         if check is not None:
             check(motion)
     planned = [
-        _planned(motion, Path(folder) / f"motion_{percent:03d}{form.suffix}", form, rate, robot)
+        (Path(folder) / f"motion_{percent:03d}{form.suffix}", form, planned_export(motion, form, rate, robot))
         for percent, motion in slowed.items()
         for form in forms
     ]
-    _write(planned)
-    return [one.path for one in planned]
+    for one in planned:
+        _write(*one)
+    return [path for path, _, _ in planned]
 
 
-def _planned(
-    trajectory: Trajectory, path: Path, form: ExportFormat, rate: float | None, robot: Robot | None
-) -> _Planned:
-    joints = None if robot is None else [body.joint for body in robot.actuated]
-    if joints is None:
-        units = ("rad or m",) * len(trajectory.joints)
-    else:
-        trajectory = trajectory.in_order([joint.name for joint in joints])
-        units = tuple("m" if joint.kind == "prismatic" else "rad" for joint in joints)
-    motion = ExportedMotion(trajectory, units, form.rate if rate is None else rate)
-    return _Planned(path, form, checked_motion(motion, form))
-
-
-def _write(planned: list[_Planned]) -> None:
-    for path, form, motion in planned:
-        with opened_aside(path) as file:
-            form.write(motion, file)
+def _write(path: Path, form: ExportFormat, motion: ExportedMotion) -> None:
+    with opened_aside(path) as file:
+        form.write(motion, file)
 
 
 def _format_named(name: str) -> ExportFormat:
-    if not isinstance(name, str) or name not in EXPORT_FORMATS:
-        allowed = f"allowed: {', '.join(EXPORT_FORMATS)}{nearest_match(str(name), EXPORT_FORMATS)}"
-        raise MotionError(f"format is {name!r}; {allowed}")
-    return EXPORT_FORMATS[name]
+    return EXPORT_FORMATS[checked(name, choice(*EXPORT_FORMATS), "format", MotionError)]
 
 
 def _format_of(path: Path) -> ExportFormat:
     endings = {form.suffix: form for form in EXPORT_FORMATS.values()}
-    ending = path.suffix.lower()
-    if ending not in endings:
-        raise MotionError(
-            f"{path}: no format ends in '{path.suffix}'; allowed: {', '.join(endings)}{nearest_match(ending, endings)}"
-        )
-    return endings[ending]
+    return endings[checked(path.suffix.lower(), choice(*endings), f"{path}: its ending", MotionError)]
 
 
 def _distinct(items: Iterable[Item], what: str) -> list[Item]:
@@ -154,8 +128,8 @@ def _distinct(items: Iterable[Item], what: str) -> list[Item]:
 
 
 def _percent(speed: float) -> int:
-    """Return the speed in percent, as file names tell it."""
-    percent = 100 * fraction(speed, "speed")
+    """Return the speed in percent, as it stands in file names."""
+    percent = 100 * checked_scalar(speed, "speed", FRACTION)
     if round(percent) < 1 or abs(percent - round(percent)) > 1e-9:
-        raise MotionError(f"speed is {speed:g}; allowed are whole percents, 0.01, 0.02 ... 1: file names tell them")
+        raise MotionError(f"speed is {speed:g}; allowed are whole percents (file names hold them), 0.01, 0.02 ... 1")
     return round(percent)

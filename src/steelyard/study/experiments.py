@@ -24,7 +24,7 @@ from ..recording import Recording
 from ..robot import Robot, load_robot
 from ..simulation import Experiment, SimulatedRun, Simulator, experiment_from_settings, recording_of, simulate
 from ..simulation.compiled_plant import FAR, departures
-from ..simulation.truth import plant_model
+from ..simulation.plant import plant_model
 from .configuration import Case, StudyConfiguration
 from .defaults import scaled, with_start, without_noise
 from .statistics import NOT_SIMULATED, CaseRuns

@@ -20,7 +20,7 @@ from ..files import opened_aside, write_aside
 from ..model import BaseParameter, build_model
 from ..plain_data import frame_of
 from ..progress import Progress, silent
-from ..simulation.truth import plant_model
+from ..simulation.plant import plant_model
 from ..text import short_repr
 from .bound import Bound, cramer_rao_bound
 from .configuration import Case, StudyConfiguration, StudySettings
