@@ -124,7 +124,7 @@ def test_an_interrupt_says_what_is_kept(workplace, capsys, monkeypatch):
         (["--seeds", "0"], ["seeds: got 0", "at least 2"]),
         (["--seeds", "1"], ["one run has no spread"]),
         (["--noise-levels", "0"], ["noise_levels is 0.0", "above 0"]),
-        (["--noise-levels", "loud"], ["noise_levels: got 'loud'", "needed are numbers"]),
+        (["--noise-levels", "loud"], ["--noise-levels is 'loud'", "numbers separated by commas"]),
         (["--processes", "0"], ["processes: got 0"]),
         (["--torque", "joint"], ["torque 'joint'", "measures motor torques only"]),
         (["--effects", "inertia,magic"], ["unknown effect 'magic'"]),

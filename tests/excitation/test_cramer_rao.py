@@ -253,9 +253,8 @@ def test_samples_count_as_many_times_as_the_instants_stand_for():
     motion = motion_of(family, coefficients_of(family))
     basis, sigma_q = fitted_basis(family, family.grid(COUNT)), deviations_of(chosen)
     once = cramer_rao_information(chosen, values, motion, basis, sigma_q)
-    np.testing.assert_allclose(cramer_rao_information(chosen, values, motion, basis, sigma_q, 7.0 * COUNT), 7 * once)
     sampled = noisy("points").sampled(motion)
-    np.testing.assert_allclose(noisy("points").matrix(sampled, "noise", float(COUNT)), once, rtol=1e-12)
+    np.testing.assert_allclose(noisy("points").matrix(sampled, "noise", 7.0 * COUNT), 7 * once, rtol=1e-12)
 
 
 def scara_torques(theta: np.ndarray, motion: np.ndarray) -> np.ndarray:
@@ -318,7 +317,7 @@ def test_rows_as_they_are_cannot_be_compared_with_positions():
 
 def test_a_free_duration_is_refused():
     chosen, values, family = case("points")
-    with pytest.raises(DesignError, match=r"stretched by 0\.5 to 2 .* fix the duration"):
+    with pytest.raises(DesignError, match=r"free duration, 0\.5 to 2 .* fix the duration"):
         NoisyPositions(chosen, values, family, deviations_of(chosen), (0.5, 2.0))
 
 
@@ -343,15 +342,5 @@ def test_too_few_instants_for_the_coefficients_are_refused():
     _, _, family = case("points")
     motion = motion_of(family, coefficients_of(family))
     few = motion[0][:, :3], motion[1][:, :3], motion[2][:, :3]
-    with pytest.raises(DesignError, match="3 instants do not tell the 4 coefficients"):
+    with pytest.raises(DesignError, match=r"the 4 coefficients .* not identifiable from 3 instants"):
         noisy("points").sampled(few)
-
-
-def test_a_motion_and_a_basis_that_do_not_fit_are_refused():
-    chosen, values, family = case("points")
-    motion = motion_of(family, coefficients_of(family))
-    basis, sigma_q = fitted_basis(family, family.grid(COUNT)), deviations_of(chosen)
-    with pytest.raises(DesignError, match=r"got shape \(3, 4, 30\); allowed is \(3, m, 31\)"):
-        cramer_rao_information(chosen, values, motion, basis[:, :, 1:], sigma_q)
-    with pytest.raises(DesignError, match="not finite"):
-        cramer_rao_information(chosen, values, (motion[0], motion[1] * np.nan, motion[2]), basis, sigma_q)

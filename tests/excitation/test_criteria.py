@@ -207,5 +207,5 @@ def test_columns_of_unit_length_have_a_unit_diagonal():
 
 
 def test_an_unknown_criterion_is_refused_with_the_nearest():
-    with pytest.raises(DesignError, match=r"unknown criterion 'condtion'; allowed: condition, .*'condition'"):
+    with pytest.raises(DesignError, match=r"criterion is 'condtion'; allowed: condition, .*'condition'"):
         criterion("condtion")

@@ -10,7 +10,7 @@ import pytest
 from steelyard.excitation import DesignSettings, assembled, design_limits, known_of
 from steelyard.excitation.descent import EARLY, LATE, DescentState, descended
 from steelyard.excitation.generations import (
-    KEPT,
+    FEASIBLE,
     PARENTS,
     Candidate,
     by_merit,
@@ -18,7 +18,7 @@ from steelyard.excitation.generations import (
     generations,
     in_parallel,
     random_start,
-    rounds_of,
+    stages_of,
 )
 from steelyard.excitation.problem import Problem
 from steelyard.model import build_model
@@ -37,7 +37,7 @@ class Watched:
         """Whether enough is done."""
         return self.most is not None and self.rounds >= self.most
 
-    def round_done(self, state: DescentState | None = None, rounds: int = 1) -> None:
+    def stage_done(self, state: DescentState | None = None, rounds: int = 1) -> None:
         """Count."""
         self.rounds += rounds
 
@@ -61,7 +61,7 @@ def test_one_in_four_is_finished_and_the_rounds_are_those_that_were_announced():
     born, rounds = family()
     assert [one.number for one in born] == list(range(STARTS + 4 + 4))
     assert sum(one.is_finished for one in born) == 2 + 1 + 1
-    assert rounds == rounds_of(STARTS) == STARTS + 16 * len(EARLY) + 4 * len(LATE)
+    assert rounds == stages_of(STARTS) == STARTS + 16 * len(EARLY) + 4 * len(LATE)
 
 
 def test_the_promising_ones_of_the_first_generation_are_finished():
@@ -92,7 +92,7 @@ def test_they_find_a_better_motion_more_often_than_not():
 
 def test_those_that_break_constraints_come_last():
     born, _ = family()
-    finished = [one for one in born if one.is_finished and one.state.violation <= KEPT]
+    finished = [one for one in born if one.is_finished and one.state.violation <= FEASIBLE]
     best = by_merit(finished)[0]
     broken = Candidate(
         99, None, best.ready, DescentState(best.state.z, best.state.multipliers, 0.5, -1e9), is_finished=True

@@ -103,11 +103,11 @@ def test_only_criteria_about_sizes_scale_their_columns():
 
 
 @pytest.mark.parametrize("name", ["condition_prior", "worst_sigma", "mean_sigma"])
-def test_sizes_that_are_not_known_are_asked_for(name):
+def test_sizes_that_are_not_known_are_required(name):
     with pytest.raises(DesignError, match=f"criterion '{name}' compares sigmas with the parameters' sizes, and none"):
         by_criterion(criterion(name), chosen())
 
 
-def test_rows_as_they_are_do_not_go_with_earlier_recordings():
-    with pytest.raises(DesignError, match=r"criterion 'condition' looks at rows as they are.*condition_weighted or d"):
+def test_unweighted_rows_do_not_go_with_earlier_recordings():
+    with pytest.raises(DesignError, match=r"criterion 'condition' needs unweighted rows.*condition_weighted or d"):
         by_criterion(criterion("condition"), chosen(earlier=np.eye(8)))

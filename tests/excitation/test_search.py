@@ -16,8 +16,7 @@ from steelyard.excitation import design as design_experiment
 from steelyard.excitation.assembly import Assembled
 from steelyard.excitation.descent import state_of
 from steelyard.excitation.generations import random_start
-from steelyard.excitation.motion_design import random_baseline
-from steelyard.excitation.search import FINALISTS, interruptible, search
+from steelyard.excitation.search import FINALISTS, interruptible, random_baseline, search
 from steelyard.model import build_model
 from steelyard.motion import motion_limits
 from steelyard.robot import load_robot

@@ -56,7 +56,7 @@ def test_a_study_repeated_passes_p4_s_checks_as_often_as_it_should():
         (ROWS * np.nan, VALUES, DEVIATIONS, 5, "not finite"),
         (ROWS, VALUES, 0 * DEVIATIONS, 5, "above 0"),
         (ROWS, VALUES, DEVIATIONS, 0, "at least 1"),
-        (np.repeat(ROWS[:, :1], 5, axis=1), VALUES, DEVIATIONS, 5, "tell all parameters apart"),
+        (np.repeat(ROWS[:, :1], 5, axis=1), VALUES, DEVIATIONS, 5, "not all parameters are identifiable"),
     ],
 )
 def test_what_cannot_be_solved_is_refused_in_one_line(rows, values, deviations, runs, words):

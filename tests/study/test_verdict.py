@@ -83,7 +83,7 @@ def test_an_over_confident_method_is_found_so_and_is_not_called_biased():
     assert bold.checks_as_reported is not None
     assert bold.checks_as_reported.variances == 0.0
     (line,) = sentences([bold, honest])
-    assert line.startswith("wls: tells sigmas too small in 3 of 3 parameters")
+    assert line.startswith("wls: reports sigmas too small in 3 of 3 parameters")
     assert "times its sigma (coverage 6" in line or "times its sigma (coverage 7" in line
 
 

@@ -1,4 +1,4 @@
-"""What an experiment with a motion will give: condition numbers and sigmas, at the recording's own samples."""
+"""Predicted figures of a motion: condition numbers and sigmas at the recording's own samples."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..model import build_model
 from ..motion import Trajectory
 from ..text import short_repr
 from .cramer_rao import cramer_rao_information, fitted_basis
@@ -21,7 +20,7 @@ BLOCK = 4000
 
 @dataclass(frozen=True, eq=False)
 class Figures:
-    """What an experiment will give.
+    """Predicted figures of an experiment.
 
     Attributes:
         names: Names of the base parameters.
@@ -63,12 +62,11 @@ class PositionNoise:
 
 def exact(chosen: Unknowns) -> Unknowns:
     """Return the unknowns with the exact sign of friction."""
-    model = chosen.model
-    return replace(chosen, model=build_model(model.robot, model.effects, model.measured, model.payload))
+    return replace(chosen, model=replace(chosen.model, sign_width=0.0))
 
 
 class Forecast:
-    """Tells the figures of one motion after another. Compiled once."""
+    """Predicts the figures of one motion after another. Compiled once."""
 
     def __init__(self, chosen: Unknowns, positions: PositionNoise | None = None) -> None:
         """Take the unknowns, whose smooth sign is replaced by the exact one, and the noise of positions if any."""
@@ -88,7 +86,7 @@ class Forecast:
     def cost_of_positions(self, trajectory: Trajectory) -> np.ndarray | None:
         """Return the covariance (c, c) that noise of the positions adds to that of exact ones; None if there is none.
 
-        None, too, where the motion does not show all unknowns.
+        None, too, where not all unknowns are identifiable.
         """
         if self._positions is None:
             return None

@@ -1,12 +1,10 @@
-"""The sigmas that a design promises: those of its recording once identification has prepared it.
+"""Predicted accuracy of a design: the sigmas of its recording after identification's preparation, and weak parameters.
 
 Identification low-passes positions and decimates rows. Both need samples on either side, so the ends of a recording
-give no rows, and near standstill a joint's own equations are bridged. What is lost at the ends is slow motion, the very
-part that tells Coulomb from viscous friction: sigmas of friction are up to a third above those of all samples. So the
+give no rows, and near standstill a joint's own equations are bridged. What is lost at the ends is slow motion, which
+distinguishes Coulomb from viscous friction: sigmas of friction are up to a third above those of all samples. So the
 planned motion becomes a recording and goes through the preparation itself. Noise that was white before the decimator
-gives its rows the covariance S, and ``M = W^T S^-1 W`` is what generalised least squares knows afterwards.
-
-Which parameters a motion leaves weak, and what would help.
+gives its rows the covariance S, and ``M = W^T S^-1 W`` is the information of generalised least squares.
 """
 
 from __future__ import annotations
@@ -37,7 +35,7 @@ _CARRIED = "payload"
 
 
 class PreparedInformation:
-    """Tells what a motion's recording knows of the unknowns after identification's default preparation.
+    """Information of a motion's recording about the unknowns after identification's default preparation.
 
     Compiled once, with the exact sign of friction.
     """
@@ -76,19 +74,19 @@ class PreparedInformation:
 
 
 class PredictedAccuracy:
-    """Tells the figures of one recording after another: those of the motion, and the sigmas that identification gives.
+    """Predicts the figures of one recording after another: those of the motion, and the sigmas of identification.
 
-    Condition numbers and the determinant are the motion's own, at all its samples, as the search knows them. Sigmas are
-    those of the prepared recording, its way in and out included; noise of positions adds what the Cramer-Rao bound says
-    that it costs at all samples. A motion too short to be prepared has the sigmas of all samples.
+    Condition numbers and the determinant are the motion's own, at all its samples, as the search has them. Sigmas are
+    those of the prepared recording, approach and return included; noise of positions adds its covariance by the
+    Cramer-Rao bound at all samples. A motion too short to be prepared has the sigmas of all samples.
 
     Attributes:
-        unknowns: What is to be found.
-        sigma: Gives the standard deviations (c,) that an information matrix (c, c) leaves, earlier one added.
+        unknowns: The parameters to be identified.
+        sigma: Returns the standard deviations (c,) that an information matrix (c, c) leaves, earlier one added.
     """
 
     def __init__(self, forecast: Forecast) -> None:
-        """Take what tells the figures of the motion itself."""
+        """Take the predictor of the motion's own figures."""
         self.unknowns, self.sigma = forecast.unknowns, forecast.sigma
         self._forecast, self._prepared = forecast, PreparedInformation(forecast.unknowns)
 
@@ -125,7 +123,7 @@ WEAK = 0.2
 """Relative sigma from which a parameter counts as weak: the threshold of identification's verdict."""
 
 MOST_REPEATS = 25
-"""A recording that would have to be longer than so many times is not worth while."""
+"""A recording that would have to be more than so many times as long is not recommended."""
 
 FASTER_BY = 1.05
 """Limits that let a motion run by less than this faster count as reached."""
@@ -143,9 +141,9 @@ class WeakParameter:
         sigma: Predicted standard deviation.
         relative: Over its size.
         longer: Factor on sigma if the motion is repeated once more.
-        faster: Factor on sigma if the motion ran 1.25 times as fast, told from the same motion slowed down.
-        others: Factor on sigma if all other parameters were known: near 1 it is not seen, far below it is mistaken
-            for others.
+        faster: Factor on sigma if the motion ran 1.25 times as fast, estimated from the same motion slowed down.
+        others: Factor on sigma if all other parameters were known: near 1 it is hardly excited, far below it is
+            correlated with others.
         pace_left: How many times faster limits of speed and acceleration would let the motion run.
         payload: How the payload is recorded: ``none``, ``loaded`` or ``paired``.
     """
@@ -161,7 +159,7 @@ class WeakParameter:
 
     @property
     def remedy(self) -> str:
-        """What would help most, in words."""
+        """The most effective remedy."""
         if self.others < 0.3 and self.payload == "loaded":
             return "it is mistaken for other parameters: record without the payload too (payload paired)"
         if self.others < 0.3:
@@ -186,9 +184,9 @@ def weak_parameters(
 
     Args:
         recorded: The motion, with its way in and out if it has one.
-        accuracy: Tells what recordings of it know.
-        figures: What is promised of it.
-        limits: Of speed and acceleration.
+        accuracy: Information of its recordings.
+        figures: Its predicted figures.
+        limits: Limits of speed and acceleration.
     """
     pace_left, payload = _pace_left(core_of(recorded), limits), accuracy.unknowns.model.payload
     weighted, slower = accuracy.information(recorded), accuracy.information(at_speed(recorded, SLOWER))

@@ -1,17 +1,15 @@
-"""A CasADi function over boxes instead of points: what its values can be, rounding included.
+"""Interval enclosures of CasADi functions: bounds on their values over boxes, rounding included.
 
-Every instruction of the function's list works on intervals in midpoint-radius form (:mod:`intervals`), K boxes at a
+Every instruction of the function's list works on intervals in midpoint-radius form (:data:`RULES`), K boxes at a
 time. Values used twice count as if they were independent, so a radius is an upper bound; it shrinks in proportion to
 those of the inputs.
-
-What each CasADi operation does to intervals in midpoint-radius form: one table, one function an operation.
 
 An interval is a middle c and a radius r >= 0: all x with ``|x - c| <= r``. Wherever the operation allows it, the middle
 of the result is the operation applied to the middles. The middle of a whole graph is then its value at the middle of
 the inputs, and the radius says how far the function can be from there.
 
 Rounding: errors of sums, products and roots are those of exact operations on operands that are off by a relative
-1e-16, so it is enough to widen what enters a graph (:mod:`enclosure`) and what leaves the functions below that are no
+1e-16, so it is enough to widen what enters a graph and what leaves the functions below that are no
 such operation. These are widened here, by :data:`ROUNDING` of their size.
 """
 
@@ -189,7 +187,7 @@ RULES: dict[int, Rule] = {
 _OUTWARD = 1 + 1e-11
 # Boxes taken through the list together: all live values then fit the processor's second cache.
 _BLOCK = 512
-# Instructions one after the other whose rounding the widths of entering values cover (intervals.ROUNDING).
+# Instructions one after the other whose rounding the widths of entering values cover (ROUNDING).
 _DEEPEST = 800
 _ANGLES = (ca.OP_SIN, ca.OP_COS)
 _NAMES = {getattr(ca, name): name.removeprefix("OP_").lower() for name in dir(ca) if name.startswith("OP_")}
@@ -217,7 +215,7 @@ class Enclosure:
             middles: Middle of each input (rows, K).
             radii: Radius of each input (rows, K), from 0.
         """
-        count = self._checked(middles, radii)
+        count = middles[0].shape[-1]
         middle, radius = np.concatenate(middles), np.concatenate(radii)
         result = np.zeros((2, len(self.graph.outputs), count))
         with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
@@ -231,32 +229,17 @@ class Enclosure:
         ends = np.cumsum(self.graph.output_rows)[:-1]
         return list(zip(np.split(result[0], ends), np.split(result[1], ends), strict=True))
 
-    def _checked(self, middles: Sequence[np.ndarray], radii: Sequence[np.ndarray]) -> int:
-        rows = self.graph.input_rows
-        count = middles[0].shape[-1] if len(middles) else 0
-        wanted = [(size, count) for size in rows]
-        for what, arrays in (("middles", middles), ("radii", radii)):
-            got = [np.shape(array) for array in arrays]
-            if got != wanted:
-                raise DesignError(f"function '{self.graph.name}': {what} have shapes {got}; allowed are {wanted}")
-        if not all((radius >= 0).all() for radius in radii):
-            raise DesignError(f"function '{self.graph.name}': a radius is negative or NaN; allowed is from 0")
-        return count
-
     @cached_property
     def _last_use(self) -> list[list[int]]:
         """Which nodes are not needed any more after each node."""
-        last = {source: node for node, sources in self._sources() for source in sources}
-        dead: list[list[int]] = [[] for _ in self.graph.operations]
-        kept = set(self.graph.outputs)
+        graph, last = self.graph, {}
+        for node, (operation, sources) in enumerate(zip(graph.operations, graph.arguments, strict=True)):
+            last.update(dict.fromkeys(() if operation == INPUT else sources, node))
+        dead: list[list[int]] = [[] for _ in graph.operations]
         for source, node in last.items():
-            if source not in kept:
+            if source not in graph.outputs:
                 dead[node].append(source)
         return dead
-
-    def _sources(self) -> Iterator[tuple[int, tuple[int, ...]]]:
-        for node, operation in enumerate(self.graph.operations):
-            yield node, () if operation == INPUT else self.graph.arguments[node]
 
     def _swept(self, middle: np.ndarray, radius: np.ndarray) -> Iterator[tuple[int, Interval]]:
         """Take some boxes through the list and yield the interval of each output row."""
@@ -300,7 +283,7 @@ def enclosure_of(function: ca.Function) -> Enclosure:
     if _depth(graph) > _DEEPEST:
         raise DesignError(
             f"function '{graph.name}': {_depth(graph)} operations follow one another; "
-            f"rounding is accounted for up to {_DEEPEST}, so no bound can be promised"
+            f"rounding is accounted for up to {_DEEPEST}, so no bound is guaranteed"
         )
     return Enclosure(graph)
 
@@ -310,17 +293,3 @@ def _depth(graph: Graph) -> int:
     for operation, sources in zip(graph.operations, graph.arguments, strict=True):
         depths.append(0 if operation == INPUT else 1 + max((depths[source] for source in sources), default=0))
     return max(depths, default=0)
-
-
-def enclose(function: ca.Function, middles: Sequence[np.ndarray], radii: Sequence[np.ndarray]) -> list[Box]:
-    """Return middles and radii (nnz, K) of every output of an SX function over K boxes.
-
-    Args:
-        function: SX function whose inputs are dense columns.
-        middles: Middle of each input (rows, K).
-        radii: Radius of each input (rows, K).
-
-    Raises:
-        DesignError: If shapes do not fit, or an operation has no interval rule.
-    """
-    return enclosure_of(function)(middles, radii)

@@ -1,6 +1,6 @@
-"""Capsules fitted around collision shapes: nothing of a shape sticks out, and little room is given away.
+"""Capsules of the links of an arm: fitted around their collision shapes, or assumed where a file has none.
 
-Capsules assumed along the links of an arm whose file has no collision shapes, and their radius.
+A fitted capsule contains its shape and has nearly the least volume.
 """
 
 from __future__ import annotations

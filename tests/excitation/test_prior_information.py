@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from rehearsals import scara
+from simulated_experiments import scara
 from steelyard.errors import DesignError
 from steelyard.excitation import DesignSettings, assembled, design_limits, known_after, known_of
 from steelyard.excitation.assembly import Known
