@@ -112,13 +112,13 @@ def test_an_interrupt_says_what_is_kept(workplace, capsys, monkeypatch):
 
     monkeypatch.setattr("steelyard.study.montecarlo", interrupted)
     assert study("--out", "run") == 1
-    assert "3 runs are kept in" in capsys.readouterr().err
+    assert "3 runs are saved in" in capsys.readouterr().err
     assert study() == 1
-    assert "no run is kept; with --out" in capsys.readouterr().err
+    assert "no run is saved; with --out" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"),
+    ("arguments", "expected"),
     [
         (["--methods", "wsl"], ["method is 'wsl'", "did you mean 'wls'"]),
         (["--seeds", "0"], ["seeds: got 0", "at least 2"]),
@@ -130,12 +130,12 @@ def test_an_interrupt_says_what_is_kept(workplace, capsys, monkeypatch):
         (["--effects", "inertia,magic"], ["unknown effect 'magic'"]),
     ],
 )
-def test_a_bad_study_gets_one_clear_line(arguments, words, workplace, capsys):
+def test_a_bad_study_gets_one_clear_line(arguments, expected, workplace, capsys):
     assert study(*arguments, "--out", "run") == 1
     error = capsys.readouterr().err
     assert error.count("\n") == 1
-    for word in words:
-        assert word in error, error
+    for text in expected:
+        assert text in error, error
     assert not Path("run/result.json").exists()
 
 

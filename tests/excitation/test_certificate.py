@@ -132,11 +132,11 @@ def test_a_limit_reached_exactly_holds() -> None:
 
 
 def test_certificates_add_up_and_are_frozen() -> None:
-    kept, broken = LimitFinding("a", 1.0, 2.0, 0.0, 0.0), LimitFinding("b", 3.0, 2.0, 0.5, 1.0)
-    both = Certificate((kept,)) + Certificate((broken,))
-    assert both.findings == (kept, broken)
+    held, broken = LimitFinding("a", 1.0, 2.0, 0.0, 0.0), LimitFinding("b", 3.0, 2.0, 0.5, 1.0)
+    both = Certificate((held,)) + Certificate((broken,))
+    assert both.findings == (held, broken)
     assert not both.holds
-    assert Certificate((kept,)).holds
-    assert Certificate((kept,)).worst_violation is None
+    assert Certificate((held,)).holds
+    assert Certificate((held,)).worst_violation is None
     with pytest.raises(dataclasses.FrozenInstanceError):
-        kept.worst = 0.0  # type: ignore[misc]
+        held.worst = 0.0  # type: ignore[misc]

@@ -283,15 +283,15 @@ def test_maximum_likelihood_reaches_the_bound():
     delta = np.linalg.lstsq(basis[0].T, motion[0].T, rcond=None)[0].T
     truth = np.concatenate([chosen.values[order], delta.ravel()])
 
-    def told(unknown: np.ndarray) -> np.ndarray:
+    def predicted(unknown: np.ndarray) -> np.ndarray:
         moved = np.einsum("jm,kmn->kjn", unknown[8:].reshape(2, -1), basis)
         parts = [scara_torques(unknown[:8], moved) / sigma[:, None], moved[0] / sigma_q[:, None]]
         return np.concatenate(parts).ravel()
 
-    rng, errors, clean = np.random.default_rng(11), [], told(truth)
+    rng, errors, clean = np.random.default_rng(11), [], predicted(truth)
     for _ in range(runs):
         measured = clean + rng.standard_normal(len(clean))
-        found = least_squares(lambda unknown, y=measured: told(unknown) - y, truth, x_scale="jac", method="lm")
+        found = least_squares(lambda unknown, y=measured: predicted(unknown) - y, truth, x_scale="jac", method="lm")
         errors.append(found.x[:8] - truth[:8])
     bound = np.linalg.inv(information)
     ratios = np.mean(np.square(errors), axis=0) / np.diag(bound)
@@ -329,12 +329,12 @@ def test_noise_of_positions_has_to_be_there_for_every_joint(bad: np.ndarray):
 
 
 @pytest.mark.parametrize(
-    ("values", "words"),
+    ("values", "message"),
     [({}, "no parameter of the model is known"), ({"ZZZ1": 1.0}, "'ZZ1'"), ({"ZZ1": np.nan}, "'ZZ1' is nan")],
 )
-def test_values_of_the_parameters_are_needed(values: dict[str, float], words: str):
+def test_values_of_the_parameters_are_needed(values: dict[str, float], message: str):
     chosen, _, family = case("points")
-    with pytest.raises(DesignError, match=words):
+    with pytest.raises(DesignError, match=message):
         NoisyPositions(chosen, values, family, deviations_of(chosen))
 
 

@@ -113,7 +113,7 @@ def test_self_collision_can_be_switched_off(tmp_path):
     robot = arm(base=BODY)
     every = design_limits(robot, floor="none")
     assert {rule.name for rule in every.rules} == {"base - fore", "base - hand", "hand - upper"}
-    assert not any("self-collision" in words for words in every.not_checked)
+    assert not any("self-collision" in text for text in every.not_checked)
     off = design_limits(robot, self_collision=False, floor="none")
     assert off.rules == ()
     assert "self-collision (switched off)" in off.not_checked
@@ -413,9 +413,9 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize(("text", "words"), BAD.values(), ids=list(BAD))
-def test_a_wrong_file_is_refused_in_one_line_that_names_it(tmp_path, text, words):
-    with pytest.raises(DesignError, match=words) as caught:
+@pytest.mark.parametrize(("text", "message"), BAD.values(), ids=list(BAD))
+def test_a_wrong_file_is_refused_in_one_line_that_names_it(tmp_path, text, message):
+    with pytest.raises(DesignError, match=message) as caught:
         limits_from(text, tmp_path, arm(base=BODY))
     assert str(caught.value).startswith(f"{tmp_path / 'limits.toml'}: ")
     assert "\n" not in str(caught.value)

@@ -55,9 +55,9 @@ def test_the_rule_of_paper_p4_is_kept_unless_both_r_and_z_are_small():
     rule = PointRule("pedestal", TIP, Cylinder(0.7, upper=1.8), "keep_out")
     points = places() * np.array([[1.0], [1.0], [2.0]])
     x, y, z = points[0]
-    kept = rule.clearance(points)[0] >= 0
-    assert 50 < kept.sum() < 450
-    np.testing.assert_array_equal(kept, ~((np.hypot(x, y) < 0.7) & (z < 1.8)))
+    inside = rule.clearance(points)[0] >= 0
+    assert 50 < inside.sum() < 450
+    np.testing.assert_array_equal(inside, ~((np.hypot(x, y) < 0.7) & (z < 1.8)))
 
 
 @pytest.mark.parametrize("region", REGIONS.values(), ids=list(REGIONS))
@@ -127,7 +127,7 @@ def test_a_perpendicular_is_one_for_every_direction():
 
 
 @pytest.mark.parametrize(
-    ("build", "words"),
+    ("build", "message"),
     {
         "a normal of no length": (
             lambda: HalfSpace((0, 0, 0)),
@@ -149,6 +149,6 @@ def test_a_perpendicular_is_one_for_every_direction():
         "a point that is nan": (lambda: ArmPoint("tool", (0, np.nan, 0)), "three numbers"),
     }.values(),
 )
-def test_rules_that_mean_nothing_are_refused(build, words):
-    with pytest.raises(DesignError, match=words):
+def test_rules_that_mean_nothing_are_refused(build, message):
+    with pytest.raises(DesignError, match=message):
         build()

@@ -1,4 +1,4 @@
-"""What may be asked of a design, and every way in which it cannot be: one line that says what to do."""
+"""Settings of a design, and every way in which they are refused: one line that says what to do."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_families_are_made_at_the_smallest_duration():
 
 
 @pytest.mark.parametrize(
-    ("given", "words"),
+    ("given", "message"),
     [
         ({"motion": "furier"}, "motion is 'furier'; allowed: fourier, quintic, trapezoidal.*'fourier'"),
         ({"criterion": "D"}, "criterion is 'D'; allowed: condition"),
@@ -66,8 +66,8 @@ def test_families_are_made_at_the_smallest_duration():
         ({"sigmas": float("nan")}, "sigmas is nan"),
     ],
 )
-def test_settings_that_make_no_sense_are_refused(given, words):
-    with pytest.raises(DesignError, match=words) as error:
+def test_settings_that_make_no_sense_are_refused(given, message):
+    with pytest.raises(DesignError, match=message) as error:
         DesignSettings(**given)
     assert "\n" not in str(error.value)
 
@@ -143,9 +143,9 @@ BAD = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("given", "words"), BAD.values(), ids=BAD)
-def test_what_cannot_be_designed_is_refused_in_one_line(given, words):
-    with pytest.raises(DesignError, match=words) as error:
+@pytest.mark.parametrize(("given", "message"), BAD.values(), ids=BAD)
+def test_what_cannot_be_designed_is_refused_in_one_line(given, message):
+    with pytest.raises(DesignError, match=message) as error:
         design(SCARA, **({"settings": QUICK, "limits": LIMITS} | given))
     assert "\n" not in str(error.value)
     assert len(str(error.value)) > 30
@@ -167,7 +167,7 @@ def test_noise_of_positions_needs_parameters():
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("text", "message"),
     [
         ("[joints]\nvelocity = 0", "velocity of joint 'joint_1' is 0; allowed: a number above 0"),
         ("[joints]\nlower = [1, 1]\nupper = [0, 2]", "joint 'joint_1' may move from 1 to 0; allowed is lower < upper"),
@@ -175,10 +175,10 @@ def test_noise_of_positions_needs_parameters():
         ("[joints]\nvelocty = 1", "velocty.*velocity"),
     ],
 )
-def test_limits_that_are_missing_or_contradict_each_other_are_refused(tmp_path, text, words):
+def test_limits_that_are_missing_or_contradict_each_other_are_refused(tmp_path, text, message):
     file = tmp_path / "limits.toml"
     file.write_text(text, encoding="utf-8")
-    with pytest.raises(SteelyardError, match=words) as error:
+    with pytest.raises(SteelyardError, match=message) as error:
         design(SCARA, QUICK, limits=file)
     assert "\n" not in str(error.value)
     assert str(file) in str(error.value)

@@ -251,7 +251,7 @@ BAD = {
     "a format that is no word": ("a.csv", {"format": ["csv"]}, r"format is \['csv'\]; allowed"),
     "no rate at all": ("a.csv", {"rate": 0}, r"rate \[Hz\] is 0; allowed: a finite number of 1 or more"),
     "a rate that is nan": ("a.csv", {"rate": float("nan")}, r"rate \[Hz\] is nan; allowed: a finite number"),
-    "a rate in words": ("a.csv", {"rate": "fast"}, r"rate \[Hz\] is 'fast'; allowed: a finite number"),
+    "a rate as text": ("a.csv", {"rate": "fast"}, r"rate \[Hz\] is 'fast'; allowed: a finite number"),
     "a rate too low": ("a.csv", {"rate": 0.5}, r"rate \[Hz\] is 0.5; allowed: .* 1 or more and at most 10000"),
     "a rate too high": ("a.npz", {"rate": 1e6}, r"rate \[Hz\] is 1000000.0; allowed: .* at most 10000"),
     "too many samples": ("a.csv", {"rate": 1000}, "makes 3000001 samples; a .csv file holds at most 2000000: take"),
@@ -305,17 +305,17 @@ def test_a_set_holds_each_pace_in_each_format(tmp_path):
 
 def test_every_pace_is_checked_before_anything_is_written(tmp_path):
     motion = trapezoidal([[0, 1, 0]], [1.0, 2.0], ["a"])
-    seen = []
+    durations = []
 
     def check(slower: Trajectory) -> None:
-        seen.append(slower.duration)
+        durations.append(slower.duration)
         assert not list(tmp_path.iterdir())
         if slower.extrema().velocity.value[0] > 1.0:
             raise MotionError("joint 'a': too fast")
 
     with pytest.raises(MotionError, match="joint 'a': too fast"):
         export_set(motion, tmp_path, ["csv"], speeds=[0.1, 0.5, 1.0], check=check)
-    assert seen == [30.0, 6.0, 3.0]
+    assert durations == [30.0, 6.0, 3.0]
     assert not list(tmp_path.iterdir())
     assert len(export_set(motion, tmp_path, ["csv"], speeds=[0.1, 0.5])) == 2
 

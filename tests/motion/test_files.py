@@ -178,12 +178,12 @@ BAD = {
     "one point": (QUINTIC, "[[0, 0], [0.5, -1], [0, 0]]", "[[0, 0]]", "points has 1 via point"),
     "a negative duration": (QUINTIC, "[1.0, 1]", "[1.0, -1]", "durations is -1 s for move 2"),
     "a duration too many": (QUINTIC, "[1.0, 1]", "[1.0, 1, 1]", r"durations has shape \(3,\)"),
-    "durations in words": (QUINTIC, "[1.0, 1]", '"long"', "durations holds str"),
+    "durations as text": (QUINTIC, "[1.0, 1]", '"long"', "durations holds str"),
     "degrees and radians": (QUINTIC, "points", "points_deg = [[1, 2]]\npoints", "both points and points_deg are given"),
     "an unknown way through": (QUINTIC, "durations", 'via = "slow"\ndurations', "via is 'slow'; allowed: rest, smooth"),
     "harmonics of unequal number": (FOURIER, "[0.2, 0.0]", "[0.2]", "sin has rows of unequal length"),
     "a fractional number of periods": (FOURIER, "period = 10", "period = 10\nperiods = 1.5", "periods is 1.5"),
-    "a period in words": (
+    "a period as text": (
         FOURIER,
         "period = 10",
         'period = "10 s"',

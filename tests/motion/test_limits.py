@@ -1,4 +1,4 @@
-"""Where a motion asks for more than its joints may do."""
+"""Violations of joint limits by a motion."""
 
 from __future__ import annotations
 

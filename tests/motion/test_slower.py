@@ -83,23 +83,23 @@ def test_full_speed_is_the_motion_itself():
     assert at_speed(motion, 1) is motion
 
 
-def kept(motion: Trajectory, speed: float) -> Any:
+def slowed(motion: Trajectory, speed: float) -> Any:
     """Return the slower motion, with the attributes of its kind."""
     return at_speed(motion, speed)
 
 
 def test_what_a_motion_was_made_from_is_kept():
-    smooth = kept(quintic([[0, 1, 0]], [1.0, 2.0], ["a"], via="smooth"), 0.5)
+    smooth = slowed(quintic([[0, 1, 0]], [1.0, 2.0], ["a"], via="smooth"), 0.5)
     assert (smooth.moves.via, smooth.moves.durations.tolist()) == ("smooth", [2.0, 4.0])
-    trapezes = kept(trapezoidal([[0, 1]], 3.0, ["a"], ramp=0.1, cruise=0.3), 0.1)
+    trapezes = slowed(trapezoidal([[0, 1]], 3.0, ["a"], ramp=0.1, cruise=0.3), 0.1)
     assert (trapezes.moves.ramp, trapezes.moves.cruise, trapezes.duration) == (0.1, 0.3, 30.0)
-    series = kept(fourier([0], [[1.0]], [[0.0]], 10.0, ["a"], periods=3), 0.25)
+    series = slowed(fourier([0], [[1.0]], [[0.0]], 10.0, ["a"], periods=3), 0.25)
     assert (series.period, series.periods) == (40.0, 3)
 
 
 def test_a_way_into_a_way_into_a_motion_is_slowed_throughout():
     core = with_approach(fourier([0], [[1.0]], [[0.2]], 10.0, ["a"]), [0.3], 2.0, 2.0)
-    slower = kept(with_approach(core, [0.5], 1.0, 1.5), 0.5)
+    slower = slowed(with_approach(core, [0.5], 1.0, 1.5), 0.5)
     assert (slower.duration, slower.core_interval) == (33.0, (2.0, 30.0))
     assert slower.core.core_interval == (4.0, 24.0)
 

@@ -1,4 +1,4 @@
-"""What every kind of motion promises: exact derivatives, smooth joins, exact extremes, sampling."""
+"""Properties of every kind of motion: exact derivatives, smooth joins, exact extremes, sampling."""
 
 from __future__ import annotations
 

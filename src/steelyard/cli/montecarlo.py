@@ -167,8 +167,8 @@ def _studied(given: StudyConfiguration, study: StudySettings, out: Path | None, 
         try:
             return montecarlo(given, study, folder, processes, progress)
         except KeyboardInterrupt:
-            saved = f"{done:g} runs are kept in '{folder}': the same command goes on from there"
-            lost = "no run is kept; with --out DIR finished runs are, and the same command goes on from there"
+            saved = f"{done:g} runs are saved in '{folder}': the same command resumes from there"
+            lost = "no run is saved; with --out DIR finished runs are, and the same command resumes from there"
             print_message(lost if folder is None else saved)
             raise
 

@@ -18,10 +18,10 @@ from .constraints import ConstraintBlock, TorqueBlock, joint_block, space_block,
 from .cramer_rao import NoisyPositions
 from .criteria import CRITERIA, criterion
 from .family import FourierFamily, MotionFamily
-from .figures import Forecast, PositionNoise
-from .information import LOADS, Information, InformationMap, Unknowns, unknowns
+from .information import LOADS, Information, Unknowns, unknowns
 from .limits.design_limits import DesignLimits
 from .objective import Goal, GoalAttainment, Objective, by_criterion
+from .predicted_accuracy import Forecast, PositionNoise
 from .problem import Problem
 from .rows import KnownTorques
 from .settings import DesignSettings, family_of
@@ -108,7 +108,7 @@ def assembled(model: Model, limits: DesignLimits, settings: DesignSettings, know
     blocks, torques = _blocks(robot, limits, known, smooth, width)
     shortest, longest = settings.durations
     time_scale = (1.0, longest / shortest)
-    information: InformationMap = Information(chosen)
+    information = Information(chosen)
     positions = None
     if settings.position_noise:
         if criterion(settings.criterion).weighting == "none" and not settings.goals:

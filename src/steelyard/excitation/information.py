@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
 
 import casadi as ca
 import numpy as np
@@ -122,29 +121,6 @@ class SampledRows:
     def count(self) -> int:
         """Number of instants."""
         return self.rows.shape[1]
-
-
-class InformationMap(Protocol):
-    """Maps a motion on a grid to the information matrix, and gradients back."""
-
-    @property
-    def unknowns(self) -> Unknowns:
-        """What the information is about."""
-        ...
-
-    def sampled(self, motion: Motion) -> Any:
-        """Return what is needed of a motion on the grid."""
-        ...
-
-    def matrix(self, sampled: Any, weighting: Weighting, samples: float) -> np.ndarray:
-        """Return the information matrix (c, c) of so many samples, earlier information not included."""
-        ...
-
-    def pull_back(
-        self, motion: Motion, sampled: Any, gradients: Mapping[Weighting, np.ndarray], samples: float
-    ) -> Sequence[np.ndarray]:
-        """Return gradients (n, N) by q, qd and qdd from gradients by the information matrices (c, c)."""
-        ...
 
 
 class Information:

@@ -18,11 +18,10 @@ from .assembly import LOADED, Assembled, Known, assembled
 from .certify.certificate import Certificate, Certifier
 from .constraints import TorqueBlock
 from .criteria import Weighting
-from .figures import Figures, Forecast
 from .generations import SearchCallback, no_progress
 from .limits.design_limits import DesignLimits
 from .objective import GoalAttainment, Objective
-from .predicted_accuracy import PredictedAccuracy, WeakParameter, weak_parameters
+from .predicted_accuracy import Figures, Forecast, PredictedAccuracy, WeakParameter, weak_parameters
 from .search import Found, SearchStart, random_baseline, search
 from .settings import DesignSettings
 from .space.rules import clearances_at

@@ -11,9 +11,10 @@ import numpy as np
 
 from ..motion import MotionLimits, Trajectory
 from .constraints import ConstraintBlock, Samples, TorqueBlock, motion_of
+from .cramer_rao import NoisyPositions
 from .criteria import Weighting
 from .family import MotionFamily
-from .information import InformationMap
+from .information import Information
 from .objective import Objective
 
 
@@ -51,7 +52,7 @@ class Problem:
     """
 
     family: MotionFamily
-    information: InformationMap
+    information: Information | NoisyPositions
     objective: Objective
     blocks: tuple[ConstraintBlock, ...]
     torques: TorqueBlock | None

@@ -31,7 +31,6 @@ from .descent import (
     resting,
     shrunk,
 )
-from .figures import Figures, middle_figures
 from .generations import (
     FEASIBLE,
     Candidate,
@@ -44,6 +43,7 @@ from .generations import (
     no_progress,
     stages_of,
 )
+from .predicted_accuracy import Figures, middle_figures
 from .problem import Multipliers, Problem
 
 FINER = 2
@@ -133,8 +133,6 @@ def search(
     Raises:
         DesignError: If no motion was found that keeps all constraints: the constraint that cannot be met is named.
     """
-    if starts < 1:
-        raise DesignError(f"{starts} starts; at least 1 is needed")
     stop = threading.Event()
     workers = Workers(stages_of(starts) + FINALISTS * (len(POLISHING) + 1), threads, callback, stop)
     with interruptible(stop):

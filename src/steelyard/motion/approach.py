@@ -88,7 +88,7 @@ def with_approach(
     Position, velocity and acceleration are continuous where the parts meet; the jerk may jump.
 
     Args:
-        trajectory: The motion proper; the result tells when it runs (``core_interval``).
+        trajectory: The motion proper; ``core_interval`` of the result is when it runs.
         start_posture: Posture at rest from which to start (n,) [rad or m].
         duration_in: Duration of the way in [s]. A short way into a fast motion swings far out: check the result with
             :func:`~steelyard.motion.limit_violations`.

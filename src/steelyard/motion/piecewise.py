@@ -328,7 +328,7 @@ def trapezoidal(
 
 
 def _sections(profile: Profile, points: np.ndarray, durations: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return breaks and coefficients of the profile stretched over each move."""
+    """Return breaks and coefficients of the profile scaled to each move."""
     ends = np.concatenate([[0.0], np.cumsum(durations)])
     moves = np.diff(ends)
     begins = ends[:-1, None] + moves[:, None] * profile.breaks[:-1]
