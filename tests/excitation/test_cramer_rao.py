@@ -16,7 +16,7 @@ from steelyard.errors import DesignError
 from steelyard.excitation.cramer_rao import NoisyPositions, cramer_rao_information, fitted_basis
 from steelyard.excitation.criteria import criterion
 from steelyard.excitation.family import FourierFamily, MotionFamily, ViaPointFamily
-from steelyard.excitation.information import Information, InformationMap, Unknowns, unknowns
+from steelyard.excitation.information import Information, Unknowns, unknowns
 from steelyard.excitation.objective import by_criterion
 from steelyard.excitation.problem import Problem
 from steelyard.excitation.rows import Motion
@@ -161,12 +161,10 @@ def problem_of(name: str, information: NoisyPositions, wanted: str = "d") -> Pro
 def test_positions_almost_exact_give_the_information_of_exact_positions(name: str):
     chosen, values, family = case(name)
     motion = motion_of(family, coefficients_of(family))
-    mappings: tuple[InformationMap, InformationMap] = (
-        Information(chosen),
-        NoisyPositions(chosen, values, family, deviations_of(chosen, 1e-9)),
-    )
-    exact = mappings[0].matrix(mappings[0].sampled(motion), "noise", 500.0)
-    almost = mappings[1].matrix(mappings[1].sampled(motion), "noise", 500.0)
+    information = Information(chosen)
+    noisy_positions = NoisyPositions(chosen, values, family, deviations_of(chosen, 1e-9))
+    exact = information.matrix(information.sampled(motion), "noise", 500.0)
+    almost = noisy_positions.matrix(noisy_positions.sampled(motion), "noise", 500.0)
     size = np.sqrt(np.diag(exact))
     assert np.abs((almost - exact) / np.outer(size, size)).max() < 1e-9
 

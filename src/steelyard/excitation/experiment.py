@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import NoneType
 
 import numpy as np
 
-from ..errors import DesignError, nearest_match, require_type
+from ..errors import DesignError, require_type
 from ..identification import RunLike, SavedRun, load_run
 from ..model import Model, base_parameters, build_model
-from ..robot import INERTIAL_NAMES, AnyRobot, Robot, load_robot
-from ..simulation.plant import plant_model, true_values
+from ..robot import AnyRobot, load_robot
+from ..simulation.plant import payload_of, payload_values, plant_model, true_values
 from .assembly import Known
 from .generations import SearchCallback, no_progress
 from .limits.design_limits import DesignLimits, design_limits
@@ -33,30 +33,19 @@ def known_of(model: Model, limits: DesignLimits, payload: str | None = None) -> 
         payload: Name of a payload that the robot knows; its only one by default.
     """
     robot = model.robot
-    carried = None if model.payload == "none" else _payload(robot, payload)
+    carried = None
+    if model.payload != "none":
+        carried = (
+            next(iter(robot.payloads.values()), None) if payload is None else payload_of(robot, payload, DesignError)
+        )
     torques = known_torques(robot, limits.torque_side, carried)
     notes = []
     if torques is None and np.isfinite(limits.torque).any():
         notes.append("the robot's inertias are not known: torque limits could not be looked at")
     if model.payload != "none" and carried is None:
         notes.append("the payload is not known: torque limits are kept for the arm without it")
-    values: Mapping[str, float] = {}
-    if torques is not None:
-        values = true_values(plant_model(robot, 0.0))
-        if carried is not None:
-            values = {**values, **{f"{symbol}L": x for symbol, x in zip(INERTIAL_NAMES, carried, strict=True)}}
+    values = {} if torques is None else {**true_values(plant_model(robot, 0.0)), **payload_values(carried)}
     return Known(torques, values, has_payload=carried is not None), tuple(notes)
-
-
-def _payload(robot: Robot, name: str | None) -> tuple[float, ...] | None:
-    if name is None:
-        return next(iter(robot.payloads.values()), None)
-    if name not in robot.payloads:
-        raise DesignError(
-            f"robot '{robot.name}' knows no payload '{name}'; it knows: {', '.join(robot.payloads) or 'none'}"
-            f"{nearest_match(name, robot.payloads)}"
-        )
-    return robot.payloads[name]
 
 
 def known_after(known: Known, run: SavedRun, model: Model, limits: DesignLimits, rate: float) -> Known:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
@@ -14,8 +14,8 @@ import numpy as np
 from ..kernel import BatchFunction, BoundBatch, compile_batch
 from ..kernel.arrays import spread_rows
 from ..model import Model, build_model
-from ..robot import INERTIAL_NAMES, Robot
-from ..simulation.plant import plant_model, true_values
+from ..robot import Robot
+from ..simulation.plant import payload_values, plant_model, true_values
 
 Motion = tuple[np.ndarray, np.ndarray, np.ndarray]
 """Positions, velocities and accelerations, each (n, N)."""
@@ -184,7 +184,5 @@ def known_torques(robot: Robot, side: Side, payload: tuple[float, ...] | None = 
         return None
     plant = plant_model(robot, 0.0)
     model = build_model(robot, plant.effects, side, "none" if payload is None else "paired")
-    values: Mapping[str, float] = true_values(plant)
-    if payload is not None:
-        values = {**values, **{f"{symbol}L": x for symbol, x in zip(INERTIAL_NAMES, payload, strict=True)}}
+    values = {**true_values(plant), **payload_values(payload)}
     return KnownTorques(model, np.array([values[name] for name in model.names]))

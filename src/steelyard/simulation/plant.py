@@ -12,14 +12,14 @@ which acts on average half a period later, would be early by that.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
 import casadi as ca
 import numpy as np
 
-from ..errors import SimulationError, nearest_match
+from ..errors import SimulationError, SteelyardError, nearest_match
 from ..model import EFFECTS, Model, build_model
 from ..physics import forward_dynamics, inverse_dynamics
 from ..robot import INERTIAL_NAMES, Robot, moved_parameters, transform_from_placement
@@ -54,27 +54,34 @@ def true_values(model: Model, payload: str | None = None) -> Mapping[str, float]
 
 def truth_to_json(model: Model, payload: str | None) -> Mapping[str, float]:
     """Return the truth as an identification names it: the arm alone, and the payload as ``XXL ... ML``."""
-    report = dict(true_values(model))
-    if payload is not None:
-        ten = model.robot.payloads[payload]
-        report.update({f"{symbol}L": value for symbol, value in zip(INERTIAL_NAMES, ten, strict=True)})
-    return MappingProxyType(report)
+    ten = None if payload is None else model.robot.payloads[payload]
+    return MappingProxyType({**true_values(model), **payload_values(ten)})
+
+
+def payload_values(payload: Sequence[float] | None) -> dict[str, float]:
+    """Return the ten parameters of a payload by name, ``XXL ... ML``; empty without one."""
+    return {} if payload is None else {f"{s}L": value for s, value in zip(INERTIAL_NAMES, payload, strict=True)}
+
+
+def payload_of(robot: Robot, name: str, error: type[SteelyardError] = SimulationError) -> tuple[float, ...]:
+    """Return the ten parameters of a payload that the robot knows, in the frame of the link that carries it."""
+    if name not in robot.payloads:
+        known = ", ".join(robot.payloads) or "none"
+        raise error(
+            f"robot '{robot.name}' knows no payload '{name}'; it knows: {known}{nearest_match(name, robot.payloads)}"
+        )
+    return robot.payloads[name]
 
 
 def _payload_on(robot: Robot, number: int, payload: str | None) -> np.ndarray:
     """Return the payload's ten parameters in the frame of a body, zero if it is carried by another."""
     if payload is None:
         return np.zeros(10)
-    if payload not in robot.payloads:
-        known = ", ".join(robot.payloads) or "none"
-        raise SimulationError(
-            f"robot '{robot.name}' knows no payload '{payload}'; it knows: {known}"
-            f"{nearest_match(payload, robot.payloads)}"
-        )
+    ten = payload_of(robot, payload)
     frame = robot.frame(robot.payload_link or robot.bodies[-1].link)
     if frame.body != number:
         return np.zeros(10)
-    return moved_parameters(np.array(robot.payloads[payload]), *transform_from_placement(frame.placement))
+    return moved_parameters(np.array(ten), *transform_from_placement(frame.placement))
 
 
 @dataclass(frozen=True)

@@ -40,24 +40,8 @@ def widened(middle: Number, radius: Number) -> Interval:
     return middle, radius + ROUNDING * np.abs(middle)
 
 
-def _add(a: Interval, b: Interval) -> Interval:
-    return a[0] + b[0], a[1] + b[1]
-
-
-def _sub(a: Interval, b: Interval) -> Interval:
-    return a[0] - b[0], a[1] + b[1]
-
-
 def _mul(a: Interval, b: Interval) -> Interval:
     return a[0] * b[0], np.abs(a[0]) * b[1] + a[1] * (np.abs(b[0]) + b[1])
-
-
-def _neg(a: Interval) -> Interval:
-    return -a[0], a[1]
-
-
-def _twice(a: Interval) -> Interval:
-    return 2 * a[0], 2 * a[1]
 
 
 def _square(a: Interval) -> Interval:
@@ -85,18 +69,6 @@ def _square_root(a: Interval) -> Interval:
     return middle, np.where(below > 0, a[1] / safe, np.sqrt(np.maximum(a[0] + a[1], 0.0)))
 
 
-def _magnitude(a: Interval) -> Interval:
-    return np.abs(a[0]), a[1]
-
-
-def _smaller(a: Interval, b: Interval) -> Interval:
-    return np.minimum(a[0], b[0]), np.maximum(a[1], b[1])
-
-
-def _larger(a: Interval, b: Interval) -> Interval:
-    return np.maximum(a[0], b[0]), np.maximum(a[1], b[1])
-
-
 def sine_and_cosine(a: Interval) -> tuple[Interval, Interval]:
     """Return both of the same angle.
 
@@ -109,10 +81,6 @@ def sine_and_cosine(a: Interval) -> tuple[Interval, Interval]:
     sine_radius = cosine_size * first + sine_size * second
     cosine_radius = sine_size * first + cosine_size * second
     return widened(sine, sine_radius), widened(cosine, cosine_radius)
-
-
-def _tangent(a: Interval) -> Interval:
-    return _divide(*sine_and_cosine(a))
 
 
 def _hyperbolic_tangent(a: Interval) -> Interval:
@@ -160,19 +128,19 @@ def _if_else_zero(condition: Interval, a: Interval) -> Interval:
 
 
 RULES: dict[int, Rule] = {
-    ca.OP_ADD: _add,
-    ca.OP_SUB: _sub,
+    ca.OP_ADD: lambda a, b: (a[0] + b[0], a[1] + b[1]),
+    ca.OP_SUB: lambda a, b: (a[0] - b[0], a[1] + b[1]),
     ca.OP_MUL: _mul,
-    ca.OP_NEG: _neg,
-    ca.OP_TWICE: _twice,
+    ca.OP_NEG: lambda a: (-a[0], a[1]),
+    ca.OP_TWICE: lambda a: (2 * a[0], 2 * a[1]),
     ca.OP_SQ: _square,
     ca.OP_INV: _inverse,
     ca.OP_DIV: _divide,
     ca.OP_SQRT: _square_root,
-    ca.OP_FABS: _magnitude,
-    ca.OP_FMIN: _smaller,
-    ca.OP_FMAX: _larger,
-    ca.OP_TAN: _tangent,
+    ca.OP_FABS: lambda a: (np.abs(a[0]), a[1]),
+    ca.OP_FMIN: lambda a, b: (np.minimum(a[0], b[0]), np.maximum(a[1], b[1])),
+    ca.OP_FMAX: lambda a, b: (np.maximum(a[0], b[0]), np.maximum(a[1], b[1])),
+    ca.OP_TAN: lambda a: _divide(*sine_and_cosine(a)),
     ca.OP_TANH: _hyperbolic_tangent,
     ca.OP_ATAN: _arc_tangent,
     ca.OP_EXP: _exponential,
