@@ -130,7 +130,7 @@ def assembled(model: Model, limits: DesignLimits, settings: DesignSettings, know
 
 
 def _check_friction(limits: DesignLimits, known: Known) -> None:
-    """Refuse joints that their torque limit cannot even move: friction at rest counts in full, in both directions."""
+    """Refuse joints whose Coulomb friction alone reaches their torque limit: at rest it acts in both directions."""
     if known.torques is None:
         return
     names, values = known.torques.model.names, known.torques.values
@@ -153,7 +153,7 @@ def _grid(family: MotionFamily) -> int:
 def _deviations(
     model: Model, limits: DesignLimits, settings: DesignSettings, known: Known
 ) -> tuple[np.ndarray, list[str]]:
-    """Return the noise of each equation, and what was assumed of it."""
+    """Return the noise of each equation, and notes on assumptions."""
     count, joints = len(model.rows), len(limits.motion.joints)
     if settings.noise is not None:
         given = np.atleast_1d(np.asarray(settings.noise, dtype=float))

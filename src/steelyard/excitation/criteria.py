@@ -79,7 +79,7 @@ class Condition(Criterion):
 @final
 @dataclass(frozen=True)
 class Determinant(Criterion):
-    """D: the volume of the confidence ellipsoid, ``-log det M`` for each parameter; blind to units."""
+    """D: the volume of the confidence ellipsoid, ``-log det M`` for each parameter; independent of units."""
 
     def log_value(self, information: np.ndarray, sharpness: float) -> Valued:
         """Return ``-log det M / p``."""
@@ -215,7 +215,7 @@ def inverse_and_log_det(matrix: np.ndarray) -> tuple[np.ndarray, float]:
 
 
 def condition_of(matrix: np.ndarray) -> float:
-    """Return the condition number of W from ``M = W^T W``; infinite if rank is missing."""
+    """Return the condition number of W from ``M = W^T W``; infinite if the rank is deficient."""
     values = linalg.eigvalsh(matrix)
     return float(np.sqrt(values[-1] / values[0])) if values[0] > FLOOR * values[-1] else float("inf")
 

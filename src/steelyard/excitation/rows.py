@@ -29,7 +29,7 @@ FEW = 65_536
 
 
 class Repeated:
-    """A compiled function that is called over and over with as many samples: buffers are tied to it only once.
+    """A compiled function that is called repeatedly with as many samples: its buffers are bound once.
 
     A search evaluates some ten thousand small grids, for which checking arrays and collecting their addresses would
     take longer than the function itself. Every thread has buffers of its own.

@@ -91,7 +91,7 @@ class Found:
 
 @contextmanager
 def interruptible(stop: threading.Event) -> Iterator[None]:
-    """Let an interrupt end the search with what it has; a second one ends the program.
+    """Let an interrupt end the search with the best motion so far; a second one ends the program.
 
     An exception could be raised at any place, and the motions found so far be lost: the handler only sets the event.
     """
@@ -120,7 +120,7 @@ def search(
     threads: int = 1,
     callback: SearchCallback = no_progress,
 ) -> Found:
-    """Return the best motion that could be proven.
+    """Return the best motion that could be certified.
 
     Args:
         problem: The problem on its coarse grid.
@@ -165,7 +165,7 @@ def _found(problem: Problem, certifier: Certifier, begun: Sequence[Candidate], w
 
 
 def _hurried(problem: Problem, one: Candidate) -> Candidate:
-    """Return a motion that an interrupt caught on its way, where limits may be broken by far, within them."""
+    """Return a motion within its limits from one that was interrupted far from feasible."""
     if one.state.violation <= FEASIBLE:
         return one
     firm = replace(one.state.multipliers, penalty=LARGEST_PENALTY)
@@ -189,7 +189,7 @@ def _finished(
 def _rescued(
     fine: Problem, problem: Problem, certifier: Certifier, best: Sequence[Candidate]
 ) -> dict[int, FeasibleMotion]:
-    """Return the first motion, in the order of merit, that can be proven when it is repaired or shrunk.
+    """Return the first motion, best first, that can be certified after it is repaired or shrunk.
 
     Raises:
         DesignError: If there is none: what cannot be met is named.
@@ -207,7 +207,7 @@ def _rescued(
 
 
 def _impossible(problem: Problem, certifier: Certifier, state: DescentState) -> str:
-    """Return a sentence that names what cannot be met, by how much, in the motion that comes closest."""
+    """Return the message with the limit that the closest motion breaks, and by how much."""
     worst = certifier(problem.trajectory(state.z)).worst_violation
     if worst is None:
         return "no motion could be proven to keep all limits; widen the tightest of them, or allow a longer duration"

@@ -1,4 +1,4 @@
-"""Settings of a design, and the family of motions that they mean."""
+"""Settings of a design, and their family of motions."""
 
 from __future__ import annotations
 

@@ -117,14 +117,14 @@ def _way(begin: np.ndarray, end: np.ndarray, duration: float, joints: tuple[str,
 
 
 def at_speed(trajectory: Trajectory, speed: float) -> Trajectory:
-    """Return the same path at a part of the pace.
+    """Return the same path at a fraction of its speed.
 
     The slower motion is ``q(s t)`` with the speed s: it takes ``1 / s`` times as long, with velocities times s,
     accelerations times s^2 and jerks times s^3. It is of the same kind and can be written and read as the first.
 
     Args:
-        trajectory: The motion at full pace.
-        speed: Part of the pace, above 0 and at most 1.
+        trajectory: The motion at full speed.
+        speed: Fraction of the speed, above 0 and at most 1.
 
     Raises:
         MotionError: If the speed is out of range, or so small that the motion would never end.
@@ -146,7 +146,7 @@ def at_speed(trajectory: Trajectory, speed: float) -> Trajectory:
 
 
 def _slower_moves(moves: Moves, joints: tuple[str, ...], part: float) -> PiecewisePolynomial:
-    """Return the moves made anew with longer durations, so that a file read again gives the same to the last bit."""
+    """Return the moves with longer durations, built from their points so that a file gives the same motion exactly."""
     durations = moves.durations / part
     if not isinstance(moves, QuinticMoves):
         return trapezoidal(moves.points, durations, joints, ramp=moves.ramp, cruise=moves.cruise)

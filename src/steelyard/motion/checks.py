@@ -23,7 +23,7 @@ DURATION = number(least=SHORTEST_DURATION)
 
 
 def checked_joints(joints: Iterable[str]) -> tuple[str, ...]:
-    """Return the joint names, each a text of its own."""
+    """Return the joint names; each must be a text and occur once."""
     if isinstance(joints, str):
         raise MotionError(f"joints is the text {joints!r}; allowed is a list of joint names")
     names = tuple(joints)
@@ -38,7 +38,7 @@ def checked_joints(joints: Iterable[str]) -> tuple[str, ...]:
 
 
 def row_order(have: Sequence[str], want: Sequence[str]) -> list[int]:
-    """Return for each wanted joint its row among those there are; both must be the same set of names."""
+    """Return the row of each wanted joint; both must be the same set of names."""
     wanted = checked_joints(want)
     for name in have:
         if name not in wanted:
@@ -55,12 +55,12 @@ def row_order(have: Sequence[str], want: Sequence[str]) -> list[int]:
 
 
 def checked_scalar(value: float, what: str, kind: Kind[T] = FINITE) -> T:
-    """Return a number of this kind."""
+    """Return a number of this kind, or raise a MotionError."""
     return checked(value, kind, what, MotionError)
 
 
 def numbers(values: ArrayLike, what: str, *, finite: bool = True) -> np.ndarray:
-    """Return an array of real numbers of its own memory, finite ones unless said otherwise."""
+    """Return a copy as an array of real numbers, finite ones by default."""
     try:
         array = np.array(values)
     except ValueError as error:

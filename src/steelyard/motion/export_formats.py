@@ -31,7 +31,7 @@ REST = 1e-6
 
 @dataclass(frozen=True)
 class ExportedMotion:
-    """A motion on its way into a file.
+    """A motion to be exported.
 
     Attributes:
         trajectory: The motion.
@@ -56,13 +56,13 @@ class ExportedMotion:
 
 @dataclass(frozen=True)
 class ExportFormat:
-    """A way to hand a motion to a controller.
+    """A file format for a controller.
 
     Attributes:
         suffix: How its files end.
         rate: Default rate [Hz].
-        largest_count: More samples than this no controller takes.
-        accepted: Returns the motion as the controller wants it, or says why it cannot run there.
+        largest_count: Largest number of samples that controllers take.
+        accepted: Returns the motion as the controller needs it, or raises an error that says why it cannot run.
         write: Writes the motion.
     """
 
@@ -97,12 +97,12 @@ def planned_export(
 
 
 def any_motion(motion: ExportedMotion) -> ExportedMotion:
-    """Return the motion as it is: a table can hold every one."""
+    """Return the motion unchanged: a table can hold any motion."""
     return motion
 
 
 def from_rest_to_rest(motion: ExportedMotion) -> ExportedMotion:
-    """Return the motion if it begins and ends at rest: a controller would jump into another."""
+    """Return the motion if it begins and ends at rest; a controller cannot start another one smoothly."""
     trajectory = motion.trajectory
     velocities = trajectory.at([0.0, trajectory.duration]).qd
     moving = np.argwhere(np.abs(velocities) > REST * trajectory.extrema().velocity.value[:, None])

@@ -22,7 +22,7 @@ EXPORT_FORMATS: dict[str, ExportFormat] = {"csv": CSV, "npz": NPZ, "ros2": ROS2,
 Item = TypeVar("Item")
 
 FIRST_SPEEDS = (0.1, 0.5, 1.0)
-"""Parts of the pace at which a new motion is tried, one after the other."""
+"""Fractions of the speed at which a new motion is tried, one after the other."""
 
 
 def export_trajectory(
@@ -64,21 +64,21 @@ def export_set(
     *,
     robot: Robot | None = None,
 ) -> list[Path]:
-    """Write a motion at several paces and in several formats: ``motion_010.csv``, ``motion_050.csv`` ...
+    """Write a motion at several speeds and in several formats: ``motion_010.csv``, ``motion_050.csv`` ...
 
-    Everything is checked first; if one pace or one format is refused, no file is written.
+    Everything is checked first; if one speed or one format is refused, no file is written.
 
     Args:
-        trajectory: The motion at full pace.
+        trajectory: The motion at full speed.
         folder: Where the files go; it is made if needed.
         formats: Names of formats, see :func:`export_trajectory`.
-        rate: Samples a second of every file [Hz], whatever its pace; each format's own by default.
-        speeds: Parts of the pace, in whole percent, for :func:`~steelyard.motion.at_speed`.
-        check: Called with the motion at each pace; it raises if a limit is broken.
+        rate: Samples a second of every file [Hz], whatever its speed; each format's own by default.
+        speeds: Fractions of the speed, in whole percent, for :func:`~steelyard.motion.at_speed`.
+        check: Called with the motion at each speed; it raises if a limit is broken.
         robot: As in :func:`export_trajectory`.
 
     Returns:
-        The files, pace by pace in the order given.
+        The files, speed by speed in the order given.
 
     Raises:
         MotionError: As :func:`export_trajectory`, or if a speed is not a whole number of percent.
@@ -115,7 +115,7 @@ def _format_of(path: Path) -> ExportFormat:
 
 
 def _distinct(items: Iterable[Item], what: str) -> list[Item]:
-    """Return the items if there are any and none comes twice."""
+    """Return the items if there are any and each occurs once."""
     if isinstance(items, str):
         raise MotionError(f"{what} is the text {items!r}; allowed is a list")
     found = list(items)

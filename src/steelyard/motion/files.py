@@ -107,7 +107,7 @@ def _trajectory(table: Mapping[str, Any], joints: tuple[str, ...]) -> Trajectory
 
 
 def _kinds_of_angles(joints: tuple[str, ...]) -> dict[str, Kind[Any]]:
-    """Return what is allowed under each key that may end in ``_deg``; other keys are checked by who builds a motion."""
+    """Return the kind of each key that may end in ``_deg``; other keys are checked when the motion is built."""
     row = numbers(len(joints), what=f"{len(joints)} numbers, one for each joint: {', '.join(joints)}")
     via_points = list_of(row, None, "a list of rows, one for each via point")
     harmonics = list_of(numbers(), None, "a list of rows, one for each joint")
@@ -118,7 +118,7 @@ def _kinds_of_angles(joints: tuple[str, ...]) -> dict[str, Kind[Any]]:
 
 
 def table_from_trajectory(trajectory: Trajectory) -> Table:
-    """Return what a file holds of a motion, without the joints: ``kind`` first, angles in radians."""
+    """Return the content of a motion's file, without the joints: ``kind`` first, angles in radians."""
     match trajectory:
         case PiecewisePolynomial(moves=QuinticMoves() as moves):
             return _table_of_quintic(moves)

@@ -47,7 +47,7 @@ _PERIODS_TOGETHER = 1000
 
 @dataclass(frozen=True, eq=False)
 class LoopState:
-    """Where a run is: the state of arm and controller of every column (states, C), and the control periods before."""
+    """State of arm and controller of every column (states, C), and the number of control periods before."""
 
     values: np.ndarray
     periods: int
@@ -85,10 +85,10 @@ class CompiledStep:
         threads: int = 1,
         progress: Progress = silent,
     ) -> tuple[LoopState, np.ndarray]:
-        """Follow a motion, or a part of one; return where it ends, and what every column did.
+        """Simulate a motion, or a part of one; return the final state and the outputs of every column.
 
-        That is q, qd, qdd, motor torque and joint torque (C, 5 n, N) at the recording's instants. Parts one after the
-        other give the bits of the whole: arm, controller and waiting commands go on where the part before ended.
+        The outputs are q, qd, qdd, motor torque and joint torque (C, 5 n, N) at the recording's instants. Consecutive
+        parts give exactly the result of the whole: arm, controller and delayed commands continue from the state.
 
         Args:
             state: Where to begin: :meth:`start`, or where the part before ended.

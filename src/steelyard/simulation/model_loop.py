@@ -27,7 +27,7 @@ _POSTURES = 50
 
 @dataclass(frozen=True, eq=False)
 class Outline:
-    """A motion of any length in a few numbers; n joints.
+    """Summary of a motion of any length; n joints.
 
     Attributes:
         postures: Positions at some instants, from the first to the last (n, P).
@@ -72,7 +72,7 @@ class OutlineStream:
         self._taken = last
 
     def outline(self) -> Outline:
-        """Return the outline of all that came.
+        """Return the outline of all columns.
 
         Raises:
             SimulationError: If other than the announced number of columns came.
@@ -87,7 +87,7 @@ class OutlineStream:
 
 @dataclass(frozen=True, eq=False)
 class ModelRun:
-    """What a model does in closed loop, one column for every vector of values, at the recording's instants.
+    """Closed-loop response of a model at the recording's instants, one column for every vector of values.
 
     Attributes:
         q: Positions (C, n, N).
@@ -129,7 +129,7 @@ class Following:
         threads: int = 1,
         progress: Progress = silent,
     ) -> ModelRun:
-        """Return what the arm does in the next part of the motion; arm, controller and waiting commands are carried on.
+        """Return the response in the next part of the motion; arm, controller and delayed commands are carried over.
 
         Args:
             reference: q, qd, qdd at the next control instants (3 n, K); K is a multiple of the recording's period.
@@ -196,7 +196,7 @@ _COMPILED: dict[int, _Compiled] = {}
 
 
 def _compiled_of(model: Model) -> _Compiled:
-    """Return what is compiled of a model, known by its identity: models are too large to compare."""
+    """Return the compiled functions of a model, cached by its identity: models are too large to compare."""
     if id(model) not in _COMPILED:
         smooth = replace(model, sign_width=1.0)
         _COMPILED[id(model)] = _Compiled(smooth, inertia_function(smooth))
@@ -301,7 +301,7 @@ class ModelLoop:
         return resolved_loop(self._model, truth, self._experiment, at_rest, inertia)
 
     def _compiled(self, loops: Sequence[ClosedLoop], columns: np.ndarray) -> CompiledStep:
-        """Return the compiled step; that of before if its integrator can follow these parameters' friction."""
+        """Return the compiled step, the previous one if its integrator is fast enough for this friction."""
         if self._step is not None and self._experiment.sign_width is None:
             step, rate, width = self._step
             middle = loops[0].reference[: len(self._model.robot.actuated)].mean(axis=1)

@@ -24,7 +24,7 @@ from .tuning import ClosedLoop
 
 
 def import_mujoco() -> Any:
-    """Return the mujoco module, or say how to install it."""
+    """Return the mujoco module, or raise an error that says how to install it."""
     try:
         import mujoco
     except ImportError as error:
@@ -35,7 +35,7 @@ def import_mujoco() -> Any:
 
 
 def mujoco_xml(robot: Robot, truth: Mapping[str, float], timestep: float) -> str:
-    """Return an MJCF model of a robot with its true parameters; joints in our order."""
+    """Return an MJCF model of a robot with its true parameters; joints in the robot's order."""
     gravity = _numbers(np.array(robot.gravity))
     return (
         '<mujoco><compiler angle="radian" autolimits="false" boundmass="0" boundinertia="0"/>'
@@ -83,7 +83,7 @@ def _both_sides(truth: Mapping[str, float], symbol: str, number: int) -> float:
 
 
 def check_mujoco_can(model: Model, truth: Mapping[str, float], experiment: Experiment) -> None:
-    """Refuse what MuJoCo's own joints cannot do."""
+    """Refuse effects and controllers that MuJoCo's joints cannot represent."""
     if len(model.robot.bodies) != len(model.robot.actuated):
         raise SimulationError("plant 'mujoco': mimicking joints are not simulated there; use the compiled plant")
     for parameter in model.parameters:
@@ -165,7 +165,7 @@ class MujocoPlant:
         return recorded
 
     def _is_lost(self, data: Any) -> bool:
-        """Return whether MuJoCo found the state unusable; it then begins anew at zero, and counts that."""
+        """Return whether MuJoCo found the state unusable; it then restarts at zero, and counts a warning."""
         kinds = self._mujoco.mjtWarning
         return any(
             data.warning[kind].number for kind in (kinds.mjWARN_BADQPOS, kinds.mjWARN_BADQVEL, kinds.mjWARN_BADQACC)

@@ -1,7 +1,7 @@
 """The simulated arm: its equations, its true parameters by name, and one step in closed loop as a symbolic function.
 
-The plant is the model's own equations turned round: ``M(q) qdd + ... = tau``, friction, drive inertia, springs and
-couplings from the same terms that identification uses. Torques are held between control instants; within a
+The plant is the model's own equations solved for accelerations: ``M(q) qdd + ... = tau``, friction, drive inertia,
+springs and couplings from the same terms that identification uses. Torques are held between control instants; within a
 step the state is integrated by the classical Runge-Kutta method of order four.
 
 A held torque jumps at each control instant, which is when it is recorded. What counts there is the mean of the torques
@@ -30,7 +30,7 @@ _FAMILY_OF_EFFECT = {"coupling": "Iac", "spring": "Ss", "Fcam": "Fcpm", "Fcal": 
 
 
 def plant_model(robot: Robot, sign_width: float) -> Model:
-    """Return the model of everything the robot is known to have: the plant's equations."""
+    """Return the model with all effects that the robot has values of: the plant's equations."""
     families = {name.rstrip("0123456789") for name in robot.values}
     effects = [effect for effect in EFFECTS if _FAMILY_OF_EFFECT.get(effect, effect) in families]
     return build_model(robot, ["inertia", *effects], measured="both", sign_width=sign_width)
@@ -52,8 +52,8 @@ def true_values(model: Model, payload: str | None = None) -> Mapping[str, float]
     return MappingProxyType(values)
 
 
-def truth_to_json(model: Model, payload: str | None) -> Mapping[str, float]:
-    """Return the truth as an identification names it: the arm alone, and the payload as ``XXL ... ML``."""
+def truth_by_name(model: Model, payload: str | None) -> Mapping[str, float]:
+    """Return the true parameters as an identification names them: the arm alone, and the payload as ``XXL ... ML``."""
     ten = None if payload is None else model.robot.payloads[payload]
     return MappingProxyType({**true_values(model), **payload_values(ten)})
 
@@ -86,7 +86,7 @@ def _payload_on(robot: Robot, number: int, payload: str | None) -> np.ndarray:
 
 @dataclass(frozen=True)
 class StepLayout:
-    """Where things lie in the step function's vectors.
+    """Layout of the step function's vectors.
 
     Attributes:
         joints: Number of actuated joints n.
@@ -127,7 +127,7 @@ class PlantEquations:
 
 
 def plant_equations(model: Model) -> PlantEquations:
-    """Turn a model round: accelerations from torques."""
+    """Return a model's equations solved for accelerations."""
     motion, robot = model.motion, model.robot
     values = ca.SX.sym("values", len(model.parameters))
     inertias = values[: 10 * len(robot.bodies)]

@@ -24,7 +24,7 @@ from ..text import short_repr
 from .compiled_plant import CompiledPlant
 from .experiment import Experiment, noise_of_seed, quantised
 from .mujoco_plant import MujocoPlant
-from .plant import plant_equations, plant_model, true_values, truth_to_json
+from .plant import plant_equations, plant_model, true_values, truth_by_name
 from .tuning import closed_loop
 
 
@@ -128,7 +128,7 @@ def simulate(
 
 
 class Simulator:
-    """A trajectory on a simulated arm, made ready once and run with any seeds, any number of times.
+    """A trajectory on a simulated arm, prepared once and run with any seeds, any number of times.
 
     Args:
         robot: An arm with inertias.
@@ -202,12 +202,12 @@ def _collected(
     q, qd, qdd, motor, joint = (outputs[:, k * size : (k + 1) * size] for k in range(5))
     for array in (time, commanded, q, qd, qdd, motor, joint):
         array.setflags(write=False)
-    truth = truth_to_json(model, experiment.payload)
+    truth = truth_by_name(model, experiment.payload)
     return SimulatedRun(model.robot, experiment, truth, model.effects, seeds, time, commanded, q, qd, qdd, motor, joint)
 
 
 def recording_of(run: SimulatedRun, index: int = 0) -> Recording:
-    """Return one run as a recording like any other: positions and the torques this arm measures.
+    """Return one run as a recording: positions and the torques that this arm measures.
 
     Args:
         run: The simulated run.

@@ -127,7 +127,7 @@ class StudyConfiguration:
 
     @property
     def fingerprint(self) -> dict[str, str]:
-        """Everything that decides a run but its case and its seed, by what it is."""
+        """Everything that determines a run but its case and its seed, by name."""
         return {
             "robot": self.robot_hash or self.robot,
             "motion": hashlib.sha256(self.motion.encode()).hexdigest(),

@@ -171,7 +171,7 @@ class SimulatedExperiments:
 
     @cached_property
     def _resolved(self) -> ResolvedPreparation | None:
-        """Filters and decimation where all seeds record the very same positions; None where each finds its own."""
+        """The resolved preparation where all seeds record the same positions; None where each seed has its own."""
         if self.experiment.disturbance is not None or self.experiment.position_noise is not None:
             return None
         try:
@@ -180,7 +180,7 @@ class SimulatedExperiments:
             return None  # every run then raises this error itself
 
     def _outcomes(self, recordings: Mapping[int, Recording], case: Case) -> Iterator[_Outcome]:
-        """Yield the outcome of every recording; seeds are together where a method takes them so and starts are one."""
+        """Yield the outcome of every recording; seeds are fitted together if the method can and they share a start."""
         seeds = tuple(recordings)
         together = ESTIMATORS[case.method].many and case.start is None
         for group in [seeds] if together and seeds else [(seed,) for seed in seeds]:
@@ -229,7 +229,7 @@ def _lost(run: SimulatedRun) -> dict[int, str]:
 
 
 def _together(cases: Sequence[Case], seconds: float) -> int:
-    """Return how many seeds to take at once: as many as columns help, and no more than an interrupt can wait for.
+    """Return how many seeds to fit together: fast, but short enough for an interrupt to be handled soon.
 
     The numbers do not depend on it.
     """

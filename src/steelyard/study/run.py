@@ -228,7 +228,7 @@ def _seeds_together(experiments: SimulatedExperiments, study: StudySettings, pro
 
 
 def _missing(study: StudySettings, parts: dict[Case, list[CaseRuns]], together: int) -> list[Job]:
-    """Return the jobs that are left: seeds that the same cases lack, so many together."""
+    """Return the jobs that are left: seeds missing in the same cases, so many in each job."""
     there = {case: {int(seed) for part in known for seed in part.seeds} for case, known in parts.items()}
     jobs = []
     for level in study.noise_levels:

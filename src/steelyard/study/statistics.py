@@ -175,6 +175,6 @@ class CaseRuns:
 
 
 def joined(parts: Sequence[CaseRuns]) -> CaseRuns:
-    """Return the runs of several parts of one case, one behind the other."""
+    """Return the runs of several parts of one case, concatenated."""
     arrays = {name: np.concatenate([getattr(part, name) for part in parts], axis=-1) for name in ARRAYS}
     return replace(parts[0], failures=tuple(text for part in parts for text in part.failures), **arrays)

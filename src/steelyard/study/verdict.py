@@ -123,7 +123,7 @@ class CaseVerdict:
 def judged_cases(
     runs: Sequence[CaseRuns], parameters: Sequence[BaseParameter], true: np.ndarray, bound: np.ndarray | None
 ) -> tuple[CaseVerdict, ...]:
-    """Return the verdict of every case; what is significant is so among all of them together.
+    """Return the verdict of every case; significance accounts for all tests of all cases (Holm).
 
     Args:
         runs: Runs of each case.
@@ -237,7 +237,7 @@ def case_label(case: Case, cases: Sequence[Case]) -> str:
 
 
 def sentences(verdicts: Sequence[CaseVerdict]) -> tuple[str, ...]:
-    """Return what is wrong with which case, a sentence each; one sentence if nothing is."""
+    """Return the findings of all cases, a sentence each; one sentence if there are none."""
     cases = [verdict.case for verdict in verdicts]
     found = [text for verdict in verdicts for text in _findings(verdict, case_label(verdict.case, cases))]
     if found:

@@ -38,7 +38,7 @@ class Bounder(Protocol):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of the functions, for people."""
+        """Names of the functions in messages."""
         ...
 
     @property

@@ -199,7 +199,7 @@ class Enclosure:
 
     @cached_property
     def _last_use(self) -> list[list[int]]:
-        """Which nodes are not needed any more after each node."""
+        """The nodes that are no longer needed after each node."""
         graph, last = self.graph, {}
         for node, (operation, sources) in enumerate(zip(graph.operations, graph.arguments, strict=True)):
             last.update(dict.fromkeys(() if operation == INPUT else sources, node))
@@ -210,7 +210,7 @@ class Enclosure:
         return dead
 
     def _swept(self, middle: np.ndarray, radius: np.ndarray) -> Iterator[tuple[int, Interval]]:
-        """Take some boxes through the list and yield the interval of each output row."""
+        """Evaluate the function over some boxes and yield the interval of each output row."""
         graph, values = self.graph, {}
         angles: dict[int, tuple[Interval, Interval]] = {}
         for node, (operation, sources) in enumerate(zip(graph.operations, graph.arguments, strict=True)):

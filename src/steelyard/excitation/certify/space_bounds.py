@@ -38,7 +38,7 @@ _CONVEX = (HalfSpace, Box, Cylinder, Sphere)
 
 @dataclass(frozen=True, eq=False)
 class Lines:
-    """Where k points are during K intervals: ``place + d velocity``, ``|d| <= half``, each within its error of that.
+    """Positions of k points during K intervals: ``place + d velocity``, ``|d| <= half``, each within its error of that.
 
     Attributes:
         place: At the middles (k, 3, K) [m].

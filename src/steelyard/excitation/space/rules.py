@@ -191,7 +191,7 @@ PURSUED = 5
 def check_rules_can_be_kept(
     robot: Robot, rules: Sequence[SpaceRule], lower: np.ndarray, upper: np.ndarray, remedy: str = REMEDY
 ) -> None:
-    """Refuse a rule that none of 2000 random postures keeps, and none that a climb from the best of them reaches.
+    """Refuse a rule that no posture keeps: neither 2000 random ones nor those of gradient ascent from the best.
 
     Args:
         robot: The arm.

@@ -36,7 +36,7 @@ def self_collision_pairs(
     margin: float = 0.01,
     ignore: Iterable[tuple[str, str]] = (),
 ) -> tuple[tuple[CapsulePair, ...], tuple[str, ...]]:
-    """Return a rule for each pair of capsules on different bodies, and what to say of those left out.
+    """Return a rule for each pair of capsules on different bodies, and a note on those left out.
 
     Neighbours (bodies with one joint between them) touch by design and are not paired. Pairs that overlap in 95 % of
     2000 random postures, or in the posture in the middle of all ranges, are left out and named: a motion
@@ -103,7 +103,7 @@ def capsule_names(capsules: Sequence[Capsule]) -> list[str]:
 
 
 def _moving_first(robot: Robot, first: Capsule, second: Capsule) -> tuple[Capsule, Capsule]:
-    """Return the pair with what stands still second and in the base frame: it then has no points to follow."""
+    """Return the pair with a capsule that does not move second and in the base frame: it then has no moving points."""
     first, second = in_base_frame(first, robot), in_base_frame(second, robot)
     return (second, first) if first.link is None else (first, second)
 
