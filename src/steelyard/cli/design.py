@@ -220,11 +220,11 @@ def _parsed(flags: Mapping[str, Any]) -> dict[str, Any]:
     """Return flags with lists of numbers and goals in place of their texts."""
     parsed = {**flags, "goals": dict(_goal(text) for text in flags["goals"]) or None}
     for key in ("duration", "noise", "harmonics", "start", "gravity"):
-        numbers: Any = numbers_from(flags[key], f"--{key}", DesignError)
-        if key == "harmonics" and numbers is not None:
+        numbers = numbers_from(flags[key], f"--{key}", DesignError) or []
+        if key == "harmonics":
             numbers = [int(count) if count.is_integer() else count for count in numbers]
-        is_list = numbers is None or key in ("start", "gravity") or len(numbers) > 1
-        parsed[key] = numbers if is_list else numbers[0]
+        is_one = len(numbers) == 1 and key not in ("start", "gravity")
+        parsed[key] = numbers[0] if is_one else numbers or None
     with suppress(TypeError, ValueError):
         parsed["floor"] = float(flags["floor"])
     for key in ("limits", "after"):

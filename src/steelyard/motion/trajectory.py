@@ -184,7 +184,7 @@ def extrema_from_candidates(candidates: Sequence[Sequence[Candidates]], joints: 
     """Return the extremes among candidates, given for each order of derivative (0 to 3) and each joint."""
     position = candidates[0]
     rates = [[(times, np.abs(values)) for times, values in rows] for rows in candidates[1:]]
-    return MotionExtrema(_smallest(position), *map(_largest, (position, *rates)), joints)
+    return MotionExtrema(_smallest(position), *map(_largest, (position, *rates)), joints=joints)
 
 
 def extrema_of_parts(parts: Sequence[tuple[float, MotionExtrema]]) -> MotionExtrema:
@@ -197,7 +197,7 @@ def extrema_of_parts(parts: Sequence[tuple[float, MotionExtrema]]) -> MotionExtr
         return list(zip(times.T, values.T, strict=True))
 
     largest = [_largest(gathered(name)) for name in ("upper", "velocity", "acceleration", "jerk")]
-    return MotionExtrema(_smallest(gathered("lower")), *largest, parts[0][1].joints)
+    return MotionExtrema(_smallest(gathered("lower")), *largest, joints=parts[0][1].joints)
 
 
 def _largest(rows: Sequence[Candidates]) -> Peak:
