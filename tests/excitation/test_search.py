@@ -139,12 +139,6 @@ def test_a_limit_below_the_friction_is_refused_before_the_search():
         design_experiment(robot, replace(QUICK, starts=1), limits=limits)
 
 
-def test_no_starts_are_refused():
-    made = ready()
-    with pytest.raises(DesignError, match="0 starts; at least 1 is needed"):
-        search(made.problem, made.certifier, starts=0, seed=0)
-
-
 def test_a_random_start_lies_within_its_range_more_or_less():
     made = ready(motion=motion_limits(("joint_1", "joint_2"), lower=[-1, 2], upper=[1, 3], velocity=9, acceleration=9))
     for seed in range(20):
