@@ -64,7 +64,7 @@ def test_a_trajectory_beyond_the_limits_is_simulated_but_told(workplace, capsys)
     [
         (["scara_2r", "none.toml"], ["none.toml"]),
         (["kuka_lwr4", "motion.toml"], ["joint_3"]),
-        (["scara_2r", "motion.toml", "--runs", "0"], ["at least one run"]),
+        (["scara_2r", "motion.toml", "--runs", "0"], ["runs is 0; allowed is 1 or more"]),
         (["scara_2r", "motion.toml", "--rate", "300"], ["whole multiple"]),
         (["scara_2r", "motion.toml", "--payload", "brick"], ["knows no payload 'brick'"]),
         (["scara_2r", "motion.toml", "--config", "settings.toml"], ["unknown key 'noise'", "motor_noise"]),
