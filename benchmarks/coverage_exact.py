@@ -26,7 +26,7 @@ from steelyard.observe import (
 from steelyard.recording import Recording
 from steelyard.robot import INERTIAL_NAMES
 from steelyard.signals import Decimator, autoregressive_noise, white_noise
-from steelyard.simulation.truth import plant_model, true_values
+from steelyard.simulation.plant import plant_model, true_values
 
 OTHERS = ("classical", "hac", "block")
 """Covariances of weighted least squares that are counted for comparison."""

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
 import pytest
 
 from steelyard.configuration import (
@@ -182,3 +183,13 @@ def test_errors_of_a_file_name_it(tmp_path):
     assert read_config(path, "identify", {}) == {}
     with pytest.raises(ConfigError, match=r"a\.toml: \[model\]: unknown key 'rate'"):
         read_config(path, "model", {"rat": float})
+
+
+def test_numbers_of_numpy_are_numbers():
+    assert number()(np.int64(3)) == 3.0
+    assert number()(np.float32(0.5)) == 0.5
+    assert type(whole_number(1)(np.int64(3))) is int
+    with pytest.raises(ValueError, match="finite"):
+        number()(np.float32("nan"))
+    with pytest.raises(ValueError, match="number"):
+        number()(np.True_)

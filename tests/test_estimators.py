@@ -10,7 +10,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from rehearsals import scara
+from simulated_experiments import scara
 from steelyard.errors import EstimateError
 from steelyard.estimate import Estimated
 from steelyard.estimators import ESTIMATORS, Estimator, methods_on_factors, methods_with_start, settings_tables

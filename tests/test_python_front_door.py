@@ -14,7 +14,7 @@ import pytest
 
 import steelyard
 from measured_arms import ur10e
-from rehearsals import scara
+from simulated_experiments import scara
 from steelyard import DesignSettings, SteelyardError, build_model, identify, identify_payload
 from steelyard import design as design_experiment
 from steelyard.calibration import (

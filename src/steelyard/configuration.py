@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from numbers import Integral, Real
 from pathlib import Path
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from .errors import ConfigError, SteelyardError, nearest_match, short_value
 from .files import toml_document
@@ -94,9 +94,9 @@ def whole_number(least: int, largest: float = math.inf) -> Kind[int]:
     """Return the kind of a whole number from ``least`` on."""
 
     def convert(value: Any) -> int:
-        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= largest:
+        if isinstance(value, bool) or not isinstance(value, Integral) or not least <= int(value) <= largest:
             raise ValueError(f"a whole number from {least}")
-        return value
+        return int(value)
 
     return convert
 
@@ -123,13 +123,14 @@ def number(
     allowed = f"a {'' if infinite else 'finite '}number {' and '.join(limits)}".strip()
 
     def convert(value: Any) -> float:
-        if isinstance(value, bool) or not isinstance(value, int | float):
+        if isinstance(value, bool) or not isinstance(value, Real):
             raise ValueError(allowed)
-        if isinstance(value, float) and (math.isnan(value) or (math.isinf(value) and not infinite)):
+        size = cast(Any, abs(value))
+        if not size <= math.inf or (size == math.inf and not infinite):
             raise ValueError(f"{allowed}; leave it out if it is unknown")
-        if abs(value) > largest and not infinite:
+        if size > largest and not infinite:
             raise ValueError(f"a finite number up to {largest:g}; check the unit (SI)")
-        converted = float(value) if abs(value) <= largest else math.copysign(math.inf, value)
+        converted = float(value) if size <= largest else math.copysign(math.inf, value)
         too_low = (above is not None and not converted > above) or (least is not None and converted < least)
         if too_low or (most is not None and converted > most):
             raise ValueError(allowed)

@@ -1,4 +1,4 @@
-"""How long work tells how far it is: a function of done and total, called now and then."""
+"""Progress callbacks of long computations: functions of the amount done and the total amount."""
 
 from __future__ import annotations
 
@@ -9,4 +9,9 @@ Progress = Callable[[float, float], None]
 
 
 def silent(done: float, total: float) -> None:
-    """Tell nobody."""
+    """Report nothing."""
+
+
+def part_of(progress: Progress, index: int, count: int) -> Progress:
+    """Return the callback of one of several equal parts, which reports to that of the whole."""
+    return lambda done, total: progress(index + done / total, count)

@@ -1,4 +1,4 @@
-"""``steelyard design`` as a user meets it: the whole chain, its files, its words for what cannot be."""
+"""``steelyard design`` as a user meets it: the whole chain, its files, its errors."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_a_design_is_rehearsed_identified_and_followed_by_the_next_one(workplace
     noise = "[simulate]\nmotor_noise = { kind = 'white', std = [1.0, 0.1] }\n"
     Path("settings.toml").write_text(noise)
     assert main(["design", "scara_2r", "--starts", "1", "--duration", "10", "--noise", "1,0.1", "--out", "d"]) == 0
-    promised = json.loads(Path("d/result.json").read_text())["predicted_sigma"]
+    predicted = json.loads(Path("d/result.json").read_text())["predicted_sigma"]
     simulated = ["simulate", "scara_2r", "d/motion.toml", "--rate", "100", "--config", "settings.toml"]
     assert main([*simulated, "--out", "s"]) == 0
     assert main([*simulated, "--seed", "1", "--out", "again"]) == 0
@@ -77,10 +77,10 @@ def test_a_design_is_rehearsed_identified_and_followed_by_the_next_one(workplace
     logs = ["s/recording.npz", "--validate", "again/recording.npz"]
     assert main(["identify", "scara_2r", *logs, "--out", "run"]) == 0
     found = {row["name"]: row for row in json.loads(Path("run/result.json").read_text())["parameters"]}
-    assert set(found) == set(promised)
+    assert set(found) == set(predicted)
     truth = json.loads(Path("s/truth.json").read_text())["parameters"]
     for name in ("ZZ2", "MX2", "Fvm1", "Fcm1"):
-        assert found[name]["value"] == pytest.approx(truth[name], abs=6 * promised[name])
+        assert found[name]["value"] == pytest.approx(truth[name], abs=6 * predicted[name])
     assert design("--after", "run", "--out", "next") == 0
     after = json.loads(Path("next/result.json").read_text())
     assert list(after["provenance"]["inputs"]) == ["run/result.json"]
@@ -137,10 +137,10 @@ def test_one_thread_or_two_give_the_same_bytes(workplace):
 INTERRUPT = """
 import os, signal, sys
 from steelyard.cli import design, main
-told = []
+updates = []
 def show(bar, news):
-    told.append(news)
-    if len(told) == {after}:
+    updates.append(news)
+    if len(updates) == {after}:
         os.kill(os.getpid(), signal.SIGINT)
 design._show = show
 sys.exit(main(sys.argv[1:]))
@@ -150,9 +150,9 @@ sys.exit(main(sys.argv[1:]))
 @pytest.mark.skipif(os.name == "nt", reason="no process can interrupt itself by a signal there")
 @pytest.mark.parametrize("after", [1, 4, 12])
 def test_an_interrupt_leaves_a_whole_result_that_says_so_or_nothing(after, workplace):
-    words = command("--starts", "8", "--threads", "2", "--out", "d")
+    arguments = command("--starts", "8", "--threads", "2", "--out", "d")
     done = subprocess.run(
-        [sys.executable, "-c", INTERRUPT.format(after=after), *words], capture_output=True, text=True, check=False
+        [sys.executable, "-c", INTERRUPT.format(after=after), *arguments], capture_output=True, text=True, check=False
     )
     if done.returncode == 1:
         assert not Path("d").exists()
@@ -235,16 +235,16 @@ def test_settings_come_from_the_file_and_flags_win(workplace, capsys):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"),
+    ("arguments", "expected"),
     [
         (["--start", "9,0"], ["joint_1 at 9 is outside its limits"]),
         (["--start", "0"], ["1 numbers", "2 finite"]),
         (["--start", "0,2.55"], ["joint_2 at 2.55 is outside its limits -2.487 to 2.487", "--position-scale"]),
-        (["--floor", "low"], ["--floor is 'low'", "a height [m], or none"]),
+        (["--floor", "low"], ["floor is 'low'", "a height [m], or 'none'"]),
         (["--floor", "1"], ["rule 'floor - link_1 (start)' cannot be kept", "--floor none"]),
         (["--floor", "nan"], ["floor is nan"]),
         (["--position-scale", "1.2"], ["position_scale is 1.2", "at most 1"]),
-        (["--gravity", "0,9.81"], ["gravity is [0.0, 9.81]", "three finite numbers"]),
+        (["--gravity", "0,9.81"], ["gravity is [0.0, 9.81]", "three numbers"]),
         (["--config", "floor.toml"], ["floor is 'deep'"]),
         (["--start", "a,b"], ["--start is 'a,b'", "numbers"]),
         (["--start", "nan,0"], ["finite"]),
@@ -254,7 +254,7 @@ def test_settings_come_from_the_file_and_flags_win(workplace, capsys):
         (["--duration", "nan"], ["duration nan"]),
         (["--duration", "-1"], ["duration -1"]),
         (["--harmonics", "0"], ["0 harmonics; at least 2"]),
-        (["--harmonics", "2.5"], ["harmonics is 2.5", "whole numbers"]),
+        (["--harmonics", "2.5"], ["harmonics is 2.5", "a whole number, or the smallest"]),
         (["--harmonics", "nan"], ["harmonics is nan"]),
         (["--harmonics", "5,3"], ["smallest first"]),
         (["--motion", "quintic", "--moves", "1"], ["at least 2"]),
@@ -265,7 +265,7 @@ def test_settings_come_from_the_file_and_flags_win(workplace, capsys):
         (["--position-noise", "-1"], ["position_noise is -1"]),
         (["--position-noise", "1e-4", "--criterion", "condition"], ["choose d, a, e or condition_weighted"]),
         (["--resonance", "0.2"], ["lowest resonance is 0.2 Hz"]),
-        (["--criterion", "worst_sigm"], ["unknown criterion 'worst_sigm'", "did you mean 'worst_sigma'"]),
+        (["--criterion", "worst_sigm"], ["criterion is 'worst_sigm'", "did you mean 'worst_sigma'"]),
         (["--goal", "condtion=3"], ["'condtion'", "did you mean 'condition'"]),
         (["--goal", "condition"], ["NAME=VALUE"]),
         (["--goal", "condition=-3"], ["above 0"]),
@@ -274,7 +274,7 @@ def test_settings_come_from_the_file_and_flags_win(workplace, capsys):
         (["--effects", "inertia,Fwm"], ["unknown effect 'Fwm'"]),
         (["--format", "pdf"], ["format is 'pdf'", "csv, npz, ros2, urscript"]),
         (["--format", "urscript"], ["6 joints", "choose another format"]),
-        (["--file-rate", "1e9"], ["rate [Hz] is 1e+09"]),
+        (["--file-rate", "1e9"], ["rate [Hz] is 1000000000.0", "at most 10000"]),
         (["--carries", "brick"], ["carries 'brick'", "--payload is none"]),
         (["--payload", "paired", "--carries", "brick"], ["knows no payload 'brick'"]),
         (["--starts", "0"], ["starts is 0"]),
@@ -284,22 +284,24 @@ def test_settings_come_from_the_file_and_flags_win(workplace, capsys):
         (["--limits", "swapped.toml"], ["swapped.toml", "may move from 1 to -1"]),
         (["--limits", "around.toml"], ["rule 'ball - link_2' cannot be kept"]),
         (["--after", "nowhere"], ["no such file or folder: 'nowhere'"]),
-        (["--config", "words.toml"], ["start is ['a', 0]"]),
+        (["--config", "texts.toml"], ["start is ['a', 0]", "a list"]),
         (["--config", "typo.toml"], ["unknown key 'harmonic'", "did you mean 'harmonics'"]),
     ],
 )  # fmt: skip
-def test_bad_input_is_one_line_before_any_search_and_leaves_nothing(arguments, words, workplace, capsys, monkeypatch):
+def test_bad_input_is_one_line_before_any_search_and_leaves_nothing(
+    arguments, expected, workplace, capsys, monkeypatch
+):
     Path("swapped.toml").write_text("[joints]\nposition = [[1, -1], [0, 1]]\n")
     Path("around.toml").write_text(BALL_AROUND_THE_BASE)
-    Path("words.toml").write_text('[design]\nstart = ["a", 0]\n')
+    Path("texts.toml").write_text('[design]\nstart = ["a", 0]\n')
     Path("typo.toml").write_text("[design]\nharmonic = 3\n")
     Path("floor.toml").write_text('[design]\nfloor = "deep"\n')
     monkeypatch.setattr("steelyard.excitation.motion_design.search", None)
     assert design(*arguments, "--out", "d") == 1
     captured = capsys.readouterr()
     assert captured.err.count("\n") == 1
-    for word in words:
-        assert word in captured.err
+    for text in expected:
+        assert text in captured.err
     assert not Path("d").exists()
 
 
@@ -384,7 +386,7 @@ def test_pinocchio_finds_the_whole_motion_above_the_floor_and_clear_of_the_arm_i
             assert distance_of_segments(links[a], links[b]) >= 2 * radius
             pairs += 1
         elif abs(a - b) > 1 and {a, b} != {0, len(names) - 1}:
-            assert any(f"{names[a]} - {names[b]}" in words for words in content["not_checked"])
+            assert any(f"{names[a]} - {names[b]}" in text for text in content["not_checked"])
     assert pairs >= 15
     assert f"self-collision ({pairs} pairs of links)" in content["checked"]
     for body, positions in zip(robot.actuated, motion.at(times).q, strict=True):
@@ -394,12 +396,12 @@ def test_pinocchio_finds_the_whole_motion_above_the_floor_and_clear_of_the_arm_i
 def test_what_is_proven_and_what_is_not_checked_stand_in_the_first_lines(workplace, capsys):
     assert design() == 0
     head, _, rest = capsys.readouterr().out.partition("log10 det of the covariance =")
-    told = " ".join(head.split())
+    printed = " ".join(head.split())
     assert len(head.splitlines()) < 12
-    assert "proven at every instant: positions (95 % of their ranges); velocities; accelerations; motor" in told
-    assert "floor at -0.5 m (by the robot's description); self-collision (1 pair of links)" in told
-    assert "capsules for links: assumed along all links, radius 0.075 m from 15 % of" in told
-    assert "not checked: neighbouring links; obstacles (none are given); shape of tool and payload; cables" in told
+    assert "proven at every instant: positions (95 % of their ranges); velocities; accelerations; motor" in printed
+    assert "floor at -0.5 m (by the robot's description); self-collision (1 pair of links)" in printed
+    assert "capsules for links: assumed along all links, radius 0.075 m from 15 % of" in printed
+    assert "not checked: neighbouring links; obstacles (none are given); shape of tool and payload; cables" in printed
     assert "proven" not in rest
 
 
@@ -407,7 +409,7 @@ def test_a_limit_that_nobody_checks_is_not_called_proven(workplace, capsys):
     Path("bare.toml").write_text(BARE_ARM)
     assert design("--json", robot="bare.toml") == 0
     content = json.loads(capsys.readouterr().out)
-    assert not any("torque" in words or "floor" in words for words in content["checked"])
+    assert not any("torque" in text or "floor" in text for text in content["checked"])
     assert "torques (their limits or the inertias are unknown)" in content["not_checked"]
     assert "floor (its height is unknown; give it by --floor HEIGHT)" in content["not_checked"]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from measured_arms import ur10e
-from rehearsals import scara
+from simulated_experiments import scara
 from steelyard import __version__
 from steelyard.calibration import write_measurements
 from steelyard.cli import main

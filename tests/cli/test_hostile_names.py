@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rehearsals import scara
+from simulated_experiments import scara
 from steelyard.calibration import CalibrationSetup, MarkerSetup, random_configurations, simulated_measurements
 from steelyard.calibration import write_measurements as write_measured
 from steelyard.cli import main

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rehearsals import lwr4, scara
+from simulated_experiments import lwr4, scara
 from steelyard.cli import main
 from steelyard.observe import part_of
 from steelyard.recording import Recording, write_recording

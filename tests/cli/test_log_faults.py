@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rehearsals import scara, ur10e
+from simulated_experiments import scara, ur10e
 from steelyard.cli import main
 from steelyard.recording import Recording, write_recording
 from steelyard.robot import load_robot
@@ -212,7 +212,7 @@ def test_the_screen_has_the_findings_at_eighty_columns(capsys, monkeypatch):
 
 @pytest.mark.large
 def test_motor_torques_before_the_gears_are_told_beside_joint_torques(capsys):
-    from rehearsals import lwr4
+    from simulated_experiments import lwr4
 
     recording = lwr4(1)
     write_recording(recording, Path("right.npz"))

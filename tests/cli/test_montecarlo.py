@@ -112,30 +112,30 @@ def test_an_interrupt_says_what_is_kept(workplace, capsys, monkeypatch):
 
     monkeypatch.setattr("steelyard.study.montecarlo", interrupted)
     assert study("--out", "run") == 1
-    assert "3 runs are kept in" in capsys.readouterr().err
+    assert "3 runs are saved in" in capsys.readouterr().err
     assert study() == 1
-    assert "no run is kept; with --out" in capsys.readouterr().err
+    assert "no run is saved; with --out" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"),
+    ("arguments", "expected"),
     [
         (["--methods", "wsl"], ["method is 'wsl'", "did you mean 'wls'"]),
         (["--seeds", "0"], ["seeds: got 0", "at least 2"]),
         (["--seeds", "1"], ["one run has no spread"]),
         (["--noise-levels", "0"], ["noise_levels is 0.0", "above 0"]),
-        (["--noise-levels", "loud"], ["noise_levels: got 'loud'", "needed are numbers"]),
+        (["--noise-levels", "loud"], ["--noise-levels is 'loud'", "numbers separated by commas"]),
         (["--processes", "0"], ["processes: got 0"]),
         (["--torque", "joint"], ["torque 'joint'", "measures motor torques only"]),
         (["--effects", "inertia,magic"], ["unknown effect 'magic'"]),
     ],
 )
-def test_a_bad_study_gets_one_clear_line(arguments, words, workplace, capsys):
+def test_a_bad_study_gets_one_clear_line(arguments, expected, workplace, capsys):
     assert study(*arguments, "--out", "run") == 1
     error = capsys.readouterr().err
     assert error.count("\n") == 1
-    for word in words:
-        assert word in error, error
+    for text in expected:
+        assert text in error, error
     assert not Path("run/result.json").exists()
 
 

@@ -18,7 +18,7 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from measured_arms import write_measured_arms
-from rehearsals import ur10e
+from simulated_experiments import ur10e
 from steelyard.cli import main
 from steelyard.cli.output import Column, Screen, short_names
 from steelyard.motion import limits_of, quintic, quintic_profile, random_points, write_trajectory

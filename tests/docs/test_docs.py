@@ -18,7 +18,7 @@ import pytest
 
 from arms import SKEWED_CHAIN
 from measured_arms import any_arm, write_measured_arms
-from rehearsals import lwr4, scara
+from simulated_experiments import lwr4, scara
 from steelyard.calibration import read_setup, write_measurements
 from steelyard.cli import main
 from steelyard.cli.app import app

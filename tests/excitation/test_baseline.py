@@ -9,7 +9,7 @@ from steelyard.excitation import DesignSettings, assembled, design_limits, known
 from steelyard.excitation.assembly import Assembled
 from steelyard.excitation.descent import resting
 from steelyard.excitation.generations import random_start
-from steelyard.excitation.motion_design import grown, random_baseline
+from steelyard.excitation.search import grown, random_baseline
 from steelyard.model import build_model
 from steelyard.robot import load_robot
 
@@ -46,5 +46,5 @@ def test_the_baseline_is_told_by_its_seed(ready):
 
 
 def test_where_no_random_motion_keeps_the_limits_there_is_no_baseline(ready, monkeypatch):
-    monkeypatch.setattr("steelyard.excitation.motion_design.largest_part", lambda *given: None)
+    monkeypatch.setattr("steelyard.excitation.search.largest_part", lambda *given: None)
     assert random_baseline(ready.problem, ready.certifier, ready.forecast(), 0) is None

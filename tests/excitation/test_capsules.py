@@ -121,8 +121,8 @@ def test_clearances_equal_those_of_mujoco():
     for column in range(60):
         geoms = ""
         for radius, places in ((0.1, ends[:2, :, column]), (0.2, ends[2:, :, column])):
-            words = " ".join(repr(float(value)) for value in places.ravel())
-            geoms += f'<body><geom type="capsule" size="{radius}" fromto="{words}"/></body>'
+            numbers = " ".join(repr(float(value)) for value in places.ravel())
+            geoms += f'<body><geom type="capsule" size="{radius}" fromto="{numbers}"/></body>'
         model = mujoco.MjModel.from_xml_string(f"<mujoco><worldbody>{geoms}</worldbody></mujoco>")
         data = mujoco.MjData(model)
         mujoco.mj_kinematics(model, data)
@@ -178,18 +178,18 @@ def test_a_capsule_in_the_room_adds_no_points_and_no_slack():
 
 
 @pytest.mark.parametrize(
-    ("build", "words"),
+    ("build", "message"),
     {
-        "a negative radius": (lambda: Capsule("a", (0, 0, 0), (0, 0, 0), -1), "capsule of link 'a': radius is -1 m"),
+        "a negative radius": (lambda: Capsule("a", (0, 0, 0), (0, 0, 0), -1), "capsule of link 'a': radius .m. is -1"),
         "an infinite end": (lambda: Capsule(None, (0, 0, 0), (0, np.inf, 0), 1), "capsule: end is"),
         "two coordinates": (lambda: Capsule("a", (0, 0), (0, 0, 0), 1), "start is"),  # pyright: ignore
         "a pair in the room": (lambda: CapsulePair("p", ball(None), ball(None)), "on a link"),
         "a pair on one link": (lambda: CapsulePair("p", ball("a"), ball("a")), "'a' and 'a'"),
-        "a negative margin": (lambda: pair(-0.1), "margin is -0.1 m"),
+        "a negative margin": (lambda: pair(-0.1), "margin .m. is -0.1"),
     }.values(),
 )
-def test_capsules_that_mean_nothing_are_refused(build, words):
-    with pytest.raises(DesignError, match=words):
+def test_capsules_that_mean_nothing_are_refused(build, message):
+    with pytest.raises(DesignError, match=message):
         build()
 
 

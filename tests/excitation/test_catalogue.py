@@ -43,8 +43,8 @@ def assert_designed(robot: Robot, settings: DesignSettings) -> None:
     assert design.value == pytest.approx(figures.log10_det_covariance)
     assert not design.is_interrupted
     if robot.floor is not None:
-        assert any(words.startswith(f"floor at {robot.floor:g} m") for words in design.checked)
-    assert any(words.startswith("self-collision (") for words in design.checked)
+        assert any(text.startswith(f"floor at {robot.floor:g} m") for text in design.checked)
+    assert any(text.startswith("self-collision (") for text in design.checked)
 
 
 @pytest.mark.parametrize(

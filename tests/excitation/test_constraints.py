@@ -143,11 +143,11 @@ def test_pairs_are_told_exactly_where_they_are_near_and_by_a_bound_where_not():
     there = places.at(samples[0])
     values = block.values(samples)
     for row, rule in enumerate(rules):
-        told, true = -CLEARANCE_SCALE * values[row], rule.clearance(places.of(rule, there))[0]
-        near = told < NEAR
+        bounded, true = -CLEARANCE_SCALE * values[row], rule.clearance(places.of(rule, there))[0]
+        near = bounded < NEAR
         assert 3 < near.sum() < 60 or rule.name == "floor"
-        np.testing.assert_allclose(told[near], true[near], rtol=0, atol=1e-12)
-        assert (told <= true + 1e-12).all()
+        np.testing.assert_allclose(bounded[near], true[near], rtol=0, atol=1e-12)
+        assert (bounded <= true + 1e-12).all()
     assert_way_back(block, samples, 1e-6, -0.99 * NEAR / CLEARANCE_SCALE)
 
 

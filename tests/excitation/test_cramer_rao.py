@@ -16,7 +16,7 @@ from steelyard.errors import DesignError
 from steelyard.excitation.cramer_rao import NoisyPositions, cramer_rao_information, fitted_basis
 from steelyard.excitation.criteria import criterion
 from steelyard.excitation.family import FourierFamily, MotionFamily, ViaPointFamily
-from steelyard.excitation.information import Information, InformationMap, Unknowns, unknowns
+from steelyard.excitation.information import Information, Unknowns, unknowns
 from steelyard.excitation.objective import by_criterion
 from steelyard.excitation.problem import Problem
 from steelyard.excitation.rows import Motion
@@ -161,12 +161,10 @@ def problem_of(name: str, information: NoisyPositions, wanted: str = "d") -> Pro
 def test_positions_almost_exact_give_the_information_of_exact_positions(name: str):
     chosen, values, family = case(name)
     motion = motion_of(family, coefficients_of(family))
-    mappings: tuple[InformationMap, InformationMap] = (
-        Information(chosen),
-        NoisyPositions(chosen, values, family, deviations_of(chosen, 1e-9)),
-    )
-    exact = mappings[0].matrix(mappings[0].sampled(motion), "noise", 500.0)
-    almost = mappings[1].matrix(mappings[1].sampled(motion), "noise", 500.0)
+    information = Information(chosen)
+    noisy_positions = NoisyPositions(chosen, values, family, deviations_of(chosen, 1e-9))
+    exact = information.matrix(information.sampled(motion), "noise", 500.0)
+    almost = noisy_positions.matrix(noisy_positions.sampled(motion), "noise", 500.0)
     size = np.sqrt(np.diag(exact))
     assert np.abs((almost - exact) / np.outer(size, size)).max() < 1e-9
 
@@ -253,9 +251,8 @@ def test_samples_count_as_many_times_as_the_instants_stand_for():
     motion = motion_of(family, coefficients_of(family))
     basis, sigma_q = fitted_basis(family, family.grid(COUNT)), deviations_of(chosen)
     once = cramer_rao_information(chosen, values, motion, basis, sigma_q)
-    np.testing.assert_allclose(cramer_rao_information(chosen, values, motion, basis, sigma_q, 7.0 * COUNT), 7 * once)
     sampled = noisy("points").sampled(motion)
-    np.testing.assert_allclose(noisy("points").matrix(sampled, "noise", float(COUNT)), once, rtol=1e-12)
+    np.testing.assert_allclose(noisy("points").matrix(sampled, "noise", 7.0 * COUNT), 7 * once, rtol=1e-12)
 
 
 def scara_torques(theta: np.ndarray, motion: np.ndarray) -> np.ndarray:
@@ -284,15 +281,15 @@ def test_maximum_likelihood_reaches_the_bound():
     delta = np.linalg.lstsq(basis[0].T, motion[0].T, rcond=None)[0].T
     truth = np.concatenate([chosen.values[order], delta.ravel()])
 
-    def told(unknown: np.ndarray) -> np.ndarray:
+    def predicted(unknown: np.ndarray) -> np.ndarray:
         moved = np.einsum("jm,kmn->kjn", unknown[8:].reshape(2, -1), basis)
         parts = [scara_torques(unknown[:8], moved) / sigma[:, None], moved[0] / sigma_q[:, None]]
         return np.concatenate(parts).ravel()
 
-    rng, errors, clean = np.random.default_rng(11), [], told(truth)
+    rng, errors, clean = np.random.default_rng(11), [], predicted(truth)
     for _ in range(runs):
         measured = clean + rng.standard_normal(len(clean))
-        found = least_squares(lambda unknown, y=measured: told(unknown) - y, truth, x_scale="jac", method="lm")
+        found = least_squares(lambda unknown, y=measured: predicted(unknown) - y, truth, x_scale="jac", method="lm")
         errors.append(found.x[:8] - truth[:8])
     bound = np.linalg.inv(information)
     ratios = np.mean(np.square(errors), axis=0) / np.diag(bound)
@@ -318,7 +315,7 @@ def test_rows_as_they_are_cannot_be_compared_with_positions():
 
 def test_a_free_duration_is_refused():
     chosen, values, family = case("points")
-    with pytest.raises(DesignError, match=r"stretched by 0\.5 to 2 .* fix the duration"):
+    with pytest.raises(DesignError, match=r"free duration, 0\.5 to 2 .* fix the duration"):
         NoisyPositions(chosen, values, family, deviations_of(chosen), (0.5, 2.0))
 
 
@@ -330,12 +327,12 @@ def test_noise_of_positions_has_to_be_there_for_every_joint(bad: np.ndarray):
 
 
 @pytest.mark.parametrize(
-    ("values", "words"),
+    ("values", "message"),
     [({}, "no parameter of the model is known"), ({"ZZZ1": 1.0}, "'ZZ1'"), ({"ZZ1": np.nan}, "'ZZ1' is nan")],
 )
-def test_values_of_the_parameters_are_needed(values: dict[str, float], words: str):
+def test_values_of_the_parameters_are_needed(values: dict[str, float], message: str):
     chosen, _, family = case("points")
-    with pytest.raises(DesignError, match=words):
+    with pytest.raises(DesignError, match=message):
         NoisyPositions(chosen, values, family, deviations_of(chosen))
 
 
@@ -343,15 +340,5 @@ def test_too_few_instants_for_the_coefficients_are_refused():
     _, _, family = case("points")
     motion = motion_of(family, coefficients_of(family))
     few = motion[0][:, :3], motion[1][:, :3], motion[2][:, :3]
-    with pytest.raises(DesignError, match="3 instants do not tell the 4 coefficients"):
+    with pytest.raises(DesignError, match=r"the 4 coefficients .* not identifiable from 3 instants"):
         noisy("points").sampled(few)
-
-
-def test_a_motion_and_a_basis_that_do_not_fit_are_refused():
-    chosen, values, family = case("points")
-    motion = motion_of(family, coefficients_of(family))
-    basis, sigma_q = fitted_basis(family, family.grid(COUNT)), deviations_of(chosen)
-    with pytest.raises(DesignError, match=r"got shape \(3, 4, 30\); allowed is \(3, m, 31\)"):
-        cramer_rao_information(chosen, values, motion, basis[:, :, 1:], sigma_q)
-    with pytest.raises(DesignError, match="not finite"):
-        cramer_rao_information(chosen, values, (motion[0], motion[1] * np.nan, motion[2]), basis, sigma_q)

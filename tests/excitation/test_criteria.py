@@ -70,7 +70,7 @@ def test_smooth_values_become_the_figures_as_they_sharpen(name):
     M = rows().T @ rows()
     chosen = criterion(name)
     wanted = chosen.exact(M)
-    # D is told as a decimal logarithm of the whole, and searched by the natural one of each parameter.
+    # D is reported as a decimal logarithm of the whole, and searched by the natural one of each parameter.
     wanted = wanted * np.log(10) / len(M) if name == "d" else np.log(wanted)
     apart = [abs(chosen.log_value(M, sharpness)[0] - wanted) for sharpness in (1.0, 10.0, 100.0, 1e4)]
     assert apart[-1] < 2e-4
@@ -111,7 +111,7 @@ def test_values_and_gradients_are_those_of_matrix_powers_by_complex_steps(name, 
     M = W.T @ W
     value, gradient = criterion(name).log_value(M, sharpness)
     np.testing.assert_allclose(gradient, gradient.T, rtol=0, atol=1e-12 * np.abs(gradient).max())
-    # The floor that keeps singular matrices harmless is seen here as one part in 1e13 of the largest eigenvalue.
+    # The floor that keeps singular matrices harmless shows here as one part in 1e13 of the largest eigenvalue.
     assert value == pytest.approx(by_traces(name, M, sharpness).real, abs=1e-8)
 
     def along(x: np.ndarray) -> np.ndarray:
@@ -207,5 +207,5 @@ def test_columns_of_unit_length_have_a_unit_diagonal():
 
 
 def test_an_unknown_criterion_is_refused_with_the_nearest():
-    with pytest.raises(DesignError, match=r"unknown criterion 'condtion'; allowed: condition, .*'condition'"):
+    with pytest.raises(DesignError, match=r"criterion is 'condtion'; allowed: condition, .*'condition'"):
         criterion("condtion")

@@ -1,4 +1,4 @@
-"""A whole design: its parts agree with each other, and it is told as JSON."""
+"""A whole design: its parts agree with each other, and so does its JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a design promises, against plain numpy on rows written out sample by sample."""
+"""Predicted figures of a design, against plain numpy on rows written out sample by sample."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from random_motions import random_trajectory
-from steelyard.excitation.figures import Forecast, middle_figures
 from steelyard.excitation.information import Unknowns, unknowns
+from steelyard.excitation.predicted_accuracy import Forecast, middle_figures
 from steelyard.model import build_model
 from steelyard.robot import load_robot
 
@@ -63,7 +63,7 @@ def test_information_of_earlier_recordings_adds_to_that_of_the_new_one(chosen):
 def test_a_long_motion_is_told_in_blocks(chosen, monkeypatch):
     trajectory = random_trajectory("fourier", JOINTS, seed=2)
     whole = Forecast(chosen)(trajectory)
-    monkeypatch.setattr("steelyard.excitation.figures.BLOCK", 37)
+    monkeypatch.setattr("steelyard.excitation.predicted_accuracy.BLOCK", 37)
     np.testing.assert_allclose(Forecast(chosen)(trajectory).sigma, whole.sigma, rtol=1e-10)
 
 

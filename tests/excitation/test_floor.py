@@ -59,8 +59,8 @@ def test_an_arm_mounted_another_way_has_no_false_floor(gravity):
     for robot in (load_robot("ur10e").with_gravity(gravity), arm(BOX).with_gravity(gravity)):
         limits = design_limits(robot)
         assert not any(rule.name.startswith("floor") for rule in limits.rules)
-        (words,) = (words for words in limits.not_checked if words.startswith("floor"))
-        assert words == "floor (the arm does not stand upright; give its height by --floor HEIGHT)"
+        (text,) = (text for text in limits.not_checked if text.startswith("floor"))
+        assert text == "floor (the arm does not stand upright; give its height by --floor HEIGHT)"
     assert load_robot("ur10e").with_gravity((0, 0, -9.80665)).floor == 0
     assert load_robot("kuka_lwr4").with_gravity((0, 0, 0)).floor is None
 
@@ -86,7 +86,7 @@ def test_a_urdf_stands_on_the_lowest_point_of_its_base():
     assert "floor at -0.05 m (the lowest point of the base's collision shapes)" in limits.checked
     unknown = design_limits(arm())
     assert "floor (its height is unknown; give it by --floor HEIGHT)" in unknown.not_checked
-    assert not any(words.startswith("floor") for words in unknown.checked)
+    assert not any(text.startswith("floor") for text in unknown.checked)
 
 
 @pytest.mark.parametrize(
@@ -140,7 +140,7 @@ def test_links_without_shapes_get_capsules_from_joint_to_joint_and_say_so():
     assert limits.capsules.startswith(
         f"assumed along all links, radius {found.radius:.3f} m from the moving links' mass"
     )
-    (left_out,) = (words for words in limits.not_checked if "overlap" in words)
+    (left_out,) = (text for text in limits.not_checked if "overlap" in text)
     assert "link_2 - link_4 (100 %)" in left_out
     assert "neighbouring links" in limits.not_checked
 
@@ -167,7 +167,7 @@ def test_shapes_of_a_file_come_first_and_capsules_of_the_limits_file_before_them
     (tmp_path / "slim.toml").write_text('[[capsule]]\nlink = "fore"\nstart = [0, 0, 0]\nradius = 0.02\n')
     given = design_limits(arm(BOX), tmp_path / "slim.toml")
     assert "of the limits file" in given.capsules
-    assert not any(words.startswith("links without") for words in given.not_checked)
+    assert not any(text.startswith("links without") for text in given.not_checked)
 
 
 def test_a_torque_limit_that_is_lowered_does_not_change_what_the_drives_are_rated_for(tmp_path):

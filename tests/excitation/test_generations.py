@@ -10,15 +10,16 @@ import pytest
 from steelyard.excitation import DesignSettings, assembled, design_limits, known_of
 from steelyard.excitation.descent import EARLY, LATE, DescentState, descended
 from steelyard.excitation.generations import (
-    KEPT,
+    FEASIBLE,
     PARENTS,
     Candidate,
+    Workers,
     by_merit,
     disturbed,
     generations,
     in_parallel,
     random_start,
-    rounds_of,
+    stages_of,
 )
 from steelyard.excitation.problem import Problem
 from steelyard.model import build_model
@@ -27,19 +28,16 @@ from steelyard.robot import load_robot
 STARTS = 8
 
 
-class Watched:
-    """A crew that counts."""
+class Watched(Workers):
+    """Counts stages, and stops after so many."""
 
     def __init__(self, threads: int = 1, most: int | None = None) -> None:
-        self.threads, self.rounds, self.most = threads, 0, most
+        self.threads, self.stages = threads, 0
+        self.stop = lambda: most is not None and self.stages >= most
 
-    def stop(self) -> bool:
-        """Whether enough is done."""
-        return self.most is not None and self.rounds >= self.most
-
-    def round_done(self, state: DescentState | None = None, rounds: int = 1) -> None:
+    def stage_done(self, state: DescentState | None = None, stages: int = 1) -> None:
         """Count."""
-        self.rounds += rounds
+        self.stages += stages
 
 
 @cache
@@ -53,19 +51,19 @@ def problem() -> Problem:
 @cache
 def family() -> tuple[list[Candidate], int]:
     workers = Watched()
-    return generations(problem(), STARTS, 0, workers), workers.rounds
+    return generations(problem(), STARTS, 0, workers), workers.stages
 
 
 @pytest.mark.large
-def test_one_in_four_is_finished_and_the_rounds_are_those_that_were_announced():
-    born, rounds = family()
+def test_one_in_four_is_finished_and_the_stages_are_those_that_were_announced():
+    born, stages = family()
     assert [one.number for one in born] == list(range(STARTS + 4 + 4))
     assert sum(one.is_finished for one in born) == 2 + 1 + 1
-    assert rounds == rounds_of(STARTS) == STARTS + 16 * len(EARLY) + 4 * len(LATE)
+    assert stages == stages_of(STARTS) == STARTS + 16 * len(EARLY) + 4 * len(LATE)
 
 
 def test_the_promising_ones_of_the_first_generation_are_finished():
-    """Those with the smallest augmented Lagrangian after the early rounds, gone again here from where each began."""
+    """Those with the smallest augmented Lagrangian after the early stages, repeated here from where each began."""
     begun = [one for one in family()[0] if one.origin is None]
     augmented = {one.number: descended(problem(), one.ready, EARLY, lambda: False).augmented for one in begun}
     best = sorted(augmented, key=lambda number: augmented[number])[:2]
@@ -92,7 +90,7 @@ def test_they_find_a_better_motion_more_often_than_not():
 
 def test_those_that_break_constraints_come_last():
     born, _ = family()
-    finished = [one for one in born if one.is_finished and one.state.violation <= KEPT]
+    finished = [one for one in born if one.is_finished and one.state.violation <= FEASIBLE]
     best = by_merit(finished)[0]
     broken = Candidate(
         99, None, best.ready, DescentState(best.state.z, best.state.multipliers, 0.5, -1e9), is_finished=True

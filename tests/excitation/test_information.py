@@ -149,7 +149,7 @@ def test_sizes_of_parameters_are_regrouped():
 
 
 @pytest.mark.parametrize(
-    ("given", "words"),
+    ("given", "message"),
     [
         ({"deviations": np.ones(2)}, "one positive standard deviation for each of the 3 equations"),
         ({"deviations": np.array([1.0, 0.0, 1.0])}, r"noise: got \[1.0, 0.0, 1.0\]"),
@@ -159,8 +159,8 @@ def test_sizes_of_parameters_are_regrouped():
         ({"columns": ("ZZ9",)}, "'ZZ9' is no base parameter of this model; it has"),
     ],
 )
-def test_what_makes_no_sense_is_refused(given, words):
+def test_what_makes_no_sense_is_refused(given, message):
     model = build_model(arm("kuka_ir361"), ("inertia",), "motor")
-    with pytest.raises(DesignError, match=words) as error:
+    with pytest.raises(DesignError, match=message) as error:
         unknowns(model, **({"deviations": np.ones(3), "rate": RATE} | given))
     assert "\n" not in str(error.value)

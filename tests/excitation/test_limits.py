@@ -113,7 +113,7 @@ def test_self_collision_can_be_switched_off(tmp_path):
     robot = arm(base=BODY)
     every = design_limits(robot, floor="none")
     assert {rule.name for rule in every.rules} == {"base - fore", "base - hand", "hand - upper"}
-    assert not any("self-collision" in words for words in every.not_checked)
+    assert not any("self-collision" in text for text in every.not_checked)
     off = design_limits(robot, self_collision=False, floor="none")
     assert off.rules == ()
     assert "self-collision (switched off)" in off.not_checked
@@ -359,11 +359,11 @@ BAD = {
     "a rule of unknown kind": ('[[space]]\nkind = "halfspace"', "did you mean 'half_space'"),
     "a rule with a key of another": ('[[space]]\nkind = "sphere"\nnormal = [1, 0, 0]', "unknown key 'normal'"),
     "a rule that does not say in or out": (
-        '[[space]]\nkind = "sphere"\nradius = 1',
+        '[[space]]\nkind = "cylinder"\nradius = 1',
         "'keep' is missing",
     ),
     "a rule with a wrong side": (
-        '[[space]]\nkind = "sphere"\nkeep = "inn"\nradius = 1',
+        '[[space]]\nkind = "cylinder"\nkeep = "inn"\nradius = 1',
         "did you mean 'in'",
     ),
     "a rule without a radius": ('[[space]]\nkind = "sphere"\nkeep = "in"\ncentre = [0, 0, 0]', "'radius' is missing"),
@@ -383,11 +383,14 @@ BAD = {
         "point is 1; allowed: three",
     ),
     "a name that is a number": ('[[space]]\nkind = "half_space"\nname = 1', "name is 1; allowed: a text"),
-    "a negative margin": ('[[space]]\nkind = "half_space"\nnormal = [0, 0, 1]\nmargin = -1', "margin is -1 m"),
+    "a negative margin": (
+        '[[space]]\nkind = "half_space"\nnormal = [0, 0, 1]\nmargin = -1',
+        "margin .m. is -1",
+    ),
     "a capsule without a link": ("[[capsule]]\nradius = 1", "'link' is missing"),
     "a capsule without a start": ('[[capsule]]\nlink = "hand"\nradius = 1', "'start' is missing"),
     "a capsule without a radius": ('[[capsule]]\nlink = "hand"\nstart = [0, 0, 0]', "'radius' is missing"),
-    "a negative capsule": ('[[capsule]]\nlink = "hand"\nstart = [0, 0, 0]\nradius = -1', "radius is -1 m"),
+    "a negative capsule": ('[[capsule]]\nlink = "hand"\nstart = [0, 0, 0]\nradius = -1', "radius .m. is -1.0; allowed"),
     "a capsule on an unknown link": ('[[capsule]]\nlink = "hnd"\nstart = [0, 0, 0]\nradius = 1', "did you mean 'hand'"),
     "a capsule with an unknown key": (
         '[[capsule]]\nlink = "hand"\nstop = 1',
@@ -406,13 +409,13 @@ BAD = {
     "self-collision that is a number": ("[self_collision]\non = 1", "on is 1; allowed: true or false"),
     "a pair of three": ('[self_collision]\nignore = [["a", "b", "c"]]', "a list of pairs of links"),
     "an unknown pair": ('[self_collision]\nignore = [["a", "b"]]', "names link 'a', which carries no capsule"),
-    "a negative self-collision margin": ("[self_collision]\nmargin = -1", "margin is -1 m"),
+    "a negative self-collision margin": ("[self_collision]\nmargin = -1", "margin .m. is -1"),
 }
 
 
-@pytest.mark.parametrize(("text", "words"), BAD.values(), ids=list(BAD))
-def test_a_wrong_file_is_refused_in_one_line_that_names_it(tmp_path, text, words):
-    with pytest.raises(DesignError, match=words) as caught:
+@pytest.mark.parametrize(("text", "message"), BAD.values(), ids=list(BAD))
+def test_a_wrong_file_is_refused_in_one_line_that_names_it(tmp_path, text, message):
+    with pytest.raises(DesignError, match=message) as caught:
         limits_from(text, tmp_path, arm(base=BODY))
     assert str(caught.value).startswith(f"{tmp_path / 'limits.toml'}: ")
     assert "\n" not in str(caught.value)

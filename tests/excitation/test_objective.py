@@ -13,7 +13,7 @@ from steelyard.model import build_model
 from steelyard.robot import load_robot
 
 
-class Seen:
+class FixedView:
     """A motion whose information and torques are given."""
 
     def __init__(self, matrix: np.ndarray, torques: np.ndarray) -> None:
@@ -26,10 +26,10 @@ class Seen:
         return self.tau
 
 
-def seen(seed: int = 0) -> Seen:
+def fixed_view(seed: int = 0) -> FixedView:
     rng = np.random.default_rng(seed)
     W = rng.normal(size=(30, 4))
-    return Seen(W.T @ W, rng.normal(size=(2, 15)))
+    return FixedView(W.T @ W, rng.normal(size=(2, 15)))
 
 
 def chosen(**given) -> Unknowns:
@@ -47,7 +47,7 @@ def goals() -> GoalAttainment:
 
 
 def test_gamma_is_the_largest_relative_miss():
-    view = seen()
+    view = fixed_view()
     reached = (
         np.sqrt(np.linalg.cond(view.matrix)), np.trace(np.linalg.inv(view.matrix)), 2.0 - np.abs(view.tau[1]).mean()
     )  # fmt: skip
@@ -59,12 +59,12 @@ def test_gamma_is_the_largest_relative_miss():
 
 def assert_gradient(objective: Objective, sharpness: float) -> None:
     """Compare with differences along random ways of information and torques."""
-    view, rng, step = seen(), np.random.default_rng(1), 1e-5
+    view, rng, step = fixed_view(), np.random.default_rng(1), 1e-5
     outcome = objective.smooth(view, sharpness)
     way = rng.normal(size=(4, 4))
     way, push = way + way.T, rng.normal(size=view.tau.shape)
     values = {
-        k: objective.smooth(Seen(view.matrix + k * step * way, view.tau + k * step * push), sharpness).value
+        k: objective.smooth(FixedView(view.matrix + k * step * way, view.tau + k * step * push), sharpness).value
         for k in (-2, -1, 1, 2)
     }
     slope = (8 * (values[1] - values[-1]) - (values[2] - values[-2])) / (12 * step)
@@ -85,7 +85,7 @@ def test_the_gradient_with_scaled_columns_is_that_of_differences(name):
 
 
 def test_relative_sigmas_are_those_of_columns_times_the_parameters():
-    view, sizes = seen(), np.array([2.0, 0.5, 0.3, 1.0])
+    view, sizes = fixed_view(), np.array([2.0, 0.5, 0.3, 1.0])
     sigma = np.sqrt(np.diag(np.linalg.inv(view.matrix))) / sizes
     assert ByCriterion(criterion("worst_sigma"), sizes).exact(view) == pytest.approx(sigma.max())
     assert ByCriterion(criterion("mean_sigma"), sizes).exact(view) == pytest.approx(sigma.mean())
@@ -103,11 +103,11 @@ def test_only_criteria_about_sizes_scale_their_columns():
 
 
 @pytest.mark.parametrize("name", ["condition_prior", "worst_sigma", "mean_sigma"])
-def test_sizes_that_are_not_known_are_asked_for(name):
+def test_sizes_that_are_not_known_are_required(name):
     with pytest.raises(DesignError, match=f"criterion '{name}' compares sigmas with the parameters' sizes, and none"):
         by_criterion(criterion(name), chosen())
 
 
-def test_rows_as_they_are_do_not_go_with_earlier_recordings():
-    with pytest.raises(DesignError, match=r"criterion 'condition' looks at rows as they are.*condition_weighted or d"):
+def test_unweighted_rows_do_not_go_with_earlier_recordings():
+    with pytest.raises(DesignError, match=r"criterion 'condition' needs unweighted rows.*condition_weighted or d"):
         by_criterion(criterion("condition"), chosen(earlier=np.eye(8)))

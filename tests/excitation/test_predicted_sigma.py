@@ -1,4 +1,4 @@
-"""Sigmas that a design promises are those of identified experiments with its motion, over 300 seeds of the noise."""
+"""Predicted sigmas of a design are those of identified experiments with its motion, over 300 seeds of the noise."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ MONTE_CARLO = 1 / np.sqrt(2 * (SEEDS - 1))
 """Relative standard deviation of a standard deviation over the seeds: 4 %."""
 
 
-def experiment(name: str, settings: DesignSettings, **asked) -> tuple[Design, SimulatedRun]:
+def experiment(name: str, settings: DesignSettings, **options) -> tuple[Design, SimulatedRun]:
     """Return a design and its motion on the closed-loop arm: the same motion for every seed, other noise."""
     robot = load_robot(name)
     limits = design_limits(robot)
     noise = tuple(0.02 * limits.torque)
-    design = design_experiment(robot, replace(settings, noise=noise), torque="motor", limits=limits, **asked)
-    rehearsal = Experiment(record_rate=design.settings.rate, saturate=False, motor_noise=Noise("white", noise))
-    run = simulate(robot, design.trajectory, rehearsal, [0])
+    design = design_experiment(robot, replace(settings, noise=noise), torque="motor", limits=limits, **options)
+    simulated = Experiment(record_rate=design.settings.rate, saturate=False, motor_noise=Noise("white", noise))
+    run = simulate(robot, design.trajectory, simulated, [0])
     parts = ("q", "qd", "qdd", "motor_torque", "joint_torque")
     every = {part: np.broadcast_to(getattr(run, part), (SEEDS, *getattr(run, part).shape[1:])) for part in parts}
     return design, replace(run, seeds=tuple(range(SEEDS)), **every)
 
 
 def ratios(design: Design, run: SimulatedRun) -> np.ndarray:
-    """Return the spread of each parameter over the seeds in units of what was promised.
+    """Return the spread of each parameter over the seeds in units of the predicted sigma.
 
     Each seed's recording is prepared and estimated as ``steelyard identify`` does if nothing is chosen.
     """
@@ -60,7 +60,7 @@ def test_the_spread_over_seeds_is_what_was_promised(name):
 
 @pytest.mark.large
 @pytest.mark.parametrize(
-    ("settings", "asked"),
+    ("settings", "options"),
     [
         (DesignSettings(starts=1, motion="quintic"), {}),
         (DesignSettings(starts=1, motion="trapezoidal"), {}),
@@ -70,7 +70,7 @@ def test_the_spread_over_seeds_is_what_was_promised(name):
     ],
     ids=["quintic", "trapezoidal", "short", "with a way in and out", "1 kHz"],
 )
-def test_other_motions_keep_what_was_promised_too(settings, asked):
-    ratio = ratios(*experiment("scara_2r", settings, **asked))
+def test_other_motions_have_their_predicted_sigmas_too(settings, options):
+    ratio = ratios(*experiment("scara_2r", settings, **options))
     assert np.abs(ratio - 1).max() < 0.1 + MONTE_CARLO
     assert abs(ratio.mean() - 1) < 0.05

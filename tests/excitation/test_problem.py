@@ -52,17 +52,17 @@ def point_of(problem: Problem, seed: int = 1) -> np.ndarray:
     rng = np.random.default_rng(seed)
     count = len(problem.limits.joints)
     coefficients = problem.family.random(np.full(count, 0.1), np.full(count, 1.5), rng)
-    return problem.variables_of(coefficients, 1.2 if problem.is_stretchable else 1.0)
+    return problem.variables_of(coefficients, 1.2 if problem.is_duration_free else 1.0)
 
 
 def along(problem: Problem, z: np.ndarray, way: np.ndarray) -> tuple[list[np.ndarray], complex]:
-    """Return the motion on the grid and the stretch, moved by a complex step along a way of the variables."""
+    """Return the motion on the grid and the time scale, moved by a complex step along a way of the variables."""
     family = problem.family
     assert isinstance(family, FourierFamily)
     (here, time_scale), (there, _) = problem.coefficients(z), problem.coefficients(z + way)
-    stretched = time_scale * np.exp(1j * STEP * way[-1]) if problem.is_stretchable else 1.0
+    scaled = time_scale * np.exp(1j * STEP * way[-1]) if problem.is_duration_free else 1.0
     moved = here + 1j * STEP * (there - here)
-    return fourier_motion(family, moved, stretched, family.grid(problem.grid)), stretched
+    return fourier_motion(family, moved, scaled, family.grid(problem.grid)), scaled
 
 
 def log_value(problem: Problem, motion: list[np.ndarray], time_scale: complex, wanted: str) -> complex:

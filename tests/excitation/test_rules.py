@@ -55,9 +55,9 @@ def test_the_rule_of_paper_p4_is_kept_unless_both_r_and_z_are_small():
     rule = PointRule("pedestal", TIP, Cylinder(0.7, upper=1.8), "keep_out")
     points = places() * np.array([[1.0], [1.0], [2.0]])
     x, y, z = points[0]
-    kept = rule.clearance(points)[0] >= 0
-    assert 50 < kept.sum() < 450
-    np.testing.assert_array_equal(kept, ~((np.hypot(x, y) < 0.7) & (z < 1.8)))
+    inside = rule.clearance(points)[0] >= 0
+    assert 50 < inside.sum() < 450
+    np.testing.assert_array_equal(inside, ~((np.hypot(x, y) < 0.7) & (z < 1.8)))
 
 
 @pytest.mark.parametrize("region", REGIONS.values(), ids=list(REGIONS))
@@ -127,7 +127,7 @@ def test_a_perpendicular_is_one_for_every_direction():
 
 
 @pytest.mark.parametrize(
-    ("build", "words"),
+    ("build", "message"),
     {
         "a normal of no length": (
             lambda: HalfSpace((0, 0, 0)),
@@ -138,17 +138,17 @@ def test_a_perpendicular_is_one_for_every_direction():
         "a box upside down": (lambda: Box((0, 0, 1), (1, 1, 0)), "lower z is 1, upper z is 0"),
         "a box with nan": (lambda: Box((0, 0, np.nan), (1, 1, 1)), "lower z is nan"),
         "a box without sides": (lambda: Box((-INF, -INF, -INF), (INF, INF, INF)), "every side is infinite"),
-        "a radius of zero": (lambda: Cylinder(0.0), "radius of a cylinder is 0; allowed is above 0"),
+        "a radius of zero": (lambda: Cylinder(0.0), "radius of a cylinder is 0.0; allowed: a finite number above 0"),
         "a cylinder upside down": (lambda: Cylinder(1.0, lower=1, upper=1), "lower is 1, upper is 1"),
         "an axis of no length": (lambda: Cylinder(1.0, axis=(0, 0, 0)), "axis of a cylinder"),
         "a sphere at infinity": (lambda: Sphere(1.0, (np.inf, 0, 0)), "centre of a sphere"),
         "a negative sphere": (lambda: Sphere(-1.0), "radius of a sphere is -1"),
-        "a negative margin": (lambda: PointRule("x", TIP, Sphere(1.0), margin=-0.1), "margin is -0.1 m"),
-        "a margin that is nan": (lambda: PointRule("x", TIP, Sphere(1.0), margin=np.nan), "margin is nan"),
+        "a negative margin": (lambda: PointRule("x", TIP, Sphere(1.0), margin=-0.1), "margin .m. is -0.1"),
+        "a margin that is nan": (lambda: PointRule("x", TIP, Sphere(1.0), margin=np.nan), "margin .m. is nan"),
         "an unknown side": (lambda: PointRule("x", TIP, Sphere(1.0), "keepin"), "did you mean 'keep_in'"),  # pyright: ignore
-        "a point that is nan": (lambda: ArmPoint("tool", (0, np.nan, 0)), "three finite numbers"),
+        "a point that is nan": (lambda: ArmPoint("tool", (0, np.nan, 0)), "three numbers"),
     }.values(),
 )
-def test_rules_that_mean_nothing_are_refused(build, words):
-    with pytest.raises(DesignError, match=words):
+def test_rules_that_mean_nothing_are_refused(build, message):
+    with pytest.raises(DesignError, match=message):
         build()

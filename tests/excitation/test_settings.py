@@ -1,4 +1,4 @@
-"""What may be asked of a design, and every way in which it cannot be: one line that says what to do."""
+"""Settings of a design, and every way in which they are refused: one line that says what to do."""
 
 from __future__ import annotations
 
@@ -51,23 +51,23 @@ def test_families_are_made_at_the_smallest_duration():
 
 
 @pytest.mark.parametrize(
-    ("given", "words"),
+    ("given", "message"),
     [
         ({"motion": "furier"}, "motion is 'furier'; allowed: fourier, quintic, trapezoidal.*'fourier'"),
-        ({"criterion": "D"}, "unknown criterion 'D'; allowed: condition"),
+        ({"criterion": "D"}, "criterion is 'D'; allowed: condition"),
         ({"duration": 0.0}, "duration 0.0: give seconds above 0"),
         ({"duration": float("nan")}, "duration nan"),
         ({"duration": (20.0, 10.0)}, r"duration \(20.0, 10.0\)"),
         ({"duration": float("inf")}, "duration inf"),
-        ({"starts": 0}, "starts is 0; allowed is 1 or more"),
+        ({"starts": 0}, "starts is 0; allowed: a whole number from 1"),
         ({"periods": 0}, "periods is 0"),
         ({"threads": 0}, "threads is 0"),
-        ({"position_noise": -1.0}, "position_noise is -1.0; allowed is 0 or more"),
+        ({"position_noise": -1.0}, "position_noise is -1.0; allowed: a finite number of 0 or more"),
         ({"sigmas": float("nan")}, "sigmas is nan"),
     ],
 )
-def test_settings_that_make_no_sense_are_refused(given, words):
-    with pytest.raises(DesignError, match=words) as error:
+def test_settings_that_make_no_sense_are_refused(given, message):
+    with pytest.raises(DesignError, match=message) as error:
         DesignSettings(**given)
     assert "\n" not in str(error.value)
 
@@ -137,15 +137,15 @@ BAD = {
     ),
     "noise of positions and rows as they are": (
         {"settings": replace(QUICK, position_noise=1e-4, criterion="condition")},
-        "criterion 'condition' looks at rows as they are, position noise is about their noise; choose d",
+        "criterion 'condition' does not weight rows by their noise, .*; choose d",
     ),
     "a payload that nobody knows": ({"payload": "loaded", "carries": "brick"}, "knows no payload 'brick'"),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("given", "words"), BAD.values(), ids=BAD)
-def test_what_cannot_be_designed_is_refused_in_one_line(given, words):
-    with pytest.raises(DesignError, match=words) as error:
+@pytest.mark.parametrize(("given", "message"), BAD.values(), ids=BAD)
+def test_what_cannot_be_designed_is_refused_in_one_line(given, message):
+    with pytest.raises(DesignError, match=message) as error:
         design(SCARA, **({"settings": QUICK, "limits": LIMITS} | given))
     assert "\n" not in str(error.value)
     assert len(str(error.value)) > 30
@@ -167,7 +167,7 @@ def test_noise_of_positions_needs_parameters():
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("text", "message"),
     [
         ("[joints]\nvelocity = 0", "velocity of joint 'joint_1' is 0; allowed: a number above 0"),
         ("[joints]\nlower = [1, 1]\nupper = [0, 2]", "joint 'joint_1' may move from 1 to 0; allowed is lower < upper"),
@@ -175,10 +175,10 @@ def test_noise_of_positions_needs_parameters():
         ("[joints]\nvelocty = 1", "velocty.*velocity"),
     ],
 )
-def test_limits_that_are_missing_or_contradict_each_other_are_refused(tmp_path, text, words):
+def test_limits_that_are_missing_or_contradict_each_other_are_refused(tmp_path, text, message):
     file = tmp_path / "limits.toml"
     file.write_text(text, encoding="utf-8")
-    with pytest.raises(SteelyardError, match=words) as error:
+    with pytest.raises(SteelyardError, match=message) as error:
         design(SCARA, QUICK, limits=file)
     assert "\n" not in str(error.value)
     assert str(file) in str(error.value)

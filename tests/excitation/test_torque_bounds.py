@@ -45,7 +45,7 @@ def rigid_torques(robot: Robot, there: MotionSamples) -> np.ndarray:
 
 
 def friction(model: Model, chi: np.ndarray, there: MotionSamples, side: str, rest: tuple[int, int]) -> np.ndarray:
-    """Return all but the rigid torques, written out (n, N); at rest, joints and coupled motors push as told."""
+    """Return all but the rigid torques, written out (n, N); at rest, joints and coupled motors push as given."""
     value = dict(zip(model.names, chi, strict=True))
     row_of = {name: row for row, name in enumerate(there.joints)}
 
@@ -231,20 +231,16 @@ def test_joints_without_a_limit_are_left_out() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "words"),
+    ("change", "message"),
     [
-        ({"side": "both"}, "side"),
-        ({"chi": np.ones(3)}, "chi has shape"),
-        ({"chi": np.full(28, np.nan)}, "chi has shape"),
-        ({"covariance": np.eye(2), "sigmas": 1.0}, "covariance has shape"),
+        ({"side": "both"}, "torque side is 'both'; allowed: motor, joint"),
         ({"covariance": -np.eye(28), "sigmas": 1.0}, "semi-definite"),
-        ({"covariance": np.eye(28), "sigmas": -1.0}, "sigmas"),
     ],
 )
-def test_numbers_that_do_not_fit_are_refused(change: dict[str, object], words: str) -> None:
+def test_numbers_that_do_not_fit_are_refused(change: dict[str, object], message: str) -> None:
     model = build_model(arm("scara_2r"), EFFECTS["scara_2r"], "motor")
     given: dict[str, object] = {"chi": np.ones(len(model.names)), "side": "motor"} | change
-    with pytest.raises(DesignError, match=words):
+    with pytest.raises(DesignError, match=message):
         torque_graph(model, given.pop("chi"), given.pop("side"), **given)  # type: ignore[arg-type]
 
 

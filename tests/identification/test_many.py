@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from rehearsals import scara
+from simulated_experiments import scara
 from steelyard.errors import EstimateError, SignalError, SteelyardError
 from steelyard.identification import Fitted, Settings, fit_arm, fit_arms
 from steelyard.observe import resolve_preparation

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from rehearsals import scara
+from simulated_experiments import scara
 from steelyard.errors import EstimateError
 from steelyard.identification import (
     METHODS,

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from rehearsals import lwr4
+from simulated_experiments import lwr4
 from steelyard.errors import EstimateError, ObservationError, SteelyardError
 from steelyard.identification import (
     Settings,

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from rehearsals import lwr4, scara
+from simulated_experiments import lwr4, scara
 from steelyard.errors import EstimateError, ObservationError, SteelyardError
 from steelyard.identification import Settings, identification_to_json, identify, settings_from_table
 from steelyard.observe import Preparation

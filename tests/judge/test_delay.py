@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.interpolate import CubicSpline
 
-from rehearsals import lwr4, scara
+from simulated_experiments import lwr4, scara
 from steelyard.estimate import weighted
 from steelyard.judge import delay, estimate_delays
 from steelyard.model import build_model

@@ -70,9 +70,9 @@ def test_a_way_into_an_approached_motion_is_a_motion_too():
     [
         (([0.1], 2.0, 3.0), r"start_posture has shape \(1,\); allowed is \(2,\), one number for each joint: a, b"),
         (([0.1, np.nan], 2.0, 3.0), r"start_posture is nan at \[1\]"),
-        (([0.1, 0.2], 0.0, 3.0), r"duration_in \[s\] is 0; allowed is above 0"),
+        (([0.1, 0.2], 0.0, 3.0), r"duration_in \[s\] is 0.0; allowed: a finite number of 1e-06"),
         (([0.1, 0.2], 2.0, -3.0), r"duration_out \[s\] is -3"),
-        (([0.1, 0.2], 2.0, 1e-9), r"duration_out \[s\] is 1e-09; allowed is from 1e-06 s"),
+        (([0.1, 0.2], 2.0, 1e-9), r"duration_out \[s\] is 1e-09; allowed: a finite number of 1e-06"),
         (([0.1, 0.2], 2.0, 3.0, [0.0]), "end_posture has shape"),
     ],
 )

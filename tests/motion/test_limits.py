@@ -1,4 +1,4 @@
-"""Where a motion asks for more than its joints may do."""
+"""Violations of joint limits by a motion."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_joints_without_limits_break_none():
 def test_motor_positions_are_not_held_against_joint_limits():
     robot = load_robot("staubli_tx40").in_motor_coordinates()
     motion = quintic(np.zeros((6, 2)), 1.0, limits_of(robot).joints)
-    with pytest.raises(MotionError, match="told in motor positions"):
+    with pytest.raises(MotionError, match="described in motor positions"):
         limit_violations(motion, robot)
 
 

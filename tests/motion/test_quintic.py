@@ -107,7 +107,7 @@ BAD = {
     ),
     "one row": ({"points": [0, 1, 2]}, r"shape \(3,\)"),
     "rows of unequal length": ({"points": [[0, 1, 0], [0, 2]]}, "rows of unequal length"),
-    "words": ({"points": [["here", "there", "here"]] * 2}, "points holds str.* real numbers are expected"),
+    "texts": ({"points": [["here", "there", "here"]] * 2}, "points holds str.* real numbers are expected"),
     "complex numbers": ({"points": np.zeros((2, 3), complex)}, "complex128 entries"),
     "a duration too few": ({"durations": [1.0]}, r"durations has shape \(1,\); allowed is one number or \(2,\)"),
     "a negative duration": ({"durations": [1.0, -2.0]}, "durations is -2 s for move 2; allowed is from 1e-06 s"),

@@ -1,4 +1,4 @@
-"""What every kind of motion promises: exact derivatives, smooth joins, exact extremes, sampling."""
+"""Properties of every kind of motion: exact derivatives, smooth joins, exact extremes, sampling."""
 
 from __future__ import annotations
 
@@ -184,7 +184,7 @@ def test_rows_are_reordered_by_name(make_motion, seed):
 @pytest.mark.parametrize(
     ("joints", "message"),
     [
-        (["base", "shoulder"], "moves joint 'elbow', which is not among the joints asked for: base, shoulder"),
+        (["base", "shoulder"], "moves joint 'elbow', which is not among the requested joints: base, shoulder"),
         (["base", "shoulder", "elbo"], "did you mean 'elbo'"),
         (["base", "shoulder", "elbow", "wrist"], "has no joint 'wrist'; its joints: base, shoulder, elbow"),
         (["base", "base", "elbow"], "'base' is named more than once"),

@@ -68,14 +68,14 @@ def test_joints_move_in_step():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"ramp": 0.0}, "ramp is 0; allowed is above 0"),
+        ({"ramp": 0.0}, "ramp is 0.0; allowed: a finite number above 0"),
         ({"ramp": 0.26}, r"ramp is 0.26 with cruise 0; allowed is at most \(1 - cruise\) / 4 = 0.25"),
         ({"ramp": 0.2, "cruise": 0.4}, "at most .* = 0.15"),
-        ({"ramp": np.nan}, "ramp is not a finite number"),
-        ({"ramp": "short"}, "ramp is 'short'; a number is expected"),
+        ({"ramp": np.nan}, "ramp is nan; allowed: a finite number"),
+        ({"ramp": "short"}, "ramp is 'short'; allowed: a finite number"),
         ({"cruise": 1.0}, "cruise is 1; allowed is from 0 to below 1"),
         ({"cruise": -0.1}, "cruise is -0.1"),
-        ({"cruise": np.inf}, "cruise is not a finite number"),
+        ({"cruise": np.inf}, "cruise is inf; allowed: a finite number"),
         ({"durations": -1.0}, "durations is -1 s for move 1"),
         ({"points": [[0.0]]}, "at least 2"),
     ],

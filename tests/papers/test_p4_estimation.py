@@ -33,8 +33,7 @@ from steelyard.papers.p4_estimation import (
 )
 from steelyard.papers.p4_experiment import FILTER, averaging, filtered, validated, validation_motion
 from steelyard.papers.p4_iterated import compared, identified_by_likelihood
-from steelyard.simulation.plant import plant_equations
-from steelyard.simulation.truth import plant_model, true_values
+from steelyard.simulation.plant import plant_equations, plant_model, true_values
 
 
 @pytest.fixture(scope="module")

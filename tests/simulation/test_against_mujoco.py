@@ -25,13 +25,13 @@ def moves(robot: Robot, count: int = 2):
 
 
 def without_coulomb(robot: Robot) -> Robot:
-    kept = {name: value for name, value in robot.values.items() if name.startswith(("Ia", "Fv", "off"))}
-    return replace(robot, values=MappingProxyType(kept), springs=())
+    values = {name: value for name, value in robot.values.items() if name.startswith(("Ia", "Fv", "off"))}
+    return replace(robot, values=MappingProxyType(values), springs=())
 
 
 @pytest.mark.parametrize("name", ["scara_2r", "kuka_lwr4", "franka_panda", "ur10e", "kuka_ir361"])
 def test_both_plants_move_alike_to_the_integrator_s_tolerance(name):
-    """Both integrate by Runge-Kutta of order four with the same steps; Coulomb friction is told apart below."""
+    """Both integrate by Runge-Kutta of order four with the same steps; Coulomb friction is compared below."""
     robot = without_coulomb(load_robot(name))
     experiment = Experiment(control="pd", saturate=False, disturbance=Noise("white", (0.1,) * len(robot.actuated)))
     ours = simulate(robot, moves(robot), experiment)

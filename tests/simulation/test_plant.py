@@ -191,8 +191,8 @@ def test_computed_torque_follows_the_reference_on_a_known_plant():
         ({"record_rate": 300}, "control_rate 1000 Hz must be a whole multiple of record_rate 300 Hz"),
         ({"delay": 0.0015}, r"delay 0.0015 s: whole control periods of 0.001 s"),
         ({"kp": (1.0, 1.0)}, "kp and kd belong together"),
-        ({"bandwidth": float("nan")}, "bandwidth nan: a positive number"),
-        ({"plant_rate": -5.0}, "plant_rate -5.0: a positive number"),
+        ({"bandwidth": float("nan")}, "bandwidth is nan; allowed: a finite number above 0"),
+        ({"plant_rate": -5.0}, "plant_rate is -5.0; allowed: a finite number above 0"),
     ],
 )
 def test_a_senseless_experiment_is_refused(settings, message):

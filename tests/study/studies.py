@@ -33,6 +33,6 @@ def waves(harmonics: int = 3) -> FourierSeries:
 def scara(
     simulate: dict[str, Any] | None = None, identify: dict[str, Any] | None = None, motion: Trajectory | None = None
 ) -> StudyConfiguration:
-    """Return P1's arm at 100 Hz; white torque noise and P1's filter unless told otherwise."""
+    """Return P1's arm at 100 Hz; white torque noise and P1's filter by default."""
     settings = {"record_rate": 100.0, "plant": "ideal", **(WHITE if simulate is None else simulate)}
     return study_configuration("scara_2r", motion or moves(), settings, FIT if identify is None else identify)

@@ -13,7 +13,7 @@ CORRELATED = {"kind": "correlated", "std": [0.5, 0.02], "band": 3.0}
 
 
 def bound_of(*settings, **others) -> np.ndarray:
-    """Return the Cramer-Rao sigmas of an arrangement that has some."""
+    """Return the Cramer-Rao sigmas of a study that has a bound."""
     sigma = cramer_rao_bound(SimulatedExperiments(scara(*settings, **others))).sigma
     assert sigma is not None
     return sigma
@@ -80,7 +80,7 @@ def test_noise_on_positions_makes_the_bound_larger_and_little_of_it_does_not():
 
 
 @pytest.mark.parametrize(
-    ("settings", "motion", "words"),
+    ("settings", "motion", "message"),
     [
         ({"disturbance": {"kind": "band_limited", "std": [1, 1], "band": 5.0}}, moves(), "band limited"),
         ({"motor_noise": {"kind": "white", "std": [1, 0]}}, moves(), "'joint_2' has no noise"),
@@ -100,10 +100,10 @@ def test_noise_on_positions_makes_the_bound_larger_and_little_of_it_does_not():
         ),
     ],
 )
-def test_where_there_is_no_bound_the_reason_is_told(settings, motion, words):
+def test_where_there_is_no_bound_the_reason_is_reported(settings, motion, message):
     bound = cramer_rao_bound(SimulatedExperiments(scara(settings, motion=motion)))
     assert bound.sigma is None
-    assert words in bound.reason
+    assert message in bound.reason
 
 
 def test_the_encoder_s_steps_are_said_not_to_count():

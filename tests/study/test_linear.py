@@ -48,7 +48,7 @@ def test_a_study_repeated_passes_p4_s_checks_as_often_as_it_should():
 
 
 @pytest.mark.parametrize(
-    ("rows", "values", "deviations", "runs", "words"),
+    ("rows", "values", "deviations", "runs", "message"),
     [
         (ROWS, VALUES[:4], DEVIATIONS, 5, "needed are"),
         (ROWS, VALUES, DEVIATIONS[:5], 5, "needed are"),
@@ -56,10 +56,10 @@ def test_a_study_repeated_passes_p4_s_checks_as_often_as_it_should():
         (ROWS * np.nan, VALUES, DEVIATIONS, 5, "not finite"),
         (ROWS, VALUES, 0 * DEVIATIONS, 5, "above 0"),
         (ROWS, VALUES, DEVIATIONS, 0, "at least 1"),
-        (np.repeat(ROWS[:, :1], 5, axis=1), VALUES, DEVIATIONS, 5, "tell all parameters apart"),
+        (np.repeat(ROWS[:, :1], 5, axis=1), VALUES, DEVIATIONS, 5, "not all parameters are identifiable"),
     ],
 )
-def test_what_cannot_be_solved_is_refused_in_one_line(rows, values, deviations, runs, words):
-    with pytest.raises(EstimateError, match=words) as caught:
+def test_what_cannot_be_solved_is_refused_in_one_line(rows, values, deviations, runs, message):
+    with pytest.raises(EstimateError, match=message) as caught:
         linear_study(rows, values, deviations, runs)
     assert "\n" not in str(caught.value)

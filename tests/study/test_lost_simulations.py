@@ -37,17 +37,17 @@ def test_a_lost_seed_is_a_failed_run_of_every_case_and_the_others_are_judged(stu
         "simulation: left its motion by more than 3 times its width; lower the disturbance, or raise gains or limits"
     }
     assert np.isnan(strong.values[:, lost]).all()
-    kept = [seed for seed in range(6) if seed not in lost]
-    assert np.isfinite(strong.values[:, kept]).all()
+    useful = [seed for seed in range(6) if seed not in lost]
+    assert np.isfinite(strong.values[:, useful]).all()
     assert study_result.verdicts[1].failures == len(lost)
-    assert all(one.runs == len(kept) for one in study_result.verdicts[1].parameters)
+    assert all(one.runs == len(useful) for one in study_result.verdicts[1].parameters)
 
 
 def test_lost_seeds_are_told_with_their_reasons_as_failures_of_estimators_are(study_result):
-    told, lost = study_to_json(study_result)["cases"][1], failed(study_result.runs[1])
-    assert [one["seed"] for one in told["failures"]] == lost
-    assert all(one["message"].startswith("simulation: ") for one in told["failures"])
-    assert told["failure_rate"] == pytest.approx(len(lost) / 6)
+    content, lost = study_to_json(study_result)["cases"][1], failed(study_result.runs[1])
+    assert [one["seed"] for one in content["failures"]] == lost
+    assert all(one["message"].startswith("simulation: ") for one in content["failures"])
+    assert content["failure_rate"] == pytest.approx(len(lost) / 6)
     lines = [line for line in sentences(study_result.verdicts) if "runs failed; most often: simulation: left" in line]
     assert [line.split(":")[0] for line in lines] == ["wls, noise x 500", "gls, noise x 500"]
 
@@ -66,9 +66,9 @@ def test_a_lost_seed_alone_in_other_company_and_from_a_folder_is_lost_for_the_sa
     monkeypatch.setattr("steelyard.study.run.JOBS_A_PROCESS", 1)
     shared = montecarlo(scara(CLOSED_LOOP), STUDY, tmp_path, processes=2)
     assert json.dumps(study_to_json(shared)) == json.dumps(study_to_json(study_result))
-    told = []
-    again = montecarlo(scara(CLOSED_LOOP), STUDY, tmp_path, progress=lambda done, total: told.append(done))
-    assert told == [24]
+    reported = []
+    again = montecarlo(scara(CLOSED_LOOP), STUDY, tmp_path, progress=lambda done, total: reported.append(done))
+    assert reported == [24]
     assert json.dumps(study_to_json(again)) == json.dumps(study_to_json(study_result))
     few = montecarlo(scara(CLOSED_LOOP), StudySettings(("gls",), seeds=3, first_seed=2, noise_levels=(HURLED,)))
     assert few.runs[0].failures == study_result.runs[3].failures[2:5]

@@ -1,4 +1,4 @@
-"""The court's figures: against statsmodels, scipy and Monte Carlo of their own."""
+"""Statistics of a study: against statsmodels, scipy and Monte Carlo of their own."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_a_biased_estimator_fails_the_first_check_and_a_bold_one_the_second():
 
 
 @pytest.mark.parametrize(
-    ("estimates", "true", "words"),
+    ("estimates", "true", "message"),
     [
         (np.zeros((3, 1)), np.zeros(3), "at least 2"),
         (np.zeros((3, 5)), np.zeros(4), "needed are"),
@@ -97,6 +97,6 @@ def test_a_biased_estimator_fails_the_first_check_and_a_bold_one_the_second():
         (np.full((3, 5), np.nan), np.zeros(3), "not finite"),
     ],
 )
-def test_runs_that_say_nothing_are_refused(estimates, true, words):
-    with pytest.raises(EstimateError, match=words):
+def test_runs_that_say_nothing_are_refused(estimates, true, message):
+    with pytest.raises(EstimateError, match=message):
         interval_checks(estimates, true, None)

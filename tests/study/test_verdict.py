@@ -19,16 +19,18 @@ SIGMA = np.array([0.1, 0.02, 3.0])
 RUNS = 400
 
 
-def runs_of(method, *, seed=0, shift=(0.0, 0.0, 0.0), told=1.0, failed=0, level=1.0, count=RUNS):
-    """Return runs of an unbiased, efficient method with honest sigmas, but for what is asked for."""
+def runs_of(method, *, seed=0, shift=(0.0, 0.0, 0.0), reported=1.0, failed=0, level=1.0, count=RUNS):
+    """Return runs of an unbiased, efficient method with honest sigmas, but for the options."""
     rng = np.random.default_rng(seed)
     sigma = level * SIGMA[:, None] * np.ones((3, count))
     values = TRUE[:, None] + sigma * (np.array(shift)[:, None] + rng.standard_normal((3, count)))
     values[:, :failed] = np.nan
-    half_width = told * sigma * stats.norm.ppf(0.975)
+    half_width = reported * sigma * stats.norm.ppf(0.975)
     failures = tuple("diverged" if k < failed else "" for k in range(count))
     seconds = np.linspace(0.1, 0.3, count)
-    return CaseRuns(Case(method, level), NAMES, np.arange(count), values, told * sigma, half_width, seconds, failures)
+    return CaseRuns(
+        Case(method, level), NAMES, np.arange(count), values, reported * sigma, half_width, seconds, failures
+    )
 
 
 def judged(*runs, bound: np.ndarray | None = SIGMA):
@@ -70,20 +72,20 @@ def test_a_biased_method_is_found_biased_and_named():
     assert biased.worst_bias is not None
     assert biased.worst_bias.name == "MX1R"
     assert biased.worst_bias.bias_in_sigmas == pytest.approx(0.5, abs=0.15)
-    told = sentences([honest, biased])
-    assert len([line for line in told if "biased" in line]) == 1
-    assert told[0].startswith("wls: biased in 1 of 3 parameters: MX1R by +0.")
+    lines = sentences([honest, biased])
+    assert len([line for line in lines if "biased" in line]) == 1
+    assert lines[0].startswith("wls: biased in 1 of 3 parameters: MX1R by +0.")
 
 
 def test_an_over_confident_method_is_found_so_and_is_not_called_biased():
-    bold, honest = judged(runs_of("wls", told=0.5), runs_of("gls", seed=2))
+    bold, honest = judged(runs_of("wls", reported=0.5), runs_of("gls", seed=2))
     assert all(one.is_overconfident for one in bold.parameters)
     assert not any(one.is_biased for one in bold.parameters)
     assert not any(one.is_overconfident for one in honest.parameters)
     assert bold.checks_as_reported is not None
     assert bold.checks_as_reported.variances == 0.0
     (line,) = sentences([bold, honest])
-    assert line.startswith("wls: tells sigmas too small in 3 of 3 parameters")
+    assert line.startswith("wls: reports sigmas too small in 3 of 3 parameters")
     assert "times its sigma (coverage 6" in line or "times its sigma (coverage 7" in line
 
 
@@ -132,6 +134,6 @@ def test_without_a_bound_there_is_no_efficiency():
 
 def test_cases_that_differ_in_noise_say_so():
     shift = (1.0, 0.0, 0.0)
-    told = sentences(judged(runs_of("wls", shift=shift), runs_of("wls", level=2.0, shift=shift)))
-    assert told[0].startswith("wls, noise x 1: biased")
-    assert told[-1].startswith("wls, noise x 2: biased")
+    lines = sentences(judged(runs_of("wls", shift=shift), runs_of("wls", level=2.0, shift=shift)))
+    assert lines[0].startswith("wls, noise x 1: biased")
+    assert lines[-1].startswith("wls, noise x 2: biased")

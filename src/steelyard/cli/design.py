@@ -1,19 +1,31 @@
-"""``steelyard design``: the motion to record, proven to keep its limits, and the sigmas it promises."""
+"""``steelyard design``: the motion to record, certified to keep its limits, and its predicted sigmas."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from math import isfinite
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from ..errors import DesignError, nearest_match
+from ..errors import DesignError
 from ..files import require_files, robot_file
 from ..plain_data import json_text
-from .options import OUTPUT, Config, Effects, Json, Payload, Quiet, RobotName, Torque, comma_separated, quietly
+from .options import (
+    OUTPUT,
+    Config,
+    Effects,
+    Json,
+    Payload,
+    Quiet,
+    RobotName,
+    Torque,
+    comma_separated,
+    numbers_from,
+    quietly,
+)
 from .output import ProgressBar
 
 if TYPE_CHECKING:
@@ -23,10 +35,74 @@ if TYPE_CHECKING:
 MOTION_FILE = "motion.toml"
 POOR = 2
 KEYS = {
-    "torque": str, "payload": str, "effects": list, "limits": str, "start": list, "carries": str,
-    "after": str, "format": list, "file_rate": float, "floor": (float, str), "position_scale": float, "gravity": list,
+    "torque": str, "payload": str, "effects": tuple[str, ...], "limits": str, "start": tuple[float, ...],
+    "carries": str, "after": str, "format": tuple[str, ...], "file_rate": float, "floor": (float, str),
+    "position_scale": float, "gravity": tuple[float, float, float],
 }  # fmt: skip
 """Keys of a ``[design]`` table besides those of the search."""
+
+
+# What is minimised.
+CriterionName = Annotated[
+    str | None,
+    Parameter(
+        help="What is made small: d (default), a, e, worst_sigma, mean_sigma, condition, condition_normalised, "
+        "condition_weighted, condition_weighted_normalised, condition_prior."
+    ),
+]
+Goals = Annotated[
+    tuple[str, ...],
+    Parameter(negative="", help="Goal to attain with others: --goal condition=35; may be repeated."),
+]
+Parameters = Annotated[str | None, Parameter(help="Base parameters that count, by commas; default: all.")]
+
+# The motions that are searched.
+MotionKind = Annotated[
+    Literal["fourier", "quintic", "trapezoidal"] | None, Parameter(help="Kind of motion; default: fourier.")
+]
+Duration = Annotated[str | None, Parameter(help="Duration [s], or smallest,largest; default: 20.")]
+Harmonics = Annotated[str | None, Parameter(help="Harmonics of a Fourier series, or fewest,most; default: 5.")]
+Periods = Annotated[int | None, Parameter(help="Periods within the duration; default: 1.")]
+Moves = Annotated[int | None, Parameter(help="Moves through via points; default: one each 2 s.")]
+StartPosture = Annotated[
+    str | None,
+    Parameter(help="Posture to start from and return to, by commas [rad or m].", allow_leading_hyphen=True),
+]
+
+# What it must keep.
+LimitsFile = Annotated[Path | None, Parameter(help="TOML file with limits, space rules and obstacles.")]
+Floor = Annotated[
+    str | None,
+    Parameter(
+        help="Height of the floor above the base frame's origin [m], or none; default: by the robot's file.",
+        allow_leading_hyphen=True,
+    ),
+]
+PositionScale = Annotated[float | None, Parameter(help="Part of each position range that may be used; default: 0.95.")]
+Gravity = Annotated[
+    str | None,
+    Parameter(help="Gravity x,y,z in the base frame [m/s^2]; default: the robot's.", allow_leading_hyphen=True),
+]
+Resonance = Annotated[float | None, Parameter(help="Lowest resonance [Hz]; the fastest harmonic stays below it.")]
+
+# The experiment: noise, payload and earlier recordings.
+TorqueNoise = Annotated[
+    str | None, Parameter(help="Torque noise of a sample [N m or N], one or one a joint; default: 2 % of limits.")
+]
+PositionNoise = Annotated[float | None, Parameter(help="Noise of the positions [rad or m]; default: 0.")]
+Rate = Annotated[float | None, Parameter(help="Samples a second of the recording [Hz]; default: 100.")]
+Carries = Annotated[str | None, Parameter(help="Name of the payload carried, of those the robot knows.")]
+AfterRun = Annotated[Path | None, Parameter(help="Run folder of earlier recordings: what should be recorded next?")]
+
+# The search, and the files written.
+Starts = Annotated[int | None, Parameter(help="Random motions to start from; default: 24.")]
+Seed = Annotated[int | None, Parameter(help="Of the random motions; default: 0.")]
+Threads = Annotated[int | None, Parameter(help="Threads; the result is the same. Default: all cores.")]
+Formats = Annotated[
+    str | None, Parameter(help="Files for robots, by commas: csv (default), npz, ros2, urscript, or none.")
+]
+FileRate = Annotated[float | None, Parameter(help="Rate of those files [Hz]; default: each format's own.")]
+Out = Annotated[Path | None, Parameter(name="--out", group=OUTPUT, help="Folder for motion and result.")]
 
 
 def design(
@@ -36,67 +112,32 @@ def design(
     torque: Torque = None,
     payload: Payload = None,
     effects: Effects = None,
-    criterion: Annotated[
-        str | None,
-        Parameter(
-            help="What is made small: d (default), a, e, worst_sigma, mean_sigma, condition, condition_normalised, "
-            "condition_weighted, condition_weighted_normalised, condition_prior."
-        ),
-    ] = None,
-    goal: Annotated[
-        tuple[str, ...],
-        Parameter(negative="", help="Goal to attain with others: --goal condition=35; may be repeated."),
-    ] = (),
-    motion: Annotated[
-        Literal["fourier", "quintic", "trapezoidal"] | None, Parameter(help="Kind of motion; default: fourier.")
-    ] = None,
-    duration: Annotated[str | None, Parameter(help="Duration [s], or smallest,largest; default: 20.")] = None,
-    harmonics: Annotated[
-        str | None, Parameter(help="Harmonics of a Fourier series, or fewest,most; default: 5.")
-    ] = None,
-    periods: Annotated[int | None, Parameter(help="Periods within the duration; default: 1.")] = None,
-    moves: Annotated[int | None, Parameter(help="Moves through via points; default: one each 2 s.")] = None,
-    limits: Annotated[Path | None, Parameter(help="TOML file with limits, space rules and obstacles.")] = None,
-    floor: Annotated[
-        str | None,
-        Parameter(
-            help="Height of the floor above the base frame's origin [m], or none; default: by the robot's file.",
-            allow_leading_hyphen=True,
-        ),
-    ] = None,
-    position_scale: Annotated[
-        float | None, Parameter(help="Part of each position range that may be used; default: 0.95.")
-    ] = None,
-    gravity: Annotated[
-        str | None,
-        Parameter(help="Gravity x,y,z in the base frame [m/s^2]; default: the robot's.", allow_leading_hyphen=True),
-    ] = None,
-    parameters: Annotated[str | None, Parameter(help="Base parameters that count, by commas; default: all.")] = None,
-    noise: Annotated[
-        str | None, Parameter(help="Torque noise of a sample [N m or N], one or one a joint; default: 2 % of limits.")
-    ] = None,
-    rate: Annotated[float | None, Parameter(help="Samples a second of the recording [Hz]; default: 100.")] = None,
-    position_noise: Annotated[float | None, Parameter(help="Noise of the positions [rad or m]; default: 0.")] = None,
-    resonance: Annotated[
-        float | None, Parameter(help="Lowest resonance [Hz]; the fastest harmonic stays below it.")
-    ] = None,
-    start: Annotated[
-        str | None,
-        Parameter(help="Posture to start from and return to, by commas [rad or m].", allow_leading_hyphen=True),
-    ] = None,
-    after: Annotated[
-        Path | None, Parameter(help="Run folder of earlier recordings: what should be recorded next?")
-    ] = None,
-    carries: Annotated[str | None, Parameter(help="Name of the payload carried, of those the robot knows.")] = None,
-    starts: Annotated[int | None, Parameter(help="Random motions to start from; default: 24.")] = None,
-    seed: Annotated[int | None, Parameter(help="Of the random motions; default: 0.")] = None,
-    threads: Annotated[int | None, Parameter(help="Threads; the result is the same. Default: all cores.")] = None,
-    format: Annotated[
-        str | None, Parameter(help="Files for robots, by commas: csv (default), npz, ros2, urscript, or none.")
-    ] = None,
-    file_rate: Annotated[float | None, Parameter(help="Rate of those files [Hz]; default: each format's own.")] = None,
+    criterion: CriterionName = None,
+    goal: Goals = (),
+    motion: MotionKind = None,
+    duration: Duration = None,
+    harmonics: Harmonics = None,
+    periods: Periods = None,
+    moves: Moves = None,
+    limits: LimitsFile = None,
+    floor: Floor = None,
+    position_scale: PositionScale = None,
+    gravity: Gravity = None,
+    parameters: Parameters = None,
+    noise: TorqueNoise = None,
+    rate: Rate = None,
+    position_noise: PositionNoise = None,
+    resonance: Resonance = None,
+    start: StartPosture = None,
+    after: AfterRun = None,
+    carries: Carries = None,
+    starts: Starts = None,
+    seed: Seed = None,
+    threads: Threads = None,
+    format: Formats = None,
+    file_rate: FileRate = None,
     config: Config = None,
-    out: Annotated[Path | None, Parameter(name="--out", group=OUTPUT, help="Folder for motion and result.")] = None,
+    out: Out = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> int:
@@ -104,7 +145,7 @@ def design(
     require_files(robot_file(robot), limits, after, config)
     flags = {
         "torque": torque, "payload": payload, "effects": comma_separated(effects), "criterion": criterion,
-        "goals": list(goal) or None, "motion": motion, "duration": duration, "harmonics": harmonics,
+        "goals": goal, "motion": motion, "duration": duration, "harmonics": harmonics,
         "periods": periods, "moves": moves, "parameters": comma_separated(parameters), "noise": noise, "rate": rate,
         "position_noise": position_noise, "resonance": resonance, "start": start, "carries": carries,
         "starts": starts, "seed": seed, "threads": threads, "format": comma_separated(format), "file_rate": file_rate,
@@ -122,12 +163,13 @@ def _settings_table(flags: Mapping[str, Any], config: Path | None) -> dict[str, 
     settings = read_config(config, "design", {**SCHEMA, **KEYS}) if config else {}
     settings.update({key: value for key, value in _parsed(flags).items() if value is not None})
     settings.setdefault("threads", os.cpu_count() or 1)
-    _check_contents(settings)
+    if settings.get("carries") and settings.get("payload", "none") == "none":
+        raise DesignError(f"the arm carries '{settings['carries']}', but --payload is none; choose loaded or paired")
     return settings
 
 
 def _run(name: str, settings: Mapping[str, Any], config: Path | None, out: Path | None, json: bool) -> int:
-    """Design, write motion, exports and result, and print what was found; return 2 if a parameter stays unseen."""
+    """Design, write motion, exports and result, and print them; return 2 if a parameter is not identifiable."""
     from ..excitation import design as design_experiment
     from ..excitation import design_settings, design_to_json
     from ..identification import read_run
@@ -160,13 +202,11 @@ def _run(name: str, settings: Mapping[str, Any], config: Path | None, out: Path 
 
 def _mounted(robot: Robot, settings: Mapping[str, Any]) -> Robot:
     """Return the robot under the gravity of the settings."""
+    from ..configuration import checked, vector
+
     if "gravity" not in settings:
         return robot
-    gravity = settings["gravity"]
-    if len(gravity) != 3 or not all(map(isfinite, gravity)):
-        raise DesignError(f"gravity is {gravity}; allowed are three finite numbers, such as 0,0,-9.81")
-    x, y, z = (float(value) for value in gravity)
-    return robot.with_gravity((x, y, z))
+    return robot.with_gravity(checked(settings["gravity"], vector, "gravity", DesignError))
 
 
 def _show(bar: ProgressBar, update: SearchProgress) -> None:
@@ -178,35 +218,18 @@ def _show(bar: ProgressBar, update: SearchProgress) -> None:
 
 def _parsed(flags: Mapping[str, Any]) -> dict[str, Any]:
     """Return flags with lists of numbers and goals in place of their texts."""
-    parsed = dict(flags)
-    for key in ("duration", "noise", "start", "gravity"):
-        if isinstance(parsed[key], str):
-            numbers = _numbers(parsed[key], key)
-            parsed[key] = numbers if key in ("start", "gravity") or len(numbers) > 1 else numbers[0]
-    if parsed["floor"] not in (None, "none"):
-        parsed["floor"] = _height(parsed["floor"])
-    if isinstance(parsed["harmonics"], str):
-        whole = [int(count) if count.is_integer() else count for count in _numbers(parsed["harmonics"], "harmonics")]
-        parsed["harmonics"] = whole if len(whole) > 1 else whole[0]
-    if parsed["goals"]:
-        parsed["goals"] = dict(_goal(text) for text in parsed["goals"])
+    parsed = {**flags, "goals": dict(_goal(text) for text in flags["goals"]) or None}
+    for key in ("duration", "noise", "harmonics", "start", "gravity"):
+        numbers = numbers_from(flags[key], f"--{key}", DesignError) or []
+        if key == "harmonics":
+            numbers = [int(count) if count.is_integer() else count for count in numbers]
+        is_one = len(numbers) == 1 and key not in ("start", "gravity")
+        parsed[key] = numbers[0] if is_one else numbers or None
+    with suppress(TypeError, ValueError):
+        parsed["floor"] = float(flags["floor"])
     for key in ("limits", "after"):
-        parsed[key] = None if parsed[key] is None else str(parsed[key])
+        parsed[key] = None if flags[key] is None else str(flags[key])
     return parsed
-
-
-def _numbers(text: str, what: str) -> list[float]:
-    try:
-        return [float(word) for word in text.split(",")]
-    except ValueError as error:
-        raise DesignError(f"--{what} is '{text}'; allowed are numbers separated by commas") from error
-
-
-def _height(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError as error:
-        raise DesignError(f"--floor is '{text}'; allowed is a height [m], or none for no floor") from error
 
 
 def _goal(text: str) -> tuple[str, float]:
@@ -217,47 +240,24 @@ def _goal(text: str) -> tuple[str, float]:
         raise DesignError(f"--goal is '{text}'; allowed is NAME=VALUE, such as condition=35") from error
 
 
-def _check_contents(settings: Mapping[str, Any]) -> None:
-    """Refuse what types alone do not tell: what lists hold, and what has nothing to go with."""
-    for key in ("duration", "noise", "start", "gravity", "harmonics"):
-        allowed, kind = ("whole numbers", int) if key == "harmonics" else ("numbers", int | float)
-        values = settings.get(key, ())
-        for value in values if isinstance(values, list) else [values] if key in settings else ():
-            if not isinstance(value, kind) or isinstance(value, bool):
-                raise DesignError(f"{key} is {values!r}; allowed are {allowed}")
-    for key in ("effects", "parameters", "format"):
-        if not all(isinstance(word, str) for word in settings.get(key, ())):
-            raise DesignError(f"{key} is {settings[key]!r}; allowed are words")
-    for name, wanted in settings.get("goals", {}).items():
-        if not isinstance(wanted, int | float):
-            raise DesignError(f"goal '{name}' is {wanted!r}; allowed is a number")
-    if settings.get("seed", 0) < 0:
-        raise DesignError(f"seed is {settings['seed']}; allowed is 0 or more")
-    if settings.get("carries") and settings.get("payload", "none") == "none":
-        raise DesignError(f"the arm carries '{settings['carries']}', but --payload is none; choose loaded or paired")
-
-
 def _formats(settings: Mapping[str, Any]) -> list[str]:
-    return [word for word in dict.fromkeys(settings.get("format", ["csv"])) if word != "none"]
+    return [name for name in dict.fromkeys(settings.get("format", ["csv"])) if name != "none"]
 
 
 def _check_formats(robot: Robot, formats: Sequence[str], rate: float | None, longest: float) -> None:
     """Refuse files that could not be written, before the long search; a still motion stands for the slowest."""
     import numpy as np
 
+    from ..configuration import checked, choice
     from ..motion import EXPORT_FORMATS, quintic
-    from ..motion.export_formats import ExportedMotion, checked_motion
+    from ..motion.export_formats import planned_export
     from ..motion.exports import FIRST_SPEEDS
 
-    joints = [body.joint for body in robot.actuated]
-    units = tuple("m" if joint.kind == "prismatic" else "rad" for joint in joints)
-    still = quintic(np.zeros((len(joints), 2)), longest / min(FIRST_SPEEDS), [joint.name for joint in joints])
+    joints = [body.joint.name for body in robot.actuated]
+    still = quintic(np.zeros((len(joints), 2)), longest / min(FIRST_SPEEDS), joints)
     for name in formats:
-        if name not in EXPORT_FORMATS:
-            allowed = (*EXPORT_FORMATS, "none")
-            raise DesignError(f"format is '{name}'; allowed: {', '.join(allowed)}{nearest_match(name, allowed)}")
-        form = EXPORT_FORMATS[name]
-        checked_motion(ExportedMotion(still, units, form.rate if rate is None else rate), form)
+        checked(name, choice(*EXPORT_FORMATS, "none"), "format", DesignError)
+        planned_export(still, EXPORT_FORMATS[name], rate, robot)
 
 
 def _write(design: Design, place: Path, settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -265,10 +265,9 @@ def _write(design: Design, place: Path, settings: Mapping[str, Any]) -> dict[str
     from ..motion import export_set, write_trajectory
 
     formats, robot = _formats(settings), design.model.robot
+    file_rate = settings.get("file_rate")
     exported = (
-        export_set(design.trajectory, place, formats, settings.get("file_rate"), check=design.check, robot=robot)
-        if formats
-        else []
+        export_set(design.trajectory, place, formats, file_rate, check=design.check, robot=robot) if formats else []
     )
     write_trajectory(design.trajectory, place / MOTION_FILE)
     return {"files": [MOTION_FILE, *(path.name for path in exported)]}

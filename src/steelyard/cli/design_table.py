@@ -49,8 +49,8 @@ def _print_head(screen: Screen, design: Design) -> None:
     if design.limits.capsules:
         screen.line(f"capsules for links: {design.limits.capsules}")
     screen.line(("not checked", "bold"), f": {'; '.join(design.not_checked)}", style="yellow")
-    told = "gamma of the goals" if design.goals else CRITERIA[design.objective].told
-    screen.line(f"made small: {told} = ", (f"{design.value:.4g}", "bold"), always=True)
+    described = "gamma of the goals" if design.goals else CRITERIA[design.objective].description
+    screen.line(f"made small: {described} = ", (f"{design.value:.4g}", "bold"), always=True)
     for name, wanted, reached in design.goals:
         screen.line(f"  goal {name}: {wanted:.4g} wanted, {reached:.4g} reached")
     if design.is_interrupted:

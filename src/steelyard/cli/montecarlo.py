@@ -14,7 +14,7 @@ from ..errors import ConfigError
 from ..estimators import methods_with_start
 from ..files import require_files, robot_file
 from ..plain_data import json_text
-from .options import DATA, OUTPUT, Effects, Json, Quiet, RobotName, Torque, comma_separated, quietly
+from .options import DATA, OUTPUT, Effects, Json, Quiet, RobotName, Torque, comma_separated, numbers_from, quietly
 from .output import Column, ProgressBar, Screen, print_message
 from .simulate import SCHEMA as SIMULATE_SCHEMA
 
@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from ..study import CaseVerdict, IntervalChecks, StudyConfiguration, StudyResult, StudySettings
 
 SCHEMA = {
-    "methods": list, "seeds": int, "first_seed": int, "noise_levels": list, "starts": list, "processes": int,
+    "methods": tuple[str, ...], "seeds": int, "first_seed": int, "noise_levels": tuple[float, ...],
+    "starts": tuple[float, ...], "processes": int,
 }  # fmt: skip
 RECORD_RATE = 200.0
 """Rate of the recordings where none is given [Hz]: enough for a motion of an arm, and runs stay short."""
@@ -78,8 +79,8 @@ def montecarlo(
     require_files(robot_file(robot), trajectory, config)
     study = {
         "methods": comma_separated(methods), "seeds": seeds, "first_seed": first_seed,
-        "noise_levels": comma_separated(noise_levels),
-        "starts": comma_separated(starts), "processes": processes,
+        "noise_levels": numbers_from(noise_levels, "--noise-levels", ConfigError),
+        "starts": numbers_from(starts, "--starts", ConfigError), "processes": processes,
     }  # fmt: skip
     flags = {
         "montecarlo": study, "simulate": {"record_rate": rate},
@@ -99,17 +100,19 @@ def _run(
     parameters: bool,
 ) -> int:
     """Run the study, print and save; return 2 if a method failed in every run."""
+    from ..configuration import ROOT, Section, record_from
     from ..identification import SCHEMA as IDENTIFY_SCHEMA
-    from ..motion import write_trajectory
+    from ..motion import read_trajectory, write_trajectory
     from ..robot import load_robot
     from ..run import RunFolder, hashes_of
-    from ..study import study_configuration, study_to_json, times_to_json
+    from ..study import StudySettings, default_motion, study_configuration, study_to_json, times_to_json
 
     schemas = {"montecarlo": SCHEMA, "simulate": SIMULATE_SCHEMA, "identify": IDENTIFY_SCHEMA}
     tables = {table: _merged(config, table, schema, flags[table]) for table, schema in schemas.items()}
     processes = tables["montecarlo"].pop("processes", os.cpu_count() or 1)
-    study, robot = _study(tables["montecarlo"]), load_robot(name)
-    motion = _motion(trajectory, robot)
+    study, robot = record_from(StudySettings, Section(tables["montecarlo"], ROOT, ConfigError)), load_robot(name)
+    joints = [body.joint.name for body in robot.actuated]
+    motion = default_motion(robot) if trajectory is None else read_trajectory(trajectory, joints)
     tables["simulate"], notes = _experiment(tables["simulate"], robot, motion)
     given = study_configuration(name, motion, tables["simulate"], tables["identify"])
     with RunFolder(out, "montecarlo") as run:
@@ -136,36 +139,8 @@ def _merged(config: Path | None, table: str, schema: Any, flags: Mapping[str, An
     return {**settings, **{key: value for key, value in flags.items() if value is not None}}
 
 
-def _study(table: Mapping[str, Any]) -> StudySettings:
-    from ..study import StudySettings
-
-    settings = dict(table)
-    for key in ("noise_levels", "starts"):
-        if key in settings:
-            settings[key] = tuple(_float_of(key, value) for value in settings[key])
-    if "methods" in settings:
-        settings["methods"] = tuple(str(method) for method in settings["methods"])
-    return StudySettings(**settings)
-
-
-def _float_of(key: str, value: Any) -> float:
-    try:
-        return float(value)
-    except (TypeError, ValueError):
-        raise ConfigError(f"{key}: got '{value}', needed are numbers, such as 0.5,1,2") from None
-
-
-def _motion(trajectory: Path | None, robot: Robot) -> Trajectory:
-    from ..motion import read_trajectory
-    from ..study import default_motion
-
-    if trajectory is None:
-        return default_motion(robot)
-    return read_trajectory(trajectory, [body.joint.name for body in robot.actuated])
-
-
 def _experiment(table: Mapping[str, Any], robot: Robot, motion: Trajectory) -> tuple[dict[str, Any], list[str]]:
-    """Return the settings of the experiment, with noise if none is given, and what a reader should know of it."""
+    """Return the settings of the experiment, with noise if none is given, and notes."""
     from ..study import default_noise
 
     settings = {key: value for key, value in table.items() if key not in _ONE_RUN}
@@ -192,8 +167,8 @@ def _studied(given: StudyConfiguration, study: StudySettings, out: Path | None, 
         try:
             return montecarlo(given, study, folder, processes, progress)
         except KeyboardInterrupt:
-            saved = f"{done:g} runs are kept in '{folder}': the same command goes on from there"
-            lost = "no run is kept; with --out DIR finished runs are, and the same command goes on from there"
+            saved = f"{done:g} runs are saved in '{folder}': the same command resumes from there"
+            lost = "no run is saved; with --out DIR finished runs are, and the same command resumes from there"
             print_message(lost if folder is None else saved)
             raise
 
@@ -201,7 +176,7 @@ def _studied(given: StudyConfiguration, study: StudySettings, out: Path | None, 
 def print_study(
     found: StudyResult, content: Mapping[str, Any], out: Path | None, parameters: bool, console: Console | None = None
 ) -> None:
-    """Print the table of cases, what it says in words, and what is to be known of it."""
+    """Print the table of cases, its findings as sentences, and notes."""
     screen = Screen(console)
     study = found.study
     screen.line(
@@ -239,7 +214,7 @@ def _print_cases(screen: Screen, verdicts: Sequence[CaseVerdict]) -> None:
 def _print_parameters(screen: Screen, verdict: CaseVerdict) -> None:
     case = verdict.case
     start = "" if case.start is None else f", start off by {100 * case.start:g} %"
-    headings = ("parameter", "true", "bias", "+-", "spread", "sigma\ntold", "bound", "effi-\nciency", "cover-\nage")
+    headings = ("parameter", "true", "bias", "+-", "spread", "reported\nsigma", "bound", "effi-\nciency", "cover-\nage")
     rows = []
     for one in verdict.parameters:
         low, high = one.bias_interval
@@ -264,7 +239,7 @@ def _coverage_text(verdict: CaseVerdict) -> str:
 
 
 def _checks(verdict: CaseVerdict) -> IntervalChecks | None:
-    """Return P4's checks; without a bound the spread is compared with the sigmas that the method tells itself."""
+    """Return P4's checks; without a bound the spread is compared with the reported sigmas."""
     by_bound = verdict.checks_by_bound
     return verdict.checks_as_reported if by_bound is None or by_bound.variances is None else by_bound
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Group, Parameter
 
+from ..errors import SteelyardError
 from ..estimators import ESTIMATORS
 
 DATA, MODEL, ESTIMATOR, PREPARATION, OUTPUT = (
@@ -87,6 +88,14 @@ def in_folder(root: Path | None, paths: Iterable[Path]) -> list[Path]:
 def comma_separated(text: str | None) -> list[str] | None:
     """Return the parts of a text that has commas between them."""
     return None if text is None else [part.strip() for part in text.split(",")]
+
+
+def numbers_from(text: str | None, what: str, error: type[SteelyardError]) -> list[float] | None:
+    """Return the numbers of a text that has commas between them."""
+    try:
+        return None if text is None else [float(part) for part in text.split(",")]
+    except ValueError as problem:
+        raise error(f"{what} is '{text}'; allowed are numbers separated by commas, such as 0.5,1,2") from problem
 
 
 is_quiet: ContextVar[bool] = ContextVar("is_quiet", default=False)

@@ -25,10 +25,8 @@ SCHEMA = {
     "control": str, "kp": list, "kd": list, "bandwidth": float, "velocity": str, "control_rate": float,
     "plant_rate": float, "record_rate": float, "delay": float, "encoder_quantum": (float, list), "sign_width": float,
     "motor_noise": dict, "joint_noise": dict, "disturbance": dict, "position_noise": dict, "stiffness": list,
-    "saturate": bool,
-    "payload": str, "plant": str, "seed": int, "runs": int, "format": str,
+    "saturate": bool, "payload": str, "plant": str, "seed": int, "runs": int, "format": Literal["npz", "csv"],
 }  # fmt: skip
-FORMATS = ("npz", "csv")
 
 
 def simulate(
@@ -52,7 +50,7 @@ def simulate(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Rehearse an experiment: a closed-loop arm follows a trajectory; recording and truth are saved."""
+    """Simulate an experiment: a closed-loop arm follows a trajectory; recording and truth are saved."""
     require_files(robot_file(robot), trajectory, config)
     flags = {
         "record_rate": rate, "control": control, "payload": payload, "plant": plant, "seed": seed, "runs": runs,
@@ -72,8 +70,8 @@ def _run(name: str, trajectory: Path, flags: dict[str, Any], config: Path | None
     given = {**(read_config(config, "simulate", SCHEMA) if config else {}), **flags}
     settings = dict(given)
     seed, runs, kind = settings.pop("seed", 0), settings.pop("runs", 1), settings.pop("format", "npz")
-    if runs < 1 or kind not in FORMATS:
-        raise SimulationError(f"runs {runs}, format '{kind}': at least one run, and one of {', '.join(FORMATS)}")
+    if runs < 1:
+        raise SimulationError(f"runs is {runs}; allowed is 1 or more")
     robot = load_robot(name)
     motion = read_trajectory(trajectory, [body.joint.name for body in robot.actuated])
     experiment = experiment_from_settings(settings)

@@ -13,8 +13,7 @@ from .experiment import known_of as known_of
 from .family import FourierFamily as FourierFamily
 from .family import MotionFamily as MotionFamily
 from .family import ViaPointFamily as ViaPointFamily
-from .figures import Figures as Figures
-from .figures import Forecast as Forecast
+from .generations import SearchProgress as SearchProgress
 from .information import Information as Information
 from .information import Unknowns as Unknowns
 from .information import unknowns as unknowns
@@ -22,8 +21,10 @@ from .limits.design_limits import DesignLimits as DesignLimits
 from .limits.design_limits import design_limits as design_limits
 from .motion_design import Design as Design
 from .motion_design import design_motion as design_motion
+from .motion_design import design_to_json as design_to_json
+from .predicted_accuracy import Figures as Figures
+from .predicted_accuracy import Forecast as Forecast
 from .predicted_accuracy import WeakParameter as WeakParameter
-from .search import SearchProgress as SearchProgress
 from .search import SearchStart as SearchStart
 from .settings import SCHEMA as SCHEMA
 from .settings import DesignSettings as DesignSettings
@@ -42,4 +43,3 @@ from .space.rules import ArmPoint as ArmPoint
 from .space.rules import PointRule as PointRule
 from .space.rules import SpaceRule as SpaceRule
 from .space.self_collision import self_collision_pairs as self_collision_pairs
-from .to_json import design_to_json as design_to_json

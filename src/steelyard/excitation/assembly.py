@@ -1,14 +1,14 @@
-"""From a robot, its limits and what is asked to a problem that can be solved, and a certifier that proves it."""
+"""Assembly of a design problem and its certifier from a model, limits, settings and prior information."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ..errors import DesignError, nearest_match
-from ..model import Model, build_model
+from ..model import Model
 from ..robot import Robot
 from ..text import short_repr
 from .certify.certificate import Certifier
@@ -18,10 +18,10 @@ from .constraints import ConstraintBlock, TorqueBlock, joint_block, space_block,
 from .cramer_rao import NoisyPositions
 from .criteria import CRITERIA, criterion
 from .family import FourierFamily, MotionFamily
-from .figures import Forecast, PositionNoise
-from .information import Information, InformationMap, Unknowns, unknowns
+from .information import LOADS, Information, Unknowns, unknowns
 from .limits.design_limits import DesignLimits
 from .objective import Goal, GoalAttainment, Objective, by_criterion
+from .predicted_accuracy import Forecast, PositionNoise
 from .problem import Problem
 from .rows import KnownTorques
 from .settings import DesignSettings, family_of
@@ -41,7 +41,7 @@ MEAN_TORQUE = "mean_torque of "
 
 @dataclass(frozen=True, eq=False)
 class Known:
-    """What is known of the arm before the experiment.
+    """Prior information about the arm.
 
     Attributes:
         torques: Its torques on the limited side; None if nothing is known of them.
@@ -62,13 +62,13 @@ class Known:
 
 @dataclass(frozen=True, eq=False)
 class Assembled:
-    """A problem with what proves and what judges it.
+    """A problem with its certifier.
 
     Attributes:
         problem: The problem.
-        certifier: What proves that limits are kept.
-        unknowns: What is to be found.
-        notes: What was assumed.
+        certifier: Proves that limits are kept.
+        unknowns: The parameters to be identified.
+        notes: Assumptions.
         positions: Noise of the positions, if there is any.
     """
 
@@ -79,7 +79,7 @@ class Assembled:
     positions: PositionNoise | None = None
 
     def forecast(self) -> Forecast:
-        """Return what tells the figures of motions at the recording's own samples."""
+        """Return the function that predicts the figures of motions at the recording's own samples."""
         return Forecast(self.unknowns, self.positions)
 
 
@@ -87,17 +87,17 @@ def assembled(model: Model, limits: DesignLimits, settings: DesignSettings, know
     """Return the problem of a design.
 
     Args:
-        model: What is unknown and which torques are measured; its sign need not be smooth.
-        limits: What must be kept.
-        settings: What is asked.
-        known: What is known.
+        model: The unknown effects and the measured torques; its sign need not be smooth.
+        limits: The limits.
+        settings: The settings.
+        known: Prior information.
 
     Raises:
-        DesignError: If what is asked does not fit together.
+        DesignError: If the settings contradict each other.
     """
     robot = model.robot
     width = SIGN_PART * float(limits.motion.velocity.min())
-    smooth = build_model(robot, model.effects, model.measured, model.payload, sign_width=width)
+    smooth = replace(model, sign_width=width)
     _check_friction(limits, known)
     deviations, notes = _deviations(smooth, limits, settings, known)
     chosen = unknowns(
@@ -108,12 +108,12 @@ def assembled(model: Model, limits: DesignLimits, settings: DesignSettings, know
     blocks, torques = _blocks(robot, limits, known, smooth, width)
     shortest, longest = settings.durations
     time_scale = (1.0, longest / shortest)
-    information: InformationMap = Information(chosen)
+    information = Information(chosen)
     positions = None
     if settings.position_noise:
         if criterion(settings.criterion).weighting == "none" and not settings.goals:
             raise DesignError(
-                f"criterion '{settings.criterion}' looks at rows as they are, position noise is about their noise; "
+                f"criterion '{settings.criterion}' does not weight rows by their noise, which position noise changes; "
                 "choose d, a, e or condition_weighted"
             )
         if not known.values:
@@ -130,7 +130,7 @@ def assembled(model: Model, limits: DesignLimits, settings: DesignSettings, know
 
 
 def _check_friction(limits: DesignLimits, known: Known) -> None:
-    """Refuse joints that their torque limit cannot even move: friction at rest counts in full, in both directions."""
+    """Refuse joints whose Coulomb friction alone reaches their torque limit: at rest it acts in both directions."""
     if known.torques is None:
         return
     names, values = known.torques.model.names, known.torques.values
@@ -153,7 +153,7 @@ def _grid(family: MotionFamily) -> int:
 def _deviations(
     model: Model, limits: DesignLimits, settings: DesignSettings, known: Known
 ) -> tuple[np.ndarray, list[str]]:
-    """Return the noise of each equation, and what was assumed of it."""
+    """Return the noise of each equation, and notes on assumptions."""
     count, joints = len(model.rows), len(limits.motion.joints)
     if settings.noise is not None:
         given = np.atleast_1d(np.asarray(settings.noise, dtype=float))
@@ -184,13 +184,12 @@ def _with_earlier(chosen: Unknowns, known: Known) -> Unknowns:
     common = [name for name in chosen.columns if name in columns]
     ours, theirs = [chosen.columns.index(name) for name in common], [columns.index(name) for name in common]
     spread[np.ix_(ours, ours)] = matrix[np.ix_(theirs, theirs)]
-    return Unknowns(chosen.model, chosen.base, chosen.columns, chosen.deviations, chosen.rate, chosen.values, spread)
+    return replace(chosen, earlier=spread)
 
 
 def _runs(model: Model, known: Known) -> list[tuple[bool, str]]:
     """Return the runs whose torques are known: loaded or not, and the ending of their names."""
-    table = {"none": [(False, "")], "loaded": [(True, LOADED)], "paired": [(False, ""), (True, LOADED)]}
-    return [run for run in table[model.payload] if known.has_payload or not run[0]]
+    return [(loaded, LOADED if loaded else "") for loaded in LOADS[model.payload] if known.has_payload or not loaded]
 
 
 def _blocks(

@@ -1,4 +1,4 @@
-"""What a motion must keep, on a grid of instants: values that must not be above zero, and the way back from them.
+"""Constraints of a motion on a grid of instants: values that must not be above zero, and their adjoints.
 
 Values are parts of their limits (a clearance in parts of ``CLEARANCE_SCALE``), so that one penalty fits all.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import final
+from typing import ClassVar, final
 
 import numpy as np
 
@@ -39,20 +39,14 @@ class ConstraintBlock(ABC):
     """Constraints of one kind.
 
     Attributes:
+        finer: How many times finer than that of the criterion its grid is.
         names: Name of each row, as certificates name it.
+        units: What counts as 1 in each row's values (k,), in SI units.
     """
 
+    finer: ClassVar[int] = 1
     names: tuple[str, ...]
-
-    @property
-    def finer(self) -> int:
-        """How many times finer than that of the criterion its grid is."""
-        return 1
-
-    @property
-    @abstractmethod
-    def units(self) -> np.ndarray:
-        """What counts as 1 in each row's values (k,), in SI units."""
+    units: np.ndarray
 
     @abstractmethod
     def values(self, samples: Samples) -> np.ndarray:
@@ -70,21 +64,14 @@ class JointBlock(ConstraintBlock):
 
     Attributes:
         matrix: A (k, 4 n).
-        limit: b (k,), in parts of the scale.
-        scale: What counts as 1 (k,).
+        limit: b (k,), in units.
     """
 
     matrix: np.ndarray
     limit: np.ndarray
-    scale: np.ndarray
-
-    @property
-    def units(self) -> np.ndarray:
-        """The scale (k,)."""
-        return self.scale
 
     def values(self, samples: Samples) -> np.ndarray:
-        """Return the excess over the limits, in parts of the scale."""
+        """Return the excess over the limits, in units."""
         return self.matrix @ samples.reshape(-1, samples.shape[-1]) - self.limit[:, None]
 
     def pull_back(self, samples: Samples, weights: np.ndarray, back: np.ndarray) -> None:
@@ -98,29 +85,23 @@ class TorqueBlock(ConstraintBlock):
     """``|tau| / limit - 1 <= 0`` for chosen joints.
 
     Attributes:
+        units: Their limits (k,).
         function: The torques.
         rows: Which joints (k,).
-        limit: Their limits (k,).
     """
 
     function: Differentiable
     rows: np.ndarray
-    limit: np.ndarray
-
-    @property
-    def units(self) -> np.ndarray:
-        """The limits (k,)."""
-        return self.limit
 
     def values(self, samples: Samples) -> np.ndarray:
         """Return the excess over the limit."""
-        return np.abs(self.function(motion_of(samples))[0][self.rows]) / self.limit[:, None] - 1.0
+        return np.abs(self.function(motion_of(samples))[0][self.rows]) / self.units[:, None] - 1.0
 
     def pull_back(self, samples: Samples, weights: np.ndarray, back: np.ndarray) -> None:
         """Add the gradient by position, velocity and acceleration."""
         torques = self.function(motion_of(samples))[0]
         seeds = np.zeros_like(torques)
-        seeds[self.rows] = weights * np.sign(torques[self.rows]) / self.limit[:, None]
+        seeds[self.rows] = weights * np.sign(torques[self.rows]) / self.units[:, None]
         for order, gradient in enumerate(self.function.pull_back(motion_of(samples), [seeds])):
             back[order] += gradient
 
@@ -157,6 +138,8 @@ class PlaneBatch:
 class SpaceBlock(ConstraintBlock):
     """Clearances of rules about points of the arm.
 
+    Its grid is finer: the arm may jump over an obstacle between instants that are near enough for anything else.
+
     Attributes:
         places: Positions of all their points (3 k, N).
         points: The rules on one point each: number among the names, row of its point, rule.
@@ -165,21 +148,12 @@ class SpaceBlock(ConstraintBlock):
         batch: Those pairs.
     """
 
+    finer = SPACE_FINER
     places: Differentiable
     points: tuple[tuple[int, list[int], SpaceRule], ...]
     planes: tuple[PlaneBatch, ...]
     pairs: np.ndarray
     batch: PairBatch
-
-    @property
-    def finer(self) -> int:
-        """An arm may jump over an obstacle between instants that are near enough for anything else."""
-        return SPACE_FINER
-
-    @property
-    def units(self) -> np.ndarray:
-        """The clearance that counts as 1 (k,)."""
-        return np.full(len(self.names), CLEARANCE_SCALE)
 
     def values(self, samples: Samples) -> np.ndarray:
         """Return what is missing of each clearance, in parts of the scale."""
@@ -227,7 +201,7 @@ def joint_block(limits: MotionLimits) -> JointBlock:
             bounds.append(limit[joint] / scale[joint])
             scales.append(scale[joint])
     matrix = np.array(rows).reshape(len(rows), 4 * count)
-    return JointBlock(tuple(names), matrix, np.array(bounds), np.array(scales))
+    return JointBlock(tuple(names), np.array(scales), matrix, np.array(bounds))
 
 
 def torque_block(function: Differentiable, limit: np.ndarray, joints: Sequence[str], ending: str) -> TorqueBlock | None:
@@ -235,7 +209,7 @@ def torque_block(function: Differentiable, limit: np.ndarray, joints: Sequence[s
     rows = np.flatnonzero(np.isfinite(limit))
     if not len(rows):
         return None
-    return TorqueBlock(tuple(f"torque of {joints[int(row)]}{ending}" for row in rows), function, rows, limit[rows])
+    return TorqueBlock(tuple(f"torque of {joints[int(row)]}{ending}" for row in rows), limit[rows], function, rows)
 
 
 def space_block(robot: Robot, rules: Sequence[SpaceRule]) -> ConstraintBlock | None:
@@ -251,7 +225,9 @@ def space_block(robot: Robot, rules: Sequence[SpaceRule]) -> ConstraintBlock | N
     planes, batched = _planes(rules, rows)
     others = tuple((n, rows[n], rule) for n, rule in enumerate(rules) if n not in {*pairs, *batched})
     batch = PairBatch([rule for rule in rules if isinstance(rule, CapsulePair)], [rows[n] for n in pairs], len(points))
-    return SpaceBlock(tuple(rule.name for rule in rules), places, others, planes, np.array(pairs, dtype=np.intp), batch)
+    units = np.full(len(rules), CLEARANCE_SCALE)
+    rule_names = tuple(rule.name for rule in rules)
+    return SpaceBlock(rule_names, units, places, others, planes, np.array(pairs, dtype=np.intp), batch)
 
 
 def _planes(rules: Sequence[SpaceRule], rows: Sequence[list[int]]) -> tuple[tuple[PlaneBatch, ...], set[int]]:

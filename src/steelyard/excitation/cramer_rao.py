@@ -1,4 +1,4 @@
-"""What a motion tells of the unknowns when positions are measured with noise too: the Cramer-Rao bound (P4.2).
+"""Information about the unknowns when positions are measured with noise too: the Cramer-Rao bound (P4.2).
 
 Maximum likelihood fits the unknowns theta and the motion's coefficients delta at once, to torques and positions. With
 chi the parameters' present values, a row of equation e has the derivatives
@@ -8,15 +8,13 @@ chi the parameters' present values, a row of equation e has the derivatives
 and positions add ``P = B0 B0^T / sigma_q^2`` to the delta of their joint. The inverse of the whole Fisher information
 bounds the covariance; its part for theta is the inverse of ``M = M_tt - M_td (M_dd + P)^-1 M_dt``.
 
-Coulomb friction has its sign held in T: a reversal moves by an instant, torques do not get steeper by it.
+The sign of Coulomb friction is held constant in T: a reversal moves by an instant, torques do not get steeper by it.
 
-Rows by the unknowns and by the motion's own coefficients: what noise on positions leaves of the information.
-
-With W the rows by the unknowns and T those by the coefficients of the fitted motion, both over their noise, and P what
-measured positions tell of the coefficients, the information about the unknowns alone is
+With W the rows by the unknowns and T those by the coefficients of the fitted motion, both over their noise, and P the
+information of measured positions about the coefficients, the information about the unknowns alone is
 ``M = W W^T - W T^T (T T^T + P)^-1 T W^T``. With ``K = W T^T (T T^T + P)^-1`` it is
-``(W - K T)(W - K T)^T + K P K^T``: what of the rows no change of the motion can imitate, and a sum of squares whatever
-the rounding. K makes it least, so the gradient of M needs no derivative of K.
+``(W - K T)(W - K T)^T + K P K^T``: the part of the rows that no change of the motion can imitate, and a sum of squares
+whatever the rounding. K makes it least, so the gradient of M needs no derivative of K.
 """
 
 from __future__ import annotations
@@ -29,9 +27,8 @@ import numpy as np
 from scipy import linalg
 
 from ..errors import DesignError, nearest_match
-from ..motion.fourier import differentiated, series_values
 from .criteria import Weighting
-from .family import FourierFamily, MotionFamily
+from .family import FourierFamily, MotionFamily, fourier_basis
 from .information import Unknowns
 from .rows import Motion, differentiable
 
@@ -163,11 +160,11 @@ def _torques(chosen: Unknowns, values: Mapping[str, float]) -> list[ca.SX]:
     """
     model, motion = chosen.model, chosen.model.motion
     exact = replace(model, sign_width=0.0)
-    kept = [model.names.index(parameter.kept) for parameter in chosen.base.base]
+    columns = [model.names.index(parameter.kept) for parameter in chosen.base.base]
     known = ca.DM(chosen.base.regrouping @ _parameter_values(chosen, values))
     regressors = [exact.regressor if loaded else exact.unloaded_regressor for loaded in chosen.loads]
     return [
-        ca.cse(ca.densify(ca.mtimes(regressor(motion.q, motion.qd, motion.qdd)[:, kept], known)))
+        ca.cse(ca.densify(ca.mtimes(regressor(motion.q, motion.qd, motion.qdd)[:, columns], known)))
         for regressor in regressors
     ]
 
@@ -200,21 +197,21 @@ def _by_motion(slopes: np.ndarray, basis: np.ndarray) -> np.ndarray:
 
 
 def _factorised(matrix: np.ndarray) -> tuple[np.ndarray, bool]:
-    """Return the Cholesky factor of what torques and positions tell of the motion's coefficients."""
+    """Return the Cholesky factor of the information of torques and positions about the motion's coefficients."""
     try:
         return linalg.cho_factor(matrix, lower=True, check_finite=False)
     except linalg.LinAlgError:
         raise DesignError(
             f"the motion's {len(matrix)} coefficients cannot be found from noisy positions: it is not finite, or its "
-            "torques are so steep that positions tell nothing beside them; make the noise of positions smaller"
+            "torques are so steep that positions add nothing; make the noise of positions smaller"
         ) from None
 
 
 def fitted_basis(family: MotionFamily, time: np.ndarray) -> np.ndarray:
     """Return B (3, m, N): positions, velocities and accelerations of the motions that are fitted to a recording.
 
-    A recorded Fourier series is fitted with its mean, all sines and all cosines: that it was told to start at rest is
-    not known of the arm. Other families are fitted with their own coefficients.
+    A recorded Fourier series is fitted with its mean, all sines and all cosines: the arm need not start at rest as
+    commanded. Other families are fitted with their own coefficients.
 
     Args:
         family: The family of the motion.
@@ -222,21 +219,15 @@ def fitted_basis(family: MotionFamily, time: np.ndarray) -> np.ndarray:
     """
     if not isinstance(family, FourierFamily):
         return family.basis(time)[:3]
-    frequency, ones = 2 * np.pi / family.period, np.eye(family.harmonics)
+    ones = np.eye(family.harmonics)
     nothing = np.zeros_like(ones)
-    orders = [(np.vstack([ones, nothing]), np.vstack([nothing, ones]))]
-    for _ in range(2):
-        orders.append(differentiated(*orders[-1], frequency))
-    rows = np.array(series_values(frequency * time, orders))
-    mean = np.zeros((3, 1, len(time)))
-    mean[0] = 1.0
-    return np.concatenate([mean, rows], axis=1)
+    return fourier_basis(np.vstack([ones, nothing]), np.vstack([nothing, ones]), family.period, time, 3)
 
 
 class NoisyPositions:
     """The information about the unknowns where positions are measured with noise: stands in for ``Information``.
 
-    Motions given to it lie on the family's own grid, ``family.grid(N)``, and are not stretched.
+    Motions given to it lie on the family's own grid, ``family.grid(N)``, at time scale 1.
 
     Attributes:
         unknowns: What is to be found.
@@ -262,7 +253,7 @@ class NoisyPositions:
         """
         if time_scale != (1.0, 1.0):
             raise DesignError(
-                f"a duration stretched by {time_scale[0]:g} to {time_scale[1]:g} together with noise on positions; fix "
+                f"a free duration, {time_scale[0]:g} to {time_scale[1]:g} times as long, with noise on positions; fix "
                 "the duration, or take positions as exact"
             )
         self.unknowns, self.family = chosen, family
@@ -273,7 +264,7 @@ class NoisyPositions:
         """Return the rows of a motion on the family's grid."""
         count = motion[0].shape[1]
         if count not in self._bases:
-            self._bases[count] = _checked_basis(fitted_basis(self.family, self.family.grid(count)), count)
+            self._bases[count] = _checked_basis(fitted_basis(self.family, self.family.grid(count)))
         return self._rows.sampled(motion, self._bases[count])
 
     def matrix(self, sampled: SampledRuns, weighting: Weighting, samples: float) -> np.ndarray:
@@ -296,7 +287,6 @@ def cramer_rao_information(
     motion: Motion,
     basis: np.ndarray,
     position_deviations: np.ndarray,
-    samples: float | None = None,
 ) -> np.ndarray:
     """Return the information M (c, c) of a recording with noise on torques and positions; its inverse bounds P4.2's.
 
@@ -306,13 +296,8 @@ def cramer_rao_information(
         motion: Positions, velocities and accelerations (n, N).
         basis: B (3, m, N) of the motions that are fitted, at the same instants: :func:`fitted_basis`.
         position_deviations: Noise of a sample of each position (n,) [rad or m].
-        samples: How many samples the instants stand for; as many as there are by default.
     """
-    if not all(np.isfinite(rows).all() for rows in motion):
-        raise DesignError("the motion has positions, velocities or accelerations that are not finite")
-    basis = _checked_basis(basis, motion[0].shape[1])
-    sampled = NoisyRows(chosen, values, position_deviations).sampled(motion, basis)
-    return sampled.information * (1.0 if samples is None else samples / sampled.count)
+    return NoisyRows(chosen, values, position_deviations).sampled(motion, _checked_basis(basis)).information
 
 
 def _refuse_unweighted(weighting: Weighting) -> None:
@@ -323,12 +308,11 @@ def _refuse_unweighted(weighting: Weighting) -> None:
         )
 
 
-def _checked_basis(basis: np.ndarray, count: int) -> np.ndarray:
+def _checked_basis(basis: np.ndarray) -> np.ndarray:
     """Return a basis (3, m, N) whose coefficients can be found from positions."""
-    if basis.ndim != 3 or basis.shape[0] != 3 or basis.shape[2] != count:
-        raise DesignError(f"basis of the motion: got shape {basis.shape}; allowed is (3, m, {count}), m coefficients")
-    if np.linalg.matrix_rank(basis[0]) < basis.shape[1]:
+    _, coefficients, count = basis.shape
+    if np.linalg.matrix_rank(basis[0]) < coefficients:
         raise DesignError(
-            f"{count} instants do not tell the {basis.shape[1]} coefficients of a joint's motion; take more instants"
+            f"the {coefficients} coefficients of a joint's motion are not identifiable from {count} instants; take more"
         )
     return basis

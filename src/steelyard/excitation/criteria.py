@@ -1,8 +1,8 @@
-"""What makes a motion good: scalar functions of the information matrix ``M = W^T W``, with their exact gradients.
+"""Optimality criteria: scalar functions of the information matrix ``M = W^T W``, with their exact gradients.
 
-All are told as logarithms, so that one search fits them all, and grow with badness. Those that are the largest of
-several things have a sharpness s: with ``(1/s) log sum x^s`` for ``log max x`` they are smooth, and s is raised during
-the search until they are what they stand for. The condition number is ``0.5/s (log sum lam^s + log sum lam^-s)``, half
+All are minimised as logarithms, so that one search fits them all. Those that are the maximum of several quantities
+have a sharpness s: ``(1/s) log sum x^s`` replaces ``log max x`` and is smooth, and s is raised during the search until
+the two agree. The condition number is ``0.5/s (log sum lam^s + log sum lam^-s)``, half
 because the eigenvalues of M are the squares of W's singular values.
 """
 
@@ -17,7 +17,8 @@ from typing import Literal, final
 import numpy as np
 from scipy import linalg
 
-from ..errors import DesignError, nearest_match
+from ..configuration import checked, choice
+from ..errors import DesignError
 
 Valued = tuple[float, np.ndarray]
 """A value and its gradient by M (p, p), symmetric."""
@@ -25,7 +26,7 @@ Valued = tuple[float, np.ndarray]
 Weighting = Literal["none", "noise"]
 
 FLOOR = 1e-13
-"""Part of the largest eigenvalue that is added to all: a motion that does not show a parameter is bad, not an error."""
+"""Part of the largest eigenvalue that is added to all: an unidentifiable parameter is bad, but no error."""
 
 
 @dataclass(frozen=True)
@@ -33,14 +34,14 @@ class Criterion(ABC):
     """A scalar function of the information matrix.
 
     Attributes:
-        name: As it is asked for.
+        name: Its name in settings.
         weighting: Rows divided by their noise, or as they are.
-        told: What its exponential is, in words.
+        description: The quantity whose logarithm is minimised.
     """
 
     name: str
     weighting: Weighting
-    told: str
+    description: str
 
     @abstractmethod
     def log_value(self, information: np.ndarray, sharpness: float) -> Valued:
@@ -48,7 +49,7 @@ class Criterion(ABC):
 
     @abstractmethod
     def exact(self, information: np.ndarray) -> float:
-        """Return what is told: the figure itself, not its logarithm."""
+        """Return the reported figure, not its logarithm."""
 
 
 @final
@@ -78,7 +79,7 @@ class Condition(Criterion):
 @final
 @dataclass(frozen=True)
 class Determinant(Criterion):
-    """D: the volume of the confidence ellipsoid, ``-log det M`` for each parameter; blind to units."""
+    """D: the volume of the confidence ellipsoid, ``-log det M`` for each parameter; independent of units."""
 
     def log_value(self, information: np.ndarray, sharpness: float) -> Valued:
         """Return ``-log det M / p``."""
@@ -177,9 +178,7 @@ NEED_PRIOR = ("condition_prior", "worst_sigma", "mean_sigma")
 
 def criterion(name: str) -> Criterion:
     """Return the criterion of that name."""
-    if name not in CRITERIA:
-        raise DesignError(f"unknown criterion '{name}'; allowed: {', '.join(CRITERIA)}{nearest_match(name, CRITERIA)}")
-    return CRITERIA[name]
+    return CRITERIA[checked(name, choice(*CRITERIA), "criterion", DesignError)]
 
 
 def floored_eigen(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -216,7 +215,7 @@ def inverse_and_log_det(matrix: np.ndarray) -> tuple[np.ndarray, float]:
 
 
 def condition_of(matrix: np.ndarray) -> float:
-    """Return the condition number of W from ``M = W^T W``; infinite if rank is missing."""
+    """Return the condition number of W from ``M = W^T W``; infinite if the rank is deficient."""
     values = linalg.eigvalsh(matrix)
     return float(np.sqrt(values[-1] / values[0])) if values[0] > FLOOR * values[-1] else float("inf")
 

@@ -1,12 +1,12 @@
-"""From one motion to a better one: an augmented Lagrangian, made small by L-BFGS, its criterion sharpened on the way.
+"""Local optimisation of a motion: an augmented Lagrangian minimised by L-BFGS, and its limits made to hold everywhere.
 
 An augmented Lagrangian needs only the sum of the constraints' gradients, weighted by their multipliers: one reverse
 pass, however many constraints there are. The penalty starts small, as a large one would hold the motion where it is.
+The smoothed criterion is sharpened from stage to stage.
 
-From a motion that keeps its limits at the instants of a grid to one that keeps them at every instant.
-
-What the certificate finds beyond a limit is added to that limit's margin, and the descent goes on from where it was.
-Should that not do, the motion is shrunk towards a posture in which the arm may rest.
+The descent keeps limits at the instants of a grid. For continuous time, what the certificate finds beyond a limit is
+added to that limit's margin and the descent continues; if that is not enough, the motion is shrunk towards a posture in
+which the arm may rest.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ CAREFUL_PENALTY = 300.0
 """With this a motion that keeps the constraints goes on keeping them."""
 
 ENOUGH_DROP = 0.3
-"""If a round leaves more than this part of the violation, the penalty grows."""
+"""If a stage leaves more than this part of the violation, the penalty grows."""
 
 MEMORY = 30
 """Steps that L-BFGS remembers."""
 
 ROUGH, CLOSE, FINE = 1e-4, 1e-8, 1e-9
-"""Relative gain of a step below which a round ends: early rounds only need to come into the right valley."""
+"""Relative gain of a step below which a stage ends: early stages only need to find the right basin."""
 
 NEAR = 1e-3
 SMALL_GRADIENT = 1e-5
-"""Largest slope at which a round ends."""
+"""Largest slope at which a stage ends."""
 
 Stop = Callable[[], bool]
-"""Says whether the search shall end with what it has."""
+"""Returns whether the search shall end with the best motion so far."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class PenaltyStage:
         steps: Most steps.
         weight: Of the objective; with 0 the constraints alone count.
         reach: How far the first step may go, in units of the variables. L-BFGS knows nothing of the scale then, and an
-            augmented Lagrangian has other valleys, away from all constraints: near the end it must not jump there.
+            augmented Lagrangian has other minima, away from all constraints: near the end it must not jump there.
     """
 
     sharpness: float
@@ -64,7 +64,7 @@ class PenaltyStage:
 
 REPAIR = PenaltyStage(1.0, FINE, 200, 0.0)
 EARLY = tuple(PenaltyStage(sharpness, ROUGH, 120) for sharpness in (1.0, 2.0, 4.0, 8.0))
-"""Rounds after which motions can be told apart by their promise."""
+"""Stages after which motions can be ranked by their augmented Lagrangian."""
 
 LATE = tuple(PenaltyStage(sharpness, CLOSE, 300) for sharpness in (16.0, 32.0, 64.0, 64.0))
 POLISHING = tuple(PenaltyStage(sharpness, FINE, 500, reach=NEAR) for sharpness in (64.0, 128.0, 256.0))
@@ -79,9 +79,9 @@ class DescentState:
         z: Its variables.
         multipliers: Those of the augmented Lagrangian.
         violation: Its largest constraint on the grid, margins included; at most 0 where all are kept.
-        value: The objective as it is told, on the grid.
-        promise: The augmented Lagrangian after the last round: about what the objective, as it was smoothed there, will
-            be once the constraints are kept. To be compared with that of other motions after the same rounds only.
+        value: The exact objective on the grid.
+        augmented: The augmented Lagrangian after the last stage: about what the objective, as it was smoothed there,
+            will be once the constraints are kept. To be compared with that of other motions after the same stages only.
     """
 
     z: np.ndarray
@@ -104,9 +104,9 @@ def repaired(problem: Problem, state: DescentState, stop: Stop) -> DescentState:
     return state_of(problem, z, state.multipliers.margins)
 
 
-def descended(problem: Problem, state: DescentState, rounds: Sequence[PenaltyStage], stop: Stop) -> DescentState:
-    """Return a better motion after some rounds."""
-    for one in rounds:
+def descended(problem: Problem, state: DescentState, stages: Sequence[PenaltyStage], stop: Stop) -> DescentState:
+    """Return a better motion after some stages."""
+    for one in stages:
         if stop():
             break
         z, augmented = _descended(problem, state.z, state.multipliers, one, stop)
@@ -120,7 +120,7 @@ def descended(problem: Problem, state: DescentState, rounds: Sequence[PenaltySta
 def _descended(
     problem: Problem, z: np.ndarray, multipliers: Multipliers, one: PenaltyStage, stop: Stop
 ) -> tuple[np.ndarray, float]:
-    """Return the variables after a round and the augmented Lagrangian there."""
+    """Return the variables after a stage and the augmented Lagrangian there."""
 
     def heed(intermediate_result: object) -> None:
         if stop():
@@ -158,7 +158,7 @@ def _violation(constraints: Sequence[np.ndarray], multipliers: Multipliers) -> f
     )
 
 
-ROUNDS = 8
+ITERATIONS = 8
 """Times that margins are raised."""
 
 BEYOND, LEAST_RAISE = 1.5, 1e-4
@@ -177,7 +177,7 @@ class FeasibleMotion:
 
     Attributes:
         z: Its variables.
-        value: The objective as it is told, on the grid.
+        value: The exact objective on the grid.
         certificate: The proof.
     """
 
@@ -190,7 +190,7 @@ def made_feasible(problem: Problem, certifier: Certifier, state: DescentState, s
     """Return the motion with all limits kept over continuous time; None if none was found near it."""
     firm = max(state.multipliers.penalty, LARGEST_PENALTY)
     margins = [np.full(len(block.names), LEAST_MARGIN) for block in problem.blocks]
-    for _ in range(ROUNDS):
+    for _ in range(ITERATIONS):
         certificate = certifier(problem.trajectory(state.z), decide=True)
         if certificate.holds or stop():
             break
@@ -203,7 +203,10 @@ def made_feasible(problem: Problem, certifier: Certifier, state: DescentState, s
 def shrunk(problem: Problem, certifier: Certifier, z: np.ndarray) -> FeasibleMotion | None:
     """Return the motion, or the largest part of it about a posture of rest, that keeps every limit at every instant."""
     part = largest_part(problem, certifier, z)
-    return None if part is None else _proven(problem, certifier, part)
+    if part is None:
+        return None
+    certificate = certifier(problem.trajectory(part))
+    return FeasibleMotion(part, problem.exact(part), certificate) if certificate.holds else None
 
 
 def largest_part(problem: Problem, certifier: Certifier, z: np.ndarray) -> np.ndarray | None:
@@ -226,11 +229,6 @@ def resting(problem: Problem, z: np.ndarray) -> np.ndarray:
     best = int(np.argmin(np.max(constraints, axis=0)))
     time_scale = problem.coefficients(z)[1]
     return problem.variables_of(problem.family.still(postures[:, best]), time_scale)
-
-
-def _proven(problem: Problem, certifier: Certifier, z: np.ndarray) -> FeasibleMotion | None:
-    certificate = certifier(problem.trajectory(z))
-    return FeasibleMotion(z, problem.exact(z), certificate) if certificate.holds else None
 
 
 def _raise(margins: list[np.ndarray], problem: Problem, certificate: Certificate) -> None:

@@ -1,69 +1,55 @@
-"""One call from a robot to a designed experiment.
-
-What is known of an arm before an experiment: from its description, or from an earlier run.
-"""
+"""Design of an experiment in one call, and prior information from a robot's description or an earlier run."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import NoneType
 
 import numpy as np
 
-from ..errors import DesignError, nearest_match, require_type
+from ..errors import DesignError, require_type
 from ..identification import RunLike, SavedRun, load_run
 from ..model import Model, base_parameters, build_model
-from ..robot import INERTIAL_NAMES, AnyRobot, Robot, load_robot
-from ..simulation.truth import plant_model, true_values
+from ..robot import AnyRobot, load_robot
+from ..simulation.plant import payload_of, payload_values, plant_model, true_values
 from .assembly import Known
+from .generations import SearchCallback, no_progress
 from .limits.design_limits import DesignLimits, design_limits
 from .motion_design import Design, design_motion
 from .rows import KnownTorques, known_torques
-from .search import SearchCallback, no_progress
 from .settings import DesignSettings
 from .space.self_collision import FloorHeight
 
 
 def known_of(model: Model, limits: DesignLimits, payload: str | None = None) -> tuple[Known, tuple[str, ...]]:
-    """Return what the robot's description knows, and notes.
+    """Return prior information from the robot's description, and notes.
 
     Args:
-        model: What is unknown and which torques are measured.
-        limits: Which torques are limited.
+        model: The unknown effects and the measured torques.
+        limits: The limits, whose torque side counts.
         payload: Name of a payload that the robot knows; its only one by default.
     """
     robot = model.robot
-    carried = None if model.payload == "none" else _payload(robot, payload)
+    carried = None
+    if model.payload != "none":
+        carried = (
+            next(iter(robot.payloads.values()), None) if payload is None else payload_of(robot, payload, DesignError)
+        )
     torques = known_torques(robot, limits.torque_side, carried)
     notes = []
     if torques is None and np.isfinite(limits.torque).any():
         notes.append("the robot's inertias are not known: torque limits could not be looked at")
     if model.payload != "none" and carried is None:
         notes.append("the payload is not known: torque limits are kept for the arm without it")
-    values: Mapping[str, float] = {}
-    if torques is not None:
-        values = true_values(plant_model(robot, 0.0))
-        if carried is not None:
-            values = {**values, **{f"{symbol}L": x for symbol, x in zip(INERTIAL_NAMES, carried, strict=True)}}
+    values = {} if torques is None else {**true_values(plant_model(robot, 0.0)), **payload_values(carried)}
     return Known(torques, values, has_payload=carried is not None), tuple(notes)
 
 
-def _payload(robot: Robot, name: str | None) -> tuple[float, ...] | None:
-    if name is None:
-        return next(iter(robot.payloads.values()), None)
-    if name not in robot.payloads:
-        raise DesignError(
-            f"robot '{robot.name}' knows no payload '{name}'; it knows: {', '.join(robot.payloads) or 'none'}"
-            f"{nearest_match(name, robot.payloads)}"
-        )
-    return robot.payloads[name]
-
-
 def known_after(known: Known, run: SavedRun, model: Model, limits: DesignLimits, rate: float) -> Known:
-    """Return what is known after a run: its estimate, its information and its noise.
+    """Return prior information after a run: its estimate, its information and its noise.
 
     The run's parameters stand for those of the description, with their covariance where the same side's torques are
     limited as were measured. Its information is the inverse of its covariance: what is recorded next adds to it.
@@ -72,9 +58,8 @@ def known_after(known: Known, run: SavedRun, model: Model, limits: DesignLimits,
         DesignError: If the run is of another model.
     """
     estimate = run.estimate
-    base = base_parameters(model)
-    kept = [parameter.kept for parameter in base.base]
-    strange = [name for name in estimate.columns if name not in kept]
+    columns = [parameter.kept for parameter in base_parameters(model).base]
+    strange = [name for name in estimate.columns if name not in columns]
     if strange:
         raise DesignError(
             f"the run '{run.folder}' knows {', '.join(strange[:4])}, which this model has not; design with the run's "
@@ -94,7 +79,7 @@ def known_after(known: Known, run: SavedRun, model: Model, limits: DesignLimits,
 
 def _torques_of(columns: tuple[str, ...], values: np.ndarray, covariance: np.ndarray, model: Model) -> KnownTorques:
     """Return torques by base parameters: the eliminated standard parameters count as zero."""
-    exact = build_model(model.robot, model.effects, model.measured, model.payload)
+    exact = replace(model, sign_width=0.0)
     places = [exact.names.index(name) for name in columns]
     chi, spread = np.zeros(len(exact.names)), np.zeros((len(exact.names),) * 2)
     chi[places] = values
@@ -103,7 +88,7 @@ def _torques_of(columns: tuple[str, ...], values: np.ndarray, covariance: np.nda
 
 
 def _deviations(run: SavedRun, model: Model, rate: float) -> np.ndarray | None:
-    """Return the noise that samples at a rate would need to have, if they were independent, to tell as much as rows.
+    """Return the noise of independent samples at a rate that carry as much information as the run's rows.
 
     Rows are samples behind the decimator, which is wider than the rate it leaves: neighbours share some noise, and
     the noise before it follows from its gain, not from the number of samples for a row.
@@ -136,20 +121,20 @@ def design(
 
     Args:
         robot: The arm, its catalogue name or the path of its file.
-        settings: What is asked; a Fourier series of 20 s, D-optimal, by default.
+        settings: Settings of the design; a Fourier series of 20 s, D-optimal, by default.
         torque: Measured torques, as in :func:`~steelyard.model.build_model`.
         payload: ``none``, ``loaded`` or ``paired``.
         effects: Effects that are unknown; the robot's own by default.
-        limits: What must be kept, or the file that says so; the robot's own limits by default.
+        limits: Limits, or the path of a limits file; the robot's own limits by default.
         carries: Name of the payload, of those the robot knows.
-        after: An earlier run, or its folder: its parameters, noise and information are what is known.
+        after: An earlier run, or its folder: its parameters, noise and information are the prior.
         start: Posture (n,) to start from and to return to [rad or m].
         floor: Height of the floor against gravity [m], or ``none``, as in :func:`~steelyard.excitation.design_limits`.
         position_scale: Part of each position range that may be used, as there.
         callback: Called with the progress of the search.
 
     Raises:
-        DesignError: If what is asked does not fit together, or no motion keeps the limits.
+        DesignError: If the settings contradict each other, or no motion keeps the limits.
 
     Example:
         >>> settings = steelyard.DesignSettings(duration=5.0, harmonics=2, noise=(1.0, 0.2), starts=1)
@@ -161,19 +146,12 @@ def design(
     require_type(settings, (DesignSettings, NoneType), "settings", "DesignSettings(...) or None", DesignError)
     settings = settings or DesignSettings()
     model = build_model(robot, effects, torque, payload)
-    kept = _kept(robot, limits, floor, position_scale)
-    known, notes = known_of(model, kept, carries)
-    if after is not None:
-        known = known_after(known, load_run(after), model, kept, settings.rate)
-    return design_motion(model, kept, settings, known, start=start, callback=callback, notes=notes)
-
-
-def _kept(
-    robot: Robot, limits: DesignLimits | str | os.PathLike[str] | None, floor: FloorHeight, position_scale: float | None
-) -> DesignLimits:
     if not isinstance(limits, DesignLimits):
         path = None if limits is None else Path(limits)
-        return design_limits(robot, path, floor=floor, position_scale=position_scale)
-    if floor is not None or position_scale is not None:
+        limits = design_limits(robot, path, floor=floor, position_scale=position_scale)
+    elif floor is not None or position_scale is not None:
         raise DesignError("floor and position_scale are part of limits that are given; give them to design_limits")
-    return limits
+    known, notes = known_of(model, limits, carries)
+    if after is not None:
+        known = known_after(known, load_run(after), model, limits, settings.rate)
+    return design_motion(model, limits, settings, known, start=start, callback=callback, notes=notes)

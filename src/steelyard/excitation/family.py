@@ -1,7 +1,7 @@
 """Families of motions that are linear in their coefficients: ``q(t) = X B(t)``, one row of X for each joint.
 
 All derivatives are linear in X too, ``d^k q / dt^k = X B_k(t)``, so that a gradient by the motion becomes one by X in
-one product. Stretching the time by s leaves the path as it is and divides ``B_k`` by ``s^k``.
+one product. Scaling the time by s leaves the path as it is and divides ``B_k`` by ``s^k``.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class MotionFamily(ABC):
     @property
     @abstractmethod
     def duration(self) -> float:
-        """Duration of a motion that is not stretched [s]."""
+        """Duration of a motion at time scale 1 [s]."""
 
     @property
     @abstractmethod
@@ -55,7 +55,7 @@ class MotionFamily(ABC):
 
     @abstractmethod
     def trajectory(self, coefficients: np.ndarray, time_scale: float = 1.0) -> Trajectory:
-        """Return the motion with coefficients X (n, m), its time stretched."""
+        """Return the motion with coefficients X (n, m), its duration scaled."""
 
     @abstractmethod
     def still(self, posture: np.ndarray) -> np.ndarray:
@@ -68,6 +68,17 @@ class MotionFamily(ABC):
     def grid(self, count: int) -> np.ndarray:
         """Return instants (count,) spread evenly over what has to be looked at, each the middle of its part."""
         return (np.arange(count) + 0.5) * (self.grid_interval / count)
+
+
+def fourier_basis(sin: np.ndarray, cos: np.ndarray, period: float, time: np.ndarray, orders: int) -> np.ndarray:
+    """Return values and derivatives (orders, 1 + m, N) of a constant and of m series with coefficients (m, nf)."""
+    frequency, series = 2 * np.pi / period, [(sin, cos)]
+    for _ in range(orders - 1):
+        series.append(differentiated(*series[-1], frequency))
+    rows = np.array(series_values(frequency * time, series))
+    mean = np.zeros((orders, 1, len(time)))
+    mean[0] = 1.0
+    return np.concatenate([mean, rows], axis=1)
 
 
 @final
@@ -113,14 +124,7 @@ class FourierFamily(MotionFamily):
 
     def basis(self, time: np.ndarray) -> np.ndarray:
         """Return B (4, m, N) at times (N,)."""
-        frequency = 2 * np.pi / self.period
-        orders = [self._shapes]
-        for _ in range(3):
-            orders.append(differentiated(*orders[-1], frequency))
-        rows = np.array(series_values(frequency * time, orders))
-        mean = np.zeros((4, 1, len(time)))
-        mean[0] = 1.0
-        return np.concatenate([mean, rows], axis=1)
+        return fourier_basis(*self._shapes, self.period, time, 4)
 
     def trajectory(self, coefficients: np.ndarray, time_scale: float = 1.0) -> Trajectory:
         """Return the Fourier series with coefficients X (n, m)."""

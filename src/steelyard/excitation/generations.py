@@ -1,26 +1,25 @@
-"""Generations of motions: many are begun, the promising ones finished, the best disturbed and begun anew.
+"""Multi-start search in generations: random motions first, then perturbations of the best motions so far.
 
-How good a motion will be shows early: after a few rough rounds the order by the augmented Lagrangian is nearly the
-final one, so only a part of a generation has to be finished. And the valleys next to a good one are good, too: the
-later generations are disturbances of the best motions so far. All choices depend on the motions alone, never on when
-they were ready, so a seed gives the same answer on any number of cores.
-
-Motions to start from: random ones, and good ones disturbed.
+After a few rough stages the order by the augmented Lagrangian is nearly the final one, so only a part of a generation
+has to be finished. Minima next to a good one are often good, too: later generations start from perturbations of the
+best motions. All choices depend on the motions alone, never on when they were ready, so a seed gives the same answer on
+any number of cores.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
 from .descent import CAREFUL_PENALTY, EARLY, LATE, DescentState, PenaltyStage, Stop, descended, repaired, state_of
 from .problem import Problem
 
-KEPT = 0.01
+FEASIBLE = 0.01
 """A motion that violates a constraint by more than this part of its limit is behind all that do not."""
 
 LARGE, SMALL = (1.0, 0.5), (0.3, 0.1)
@@ -49,7 +48,7 @@ def drawn_motion(
     for draw in range(DRAWS):
         rest = random_start(problem, rng, size * SMALLER**draw, spread)
         drawn.append(repaired(problem, state_of(problem, rest), stop))
-        if drawn[-1].violation <= KEPT or stop():
+        if drawn[-1].violation <= FEASIBLE or stop():
             break
     return min(drawn, key=lambda state: state.violation)
 
@@ -57,8 +56,8 @@ def drawn_motion(
 def disturbed(problem: Problem, z: np.ndarray, size: float, rng: np.random.Generator) -> DescentState:
     """Return a motion near another: each variable is moved by about ``size`` of their root mean square.
 
-    The constraints may be broken, and multipliers and penalty begin anew: from there the same valley is entered by
-    another way, and often its neighbour.
+    The constraints may be broken, and multipliers and penalty start again: the descent reaches the same minimum by
+    another path, or a neighbouring one.
     """
     moved = z + size * np.sqrt(np.mean(z**2)) * rng.standard_normal(len(z))
     return state_of(problem, np.clip(moved, *problem.bounds()))
@@ -72,21 +71,59 @@ OFFSPRING = (2, 2)
 
 PARENTS = 3
 DISTURBANCES = (0.05, 0.4)
-"""Sizes that take turns: the same valley entered anew, and a neighbour."""
+"""Sizes of perturbations, alternating: the same minimum again, and a neighbouring one."""
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
-class Workers(Protocol):
-    """Who does the work and is told of it."""
+@dataclass(frozen=True)
+class SearchProgress:
+    """Progress of the search.
 
-    threads: int
-    stop: Stop
+    Attributes:
+        done: Stages done, of ``total``.
+        total: Stages in all.
+        value: Best exact objective so far; None before the first.
+        violation: Largest violation of that motion on the grid, as a part of its limit; 0 where all is kept.
+    """
 
-    def round_done(self, state: DescentState | None = None, rounds: int = 1) -> None:
-        """Hear of rounds that are done, and of the motion after them."""
-        ...
+    done: int
+    total: int
+    value: float | None
+    violation: float
+
+
+SearchCallback = Callable[[SearchProgress], None]
+
+
+def no_progress(update: SearchProgress) -> None:
+    """Report nothing."""
+
+
+class Workers:
+    """Threads of the search, and the progress that they report.
+
+    Attributes:
+        threads: Motions that are worked on at the same time.
+        stop: Returns whether the search shall end with the best motion so far.
+    """
+
+    def __init__(self, total: int, threads: int, callback: SearchCallback, stop: threading.Event) -> None:
+        self.threads, self.stop = threads, stop.is_set
+        self._lock, self._report, self._total, self._ended = threading.Lock(), callback, total, stop
+        self._done, self._value, self._violation = 0, None, 0.0
+
+    def stage_done(self, state: DescentState | None = None, stages: int = 1) -> None:
+        """Count stages and report the progress of the search."""
+        with self._lock:
+            self._done += stages
+            if state is not None and state.violation <= FEASIBLE and (self._value is None or state.value < self._value):
+                self._value, self._violation = state.value, max(state.violation, 0.0)
+            try:
+                self._report(SearchProgress(min(self._done, self._total), self._total, self._value, self._violation))
+            except KeyboardInterrupt:  # the callback may end the search, too
+                self._ended.set()
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,10 +132,10 @@ class Candidate:
 
     Attributes:
         number: Its number among all, from 0.
-        origin: The number of the motion it is a disturbance of; None if it was drawn at random.
+        origin: The number of the motion it is a perturbation of; None if it was drawn at random.
         ready: Where it began.
         state: Where it is.
-        is_finished: Whether it went through all rounds.
+        is_finished: Whether it went through all stages.
     """
 
     number: int
@@ -108,14 +145,14 @@ class Candidate:
     is_finished: bool = False
 
 
-def rounds_of(starts: int) -> int:
-    """Return how many rounds all generations take, the drawing of a random motion being one."""
+def stages_of(starts: int) -> int:
+    """Return how many stages all generations take, the drawing of a random motion being one."""
     sizes = _sizes(starts)
     return starts + sum(size * len(EARLY) + _finishing(size) * len(LATE) for size in sizes)
 
 
 def generations(problem: Problem, starts: int, seed: int, workers: Workers) -> list[Candidate]:
-    """Return the motions of all generations, ordered by number; in-between ones are left as they were given up."""
+    """Return the motions of all generations, ordered by number; unfinished ones as they were given up."""
     first, *later = _sizes(starts)
     done = _generation(
         problem, in_parallel(lambda n: _drawn(problem, n, seed, workers), range(first), workers.threads), workers
@@ -131,7 +168,7 @@ def generations(problem: Problem, starts: int, seed: int, workers: Workers) -> l
 def by_merit(candidates: Sequence[Candidate]) -> list[Candidate]:
     """Return those that were finished, the best first; those that break constraints come last."""
     finished = [one for one in candidates if one.is_finished]
-    return sorted(finished, key=lambda one: (one.state.violation > KEPT, one.state.value, one.number))
+    return sorted(finished, key=lambda one: (one.state.violation > FEASIBLE, one.state.value, one.number))
 
 
 def in_parallel(work: Callable[[Item], Result], items: Sequence[Item], threads: int) -> list[Result]:
@@ -151,7 +188,7 @@ def _finishing(size: int) -> int:
 def _drawn(problem: Problem, number: int, seed: int, workers: Workers) -> Candidate:
     """Return a random motion: large ones anywhere and small ones in the middle take turns."""
     ready = drawn_motion(problem, np.random.default_rng([seed, number]), workers.stop, *(LARGE, SMALL)[number % 2])
-    workers.round_done()
+    workers.stage_done()
     return Candidate(number, None, ready, ready)
 
 
@@ -168,22 +205,22 @@ def _generation(problem: Problem, ready: Sequence[Candidate], workers: Workers) 
     return in_parallel(lambda one: _finished(problem, one, workers), promising, workers.threads) + left
 
 
-def _gone_on(problem: Problem, one: Candidate, rounds: Sequence[PenaltyStage], workers: Workers) -> Candidate:
+def _gone_on(problem: Problem, one: Candidate, stages: Sequence[PenaltyStage], workers: Workers) -> Candidate:
     state = one.state
-    for each in rounds:
+    for each in stages:
         state = descended(problem, state, [each], workers.stop)
-        workers.round_done(state)
+        workers.stage_done(state)
     return replace(one, state=state)
 
 
 def _finished(problem: Problem, one: Candidate, workers: Workers) -> Candidate:
-    """Return a motion after its late rounds.
+    """Return a motion after its late stages.
 
-    With a small penalty a motion may slip through an obstacle and be caught on the other side: then it goes back to
-    where it began, and the way is gone again with a penalty that keeps it from leaving what is allowed.
+    With a small penalty a motion may pass through an obstacle and be trapped on the other side: then the descent starts
+    again from its first motion, with a penalty that keeps it feasible.
     """
     done = replace(_gone_on(problem, one, LATE, workers), is_finished=True)
-    if done.state.violation <= KEPT or one.ready.violation > KEPT or workers.stop():
+    if done.state.violation <= FEASIBLE or one.ready.violation > FEASIBLE or workers.stop():
         return done
     careful = replace(one.ready, multipliers=replace(one.ready.multipliers, penalty=CAREFUL_PENALTY))
     return replace(done, state=descended(problem, careful, EARLY + LATE, workers.stop))

@@ -1,10 +1,9 @@
-"""What a motion tells of the unknowns: the information matrix on a grid of instants, and the way back from it."""
+"""The information matrix of a motion on a grid of instants, and its adjoint."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
 
 import casadi as ca
 import numpy as np
@@ -16,17 +15,17 @@ from .criteria import Weighting
 from .rows import Motion, RowBlocks, differentiable
 
 LOADS = {"none": (False,), "loaded": (True,), "paired": (False, True)}
-"""Whether the payload is carried in each run of the motion, by the model's word for it."""
+"""Whether the payload is carried in each run of the motion, by the model's ``payload``."""
 
 
 @dataclass(frozen=True, eq=False)
 class Unknowns:
-    """What is to be found, by which torques, with which noise.
+    """The parameters to be identified, the torques measured, and their noise.
 
     Attributes:
         model: The model; its smooth sign makes gradients exact.
         base: Its base parameters.
-        columns: Unknowns that count, standard names of kept columns; a choice of the base parameters.
+        columns: Unknowns that count, names of base columns; a choice of the base parameters.
         deviations: Standard deviation of the noise of a sample, of each equation of the model (E,) [N m or N].
         rate: Samples a second [Hz]; their noise is taken as independent.
         values: Sizes of the unknowns (c,), for relative sigmas; NaN where nothing is known.
@@ -76,13 +75,13 @@ def unknowns(
         model: The model.
         deviations: Noise of each equation (E,).
         rate: Samples a second [Hz].
-        columns: Names of the unknowns that count, as base parameters or as their kept ones; all by default.
+        columns: Names of the unknowns that count, as base parameters or base columns; all by default.
         values: Sizes of standard parameters, by name, to be regrouped; nothing is known by default.
         earlier: Information from earlier recordings, by the same columns.
     """
     base = base_parameters(model)
-    kept = [parameter.kept for parameter in base.base]
-    chosen = kept if columns is None else [_kept_name(base, name) for name in columns]
+    all_columns = [parameter.kept for parameter in base.base]
+    chosen = all_columns if columns is None else [_base_column(base, name) for name in columns]
     deviations = np.asarray(deviations, dtype=float)
     if deviations.shape != (len(model.rows),) or not (np.isfinite(deviations) & (deviations > 0)).all():
         raise DesignError(
@@ -91,16 +90,15 @@ def unknowns(
         )
     if not (np.isfinite(rate) and rate > 0):
         raise DesignError(f"rate {rate}: give the samples a second of the recording [Hz]")
-    sizes = np.full(len(kept), np.nan)
+    sizes = np.full(len(all_columns), np.nan)
     if values is not None:
         sizes = base.regrouping @ np.array([values.get(name, 0.0) for name in model.names])
-    in_order = [name for name in kept if name in chosen]
-    return Unknowns(
-        model, base, tuple(in_order), deviations, float(rate), sizes[[kept.index(name) for name in in_order]], earlier
-    )
+    places = [place for place, name in enumerate(all_columns) if name in chosen]
+    in_order = tuple(all_columns[place] for place in places)
+    return Unknowns(model, base, in_order, deviations, float(rate), sizes[places], earlier)
 
 
-def _kept_name(base: BaseParameters, name: str) -> str:
+def _base_column(base: BaseParameters, name: str) -> str:
     for parameter in base.base:
         if name in (parameter.name, parameter.kept):
             return parameter.kept
@@ -112,7 +110,7 @@ class SampledRows:
     """Rows of the regressor on a grid.
 
     Attributes:
-        rows: W transposed, equation under equation, columns that an equation feels only (r, N).
+        rows: W transposed, equation under equation, nonzero columns of each equation only (r, N).
         products: ``W_e^T W_e`` of one run of the motion, side by side (p,).
     """
 
@@ -123,29 +121,6 @@ class SampledRows:
     def count(self) -> int:
         """Number of instants."""
         return self.rows.shape[1]
-
-
-class InformationMap(Protocol):
-    """Maps a motion on a grid to the information matrix, and gradients back."""
-
-    @property
-    def unknowns(self) -> Unknowns:
-        """What the information is about."""
-        ...
-
-    def sampled(self, motion: Motion) -> Any:
-        """Return what is needed of a motion on the grid."""
-        ...
-
-    def matrix(self, sampled: Any, weighting: Weighting, samples: float) -> np.ndarray:
-        """Return the information matrix (c, c) of so many samples, earlier information not included."""
-        ...
-
-    def pull_back(
-        self, motion: Motion, sampled: Any, gradients: Mapping[Weighting, np.ndarray], samples: float
-    ) -> Sequence[np.ndarray]:
-        """Return gradients (n, N) by q, qd and qdd from gradients by the information matrices (c, c)."""
-        ...
 
 
 class Information:

@@ -1,11 +1,8 @@
-"""The whole of a design: from a robot and its limits to a proven motion and the sigmas it promises.
-
-Random motions under the same limits: what a design has to beat.
-"""
+"""Design of a motion: from a model and its limits to a certified motion, its predicted sigmas and its JSON."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -14,66 +11,23 @@ import numpy as np
 from ..errors import DesignError
 from ..model import Model
 from ..motion import ApproachedTrajectory, Trajectory, with_approach
-from ..plain_data import frame_of
+from ..plain_data import frame_of, plain
 from ..robot import Robot
 from ..text import short_repr
 from .assembly import LOADED, Assembled, Known, assembled
 from .certify.certificate import Certificate, Certifier
 from .constraints import TorqueBlock
 from .criteria import Weighting
-from .descent import largest_part, resting
-from .figures import Figures, Forecast, middle_figures
-from .generations import drawn_motion
+from .generations import SearchCallback, no_progress
 from .limits.design_limits import DesignLimits
 from .objective import GoalAttainment, Objective
-from .predicted_accuracy import PredictedAccuracy, WeakParameter, weak_parameters
-from .problem import Problem
-from .search import Found, SearchCallback, SearchStart, no_progress, search
+from .predicted_accuracy import Figures, Forecast, PredictedAccuracy, WeakParameter, weak_parameters
+from .search import Found, SearchStart, random_baseline, search
 from .settings import DesignSettings
-from .space.rules import ArmPlaces
+from .space.rules import clearances_at
 
 if TYPE_CHECKING:
     import polars
-
-RANDOM_MOTIONS = 5
-_GROWTHS = 20
-_SEEDS_APART = 1_000_000
-"""Seeds of the random motions are none of those that a search starts from."""
-
-
-def random_baseline(
-    problem: Problem, certifier: Certifier, forecast: Callable[[Trajectory], Figures], seed: int
-) -> Figures | None:
-    """Return the medians of figures of random motions of the same kind and duration, as large as the limits allow.
-
-    Args:
-        problem: What the motions are of, and what they must keep.
-        certifier: What proves that they do.
-        forecast: Tells the figures of a motion.
-        seed: Of the motions.
-
-    Returns:
-        The medians; None if no random motion could be made to keep the limits.
-    """
-    found = []
-    for number in range(RANDOM_MOTIONS):
-        drawn = drawn_motion(problem, np.random.default_rng([_SEEDS_APART + seed, number]), lambda: False)
-        proven = largest_part(problem, certifier, grown(problem, drawn.z))
-        if proven is not None:
-            found.append(forecast(problem.trajectory(proven)))
-    return middle_figures(found) if found else None
-
-
-def grown(problem: Problem, z: np.ndarray) -> np.ndarray:
-    """Return the motion made larger about a posture of rest until it reaches a limit on the grid."""
-    rest = resting(problem, z)
-    low, high = 1.0, 16.0
-    for _ in range(_GROWTHS):
-        part = float(np.sqrt(low * high))
-        worst = max(float(values.max()) for values in problem.constraints(rest + part * (z - rest)))
-        low, high = (part, high) if worst <= 0 else (low, part)
-    return rest + low * (z - rest)
-
 
 LONGEST_APPROACH = 60.0
 """No way into a motion takes longer than this [s]."""
@@ -82,7 +36,7 @@ TOO_SHORT = (
     "the motion is too short for identification's filters: predicted sigmas are those of all its samples; take a "
     "longer duration or a higher rate"
 )
-"""Told where the sigmas of a motion are not those after identification's preparation."""
+"""Note of a motion whose sigmas are not those after identification's preparation."""
 
 LEAST_USE = 2e-3
 """A motion that uses less than this part of every joint's range is no experiment."""
@@ -93,21 +47,21 @@ class Design:
     """A designed experiment.
 
     Attributes:
-        model: What it is for.
-        settings: What was asked.
-        limits: What was to be kept.
-        trajectory: The motion to record, with its way in and out if a start posture was given.
-        objective: What was made small: a criterion's name, or ``goals``.
+        model: The model whose parameters are to be identified.
+        settings: The settings.
+        limits: The limits.
+        trajectory: The motion to record, with approach and return if a start posture was given.
+        objective: What was minimised: a criterion's name, or ``goals``.
         value: Its value at the recording's samples; gamma for goals.
         goals: Each goal's name, what was wanted and what was reached.
-        figures: What the experiment will give: sigmas are those after identification's default preparation.
+        figures: Predicted accuracy: sigmas are those after identification's default preparation.
         baseline: The same of random motions; None if none could be made, or after an interrupt.
         certificate: The proof that limits are kept at every instant.
-        certifier: What gave it, for other paces of the same motion.
+        certifier: Its certifier, for the same motion at other speeds.
         weak: Parameters that stay weak, and what would help.
-        starts: What became of each start.
+        starts: Outcome of each start.
         is_interrupted: Whether the search was ended before its time.
-        notes: What a reader should know.
+        notes: Notes for the reader.
 
     Example:
         >>> settings = steelyard.DesignSettings(motion="quintic", moves=3, duration=4.0, noise=(1.0, 0.2), starts=1)
@@ -136,8 +90,6 @@ class Design:
 
     def to_json(self) -> dict[str, Any]:
         """Return the content of ``result.json``, without what a run folder adds."""
-        from .to_json import design_to_json
-
         return design_to_json(self)
 
     def to_frame(self) -> polars.DataFrame:
@@ -153,13 +105,13 @@ class Design:
 
     @property
     def checked(self) -> tuple[str, ...]:
-        """What the certificate proves at every instant, in words."""
+        """Text of each kind of limit that the certificate proves at every instant."""
         rules = [f"rules on space ({', '.join(rule.name for rule in self.limits.rules)})"] if self.limits.rules else []
         return (*_proven_joints(self.certificate, self.limits), *(self.limits.checked or rules))
 
     @property
     def not_checked(self) -> tuple[str, ...]:
-        """What nothing proves, in words."""
+        """Text of each kind of limit that is not checked."""
         way = () if isinstance(self.trajectory, ApproachedTrajectory) else ("the way to the first posture (--start)",)
         return (*_unproven_torques(self.certificate, self.limits, self.model), *self.limits.not_checked, *way)
 
@@ -178,26 +130,26 @@ class Design:
 
 
 def _proven_joints(certificate: Certificate, limits: DesignLimits) -> list[str]:
-    """Return the limits of joints that a certificate is about, in words; with names where it is not about all."""
+    """Return a text for each kind of joint limit that a certificate covers, with joint names where it is not all."""
     scales = np.unique(np.ones(1) if limits.position_scale is None else limits.position_scale)
     part = " to ".join(f"{100 * scale:g}" for scale in dict.fromkeys((scales.min(), scales.max())))
-    words = ["positions" if scales.min() == 1 else f"positions ({part} % of their ranges)"]
+    texts = ["positions" if scales.min() == 1 else f"positions ({part} % of their ranges)"]
     for kind, plural in (
         ("velocity", "velocities"), ("acceleration", "accelerations"), ("jerk", "jerks"),
         ("torque", f"{limits.torque_side} torques"),
     ):  # fmt: skip
         joints = _found_joints(certificate, limits, kind)
-        words += [plural + _of_some(joints, limits)] if joints else []
-    return words
+        texts += [plural + _of_some(joints, limits)] if joints else []
+    return texts
 
 
 def _unproven_torques(certificate: Certificate, limits: DesignLimits, model: Model) -> list[str]:
-    """Return the torques that a certificate is not about, in words."""
+    """Return a text for the torques that a certificate does not cover."""
     found = _found_joints(certificate, limits, "torque")
     if not found:
         return ["torques (their limits or the inertias are unknown)"]
-    words = [joint for joint in limits.motion.joints if joint not in found]
-    missing = [f"torques{_of_some(words, limits)} (no limit is known)"] if words else []
+    others = [joint for joint in limits.motion.joints if joint not in found]
+    missing = [f"torques{_of_some(others, limits)} (no limit is known)"] if others else []
     if model.payload != "none" and not any(finding.name.endswith(LOADED) for finding in certificate.findings):
         missing.append("torques with the payload (it is unknown)")
     return missing
@@ -225,17 +177,17 @@ def design_motion(
     """Design the motion that makes a model's parameters most certain.
 
     Args:
-        model: What is unknown and which torques are measured.
-        limits: What must be kept, at every instant.
-        settings: What is asked.
-        known: What is known of the arm beforehand.
+        model: The unknown effects and the measured torques.
+        limits: Limits that must hold at every instant.
+        settings: The settings.
+        known: Prior information about the arm.
         start: Posture (n,) from which the arm starts at rest and to which it returns; where the motion begins if
             not given.
         callback: Called with the progress of the search.
-        notes: What a reader should know of what is known.
+        notes: Notes on the prior information.
 
     Raises:
-        DesignError: If what is asked does not fit together, or no motion keeps the limits.
+        DesignError: If the settings contradict each other, or no motion keeps the limits.
     """
     posture = None if start is None else _checked_start(start, limits, model.robot)
     ready, found = _searched(model, limits, settings, known, callback)
@@ -246,13 +198,13 @@ def design_motion(
     view = RecordedView(forecast, core, problem.torques)
     objective = problem.objective
     trajectory, certificate = core, found.best.certificate
-    said = [*limits.notes, *notes, *ready.notes]
+    all_notes = [*limits.notes, *notes, *ready.notes]
     if posture is not None:
-        trajectory, certificate = approached(core, posture, certifier, certificate, said)
+        trajectory, certificate = approached(core, posture, certifier, certificate, all_notes)
     accuracy = PredictedAccuracy(forecast)
     figures = accuracy(trajectory)
     if not figures.is_prepared:
-        said.append(TOO_SHORT)
+        all_notes.append(TOO_SHORT)
     baseline, is_interrupted = None, found.is_interrupted
     try:
         if not is_interrupted:
@@ -262,7 +214,7 @@ def design_motion(
     return Design(
         model, settings, limits, trajectory, "goals" if settings.goals else settings.criterion, objective.exact(view),
         _attained(objective, view), figures, baseline, certificate, certifier,
-        weak_parameters(trajectory, accuracy, figures, limits.motion), found.starts, is_interrupted, tuple(said),
+        weak_parameters(trajectory, accuracy, figures, limits.motion), found.starts, is_interrupted, tuple(all_notes),
     )  # fmt: skip
 
 
@@ -286,12 +238,12 @@ def _searched(
 
 
 def _part_of(callback: SearchCallback, place: int, count: int) -> SearchCallback:
-    """Return who tells the news of one of several searches as parts of them all."""
+    """Rescale the progress of one search to the total of several."""
     return lambda update: callback(replace(update, done=place * update.total + update.done, total=count * update.total))
 
 
 class RecordedView:
-    """What a motion gives at the recording's own samples: an objective's exact value is told from it."""
+    """What a motion gives at the recording's own samples: input of an objective's exact value."""
 
     def __init__(self, forecast: Forecast, trajectory: Trajectory, torques: TorqueBlock | None) -> None:
         self._plain, self._weighted = forecast.matrices(trajectory)
@@ -356,10 +308,7 @@ def _checked_start(start: Sequence[float], limits: DesignLimits, robot: Robot) -
                 f"start posture: {joint} at {posture[row]:.4g} is outside its limits {motion.lower[row]:.4g} to "
                 f"{motion.upper[row]:.4g}; start inside them, or widen them by --position-scale or --limits"
             )
-    arm = ArmPlaces(robot, (point for rule in limits.rules for point in rule.points))
-    places = arm.at(posture[:, None])
-    for rule in limits.rules:
-        clearance = float(rule.clearance(arm.of(rule, places))[0][0])
+    for rule, (clearance,) in zip(limits.rules, clearances_at(robot, limits.rules, posture[:, None]), strict=True):
         if clearance < 0:
             raise DesignError(
                 f"start posture: clearance '{rule.name}' is {clearance:.3g} m, with its margin; allowed is 0 or more: "
@@ -369,7 +318,7 @@ def _checked_start(start: Sequence[float], limits: DesignLimits, robot: Robot) -
 
 
 def _check_use(core: Trajectory, limits: DesignLimits, settings: DesignSettings) -> None:
-    """Refuse a motion so short that limits of speed leave hardly any of it."""
+    """Refuse a motion so short that limits of speed leave hardly any range of motion."""
     extrema = core.extrema()
     used = (extrema.upper.value - extrema.lower.value) / (limits.motion.upper - limits.motion.lower)
     if used.max() < LEAST_USE:
@@ -383,3 +332,44 @@ def _attained(objective: Objective, view: RecordedView) -> tuple[tuple[str, floa
     if not isinstance(objective, GoalAttainment):
         return ()
     return tuple((goal.name, goal.wanted, goal.figure(view)) for goal in objective.goals)
+
+
+def design_to_json(design: Design) -> dict[str, Any]:
+    """Return the content of a design's ``result.json``."""
+    return plain(
+        {
+            "robot": design.model.robot.name,
+            "motion": design.settings.motion,
+            "duration": design.trajectory.duration,
+            "checked": design.checked,
+            "not_checked": design.not_checked,
+            "capsules": design.limits.capsules or None,
+            "criterion": design.objective,
+            "criterion_value": design.value,
+            "goals": [{"name": name, "wanted": wanted, "reached": reached} for name, wanted, reached in design.goals],
+            **_figures(design.figures),
+            "constraints": design.certificate.findings,
+            "random_baseline": None if design.baseline is None else _figures(design.baseline),
+            "weak": [
+                {
+                    "name": weak.name, "sigma": weak.sigma, "relative_sigma": weak.relative,
+                    "longer": weak.longer, "faster": weak.faster, "others_known": weak.others, "remedy": weak.remedy,
+                }
+                for weak in design.weak
+            ],
+            "starts": design.starts,
+            "interrupted": design.is_interrupted,
+            "notes": design.notes,
+        }
+    )  # fmt: skip
+
+
+def _figures(figures: Figures) -> dict[str, Any]:
+    return {
+        "condition_number": {
+            "raw": figures.raw, "normalised": figures.normalised, "weighted": figures.weighted,
+        },
+        "log10_det_covariance": figures.log10_det_covariance,
+        "predicted_sigma": dict(zip(figures.names, figures.sigma, strict=True)),
+        "predicted_relative_sigma": dict(zip(figures.names, figures.relative_sigma, strict=True)),
+    }  # fmt: skip

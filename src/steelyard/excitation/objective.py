@@ -1,4 +1,4 @@
-"""What the search makes small: one criterion, or the attainment of several goals at once."""
+"""Objectives of the search: one criterion, or the attainment of several goals at once."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ GOAL_SHARPNESS = 40.0
 
 
 class View(Protocol):
-    """What a motion gives on the grid."""
+    """Information and torques of a motion on the grid."""
 
     def information(self, weighting: Weighting) -> np.ndarray:
         """Return the information matrix (c, c), with that of earlier recordings."""
@@ -35,7 +35,7 @@ class Outcome:
     """Value and gradient of an objective.
 
     Attributes:
-        value: What is made small.
+        value: What is minimised.
         by_information: Gradient by each information matrix (c, c).
         by_torque: Gradient by the torques (n, N); None if it does not depend on them.
     """
@@ -47,7 +47,7 @@ class Outcome:
 
 @dataclass(frozen=True, eq=False)
 class Objective(ABC):
-    """Something to make small. Subclasses are final."""
+    """A function to minimise. Subclasses are final."""
 
     @abstractmethod
     def smooth(self, view: View, sharpness: float) -> Outcome:
@@ -55,7 +55,7 @@ class Objective(ABC):
 
     @abstractmethod
     def exact(self, view: View) -> float:
-        """Return the value that is told."""
+        """Return the reported value."""
 
 
 @final
@@ -176,12 +176,12 @@ def by_criterion(chosen: Criterion, unknowns: Unknowns) -> ByCriterion:
     """Return the objective of one criterion, columns scaled by the parameters where it is about their sizes.
 
     Raises:
-        DesignError: If it needs sizes of parameters and none are known, or looks at rows as they are although there
-            is information of earlier recordings.
+        DesignError: If it needs sizes of parameters and none are known, or unweighted rows although there is
+            information of earlier recordings.
     """
     if chosen.weighting == "none" and unknowns.earlier is not None:
         raise DesignError(
-            f"criterion '{chosen.name}' looks at rows as they are, earlier recordings are known by their information "
+            f"criterion '{chosen.name}' needs unweighted rows, earlier recordings are known by their information "
             "only; choose condition_weighted or d"
         )
     if chosen.name not in NEED_PRIOR:

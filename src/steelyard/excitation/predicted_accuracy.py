@@ -1,16 +1,18 @@
-"""The sigmas that a design promises: those of its recording once identification has prepared it.
+"""Predicted accuracy of a motion: condition numbers, sigmas after identification's preparation, and weak parameters.
+
+:class:`Forecast` gives the figures at all samples of the recording, :class:`PredictedAccuracy` the sigmas of the
+prepared recording.
 
 Identification low-passes positions and decimates rows. Both need samples on either side, so the ends of a recording
-give no rows, and near standstill a joint's own equations are bridged. What is lost at the ends is slow motion, the very
-part that tells Coulomb from viscous friction: sigmas of friction are up to a third above those of all samples. So the
+give no rows, and near standstill a joint's own equations are bridged. What is lost at the ends is slow motion, which
+distinguishes Coulomb from viscous friction: sigmas of friction are up to a third above those of all samples. So the
 planned motion becomes a recording and goes through the preparation itself. Noise that was white before the decimator
-gives its rows the covariance S, and ``M = W^T S^-1 W`` is what generalised least squares knows afterwards.
-
-Which parameters a motion leaves weak, and what would help.
+gives its rows the covariance S, and ``M = W^T S^-1 W`` is the information of generalised least squares.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -29,15 +31,156 @@ from ..observe import (
     row_source,
 )
 from ..recording import Recording, TorqueChannel
-from .criteria import inverse_and_log_det
-from .figures import Figures, Forecast
-from .information import Unknowns
+from ..text import short_repr
+from .cramer_rao import cramer_rao_information, fitted_basis
+from .criteria import condition_of, inverse_and_log_det, unit_diagonal
+from .family import MotionFamily
+from .information import Information, Unknowns
+
+BLOCK = 4000
+"""Samples evaluated at once: memory does not grow with the motion."""
+
+
+@dataclass(frozen=True, eq=False)
+class Figures:
+    """Predicted figures of an experiment.
+
+    Attributes:
+        names: Names of the base parameters.
+        raw: Condition number of W as it is.
+        normalised: With columns at unit length.
+        weighted: With rows over their noise.
+        log10_det_covariance: Of the parameters' covariance.
+        sigma: Standard deviations of the parameters (c,).
+        relative_sigma: Over the parameters' sizes (c,); NaN where these are unknown or zero.
+        is_prepared: Whether sigmas are those after identification's preparation; else those of all samples.
+    """
+
+    __repr__ = short_repr
+
+    names: tuple[str, ...]
+    raw: float
+    normalised: float
+    weighted: float
+    log10_det_covariance: float
+    sigma: np.ndarray
+    relative_sigma: np.ndarray
+    is_prepared: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class PositionNoise:
+    """Noise of the positions, for the Cramer-Rao bound.
+
+    Attributes:
+        family: The motions whose coefficients are unknown too.
+        values: Present values of the model's standard parameters, by name.
+        deviations: Standard deviation of a sample of each position (n,) [rad or m].
+    """
+
+    family: MotionFamily
+    values: Mapping[str, float]
+    deviations: np.ndarray
+
+
+def exact(chosen: Unknowns) -> Unknowns:
+    """Return the unknowns with the exact sign of friction."""
+    return replace(chosen, model=replace(chosen.model, sign_width=0.0))
+
+
+class Forecast:
+    """Predicts the figures of one motion after another. Compiled once."""
+
+    def __init__(self, chosen: Unknowns, positions: PositionNoise | None = None) -> None:
+        """Take the unknowns, whose smooth sign is replaced by the exact one, and the noise of positions if any."""
+        self.unknowns = exact(chosen)
+        self._information = Information(self.unknowns)
+        self._positions = positions
+
+    def __call__(self, trajectory: Trajectory) -> Figures:
+        """Return the figures of a motion recorded at the unknowns' rate."""
+        return self.of_matrices(*self.matrices(trajectory))
+
+    def matrices(self, trajectory: Trajectory) -> tuple[np.ndarray, np.ndarray]:
+        """Return ``W^T W`` (c, c) of all samples, rows as they are and over their noise, that of positions included."""
+        plain, weighted = self._of_rows(trajectory)
+        return plain, weighted if self._positions is None else self._noisy(trajectory)
+
+    def cost_of_positions(self, trajectory: Trajectory) -> np.ndarray | None:
+        """Return the covariance (c, c) that noise of the positions adds to that of exact ones; None if there is none.
+
+        None, too, where not all unknowns are identifiable.
+        """
+        if self._positions is None:
+            return None
+        noisy = self._noisy(trajectory)
+        if not np.isfinite(condition_of(unit_diagonal(noisy)[0])):
+            return None
+        return inverse_and_log_det(noisy)[0] - inverse_and_log_det(self._of_rows(trajectory)[1])[0]
+
+    def _times(self, trajectory: Trajectory) -> np.ndarray:
+        """Return the instants (N,) of the samples: each in the middle of its interval."""
+        count = max(int(self.unknowns.rate * trajectory.duration), 1)
+        return (np.arange(count) + 0.5) * (trajectory.duration / count)
+
+    def _of_rows(self, trajectory: Trajectory) -> tuple[np.ndarray, np.ndarray]:
+        """Return ``W^T W`` (c, c), rows as they are and over their noise, positions taken as exact."""
+        times = self._times(trajectory)
+        plain = weighted = np.zeros((len(self.unknowns.columns),) * 2)
+        for first in range(0, len(times), BLOCK):
+            q, qd, qdd, _ = trajectory.derivatives(times[first : first + BLOCK])
+            sampled = self._information.sampled((q, qd, qdd))
+            plain = plain + self._information.matrix(sampled, "none", sampled.count)
+            weighted = weighted + self._information.matrix(sampled, "noise", sampled.count)
+        return plain, weighted
+
+    def _noisy(self, trajectory: Trajectory) -> np.ndarray:
+        """Return the information about the unknowns if positions are noisy too (P4.2)."""
+        positions, times = self._positions, self._times(trajectory)
+        assert positions is not None
+        # The longest motion of a family repeats its basis, at any pace.
+        basis = fitted_basis(positions.family, times * (positions.family.duration / trajectory.duration))
+        pace = (positions.family.duration / trajectory.duration) ** np.arange(3)
+        motion = trajectory.derivatives(times)[:3]
+        return cramer_rao_information(
+            self.unknowns, positions.values, motion, basis * pace[:, None, None], positions.deviations
+        )
+
+    def of_matrices(self, plain: np.ndarray, weighted: np.ndarray) -> Figures:
+        """Return the figures of information matrices (c, c), earlier information added to the weighted one."""
+        known = self._with_earlier(weighted)
+        log_det = inverse_and_log_det(known)[1]
+        sigma = self.sigma(weighted)
+        return Figures(
+            self.unknowns.names, condition_of(plain), condition_of(unit_diagonal(plain)[0]), condition_of(known),
+            -log_det / np.log(10.0), sigma, self.relative(sigma),
+        )  # fmt: skip
+
+    def sigma(self, weighted: np.ndarray) -> np.ndarray:
+        """Return the standard deviations (c,) that a weighted information matrix (c, c) leaves, earlier one added."""
+        return np.sqrt(np.diag(inverse_and_log_det(self._with_earlier(weighted))[0]))
+
+    def relative(self, sigma: np.ndarray) -> np.ndarray:
+        """Return standard deviations (c,) over the parameters' sizes; NaN where these are unknown or zero."""
+        values = self.unknowns.values
+        return sigma / np.where(values == 0, np.nan, np.abs(values))
+
+    def _with_earlier(self, weighted: np.ndarray) -> np.ndarray:
+        return weighted if self.unknowns.earlier is None else weighted + self.unknowns.earlier
+
+
+def middle_figures(figures: Sequence[Figures]) -> Figures:
+    """Return the medians of several motions' figures."""
+    numbers = ("raw", "normalised", "weighted", "log10_det_covariance", "sigma", "relative_sigma")
+    medians = {what: np.median([getattr(one, what) for one in figures], axis=0) for what in numbers}
+    return replace(figures[0], **medians, is_prepared=all(one.is_prepared for one in figures))
+
 
 _CARRIED = "payload"
 
 
 class PreparedInformation:
-    """Tells what a motion's recording knows of the unknowns after identification's default preparation.
+    """Information of a motion's recording about the unknowns after identification's default preparation.
 
     Compiled once, with the exact sign of friction.
     """
@@ -76,19 +219,19 @@ class PreparedInformation:
 
 
 class PredictedAccuracy:
-    """Tells the figures of one recording after another: those of the motion, and the sigmas that identification gives.
+    """Predicts the figures of one recording after another: those of the motion, and the sigmas of identification.
 
-    Condition numbers and the determinant are the motion's own, at all its samples, as the search knows them. Sigmas are
-    those of the prepared recording, its way in and out included; noise of positions adds what the Cramer-Rao bound says
-    that it costs at all samples. A motion too short to be prepared has the sigmas of all samples.
+    Condition numbers and the determinant are the motion's own, at all its samples, as the search has them. Sigmas are
+    those of the prepared recording, approach and return included; noise of positions adds its covariance by the
+    Cramer-Rao bound at all samples. A motion too short to be prepared has the sigmas of all samples.
 
     Attributes:
-        unknowns: What is to be found.
-        sigma: Gives the standard deviations (c,) that an information matrix (c, c) leaves, earlier one added.
+        unknowns: The parameters to be identified.
+        sigma: Returns the standard deviations (c,) that an information matrix (c, c) leaves, earlier one added.
     """
 
     def __init__(self, forecast: Forecast) -> None:
-        """Take what tells the figures of the motion itself."""
+        """Take the predictor of the motion's own figures."""
         self.unknowns, self.sigma = forecast.unknowns, forecast.sigma
         self._forecast, self._prepared = forecast, PreparedInformation(forecast.unknowns)
 
@@ -125,7 +268,7 @@ WEAK = 0.2
 """Relative sigma from which a parameter counts as weak: the threshold of identification's verdict."""
 
 MOST_REPEATS = 25
-"""A recording that would have to be longer than so many times is not worth while."""
+"""A recording that would have to be more than so many times as long is not recommended."""
 
 FASTER_BY = 1.05
 """Limits that let a motion run by less than this faster count as reached."""
@@ -143,9 +286,9 @@ class WeakParameter:
         sigma: Predicted standard deviation.
         relative: Over its size.
         longer: Factor on sigma if the motion is repeated once more.
-        faster: Factor on sigma if the motion ran 1.25 times as fast, told from the same motion slowed down.
-        others: Factor on sigma if all other parameters were known: near 1 it is not seen, far below it is mistaken
-            for others.
+        faster: Factor on sigma if the motion ran 1.25 times as fast, estimated from the same motion slowed down.
+        others: Factor on sigma if all other parameters were known: near 1 it is hardly excited, far below it is
+            correlated with others.
         pace_left: How many times faster limits of speed and acceleration would let the motion run.
         payload: How the payload is recorded: ``none``, ``loaded`` or ``paired``.
     """
@@ -161,7 +304,7 @@ class WeakParameter:
 
     @property
     def remedy(self) -> str:
-        """What would help most, in words."""
+        """The most effective remedy."""
         if self.others < 0.3 and self.payload == "loaded":
             return "it is mistaken for other parameters: record without the payload too (payload paired)"
         if self.others < 0.3:
@@ -186,9 +329,9 @@ def weak_parameters(
 
     Args:
         recorded: The motion, with its way in and out if it has one.
-        accuracy: Tells what recordings of it know.
-        figures: What is promised of it.
-        limits: Of speed and acceleration.
+        accuracy: Information of its recordings.
+        figures: Its predicted figures.
+        limits: Limits of speed and acceleration.
     """
     pace_left, payload = _pace_left(core_of(recorded), limits), accuracy.unknowns.model.payload
     weighted, slower = accuracy.information(recorded), accuracy.information(at_speed(recorded, SLOWER))

@@ -1,4 +1,4 @@
-"""A design problem, assembled: family, unknowns, objective and constraints on one grid, with exact gradients."""
+"""The design problem: family, information, objective and constraints on one grid, with exact gradients."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ import numpy as np
 
 from ..motion import MotionLimits, Trajectory
 from .constraints import ConstraintBlock, Samples, TorqueBlock, motion_of
+from .cramer_rao import NoisyPositions
 from .criteria import Weighting
 from .family import MotionFamily
-from .information import InformationMap
+from .information import Information
 from .objective import Objective
 
 
@@ -34,16 +35,16 @@ class Multipliers:
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """What the search solves: make the objective small, all constraints kept.
+    """The problem of the search: minimise the objective subject to all constraints.
 
     The variables z are coefficients in a basis of which unit vectors use up about as much of the joints' limits each,
-    ``x_j = x_centre + shape_j z_j``, and, where the duration is free, the log of the stretch.
+    ``x_j = x_centre + shape_j z_j``, and, where the duration is free, the log of the time scale.
 
     Attributes:
         family: The motions.
-        information: What they tell.
-        objective: What is made small.
-        blocks: What must be kept.
+        information: Their information matrix.
+        objective: What is minimised.
+        blocks: The constraints.
         torques: The block whose torques goals are about; None if no torques are known.
         limits: Limits of the joints.
         grid: Number of instants.
@@ -51,7 +52,7 @@ class Problem:
     """
 
     family: MotionFamily
-    information: InformationMap
+    information: Information | NoisyPositions
     objective: Objective
     blocks: tuple[ConstraintBlock, ...]
     torques: TorqueBlock | None
@@ -60,20 +61,20 @@ class Problem:
     time_scale: tuple[float, float] = (1.0, 1.0)
 
     @property
-    def is_stretchable(self) -> bool:
+    def is_duration_free(self) -> bool:
         """Whether the duration is free."""
         return self.time_scale[0] < self.time_scale[1]
 
     @property
     def variables(self) -> int:
         """Number of variables."""
-        return len(self.limits.joints) * self.family.size + self.is_stretchable
+        return len(self.limits.joints) * self.family.size + self.is_duration_free
 
     def bounds(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return bounds of the variables, low and high, infinite but for the stretch."""
+        """Return bounds of the variables, low and high, infinite but for the time scale."""
         high = np.full(self.variables, np.inf)
         low = -high
-        if self.is_stretchable:
+        if self.is_duration_free:
             low[-1], high[-1] = np.log(self.time_scale)
         return low, high
 
@@ -81,11 +82,11 @@ class Problem:
         """Return z of coefficients X (n, m)."""
         away = coefficients - self._still
         z = np.array([np.linalg.solve(shape, row) for shape, row in zip(self._shapes, away, strict=True)]).ravel()
-        return np.append(z, np.log(time_scale)) if self.is_stretchable else z
+        return np.append(z, np.log(time_scale)) if self.is_duration_free else z
 
     def coefficients(self, z: np.ndarray) -> tuple[np.ndarray, float]:
-        """Return the coefficients X (n, m) and the stretch of variables z."""
-        time_scale = float(np.exp(z[-1])) if self.is_stretchable else 1.0
+        """Return the coefficients X (n, m) and the time scale of variables z."""
+        time_scale = float(np.exp(z[-1])) if self.is_duration_free else 1.0
         rows = z[: self._still.size].reshape(self._still.shape)
         return self._still + np.einsum("jkl,jl->jk", self._shapes, rows), time_scale
 
@@ -101,7 +102,7 @@ class Problem:
         """Return the motion on a grid of so many times more instants."""
         coefficients, time_scale = self.coefficients(z)
         samples = coefficients @ self._bases[finer]
-        return samples / _powers(time_scale) if self.is_stretchable else samples
+        return samples / _powers(time_scale) if self.is_duration_free else samples
 
     def no_multipliers(self, penalty: float, margins: Sequence[np.ndarray] | None = None) -> Multipliers:
         """Return multipliers of zero."""
@@ -115,7 +116,7 @@ class Problem:
         return [block.values(samples[block.finer]) for block in self.blocks]
 
     def exact(self, z: np.ndarray) -> float:
-        """Return the objective as it is told, on the grid."""
+        """Return the exact objective on the grid."""
         return self.objective.exact(GridView(self, z))
 
     def lagrangian(
@@ -141,7 +142,7 @@ class Problem:
         gradient = np.zeros(self.variables)
         for finer, rows in samples.items():
             gradient += self._gradient(rows, back[finer], finer, view.time_scale)
-        if self.is_stretchable:
+        if self.is_duration_free:
             gradient[-1] += by_time_scale
         return value, gradient
 
@@ -150,14 +151,14 @@ class Problem:
         by_order = back @ self._bases[finer].transpose(0, 2, 1)
         total = (by_order / _powers(time_scale)).sum(axis=0)
         gradient = np.einsum("jkl,jk->jl", self._shapes, total).ravel()
-        if not self.is_stretchable:
+        if not self.is_duration_free:
             return gradient
         slower = -sum(order * float((back[order] * samples[order]).sum()) for order in range(1, 4))
         return np.append(gradient, slower)
 
     @cached_property
     def _bases(self) -> dict[int, np.ndarray]:
-        """B on the grid, and on the finer grids that blocks ask for."""
+        """B on the grid, and on the finer grids of the blocks."""
         return {
             finer: self.family.basis(self.family.grid(finer * self.grid))
             for finer in sorted({1, *(block.finer for block in self.blocks)})
@@ -189,7 +190,7 @@ def _powers(time_scale: float) -> np.ndarray:
 
 
 class GridView:
-    """What one motion gives on the grid: each thing computed when first asked for."""
+    """Information and torques of one motion on the grid, each computed when first used."""
 
     def __init__(self, problem: Problem, z: np.ndarray) -> None:
         self._problem = problem
@@ -217,7 +218,7 @@ class GridView:
         return block.function(motion_of(self.samples))[0]
 
     def objective(self, sharpness: float, weight: float, back: np.ndarray) -> tuple[float, float]:
-        """Return the objective and its gradient by the log of the stretch; add that by the motion to ``back``."""
+        """Return the objective and its gradient by the log of the time scale; add that by the motion to ``back``."""
         outcome = self._problem.objective.smooth(self, sharpness)
         motion = motion_of(self.samples)
         parts: list[Sequence[np.ndarray]] = []
@@ -225,7 +226,7 @@ class GridView:
         if outcome.by_information:
             mapping = self._problem.information
             parts.append(mapping.pull_back(motion, self._rows, outcome.by_information, self._count))
-            if self._problem.is_stretchable:
+            if self._problem.is_duration_free:
                 by_time_scale = sum(
                     float((gradient * mapping.matrix(self._rows, weighting, self._count)).sum())
                     for weighting, gradient in outcome.by_information.items()

@@ -1,13 +1,10 @@
-"""The regressor's rows on a grid of instants, and the way back: from a gradient by rows to one by the motion.
-
-The torques that a motion asks for, with what is known of the arm, and the way back from them.
-"""
+"""Compiled functions of the motion on a grid of instants, with adjoints: regressor rows and predicted torques."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
@@ -17,8 +14,8 @@ import numpy as np
 from ..kernel import BatchFunction, BoundBatch, compile_batch
 from ..kernel.arrays import spread_rows
 from ..model import Model, build_model
-from ..robot import INERTIAL_NAMES, Robot
-from ..simulation.truth import plant_model, true_values
+from ..robot import Robot
+from ..simulation.plant import payload_values, plant_model, true_values
 
 Motion = tuple[np.ndarray, np.ndarray, np.ndarray]
 """Positions, velocities and accelerations, each (n, N)."""
@@ -32,7 +29,7 @@ FEW = 65_536
 
 
 class Repeated:
-    """A compiled function that is called over and over with as many samples: buffers are tied to it only once.
+    """A compiled function that is called repeatedly with as many samples: its buffers are bound once.
 
     A search evaluates some ten thousand small grids, for which checking arrays and collecting their addresses would
     take longer than the function itself. Every thread has buffers of its own.
@@ -56,7 +53,7 @@ class Repeated:
         return tuple([output.copy() for output in outputs])
 
     def _tied(self, count: int) -> Tied:
-        """Return this thread's buffers for so many samples; those of the last such number are kept."""
+        """Return this thread's buffers for so many samples; those of the last such number are cached."""
         if getattr(self._own, "count", None) != count:
             inputs = [spread_rows((rows, count)) for rows in self._function.input_rows]
             outputs = [spread_rows((len(sparsity.rows), count)) for sparsity in self._function.output_sparsity]
@@ -84,7 +81,7 @@ class Differentiable:
 
 
 def differentiable(name: str, motion: Sequence[ca.SX], outputs: Sequence[ca.SX]) -> Differentiable:
-    """Compile column vectors of expressions of the motion; their reverse derivative when it is first asked for."""
+    """Compile column vectors of expressions of the motion; their reverse derivative when it is first used."""
     seeds = [ca.SX.sym(f"seed{k}", output.shape[0]) for k, output in enumerate(outputs)]
     dense = [ca.densify(output) for output in outputs]
     weighted = sum((ca.dot(seed, output) for seed, output in zip(seeds, dense, strict=True)), ca.SX(0))
@@ -154,7 +151,7 @@ Side = Literal["motor", "joint"]
 
 @dataclass(frozen=True, eq=False)
 class KnownTorques:
-    """What is known of an arm's torques before the experiment.
+    """Prior values of the parameters that an arm's torques depend on.
 
     Attributes:
         model: A model of all known effects, its rows those of one side of the gears.
@@ -168,9 +165,7 @@ class KnownTorques:
 
     def function(self, loaded: bool, sign_width: float) -> Differentiable:
         """Return the compiled torques ``(q, qd, qdd) -> tau`` (n, N), with a smooth sign of friction."""
-        smooth = build_model(
-            self.model.robot, self.model.effects, self.model.measured, self.model.payload, sign_width=sign_width
-        )
+        smooth = replace(self.model, sign_width=sign_width)
         motion = smooth.motion
         regressor = smooth.regressor if loaded or smooth.payload == "none" else smooth.unloaded_regressor
         torque = ca.mtimes(regressor(motion.q, motion.qd, motion.qdd), ca.DM(self.values))
@@ -182,14 +177,12 @@ def known_torques(robot: Robot, side: Side, payload: tuple[float, ...] | None = 
 
     Args:
         robot: The arm.
-        side: Torques of the motors, on the joint side, or those that a joint torque sensor feels.
+        side: Torques of the motors, on the joint side, or those that a joint torque sensor measures.
         payload: Ten inertial parameters of the payload in the frame of the link that carries it, if there is one.
     """
     if "inertias" not in robot.carries:
         return None
     plant = plant_model(robot, 0.0)
     model = build_model(robot, plant.effects, side, "none" if payload is None else "paired")
-    values: Mapping[str, float] = true_values(plant)
-    if payload is not None:
-        values = {**values, **{f"{symbol}L": x for symbol, x in zip(INERTIAL_NAMES, payload, strict=True)}}
+    values = {**true_values(plant), **payload_values(payload)}
     return KnownTorques(model, np.array([values[name] for name in model.names]))

@@ -1,19 +1,18 @@
-"""What is asked of a design."""
+"""Settings of a design, and their family of motions."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any, Literal
+from typing import Any, Literal, get_type_hints
 
-from ..configuration import ROOT, Kind, Section, checked, choice, kind_of, record_from
+from ..configuration import ROOT, Kind, Section, checked, kind_of, number, record_from, whole_number
 from ..errors import DesignError
 from ..motion import quintic_profile, trapezoidal_profile
 from .criteria import criterion
 from .family import FourierFamily, MotionFamily, ViaPointFamily
 
 MotionKind = Literal["fourier", "quintic", "trapezoidal"]
-MOTIONS = ("fourier", "quintic", "trapezoidal")
 DEFAULT_MOVE = 2.0
 """Duration of a move through via points, if the number of moves is not given [s]."""
 
@@ -23,7 +22,7 @@ SAMPLES_A_HARMONIC = 10.0
 
 @dataclass(frozen=True)
 class DesignSettings:
-    """What is asked of a design. Defaults suit a first experiment.
+    """Settings of a design. Defaults suit a first experiment.
 
     Attributes:
         motion: ``fourier``, or ``quintic`` or ``trapezoidal`` moves through via points.
@@ -31,7 +30,7 @@ class DesignSettings:
         harmonics: Harmonics of a Fourier series; smallest and largest where they are free.
         periods: How often a Fourier series is repeated within the duration.
         moves: Moves of a motion through via points; None for moves of 2 s.
-        criterion: What is made small; a name of ``CRITERIA``.
+        criterion: What is minimised; a name of ``CRITERIA``.
         goals: Goals to attain together instead, by name: a criterion, or ``mean_torque of JOINT``, the mean of what is
             left to that joint's torque limit.
         parameters: Base parameters that count; all if empty.
@@ -43,7 +42,7 @@ class DesignSettings:
         starts: Random motions to start from.
         seed: Of those.
         threads: Starts that run at the same time; the answer does not depend on it.
-        sigmas: How many standard deviations of a torque are kept from its limit, where parameters come from a run.
+        sigmas: Standard deviations of a torque that are added to it, where parameters come from a run.
 
     Example:
         >>> steelyard.DesignSettings(duration=10.0, harmonics=3, criterion="worst_sigma").starts
@@ -68,7 +67,7 @@ class DesignSettings:
     sigmas: float = 2.0
 
     def __post_init__(self) -> None:
-        checked(self.motion, choice(*MOTIONS), "motion", DesignError)
+        checked(self.motion, kind_of(MotionKind), "motion", DesignError)
         criterion(self.criterion)
         shortest, longest = self.durations
         if not 0 < shortest <= longest < float("inf"):
@@ -78,11 +77,9 @@ class DesignSettings:
         if isinstance(self.harmonics, tuple) and not self.harmonics[0] <= self.harmonics[1]:
             raise DesignError(f"harmonics {self.harmonics}: give the smallest first")
         for what, least in (("periods", 1), ("starts", 1), ("threads", 1), ("seed", 0)):
-            if getattr(self, what) < least:
-                raise DesignError(f"{what} is {getattr(self, what)}; allowed is {least} or more")
+            checked(getattr(self, what), whole_number(least), what, DesignError)
         for what in ("position_noise", "sigmas"):
-            if not 0 <= getattr(self, what) < float("inf"):
-                raise DesignError(f"{what} is {getattr(self, what)}; allowed is 0 or more")
+            checked(getattr(self, what), number(least=0), what, DesignError)
 
     @property
     def harmonic_counts(self) -> tuple[int, ...]:
@@ -131,11 +128,7 @@ def _check_fastest(settings: DesignSettings, fastest: float) -> None:
         )
 
 
-SCHEMA: Mapping[str, type | tuple[type, ...]] = {
-    "motion": str, "duration": (float, list), "harmonics": (int, list), "periods": int, "moves": int, "criterion": str,
-    "goals": dict, "parameters": list, "noise": (float, list), "rate": float, "position_noise": float,
-    "resonance": float, "starts": int, "seed": int, "threads": int, "sigmas": float,
-}  # fmt: skip
+SCHEMA: Mapping[str, Any] = {**get_type_hints(DesignSettings), "goals": dict}
 """Keys of ``[design]`` in a configuration file."""
 
 
@@ -146,14 +139,14 @@ def design_settings(table: Mapping[str, Any]) -> DesignSettings:
     return record_from(DesignSettings, Section(chosen, ROOT, DesignError), _KINDS)
 
 
-def _range(annotation: Any) -> Kind[Any]:
+def _range(annotation: Any, one: str) -> Kind[Any]:
     """Return the kind of one number, or of the smallest and the largest where it is free."""
 
     def convert(value: Any) -> Any:
         try:
             return kind_of(annotation)(value)
         except ValueError:
-            raise ValueError("one number, or the smallest and the largest") from None
+            raise ValueError(f"{one}, or the smallest and the largest") from None
 
     return convert
 
@@ -165,6 +158,6 @@ def _goals(value: Any) -> tuple[tuple[str, float], ...]:
 
 _KINDS: dict[str, Kind[Any]] = {
     "goals": _goals,
-    "duration": _range(float | tuple[float, float]),
-    "harmonics": _range(int | tuple[int, int]),
+    "duration": _range(float | tuple[float, float], "one number"),
+    "harmonics": _range(int | tuple[int, int], "a whole number"),
 }

@@ -1,7 +1,4 @@
-"""From rest into a motion and back to rest.
-
-The same path at a slower pace.
-"""
+"""Motions with an approach from rest and a return to rest, and the same path at lower speed."""
 
 from __future__ import annotations
 
@@ -13,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from ..errors import MotionError
 from ..text import short_repr
-from .checks import checked_duration, fraction, row_values
+from .checks import DURATION, FRACTION, checked_scalar, joint_array
 from .fourier import FourierSeries
 from .piecewise import Moves, PiecewisePolynomial, QuinticMoves, quintic, trapezoidal
 from .trajectory import Derivatives, MotionExtrema, Trajectory, extrema_of_parts, freeze
@@ -97,7 +94,7 @@ def with_approach(
     Position, velocity and acceleration are continuous where the parts meet; the jerk may jump.
 
     Args:
-        trajectory: The motion proper; the result tells when it runs (``core_interval``).
+        trajectory: The motion proper; ``core_interval`` of the result is when it runs.
         start_posture: Posture at rest from which to start (n,) [rad or m].
         duration_in: Duration of the way in [s]. A short way into a fast motion swings far out: check the result with
             :func:`~steelyard.motion.limit_violations`.
@@ -114,13 +111,14 @@ def with_approach(
         (2.0, 7.0)
     """
     joints = trajectory.joints
-    start = row_values(start_posture, joints, "start_posture")
-    end = start if end_posture is None else row_values(end_posture, joints, "end_posture")
-    lengths = checked_duration(duration_in, "duration_in [s]"), checked_duration(duration_out, "duration_out [s]")
+    start = joint_array(start_posture, joints, "start_posture")
+    end = start if end_posture is None else joint_array(end_posture, joints, "end_posture")
+    checked_scalar(duration_in, "duration_in [s]", DURATION)
+    checked_scalar(duration_out, "duration_out [s]", DURATION)
     states = np.array(trajectory.derivatives(np.array([0.0, trajectory.duration]))[:3])
     rest = np.zeros_like(start)
-    way_in = _way(np.array([start, rest, rest]), states[:, :, 0], lengths[0], joints)
-    way_out = _way(states[:, :, 1], np.array([end, rest, rest]), lengths[1], joints)
+    way_in = _way(np.array([start, rest, rest]), states[:, :, 0], float(duration_in), joints)
+    way_out = _way(states[:, :, 1], np.array([end, rest, rest]), float(duration_out), joints)
     return ApproachedTrajectory(joints, trajectory, start, end, way_in, way_out)
 
 
@@ -131,14 +129,14 @@ def _way(begin: np.ndarray, end: np.ndarray, duration: float, joints: tuple[str,
 
 
 def at_speed(trajectory: Trajectory, speed: float) -> Trajectory:
-    """Return the same path at a part of the pace.
+    """Return the same path at a fraction of its speed.
 
     The slower motion is ``q(s t)`` with the speed s: it takes ``1 / s`` times as long, with velocities times s,
     accelerations times s^2 and jerks times s^3. It is of the same kind and can be written and read as the first.
 
     Args:
-        trajectory: The motion at full pace.
-        speed: Part of the pace, above 0 and at most 1.
+        trajectory: The motion at full speed.
+        speed: Fraction of the speed, above 0 and at most 1.
 
     Raises:
         MotionError: If the speed is out of range, or so small that the motion would never end.
@@ -148,10 +146,10 @@ def at_speed(trajectory: Trajectory, speed: float) -> Trajectory:
         >>> at_speed(steelyard.quintic([[0.0, 0.4]], 1.0, ["joint_1"]), 0.5).duration
         2.0
     """
-    part = fraction(speed, "speed")
+    part = checked_scalar(speed, "speed", FRACTION)
     if part == 1:
         return trajectory
-    checked_duration(trajectory.duration / part, f"the duration [s] at speed {part:g}")
+    checked_scalar(trajectory.duration / part, f"the duration [s] at speed {part:g}", DURATION)
     match trajectory:
         case FourierSeries():
             return replace(trajectory, period=trajectory.period / part)
@@ -165,7 +163,7 @@ def at_speed(trajectory: Trajectory, speed: float) -> Trajectory:
 
 
 def _slower_moves(moves: Moves, joints: tuple[str, ...], part: float) -> PiecewisePolynomial:
-    """Return the moves made anew with longer durations, so that a file read again gives the same to the last bit."""
+    """Return the moves with longer durations, built from their points so that a file gives the same motion exactly."""
     durations = moves.durations / part
     if not isinstance(moves, QuinticMoves):
         return trapezoidal(moves.points, durations, joints, ramp=moves.ramp, cruise=moves.cruise)

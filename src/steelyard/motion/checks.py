@@ -1,4 +1,4 @@
-"""What every motion checks at the door: names, numbers, shapes."""
+"""Validation of joint names, numbers and array shapes that motions are made from."""
 
 from __future__ import annotations
 
@@ -7,18 +7,23 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..configuration import LARGEST_NUMBER, Kind, T, checked, number
 from ..errors import MotionError, nearest_match
 
-# No position, rate or time of an arm is larger in SI units; powers of them stay finite.
-LARGEST_NUMBER = 1e9
 # No arm moves in less [s]; fifth powers of durations stay above zero.
 SHORTEST_DURATION = 1e-6
 # A move shorter than this part of the whole motion is lost in the rounding of time.
 SHORTEST_PART = 1e-9
 
+FINITE = number()
+POSITIVE = number(above=0)
+FRACTION = number(above=0, most=1)
+DURATION = number(least=SHORTEST_DURATION)
+"""Kinds of numbers; a duration in seconds."""
+
 
 def checked_joints(joints: Iterable[str]) -> tuple[str, ...]:
-    """Return the joint names, each a text of its own."""
+    """Return the joint names; each must be a text and occur once."""
     if isinstance(joints, str):
         raise MotionError(f"joints is the text {joints!r}; allowed is a list of joint names")
     names = tuple(joints)
@@ -33,12 +38,12 @@ def checked_joints(joints: Iterable[str]) -> tuple[str, ...]:
 
 
 def row_order(have: Sequence[str], want: Sequence[str]) -> list[int]:
-    """Return for each wanted joint its row among those there are; both must be the same set of names."""
+    """Return the row of each wanted joint; both must be the same set of names."""
     wanted = checked_joints(want)
     for name in have:
         if name not in wanted:
             raise MotionError(
-                f"the motion moves joint '{name}', which is not among the joints asked for: "
+                f"the motion moves joint '{name}', which is not among the requested joints: "
                 f"{', '.join(wanted)}{nearest_match(name, wanted)}"
             )
     for name in wanted:
@@ -49,45 +54,13 @@ def row_order(have: Sequence[str], want: Sequence[str]) -> list[int]:
     return [have.index(name) for name in wanted]
 
 
-def number(value: float, what: str) -> float:
-    """Return a finite real number of a size that motions have."""
-    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
-        raise MotionError(f"{what} is {value!r}; a number is expected")
-    if not abs(value) <= LARGEST_NUMBER:
-        raise MotionError(f"{what} is not a finite number up to {LARGEST_NUMBER:g}; check its unit (SI)")
-    return float(value)
-
-
-def positive_number(value: float, what: str) -> float:
-    """Return a finite number above zero."""
-    if not number(value, what) > 0:
-        raise MotionError(f"{what} is {value:g}; allowed is above 0")
-    return float(value)
-
-
-def checked_duration(value: float, what: str) -> float:
-    """Return a time that a motion can take [s]."""
-    if positive_number(value, what) < SHORTEST_DURATION:
-        raise MotionError(f"{what} is {value:g}; allowed is from {SHORTEST_DURATION:g} s, check its unit (s)")
-    return float(value)
-
-
-def whole_number(value: int, what: str, smallest: int = 1) -> int:
-    """Return a whole number that is not below the smallest allowed."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < smallest:
-        raise MotionError(f"{what} is {value!r}; allowed is a whole number from {smallest}")
-    return int(value)
-
-
-def fraction(value: float, what: str) -> float:
-    """Return a number above 0 and at most 1."""
-    if positive_number(value, what) > 1:
-        raise MotionError(f"{what} is {value:g}; allowed is above 0 and at most 1")
-    return float(value)
+def checked_scalar(value: float, what: str, kind: Kind[T] = FINITE) -> T:
+    """Return a number of this kind, or raise a MotionError."""
+    return checked(value, kind, what, MotionError)
 
 
 def numbers(values: ArrayLike, what: str, *, finite: bool = True) -> np.ndarray:
-    """Return an array of real numbers of its own memory, finite ones unless said otherwise."""
+    """Return a copy as an array of real numbers, finite ones by default."""
     try:
         array = np.array(values)
     except ValueError as error:
@@ -105,32 +78,21 @@ def numbers(values: ArrayLike, what: str, *, finite: bool = True) -> np.ndarray:
     return array
 
 
-def row_values(values: ArrayLike, joints: Sequence[str], what: str, *, finite: bool = True) -> np.ndarray:
-    """Return one number for each joint (n,)."""
+def joint_array(
+    values: ArrayLike, joints: Sequence[str], what: str, *columns: int | None, finite: bool = True
+) -> np.ndarray:
+    """Return an array with one entry (n,) or one row (n, columns) for each joint; None allows any number of columns."""
     array = numbers(values, what, finite=finite)
-    if array.shape != (len(joints),):
-        raise MotionError(
-            f"{what} has shape {array.shape}; allowed is ({len(joints)},), one number for each joint: "
-            f"{', '.join(joints)}"
-        )
-    return array
-
-
-def table_values(values: ArrayLike, joints: Sequence[str], what: str, columns: int | None = None) -> np.ndarray:
-    """Return one row of numbers for each joint (n, columns)."""
-    array = numbers(values, what)
-    wanted = "N" if columns is None else columns
-    if array.ndim != 2 or array.shape[0] != len(joints) or columns not in (None, array.shape[1]):
-        raise MotionError(
-            f"{what} has shape {array.shape}; allowed is ({len(joints)}, {wanted}), one row for each joint: "
-            f"{', '.join(joints)}"
-        )
+    wanted = (len(joints), *columns)
+    if array.ndim != len(wanted) or any(w not in (None, got) for w, got in zip(wanted, array.shape, strict=True)):
+        shape = f"({wanted[0]},), one number" if not columns else f"({wanted[0]}, {columns[0] or 'N'}), one row"
+        raise MotionError(f"{what} has shape {array.shape}; allowed is {shape} for each joint: {', '.join(joints)}")
     return array
 
 
 def checked_points(points: ArrayLike, joints: Sequence[str]) -> np.ndarray:
     """Return via points (n, K) with at least two columns."""
-    array = table_values(points, joints, "points")
+    array = joint_array(points, joints, "points", None)
     if array.shape[1] < 2:
         raise MotionError(f"points has {array.shape[1]} via point(s); a motion needs at least 2")
     return array

@@ -1,10 +1,7 @@
-"""What is exported and what a format is: a motion at a rate, and the function that writes it for a controller.
+"""File formats for robot controllers: CSV and NPZ tables, ROS 2 joint trajectories and URScript programs.
 
-Motions as tables of samples: CSV and NPZ.
-
-Motions as ``trajectory_msgs/msg/JointTrajectory`` of ROS 2, in the YAML that its command line reads.
-
-Motions as programs for the controllers of Universal Robots.
+A format is an :class:`ExportFormat`. ROS 2 files hold a ``trajectory_msgs/msg/JointTrajectory`` in the YAML that its
+command line reads; URScript programs run on the controllers of Universal Robots.
 """
 
 from __future__ import annotations
@@ -16,12 +13,14 @@ from typing import IO
 
 import numpy as np
 
+from ..configuration import number
 from ..errors import MotionError, one_line
-from .checks import positive_number
+from ..robot import Robot
+from .checks import checked_scalar
 from .trajectory import MotionSamples, Trajectory
 
-SLOWEST_RATE, FASTEST_RATE = 1.0, 10_000.0
-"""Rates at which controllers are fed [Hz]."""
+RATE = number(least=1.0, most=10_000.0)
+"""Rates at which controllers take samples [Hz]."""
 
 # The last step is not made shorter than this part of a step: the sample before the end is left out instead.
 SHORTEST_STEP = 1e-3
@@ -32,11 +31,11 @@ REST = 1e-6
 
 @dataclass(frozen=True)
 class ExportedMotion:
-    """A motion on its way into a file.
+    """A motion to be exported.
 
     Attributes:
         trajectory: The motion.
-        units: Unit of each joint's position: ``rad``, ``m``, or ``rad or m`` where the robot is not told.
+        units: Unit of each joint's position: ``rad``, ``m``, or ``rad or m`` where the robot is unknown.
         rate: Samples a second [Hz].
 
     Example:
@@ -62,13 +61,13 @@ class ExportedMotion:
 
 @dataclass(frozen=True)
 class ExportFormat:
-    """A way to hand a motion to a controller.
+    """A file format for a controller.
 
     Attributes:
         suffix: How its files end.
-        rate: Rate if none is asked for [Hz].
-        largest_count: More samples than this no controller takes.
-        accepted: Returns the motion as the controller wants it, or says why it cannot run there.
+        rate: Default rate [Hz].
+        largest_count: Largest number of samples that controllers take.
+        accepted: Returns the motion as the controller needs it, or raises an error that says why it cannot run.
         write: Writes the motion.
 
     Example:
@@ -84,12 +83,21 @@ class ExportFormat:
     write: Callable[[ExportedMotion, IO[bytes]], None]
 
 
-def checked_motion(motion: ExportedMotion, form: ExportFormat) -> ExportedMotion:
-    """Return the motion if it can be written in this format."""
-    if not SLOWEST_RATE <= positive_number(motion.rate, "rate [Hz]") <= FASTEST_RATE:
-        raise MotionError(
-            f"rate [Hz] is {motion.rate:g}; allowed is {SLOWEST_RATE:g} to {FASTEST_RATE:g}, check its unit (Hz)"
-        )
+def planned_export(
+    trajectory: Trajectory, form: ExportFormat, rate: float | None, robot: Robot | None
+) -> ExportedMotion:
+    """Return the motion as it is written in a format; rows and units are those of the robot if it is known.
+
+    Raises:
+        MotionError: If the rate or the number of samples is not allowed, or the controller cannot run the motion.
+    """
+    units: tuple[str, ...] = ("rad or m",) * len(trajectory.joints)
+    if robot is not None:
+        joints = [body.joint for body in robot.actuated]
+        trajectory = trajectory.in_order([joint.name for joint in joints])
+        units = tuple("m" if joint.kind == "prismatic" else "rad" for joint in joints)
+    rate = checked_scalar(form.rate if rate is None else rate, "rate [Hz]", RATE)
+    motion = ExportedMotion(trajectory, units, rate)
     if motion.count > form.largest_count:
         raise MotionError(
             f"rate {motion.rate:g} Hz over {motion.trajectory.duration:g} s makes {motion.count} samples; a "
@@ -99,12 +107,12 @@ def checked_motion(motion: ExportedMotion, form: ExportFormat) -> ExportedMotion
 
 
 def any_motion(motion: ExportedMotion) -> ExportedMotion:
-    """Return the motion as it is: a table can hold every one."""
+    """Return the motion unchanged: a table can hold any motion."""
     return motion
 
 
 def from_rest_to_rest(motion: ExportedMotion) -> ExportedMotion:
-    """Return the motion if it begins and ends at rest: a controller would jump into another."""
+    """Return the motion if it begins and ends at rest; a controller cannot start another one smoothly."""
     trajectory = motion.trajectory
     velocities = trajectory.at([0.0, trajectory.duration]).qd
     moving = np.argwhere(np.abs(velocities) > REST * trajectory.extrema().velocity.value[:, None])
@@ -208,7 +216,7 @@ UR_JOINTS = (
     "wrist_2_joint",
     "wrist_3_joint",
 )
-"""From base to tool, as URScript wants them; ROS often tells them sorted by name."""
+"""From base to tool, as URScript wants them; ROS often lists them sorted by name."""
 
 # Digits beyond 1e-10 rad move no arm; without an exponent, which not every controller reads.
 DIGITS = 10

@@ -1,18 +1,19 @@
-"""Motions handed to robot controllers: sampled, checked, then written aside and renamed."""
+"""Export of motions for robot controllers: they are sampled, checked, then written aside and renamed."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
-from ..errors import MotionError, nearest_match
+from ..configuration import checked, choice
+from ..errors import MotionError
 from ..files import opened_aside
 from ..robot import Robot
 from .approach import at_speed
-from .checks import fraction
-from .export_formats import CSV, NPZ, ROS2, URSCRIPT, ExportedMotion, ExportFormat, checked_motion
+from .checks import FRACTION, checked_scalar
+from .export_formats import CSV, NPZ, ROS2, URSCRIPT, ExportedMotion, ExportFormat, planned_export
 from .trajectory import Trajectory
 
 EXPORT_FORMATS: dict[str, ExportFormat] = {"csv": CSV, "npz": NPZ, "ros2": ROS2, "urscript": URSCRIPT}
@@ -21,13 +22,7 @@ EXPORT_FORMATS: dict[str, ExportFormat] = {"csv": CSV, "npz": NPZ, "ros2": ROS2,
 Item = TypeVar("Item")
 
 FIRST_SPEEDS = (0.1, 0.5, 1.0)
-"""Parts of the pace at which a new motion is tried, one after the other."""
-
-
-class _Planned(NamedTuple):
-    path: Path
-    form: ExportFormat
-    motion: ExportedMotion
+"""Fractions of the speed at which a new motion is tried, one after the other."""
 
 
 def export_trajectory(
@@ -60,7 +55,7 @@ def export_trajectory(
     """
     target = Path(path)
     form = _format_of(target) if format is None else _format_named(format)
-    _write([_planned(trajectory, target, form, rate, robot)])
+    _write(target, form, planned_export(trajectory, form, rate, robot))
     return target
 
 
@@ -74,21 +69,21 @@ def export_set(
     *,
     robot: Robot | None = None,
 ) -> list[Path]:
-    """Write a motion at several paces and in several formats: ``motion_010.csv``, ``motion_050.csv`` ...
+    """Write a motion at several speeds and in several formats: ``motion_010.csv``, ``motion_050.csv`` ...
 
-    Everything is checked first; if one pace or one format is refused, no file is written.
+    Everything is checked first; if one speed or one format is refused, no file is written.
 
     Args:
-        trajectory: The motion at full pace.
+        trajectory: The motion at full speed.
         folder: Where the files go; it is made if needed.
         formats: Names of formats, see :func:`export_trajectory`.
-        rate: Samples a second of every file [Hz], whatever its pace; each format's own by default.
-        speeds: Parts of the pace, in whole percent, for :func:`~steelyard.motion.at_speed`.
-        check: Called with the motion at each pace; it raises if a limit is broken.
+        rate: Samples a second of every file [Hz], whatever its speed; each format's own by default.
+        speeds: Fractions of the speed, in whole percent, for :func:`~steelyard.motion.at_speed`.
+        check: Called with the motion at each speed; it raises if a limit is broken.
         robot: As in :func:`export_trajectory`.
 
     Returns:
-        The files, pace by pace in the order given.
+        The files, speed by speed in the order given.
 
     Raises:
         MotionError: As :func:`export_trajectory`, or if a speed is not a whole number of percent.
@@ -107,52 +102,31 @@ def export_set(
         if check is not None:
             check(motion)
     planned = [
-        _planned(motion, Path(folder) / f"motion_{percent:03d}{form.suffix}", form, rate, robot)
+        (Path(folder) / f"motion_{percent:03d}{form.suffix}", form, planned_export(motion, form, rate, robot))
         for percent, motion in slowed.items()
         for form in forms
     ]
-    _write(planned)
-    return [one.path for one in planned]
+    for one in planned:
+        _write(*one)
+    return [path for path, _, _ in planned]
 
 
-def _planned(
-    trajectory: Trajectory, path: Path, form: ExportFormat, rate: float | None, robot: Robot | None
-) -> _Planned:
-    joints = None if robot is None else [body.joint for body in robot.actuated]
-    if joints is None:
-        units = ("rad or m",) * len(trajectory.joints)
-    else:
-        trajectory = trajectory.in_order([joint.name for joint in joints])
-        units = tuple("m" if joint.kind == "prismatic" else "rad" for joint in joints)
-    motion = ExportedMotion(trajectory, units, form.rate if rate is None else rate)
-    return _Planned(path, form, checked_motion(motion, form))
-
-
-def _write(planned: list[_Planned]) -> None:
-    for path, form, motion in planned:
-        with opened_aside(path) as file:
-            form.write(motion, file)
+def _write(path: Path, form: ExportFormat, motion: ExportedMotion) -> None:
+    with opened_aside(path) as file:
+        form.write(motion, file)
 
 
 def _format_named(name: str) -> ExportFormat:
-    if not isinstance(name, str) or name not in EXPORT_FORMATS:
-        allowed = f"allowed: {', '.join(EXPORT_FORMATS)}{nearest_match(str(name), EXPORT_FORMATS)}"
-        raise MotionError(f"format is {name!r}; {allowed}")
-    return EXPORT_FORMATS[name]
+    return EXPORT_FORMATS[checked(name, choice(*EXPORT_FORMATS), "format", MotionError)]
 
 
 def _format_of(path: Path) -> ExportFormat:
     endings = {form.suffix: form for form in EXPORT_FORMATS.values()}
-    ending = path.suffix.lower()
-    if ending not in endings:
-        raise MotionError(
-            f"{path}: no format ends in '{path.suffix}'; allowed: {', '.join(endings)}{nearest_match(ending, endings)}"
-        )
-    return endings[ending]
+    return endings[checked(path.suffix.lower(), choice(*endings), f"{path}: its ending", MotionError)]
 
 
 def _distinct(items: Iterable[Item], what: str) -> list[Item]:
-    """Return the items if there are any and none comes twice."""
+    """Return the items if there are any and each occurs once."""
     if isinstance(items, str):
         raise MotionError(f"{what} is the text {items!r}; allowed is a list")
     found = list(items)
@@ -165,8 +139,8 @@ def _distinct(items: Iterable[Item], what: str) -> list[Item]:
 
 
 def _percent(speed: float) -> int:
-    """Return the speed in percent, as file names tell it."""
-    percent = 100 * fraction(speed, "speed")
+    """Return the speed in percent, as it stands in file names."""
+    percent = 100 * checked_scalar(speed, "speed", FRACTION)
     if round(percent) < 1 or abs(percent - round(percent)) > 1e-9:
-        raise MotionError(f"speed is {speed:g}; allowed are whole percents, 0.01, 0.02 ... 1: file names tell them")
+        raise MotionError(f"speed is {speed:g}; allowed are whole percents (file names hold them), 0.01, 0.02 ... 1")
     return round(percent)

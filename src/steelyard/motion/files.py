@@ -1,4 +1,4 @@
-"""Motions in files, in TOML that a person can read and edit.
+"""Reading and writing of motions as TOML files that a person can read and edit.
 
 ``kind`` and ``joints`` come first, SI units throughout. Each kind has its own keys::
 
@@ -31,154 +31,94 @@
 Further keys. ``quintic``: ``via`` (``rest`` or ``smooth``), or ``velocities`` and ``accelerations`` in rows as
 ``points``; ``trapezoidal``: ``ramp``, ``cruise``. Keys for positions, velocities, accelerations and coefficients may
 end in ``_deg`` for degrees, if all joints turn. An unknown key is an error.
-
-Motions as TOML tables: what each kind holds, key by key. The format is explained in :mod:`.files`.
 """
 
 from __future__ import annotations
 
 import json
-import math
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..errors import MotionError, nearest_match, require_type
+from ..configuration import ROOT, Kind, Section, anything, choice, list_of, located, numbers
+from ..errors import MotionError, require_type
 from ..files import toml_document, write_aside
 from .approach import ApproachedTrajectory, with_approach
-from .checks import checked_joints, number
+from .checks import checked_joints
 from .fourier import FourierSeries, fourier
-from .piecewise import DEFAULT_RAMP, PiecewisePolynomial, QuinticMoves, TrapezoidalMoves, quintic, trapezoidal
+from .piecewise import PiecewisePolynomial, QuinticMoves, TrapezoidalMoves, quintic, trapezoidal
 from .trajectory import Trajectory
 
 Table = dict[str, Any]
 
 
-@dataclass(frozen=True)
-class Kind:
+class MotionForm(NamedTuple):
     """A kind of motion in a file.
 
     Attributes:
-        build: Makes the motion from its table (angles in radians) and its joints.
+        build: Returns the motion; its arguments are the keys.
         needed: Keys it must have.
         optional: Keys it may have.
-        in_degrees: Those of its keys that may end in ``_deg`` instead.
     """
 
-    build: Callable[[Mapping[str, Any], tuple[str, ...]], Trajectory]
+    build: Callable[..., Trajectory]
     needed: tuple[str, ...]
     optional: tuple[str, ...]
-    in_degrees: tuple[str, ...]
 
 
-def _quintic(table: Mapping[str, Any], joints: tuple[str, ...]) -> Trajectory:
-    rows = {key: _columns(table[key], joints, key) for key in ("points", "velocities", "accelerations") if key in table}
-    return quintic(rows.pop("points"), table["durations"], joints, via=table.get("via", "rest"), **rows)
-
-
-def _trapezoidal(table: Mapping[str, Any], joints: tuple[str, ...]) -> Trajectory:
-    points = _columns(table["points"], joints, "points")
-    ramp, cruise = table.get("ramp", DEFAULT_RAMP), table.get("cruise", 0.0)
-    return trapezoidal(points, table["durations"], joints, ramp=ramp, cruise=cruise)
-
-
-def _fourier(table: Mapping[str, Any], joints: tuple[str, ...]) -> Trajectory:
-    return fourier(table["q0"], table["sin"], table["cos"], table["period"], joints, table.get("periods", 1))
-
-
-def _approach(table: Mapping[str, Any], joints: tuple[str, ...]) -> Trajectory:
-    if not isinstance(table["core"], dict):
-        raise MotionError(f"core is {table['core']!r}; allowed is a table, [core]")
-    core = _trajectory(table["core"], joints, "[core]: ")
-    lengths = table["duration_in"], table["duration_out"]
-    return with_approach(core, table["start_posture"], *lengths, table.get("end_posture"))
-
-
-_VIA_POINTS = ("points", "velocities", "accelerations")
-KINDS: dict[str, Kind] = {
-    "quintic": Kind(_quintic, ("points", "durations"), ("via", "velocities", "accelerations"), _VIA_POINTS),
-    "trapezoidal": Kind(_trapezoidal, ("points", "durations"), ("ramp", "cruise"), ("points",)),
-    "fourier": Kind(_fourier, ("q0", "sin", "cos", "period"), ("periods",), ("q0", "sin", "cos")),
-    "approach": Kind(
-        _approach,
-        ("start_posture", "duration_in", "duration_out", "core"),
-        ("end_posture",),
-        ("start_posture", "end_posture"),
-    ),
+FORMS: dict[str, MotionForm] = {
+    "quintic": MotionForm(quintic, ("points", "durations"), ("via", "velocities", "accelerations")),
+    "trapezoidal": MotionForm(trapezoidal, ("points", "durations"), ("ramp", "cruise")),
+    "fourier": MotionForm(fourier, ("q0", "sin", "cos", "period"), ("periods",)),
+    "approach": MotionForm(with_approach, ("start_posture", "duration_in", "duration_out", "core"), ("end_posture",)),
 }
+_VIA_POINTS = ("points", "velocities", "accelerations")
 
 
 def trajectory_from_table(table: Mapping[str, Any]) -> Trajectory:
     """Return the motion that a TOML document describes."""
-    if "joints" not in table:
-        raise MotionError('\'joints\' is missing; add joints = ["...", "..."], the names of the rows')
-    if not isinstance(table["joints"], list):
-        raise MotionError(f"joints is {table['joints']!r}; allowed is a list of joint names")
-    joints = checked_joints(table["joints"])
-    return _trajectory({key: value for key, value in table.items() if key != "joints"}, joints, "")
+    if not isinstance(table.get("joints"), list):
+        got = f"joints is {table['joints']!r}" if "joints" in table else "'joints' is missing"
+        raise MotionError(f'{got}; allowed is a list of joint names, joints = ["...", "..."]')
+    return _trajectory({key: value for key, value in table.items() if key != "joints"}, checked_joints(table["joints"]))
 
 
-def _trajectory(table: Mapping[str, Any], joints: tuple[str, ...], where: str) -> Trajectory:
-    try:
-        word = table.get("kind")
-        if not isinstance(word, str) or word not in KINDS:
-            got = f"kind is {word!r}" if "kind" in table else "'kind' is missing"
-            raise MotionError(f"{got}; allowed: {', '.join(KINDS)}{nearest_match(str(word), KINDS)}")
-        kind = KINDS[word]
-        content = _in_radians({key: value for key, value in table.items() if key != "kind"}, kind, word)
-        for key in kind.needed:
-            if key not in content:
-                raise MotionError(f"'{key}' is missing; a {word} motion needs {', '.join(kind.needed)}")
-        return kind.build(content, joints)
-    except MotionError as error:
-        raise MotionError(f"{where}{error}") from error
+def _trajectory(table: Mapping[str, Any], joints: tuple[str, ...]) -> Trajectory:
+    section = Section(table, ROOT, MotionError)
+    kind = section.get("kind", choice(*FORMS))
+    form = FORMS[kind]
+    keys, kinds = (*form.needed, *form.optional), _kinds_of_angles(joints)
+    section.check_keys(["kind", *keys, *(f"{key}_deg" for key in keys if key in kinds)])
+    found = {key: section.angles(key, kinds.get(key, anything)) for key in keys}
+    given = {key: value for key, value in found.items() if value is not None}
+    for key in form.needed:
+        if key not in given:
+            raise MotionError(f"'{key}' is missing; a {kind} motion needs {', '.join(form.needed)}")
+    given.update({key: np.array(given[key]).reshape(-1, len(joints)).T for key in _VIA_POINTS if key in given})
+    if kind != "approach":
+        return form.build(**given, joints=joints)
+    given.pop("core")
+    with located("[core]", MotionError):
+        core = _trajectory(section.section("core").table, joints)
+    return form.build(core, **given)
 
 
-def _in_radians(table: Mapping[str, Any], kind: Kind, word: str) -> Table:
-    """Return the table with every known key, degrees turned to radians; an unknown key is refused."""
-    allowed = [*kind.needed, *kind.optional, *(f"{key}_deg" for key in kind.in_degrees)]
-    content: Table = {}
-    for key, value in table.items():
-        if key not in allowed:
-            near = nearest_match(key, allowed)
-            raise MotionError(f"unknown key '{key}' of a {word} motion; allowed: {', '.join(allowed)}{near}")
-        plain = key.removesuffix("_deg")
-        if plain in content:
-            raise MotionError(f"both {plain} and {plain}_deg are given; keep one")
-        content[plain] = (
-            _in_si(value, key, math.pi / 180 if plain != key else 1.0) if plain in kind.in_degrees else value
-        )
-    return content
-
-
-def _in_si(value: Any, key: str, unit: float) -> Any:
-    """Return nested lists of numbers times their unit."""
-    if isinstance(value, list):
-        return [_in_si(entry, key, unit) for entry in value]
-    return number(value, f"a number of {key}") * unit
-
-
-def _columns(rows: Any, joints: Sequence[str], key: str) -> np.ndarray:
-    """Return via points (n, K) from one row for each point, as files write them."""
-    if not isinstance(rows, list) or not all(isinstance(row, list) for row in rows):
-        raise MotionError(f"{key} is not a list of rows; give one row [..] for each via point")
-    for place, row in enumerate(rows, start=1):
-        if len(row) != len(joints):
-            raise MotionError(
-                f"{key}: row {place} has {len(row)} numbers; allowed is {len(joints)}, one for each joint: "
-                f"{', '.join(joints)}"
-            )
-        for value in row:
-            number(value, f"a number of {key}")
-    return np.array(rows, dtype=float).reshape(-1, len(joints)).T
+def _kinds_of_angles(joints: tuple[str, ...]) -> dict[str, Kind[Any]]:
+    """Return the kind of each key that may end in ``_deg``; other keys are checked when the motion is built."""
+    row = numbers(len(joints), what=f"{len(joints)} numbers, one for each joint: {', '.join(joints)}")
+    via_points = list_of(row, None, "a list of rows, one for each via point")
+    harmonics = list_of(numbers(), None, "a list of rows, one for each joint")
+    return {
+        "q0": numbers(), "sin": harmonics, "cos": harmonics, "start_posture": numbers(), "end_posture": numbers(),
+        **dict.fromkeys(_VIA_POINTS, via_points),
+    }  # fmt: skip
 
 
 def table_from_trajectory(trajectory: Trajectory) -> Table:
-    """Return what a file holds of a motion, without the joints: ``kind`` first, angles in radians."""
+    """Return the content of a motion's file, without the joints: ``kind`` first, angles in radians."""
     match trajectory:
         case PiecewisePolynomial(moves=QuinticMoves() as moves):
             return _table_of_quintic(moves)
@@ -197,7 +137,7 @@ def table_from_trajectory(trajectory: Trajectory) -> Table:
                 "end_posture": trajectory.end_posture,
                 "core": table_from_trajectory(trajectory.core),
             }
-    raise MotionError(f"a {type(trajectory).__name__} has no form in a file; allowed: {', '.join(KINDS)}")
+    raise MotionError(f"a {type(trajectory).__name__} has no form in a file; allowed: {', '.join(FORMS)}")
 
 
 def _table_of_quintic(moves: QuinticMoves) -> Table:
@@ -252,11 +192,9 @@ def read_trajectory(path: str | os.PathLike[str], joints: Sequence[str] | None =
         >>> steelyard.read_trajectory("motion.toml").duration
         1.0
     """
-    try:
+    with located(os.fspath(path), MotionError):
         trajectory = trajectory_from_table(toml_document(Path(path), "a motion", MotionError, LARGEST_FILE))
         return trajectory if joints is None else trajectory.in_order(joints)
-    except MotionError as error:
-        raise MotionError(f"{os.fspath(path)}: {error}") from error
 
 
 def load_trajectory(given: Trajectory | str | os.PathLike[str], joints: Sequence[str]) -> Trajectory:

@@ -1,6 +1,6 @@
-"""Fourier series with a period common to all joints (P2.3, P4.1).
+"""Motions as Fourier series with a period common to all joints (P2.3, P4.1).
 
-Trigonometric polynomials: values, derivatives, and where they can be extreme.
+Values, derivatives and exact extremes of trigonometric polynomials.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import eigvals
 
+from ..configuration import whole_number
 from ..errors import MotionError
 from ..text import short_repr
-from .checks import checked_duration, checked_joints, row_values, table_values, whole_number
+from .checks import DURATION, checked_joints, checked_scalar, joint_array
 from .trajectory import Derivatives, MotionExtrema, Trajectory, extrema_from_candidates, freeze
 
 # Newton steps from a companion root; it doubles the digits, and the root has most of them already.
@@ -170,14 +171,14 @@ def fourier(
         10.0
     """
     names = checked_joints(joints)
-    sines = table_values(sin, names, "sin")
+    sines = joint_array(sin, names, "sin", None)
     if sines.shape[1] < 1:
         raise MotionError("sin has no harmonic; a Fourier series needs at least 1")
     return FourierSeries(
         names,
-        row_values(q0, names, "q0"),
+        joint_array(q0, names, "q0"),
         sines,
-        table_values(cos, names, "cos", sines.shape[1]),
-        checked_duration(period, "period [s]"),
-        whole_number(periods, "periods"),
+        joint_array(cos, names, "cos", sines.shape[1]),
+        checked_scalar(period, "period [s]", DURATION),
+        checked_scalar(periods, "periods", whole_number(1)),
     )

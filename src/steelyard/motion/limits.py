@@ -1,4 +1,4 @@
-"""What joints may do, and where a motion asks for more."""
+"""Limits of joint motion, and the violations of a trajectory."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from ..errors import MotionError
 from ..robot import AnyRobot, load_robot
 from ..text import short_repr
-from .checks import checked_joints, row_values
+from .checks import checked_joints, joint_array
 from .trajectory import Trajectory, freeze
 
 # A motion made to reach its limit exactly is not refused for the rounding of its last digits.
@@ -100,7 +100,7 @@ def motion_limits(
     names = checked_joints(joints)
     given = dict(zip(QUANTITIES, (lower, upper, velocity, acceleration, jerk), strict=True))
     rows = {
-        what: row_values(np.full(len(names), value) if np.ndim(value) == 0 else value, names, what, finite=False)
+        what: joint_array(np.full(len(names), value) if np.ndim(value) == 0 else value, names, what, finite=False)
         for what, value in given.items()
     }
     for row, joint in enumerate(names):
@@ -133,8 +133,8 @@ def limit_violations(trajectory: Trajectory, robot: AnyRobot) -> tuple[LimitViol
     Rows are matched by joint name. A limit counts as kept up to a part in 1e9 of it.
 
     Raises:
-        MotionError: If the motion does not move exactly the robot's actuated joints, or if the robot is told in motor
-            positions: its limits are those of its joints.
+        MotionError: If the motion does not move exactly the robot's actuated joints, or if the robot is described
+            in motor positions: its limits are those of its joints.
 
     Example:
         >>> from steelyard.motion import limit_violations
@@ -145,7 +145,7 @@ def limit_violations(trajectory: Trajectory, robot: AnyRobot) -> tuple[LimitViol
     robot = load_robot(robot)
     if robot.coordinates == "motor" and robot.gear_couplings:
         raise MotionError(
-            f"robot '{robot.name}' is told in motor positions, but its limits are those of its joints; "
+            f"robot '{robot.name}' is described in motor positions, but its limits are those of its joints; "
             "check the motion in joint positions"
         )
     limits = limits_of(robot)

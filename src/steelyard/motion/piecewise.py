@@ -1,12 +1,7 @@
-"""Piecewise polynomial motions: quintic and trapezoidal moves alike.
+"""Piecewise polynomial motions through via points: quintic polynomials (P1.6) and trapezoidal accelerations (P5.7).
 
-What a piecewise motion was made from: via points and how to pass them. Kept so that it can be written and edited.
-
-The shape of a move from rest to rest: how far it has gone, as a function of the part of its time that has passed.
-
-Fifth-order polynomials through via points (P1.6).
-
-Moves with a trapezoidal acceleration from point to point (P5.7).
+A motion holds the via points it was made from, so that it can be written to a file and edited. A :class:`Profile` is
+the normalised shape of a move from rest to rest.
 """
 
 from __future__ import annotations
@@ -20,9 +15,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.interpolate import PPoly, make_interp_spline
 
-from ..errors import MotionError, nearest_match
+from ..configuration import checked, choice
+from ..errors import MotionError
 from ..text import short_repr
-from .checks import checked_durations, checked_joints, checked_points, number, positive_number, table_values
+from .checks import POSITIVE, checked_durations, checked_joints, checked_points, checked_scalar, joint_array
 from .trajectory import Derivatives, MotionExtrema, Trajectory, extrema_from_candidates, freeze
 
 Via = Literal["rest", "smooth", "given"]
@@ -231,8 +227,8 @@ def trapezoidal_profile(ramp: float = DEFAULT_RAMP, cruise: float = 0.0) -> Prof
         >>> trapezoidal_profile().velocity
         2.0
     """
-    positive_number(ramp, "ramp")
-    if not 0 <= number(cruise, "cruise") < 1:
+    checked_scalar(ramp, "ramp", POSITIVE)
+    if not 0 <= checked_scalar(cruise, "cruise") < 1:
         raise MotionError(f"cruise is {cruise:g}; allowed is from 0 to below 1, a part of the move's time")
     hold = (1.0 - cruise - 4.0 * ramp) / 2
     if hold < -1e-12:
@@ -288,8 +284,7 @@ def quintic(
     positions = checked_points(points, names)
     lengths = checked_durations(durations, positions.shape[1] - 1)
     breaks = np.concatenate([[0.0], np.cumsum(lengths)])
-    if via not in ("rest", "smooth"):
-        raise MotionError(f"via is {via!r}; allowed: rest, smooth{nearest_match(str(via), ('rest', 'smooth'))}")
+    checked(via, choice("rest", "smooth"), "via", MotionError)
     if velocities is None and accelerations is None:
         qd, qdd = _smooth_states(breaks, positions) if via == "smooth" else (np.zeros_like(positions),) * 2
         moves = QuinticMoves(positions, lengths, qd, qdd, via)
@@ -297,7 +292,7 @@ def quintic(
         raise MotionError("via is 'smooth' and velocities or accelerations are given too; keep one of the two")
     else:
         qd, qdd = (
-            np.zeros_like(positions) if given is None else table_values(given, names, what, positions.shape[1])
+            np.zeros_like(positions) if given is None else joint_array(given, names, what, positions.shape[1])
             for given, what in ((velocities, "velocities"), (accelerations, "accelerations"))
         )
         moves = QuinticMoves(positions, lengths, qd, qdd, "given")
@@ -365,13 +360,13 @@ def trapezoidal(
     names = checked_joints(joints)
     positions = checked_points(points, names)
     lengths = checked_durations(durations, positions.shape[1] - 1)
-    parts = number(ramp, "ramp"), number(cruise, "cruise")
+    parts = checked_scalar(ramp, "ramp"), checked_scalar(cruise, "cruise")
     profile, moves = trapezoidal_profile(*parts), TrapezoidalMoves(positions, lengths, *parts)
     return PiecewisePolynomial(names, *_sections(profile, positions, lengths), moves)
 
 
 def _sections(profile: Profile, points: np.ndarray, durations: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return breaks and coefficients of the profile stretched over each move."""
+    """Return breaks and coefficients of the profile scaled to each move."""
     ends = np.concatenate([[0.0], np.cumsum(durations)])
     moves = np.diff(ends)
     begins = ends[:-1, None] + moves[:, None] * profile.breaks[:-1]

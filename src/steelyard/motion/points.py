@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..configuration import number, whole_number
 from ..errors import MotionError
-from .checks import checked_durations, checked_points, fraction, number, row_values, whole_number
+from .checks import FRACTION, checked_durations, checked_points, checked_scalar, joint_array
 from .limits import RATES, MotionLimits
 from .piecewise import Profile
 
@@ -41,10 +42,8 @@ def move_durations(
         [0.75, 0.75]
     """
     steps = np.abs(np.diff(checked_points(points, limits.joints)))
-    allowed = fraction(speed_fraction, "speed_fraction")
-    if number(shortest, "shortest [s]") < 0:
-        raise MotionError(f"shortest is {shortest:g} s; allowed is from 0")
-    durations = np.full(steps.shape[1], float(shortest))
+    allowed = checked_scalar(speed_fraction, "speed_fraction", FRACTION)
+    durations = np.full(steps.shape[1], checked_scalar(shortest, "shortest [s]", number(least=0)))
     for order, rate in enumerate(RATES, start=1):
         needed = getattr(profile, rate) * steps / (allowed * getattr(limits, rate)[:, None])
         durations = np.maximum(durations, (needed ** (1 / order)).max(axis=0))
@@ -93,12 +92,12 @@ def random_points(
         >>> random_points(limits_of("scara_2r"), 5, 1.0, quintic_profile(), np.random.default_rng(0)).shape
         (2, 7)
     """
-    moves = whole_number(count, "count") + 1
+    moves = checked_scalar(count, "count", whole_number(1)) + 1
     lengths = checked_durations(durations, moves)
-    middle, half = _range(limits, fraction(range_fraction, "range_fraction"))
+    middle, half = _range(limits, checked_scalar(range_fraction, "range_fraction", FRACTION))
     first = middle if start is None else _posture(start, limits, "start")
     last = first if stop is None else _posture(stop, limits, "stop")
-    steps = _longest_steps(limits, lengths, profile, fraction(speed_fraction, "speed_fraction"))
+    steps = _longest_steps(limits, lengths, profile, checked_scalar(speed_fraction, "speed_fraction", FRACTION))
     reach = np.cumsum(steps[:, ::-1], axis=1)[:, ::-1]  # how far the moves from this one on can go
     _check_reach(limits, np.abs(last - first), reach[:, 0])
     drawn = rng.uniform(middle - half, middle + half, size=(count, len(middle))).T
@@ -122,7 +121,7 @@ def _range(limits: MotionLimits, part: float) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _posture(given: ArrayLike, limits: MotionLimits, what: str) -> np.ndarray:
-    posture = row_values(given, limits.joints, what)
+    posture = joint_array(given, limits.joints, what)
     for value, low, high, joint in zip(posture, limits.lower, limits.upper, limits.joints, strict=True):
         if not low <= value <= high:
             raise MotionError(f"{what} of joint '{joint}' is {value:g}; its limits are {low:g} to {high:g}")

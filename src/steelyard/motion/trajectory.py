@@ -1,7 +1,4 @@
-"""What a motion is: an immutable function of time with exact derivatives and exact extrema.
-
-From the times at which a motion can be extreme to its extremes.
-"""
+"""The base class of motions: immutable functions of time with exact derivatives and exact extrema."""
 
 from __future__ import annotations
 
@@ -15,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from ..errors import MotionError
 from ..text import short_repr
-from .checks import checked_times, positive_number, row_order
+from .checks import POSITIVE, checked_scalar, checked_times, row_order
 
 Derivatives = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 """Position, velocity, acceleration and jerk, each (n, N)."""
@@ -169,7 +166,7 @@ class Trajectory(ABC):
         Args:
             rate: Samples a second [Hz].
         """
-        positive_number(rate, "rate [Hz]")
+        checked_scalar(rate, "rate [Hz]", POSITIVE)
         steps = self.duration * rate * (1 + TIME_ROUNDING)
         if not steps < LARGEST_COUNT:
             raise MotionError(
@@ -205,20 +202,13 @@ Candidates = tuple[np.ndarray, np.ndarray]
 
 def extrema_from_candidates(candidates: Sequence[Sequence[Candidates]], joints: tuple[str, ...]) -> MotionExtrema:
     """Return the extremes among candidates, given for each order of derivative (0 to 3) and each joint."""
-    position, velocity, acceleration, jerk = candidates
-    return MotionExtrema(
-        lower=_smallest(position),
-        upper=_largest(position),
-        velocity=_largest_magnitude(velocity),
-        acceleration=_largest_magnitude(acceleration),
-        jerk=_largest_magnitude(jerk),
-        joints=joints,
-    )
+    position = candidates[0]
+    rates = [[(times, np.abs(values)) for times, values in rows] for rows in candidates[1:]]
+    return MotionExtrema(_smallest(position), *map(_largest, (position, *rates)), joints=joints)
 
 
 def extrema_of_parts(parts: Sequence[tuple[float, MotionExtrema]]) -> MotionExtrema:
     """Return the extremes of a motion made of parts, each given with the time [s] at which it begins."""
-    joints = parts[0][1].joints
 
     def gathered(name: str) -> list[Candidates]:
         peaks = [(begin, getattr(extrema, name)) for begin, extrema in parts]
@@ -226,14 +216,8 @@ def extrema_of_parts(parts: Sequence[tuple[float, MotionExtrema]]) -> MotionExtr
         values = np.array([peak.value for _, peak in peaks])
         return list(zip(times.T, values.T, strict=True))
 
-    return MotionExtrema(
-        lower=_smallest(gathered("lower")),
-        upper=_largest(gathered("upper")),
-        velocity=_largest(gathered("velocity")),
-        acceleration=_largest(gathered("acceleration")),
-        jerk=_largest(gathered("jerk")),
-        joints=joints,
-    )
+    largest = [_largest(gathered(name)) for name in ("upper", "velocity", "acceleration", "jerk")]
+    return MotionExtrema(_smallest(gathered("lower")), *largest, joints=parts[0][1].joints)
 
 
 def _largest(rows: Sequence[Candidates]) -> Peak:
@@ -249,7 +233,3 @@ def _largest(rows: Sequence[Candidates]) -> Peak:
 def _smallest(rows: Sequence[Candidates]) -> Peak:
     largest = _largest([(times, -values) for times, values in rows])
     return Peak(-largest.value, largest.time)
-
-
-def _largest_magnitude(rows: Sequence[Candidates]) -> Peak:
-    return _largest([(times, np.abs(values)) for times, values in rows])

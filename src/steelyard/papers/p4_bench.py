@@ -20,7 +20,7 @@ from ..excitation import (
 )
 from ..excitation.assembly import Assembled
 from ..excitation.cramer_rao import cramer_rao_information, fitted_basis
-from ..excitation.figures import exact
+from ..excitation.predicted_accuracy import exact
 from ..model import build_model
 from ..motion import FourierSeries, Trajectory, limits_of
 from ..observe import Equations, equations_of

@@ -1,4 +1,4 @@
-"""A closed-loop arm with honest noise: to rehearse an experiment, and to test ourselves."""
+"""Simulation of closed-loop arms with noise, to plan experiments and to test identification."""
 
 from typing import TYPE_CHECKING
 

@@ -1,18 +1,17 @@
-"""Runs as columns of one compiled loop over time.
+"""The compiled plant: simulated runs are columns of one compiled loop over time.
 
-When a simulated run is of no use: its numbers end, or the arm is nowhere near the motion it was told to follow.
+A run is lost if its numbers overflow or the arm diverges from its reference.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
-from ..errors import SimulationError
 from ..kernel import compile_loop
-from ..progress import Progress, silent
+from ..progress import Progress, part_of, silent
 from .experiment import noise_of_seed
 from .plant import step_function
 from .tuning import ClosedLoop
@@ -21,11 +20,11 @@ FAR = 3.0
 """A loop that is more widths of the motion than this away from its reference has lost it."""
 
 OnLost = Callable[[int, str], None]
-"""Told which run diverged, and why, in words that follow the run's name."""
+"""Called with the run that diverged and why, a text that follows the run's name."""
 
 
 def divergence(time: float) -> str:
-    """Return why a run whose numbers ended before a time [s] is of no use, and what helps."""
+    """Return the message of a run whose numbers overflowed before a time [s]."""
     return f"diverged before {time:.2f} s; lower the gains or the disturbance, or raise the plant_rate"
 
 
@@ -48,7 +47,7 @@ _PERIODS_TOGETHER = 1000
 
 @dataclass(frozen=True, eq=False)
 class LoopState:
-    """Where a run is: the state of arm and controller of every column (states, C), and the control periods before."""
+    """State of arm and controller of every column (states, C), and the number of control periods before."""
 
     values: np.ndarray
     periods: int
@@ -62,7 +61,7 @@ class CompiledStep:
     """
 
     def __init__(self, loop: ClosedLoop) -> None:
-        step, self._layout = step_function(loop.model, loop.experiment, loop.settings.plant_rate)
+        step, self._layout = step_function(loop.model, loop.experiment, loop.plant_rate)
         self._loop = compile_loop(step)
         self._every, self._rate = loop.experiment.record_every, loop.experiment.control_rate
         self._substeps = loop.substeps
@@ -82,29 +81,24 @@ class CompiledStep:
         reference: np.ndarray,
         parameters: np.ndarray,
         disturbance: np.ndarray | None,
-        names: Sequence[str],
+        on_lost: OnLost,
         threads: int = 1,
         progress: Progress = silent,
-        on_lost: OnLost | None = None,
     ) -> tuple[LoopState, np.ndarray]:
-        """Follow a motion, or a part of one; return where it ends, and what every column did.
+        """Simulate a motion, or a part of one; return the final state and the outputs of every column.
 
-        That is q, qd, qdd, motor torque and joint torque (C, 5 n, N) at the recording's instants. Parts one after the
-        other give the bits of the whole: arm, controller and waiting commands go on where the part before ended.
+        The outputs are q, qd, qdd, motor torque and joint torque (C, 5 n, N) at the recording's instants. Consecutive
+        parts give exactly the result of the whole: arm, controller and delayed commands continue from the state.
 
         Args:
             state: Where to begin: :meth:`start`, or where the part before ended.
             reference: q, qd, qdd at the control instants (3 n, K); K is a multiple of the recording's period.
             parameters: As the step function has them, (np,) or (np, C).
             disturbance: Torques that act on the motors (C, n, K); None for none.
-            names: What messages call each of the C columns.
+            on_lost: Called with the number of each column that diverges, whose outputs then mean nothing; the others
+                are not affected unless it raises.
             threads: Threads that share the columns.
             progress: Progress callback of the run.
-            on_lost: Told the number of each column that diverges, whose outputs then mean nothing; the others run on as
-                if it were not there. Without it, the first ends the run.
-
-        Raises:
-            SimulationError: If a column diverges and nobody is to be told.
         """
         periods, every = reference.shape[1], self._every
         piece = max(1, _PERIODS_TOGETHER // every) * every
@@ -122,7 +116,7 @@ class CompiledStep:
             )
             diverged = ~np.isfinite(values).all(axis=0)
             for column in np.flatnonzero(diverged & ~lost):
-                _report(int(column), divergence((state.periods + stop) / self._rate), names, on_lost)
+                on_lost(int(column), divergence((state.periods + stop) / self._rate))
             lost |= diverged
             recorded.append(output)
             progress(stop, periods)
@@ -140,41 +134,28 @@ class CompiledPlant:
     """An arm in closed loop with its own parameters, compiled once for any number of seeds."""
 
     def __init__(self, loop: ClosedLoop) -> None:
-        settings = loop.settings
         self._step = CompiledStep(loop)
-        self._parameters = np.concatenate(
-            [loop.values, loop.values, settings.kp, settings.kd, settings.effort, settings.quantum]
-        )
+        self._parameters = np.concatenate([loop.values, loop.values, loop.tuning])
         self._experiment, self._reference = loop.experiment, loop.reference
 
     def run(self, seeds: tuple[int, ...], threads: int, progress: Progress, on_lost: OnLost) -> np.ndarray:
         """Return q, qd, qdd, motor torque, joint torque of every seed (S, 5 n, N); of those lost they mean nothing."""
         groups = [seeds[k : k + _SEEDS_TOGETHER] for k in range(0, len(seeds), _SEEDS_TOGETHER)]
-        outputs = []
-        for index, group in enumerate(groups):
-
-            def report(done: float, total: float, index: int = index) -> None:
-                progress(index + done / total, len(groups))
-
-            outputs.append(self._run_group(group, threads, report, on_lost))
+        outputs = [
+            self._run_group(group, threads, part_of(progress, index, len(groups)), on_lost)
+            for index, group in enumerate(groups)
+        ]
         return np.concatenate(outputs)
 
     def _run_group(self, seeds: tuple[int, ...], threads: int, progress: Progress, on_lost: OnLost) -> np.ndarray:
-        experiment, (rows, periods) = self._experiment, self._reference.shape
-        rate = experiment.control_rate
+        rows, periods = self._reference.shape
+        rate = self._experiment.control_rate
         disturbance = np.stack(
-            [noise_of_seed(experiment.disturbance, "disturbance", seed, rows // 3, periods, rate) for seed in seeds]
+            [noise_of_seed(self._experiment, "disturbance", seed, rows // 3, periods, rate) for seed in seeds]
         )
-        names = [f"of seed {seed}" for seed in seeds]
 
         def lost(column: int, why: str) -> None:
             on_lost(seeds[column], why)
 
         start = self._step.start(self._reference, len(seeds))
-        return self._step.run(start, self._reference, self._parameters, disturbance, names, threads, progress, lost)[1]
-
-
-def _report(column: int, why: str, names: Sequence[str], on_lost: OnLost | None) -> None:
-    if on_lost is None:
-        raise SimulationError(f"the simulation {names[column]} {why}")
-    on_lost(column, why)
+        return self._step.run(start, self._reference, self._parameters, disturbance, lost, threads, progress)[1]

@@ -1,18 +1,17 @@
-"""What is simulated besides the arm: controller, rates, noise and disturbance, from settings and by seed.
+"""Settings of a simulated experiment: controller, rates, noise and disturbance.
 
-Every seed has random streams of its own, so that each run can be repeated alone.
+Every seed has its own random streams, so that each run can be repeated alone.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 
-from ..configuration import ROOT, Section, checked, kind_of, record_from
+from ..configuration import ROOT, Section, checked, kind_of, number, numbers, record_from
 from ..errors import SimulationError
 from ..signals import autoregressive_noise, band_limited_noise, white_noise
 
@@ -24,7 +23,7 @@ Plant = Literal["compiled", "mujoco", "ideal"]
 
 @dataclass(frozen=True)
 class Noise:
-    """Noise on a signal, or a torque that nobody measures.
+    """Noise on a measured signal, or an unmeasured disturbance torque.
 
     Attributes:
         kind: ``white``; ``band_limited``: white through a Butterworth low-pass of order 2; ``correlated``:
@@ -43,8 +42,7 @@ class Noise:
 
     def __post_init__(self) -> None:
         checked(self.kind, kind_of(NoiseKind), "kind of noise", SimulationError)
-        if any(not math.isfinite(value) or value < 0 for value in self.std):
-            raise SimulationError(f"noise std {list(self.std)}: standard deviations are finite and not negative")
+        checked(self.std, numbers(each=number(least=0)), "noise std", SimulationError)
         if self.kind != "white" and not self.band > 0:
             raise SimulationError(f"{self.kind} noise needs a band above 0 Hz, got {self.band}; give band = 50, say")
 
@@ -70,13 +68,14 @@ class Experiment:
             more if the integrator needs it.
         motor_noise: Noise on the recorded motor torques.
         joint_noise: Noise on the recorded joint torques.
-        position_noise: Noise on the recorded positions, before the encoder's rounding; the controller does not see it.
+        position_noise: Noise on the recorded positions, before the encoder's rounding; the controller is not
+            affected.
         disturbance: Torque that acts on the motors and is not measured.
         stiffness: Of every joint [N m/rad]: recorded motor positions are ``q + tau_l / k`` (P5, appendix 2).
         saturate: Whether torques stop at the robot's effort limits.
         payload: Name of the payload attached; None for none.
-        plant: ``compiled``; ``mujoco``: a plant nobody here wrote; ``ideal``: the arm follows the trajectory exactly,
-            without controller or limits, and the motors give what inverse dynamics asks for, less the disturbance.
+        plant: ``compiled``; ``mujoco``: an independent implementation; ``ideal``: the arm follows the trajectory
+            exactly, without controller or limits, and motor torques are those of inverse dynamics less the disturbance.
 
     Example:
         >>> steelyard.Experiment(record_rate=100, motor_noise=steelyard.Noise("white", (0.5, 0.05))).control
@@ -107,9 +106,8 @@ class Experiment:
         for what, allowed in (("control", Control), ("velocity", Velocity), ("plant", Plant)):
             checked(getattr(self, what), kind_of(allowed), what, SimulationError)
         for what in ("bandwidth", "control_rate", "plant_rate", "record_rate", "sign_width"):
-            number = getattr(self, what)
-            if number is not None and not (math.isfinite(number) and number > 0):
-                raise SimulationError(f"{what} {number}: a positive number is needed")
+            if getattr(self, what) is not None:
+                checked(getattr(self, what), number(above=0), what, SimulationError)
         if (self.kp is None) != (self.kd is None):
             raise SimulationError("kp and kd belong together: give both, or neither for gains of the bandwidth")
         _whole_ratio("control_rate", self.control_rate, "record_rate", self.record_rate)
@@ -146,8 +144,9 @@ def experiment_from_settings(settings: Mapping[str, Any]) -> Experiment:
 STREAMS = ("disturbance", "motor_noise", "joint_noise", "position_noise")
 
 
-def noise_of_seed(noise: Noise | None, stream: str, seed: int, joints: int, samples: int, rate: float) -> np.ndarray:
-    """Return the noise (n, N) of one seed at a rate [Hz]; zeros where there is none."""
+def noise_of_seed(experiment: Experiment, stream: str, seed: int, joints: int, samples: int, rate: float) -> np.ndarray:
+    """Return the noise (n, N) of one stream and seed at a rate [Hz]; zeros where there is none."""
+    noise: Noise | None = getattr(experiment, stream)
     if noise is None:
         return np.zeros((joints, samples))
     if len(noise.std) != joints:
@@ -159,3 +158,9 @@ def noise_of_seed(noise: Noise | None, stream: str, seed: int, joints: int, samp
     if noise.kind == "band_limited":
         return band_limited_noise(samples, rate, noise.band, std, rng)
     return autoregressive_noise(samples, np.array([np.exp(-2 * np.pi * noise.band / rate)]), std, rng)
+
+
+def quantised(q: np.ndarray, quantum: np.ndarray) -> np.ndarray:
+    """Return positions rounded to encoder steps, as they are where the step is 0."""
+    step = np.where(quantum > 0, quantum, 1.0)
+    return np.where(quantum > 0, step * np.floor(q / step + 0.5), q)

@@ -1,8 +1,6 @@
-"""A closed loop around a model with any parameter values: what would this arm do if these were its parameters?
+"""Closed-loop simulation of a model with any parameter values, of a whole motion or block by block.
 
-A motion followed part by part: arm, controller and waiting commands go on where the part before ended.
-
-What a loop must know of a motion before it follows it, found while the motion passes by.
+Simulating block by block needs an :class:`Outline` of the whole motion beforehand.
 """
 
 from __future__ import annotations
@@ -29,7 +27,7 @@ _POSTURES = 50
 
 @dataclass(frozen=True, eq=False)
 class Outline:
-    """A motion of any length in a few numbers; n joints.
+    """Summary of a motion of any length; n joints.
 
     Attributes:
         postures: Positions at some instants, from the first to the last (n, P).
@@ -74,7 +72,7 @@ class OutlineStream:
         self._taken = last
 
     def outline(self) -> Outline:
-        """Return the outline of all that came.
+        """Return the outline of all columns.
 
         Raises:
             SimulationError: If other than the announced number of columns came.
@@ -89,7 +87,7 @@ class OutlineStream:
 
 @dataclass(frozen=True, eq=False)
 class ModelRun:
-    """What a model does in closed loop, one column for every vector of values, at the recording's instants.
+    """Closed-loop response of a model at the recording's instants, one column for every vector of values.
 
     Attributes:
         q: Positions (C, n, N).
@@ -131,7 +129,7 @@ class Following:
         threads: int = 1,
         progress: Progress = silent,
     ) -> ModelRun:
-        """Return what the arm does in the next part of the motion; arm, controller and waiting commands are carried on.
+        """Return the response in the next part of the motion; arm, controller and delayed commands are carried over.
 
         Args:
             reference: q, qd, qdd at the next control instants (3 n, K); K is a multiple of the recording's period.
@@ -147,12 +145,21 @@ class Following:
         pushed = None if disturbance is None else np.broadcast_to(disturbance, (len(names), *disturbance.shape))
         before = self._state or self._step.start(reference, len(names))
         self._state, outputs = self._step.run(
-            before, reference, self._parameters, pushed, names, threads=threads, progress=progress
+            before, reference, self._parameters, pushed, self._refuse, threads, progress
         )
-        report = reference[:size, :: self._every]
-        _check_follows(outputs[:, :size], report, self._outline.span, names)
+        worst = departures(outputs[:, :size], reference[:size, :: self._every], self._outline.span)
+        lost = int(np.argmax(worst))
+        if not worst[lost] <= FAR:
+            self._refuse(
+                lost,
+                f"diverged: it left its reference by {worst[lost]:.3g} times the motion's width; give the gains of the "
+                "real controller, or other start values",
+            )
         outputs.setflags(write=False)
         return ModelRun(*(outputs[:, k * size : (k + 1) * size] for k in range(5)))
+
+    def _refuse(self, column: int, why: str) -> None:
+        raise SimulationError(f"the simulation {self._names[column]} {why}")
 
 
 def check_reference(reference: np.ndarray, joints: int, every: int) -> None:
@@ -164,16 +171,6 @@ def check_reference(reference: np.ndarray, joints: int, every: int) -> None:
         )
     if not np.isfinite(reference).all():
         raise SimulationError("reference: got values that are no finite numbers; cut these samples out")
-
-
-def _check_follows(q: np.ndarray, reference: np.ndarray, span: np.ndarray, names: Sequence[str]) -> None:
-    worst = departures(q, reference, span)
-    lost = int(np.argmax(worst))
-    if not worst[lost] <= FAR:
-        raise SimulationError(
-            f"the simulation {names[lost]} diverged: it left its reference by {worst[lost]:.3g} times the "
-            "motion's width; give the gains of the real controller, or other start values"
-        )
 
 
 # How near to singular an inertia matrix may be.
@@ -199,7 +196,7 @@ _COMPILED: dict[int, _Compiled] = {}
 
 
 def _compiled_of(model: Model) -> _Compiled:
-    """Return what is compiled of a model, known by its identity: models are too large to compare."""
+    """Return the compiled functions of a model, cached by its identity: models are too large to compare."""
     if id(model) not in _COMPILED:
         smooth = replace(model, sign_width=1.0)
         _COMPILED[id(model)] = _Compiled(smooth, inertia_function(smooth))
@@ -210,7 +207,7 @@ def _compiled_of(model: Model) -> _Compiled:
 class ModelLoop:
     """Simulates a model in closed loop for any parameter values, compiled once for all loops around that model.
 
-    Base parameters do: columns that are not kept are zero, and the equations stay the same.
+    Base parameters are enough: eliminated columns are zero, and the equations stay the same.
 
     Args:
         model: The plant; friction gets a smooth sign. Its payload's parameters are among the values.
@@ -227,8 +224,8 @@ class ModelLoop:
                 "'joint' or 'both'"
             )
         self._experiment = replace(experiment, disturbance=None, payload=None, plant="compiled")
-        self._kept = _compiled_of(model)
-        self._model, self._inertia = self._kept.model, self._kept.inertia
+        self._cache = _compiled_of(model)
+        self._model, self._inertia = self._cache.model, self._cache.inertia
         self._step: tuple[CompiledStep, float, float] | None = None
 
     def run(
@@ -260,7 +257,7 @@ class ModelLoop:
         return self.begin(values, passing.outline(), controller).follow(reference, disturbance, threads, progress)
 
     def begin(self, values: np.ndarray, outline: Outline, controller: np.ndarray | None = None) -> Following:
-        """Make ready to follow a motion that comes in parts.
+        """Prepare the simulation of a motion that comes in blocks.
 
         Args:
             values: Parameters in the model's order (p,), or (p, C) for C runs at once.
@@ -275,8 +272,7 @@ class ModelLoop:
         loops = [self._resolved(column, outline) for column in columns.T]
         step = self._compiled(loops, columns)
         believed = columns if controller is None else np.broadcast_to(controller[:, None], columns.shape)
-        tuned = [np.concatenate([s.kp, s.kd, s.effort, s.quantum]) for s in (loop.settings for loop in loops)]
-        parameters = np.concatenate([columns, believed, np.column_stack(tuned)])
+        parameters = np.concatenate([columns, believed, np.column_stack([loop.tuning for loop in loops])])
         return Following(step, np.ascontiguousarray(parameters), outline, self._experiment.record_every)
 
     def inertia_margin(self, values: np.ndarray, q: np.ndarray) -> float:
@@ -305,20 +301,20 @@ class ModelLoop:
         return resolved_loop(self._model, truth, self._experiment, at_rest, inertia)
 
     def _compiled(self, loops: Sequence[ClosedLoop], columns: np.ndarray) -> CompiledStep:
-        """Return the compiled step; that of before if its integrator can follow these parameters' friction."""
+        """Return the compiled step, the previous one if its integrator is fast enough for this friction."""
         if self._step is not None and self._experiment.sign_width is None:
             step, rate, width = self._step
             middle = loops[0].reference[: len(self._model.robot.actuated)].mean(axis=1)
             if all(self._decay(values, middle, width) <= STABILITY_LIMIT * rate for values in columns.T):
                 return step
-        chosen = max(loops, key=lambda loop: (loop.settings.plant_rate, loop.model.sign_width))
-        rate, width = chosen.settings.plant_rate, chosen.model.sign_width
+        chosen = max(loops, key=lambda loop: (loop.plant_rate, loop.model.sign_width))
+        rate, width = chosen.plant_rate, chosen.model.sign_width
         if self._experiment.sign_width is None:
             width = _WIDTH_STEP ** math.ceil(math.log(width, _WIDTH_STEP) - 1e-9)
         key = (self._experiment, rate, width)
-        if key not in self._kept.steps:
-            self._kept.steps[key] = CompiledStep(replace(chosen, model=replace(chosen.model, sign_width=width)))
-        self._step = (self._kept.steps[key], rate, width)
+        if key not in self._cache.steps:
+            self._cache.steps[key] = CompiledStep(replace(chosen, model=replace(chosen.model, sign_width=width)))
+        self._step = (self._cache.steps[key], rate, width)
         return self._step[0]
 
     def _decay(self, values: np.ndarray, posture: np.ndarray, width: float) -> float:

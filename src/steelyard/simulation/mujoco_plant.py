@@ -1,4 +1,4 @@
-"""The same experiment on MuJoCo: a plant nobody here wrote.
+"""The same experiment simulated by MuJoCo, an independent implementation of rigid-body dynamics.
 
 Bodies, armature and damping are MuJoCo's own, and so is dry friction (``frictionloss``, a constraint of its solver).
 Offsets are applied as torques. Springs and couplings have no counterpart there and are refused.
@@ -15,16 +15,16 @@ from scipy.spatial.transform import Rotation
 
 from ..errors import SimulationError
 from ..model import Model
-from ..progress import Progress
+from ..progress import Progress, part_of
 from ..robot import INERTIAL_NAMES, Robot, inertia_from_parameters, transform_from_placement
 from .compiled_plant import OnLost, divergence
-from .experiment import Experiment, noise_of_seed
+from .experiment import Experiment, noise_of_seed, quantised
 from .plant import plant_equations
 from .tuning import ClosedLoop
 
 
 def import_mujoco() -> Any:
-    """Return the mujoco module, or say how to install it."""
+    """Return the mujoco module, or raise an error that says how to install it."""
     try:
         import mujoco
     except ImportError as error:
@@ -35,7 +35,7 @@ def import_mujoco() -> Any:
 
 
 def mujoco_xml(robot: Robot, truth: Mapping[str, float], timestep: float) -> str:
-    """Return an MJCF model of a robot with its true parameters; joints in our order."""
+    """Return an MJCF model of a robot with its true parameters; joints in the robot's order."""
     gravity = _numbers(np.array(robot.gravity))
     return (
         '<mujoco><compiler angle="radian" autolimits="false" boundmass="0" boundinertia="0"/>'
@@ -50,13 +50,13 @@ def _numbers(values: np.ndarray) -> str:
 
 
 def _children(robot: Robot, truth: Mapping[str, float], parent: int) -> str:
-    message = ""
+    children = ""
     for body in robot.bodies:
         if body.parent != parent:
             continue
         rotation, translation = transform_from_placement(body.placement)
         quaternion = Rotation.from_matrix(rotation).as_quat(scalar_first=True)
-        message += (
+        children += (
             f'<body name="{body.number}" pos="{_numbers(translation)}" quat="{_numbers(quaternion)}">'
             f"{_inertial(truth, body.number)}"
             f'<joint name="{body.number}" type="{"slide" if body.joint.kind == "prismatic" else "hinge"}" '
@@ -65,7 +65,7 @@ def _children(robot: Robot, truth: Mapping[str, float], parent: int) -> str:
             f'frictionloss="{_both_sides(truth, "Fc", body.number)!r}"/>'
             f"{_children(robot, truth, body.number)}</body>"
         )
-    return message
+    return children
 
 
 def _inertial(truth: Mapping[str, float], number: int) -> str:
@@ -83,7 +83,7 @@ def _both_sides(truth: Mapping[str, float], symbol: str, number: int) -> float:
 
 
 def check_mujoco_can(model: Model, truth: Mapping[str, float], experiment: Experiment) -> None:
-    """Refuse what MuJoCo's own joints cannot do."""
+    """Refuse effects and controllers that MuJoCo's joints cannot represent."""
     if len(model.robot.bodies) != len(model.robot.actuated):
         raise SimulationError("plant 'mujoco': mimicking joints are not simulated there; use the compiled plant")
     for parameter in model.parameters:
@@ -113,13 +113,13 @@ class MujocoPlant:
     def __init__(self, loop: ClosedLoop) -> None:
         self._mujoco, truth = import_mujoco(), loop.truth
         check_mujoco_can(loop.model, truth, loop.experiment)
-        self._experiment, self._settings, self._reference = loop.experiment, loop.settings, loop.reference
+        self._experiment, self._loop, self._reference = loop.experiment, loop, loop.reference
         self._substeps = loop.substeps
-        xml = mujoco_xml(loop.model.robot, truth, 1 / loop.settings.plant_rate)
+        xml = mujoco_xml(loop.model.robot, truth, 1 / loop.plant_rate)
         self._model = self._mujoco.MjModel.from_xml_string(xml)
         self._values = loop.values
         self._motor_torque = plant_equations(loop.model).motor_torque
-        numbers = range(1, len(loop.settings.kp) + 1)
+        numbers = range(1, len(loop.kp) + 1)
         self._motor_viscous = np.array([truth.get(f"Fvm{k}", 0.0) for k in numbers])
         self._offset = np.array([_both_sides(truth, "off", k) for k in numbers])
         self._motor_offset = np.array([truth.get(f"offm{k}", 0.0) for k in numbers])
@@ -132,22 +132,16 @@ class MujocoPlant:
 
         Seeds run one after the other, whatever the threads.
         """
-        outputs = []
-        for index, seed in enumerate(seeds):
-
-            def report(done: float, total: float, index: int = index) -> None:
-                progress(index + done / total, len(seeds))
-
-            with _without_log(self._mujoco):
-                outputs.append(self._run_seed(seed, report, on_lost))
-        return np.stack(outputs)
+        with _without_log(self._mujoco):
+            runs = [self._run_seed(seed, part_of(progress, k, len(seeds)), on_lost) for k, seed in enumerate(seeds)]
+        return np.stack(runs)
 
     def _run_seed(self, seed: int, progress: Progress, on_lost: OnLost) -> np.ndarray:
         size, periods = self._reference.shape[0] // 3, self._reference.shape[1]
         data = self._mujoco.MjData(self._model)
         data.qpos[:], data.qvel[:] = self._reference[:size, 0], self._reference[size : 2 * size, 0]
         rate, every = self._experiment.control_rate, self._experiment.record_every
-        disturbance = noise_of_seed(self._experiment.disturbance, "disturbance", seed, size, periods, rate)
+        disturbance = noise_of_seed(self._experiment, "disturbance", seed, size, periods, rate)
         recorded = np.empty((5 * size, periods // every))
         held = None
         for k in range(periods):
@@ -171,23 +165,21 @@ class MujocoPlant:
         return recorded
 
     def _is_lost(self, data: Any) -> bool:
-        """Return whether MuJoCo found the state unusable; it then begins anew at zero, and counts that."""
+        """Return whether MuJoCo found the state unusable; it then restarts at zero, and counts a warning."""
         kinds = self._mujoco.mjtWarning
         return any(
             data.warning[kind].number for kind in (kinds.mjWARN_BADQPOS, kinds.mjWARN_BADQVEL, kinds.mjWARN_BADQACC)
         )
 
     def _command(self, data: Any, reference: np.ndarray, size: int) -> np.ndarray:
-        q = np.array(data.qpos)
-        step = np.where(self._settings.quantum > 0, self._settings.quantum, 1.0)
-        encoder = np.where(self._settings.quantum > 0, step * np.floor(q / step + 0.5), q)
+        encoder = quantised(np.array(data.qpos), self._loop.quantum)
         qr, qdr, qddr = reference[:size], reference[size : 2 * size], reference[2 * size :]
-        correction = self._settings.kp * (qr - encoder) + self._settings.kd * (qdr - np.array(data.qvel))
+        correction = self._loop.kp * (qr - encoder) + self._loop.kd * (qdr - np.array(data.qvel))
         if self._experiment.control == "pd":
             command = correction
         else:
             command = np.array(self._motor_torque(encoder, qdr, qddr + correction, self._values)).ravel()
-        return np.clip(command, -self._settings.effort, self._settings.effort)
+        return np.clip(command, -self._loop.effort, self._loop.effort)
 
     def _output(self, data: Any, torque: np.ndarray, disturbance: np.ndarray) -> np.ndarray:
         """Return q, qd, qdd, motor torque, joint torque; motor-side friction and rotor taken off the last."""

@@ -1,7 +1,7 @@
-"""One step of an arm in closed loop, as a symbolic function for the compiled time loop.
+"""The simulated arm: its equations, its true parameters by name, and one step in closed loop as a symbolic function.
 
-The plant is the model's own equations turned round: ``M(q) qdd + ... = tau``, friction, drive inertia, springs and
-couplings from the same terms that identification uses. Torques are held between control instants; within a
+The plant is the model's own equations solved for accelerations: ``M(q) qdd + ... = tau``, friction, drive inertia,
+springs and couplings from the same terms that identification uses. Torques are held between control instants; within a
 step the state is integrated by the classical Runge-Kutta method of order four.
 
 A held torque jumps at each control instant, which is when it is recorded. What counts there is the mean of the torques
@@ -12,18 +12,81 @@ which acts on average half a period later, would be early by that.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import casadi as ca
+import numpy as np
 
-from ..model import Model
+from ..errors import SimulationError, SteelyardError, nearest_match
+from ..model import EFFECTS, Model, build_model
 from ..physics import forward_dynamics, inverse_dynamics
+from ..robot import INERTIAL_NAMES, Robot, moved_parameters, transform_from_placement
 from .experiment import Experiment
+
+# Which values of a robot mean that it has an effect.
+_FAMILY_OF_EFFECT = {"coupling": "Iac", "spring": "Ss", "Fcam": "Fcpm", "Fcal": "Fcpl"}
+
+
+def plant_model(robot: Robot, sign_width: float) -> Model:
+    """Return the model with all effects that the robot has values of: the plant's equations."""
+    families = {name.rstrip("0123456789") for name in robot.values}
+    effects = [effect for effect in EFFECTS if _FAMILY_OF_EFFECT.get(effect, effect) in families]
+    return build_model(robot, ["inertia", *effects], measured="both", sign_width=sign_width)
+
+
+def true_values(model: Model, payload: str | None = None) -> Mapping[str, float]:
+    """Return the value of every standard parameter of the plant, the payload added to the link that carries it."""
+    robot = model.robot
+    if "inertias" not in robot.carries:
+        without = [body.link for body in robot.bodies if body.inertia is None]
+        raise SimulationError(
+            f"robot '{robot.name}' cannot be simulated: no inertia of link '{without[0]}'; give one in its file"
+        )
+    values = dict.fromkeys(model.names, 0.0)
+    for body in robot.bodies:
+        ten = np.array(body.inertia) + _payload_on(robot, body.number, payload)
+        values.update({f"{symbol}{body.number}": float(x) for symbol, x in zip(INERTIAL_NAMES, ten, strict=True)})
+    values.update({name: value for name, value in robot.values.items() if name in values})
+    return MappingProxyType(values)
+
+
+def truth_by_name(model: Model, payload: str | None) -> Mapping[str, float]:
+    """Return the true parameters as an identification names them: the arm alone, and the payload as ``XXL ... ML``."""
+    ten = None if payload is None else model.robot.payloads[payload]
+    return MappingProxyType({**true_values(model), **payload_values(ten)})
+
+
+def payload_values(payload: Sequence[float] | None) -> dict[str, float]:
+    """Return the ten parameters of a payload by name, ``XXL ... ML``; empty without one."""
+    return {} if payload is None else {f"{s}L": value for s, value in zip(INERTIAL_NAMES, payload, strict=True)}
+
+
+def payload_of(robot: Robot, name: str, error: type[SteelyardError] = SimulationError) -> tuple[float, ...]:
+    """Return the ten parameters of a payload that the robot knows, in the frame of the link that carries it."""
+    if name not in robot.payloads:
+        known = ", ".join(robot.payloads) or "none"
+        raise error(
+            f"robot '{robot.name}' knows no payload '{name}'; it knows: {known}{nearest_match(name, robot.payloads)}"
+        )
+    return robot.payloads[name]
+
+
+def _payload_on(robot: Robot, number: int, payload: str | None) -> np.ndarray:
+    """Return the payload's ten parameters in the frame of a body, zero if it is carried by another."""
+    if payload is None:
+        return np.zeros(10)
+    ten = payload_of(robot, payload)
+    frame = robot.frame(robot.payload_link or robot.bodies[-1].link)
+    if frame.body != number:
+        return np.zeros(10)
+    return moved_parameters(np.array(ten), *transform_from_placement(frame.placement))
 
 
 @dataclass(frozen=True)
 class StepLayout:
-    """Where things lie in the step function's vectors.
+    """Layout of the step function's vectors.
 
     Attributes:
         joints: Number of actuated joints n.
@@ -59,12 +122,12 @@ class PlantEquations:
     """The plant's equations as functions of (q, qd, ..., values)."""
 
     acceleration: ca.Function  # (q, qd, tau, values) -> qdd
-    motor_side: ca.Function  # (q, qd, qdd, values) -> torque that a joint sensor does not feel
+    motor_side: ca.Function  # (q, qd, qdd, values) -> torque that a joint torque sensor does not measure
     motor_torque: ca.Function  # (q, qd, qdd, values) -> torque the motor needs
 
 
 def plant_equations(model: Model) -> PlantEquations:
-    """Turn a model round: accelerations from torques."""
+    """Return a model's equations solved for accelerations."""
     motion, robot = model.motion, model.robot
     values = ca.SX.sym("values", len(model.parameters))
     inertias = values[: 10 * len(robot.bodies)]

@@ -1,8 +1,6 @@
-"""Rehearsal of an experiment: a trajectory on a closed-loop arm, one column of a compiled loop for every seed.
+"""Simulated experiments: a trajectory on an arm in closed loop, and the recording that a logger would have written.
 
-What a logger would have written: encoder steps, elastic joints, noise on the torques.
-
-An arm that follows its trajectory exactly: torques by inverse dynamics, nothing integrated (P4's simulation).
+The ideal plant follows its trajectory exactly: torques come from inverse dynamics and nothing is integrated (P4).
 """
 
 from __future__ import annotations
@@ -24,10 +22,9 @@ from ..recording import Recording, TorqueChannel
 from ..robot import AnyRobot, Robot, load_robot
 from ..text import short_repr
 from .compiled_plant import CompiledPlant
-from .experiment import Experiment, noise_of_seed
+from .experiment import Experiment, noise_of_seed, quantised
 from .mujoco_plant import MujocoPlant
-from .plant import plant_equations
-from .truth import plant_model, true_values, truth_to_json
+from .plant import plant_equations, plant_model, true_values, truth_by_name
 from .tuning import closed_loop
 
 
@@ -51,10 +48,8 @@ def ideal_outputs(
     joint = needed - motor_side
     outputs = []
     for seed in seeds:
-        torque = noise_of_seed(
-            experiment.disturbance, "disturbance", seed, size, reference.shape[1], experiment.control_rate
-        )[:, :: experiment.record_every]
-        outputs.append(np.concatenate([motion, needed - torque, joint]))
+        torque = noise_of_seed(experiment, "disturbance", seed, size, reference.shape[1], experiment.control_rate)
+        outputs.append(np.concatenate([motion, needed - torque[:, :: experiment.record_every], joint]))
     return np.stack(outputs)
 
 
@@ -68,11 +63,11 @@ def _torques(model: Model):
 
 @dataclass(frozen=True)
 class SimulatedRun:
-    """What really happened, for every seed, at the recording's instants; noise comes with ``recordings``.
+    """The true motion and torques of every seed at the recording's instants; :func:`recording_of` adds noise.
 
     Attributes:
         robot: The arm.
-        experiment: The experiment, with the integrator's rate and the sign's width settled.
+        experiment: The experiment, with the integrator's rate and the sign's width resolved.
         truth: True standard parameters by name, those of the payload as ``XXL ... ML``.
         effects: Effects the plant has, of those a model may contain.
         seeds: The seeds, S of them.
@@ -83,7 +78,7 @@ class SimulatedRun:
         qdd: Accelerations (S, n, N).
         motor_torque: Commanded motor torques, on the joint side (S, n, N).
         joint_torque: Torques on the link side of the gears (S, n, N).
-        lost: Seeds that were asked for and are not among these, and why: the run diverged.
+        lost: Requested seeds that are not among these, and why: the run diverged.
 
     Example:
         >>> motion = steelyard.quintic([[0, 0.4, 0], [0, 1.5, 0]], 1.0, ["joint_1", "joint_2"])
@@ -145,7 +140,7 @@ def simulate(
 
 
 class Simulator:
-    """A trajectory on a simulated arm, made ready once and run with any seeds, any number of times.
+    """A trajectory on a simulated arm, prepared once and run with any seeds, any number of times.
 
     Args:
         robot: An arm with inertias.
@@ -161,7 +156,7 @@ class Simulator:
         self._reference = _reference(trajectory, experiment)
         self._plant: CompiledPlant | MujocoPlant | None = None
         if experiment.plant == "ideal":
-            # Nothing is integrated, so nothing asks for a smooth sign.
+            # Nothing is integrated, so the sign need not be smooth.
             self._model, self._experiment = plant_model(robot, experiment.sign_width or 0.0), experiment
             return
         loop = closed_loop(robot, experiment, self._reference)
@@ -181,8 +176,8 @@ class Simulator:
             outputs = self._plant.run(chosen, threads, progress, lost.__setitem__ if keep_going else _refuse)
         if lost:
             outputs = outputs[[seed not in lost for seed in chosen]]
-        kept = tuple(seed for seed in chosen if seed not in lost)
-        run = _collected(self._model, self._experiment, self._reference, kept, outputs)
+        followed = tuple(seed for seed in chosen if seed not in lost)
+        run = _collected(self._model, self._experiment, self._reference, followed, outputs)
         return replace(run, lost=MappingProxyType(lost))
 
 
@@ -219,12 +214,12 @@ def _collected(
     q, qd, qdd, motor, joint = (outputs[:, k * size : (k + 1) * size] for k in range(5))
     for array in (time, commanded, q, qd, qdd, motor, joint):
         array.setflags(write=False)
-    truth = truth_to_json(model, experiment.payload)
+    truth = truth_by_name(model, experiment.payload)
     return SimulatedRun(model.robot, experiment, truth, model.effects, seeds, time, commanded, q, qd, qdd, motor, joint)
 
 
 def recording_of(run: SimulatedRun, index: int = 0) -> Recording:
-    """Return one run as a recording like any other: positions and the torques this arm measures.
+    """Return one run as a recording: positions and the torques that this arm measures.
 
     Args:
         run: The simulated run.
@@ -258,9 +253,8 @@ def _encoder_positions(run: SimulatedRun, index: int) -> np.ndarray:
         q = q + run.joint_torque[index] / stiffness[:, None]
     if run.experiment.position_noise is not None:
         q = q + _noise(run, index, "position_noise")
-    quantum = np.broadcast_to(np.asarray(run.experiment.encoder_quantum, float), (len(q),))[:, None]
-    step = np.where(quantum > 0, quantum, 1.0)
-    return np.where(quantum > 0, step * np.floor(q / step + 0.5), q)
+    quantum = np.broadcast_to(np.asarray(run.experiment.encoder_quantum, float), (len(q),))
+    return quantised(q, quantum[:, None])
 
 
 def _channels(run: SimulatedRun, index: int) -> list[TorqueChannel]:
@@ -286,5 +280,4 @@ def _motor_channel(run: SimulatedRun, torque: np.ndarray) -> TorqueChannel:
 
 def _noise(run: SimulatedRun, index: int, stream: str) -> np.ndarray:
     joints, samples = run.motor_torque[index].shape
-    noise = getattr(run.experiment, stream)
-    return noise_of_seed(noise, stream, run.seeds[index], joints, samples, run.experiment.record_rate)
+    return noise_of_seed(run.experiment, stream, run.seeds[index], joints, samples, run.experiment.record_rate)

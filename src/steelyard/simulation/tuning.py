@@ -1,4 +1,4 @@
-"""The numbers a closed loop needs: gains where none are given, and an integrator fast enough for the friction."""
+"""Resolved settings of a closed loop: controller gains, and an integrator fast enough for the friction."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ from ..errors import SimulationError
 from ..model import Model
 from ..robot import Robot
 from .experiment import Experiment
-from .plant import plant_equations
-from .truth import plant_model, true_values
+from .plant import plant_equations, plant_model, true_values
 
 # Runge-Kutta of order four is stable up to 2.78 on the real axis; at 1 its error is still small.
 _LARGEST_DECAY = 1.0
@@ -27,33 +26,30 @@ _UNLIMITED = 1e300
 
 
 @dataclass(frozen=True)
-class LoopSettings:
-    """Gains, effort limits and encoder quanta of every joint (n,), and the rate of the integrator [Hz]."""
-
-    kp: np.ndarray
-    kd: np.ndarray
-    effort: np.ndarray
-    quantum: np.ndarray
-    plant_rate: float
-
-
-@dataclass(frozen=True)
 class ClosedLoop:
-    """An arm under control, every number settled: what a plant needs to run.
+    """An arm under control with all settings resolved: what a plant needs to run.
 
     Attributes:
         model: The plant's equations.
         truth: Its parameters by name.
         experiment: Controller, rates, disturbance.
-        settings: Gains, limits, quanta and the integrator's rate.
         reference: q, qd, qdd at the control instants (3 n, K).
+        plant_rate: Rate of the integrator [Hz].
+        kp: Position gains (n,).
+        kd: Velocity gains (n,).
+        effort: Effort limits (n,).
+        quantum: Encoder steps (n,), 0 for none.
     """
 
     model: Model
     truth: Mapping[str, float]
     experiment: Experiment
-    settings: LoopSettings
     reference: np.ndarray
+    plant_rate: float
+    kp: np.ndarray
+    kd: np.ndarray
+    effort: np.ndarray
+    quantum: np.ndarray
 
     @property
     def values(self) -> np.ndarray:
@@ -61,13 +57,18 @@ class ClosedLoop:
         return np.array([self.truth[name] for name in self.model.names])
 
     @property
+    def tuning(self) -> np.ndarray:
+        """Gains, effort limits and encoder steps in the order of the step function (4 n,)."""
+        return np.concatenate([self.kp, self.kd, self.effort, self.quantum])
+
+    @property
     def substeps(self) -> int:
         """Steps of the integrator in a control period."""
-        return round(self.settings.plant_rate / self.experiment.control_rate)
+        return round(self.plant_rate / self.experiment.control_rate)
 
 
 def closed_loop(robot: Robot, experiment: Experiment, reference: np.ndarray) -> ClosedLoop:
-    """Settle the closed loop of an arm with its own parameters, for a motion (3 n, K) of q, qd, qdd."""
+    """Resolve the closed loop of an arm with its own parameters, for a motion (3 n, K) of q, qd, qdd."""
     model = plant_model(robot, sign_width=1.0)
     truth = true_values(model, experiment.payload)
     posture = reference[: len(robot.actuated)].mean(axis=1)
@@ -78,7 +79,7 @@ def closed_loop(robot: Robot, experiment: Experiment, reference: np.ndarray) -> 
 def resolved_loop(
     model: Model, truth: Mapping[str, float], experiment: Experiment, reference: np.ndarray, inertia: np.ndarray
 ) -> ClosedLoop:
-    """Settle the closed loop of a model with these parameters, for a motion (3 n, K) of q, qd, qdd.
+    """Resolve the closed loop of a model with these parameters, for a motion (3 n, K) of q, qd, qdd.
 
     Args:
         model: The plant; its sign's width is replaced by that of the experiment, or one the integrator can follow.
@@ -94,8 +95,9 @@ def resolved_loop(
     kp, kd = controller_gains(experiment, inertia)
     limits = np.array([body.joint.limits.effort for body in robot.actuated])
     effort = np.where(np.isfinite(limits) & experiment.saturate, limits, _UNLIMITED)
-    settings = LoopSettings(kp, kd, effort, _encoder_quanta(experiment, size), plant_rate)
-    return ClosedLoop(replace(model, sign_width=sign_width), truth, experiment, settings, reference)
+    quantum = _encoder_quanta(experiment, size)
+    smooth = replace(model, sign_width=sign_width)
+    return ClosedLoop(smooth, truth, experiment, reference, plant_rate, kp, kd, effort, quantum)
 
 
 def _encoder_quanta(experiment: Experiment, size: int) -> np.ndarray:
@@ -124,7 +126,7 @@ def controller_gains(experiment: Experiment, inertia: np.ndarray) -> tuple[np.nd
                 raise SimulationError(f"{what} {list(gains)}: {size} finite numbers are needed, one a joint")
         return np.array(experiment.kp), np.array(experiment.kd)
     omega = 2 * math.pi * experiment.bandwidth
-    # The inertia a joint feels when the others are free: with more, coupled joints would drive each other unstable.
+    # The inertia of a joint when the others are free: with more, coupled joints would drive each other unstable.
     load = 1 / np.diag(np.linalg.inv(inertia)) if experiment.control == "pd" else np.ones(size)
     return load * omega**2, 2 * load * omega
 
@@ -132,7 +134,7 @@ def controller_gains(experiment: Experiment, inertia: np.ndarray) -> tuple[np.nd
 def _resolved_friction(
     experiment: Experiment, robot: Robot, decays: tuple[np.ndarray, np.ndarray]
 ) -> tuple[float, float]:
-    """Return the integrator's rate [Hz] and the width of the smooth sign: those asked for, or stable ones.
+    """Return the integrator's rate [Hz] and the width of the smooth sign: those requested, or stable ones.
 
     Friction slows a joint with the rate (Fv + Fc / width) over its free inertia; the integrator must follow.
     """

@@ -1,4 +1,4 @@
-"""The Monte-Carlo court: many seeds, many estimators; bias, efficiency, coverage and failures, with their intervals."""
+"""Monte Carlo studies of estimators: bias, efficiency, coverage and failures, with their intervals."""
 
 from .bound import Bound as Bound
 from .bound import cramer_rao_bound as cramer_rao_bound
@@ -13,12 +13,12 @@ from .linear import LinearStudy as LinearStudy
 from .linear import linear_study as linear_study
 from .run import StudyResult as StudyResult
 from .run import montecarlo as montecarlo
+from .run import study_to_json as study_to_json
+from .run import times_to_json as times_to_json
 from .statistics import CaseRuns as CaseRuns
 from .statistics import IntervalChecks as IntervalChecks
 from .statistics import interval_checks as interval_checks
-from .to_json import sentences as sentences
-from .to_json import study_to_json as study_to_json
-from .to_json import times_to_json as times_to_json
 from .verdict import CaseVerdict as CaseVerdict
 from .verdict import ParameterVerdict as ParameterVerdict
 from .verdict import judged_cases as judged_cases
+from .verdict import sentences as sentences

@@ -28,7 +28,7 @@ _FOURIER = f"Fourier motions of {FEWEST_HARMONICS} harmonics or more"
 
 @dataclass(frozen=True, eq=False)
 class Bound:
-    """The smallest sigmas that are possible, or why they are not known.
+    """The Cramer-Rao bound on sigmas, or the reason why there is none.
 
     Attributes:
         sigma: Of every base parameter at noise level 1 (c,), NaN for those that the motion does not excite; None if
@@ -64,12 +64,12 @@ def cramer_rao_bound(experiments: SimulatedExperiments) -> Bound:
 
 
 def _not_counted(experiments: SimulatedExperiments, noises: dict[str, Noise]) -> str:
-    told = []
+    reasons = []
     if np.any(np.asarray(experiments.experiment.encoder_quantum) > 0):
-        told.append("the encoder's steps are not counted: the bound is that of exact positions")
+        reasons.append("the encoder's steps are not counted: the bound is that of exact positions")
     if "disturbance" in noises:
-        told.append("the disturbance counts as noise of the torques, at the motion without it")
-    return "; ".join(told)
+        reasons.append("the disturbance counts as noise of the torques, at the motion without it")
+    return "; ".join(reasons)
 
 
 def _row_noise(experiments: SimulatedExperiments, noises: dict[str, Noise]) -> _RowNoise | str:
@@ -136,7 +136,7 @@ def _whitened(rows: np.ndarray, pole: float) -> np.ndarray:
 
 
 def _sigmas(names: tuple[str, ...], root: np.ndarray, rows: int) -> np.ndarray:
-    """Return sigmas (c,) of the information ``R^T R``; NaN for columns that the motion does not tell."""
+    """Return sigmas (c,) of the information ``R^T R``; NaN for columns that are not identifiable."""
     square = np.zeros((len(names) + 1, len(names) + 1))
     square[: len(root), :-1] = root
     system = independent(System(names, square, rows))
@@ -167,6 +167,6 @@ def _bound_with_positions(experiments: SimulatedExperiments, noises: dict[str, N
     try:
         root = np.linalg.cholesky(information / np.outer(scale, scale)).T * scale
     except np.linalg.LinAlgError:
-        return Bound(None, "the motion does not tell all parameters apart once positions are noisy")
+        return Bound(None, "not all parameters are identifiable from this motion once positions are noisy")
     sigma = dict(zip(chosen.columns, _sigmas(chosen.columns, root, run.time.size), strict=True))
     return Bound(np.array([sigma[name] for name in experiments.equations.names]), _not_counted(experiments, noises))

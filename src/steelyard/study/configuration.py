@@ -1,6 +1,6 @@
-"""What a study covers: which methods, at which noise, from which starts, how often.
+"""Configuration of a study: methods, noise levels, starts and seeds.
 
-What is simulated and what is fitted is plain text: it can be sent to another process, hashed and stored.
+Experiment and settings of the fit are plain text, which can be sent to another process, hashed and stored.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Case:
 
 @dataclass(frozen=True)
 class StudySettings:
-    """How much is tried.
+    """Methods, seeds, noise levels and starts of a study.
 
     Attributes:
         methods: Names of estimators, of ``steelyard.estimators``.
@@ -113,7 +113,7 @@ def _check_list(what: str, got: Sequence[Any], *, needed: bool) -> None:
 
 @dataclass(frozen=True)
 class StudyConfiguration:
-    """An arm, a motion, an experiment and the choices of the fit. Make one with :func:`arrangement`.
+    """An arm, a motion, an experiment and the choices of the fit. Make one with :func:`study_configuration`.
 
     Attributes:
         robot: Catalogue name or file.
@@ -137,7 +137,7 @@ class StudyConfiguration:
 
     @property
     def fingerprint(self) -> dict[str, str]:
-        """Everything that decides a run but its case and its seed, by what it is."""
+        """Everything that determines a run but its case and its seed, by name."""
         return {
             "robot": self.robot_hash or self.robot,
             "motion": hashlib.sha256(self.motion.encode()).hexdigest(),
@@ -153,11 +153,11 @@ def study_configuration(
     simulate: Mapping[str, Any],
     identify: Mapping[str, Any],
 ) -> StudyConfiguration:
-    """Return what is simulated and fitted.
+    """Return the configuration of a study.
 
     Args:
         robot: Catalogue name or file of the arm.
-        motion: The motion it is told to follow, or the path of its file.
+        motion: The commanded motion, or the path of its file.
         simulate: Settings of the experiment, as ``experiment_from_settings`` takes them.
         identify: Settings of the fit, as ``settings_from_table`` takes them; the method is the study's.
 

@@ -1,9 +1,4 @@
-"""A motion and a noise for an arm of which the user gave neither.
-
-The noises of an experiment, together.
-
-Starts that are off by a stated part of every parameter, drawn by seed: how far may a method be sent astray?
-"""
+"""Defaults of a study: a motion and noise for an arm, noise levels, and starts that are off by a stated part."""
 
 from __future__ import annotations
 
@@ -17,6 +12,7 @@ import numpy as np
 from ..estimators import ESTIMATORS, methods_with_start
 from ..identification import Settings
 from ..motion import FourierSeries, MotionLimits, Trajectory, at_speed, fourier, limits_of
+from ..motion.limits import RATES
 from ..robot import AnyRobot, Robot, load_robot
 from ..simulation import Experiment, Noise, simulate
 
@@ -63,7 +59,7 @@ def _within_range(robot: Robot, limits: MotionLimits, rng: np.random.Generator) 
     free = np.array([_WITHOUT_LIMITS[body.joint.kind] for body in robot.actuated])
     bounded = np.isfinite(limits.lower) & np.isfinite(limits.upper)
     lower, upper = np.where(bounded, limits.lower, -free), np.where(bounded, limits.upper, free)
-    # A range of many turns is not needed, and asks for speeds that the arm has not.
+    # A range of many turns is not needed, and would need speeds beyond the arm's.
     half, middle = np.minimum((upper - lower) / 2, 2 * free), (upper + lower) / 2
     shape = (size, HARMONICS)
     # Higher harmonics are smaller, so that all have about the same velocity.
@@ -76,10 +72,7 @@ def _within_range(robot: Robot, limits: MotionLimits, rng: np.random.Generator) 
 
 def _is_slow_enough(motion: FourierSeries, limits: MotionLimits) -> bool:
     extrema = motion.extrema()
-    return all(
-        bool((getattr(extrema, rate).value <= RATE_PART * getattr(limits, rate)).all())
-        for rate in ("velocity", "acceleration", "jerk")
-    )
+    return all((getattr(extrema, rate).value <= RATE_PART * getattr(limits, rate)).all() for rate in RATES)
 
 
 def _is_weak_enough(motion: FourierSeries, robot: Robot) -> bool:
@@ -110,10 +103,7 @@ def _largest_torques(robot: Robot, motion: Trajectory, payload: str | None) -> d
     """Return the largest motor and joint torques of a motion (n,) [N m or N], those of inverse dynamics."""
     ideal = Experiment(plant="ideal", control_rate=_LOOK_RATE, record_rate=_LOOK_RATE, payload=payload)
     run = simulate(robot, motion, ideal, [0])
-    return {
-        "motor": np.abs(run.motor_torque[0]).max(axis=1),
-        "joint": np.abs(run.joint_torque[0]).max(axis=1),
-    }
+    return {"motor": np.abs(run.motor_torque[0]).max(axis=1), "joint": np.abs(run.joint_torque[0]).max(axis=1)}
 
 
 def noises_of(experiment: Experiment) -> dict[str, Noise]:
@@ -151,7 +141,7 @@ def with_start(
     """Return settings whose method starts at ``chi (1 + start z)``, z normal.
 
     The prior has the standard deviation that the registry of estimators states: 100 % for recursive methods, which
-    take it as what somebody knows of the order of magnitude; huge for the others, which only begin there.
+    take it as prior knowledge of the order of magnitude; huge for the others, which only start there.
 
     Args:
         settings: Settings of one method.
@@ -177,7 +167,7 @@ def _sizes(true: np.ndarray, units: Sequence[str]) -> np.ndarray:
     """Return the order of magnitude of each parameter (c,); of one near zero that of its unit's middle one."""
     size = np.abs(true)
     for unit in set(units):
-        own = np.array([word == unit for word in units])
+        own = np.array([other == unit for other in units])
         middle = float(np.median(size[own]))
         size[own] = np.maximum(size[own], middle if middle > 0 else max(float(size[own].max()), 1e-3))
     return size

@@ -1,4 +1,4 @@
-"""Where runs are made: an arm, its motion and its equations, built once in a process and used for every seed."""
+"""Simulated experiments of a study: an arm, its motion and its equations, built once and used for every seed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from ..recording import Recording
 from ..robot import Robot, load_robot
 from ..simulation import Experiment, SimulatedRun, Simulator, experiment_from_settings, recording_of, simulate
 from ..simulation.compiled_plant import FAR, departures
-from ..simulation.truth import plant_model
+from ..simulation.plant import plant_model
 from .configuration import Case, StudyConfiguration
 from .defaults import scaled, with_start, without_noise
 from .statistics import NOT_SIMULATED, CaseRuns
@@ -56,11 +56,11 @@ class Job:
 
 
 class SimulatedExperiments:
-    """An arrangement that is ready to run.
+    """A study configuration that is ready to run.
 
     Attributes:
         robot: The arm.
-        motion: The motion it is told to follow.
+        motion: The commanded motion.
         experiment: The experiment at noise level 1.
         settings: Settings of the fit.
     """
@@ -93,7 +93,7 @@ class SimulatedExperiments:
         """The preparation that was chosen, with samples left out at which the simulated friction is smooth.
 
         The sign of a simulated arm's friction is ``tanh(v / width)``, and wide where dry friction is strong. What a
-        model lacks shows as bias, whatever the method; here methods are judged.
+        model lacks shows as bias, whatever the method; a study compares methods.
         """
         chosen, smooth = self.settings.preparation, SMOOTH_WIDTHS * (self.undisturbed.experiment.sign_width or 0.0)
         if chosen.standstill is not None:
@@ -101,7 +101,7 @@ class SimulatedExperiments:
         try:
             own = resolve_preparation(chosen, [self._template]).standstill
         except SteelyardError:
-            return chosen  # then every run says so itself, as it would alone
+            return chosen  # every run then raises this error itself
         return replace(chosen, standstill=tuple(np.maximum(own, smooth))) if (own < smooth).any() else chosen
 
     @cached_property
@@ -138,7 +138,7 @@ class SimulatedExperiments:
         return int(np.clip(_BYTES_AT_ONCE // each, FEWEST_SEEDS, MOST_SEEDS))
 
     def run(self, job: Job, stop: Stop = lambda: False) -> list[CaseRuns]:
-        """Return the runs of a job, a record a case; those finished until then if it is told to stop."""
+        """Return the runs of a job, a record a case; those finished so far if it is stopped."""
         simulated = self._simulated(job)
         lost = _lost(simulated)
         done: dict[Case, list[_Outcome]] = {case: [] for case in job.cases}
@@ -170,24 +170,24 @@ class SimulatedExperiments:
         return replace(one, experiment=resolved, seeds=job.seeds, **shared)
 
     @cached_property
-    def _settled(self) -> ResolvedPreparation | None:
-        """Filters and decimation where all seeds record the very same positions; None where each finds its own."""
+    def _resolved(self) -> ResolvedPreparation | None:
+        """The resolved preparation where all seeds record the same positions; None where each seed has its own."""
         if self.experiment.disturbance is not None or self.experiment.position_noise is not None:
             return None
         try:
             return resolve_preparation(self.preparation, [self._template])
         except SteelyardError:
-            return None  # then every run says so itself, as it would alone
+            return None  # every run then raises this error itself
 
     def _outcomes(self, recordings: Mapping[int, Recording], case: Case) -> Iterator[_Outcome]:
-        """Yield the outcome of every recording; seeds are together where a method takes them so and starts are one."""
+        """Yield the outcome of every recording; seeds are fitted together if the method can and they share a start."""
         seeds = tuple(recordings)
         together = ESTIMATORS[case.method].many and case.start is None
         for group in [seeds] if together and seeds else [(seed,) for seed in seeds]:
             settings = replace(self.settings, method=case.method, preparation=self.preparation)
             settings = with_start(settings, case.start, group[0], self.equations.names, self.true, self.units)
             begin = time.process_time()
-            fits = fit_arms(self.robot, [[recordings[s]] for s in group], settings, self.equations, self._settled)
+            fits = fit_arms(self.robot, [[recordings[s]] for s in group], settings, self.equations, self._resolved)
             seconds = (time.process_time() - begin) / len(group)
             for seed, fitted in zip(group, fits, strict=True):
                 yield self._outcome(seed, fitted, seconds)
@@ -205,17 +205,10 @@ class SimulatedExperiments:
         return _Outcome(seed, np.full((3, len(self.true)), np.nan), seconds, one_line(message))
 
     def _collected(self, case: Case, outcomes: Sequence[_Outcome]) -> CaseRuns:
-        values, sigma, half_width = np.stack([outcome.found for outcome in outcomes], axis=2)
-        return CaseRuns(
-            case,
-            self.equations.names,
-            np.array([outcome.seed for outcome in outcomes]),
-            values.copy(),
-            sigma.copy(),
-            half_width.copy(),
-            np.array([outcome.seconds for outcome in outcomes]),
-            tuple(outcome.failure for outcome in outcomes),
-        )
+        values, sigma, half_width = (array.copy() for array in np.stack([one.found for one in outcomes], axis=2))
+        seeds, seconds = np.array([one.seed for one in outcomes]), np.array([one.seconds for one in outcomes])
+        failures = tuple(one.failure for one in outcomes)
+        return CaseRuns(case, self.equations.names, seeds, values, sigma, half_width, seconds, failures)
 
 
 @dataclass(frozen=True, eq=False)
@@ -229,18 +222,14 @@ class _Outcome:
 
 
 def _lost(run: SimulatedRun) -> dict[int, str]:
-    """Return the seeds that gave no useful recording, and why: diverged, or hurled away from the motion."""
-    words = f"left its motion by more than {FAR:g} times its width; lower the disturbance, or raise gains or limits"
-    departed = {
-        seed: words
-        for seed, distance in zip(run.seeds, departures(run.q, run.reference), strict=True)
-        if distance > FAR
-    }
-    return {**run.lost, **departed}
+    """Return the seeds that gave no useful recording, and why: the numbers overflowed, or the arm diverged."""
+    why = f"left its motion by more than {FAR:g} times its width; lower the disturbance, or raise gains or limits"
+    departed = [seed for seed, d in zip(run.seeds, departures(run.q, run.reference), strict=True) if d > FAR]
+    return {**run.lost, **dict.fromkeys(departed, why)}
 
 
 def _together(cases: Sequence[Case], seconds: float) -> int:
-    """Return how many seeds to take at once: as many as columns help, and no more than an interrupt can wait for.
+    """Return how many seeds to fit together: fast, but short enough for an interrupt to be handled soon.
 
     The numbers do not depend on it.
     """
@@ -252,12 +241,12 @@ def _together(cases: Sequence[Case], seconds: float) -> int:
 def fitted_effects(robot: Robot) -> tuple[str, ...]:
     """Return the effects of the model where none are chosen: the robot's own, and all that the simulated arm has.
 
-    What a model lacks shows as bias, whatever the method; here methods are judged.
+    What a model lacks shows as bias, whatever the method; a study compares methods.
     """
     had = {*build_model(robot).effects, *plant_model(robot, sign_width=1.0).effects}
     return tuple(effect for effect in EFFECTS if effect in had)
 
 
 def known_controller(experiment: Experiment, chosen: Collection[str]) -> dict[str, Any]:
-    """Return the experiment's own controller, which methods that simulate are told but for what the user chose."""
+    """Return the experiment's own controller for methods that simulate, but for what the user chose."""
     return {name: getattr(experiment, name) for name in _CONTROLLER if name not in chosen}

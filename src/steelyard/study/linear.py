@@ -1,4 +1,4 @@
-"""Thousands of runs of weighted least squares at once: exact positions, so that all runs share their rows.
+"""Many runs of weighted least squares at once: with exact positions all runs share their rows.
 
 ``y_r = W chi + e_r`` with the noise of run r as a column of one right-hand side, ``x_r = chi + R^-1 Q^T e_r / sigma``:
 one QR and one product for all runs. So P4's study of 200 runs can itself be repeated a hundred times.
@@ -48,14 +48,14 @@ def linear_study(rows: np.ndarray, values: np.ndarray, deviations: np.ndarray, r
         seed: Of the noise; run k has the same noise whatever the number of runs.
 
     Raises:
-        EstimateError: If shapes do not fit, a deviation is not above 0, or the rows do not tell all parameters apart.
+        EstimateError: If shapes do not fit, a deviation is not above 0, or not all parameters are identifiable.
     """
     rows, values, deviations = (np.asarray(array, dtype=float) for array in (rows, values, deviations))
     _check(rows, values, deviations, runs)
     basis, triangle = np.linalg.qr(rows / deviations[:, None])
     size = np.abs(np.diag(triangle))
     if not size.min() > 1e-12 * size.max():
-        raise EstimateError("the rows do not tell all parameters apart; take base parameters and a richer motion")
+        raise EstimateError("not all parameters are identifiable; take base parameters and a richer motion")
     projected = np.empty((rows.shape[1], runs))
     generator = np.random.default_rng(seed)
     together = max(1, _NUMBERS_AT_ONCE // len(rows))

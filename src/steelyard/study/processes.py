@@ -1,4 +1,4 @@
-"""Jobs shared by processes: each builds its own workshop once and keeps it."""
+"""Jobs of a study shared by processes, each of which builds the simulated experiments once."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .statistics import CaseRuns
 _ONE_THREAD = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
 _here: tuple[SimulatedExperiments, Event] | None = None
-"""The workshop of a worker process, and what tells it to stop."""
+"""Simulated experiments of a worker process, and the event that stops it."""
 
 
 def finished_jobs(given: StudyConfiguration, jobs: Sequence[Job], processes: int) -> Iterator[list[CaseRuns]]:
@@ -63,7 +63,7 @@ def _result(future: Future[list[CaseRuns]]) -> list[CaseRuns]:
     except BrokenProcessPool as error:
         raise SimulationError(
             "a process that made runs was ended from outside, perhaps for lack of memory; runs that were finished are "
-            "kept: try again with fewer processes"
+            "saved: try again with fewer processes"
         ) from error
 
 
@@ -88,7 +88,7 @@ def _open_experiments(given: StudyConfiguration, stop: Event) -> None:
 
 
 def _end_with_parent() -> None:
-    """End this process when the one that started it is gone: killed, it cannot tell its workers to stop."""
+    """End this process when the one that started it is gone: killed, it cannot stop its workers."""
     parent = multiprocessing.parent_process()
     assert parent is not None
     parent.join()

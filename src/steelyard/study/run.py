@@ -1,6 +1,6 @@
-"""The Monte-Carlo court: any estimators on any arm and motion, over noise levels, seeds and starts.
+"""Monte Carlo studies: any estimators on any arm and motion, over noise levels, seeds and starts.
 
-Finished runs in a folder, so that an interrupted study goes on where it was.
+Finished runs are saved in a folder, so that an interrupted study can be resumed.
 """
 
 from __future__ import annotations
@@ -18,24 +18,23 @@ import numpy as np
 from ..errors import FileError, SimulationError, require_type
 from ..files import opened_aside, write_aside
 from ..model import BaseParameter, build_model
-from ..plain_data import frame_of
+from ..plain_data import frame_of, plain
 from ..progress import Progress, silent
-from ..simulation.truth import plant_model
+from ..simulation.plant import plant_model
 from ..text import short_repr
 from .bound import Bound, cramer_rao_bound
 from .configuration import Case, StudyConfiguration, StudySettings
 from .defaults import noises_of
 from .experiments import SMOOTH_WIDTHS, Job, SimulatedExperiments
 from .processes import finished_jobs
-from .statistics import NOT_SIMULATED, CaseRuns, joined
-from .verdict import CaseVerdict, judged_cases
+from .statistics import ARRAYS, NOT_SIMULATED, CaseRuns, IntervalChecks, joined
+from .verdict import CaseVerdict, ParameterVerdict, judged_cases, sentences
 
 if TYPE_CHECKING:
     import polars
 
 STUDY_FILE = "study.json"
-_ARRAYS = ("seeds", "values", "sigma", "half_width", "seconds")
-_WORDS = {
+_DIFFERENCES = {
     "robot": "another arm",
     "motion": "another trajectory",
     "simulate": "other settings of the experiment",
@@ -45,7 +44,7 @@ _WORDS = {
 
 
 class RunStore:
-    """Runs of one arrangement in a folder; each file holds some seeds of one case and is whole or not there."""
+    """Runs of one study in a folder; each file holds some seeds of one case and is complete or absent."""
 
     def __init__(self, folder: Path, fingerprint: Mapping[str, str]) -> None:
         """Open the folder, or make it.
@@ -58,7 +57,7 @@ class RunStore:
         if known is None:
             write_aside(folder / STUDY_FILE, json.dumps(dict(fingerprint), indent=2) + "\n")
             return
-        other = [word for key, word in _WORDS.items() if known.get(key) != fingerprint.get(key)]
+        other = [text for key, text in _DIFFERENCES.items() if known.get(key) != fingerprint.get(key)]
         if other:
             raise FileError(
                 f"'{folder}' holds runs of another study ({', '.join(other)}); give another folder with --out, or "
@@ -68,7 +67,7 @@ class RunStore:
     def write(self, runs: CaseRuns) -> None:
         """Write runs as one file, aside and renamed."""
         first, last = int(runs.seeds.min()), int(runs.seeds.max())
-        arrays = {name: getattr(runs, name) for name in _ARRAYS}
+        arrays = {name: getattr(runs, name) for name in ARRAYS}
         texts = {"names": np.array(runs.names, dtype=np.str_), "failures": np.array(runs.failures, dtype=np.str_)}
         with opened_aside(self.folder / f"{runs.case.name}_{first:07d}_{last:07d}.npz") as file:
             np.savez_compressed(file, allow_pickle=False, **arrays, **texts)
@@ -102,20 +101,11 @@ def _read(path: Path, case: Case) -> CaseRuns:
     try:
         # A file that numpy opens itself stays open where it is no archive.
         with path.open("rb") as file, np.load(file, allow_pickle=False) as content:
-            arrays = {name: content[name] for name in _ARRAYS}
+            arrays = {name: content[name] for name in ARRAYS}
             names, failures = (tuple(str(text) for text in content[name]) for name in ("names", "failures"))
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
         raise FileError(f"'{path}' is damaged; remove it, and its runs are made again") from error
-    return CaseRuns(
-        case,
-        names,
-        arrays["seeds"],
-        arrays["values"],
-        arrays["sigma"],
-        arrays["half_width"],
-        arrays["seconds"],
-        failures,
-    )
+    return CaseRuns(case, names, **arrays, failures=failures)
 
 
 JOBS_A_PROCESS = 4
@@ -124,7 +114,7 @@ JOBS_A_PROCESS = 4
 
 @dataclass(frozen=True, eq=False)
 class StudyResult:
-    """What a study found.
+    """Result of a study.
 
     Attributes:
         study: Methods, seeds, noise levels, starts.
@@ -132,8 +122,8 @@ class StudyResult:
         true: Their true values (c,).
         bound: The Cramer-Rao bound at noise level 1.
         runs: Runs of every case, in the order of the study's seeds.
-        verdicts: What they say, case by case.
-        notes: What a reader should know, a sentence each.
+        verdicts: Verdict of each case.
+        notes: Notes for the reader, a sentence each.
 
     Example:
         >>> sin, cos = [[0.3, 0.1], [0.5, 0.2]], [[0.1, 0.2], [0.2, 0.3]]
@@ -157,8 +147,6 @@ class StudyResult:
 
     def to_json(self) -> dict[str, Any]:
         """Return the content of ``result.json``, without what a run folder adds."""
-        from .to_json import study_to_json
-
         return study_to_json(self)
 
     def to_frame(self) -> polars.DataFrame:
@@ -186,7 +174,7 @@ def montecarlo(
     Args:
         given: Arm, motion, experiment and settings of the fit.
         study: Methods, seeds, noise levels, starts.
-        folder: Where finished runs are kept; those that are there already are not made again. None keeps nothing.
+        folder: Where finished runs are saved; those that are there already are not run again. None saves nothing.
         processes: Processes that share the work; 1 works in this one.
         progress: Progress callback, counting runs.
 
@@ -203,7 +191,7 @@ def montecarlo(
         >>> result.to_frame().shape
         (8, 19)
     """
-    require_type(given, StudyConfiguration, "given", "what arrangement(robot, motion, ...) returns", SimulationError)
+    require_type(given, StudyConfiguration, "given", "what study_configuration(robot, ...) returns", SimulationError)
     require_type(study, StudySettings, "study", "StudySettings(...)", SimulationError)
     if processes < 1:
         raise SimulationError(f"processes: got {processes}, needed is at least 1")
@@ -213,8 +201,8 @@ def montecarlo(
         replace(experiments.settings, method=method)
     names = experiments.equations.names
     store = None if folder is None else RunStore(folder, given.fingerprint)
-    kept = {} if store is None else {case: store.read(case, names) for case in study.cases}
-    parts = {case: [] if (known := kept.get(case)) is None else [known] for case in study.cases}
+    saved = {} if store is None else {case: store.read(case, names) for case in study.cases}
+    parts = {case: [] if (known := saved.get(case)) is None else [known] for case in study.cases}
     jobs = _missing(study, parts, _seeds_together(experiments, study, processes))
     total = len(study.cases) * study.seeds
     done = total - sum(len(job.seeds) * len(job.cases) for job in jobs)
@@ -242,7 +230,7 @@ def _check_noise(experiments: SimulatedExperiments) -> None:
 
 
 def _check_simulated(study: StudySettings, runs: Sequence[CaseRuns]) -> None:
-    """Refuse to judge methods that never got a recording."""
+    """Refuse to judge methods without a single recording."""
     messages = [text for one in runs for text in one.failures]
     if all(text.startswith(NOT_SIMULATED) for text in messages):
         levels = ", ".join(f"{level:g}" for level in study.noise_levels)
@@ -258,7 +246,7 @@ def _seeds_together(experiments: SimulatedExperiments, study: StudySettings, pro
 
 
 def _missing(study: StudySettings, parts: dict[Case, list[CaseRuns]], together: int) -> list[Job]:
-    """Return the jobs that are left: seeds that the same cases lack, so many together."""
+    """Return the jobs that are left: seeds missing in the same cases, so many in each job."""
     there = {case: {int(seed) for part in known for seed in part.seeds} for case, known in parts.items()}
     jobs = []
     for level in study.noise_levels:
@@ -301,11 +289,81 @@ def _notes(experiments: SimulatedExperiments, bound: Bound) -> Iterator[str]:
             f"{SMOOTH_WIDTHS:g} times that are left out, as no model here has it"
         )
     model, arm = experiments.equations.model, plant_model(experiments.robot, sign_width=1.0)
-    unfelt = {"joint": "motor", "difference": "link"}.get(model.measured)
-    lacking = {one.effect for one in arm.parameters if one.effect not in model.effects and one.side != unfelt}
+    unmeasured = {"joint": "motor", "difference": "link"}.get(model.measured)
+    lacking = {one.effect for one in arm.parameters if one.effect not in model.effects and one.side != unmeasured}
     if lacking:
-        told = ", ".join(effect for effect in arm.effects if effect in lacking)
-        yield f"the simulated arm has {told}, which the fitted model leaves out: this shows as bias"
+        left_out = ", ".join(effect for effect in arm.effects if effect in lacking)
+        yield f"the simulated arm has {left_out}, which the fitted model leaves out: this shows as bias"
     added = [effect for effect in model.effects if effect not in build_model(experiments.robot).effects]
     if added:
         yield f"beyond the arm's own default the fitted model has {', '.join(added)}"
+
+
+def study_to_json(result: StudyResult) -> dict[str, Any]:
+    """Return everything but times: the same study gives the same bytes."""
+    study = result.study
+    return plain(
+        {
+            "methods": study.methods,
+            "seeds": {"first": study.first_seed, "count": study.seeds},
+            "noise_levels": study.noise_levels,
+            "starts": study.starts,
+            "bound": {"is_known": result.bound.sigma is not None, "reason": result.bound.reason or None},
+            "cases": [_case(verdict, runs) for verdict, runs in zip(result.verdicts, result.runs, strict=True)],
+            "sentences": sentences(result.verdicts),
+            "notes": result.notes,
+        }
+    )
+
+
+def times_to_json(result: StudyResult) -> list[dict[str, Any]]:
+    """Return the CPU time of a run's estimation in every case [s]."""
+    return plain(
+        [
+            {**plain(runs.case), "median": verdict.seconds, "least": runs.times.min(), "most": runs.times.max()}
+            for verdict, runs in zip(result.verdicts, result.runs, strict=True)
+        ]
+    )
+
+
+def _case(verdict: CaseVerdict, runs: CaseRuns) -> dict[str, Any]:
+    worst, least = verdict.worst_bias, verdict.smallest_coverage
+    return {
+        **plain(runs.case),
+        "runs": verdict.runs,
+        "failures": [
+            {"seed": seed, "message": text}
+            for seed, text in zip(runs.seeds, runs.failures, strict=True)
+            if text
+        ],
+        "failure_rate": verdict.failures / verdict.runs,
+        "failure_rate_interval": verdict.failure_interval,
+        "worst_bias": None if worst is None else {
+            "name": worst.name, "in_sigmas": worst.bias_in_sigmas, "significant": worst.is_biased,
+        },
+        "biased": [one.name for one in verdict.parameters if one.is_biased],
+        "overconfident": [one.name for one in verdict.parameters if one.is_overconfident],
+        "rms_over_bound": verdict.rms_over_bound,
+        "mean_coverage": verdict.mean_coverage,
+        "smallest_coverage": None if least is None else {"name": least.name, "coverage": least.coverage},
+        "checks_by_bound": _checks(verdict.checks_by_bound),
+        "checks_as_reported": _checks(verdict.checks_as_reported),
+        "parameters": [_parameter(one) for one in verdict.parameters],
+        "not_estimated": verdict.not_estimated,
+    }  # fmt: skip
+
+
+def _checks(checks: IntervalChecks | None) -> dict[str, Any] | None:
+    return None if checks is None else {"means_within_68": checks.means, "variances_within_90": checks.variances}
+
+
+def _parameter(one: ParameterVerdict) -> dict[str, Any]:
+    return {
+        "name": one.name, "unit": one.unit, "true": one.true, "runs": one.runs, "mean": one.mean, "bias": one.bias,
+        "bias_interval": one.bias_interval, "bias_p": one.bias_p, "bias_in_sigmas": one.bias_in_sigmas,
+        "biased": one.is_biased, "spread": one.spread, "reported_sigma": one.reported_sigma,
+        "bound_sigma": one.bound_sigma, "efficiency": one.efficiency,
+        "efficiency_interval": one.efficiency_interval,
+        "coverage": one.coverage, "coverage_interval": one.coverage_interval, "coverage_p": one.coverage_p,
+        "overconfident": one.is_overconfident,
+    }  # fmt: skip

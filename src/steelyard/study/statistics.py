@@ -1,4 +1,4 @@
-"""What runs say of an estimator: bias, efficiency, coverage and P4's checks, each with the interval of so few runs.
+"""Statistics of Monte Carlo runs: bias, efficiency, coverage and P4's checks, each with its confidence interval.
 
 R runs give estimates x_r with mean m and standard deviation s. Their spread makes every figure uncertain in turn:
 
@@ -6,14 +6,12 @@ R runs give estimates x_r with mean m and standard deviation s. Their spread mak
     efficiency   sigma_cr^2 / mse, with R mse / E[mse] chi-square of R degrees
     coverage     k of R intervals hold chi: Wilson's interval of a binomial share
     P4           |m - chi| <= t s / sqrt(R) at 68 %;  (R - 1) s^2 / sigma^2 within the 90 % interval of chi-square
-
-What the runs of one case gave, seed by seed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -23,7 +21,7 @@ from ..text import short_repr
 from .configuration import Case
 
 LEVEL = 0.95
-"""Of every interval told, and of the intervals that are counted."""
+"""Of every interval reported, and of the intervals that are counted."""
 
 MEAN_LEVEL, VARIANCE_LEVEL = 0.68, 0.90
 """P4's two checks: of means, and of variance ratios."""
@@ -125,6 +123,9 @@ def holm(probabilities: np.ndarray, level: float = 1 - LEVEL) -> np.ndarray:
     return significant
 
 
+ARRAYS = ("seeds", "values", "sigma", "half_width", "seconds")
+"""Arrays of :class:`CaseRuns`; runs are along the last axis."""
+
 NOT_SIMULATED = "simulation: "
 """How the message of a run begins whose simulation diverged, so that there was nothing to estimate from."""
 
@@ -138,8 +139,8 @@ class CaseRuns:
         names: Columns of the base parameters, c of them.
         seeds: Seed of each run (R,).
         values: Estimates (c, R).
-        sigma: Standard deviations told (c, R).
-        half_width: Half the width of the 95 % intervals told (c, R).
+        sigma: Reported standard deviations (c, R).
+        half_width: Half the width of the reported 95 % intervals (c, R).
         seconds: CPU time of each estimation (R,) [s]; NaN where the simulation failed before it.
         failures: Message of each run that failed, empty for those that did not.
     """
@@ -156,8 +157,8 @@ class CaseRuns:
     failures: tuple[str, ...]
 
     def __post_init__(self) -> None:
-        for array in (self.seeds, self.values, self.sigma, self.half_width, self.seconds):
-            array.setflags(write=False)
+        for name in ARRAYS:
+            getattr(self, name).setflags(write=False)
 
     @property
     def times(self) -> np.ndarray:
@@ -169,28 +170,11 @@ class CaseRuns:
         """Return the runs of these seeds, in this order; each must be there."""
         place = {int(seed): k for k, seed in enumerate(self.seeds)}
         order = [place[seed] for seed in seeds]
-        return CaseRuns(
-            self.case,
-            self.names,
-            self.seeds[order],
-            self.values[:, order],
-            self.sigma[:, order],
-            self.half_width[:, order],
-            self.seconds[order],
-            tuple(self.failures[k] for k in order),
-        )
+        arrays = {name: getattr(self, name)[..., order] for name in ARRAYS}
+        return replace(self, failures=tuple(self.failures[k] for k in order), **arrays)
 
 
 def joined(parts: Sequence[CaseRuns]) -> CaseRuns:
-    """Return the runs of several parts of one case, one behind the other."""
-    first = parts[0]
-    return CaseRuns(
-        first.case,
-        first.names,
-        np.concatenate([part.seeds for part in parts]),
-        np.concatenate([part.values for part in parts], axis=1),
-        np.concatenate([part.sigma for part in parts], axis=1),
-        np.concatenate([part.half_width for part in parts], axis=1),
-        np.concatenate([part.seconds for part in parts]),
-        tuple(text for part in parts for text in part.failures),
-    )
+    """Return the runs of several parts of one case, concatenated."""
+    arrays = {name: np.concatenate([getattr(part, name) for part in parts], axis=-1) for name in ARRAYS}
+    return replace(parts[0], failures=tuple(text for part in parts for text in part.failures), **arrays)

@@ -1,8 +1,8 @@
-"""What the runs of every case say: a record for each parameter, and one for the case."""
+"""Verdicts on the runs of every case and parameter, and the findings as sentences."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -24,7 +24,7 @@ from .statistics import (
 
 @dataclass(frozen=True)
 class ParameterVerdict:
-    """What the runs of a case say of one parameter; intervals are of 95 %.
+    """Verdict on one parameter in the runs of a case; intervals are of 95 %.
 
     Attributes:
         name: Name of the base parameter.
@@ -38,11 +38,11 @@ class ParameterVerdict:
         bias_p: Probability of as large a bias by chance.
         is_biased: Whether the bias is significant among all parameters of all cases (Holm).
         spread: Standard deviation of the values.
-        reported_sigma: Root mean square of the sigmas told.
+        reported_sigma: Root mean square of the reported sigmas.
         bound_sigma: Cramer-Rao sigma; None if there is no bound.
         efficiency: Cramer-Rao variance over the mean squared error; None without a bound.
         efficiency_interval: Its interval (chi-square).
-        coverage: Share of the 95 % intervals told that hold the truth.
+        coverage: Share of the reported 95 % intervals that hold the truth.
         coverage_interval: Its interval (Wilson).
         coverage_p: Probability of so low a coverage by chance if the intervals were right.
         is_overconfident: Whether the coverage is significantly too low among all parameters of all cases (Holm).
@@ -76,7 +76,7 @@ class ParameterVerdict:
 
 @dataclass(frozen=True)
 class CaseVerdict:
-    """What the runs of a case say.
+    """Verdict on the runs of a case.
 
     Attributes:
         case: Method, noise level, start.
@@ -88,7 +88,7 @@ class CaseVerdict:
         not_estimated: Names of those that fewer did.
         rms_over_bound: Root mean square of all errors, each over its Cramer-Rao sigma; None without a bound.
         checks_by_bound: P4's two checks with Cramer-Rao sigmas; None without runs.
-        checks_as_reported: P4's two checks with the sigmas told.
+        checks_as_reported: P4's two checks with the reported sigmas.
         seconds: Median CPU time of a run's estimation [s].
     """
 
@@ -123,7 +123,7 @@ class CaseVerdict:
 def judged_cases(
     runs: Sequence[CaseRuns], parameters: Sequence[BaseParameter], true: np.ndarray, bound: np.ndarray | None
 ) -> tuple[CaseVerdict, ...]:
-    """Return the verdict of every case; what is significant is so among all of them together.
+    """Return the verdict of every case; significance accounts for all tests of all cases (Holm).
 
     Args:
         runs: Runs of each case.
@@ -214,6 +214,72 @@ def _checks(runs: CaseRuns, true: np.ndarray, bound: np.ndarray) -> tuple[Interv
     if good.sum() < 2 or not rows.any():
         return None, None
     values = runs.values[rows][:, good]
-    told = np.sqrt(np.mean(runs.sigma[rows][:, good] ** 2, axis=1))
+    reported = np.sqrt(np.mean(runs.sigma[rows][:, good] ** 2, axis=1))
     known = bound[rows] if np.isfinite(bound[rows]).all() else None
-    return interval_checks(values, true[rows], known), interval_checks(values, true[rows], told)
+    return interval_checks(values, true[rows], known), interval_checks(values, true[rows], reported)
+
+
+MOST_NAMED = 3
+"""Parameters named in a sentence."""
+
+WIDER = 1.1
+"""A biased parameter's intervals miss the truth by its bias; by its sigma too if the spread is so many times larger."""
+
+
+def case_label(case: Case, cases: Sequence[Case]) -> str:
+    """Return the label of a case: its method, and noise level and start where they differ between cases."""
+    parts = [case.method]
+    if len({other.noise_level for other in cases}) > 1:
+        parts.append(f"noise x {case.noise_level:g}")
+    if case.start is not None:
+        parts.append(f"start off by {100 * case.start:g} %")
+    return ", ".join(parts)
+
+
+def sentences(verdicts: Sequence[CaseVerdict]) -> tuple[str, ...]:
+    """Return the findings of all cases, a sentence each; one sentence if there are none."""
+    cases = [verdict.case for verdict in verdicts]
+    found = [text for verdict in verdicts for text in _findings(verdict, case_label(verdict.case, cases))]
+    if found:
+        return tuple(found)
+    return (
+        "no method failed, none is biased beyond chance, and all 95 % intervals hold the truth as often as they should",
+    )
+
+
+def _findings(verdict: CaseVerdict, name: str) -> Iterator[str]:
+    biased = sorted((one for one in verdict.parameters if one.is_biased), key=lambda one: -abs(one.bias_in_sigmas))
+    if biased:
+        named = ", ".join(_bias_text(one) for one in biased[:MOST_NAMED])
+        yield f"{name}: biased in {_count(biased, verdict)}: {named}{_more(biased)}"
+    bold = [one for one in verdict.parameters if one.is_overconfident and (_excess(one) > WIDER or not one.is_biased)]
+    if bold:
+        bold = sorted(bold, key=lambda one: one.coverage)
+        named = ", ".join(_coverage_text(one) for one in bold[:MOST_NAMED])
+        yield f"{name}: reports sigmas too small in {_count(bold, verdict)}: {named}{_more(bold)}"
+    if verdict.failures:
+        yield f"{name}: {verdict.failures} of {verdict.runs} runs failed; most often: {verdict.usual_failure}"
+    if verdict.not_estimated and verdict.parameters:
+        yield f"{name}: not estimated: {', '.join(verdict.not_estimated)}"
+
+
+def _bias_text(one: ParameterVerdict) -> str:
+    missed = f" (coverage {100 * one.coverage:.0f} %)" if one.is_overconfident else ""
+    return f"{one.name} by {one.bias_in_sigmas:+.2g} sigma{missed}"
+
+
+def _coverage_text(one: ParameterVerdict) -> str:
+    return f"{one.name} spreads {_excess(one):.2g} times its sigma (coverage {100 * one.coverage:.0f} %)"
+
+
+def _excess(one: ParameterVerdict) -> float:
+    """Return the spread over the reported sigma."""
+    return one.spread / one.reported_sigma if one.reported_sigma > 0 else float("inf")
+
+
+def _count(some: Sequence[ParameterVerdict], verdict: CaseVerdict) -> str:
+    return f"{len(some)} of {len(verdict.parameters)} parameters"
+
+
+def _more(some: Sequence[ParameterVerdict]) -> str:
+    return " ..." if len(some) > MOST_NAMED else ""

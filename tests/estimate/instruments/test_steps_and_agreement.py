@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from estimate.instruments.disturbed_scara import GAINS, evidence_of, quiet_run, true_values
-from rehearsals import lwr4, scara
+from simulated_experiments import lwr4, scara
 from steelyard.errors import EstimateError
 from steelyard.estimate.instruments import InstrumentSettings, direct_and_inverse, instrumental_variables
 from steelyard.estimate.instruments.iterations import Steps

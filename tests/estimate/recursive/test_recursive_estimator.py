@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from statsmodels.regression.recursive_ls import RecursiveLS
 
-import rehearsals
+import simulated_experiments
 from arms import arm
 from estimate.synthetic import RATE, SyntheticRows, smooth_columns, sources_of
 from steelyard.errors import EstimateError
@@ -217,7 +217,7 @@ def test_a_prior_start_is_ridge_regression_and_has_an_estimate_from_the_first_in
 
 
 def test_rows_of_an_arm_give_what_weighted_least_squares_gives():
-    recording = rehearsals.scara(1)
+    recording = simulated_experiments.scara(1)
     equations = equations_of(build_model(arm("scara_2r")))
     resolved = resolve_preparation(Preparation(decimation=10), [recording])
     sources = (row_source(recording, equations, resolved, "run"),)

@@ -13,7 +13,7 @@ from ...observe.reading import BLOCK, AnyRecording, blocks_of, template_of
 from ...recording import Recording, RecordingStream
 from ...recording.cache import CachedColumns, cached_columns
 from ...simulation import ModelLoop, Outline
-from ...simulation.truth import plant_model, true_values
+from ...simulation.plant import plant_model, true_values
 from ..evidence import Evidence
 from .references import HeldTorques, References, SegmentReference, Torques, at_stamps, references_of
 from .settings import InstrumentSettings

@@ -1,9 +1,7 @@
-"""What a motion reaches at its worst, over all of continuous time, and whether that is allowed.
+"""Certificates: bounds on the worst values of a motion over continuous time, compared with its limits.
 
 Joint positions and rates have their extremes in closed form. Everything else is bounded on intervals of time
 (:class:`Bounder`) and the intervals that could still hold the largest value are split: branch and bound.
-
-Everything that a motion must keep, ready to be certified for one motion after another.
 """
 
 from __future__ import annotations
@@ -14,7 +12,6 @@ from typing import Protocol
 
 import numpy as np
 
-from ...errors import DesignError
 from ...motion import MotionLimits, Trajectory
 from ...motion.limits import QUANTITIES
 from ...text import short_repr
@@ -41,7 +38,7 @@ class Bounder(Protocol):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of the functions, for people."""
+        """Names of the functions in messages."""
         ...
 
     @property
@@ -61,7 +58,7 @@ class Bounder(Protocol):
 
 @dataclass(frozen=True)
 class LimitFinding:
-    """One limit and what the motion makes of it.
+    """One limit and the worst value that a motion reaches.
 
     Attributes:
         name: What is limited.
@@ -80,7 +77,7 @@ class LimitFinding:
 
 @dataclass(frozen=True)
 class Certificate:
-    """What was found of all limits.
+    """The findings of all limits.
 
     Attributes:
         findings: One for each limit.
@@ -111,7 +108,7 @@ def _size(limit: float) -> float:
 
 
 def joint_findings(trajectory: Trajectory, limits: MotionLimits) -> tuple[LimitFinding, ...]:
-    """Return what becomes of the finite limits of position, velocity, acceleration and jerk, from exact extremes.
+    """Return the findings of the finite limits of position, velocity, acceleration and jerk, from exact extremes.
 
     Of a lower limit, ``worst`` is the smallest position, and the violation is how far it lies below.
     """
@@ -144,27 +141,18 @@ def certify(
 
     Args:
         bounders: The functions.
-        breaks: Instants (s,) [s] at which intervals must be split, both ends included
+        breaks: Increasing instants (s,) [s] at which intervals must be split, both ends included
             (:func:`~steelyard.excitation.certify.torque_bounds.breaks`).
         tolerance: How close the bound must come, relative to the limit's size.
         decide: Ask only whether limits hold, which is much cheaper. ``worst`` is then, where the limit holds, some
             bound that does not exceed it; where it is broken, some value beyond it that is taken. A value within the
-            tolerance below its limit may remain undecided; its bound, which may exceed the limit by as much, is told.
+            tolerance below its limit may remain undecided; its bound, which may exceed the limit by as much, is
+            reported.
         most_intervals: Intervals spent on each bounder.
-
-    Raises:
-        DesignError: If the breaks are no increasing instants, or a number is not above zero.
     """
-    instants = np.asarray(breaks, dtype=float)
-    if instants.ndim != 1 or len(instants) < 2 or not (np.diff(instants) > 0).all() or not np.isfinite(instants).all():
-        raise DesignError(f"breaks are {instants}; allowed are at least two finite instants [s] in increasing order")
-    if not (np.isfinite(tolerance) and tolerance > 0 and most_intervals > 0):
-        raise DesignError(
-            f"tolerance is {tolerance!r} and most_intervals {most_intervals!r}; allowed are numbers above 0"
-        )
     findings = []
     for bounder in bounders:
-        findings += _Refinement(bounder, tolerance, decide).run(instants, most_intervals)
+        findings += _Refinement(bounder, tolerance, decide).run(breaks, most_intervals)
     return Certificate(tuple(findings))
 
 
@@ -262,7 +250,7 @@ class _Refinement:
 
 @dataclass(frozen=True, eq=False)
 class Certifier:
-    """Limits and what is needed to bound them over continuous time.
+    """Certifies one motion after another: limits and the functions that bound them over continuous time.
 
     Attributes:
         limits: Limits of the joints.
@@ -279,7 +267,7 @@ class Certifier:
     space: SpaceGraph | None
 
     def __call__(self, trajectory: Trajectory, *, decide: bool = False) -> Certificate:
-        """Return what the motion reaches at its worst; with ``decide`` only whether it is allowed, which is cheaper."""
+        """Return the worst values of a motion; with ``decide`` only whether they are allowed, which is cheaper."""
         bounders: list[Bounder] = [
             TorqueBounder(graph, trajectory, self.torque_limits, ending) for graph, ending in self.torques
         ]

@@ -1,17 +1,15 @@
-"""A CasADi function over boxes instead of points: what its values can be, rounding included.
+"""Interval enclosures of CasADi functions: bounds on their values over boxes, rounding included.
 
-Every instruction of the function's list works on intervals in midpoint-radius form (:mod:`intervals`), K boxes at a
+Every instruction of the function's list works on intervals in midpoint-radius form (:data:`RULES`), K boxes at a
 time. Values used twice count as if they were independent, so a radius is an upper bound; it shrinks in proportion to
 those of the inputs.
-
-What each CasADi operation does to intervals in midpoint-radius form: one table, one function an operation.
 
 An interval is a middle c and a radius r >= 0: all x with ``|x - c| <= r``. Wherever the operation allows it, the middle
 of the result is the operation applied to the middles. The middle of a whole graph is then its value at the middle of
 the inputs, and the radius says how far the function can be from there.
 
 Rounding: errors of sums, products and roots are those of exact operations on operands that are off by a relative
-1e-16, so it is enough to widen what enters a graph (:mod:`enclosure`) and what leaves the functions below that are no
+1e-16, so it is enough to widen what enters a graph and what leaves the functions below that are no
 such operation. These are widened here, by :data:`ROUNDING` of their size.
 """
 
@@ -42,24 +40,8 @@ def widened(middle: Number, radius: Number) -> Interval:
     return middle, radius + ROUNDING * np.abs(middle)
 
 
-def _add(a: Interval, b: Interval) -> Interval:
-    return a[0] + b[0], a[1] + b[1]
-
-
-def _sub(a: Interval, b: Interval) -> Interval:
-    return a[0] - b[0], a[1] + b[1]
-
-
 def _mul(a: Interval, b: Interval) -> Interval:
     return a[0] * b[0], np.abs(a[0]) * b[1] + a[1] * (np.abs(b[0]) + b[1])
-
-
-def _neg(a: Interval) -> Interval:
-    return -a[0], a[1]
-
-
-def _twice(a: Interval) -> Interval:
-    return 2 * a[0], 2 * a[1]
 
 
 def _square(a: Interval) -> Interval:
@@ -87,18 +69,6 @@ def _square_root(a: Interval) -> Interval:
     return middle, np.where(below > 0, a[1] / safe, np.sqrt(np.maximum(a[0] + a[1], 0.0)))
 
 
-def _magnitude(a: Interval) -> Interval:
-    return np.abs(a[0]), a[1]
-
-
-def _smaller(a: Interval, b: Interval) -> Interval:
-    return np.minimum(a[0], b[0]), np.maximum(a[1], b[1])
-
-
-def _larger(a: Interval, b: Interval) -> Interval:
-    return np.maximum(a[0], b[0]), np.maximum(a[1], b[1])
-
-
 def sine_and_cosine(a: Interval) -> tuple[Interval, Interval]:
     """Return both of the same angle.
 
@@ -111,10 +81,6 @@ def sine_and_cosine(a: Interval) -> tuple[Interval, Interval]:
     sine_radius = cosine_size * first + sine_size * second
     cosine_radius = sine_size * first + cosine_size * second
     return widened(sine, sine_radius), widened(cosine, cosine_radius)
-
-
-def _tangent(a: Interval) -> Interval:
-    return _divide(*sine_and_cosine(a))
 
 
 def _hyperbolic_tangent(a: Interval) -> Interval:
@@ -162,19 +128,19 @@ def _if_else_zero(condition: Interval, a: Interval) -> Interval:
 
 
 RULES: dict[int, Rule] = {
-    ca.OP_ADD: _add,
-    ca.OP_SUB: _sub,
+    ca.OP_ADD: lambda a, b: (a[0] + b[0], a[1] + b[1]),
+    ca.OP_SUB: lambda a, b: (a[0] - b[0], a[1] + b[1]),
     ca.OP_MUL: _mul,
-    ca.OP_NEG: _neg,
-    ca.OP_TWICE: _twice,
+    ca.OP_NEG: lambda a: (-a[0], a[1]),
+    ca.OP_TWICE: lambda a: (2 * a[0], 2 * a[1]),
     ca.OP_SQ: _square,
     ca.OP_INV: _inverse,
     ca.OP_DIV: _divide,
     ca.OP_SQRT: _square_root,
-    ca.OP_FABS: _magnitude,
-    ca.OP_FMIN: _smaller,
-    ca.OP_FMAX: _larger,
-    ca.OP_TAN: _tangent,
+    ca.OP_FABS: lambda a: (np.abs(a[0]), a[1]),
+    ca.OP_FMIN: lambda a, b: (np.minimum(a[0], b[0]), np.maximum(a[1], b[1])),
+    ca.OP_FMAX: lambda a, b: (np.maximum(a[0], b[0]), np.maximum(a[1], b[1])),
+    ca.OP_TAN: lambda a: _divide(*sine_and_cosine(a)),
     ca.OP_TANH: _hyperbolic_tangent,
     ca.OP_ATAN: _arc_tangent,
     ca.OP_EXP: _exponential,
@@ -189,7 +155,7 @@ RULES: dict[int, Rule] = {
 _OUTWARD = 1 + 1e-11
 # Boxes taken through the list together: all live values then fit the processor's second cache.
 _BLOCK = 512
-# Instructions one after the other whose rounding the widths of entering values cover (intervals.ROUNDING).
+# Instructions one after the other whose rounding the widths of entering values cover (ROUNDING).
 _DEEPEST = 800
 _ANGLES = (ca.OP_SIN, ca.OP_COS)
 _NAMES = {getattr(ca, name): name.removeprefix("OP_").lower() for name in dir(ca) if name.startswith("OP_")}
@@ -217,7 +183,7 @@ class Enclosure:
             middles: Middle of each input (rows, K).
             radii: Radius of each input (rows, K), from 0.
         """
-        count = self._checked(middles, radii)
+        count = middles[0].shape[-1]
         middle, radius = np.concatenate(middles), np.concatenate(radii)
         result = np.zeros((2, len(self.graph.outputs), count))
         with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
@@ -231,35 +197,20 @@ class Enclosure:
         ends = np.cumsum(self.graph.output_rows)[:-1]
         return list(zip(np.split(result[0], ends), np.split(result[1], ends), strict=True))
 
-    def _checked(self, middles: Sequence[np.ndarray], radii: Sequence[np.ndarray]) -> int:
-        rows = self.graph.input_rows
-        count = middles[0].shape[-1] if len(middles) else 0
-        wanted = [(size, count) for size in rows]
-        for what, arrays in (("middles", middles), ("radii", radii)):
-            got = [np.shape(array) for array in arrays]
-            if got != wanted:
-                raise DesignError(f"function '{self.graph.name}': {what} have shapes {got}; allowed are {wanted}")
-        if not all((radius >= 0).all() for radius in radii):
-            raise DesignError(f"function '{self.graph.name}': a radius is negative or NaN; allowed is from 0")
-        return count
-
     @cached_property
     def _last_use(self) -> list[list[int]]:
-        """Which nodes are not needed any more after each node."""
-        last = {source: node for node, sources in self._sources() for source in sources}
-        dead: list[list[int]] = [[] for _ in self.graph.operations]
-        kept = set(self.graph.outputs)
+        """The nodes that are no longer needed after each node."""
+        graph, last = self.graph, {}
+        for node, (operation, sources) in enumerate(zip(graph.operations, graph.arguments, strict=True)):
+            last.update(dict.fromkeys(() if operation == INPUT else sources, node))
+        dead: list[list[int]] = [[] for _ in graph.operations]
         for source, node in last.items():
-            if source not in kept:
+            if source not in graph.outputs:
                 dead[node].append(source)
         return dead
 
-    def _sources(self) -> Iterator[tuple[int, tuple[int, ...]]]:
-        for node, operation in enumerate(self.graph.operations):
-            yield node, () if operation == INPUT else self.graph.arguments[node]
-
     def _swept(self, middle: np.ndarray, radius: np.ndarray) -> Iterator[tuple[int, Interval]]:
-        """Take some boxes through the list and yield the interval of each output row."""
+        """Evaluate the function over some boxes and yield the interval of each output row."""
         graph, values = self.graph, {}
         angles: dict[int, tuple[Interval, Interval]] = {}
         for node, (operation, sources) in enumerate(zip(graph.operations, graph.arguments, strict=True)):
@@ -300,7 +251,7 @@ def enclosure_of(function: ca.Function) -> Enclosure:
     if _depth(graph) > _DEEPEST:
         raise DesignError(
             f"function '{graph.name}': {_depth(graph)} operations follow one another; "
-            f"rounding is accounted for up to {_DEEPEST}, so no bound can be promised"
+            f"rounding is accounted for up to {_DEEPEST}, so no bound is guaranteed"
         )
     return Enclosure(graph)
 
@@ -310,17 +261,3 @@ def _depth(graph: Graph) -> int:
     for operation, sources in zip(graph.operations, graph.arguments, strict=True):
         depths.append(0 if operation == INPUT else 1 + max((depths[source] for source in sources), default=0))
     return max(depths, default=0)
-
-
-def enclose(function: ca.Function, middles: Sequence[np.ndarray], radii: Sequence[np.ndarray]) -> list[Box]:
-    """Return middles and radii (nnz, K) of every output of an SX function over K boxes.
-
-    Args:
-        function: SX function whose inputs are dense columns.
-        middles: Middle of each input (rows, K).
-        radii: Radius of each input (rows, K).
-
-    Raises:
-        DesignError: If shapes do not fit, or an operation has no interval rule.
-    """
-    return enclosure_of(function)(middles, radii)

@@ -1,9 +1,7 @@
-"""How small the clearance of rules on points of the arm can be within intervals of time.
+"""Bounds on the clearance of rules on points of the arm within intervals of time.
 
 Within an interval of half width h about its middle m, a point is at ``p(m) + d p'(m)``, ``|d| <= h``, up to h times
-the radius of its velocity over the interval; :mod:`clearance_bounds` says what that leaves of a rule's clearance.
-
-How small a rule's clearance can be while its points move on straight lines, up to a known error.
+the radius of its velocity over the interval: it moves on a straight line up to a known error (:class:`Lines`).
 
 Every rule says how much its clearance changes at most for a given movement (``slack``): clearances at a few places
 along the lines are then enough, but the bound converges only in proportion to the step. Rules whose form is known do
@@ -40,7 +38,7 @@ _CONVEX = (HalfSpace, Box, Cylinder, Sphere)
 
 @dataclass(frozen=True, eq=False)
 class Lines:
-    """Where k points are during K intervals: ``place + d velocity``, ``|d| <= half``, each within its error of that.
+    """Positions of k points during K intervals: ``place + d velocity``, ``|d| <= half``, each within its error of that.
 
     Attributes:
         place: At the middles (k, 3, K) [m].
@@ -129,21 +127,21 @@ class SpaceGraph:
 def space_graph(robot: Robot, rules: Sequence[SpaceRule]) -> SpaceGraph:
     """Return the points that rules are about, ready to be bounded for any motion.
 
-    Points are seen from the base. Two capsules of the arm see only each other: their ends are told in the frame of the
-    last body that carries both, so that what moves them together does not blur their distance.
+    Points are given in the base frame. The ends of two capsules of the arm are given in the frame of the last body that
+    carries both, so that motion that moves them together does not widen the bounds on their distance.
 
     Raises:
         RobotError: If a rule names a link that the robot does not have.
     """
-    seen = [[(_observer(robot, rule), point) for point in rule.points] for rule in rules]
-    distinct = list(dict.fromkeys(pair for pairs in seen for pair in pairs))
+    placed = [[(_observer(robot, rule), point) for point in rule.points] for rule in rules]
+    distinct = list(dict.fromkeys(pair for pairs in placed for pair in pairs))
     q, qd, _ = motion_symbols(robot)
     positions = joint_positions(robot, q)
     place = ca.vertcat(ca.SX(0, 1), *(_place(robot, positions, observer, point) for observer, point in distinct))
     places = ca.Function("places", [q], [ca.cse(place)])
     velocities = ca.Function("velocities", [q, qd], [ca.cse(ca.densify(ca.jtimes(place, q, qd)))])
     joints = tuple(body.joint.name for body in robot.actuated)
-    rows = tuple([distinct.index(pair) for pair in pairs] for pairs in seen)
+    rows = tuple([distinct.index(pair) for pair in pairs] for pairs in placed)
     return SpaceGraph(joints, tuple(rules), rows, enclosure_of(places), enclosure_of(velocities))
 
 
@@ -158,7 +156,7 @@ def _carriers(robot: Robot, link: str) -> list[int]:
 
 
 def _observer(robot: Robot, rule: SpaceRule) -> int:
-    """Return the body in whose frame a rule's points are told."""
+    """Return the body in whose frame a rule's points are given."""
     if not isinstance(rule, CapsulePair) or rule.first.link is None or rule.second.link is None:
         return 0
     others = _carriers(robot, rule.second.link)

@@ -1,4 +1,4 @@
-"""How large torques can be within intervals of time, friction at reversals and uncertain parameters included.
+"""Bounds on torques within intervals of time, friction at reversals and uncertain parameters included.
 
 On an interval of half width h about its middle m, with every sign s anywhere in its range,
 ``tau(t) = tau(m; s) + d tau'``, ``|d| <= h``, and the rate tau' is enclosed by its value at m and a radius that
@@ -6,9 +6,8 @@ shrinks with h. The standard deviation of a torque is ``|L^T w|`` with w the row
 holds for ``L^T w``. Both are affine in d and s up to the radii, so the magnitude plus the deviation is convex and its
 largest value lies at a corner: the bound is off by no more than h times the radii, of second order.
 
-A motion over intervals of time: values at the middle, and how far it can be from them anywhere in the interval.
-
-With d_k the k-th derivative at the middle and h half the width, Taylor's theorem gives for every time of the interval
+A motion over an interval is enclosed by its value at the middle and a radius (:class:`Spans`). With d_k the k-th
+derivative at the middle and h half the width, Taylor's theorem gives for every time of the interval
 ``|q^(k)(t) - d_k| <= sum_j |d_(k+j)| h^j / j!``, to the last derivative of a polynomial; a Fourier series is cut and
 its rest bounded by the sum of its harmonics' amplitudes.
 """
@@ -179,7 +178,7 @@ def _approached_breaks(trajectory: ApproachedTrajectory) -> np.ndarray:
 
 # Roundings of the few sums and products here, relative to their terms.
 _TORQUE_ROUNDING = 1e-13
-# Slower than this [rad/s or m/s], a joint counts as standing when values that are reached are told.
+# Slower than this [rad/s or m/s], a joint counts as standing where values that are reached are reported.
 _STANDSTILL = 1e-12
 # Corners are taken over so many signs of a row; a row of any known model has at most three.
 _MOST_SIGNS = 8
@@ -304,7 +303,7 @@ class TorqueBounder:
 
     @cached_property
     def _nonzero(self) -> dict[int, tuple[np.ndarray, np.ndarray, np.ndarray]]:
-        """For each joint: which signs it feels, the torque of each (k,), and its share of ``L^T w`` (k, r)."""
+        """For each joint: the signs it depends on, the torque of each (k,), and its share of ``L^T w`` (k, r)."""
         factors, chi = self._graph.directions.factors, self._graph.chi
         factor = np.zeros((len(chi), 0)) if self._graph.spread is None else self._graph.spread.factor
         table = {}
@@ -313,7 +312,7 @@ class TorqueBounder:
             nonzero = np.flatnonzero((pulls != 0) | np.abs(shifts).any(axis=1))
             if len(nonzero) > _MOST_SIGNS:
                 raise DesignError(
-                    f"torque of {self._graph.joints[row]} feels {len(nonzero)} directions; allowed are {_MOST_SIGNS}"
+                    f"torque of {self._graph.joints[row]} depends on {len(nonzero)} signs; allowed are {_MOST_SIGNS}"
                 )
             table[row] = (nonzero, pulls[nonzero], shifts[nonzero])
         return table

@@ -1,9 +1,7 @@
-"""The torques of an arm with given parameters, written for bounds: smooth part, its rate, and directions of motion.
+"""Torques of an arm with given parameters in a form that can be bounded: smooth part, its rate, and signs.
 
 ``tau = tau_smooth(q, qd, qdd) + (D_0 + sum_k s_k D_k) chi`` with ``s_k = sign(a_k qd)``. With every sign held, torques
 change at the rate ``tau' = d tau_smooth/dq qd + d tau_smooth/dqd qdd + d tau_smooth/dqdd qddd``.
-
-Where a model depends on the direction of motion: columns that are affine in the signs of velocities.
 
 Coulomb friction is ``Fc sign(x)`` with x a joint's velocity or a motor's own. At a reversal the sign is taken as its
 whole range, so bounds need the signs as quantities of their own: ``D = D_0 + sum_k s_k D_k``, ``s_k = sign(a_k qd)``.
@@ -19,6 +17,7 @@ import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ...configuration import checked, kind_of
 from ...errors import DesignError
 from ...kernel.program import CONSTANT, INPUT, Graph, graph_from_function
 from ...model import Model
@@ -229,30 +228,25 @@ def torque_graph(
 
     Args:
         model: The arm and its effects.
-        chi: Values of the model's standard parameters (p,). Base parameters are given at the places of the kept ones
+        chi: Values of the model's standard parameters (p,). Base parameters are given at the places of the base columns
             (``BaseParameters.base_columns``), zero elsewhere.
-        side: ``motor`` or ``joint``: torques of the motors, or those that a joint torque sensor feels.
+        side: ``motor`` or ``joint``: torques of the motors, or those that a joint torque sensor measures.
         loaded: Whether the payload, if the model has one, is carried.
         covariance: Covariance of chi (p, p); zero where a parameter is taken as known.
         sigmas: How many standard deviations of the torque are added to its magnitude.
 
     Raises:
-        DesignError: If shapes or numbers do not fit.
+        DesignError: If the side is unknown, or the covariance not positive semi-definite.
     """
-    if side not in ("motor", "joint"):
-        raise DesignError(f"torque side is {side!r}; allowed: motor, joint")
+    checked(side, kind_of(Side), "torque side", DesignError)
     one_side = model if model.measured == side else replace(model, measured=side)
     values = np.array(chi, dtype=float)
-    if values.shape != (len(one_side.names),) or not np.isfinite(values).all():
-        raise DesignError(
-            f"chi has shape {values.shape}; allowed are {len(one_side.names)} finite numbers, one for each parameter"
-        )
     regressor = one_side.regressor if loaded else one_side.unloaded_regressor
     directions = directions_of(regressor)
     torque = _smooth_torque(one_side, regressor, directions, values, loaded)
     at_point, rate = _with_rate(one_side, torque)
     joints = tuple(body.joint.name for body in model.robot.actuated)
-    factor = _scaled_factor(covariance, sigmas, len(values))
+    factor = _scaled_factor(covariance, sigmas)
     spread = None if factor is None else _row_graph(one_side, regressor, directions, factor)
     values.setflags(write=False)
     return TorqueGraph(joints, at_point, rate, directions, values, spread)
@@ -290,15 +284,11 @@ def _smooth_torque(
     return torque + inverse_dynamics(model.robot, motion.q, motion.qd, motion.qdd, known)
 
 
-def _scaled_factor(covariance: ArrayLike | None, sigmas: float, size: int) -> np.ndarray | None:
+def _scaled_factor(covariance: ArrayLike | None, sigmas: float) -> np.ndarray | None:
     """Return L (p, r) with ``sigmas^2 C = L L^T``, by the eigenvalues of the correlations, as C may be singular."""
     if covariance is None or sigmas == 0:
         return None
     matrix = np.asarray(covariance, dtype=float)
-    if matrix.shape != (size, size) or not np.isfinite(matrix).all() or not np.allclose(matrix, matrix.T):
-        raise DesignError(f"covariance has shape {matrix.shape}; allowed is a symmetric matrix ({size}, {size})")
-    if not (np.isfinite(sigmas) and sigmas > 0):
-        raise DesignError(f"sigmas is {sigmas!r}; allowed is a number from 0")
     deviations = np.sqrt(np.maximum(np.diag(matrix), 0.0))
     scale = np.where(deviations > 0, deviations, 1.0)
     variances, axes = np.linalg.eigh(0.5 * (matrix + matrix.T) / np.outer(scale, scale))

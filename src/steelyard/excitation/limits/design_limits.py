@@ -1,4 +1,4 @@
-"""What an experiment must keep: limits of the joints, torques, and rules on space, by default and from a file.
+"""Limits of an experiment: joints, torques and rules on space, by default and from a file.
 
 Without a file the robot's description gives the limits, of positions 95 %. Capsules fitted to its collision shapes, or
 assumed along links that have none, keep apart and above the floor on which the arm stands. A limits file is TOML;
@@ -75,24 +75,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, cast, final
+from typing import Any, Literal, cast, final
 
 import numpy as np
 
 from ...configuration import ROOT, Section, anything, checked, choice, number, toml_file
 from ...errors import DesignError
 from ...motion import MotionLimits
+from ...motion.trajectory import freeze
 from ...robot import AnyRobot, Robot, load_robot
 from ...text import short_repr
 from ..space.rules import SpaceRule
 from ..space.self_collision import FloorHeight, floor_of
-from .joint_limits import (
-    completed_limits,
-    described_limits,
-    narrowed_limits,
-    overridden_limits,
-    rated_torques,
-)
+from .joint_limits import completed_limits, described_limits, narrowed_limits, overridden_limits, rated_torques
 from .space_limits import space_limits
 
 TorqueSide = Literal["motor", "joint"]
@@ -115,9 +110,9 @@ class DesignLimits:
         notes: What was assumed or left out.
         rated_torque: What the arm's drives can give (n,): torque limits before any derating; ``torque`` if not given.
         position_scale: Part of its range that each joint may use (n,); all of it if not given.
-        capsules: What stands for the links in rules on space, in words.
-        checked: What the rules on space keep, in words.
-        not_checked: What no rule looks at, in words.
+        capsules: Description of the capsules that stand for the links in rules on space.
+        checked: Texts that say which rules on space are kept.
+        not_checked: Texts that say what is not checked.
 
     Example:
         >>> from steelyard.excitation import design_limits
@@ -139,11 +134,9 @@ class DesignLimits:
     not_checked: tuple[str, ...] = UNKNOWN
 
     def __post_init__(self) -> None:
-        for name in ("torque", "rated_torque", "position_scale"):
-            if getattr(self, name) is not None:
-                array = np.array(getattr(self, name), dtype=float)
-                array.setflags(write=False)
-                object.__setattr__(self, name, array)
+        freeze(
+            self, *(name for name in ("torque", "rated_torque", "position_scale") if getattr(self, name) is not None)
+        )
 
 
 def design_limits(
@@ -168,33 +161,26 @@ def design_limits(
         DesignError: If a limit that a design needs is missing or contradicts another, if the file cannot be read, or
             if no posture keeps a rule on space.
     """
-    robot = load_robot(robot)
-    chosen = _Chosen(self_collision, _checked_floor(floor), position_scale)
+    chosen = load_robot(robot), self_collision, _checked_floor(floor), position_scale
     if file is None:
-        return _limits(robot, Section({}, ROOT, DesignError), chosen)
+        return _limits(Section({}, ROOT, DesignError), *chosen)
     with toml_file(Path(file), "the limits", DesignError) as document:
         document.check_keys(TOP_KEYS)
-        return _limits(robot, document, chosen)
+        return _limits(document, *chosen)
 
 
-class _Chosen(NamedTuple):
-    """What the caller wants whatever a file says."""
-
-    self_collision: bool
-    floor: FloorHeight
-    position_scale: float | None
-
-
-def _limits(robot: Robot, document: Section, chosen: _Chosen) -> DesignLimits:
+def _limits(
+    document: Section, robot: Robot, self_collision: bool, floor: FloorHeight, position_scale: float | None
+) -> DesignLimits:
     described, notes = described_limits(robot)
     joints = document.section("joints")
     rated = rated_torques(described, joints, robot)
     has_range = np.isfinite(described.lower) | np.isfinite(described.upper)
     filled, more = completed_limits(robot, overridden_limits(described, joints, robot))
-    filled, scales = narrowed_limits(filled, joints, robot, has_range, chosen.position_scale)
+    filled, scales = narrowed_limits(filled, joints, robot, has_range, position_scale)
     given = _checked_floor(document.optional("floor", anything))
-    floor = floor_of(robot, given if chosen.floor is None else chosen.floor)
-    space = space_limits(robot, document, floor, (filled.lower, filled.upper), self_collision=chosen.self_collision)
+    plane = floor_of(robot, given if floor is None else floor)
+    space = space_limits(robot, document, plane, (filled.lower, filled.upper), self_collision=self_collision)
     side = cast(TorqueSide, document.get("torque_side", choice("motor", "joint"), "motor"))
     return DesignLimits(
         filled.motion(), filled.torque, side, space.rules, (*notes, *more, *space.notes), rated, scales,

@@ -1,75 +1,60 @@
-"""What the joints may do in an experiment: the description's limits, those of a file, and what stands in for gaps.
+"""Limits of the joints in an experiment: those of the description, those of a file, and defaults for missing ones.
 
 The table ``[joints]`` of a limits file: one number for all joints, a list in joint order, or a table by name.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, final
+from typing import Any, final
 
 import numpy as np
 
 from ...configuration import Kind, Section, checked, in_radians, number, numbers
 from ...errors import DesignError, nearest_match
 from ...motion import MotionLimits, limits_of, motion_limits
+from ...motion.limits import QUANTITIES, RATES
+from ...motion.trajectory import freeze
 from ...robot import Joint, Robot
 
 ACCELERATION_PER_VELOCITY = 4.0
 """Where no acceleration limit is known: full speed within a quarter of a second [1/s]."""
 
-RATES = ("velocity", "acceleration", "jerk")
-ROWS = ("lower", "upper", *RATES, "torque")
-
 
 @final
 @dataclass(frozen=True, eq=False)
-class JointLimits:
-    """Limits of the n actuated joints, infinite where nothing is known; arrays are (n,), SI units.
+class JointLimits(MotionLimits):
+    """Limits of the motion and of the torques of n joints, infinite where nothing is known.
 
     Attributes:
-        joints: Names of the joints.
-        lower: Smallest positions.
-        upper: Largest positions.
-        velocity: Largest velocities.
-        acceleration: Largest accelerations.
-        jerk: Largest jerks.
-        torque: Largest torques.
+        torque: Largest torques (n,) [N m or N].
     """
 
-    joints: tuple[str, ...]
-    lower: np.ndarray
-    upper: np.ndarray
-    velocity: np.ndarray
-    acceleration: np.ndarray
-    jerk: np.ndarray
     torque: np.ndarray
 
     def __post_init__(self) -> None:
-        for name in ROWS:
-            array = np.array(getattr(self, name), dtype=float)
-            array.setflags(write=False)
-            object.__setattr__(self, name, array)
+        freeze(self, *QUANTITIES, "torque")
 
     def motion(self) -> MotionLimits:
-        """Return the limits of the motion."""
-        return motion_limits(self.joints, **{name: getattr(self, name) for name in ("lower", "upper", *RATES)})
+        """Return the limits of the motion alone."""
+        return motion_limits(self.joints, **{name: getattr(self, name) for name in QUANTITIES})
 
 
 def described_limits(robot: Robot) -> tuple[JointLimits, list[str]]:
     """Return the limits that a description gives, those of mimicking joints passed on to their leaders.
 
     Raises:
-        DesignError: If the robot is told in motor positions: its limits are those of its joints.
+        DesignError: If the robot is described in motor positions: its limits are those of its joints.
     """
     if robot.coordinates == "motor" and robot.gear_couplings:
         raise DesignError(
-            f"robot '{robot.name}' is told in motor positions, but its limits are those of its joints; "
+            f"robot '{robot.name}' is described in motor positions, but its limits are those of its joints; "
             "design in joint positions"
         )
     motion = limits_of(robot)
     efforts = np.array([body.joint.limits.effort for body in robot.actuated], dtype=float)
-    rows = {name: np.array(getattr(motion, name)) for name in ("lower", "upper", *RATES)}
+    rows = {name: np.array(getattr(motion, name)) for name in QUANTITIES}
     notes: list[str] = []
     coupling, offset = robot.coupling()
     for body, gains, shift in zip(robot.bodies, coupling, offset, strict=True):
@@ -107,10 +92,9 @@ def completed_limits(robot: Robot, given: JointLimits) -> tuple[JointLimits, lis
             f"no velocity limit is known for {_named(given, unknown)}; "
             "write velocity = ... under [joints] in a limits file (--limits FILE)"
         )
-    acceleration = given.acceleration
-    gaps = ~np.isfinite(acceleration)
+    gaps = ~np.isfinite(given.acceleration)
+    acceleration = np.where(gaps, ACCELERATION_PER_VELOCITY * given.velocity, given.acceleration)
     if gaps.any():
-        acceleration = np.where(gaps, ACCELERATION_PER_VELOCITY * given.velocity, acceleration)
         notes.append(
             f"no acceleration limit is known for {_named(given, gaps)}: taken as {ACCELERATION_PER_VELOCITY:g} times "
             "the velocity limit a second"
@@ -185,16 +169,11 @@ _NOT_NEGATIVE = number(least=0)
 _PAIR = numbers(2, what="a pair [lower, upper]")
 
 
-class _Joint(NamedTuple):
-    name: str
-    turns: bool
-
-
 def overridden_limits(limits: JointLimits, table: Section, robot: Robot) -> JointLimits:
     """Return the limits with those of ``[joints]`` in their place."""
     table.check_keys(JOINT_KEYS)
-    joints = [_Joint(body.joint.name, body.joint.kind != "prismatic") for body in robot.actuated]
-    rows = {name: np.array(getattr(limits, name)) for name in ("lower", "upper", *RATES, "torque")}
+    joints = [body.joint for body in robot.actuated]
+    rows = {name: np.array(getattr(limits, name)) for name in (*QUANTITIES, "torque")}
     _set_positions(rows, table, joints)
     for name in (*RATES, "torque"):
         for row, value in _values(table, name, joints, _POSITIVE).items():
@@ -209,7 +188,7 @@ def rated_torques(limits: JointLimits, table: Section, robot: Robot) -> np.ndarr
 
     Neither ``torque_scale`` nor a lower limit of the table changes what the arm is, and how noisy its torques are.
     """
-    joints = [_Joint(body.joint.name, body.joint.kind != "prismatic") for body in robot.actuated]
+    joints = [body.joint for body in robot.actuated]
     rated = np.array(limits.torque)
     for row, value in _values(table, "torque", joints, _POSITIVE).items():
         rated[row] = rated[row] if np.isfinite(rated[row]) else value
@@ -231,7 +210,7 @@ def narrowed_limits(
         described: Which joints have a range in the description (n,).
         position_scale: Part of every range that may be used; None to leave it to the table.
     """
-    joints = [_Joint(body.joint.name, body.joint.kind != "prismatic") for body in robot.actuated]
+    joints = [body.joint for body in robot.actuated]
     lower, upper = np.array(limits.lower), np.array(limits.upper)
     margins = _values(table, "position_margin", joints, _NOT_NEGATIVE)
     scales = _position_scales(table, joints, described, margins, position_scale)
@@ -249,7 +228,7 @@ def narrowed_limits(
 
 
 def _position_scales(
-    table: Section, joints: list[_Joint], described: np.ndarray, margins: dict[int, float], given: float | None
+    table: Section, joints: Sequence[Joint], described: np.ndarray, margins: dict[int, float], given: float | None
 ) -> np.ndarray:
     """Return the part of each position range that may be used (n,)."""
     if given is not None:
@@ -263,7 +242,7 @@ def _position_scales(
     return scales
 
 
-def _set_positions(rows: dict[str, np.ndarray], table: Section, joints: list[_Joint]) -> None:
+def _set_positions(rows: dict[str, np.ndarray], table: Section, joints: Sequence[Joint]) -> None:
     both = [key for key in ("position", "lower", "upper") if key in table or f"{key}_deg" in table]
     if "position" in both and len(both) > 1:
         raise DesignError(f"[joints]: both position and {both[1]} are given; keep one")
@@ -280,7 +259,7 @@ def _set_positions(rows: dict[str, np.ndarray], table: Section, joints: list[_Jo
             )
 
 
-def _values(table: Section, key: str, joints: list[_Joint], kind: Kind[Any]) -> dict[int, Any]:
+def _values(table: Section, key: str, joints: Sequence[Joint], kind: Kind[Any]) -> dict[int, Any]:
     """Return what the table says under a key (or in degrees), by row; joints it does not name are left out."""
     in_degrees = f"{key}_deg"
     table.refuse_both(key, in_degrees)
@@ -290,14 +269,14 @@ def _values(table: Section, key: str, joints: list[_Joint], kind: Kind[Any]) -> 
     found = {}
     for row, value in _spread(table, given, joints, kind is _PAIR).items():
         joint = joints[row]
-        if given == in_degrees and not joint.turns:
+        if given == in_degrees and joint.kind == "prismatic":
             raise table.failure(f"{given} for joint '{joint.name}', which slides; give its values in metres: {key}")
         own = in_radians(kind) if given == in_degrees else kind
         found[row] = checked(value, own, f"{table.where}: {given} of joint '{joint.name}'", DesignError)
     return found
 
 
-def _spread(table: Section, key: str, joints: list[_Joint], pairs: bool) -> dict[int, Any]:
+def _spread(table: Section, key: str, joints: Sequence[Joint], pairs: bool) -> dict[int, Any]:
     """Return one entry a joint from a value for all, a list in joint order, or a table by name."""
     names, given = [joint.name for joint in joints], table.table[key]
     if isinstance(given, dict):
@@ -307,8 +286,7 @@ def _spread(table: Section, key: str, joints: list[_Joint], pairs: bool) -> dict
                     f"{key} names joint '{name}'; joints: {', '.join(names)}{nearest_match(name, names)}"
                 )
         return {names.index(name): value for name, value in given.items()}
-    for_all = not isinstance(given, list) or (pairs and not any(isinstance(value, list) for value in given))
-    if for_all:
+    if not isinstance(given, list) or (pairs and not any(isinstance(value, list) for value in given)):
         return dict.fromkeys(range(len(names)), given)
     if len(given) != len(names):
         raise table.failure(f"{key} has {len(given)} entries; {len(names)} are expected, for {', '.join(names)}")

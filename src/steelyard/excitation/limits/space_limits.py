@@ -1,18 +1,15 @@
-"""Rules on space of an arm: its capsules, the floor, obstacles and self-collision, and what none of them looks at.
-
-Rules on space from a limits file: ``[[space]]``, ``[[capsule]]`` and ``[[obstacle]]``.
-"""
+"""Rules on space of an arm: regions, obstacles and capsules of a limits file, the floor, and self-collision."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from typing import Any, cast, final
 
 import numpy as np
 
-from ...configuration import Section, choice, flag, names, number, text, vector
+from ...configuration import Section, choice, flag, list_of, names, number, record_from, text, vector
 from ...errors import DesignError, nearest_match
 from ...robot import Robot
 from ..space.capsules import Capsule, CapsulePair
@@ -36,12 +33,11 @@ def space_rule(table: Section, place: int, robot: Robot) -> PointRule:
     name = table.get("name", text, f"space {place}")
     table = table.renamed(f"[[space]] '{name}'")
     kind = table.get("kind", choice(*REGIONS))
-    keys, region = REGIONS[kind]
-    table.check_keys((*SPACE_KEYS, *keys))
+    region = _region(table, kind, SPACE_KEYS)
     keep = table.get("keep", choice("in", "out"), "in" if kind == "half_space" else None)
     link = _link(robot, table.get("link", text, last_link(robot)), table)
     point = ArmPoint(link, table.get("point", _vector, ORIGIN))
-    return PointRule(name, point, region(table), cast(Keep, f"keep_{keep}"), table.get("margin", NUMBER, 0.0))
+    return PointRule(name, point, region, cast(Keep, f"keep_{keep}"), table.get("margin", NUMBER, 0.0))
 
 
 def given_capsule(table: Section, robot: Robot) -> Capsule:
@@ -65,12 +61,9 @@ def obstacle_rules(table: Section, place: int, robot: Robot, capsules: Sequence[
     if not named:
         raise table.failure("every moving link is ignored; leave the obstacle out, or ignore fewer links")
     if kind != "half_space":
-        keys, obstacle = OBSTACLES[kind]
-        table.check_keys((*OBSTACLE_KEYS, *keys))
-        fixed = obstacle(table)
+        fixed = OBSTACLES[kind](table)
         return [CapsulePair(f"{name} - {label}", capsule, fixed, margin) for label, capsule in named]
-    table.check_keys((*OBSTACLE_KEYS, *REGIONS[kind][0]))
-    return [*plane_rules(name, _half_space(table), named, margin)]
+    return [*plane_rules(name, cast(HalfSpace, _region(table, kind, OBSTACLE_KEYS)), named, margin)]
 
 
 def last_link(robot: Robot) -> str:
@@ -96,55 +89,38 @@ def _link(robot: Robot, name: str, table: Section) -> str:
     return name
 
 
-def _half_space(table: Section) -> HalfSpace:
-    return HalfSpace(table.get("normal", _vector), table.get("offset", NUMBER, 0.0))
-
-
-def _box(table: Section) -> Box:
-    return Box(table.get("lower", _vector), table.get("upper", _vector))
-
-
-def _cylinder(table: Section) -> Cylinder:
-    return Cylinder(
-        table.get("radius", NUMBER),
-        table.get("centre", _vector, ORIGIN),
-        table.get("axis", _vector, (0.0, 0.0, 1.0)),
-        table.get("lower", NUMBER, -np.inf),
-        table.get("upper", NUMBER, np.inf),
-    )
-
-
-def _sphere(table: Section) -> Sphere:
-    return Sphere(table.get("radius", NUMBER), table.get("centre", _vector))
+def _region(table: Section, kind: str, common: Sequence[str]) -> Region:
+    """Return the region of a table; its keys are the fields of the record and those common to all kinds."""
+    hints = {field.name: field.type for field in fields(REGIONS[kind]) if field.init}
+    table.check_keys((*common, *hints))
+    if kind == "sphere":
+        table.get("centre", _vector)  # where a sphere is must be given
+    own = {key: value for key, value in table.table.items() if key in hints}
+    kinds = {name: NUMBER if hint == "float" else _vector for name, hint in hints.items()}
+    return record_from(REGIONS[kind], replace(table, table=own), kinds)
 
 
 def _fixed_capsule(table: Section) -> Capsule:
+    table.check_keys((*OBSTACLE_KEYS, "start", "end", "radius"))
     return Capsule(None, table.get("start", _vector), table.get("end", _vector), table.get("radius", NUMBER))
 
 
 def _ball(table: Section) -> Capsule:
-    sphere = _sphere(table)
+    sphere = cast(Sphere, _region(table, "sphere", OBSTACLE_KEYS))
     return Capsule(None, sphere.centre, sphere.centre, sphere.radius)
 
 
 def _bounded_box(table: Section) -> Capsule:
-    box = _box(table)
+    box = cast(Box, _region(table, "box", OBSTACLE_KEYS))
     if not np.isfinite([*box.lower, *box.upper]).all():
         raise table.failure("an obstacle's box must be finite; use a half_space for a wall or the floor")
     return bounding_capsule(None, np.array(list(itertools.product(*zip(box.lower, box.upper, strict=True)))))
 
 
-REGIONS: dict[str, tuple[tuple[str, ...], Callable[[Section], Region]]] = {
-    "half_space": (("normal", "offset"), _half_space),
-    "box": (("lower", "upper"), _box),
-    "cylinder": (("centre", "axis", "radius", "lower", "upper"), _cylinder),
-    "sphere": (("centre", "radius"), _sphere),
-}
-OBSTACLES: dict[str, tuple[tuple[str, ...], Callable[[Section], Capsule]]] = {
-    "capsule": (("start", "end", "radius"), _fixed_capsule),
-    "sphere": (("centre", "radius"), _ball),
-    "box": (("lower", "upper"), _bounded_box),
-}
+REGIONS: dict[str, type[HalfSpace | Box | Cylinder | Sphere]] = {
+    "half_space": HalfSpace, "box": Box, "cylinder": Cylinder, "sphere": Sphere,
+}  # fmt: skip
+OBSTACLES: dict[str, Callable[[Section], Capsule]] = {"capsule": _fixed_capsule, "sphere": _ball, "box": _bounded_box}
 
 DEFAULT_MARGIN = 0.01
 """Distance kept between links, and from the floor [m]."""
@@ -158,21 +134,21 @@ Ranges = tuple[np.ndarray, np.ndarray]
 @final
 @dataclass(frozen=True)
 class SpaceLimits:
-    """Rules on space, and what is to be said of them.
+    """Rules on space, and texts that describe them.
 
     Attributes:
         rules: The rules.
-        capsules: What stands for the links, in words.
-        checked: What the rules keep, in words.
-        not_checked: What no rule looks at, in words.
+        checked: Texts that say which rules are kept.
+        not_checked: Texts that say what is not checked.
+        capsules: Description of the capsules that stand for the links.
         notes: What could not be read.
     """
 
-    rules: tuple[SpaceRule, ...]
-    capsules: str
-    checked: tuple[str, ...]
-    not_checked: tuple[str, ...]
-    notes: tuple[str, ...]
+    rules: tuple[SpaceRule, ...] = ()
+    checked: tuple[str, ...] = ()
+    not_checked: tuple[str, ...] = ()
+    capsules: str = ""
+    notes: tuple[str, ...] = ()
 
 
 def space_limits(robot: Robot, document: Section, floor: Floor, ranges: Ranges, *, self_collision: bool) -> SpaceLimits:
@@ -188,64 +164,44 @@ def space_limits(robot: Robot, document: Section, floor: Floor, ranges: Ranges, 
     Raises:
         DesignError: If a table is wrong, or no posture keeps a rule.
     """
-    arm = _arm_capsules(robot, document.sections("capsule"))
+    capsules, described, bare, notes = _arm_capsules(robot, document.sections("capsule"))
     parts = [
-        _rules_of_file(robot, document, arm.capsules, ranges),
-        _floor_part(robot, document, floor, arm.capsules, ranges),
-        _self_collision_part(robot, document.section("self_collision"), arm.capsules, ranges, self_collision),
+        _rules_of_file(robot, document, capsules, ranges),
+        _floor_part(robot, document, floor, capsules, ranges),
+        _self_collision_part(robot, document.section("self_collision"), capsules, ranges, self_collision),
     ]
     obstacles = "obstacles other than those given" if document.sections("obstacle") else "obstacles (none are given)"
     rules = tuple(rule for part in parts for rule in part.rules)
-    return SpaceLimits(
-        rules,
-        arm.words if rules else "",
-        tuple(words for part in parts for words in part.checked),
-        (*(words for part in parts for words in part.not_checked), *arm.not_checked, obstacles, *ALWAYS_UNCHECKED),
-        arm.notes,
-    )
+    checked = tuple(text for part in parts for text in part.checked)
+    not_checked = (*(text for part in parts for text in part.not_checked), *bare, obstacles, *ALWAYS_UNCHECKED)
+    return SpaceLimits(rules, checked, not_checked, described if rules else "", notes)
 
 
-@final
-@dataclass(frozen=True)
-class _Arm:
-    """Capsules of an arm, what they are in words, links that have none, and what could not be read."""
+def _arm_capsules(
+    robot: Robot, tables: Sequence[Section]
+) -> tuple[tuple[Capsule, ...], str, tuple[str, ...], tuple[str, ...]]:
+    """Return capsules of the file, else around a link's shapes, else assumed along a body that has neither.
 
-    capsules: tuple[Capsule, ...]
-    words: str
-    not_checked: tuple[str, ...]
-    notes: tuple[str, ...]
-
-
-def _arm_capsules(robot: Robot, tables: Sequence[Section]) -> _Arm:
-    """Return capsules of the file, else around a link's shapes, else assumed along a body that has neither."""
+    Also returns a description of them, a text on links that have none, and notes on what could not be read.
+    """
     given = [given_capsule(table, robot) for table in tables]
     fitted, notes = fitted_capsules(robot, leave_out={capsule.link for capsule in given})
     covered = {robot.frame(str(capsule.link)).body for capsule in (*fitted, *given)}
     missing = [number for number in range(len(robot.bodies) + 1) if number not in covered]
     assumed = link_capsules(robot, missing, balls=not fitted)
-    words = [] if not fitted else ["around the collision shapes of the robot's file"]
-    words += [] if not given else ["of the limits file"]
+    described = ["around the collision shapes of the robot's file"] if fitted else []
+    described += ["of the limits file"] if given else []
     if assumed.capsules:
         links = list(dict.fromkeys(str(capsule.link) for capsule in assumed.capsules))
         where = ", ".join(links) if covered else "all links"
-        words.append(f"assumed along {where}, radius {assumed.radius:.3f} m from {assumed.basis}")
+        described.append(f"assumed along {where}, radius {assumed.radius:.3f} m from {assumed.basis}")
     every = [robot.root, *(body.link for body in robot.bodies)]
     bare = [every[number] for number in missing if every[number] not in {capsule.link for capsule in assumed.capsules}]
     without = (f"links without shape or length: {', '.join(bare)}",) if bare else ()
-    return _Arm((*fitted, *given, *assumed.capsules), "; ".join(words), without, notes)
+    return (*fitted, *given, *assumed.capsules), "; ".join(described), without, notes
 
 
-@final
-@dataclass(frozen=True)
-class _Part:
-    """Rules of one kind, what they keep and what they leave out."""
-
-    rules: tuple[SpaceRule, ...] = ()
-    checked: tuple[str, ...] = ()
-    not_checked: tuple[str, ...] = ()
-
-
-def _rules_of_file(robot: Robot, document: Section, capsules: Sequence[Capsule], ranges: Ranges) -> _Part:
+def _rules_of_file(robot: Robot, document: Section, capsules: Sequence[Capsule], ranges: Ranges) -> SpaceLimits:
     rules: list[SpaceRule] = []
     labels: list[str] = []
     for place, table in enumerate(document.sections("space"), start=1):
@@ -255,49 +211,44 @@ def _rules_of_file(robot: Robot, document: Section, capsules: Sequence[Capsule],
         rules += obstacle_rules(table, place, robot, capsules)
         labels.append(table.get("name", text, f"obstacle {place}"))
     check_rules_can_be_kept(robot, rules, *ranges)
-    return _Part(tuple(rules), (f"rules of the limits file ({', '.join(labels)})",) if labels else ())
+    return SpaceLimits(tuple(rules), (f"rules of the limits file ({', '.join(labels)})",) if labels else ())
 
 
-def _floor_part(robot: Robot, document: Section, floor: Floor, capsules: Sequence[Capsule], ranges: Ranges) -> _Part:
+def _floor_part(
+    robot: Robot, document: Section, floor: Floor, capsules: Sequence[Capsule], ranges: Ranges
+) -> SpaceLimits:
     if any(table.table.get("name") == FLOOR for table in document.sections("obstacle")):
         if floor.is_given:
             raise DesignError("both a floor and an [[obstacle]] named 'floor' are given; keep one")
-        return _Part()
+        return SpaceLimits()
     if floor.height is None:
-        return _Part(not_checked=(f"floor ({floor.origin})",))
+        return SpaceLimits(not_checked=(f"floor ({floor.origin})",))
     rules, below = floor_rules(robot, floor, capsules, DEFAULT_MARGIN, ranges)
     remedy = f"the floor is at {floor.height:g} m ({floor.origin}): give another height by --floor, or --floor none"
     check_rules_can_be_kept(robot, rules, *ranges, remedy)
     left_out = (f"floor below capsule ends that no joint lifts: {', '.join(below)}",) if below else ()
-    return _Part(tuple(rules), (f"floor at {floor.height:g} m ({floor.origin})",) if rules else (), left_out)
+    return SpaceLimits(tuple(rules), (f"floor at {floor.height:g} m ({floor.origin})",) if rules else (), left_out)
 
 
 def _self_collision_part(
     robot: Robot, table: Section, capsules: Sequence[Capsule], ranges: Ranges, wanted: bool
-) -> _Part:
-    settings = _self_collision_settings(table)
+) -> SpaceLimits:
+    kinds = {"on": flag, "margin": NUMBER, "ignore": _pairs}
+    settings = {"on": True, "margin": DEFAULT_MARGIN, "ignore": [], **table.values(kinds)}
     if not (wanted and settings["on"]):
-        return _Part(not_checked=("self-collision (switched off)",))
+        return SpaceLimits(not_checked=("self-collision (switched off)",))
     ignored = settings["ignore"]
     pairs, left_out = self_collision_pairs(robot, capsules, ranges=ranges, margin=settings["margin"], ignore=ignored)
     not_checked = ["neighbouring links", *left_out]
     if ignored:
         not_checked.append(f"links to ignore: {', '.join(' - '.join(pair) for pair in ignored)}")
     count = f"{len(pairs)} pair{'' if len(pairs) == 1 else 's'} of links"
-    return _Part(pairs, (f"self-collision ({count})",) if pairs else (), tuple(not_checked))
-
-
-def _self_collision_settings(table: Section) -> dict[str, Any]:
-    kinds = {"on": flag, "margin": NUMBER, "ignore": _pairs}
-    return {"on": True, "margin": DEFAULT_MARGIN, "ignore": [], **table.values(kinds)}
+    return SpaceLimits(pairs, (f"self-collision ({count})",) if pairs else (), tuple(not_checked))
 
 
 def _pairs(value: Any) -> list[list[str]]:
     """Pairs of names of links."""
-    if not isinstance(value, list) or not all(_is_pair(pair) for pair in value):
+    pairs = list_of(names("two links"), None, 'a list of pairs of links, such as [["a", "b"]]')(value)
+    if any(len(pair) != 2 for pair in pairs):
         raise ValueError('a list of pairs of links, such as [["a", "b"]]')
     return value
-
-
-def _is_pair(pair: object) -> bool:
-    return isinstance(pair, list) and len(pair) == 2 and all(isinstance(name, str) for name in pair)

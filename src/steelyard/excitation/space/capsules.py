@@ -1,8 +1,6 @@
-"""Capsules: line segments with a radius, on links of the arm or standing in the room, that must keep apart.
+"""Capsules, line segments with a radius on links of the arm or fixed in the room, and the distances between them.
 
-The distance of two line segments, for many pairs at once.
-
-Clearances of many pairs of capsules at many instants: those far apart are told by a bound, at little cost.
+Clearances of many pairs at many instants are evaluated together; those far apart are replaced by a cheap lower bound.
 """
 
 from __future__ import annotations
@@ -13,10 +11,11 @@ from typing import NamedTuple, final
 
 import numpy as np
 
+from ...configuration import checked, vector
 from ...errors import DesignError
 from ...robot import Robot, transform_from_placement
 from .regions import Vector3, perpendicular
-from .rules import ArmPoint, SpaceRule, check_margin
+from .rules import NOT_NEGATIVE, ArmPoint, SpaceRule
 
 
 class Nearest(NamedTuple):
@@ -44,13 +43,8 @@ def nearest_points(a: np.ndarray, b: np.ndarray, c: np.ndarray, d: np.ndarray) -
     Real-Time Collision Detection, 5.1.9). Parallel segments and those of no length need no case of their own.
     """
     along, other, between = b - a, d - c, a - c
-    aa, ab, ac, bb, bc = (
-        _dot(along, along),
-        _dot(along, other),
-        _dot(along, between),
-        _dot(other, other),
-        _dot(other, between),
-    )
+    aa, ab, ac = (_dot(along, vectors) for vectors in (along, other, between))
+    bb, bc = _dot(other, other), _dot(other, between)
     # A segment of no length has its one point at place 0: all products with it vanish.
     per_aa, per_bb = (1.0 / np.where(squared > 0, squared, 1.0) for squared in (aa, bb))
     second = ((bc + _stationary(along, other, between) * ab) * per_bb).clip(0.0, 1.0)
@@ -114,11 +108,9 @@ class Capsule:
 
     def __post_init__(self) -> None:
         what = "capsule" if self.link is None else f"capsule of link '{self.link}'"
-        for name, place in (("start", self.start), ("end", self.end)):
-            if not (len(place) == 3 and np.isfinite(place).all()):
-                raise DesignError(f"{what}: {name} is {place}; three finite numbers are expected")
-        if not (np.isfinite(self.radius) and self.radius >= 0):
-            raise DesignError(f"{what}: radius is {self.radius:g} m; allowed is 0 or more")
+        checked(self.start, vector, f"{what}: start", DesignError)
+        checked(self.end, vector, f"{what}: end", DesignError)
+        checked(self.radius, NOT_NEGATIVE, f"{what}: radius [m]", DesignError)
 
     @property
     def points(self) -> tuple[ArmPoint, ...]:
@@ -153,7 +145,7 @@ class CapsulePair(SpaceRule):
                 f"rule '{self.name}': a pair needs a capsule on a link and one on another link or in the room; "
                 f"got '{self.first.link}' and '{self.second.link}'"
             )
-        check_margin(self.margin, self.name)
+        checked(self.margin, NOT_NEGATIVE, f"rule '{self.name}': margin [m]", DesignError)
 
     @property
     def points(self) -> tuple[ArmPoint, ...]:
@@ -189,11 +181,11 @@ def in_base_frame(capsule: Capsule, robot: Robot) -> Capsule:
 
 def without_contained(capsules: Sequence[Capsule], robot: Robot) -> tuple[Capsule, ...]:
     """Return the capsules but for those inside another one on the same body: they add nothing to any rule."""
-    kept: list[Capsule] = []
+    outer: list[Capsule] = []
     for capsule in sorted(capsules, key=lambda one: -one.radius):
-        if not any(_contains(other, capsule, robot) for other in kept):
-            kept.append(capsule)
-    return tuple(capsule for capsule in capsules if any(capsule is other for other in kept))
+        if not any(_contains(other, capsule, robot) for other in outer):
+            outer.append(capsule)
+    return tuple(capsule for capsule in capsules if any(capsule is other for other in outer))
 
 
 def _contains(outer: Capsule, inner: Capsule, robot: Robot) -> bool:
@@ -219,7 +211,7 @@ def vector_of(place: np.ndarray) -> Vector3:
 
 
 NEAR = 0.03
-"""Clearance [m] above which only a lower bound is told: farther off a pair is no concern of a search."""
+"""Clearance [m] above which only a lower bound is computed: a search does not depend on pairs farther apart."""
 
 
 class PairBatch:

@@ -1,6 +1,6 @@
-"""Capsules fitted around collision shapes: nothing of a shape sticks out, and little room is given away.
+"""Capsules of the links of an arm: fitted around their collision shapes, or assumed where a file has none.
 
-Capsules assumed along the links of an arm whose file has no collision shapes, and their radius.
+A fitted capsule contains its shape and has nearly the least volume.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def fitted_capsule(link: str, shape: Shape) -> Capsule:
 def fitted_capsules(
     robot: Robot, *, leave_out: Collection[str | None] = ()
 ) -> tuple[tuple[Capsule, ...], tuple[str, ...]]:
-    """Return capsules around the collision shapes of a robot, and a note on meshes that could not be had.
+    """Return capsules around the collision shapes of a robot, and a note on meshes that could not be read.
 
     A capsule inside another one of the same body is left out.
 
@@ -240,7 +240,7 @@ def link_capsules(robot: Robot, bodies: Collection[int], *, balls: bool = True) 
 
 
 def _radius(robot: Robot, length: float) -> tuple[float, str]:
-    """Return the radius [m], and what it was taken from."""
+    """Return the radius [m], and a text on its origin."""
     if length <= SHORTEST:
         return SMALLEST, "an arm whose links have no length"
     mass = sum(0.0 if body.inertia is None else body.inertia[9] for body in robot.bodies)

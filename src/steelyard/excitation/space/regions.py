@@ -12,6 +12,7 @@ from typing import final
 
 import numpy as np
 
+from ...configuration import checked, number, vector
 from ...errors import DesignError
 
 Vector3 = tuple[float, float, float]
@@ -47,7 +48,7 @@ class HalfSpace(Region):
     _unit: Vector3 = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        _check_finite(self.offset, "offset of a half-space")
+        checked(self.offset, number(), "offset of a half-space", DesignError)
         object.__setattr__(self, "_unit", unit_vector(self.normal, "normal of a half-space"))
 
     @property
@@ -115,8 +116,8 @@ class Cylinder(Region):
     _unit: Vector3 = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        _check_positive(self.radius, "radius of a cylinder")
-        _check_finite(self.centre, "centre of a cylinder")
+        checked(self.radius, number(above=0), "radius of a cylinder", DesignError)
+        checked(self.centre, vector, "centre of a cylinder", DesignError)
         if not self.lower < self.upper:
             raise DesignError(f"cylinder: lower is {self.lower:g}, upper is {self.upper:g}; allowed is lower < upper")
         object.__setattr__(self, "_unit", unit_vector(self.axis, "axis of a cylinder"))
@@ -150,8 +151,8 @@ class Sphere(Region):
     centre: Vector3 = (0.0, 0.0, 0.0)
 
     def __post_init__(self) -> None:
-        _check_positive(self.radius, "radius of a sphere")
-        _check_finite(self.centre, "centre of a sphere")
+        checked(self.radius, number(above=0), "radius of a sphere", DesignError)
+        checked(self.centre, vector, "centre of a sphere", DesignError)
 
     def faces(self, place: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the one face: ``|p - centre| - radius``."""
@@ -181,13 +182,3 @@ def _length_and_direction(vectors: np.ndarray, otherwise: np.ndarray) -> tuple[n
     length = np.linalg.norm(vectors, axis=0)
     safe = np.where(length > 0, length, 1.0)
     return length, np.where(length > 0, vectors / safe, otherwise[:, None])
-
-
-def _check_finite(values: float | Vector3, what: str) -> None:
-    if not np.isfinite(values).all():
-        raise DesignError(f"{what} is {values}; only finite numbers are allowed")
-
-
-def _check_positive(value: float, what: str) -> None:
-    if not (np.isfinite(value) and value > 0):
-        raise DesignError(f"{what} is {value:g}; allowed is above 0")

@@ -1,12 +1,9 @@
 """Rules on where the arm may be: a clearance for each posture, its gradient, and how fast it can change.
 
-A rule sees the places of a few points of the arm. Its clearance is zero or more where it is kept. Between instants
-nothing is known but how far each point can have moved: ``slack`` turns those distances into the most by which the
-clearance can have changed, so that a certificate can decide an interval from its middle.
-
-Rules that no posture keeps, found before a search wastes its time on them.
-
-Places of points of the arm at given postures, as expressions and as numbers.
+A rule depends on the places of a few points of the arm. Its clearance is zero or more where it is kept. Between
+instants it is only known how far each point can have moved: ``slack`` turns those distances into the most by which the
+clearance can have changed, so that a certificate can decide an interval from its middle. A rule that no posture keeps
+is refused before a search.
 """
 
 from __future__ import annotations
@@ -20,14 +17,15 @@ import casadi as ca
 import numpy as np
 from scipy.optimize import minimize
 
-from ...errors import DesignError, nearest_match
+from ...configuration import checked, kind_of, number, vector
+from ...errors import DesignError
 from ...physics import motion_symbols
 from ...physics.kinematics import body_poses, joint_positions
 from ...robot import Robot
 from .regions import Region, Vector3
 
 Keep = Literal["keep_in", "keep_out"]
-KEEPS = ("keep_in", "keep_out")
+NOT_NEGATIVE = number(least=0)
 
 
 @final
@@ -44,8 +42,7 @@ class ArmPoint:
     offset: Vector3 = (0.0, 0.0, 0.0)
 
     def __post_init__(self) -> None:
-        if not (len(self.offset) == 3 and np.isfinite(self.offset).all()):
-            raise DesignError(f"point on link '{self.link}' is {self.offset}; three finite numbers are expected")
+        checked(self.offset, vector, f"point on link '{self.link}'", DesignError)
 
 
 class SpaceRule(ABC):
@@ -53,7 +50,7 @@ class SpaceRule(ABC):
 
     Attributes:
         name: What messages call it.
-        points: The k points it sees.
+        points: The k points it depends on.
     """
 
     name: str
@@ -105,12 +102,8 @@ class PointRule(SpaceRule):
     margin: float = 0.0
 
     def __post_init__(self) -> None:
-        if self.keep not in KEEPS:
-            raise DesignError(
-                f"rule '{self.name}': keep is '{self.keep}'; allowed: {', '.join(KEEPS)}"
-                f"{nearest_match(str(self.keep), KEEPS)}"
-            )
-        check_margin(self.margin, self.name)
+        checked(self.keep, kind_of(Keep), f"rule '{self.name}': keep", DesignError)
+        checked(self.margin, NOT_NEGATIVE, f"rule '{self.name}': margin [m]", DesignError)
 
     @property
     def points(self) -> tuple[ArmPoint, ...]:
@@ -129,12 +122,6 @@ class PointRule(SpaceRule):
     def slack(self, radii: np.ndarray) -> np.ndarray:
         """Return the point's own radius (N,): face functions change by no more than the point moves."""
         return np.asarray(radii, dtype=float)[0]
-
-
-def check_margin(margin: float, name: str) -> None:
-    """Refuse a margin that is negative or not finite."""
-    if not (np.isfinite(margin) and margin >= 0):
-        raise DesignError(f"rule '{name}': margin is {margin:g} m; allowed is 0 or more")
 
 
 def stacked_places(robot: Robot, points: Sequence[ArmPoint], q: ca.SX) -> ca.SX:
@@ -168,7 +155,7 @@ class ArmPlaces:
         return np.array(self._places(q)).reshape(len(self.points), 3, q.shape[1])
 
     def of(self, rule: SpaceRule, places: np.ndarray) -> np.ndarray:
-        """Return the places (k, 3, N) that a rule sees, from those of all points (K, 3, N)."""
+        """Return the places (k, 3, N) of a rule's points, from those of all points (K, 3, N)."""
         return places[[self._row[point] for point in rule.points]]
 
     def clearance_and_gradient(self, rule: SpaceRule, q: np.ndarray) -> tuple[float, np.ndarray]:
@@ -177,6 +164,13 @@ class ArmPlaces:
         jacobian = np.array(self._jacobian(q)).reshape(len(self.points), 3, len(q))
         rows = [self._row[point] for point in rule.points]
         return float(value[0]), np.einsum("ki,kij->j", gradient[:, :, 0], jacobian[rows])
+
+
+def clearances_at(robot: Robot, rules: Sequence[SpaceRule], postures: np.ndarray) -> list[np.ndarray]:
+    """Return the clearance of each rule (N,) [m] at postures (na, N)."""
+    arm = ArmPlaces(robot, (point for rule in rules for point in rule.points))
+    places = arm.at(postures)
+    return [rule.clearance(arm.of(rule, places))[0] for rule in rules]
 
 
 def random_postures(lower: np.ndarray, upper: np.ndarray, count: int, seed: int) -> np.ndarray:
@@ -197,7 +191,7 @@ PURSUED = 5
 def check_rules_can_be_kept(
     robot: Robot, rules: Sequence[SpaceRule], lower: np.ndarray, upper: np.ndarray, remedy: str = REMEDY
 ) -> None:
-    """Refuse a rule that none of 2000 random postures keeps, and none that a climb from the best of them reaches.
+    """Refuse a rule that no posture keeps: neither 2000 random ones nor those of gradient ascent from the best.
 
     Args:
         robot: The arm.
@@ -228,7 +222,7 @@ def check_rules_can_be_kept(
 
 
 def _climbed(arm: ArmPlaces, rule: SpaceRule, start: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> float:
-    """Return the largest clearance met on the way uphill from a posture (n,)."""
+    """Return the largest clearance found by gradient ascent from a posture (n,)."""
     met = [-np.inf]
 
     def downhill(q: np.ndarray) -> tuple[float, np.ndarray]:

@@ -1,6 +1,6 @@
-"""Which capsules of an arm must keep apart: all but neighbours, and but those that cannot.
+"""Pairs of capsules of an arm that must keep apart, and the floor that its moving capsules must keep above.
 
-The floor that an arm stands on: where it is, from what that is known, and which parts of the arm keep above it.
+Neighbouring links, and capsules that overlap in nearly all postures, are not paired.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ..limits.joint_limits import position_ranges
 from .capsules import Capsule, CapsulePair, in_base_frame, vector_of
 from .fitting import lowest_height
 from .regions import HalfSpace
-from .rules import ArmPlaces, PointRule, random_postures
+from .rules import PointRule, clearances_at, random_postures
 
 POSTURES = 2000
 SEED = 5
@@ -36,7 +36,7 @@ def self_collision_pairs(
     margin: float = 0.01,
     ignore: Iterable[tuple[str, str]] = (),
 ) -> tuple[tuple[CapsulePair, ...], tuple[str, ...]]:
-    """Return a rule for each pair of capsules on different bodies, and what to say of those left out.
+    """Return a rule for each pair of capsules on different bodies, and a note on those left out.
 
     Neighbours (bodies with one joint between them) touch by design and are not paired. Pairs that overlap in 95 % of
     2000 random postures, or in the posture in the middle of all ranges, are left out and named: a motion
@@ -62,17 +62,15 @@ def self_collision_pairs(
     if not pairs:
         return (), ()
     postures = random_postures(*(ranges or position_ranges(robot)), POSTURES, SEED)
-    arm = ArmPlaces(robot, (point for pair in pairs for point in pair.points))
-    places = arm.at(postures)
-    kept: list[CapsulePair] = []
+    checked: list[CapsulePair] = []
     left_out: list[str] = []
-    for pair in pairs:
-        overlaps = pair.clearance(arm.of(pair, places))[0] < 0
+    for pair, clearances in zip(pairs, clearances_at(robot, pairs, postures), strict=True):
+        overlaps = clearances < 0
         if overlaps[0] or overlaps.mean() > ALWAYS:
             left_out.append(f"{pair.name} ({100 * overlaps.mean():.0f} %)")
         else:
-            kept.append(pair)
-    return tuple(kept), _note(left_out)
+            checked.append(pair)
+    return tuple(checked), _note(left_out)
 
 
 def _note(left_out: list[str]) -> tuple[str, ...]:
@@ -97,15 +95,15 @@ def _candidates(robot: Robot, capsules: Sequence[Capsule]) -> Iterator[tuple[tup
 
 def capsule_names(capsules: Sequence[Capsule]) -> list[str]:
     """Return the link's name for each capsule, numbered where a link has several."""
-    count, seen, names = Counter(capsule.link for capsule in capsules), Counter(), []
+    count, used, names = Counter(capsule.link for capsule in capsules), Counter(), []
     for capsule in capsules:
-        seen[capsule.link] += 1
-        names.append(f"{capsule.link} {seen[capsule.link]}" if count[capsule.link] > 1 else str(capsule.link))
+        used[capsule.link] += 1
+        names.append(f"{capsule.link} {used[capsule.link]}" if count[capsule.link] > 1 else str(capsule.link))
     return names
 
 
 def _moving_first(robot: Robot, first: Capsule, second: Capsule) -> tuple[Capsule, Capsule]:
-    """Return the pair with what stands still second and in the base frame: it then has no points to follow."""
+    """Return the pair with a capsule that does not move second and in the base frame: it then has no moving points."""
     first, second = in_base_frame(first, robot), in_base_frame(second, robot)
     return (second, first) if first.link is None else (first, second)
 
@@ -206,16 +204,14 @@ def floor_rules(
     rules = plane_rules(FLOOR, plane, list(zip(capsule_names(moving), moving, strict=True)), margin)
     if floor.is_given or not rules:
         return rules, []
-    arm = ArmPlaces(robot, (point for rule in rules for point in rule.points))
-    places = arm.at(random_postures(*ranges, FLOOR_POSTURES, FLOOR_SEED))
-    kept, left_out = [], []
-    for rule in rules:
-        clearances = rule.clearance(arm.of(rule, places))[0]
+    postures = random_postures(*ranges, FLOOR_POSTURES, FLOOR_SEED)
+    checked, left_out = [], []
+    for rule, clearances in zip(rules, clearances_at(robot, rules, postures), strict=True):
         if clearances.max() < 0 and np.ptp(clearances) < HARDLY_LIFTED * rule.margin:
             left_out.append(rule.name.removeprefix(f"{FLOOR} - "))
         else:
-            kept.append(rule)
-    return kept, left_out
+            checked.append(rule)
+    return checked, left_out
 
 
 def _lowest_of_base(robot: Robot) -> float | None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from rehearsals import scara
+from simulated_experiments import scara
 from steelyard.errors import DesignError
 from steelyard.excitation import DesignSettings, assembled, design_limits, known_after, known_of
 from steelyard.excitation.assembly import Known
@@ -104,13 +104,13 @@ def test_a_design_after_a_run_promises_what_both_tell(run, after):
     ready = assembled(MODEL, LIMITS, DesignSettings(rate=RATE), after)
     figures = ready.forecast()(MOTION)
     base = base_parameters(MODEL)
-    kept = [parameter.kept for parameter in base.base]
-    assert list(ready.unknowns.columns) == kept
-    columns = [MODEL.names.index(name) for name in kept]
+    columns_of_base = [parameter.kept for parameter in base.base]
+    assert list(ready.unknowns.columns) == columns_of_base
+    columns = [MODEL.names.index(name) for name in columns_of_base]
     count = int(RATE * MOTION.duration)
     there = MOTION.at((np.arange(count) + 0.5) / RATE)
-    total = np.zeros((len(kept),) * 2)
-    place = [kept.index(name) for name in run.estimate.columns]
+    total = np.zeros((len(columns_of_base),) * 2)
+    place = [columns_of_base.index(name) for name in run.estimate.columns]
     total[np.ix_(place, place)] = np.linalg.inv(run.estimate.covariance)
     for one in zip(there.q.T, there.qd.T, there.qdd.T, strict=True):
         W = MODEL.regressor(*one).full()[:, columns] / after.deviations[:, None]

@@ -56,10 +56,10 @@ def test_processes_give_the_same_numbers_and_an_interrupt_keeps_what_they_finish
     with pytest.raises(KeyboardInterrupt):
         montecarlo(given, study, tmp_path, processes=2)
     assert multiprocessing.active_children() == []
-    kept = list(tmp_path.glob("*.npz"))
-    assert 2 <= len(kept) < 2 * 4
+    saved = list(tmp_path.glob("*.npz"))
+    assert 2 <= len(saved) < 2 * 4
     whole = montecarlo(given, study)
-    for path in kept:
+    for path in saved:
         with np.load(path) as found:
             case = next(runs for runs in whole.runs if path.name.startswith(runs.case.name))
             np.testing.assert_array_equal(found["values"], case.chosen(found["seeds"].tolist()).values)
@@ -79,12 +79,12 @@ def test_an_interrupted_study_goes_on_where_it_was(tmp_path, monkeypatch):
 
     with pytest.raises(KeyboardInterrupt):
         montecarlo(given, study, tmp_path, progress=interrupt)
-    kept = {path.name: path.stat().st_mtime_ns for path in tmp_path.glob("*.npz")}
-    assert len(kept) == 4  # two methods, two of five jobs
-    told = []
-    resumed = montecarlo(given, study, tmp_path, progress=lambda done, total: told.append((done, total)))
-    assert told[0] == (8, 20)
-    assert {name: (tmp_path / name).stat().st_mtime_ns for name in kept} == kept
+    saved = {path.name: path.stat().st_mtime_ns for path in tmp_path.glob("*.npz")}
+    assert len(saved) == 4  # two methods, two of five jobs
+    reported = []
+    resumed = montecarlo(given, study, tmp_path, progress=lambda done, total: reported.append((done, total)))
+    assert reported[0] == (8, 20)
+    assert {name: (tmp_path / name).stat().st_mtime_ns for name in saved} == saved
     whole = montecarlo(given, study)
     same_numbers(resumed, whole)
     assert json.dumps(study_to_json(resumed)) == json.dumps(study_to_json(whole))
@@ -93,10 +93,10 @@ def test_an_interrupted_study_goes_on_where_it_was(tmp_path, monkeypatch):
 def test_more_seeds_methods_and_levels_run_only_what_is_new(tmp_path):
     given = scara()
     montecarlo(given, StudySettings(("wls",), seeds=4), tmp_path)
-    told = []
+    reported = []
     more = StudySettings(("gls", "wls"), seeds=6, noise_levels=(1.0, 2.0))
-    study_result = montecarlo(given, more, tmp_path, progress=lambda done, total: told.append((done, total)))
-    assert told[0] == (4, 24)
+    study_result = montecarlo(given, more, tmp_path, progress=lambda done, total: reported.append((done, total)))
+    assert reported[0] == (4, 24)
     same_numbers(study_result, montecarlo(given, more))
     fewer = montecarlo(given, StudySettings(("wls",), seeds=3, first_seed=1), tmp_path)
     np.testing.assert_array_equal(fewer.runs[0].seeds, [1, 2, 3])
@@ -104,12 +104,12 @@ def test_more_seeds_methods_and_levels_run_only_what_is_new(tmp_path):
 
 def test_a_folder_of_another_study_is_refused(tmp_path):
     montecarlo(scara(), StudySettings(("wls",), seeds=2), tmp_path)
-    for other, words in (
+    for other, message in (
         (scara(identify={"cutoff": 10.0}), "other settings of the fit"),
         (scara(simulate={**WHITE, "record_rate": 50.0}), "other settings of the experiment"),
         (scara(motion=moves(6)), "another trajectory"),
     ):
-        with pytest.raises(FileError, match=words) as caught:
+        with pytest.raises(FileError, match=message) as caught:
             montecarlo(other, StudySettings(("wls",), seeds=2), tmp_path)
         assert "another folder" in str(caught.value)
 
@@ -136,9 +136,9 @@ def test_a_run_that_fails_is_kept_with_its_message(tmp_path, monkeypatch):
     assert study_result.runs[1].failures == ("", "", "the filter diverged", "")
     assert np.isnan(study_result.runs[1].values[:, 2]).all()
     assert [verdict.failures for verdict in study_result.verdicts] == [0, 1]
-    told = study_to_json(study_result)
-    assert told["cases"][1]["failures"] == [{"seed": 2, "message": "the filter diverged"}]
-    assert told["cases"][1]["failure_rate"] == 0.25
+    content = study_to_json(study_result)
+    assert content["cases"][1]["failures"] == [{"seed": 2, "message": "the filter diverged"}]
+    assert content["cases"][1]["failure_rate"] == 0.25
     monkeypatch.undo()
     again = montecarlo(scara(), StudySettings(("ols",), seeds=4), tmp_path)
     assert again.runs[0].failures == study_result.runs[1].failures
@@ -156,7 +156,7 @@ def test_a_run_is_the_fit_of_its_recording(experiment, method):
 
 
 def test_filters_run_side_by_side_as_far_as_an_interrupt_can_wait(monkeypatch):
-    sizes, asked = [], count()
+    sizes, calls = [], count()
 
     def counted(robot, experiments, *settings):
         sizes.append(len(experiments))
@@ -169,7 +169,7 @@ def test_filters_run_side_by_side_as_far_as_an_interrupt_can_wait(monkeypatch):
     assert sizes == [1, 1, 1, *[1] * 6, 6, *[1] * 6]  # starts differ from seed to seed
     monkeypatch.setattr("steelyard.study.experiments._SECONDS_AT_ONCE", 0.0)
     sizes.clear()
-    stopped = SimulatedExperiments(scara()).run(job, lambda: next(asked) == 4)
+    stopped = SimulatedExperiments(scara()).run(job, lambda: next(calls) == 4)
     assert sizes == [1] * 3 * 4
     for one, other in zip(stopped, whole, strict=True):
         np.testing.assert_array_equal(one.seeds, range(4))
@@ -214,7 +214,7 @@ def test_methods_with_a_start_run_once_for_each_start():
 
 
 @pytest.mark.parametrize(
-    ("settings", "error", "words"),
+    ("settings", "error", "message"),
     [
         ({"methods": ("wsl",)}, EstimateError, "method is 'wsl'; allowed: .*; did you mean 'wls'"),
         ({"methods": ()}, SimulationError, "methods: got none"),
@@ -228,8 +228,8 @@ def test_methods_with_a_start_run_once_for_each_start():
         ({"starts": (-0.1,)}, SimulationError, "starts is -0.1"),
     ],
 )
-def test_a_study_that_cannot_be_is_refused(settings, error, words):
-    with pytest.raises(error, match=words) as caught:
+def test_a_study_that_cannot_be_is_refused(settings, error, message):
+    with pytest.raises(error, match=message) as caught:
         StudySettings(**settings)
     assert "\n" not in str(caught.value)
 

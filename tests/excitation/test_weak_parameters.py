@@ -8,9 +8,16 @@ import numpy as np
 import pytest
 
 from random_motions import random_trajectory
-from steelyard.excitation.figures import Figures, Forecast
 from steelyard.excitation.information import unknowns
-from steelyard.excitation.predicted_accuracy import SLOWER, WEAK, PredictedAccuracy, WeakParameter, weak_parameters
+from steelyard.excitation.predicted_accuracy import (
+    SLOWER,
+    WEAK,
+    Figures,
+    Forecast,
+    PredictedAccuracy,
+    WeakParameter,
+    weak_parameters,
+)
 from steelyard.model import build_model
 from steelyard.motion import MotionLimits, Trajectory, at_speed, motion_limits, with_approach
 from steelyard.robot import load_robot
@@ -66,7 +73,7 @@ def test_with_earlier_recordings_a_repetition_is_worth_less(made):
 
 def test_the_pace_left_is_that_of_the_motion_proper(made):
     trajectory, accuracy, _, limits = made
-    # A way in that is faster than the motion itself would be told as a limit that is reached.
+    # A way in that is faster than the motion itself would be reported as a limit that is reached.
     hasty = with_approach(trajectory, [0.0, 0.0], 0.3, 0.3)
     assert hasty.extrema().velocity.value.max() > trajectory.extrema().velocity.value.max()
     weak = weak_parameters(hasty, accuracy, accuracy(hasty), limits)
@@ -75,7 +82,7 @@ def test_the_pace_left_is_that_of_the_motion_proper(made):
 
 
 @pytest.mark.parametrize(
-    ("weak", "words"),
+    ("weak", "message"),
     [
         (WeakParameter("ZZ1", 1.0, 0.5, 0.7, 0.9, 0.1, 1.5, "paired"), "mistaken for other parameters: more harmonics"),
         (WeakParameter("ZZ1", 1.0, 0.5, 0.7, 0.9, 0.1, 1.5, "loaded"), "record without the payload too"),
@@ -88,5 +95,5 @@ def test_the_pace_left_is_that_of_the_motion_proper(made):
         (WeakParameter("ZZ1", 1.0, 5.0, 0.7, 0.9, 0.9, 1.5, "none"), "too small beside the noise"),
     ],
 )
-def test_the_remedy_is_what_helps_most(weak, words):
-    assert words in weak.remedy
+def test_the_remedy_is_what_helps_most(weak, message):
+    assert message in weak.remedy

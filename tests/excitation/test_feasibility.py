@@ -1,4 +1,4 @@
-"""From limits kept on a grid to limits kept at every instant."""
+"""Motions that keep limits on a grid are made to keep them at every instant."""
 
 from __future__ import annotations
 

@@ -10,10 +10,9 @@ from scipy import linalg
 
 from random_motions import random_trajectory
 from steelyard.excitation import DesignSettings, Known, assembled, design, design_limits, known_of
-from steelyard.excitation.figures import Forecast, exact
 from steelyard.excitation.information import Unknowns, unknowns
 from steelyard.excitation.motion_design import TOO_SHORT, alike
-from steelyard.excitation.predicted_accuracy import PredictedAccuracy, PreparedInformation, core_of
+from steelyard.excitation.predicted_accuracy import Forecast, PredictedAccuracy, PreparedInformation, core_of, exact
 from steelyard.model import build_model
 from steelyard.motion import Trajectory, at_speed, fourier, with_approach
 from steelyard.observe import MIN_SHARE, Preparation, equations_of, resolve_preparation, row_source
@@ -140,9 +139,9 @@ def test_every_kind_of_torque_has_its_rows(measured):
     joints = tuple(body.joint.name for body in robot.actuated)
     motion = random_trajectory("fourier", joints, seed=3, size=1.0)
     whole = Forecast(chosen).matrices(motion)[1]
-    kept = np.diag(prepared(chosen, motion)) / np.diag(whole)
-    assert kept.min() > 0.3
-    assert kept.max() < 1.2
+    retained = np.diag(prepared(chosen, motion)) / np.diag(whole)
+    assert retained.min() > 0.3
+    assert retained.max() < 1.2
 
 
 def test_noise_of_positions_adds_what_it_costs_at_all_samples():
