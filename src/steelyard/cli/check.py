@@ -1,4 +1,4 @@
-"""``steelyard check``: is this data any good, before any fit. Read in blocks: memory does not grow with the log."""
+"""``steelyard check``: checks of logs before any fit, read in blocks: memory does not grow with the log."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cyclopts import Parameter
 
 from ..files import require_files, robot_file
 from ..plain_data import json_text, plain
-from .options import DATA, Json, Out, Quiet, RobotName, Root, in_folder, quietly
+from .options import DATA, Json, Out, Quiet, RobotName, Root, Table, in_folder, quietly
 from .output import SEVERITY_STYLE, ProgressBar, Screen, print_findings
 
 if TYPE_CHECKING:
@@ -26,47 +26,30 @@ def check(
     config: Annotated[
         Path | None, Parameter(name="--config", group=DATA, help="TOML file that says which columns are what.")
     ] = None,
-    table: Annotated[
-        str, Parameter(group=DATA, help="Table of --config that describes the logs; default: recording.")
-    ] = "recording",
+    table: Table = "recording",
     root: Root = None,
     out: Out = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> int:
     """Is this data any good? Stamps, gaps, units, jumps, constant channels, limits, before any fit."""
-    require_files(robot_file(robot), *in_folder(root, logs), config)
-    with quietly(quiet):
-        return _run(robot, logs, config, table, root, out, json)
-
-
-def _run(
-    robot_name: str,
-    logs: tuple[Path, ...],
-    config: Path | None,
-    table: str,
-    root: Path | None,
-    out: Path | None,
-    json: bool,
-) -> int:
-    """Read the logs, print what was found, and return 2 if any of it is bad."""
     from ..robot import load_robot
     from ..run import RunFolder, hashes_of
     from .logs import streams_of
 
-    robot = load_robot(robot_name)
-    inputs = hashes_of(Path(robot_name), config)
-    with RunFolder(out, "check") as saved:
-        recordings = [_summary(stream, inputs) for stream in streams_of(robot, logs, config, (table,), root)]
-        content = {"robot": robot.name, "recordings": recordings}
-        saved.save({"robot": robot_name, "logs": [str(log) for log in logs]}, inputs, content)
+    require_files(robot_file(robot), *in_folder(root, logs), config)
+    arm, inputs = load_robot(robot), hashes_of(Path(robot), config)
+    with quietly(quiet), RunFolder(out, "check") as saved:
+        recordings = [_summary(stream, inputs) for stream in streams_of(arm, logs, config, (table,), root)]
+        content = {"robot": arm.name, "recordings": recordings}
+        saved.save({"robot": robot, "logs": [str(log) for log in logs]}, inputs, content)
         print(json_text("check", content)) if json else _print(content)
     severities = {finding["severity"] for recording in recordings for finding in recording["findings"]}
     return POOR if "bad" in severities else GOOD
 
 
 def _summary(stream: RecordingStream, inputs: dict[str, str]) -> dict[str, Any]:
-    """Read a log to its end; keep its summary, not its samples, and add its hashes to the inputs."""
+    """Read a log to its end and return a summary; its hashes are added to the inputs."""
     import numpy as np
 
     from ..errors import RecordingError

@@ -35,10 +35,4 @@ if TYPE_CHECKING:
     from .payload import identify_payload as identify_payload
 
 # Not every command needs these.
-__getattr__, __dir__ = lazy_names(
-    __name__,
-    {
-        "many": ["fit_arms"],
-        "payload": ["PayloadFound", "identify_payload"],
-    },
-)
+__getattr__, __dir__ = lazy_names(__name__, {"many": ["fit_arms"], "payload": ["PayloadFound", "identify_payload"]})

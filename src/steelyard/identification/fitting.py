@@ -1,6 +1,6 @@
-"""From rows to the estimate by the method chosen, with the noise model beside it.
+"""Estimation from prepared rows by the chosen method, with a noise model.
 
-Every method begins with the factors of the rows and their weighted least squares; estimators are found in
+Every method begins with the factors of the rows and their weighted least squares; estimators are registered in
 :mod:`steelyard.estimators`.
 """
 
@@ -108,7 +108,7 @@ def resolved_prior(equations: Equations, settings: Settings) -> dict[str, tuple[
 
 
 def column_name(equations: Equations, name: str) -> str:
-    """Return the column of a base parameter from its own name, its kept parameter's, or an alias."""
+    """Return the column of a base parameter from its own name, that of its base column, or an alias."""
     for base in equations.base.base:
         if name in (base.name, base.kept):
             return base.kept
@@ -122,8 +122,8 @@ def check_motion(sources: Sequence[RowSource]) -> None:
     if still:
         joint = sorted(still)[0]
         raise EstimateError(
-            f"joint '{joint}' never moves in any recording: its friction and inertia cannot be seen; record motion of "
-            f"it, or identify the others alone with --lock {joint}=POSITION, where it was held"
+            f"joint '{joint}' never moves in any recording: its friction and inertia are not identifiable; record "
+            f"motion of it, or identify the others alone with --lock {joint}=POSITION, where it was held"
         )
 
 
@@ -137,9 +137,9 @@ class ArmFit:
         used: The factors that gave the estimate: of whitened rows for ``gls``, else ``observations``.
         noise: The noise model.
         raw: The stack of all rows, unweighted: for the raw condition number.
-        distrust: Where generalised least squares was asked for and not used: how much worse it fitted; else 0.
+        distrust: Where generalised least squares was requested and not used: how much worse it fitted; else 0.
         slow_noise: Whether slow noise alone explains that it fitted worse.
-        detail: What a method beyond least squares tells besides: its history in time, its tests, its notes.
+        detail: Further results of a method beyond least squares: its history in time, its tests, its notes.
         plain: Weighted least squares of the same recordings, for such a method; None otherwise.
         without_prior: The estimate before it was drawn towards a prior; None if there was none.
     """
@@ -236,34 +236,28 @@ def fit_sources(
         return completed(estimated_fit(prepared, evidence, found), prepared, settings)
     if estimator.data == "whitened":
         return completed(_generalised(prepared, settings), prepared, settings)
-    chosen = prepared.plain
+    chosen, observations = prepared.plain, prepared.observations
     if settings.method != "wls":
-        chosen = estimator.load()(prepared.observations, prepared.raw.columns)
+        chosen = estimator.load()(observations, prepared.raw.columns)
     noise = with_correlated_noise(sources, prepared.plain).noise
-    return completed(
-        ArmFit(chosen, prepared.observations, prepared.observations, noise, prepared.raw), prepared, settings
-    )
+    return completed(ArmFit(chosen, observations, observations, noise, prepared.raw), prepared, settings)
 
 
 def estimated_fit(prepared: PreparedRows, evidence: Evidence, found: Estimated) -> ArmFit:
     """Return the fit from what such a method found."""
-    observations = prepared.observations
+    observations, noise = prepared.observations, evidence.noise
     return ArmFit(
-        found.estimate,
-        observations,
-        observations,
-        evidence.noise,
-        prepared.raw,
-        detail=found,
-        plain=evidence.correlated,
+        found.estimate, observations, observations, noise, prepared.raw, detail=found, plain=evidence.correlated
     )
 
 
 def completed(fit: ArmFit, prepared: PreparedRows, settings: Settings) -> ArmFit:
-    """Return the fit with the covariance that was asked for, drawn towards the prior where that is not its start."""
+    """Return the fit with the requested covariance, drawn towards the prior where that is not its start."""
     estimate = fit.estimate
-    if settings.covariance is not None:
-        estimate = _with_covariance(settings.covariance, fit, prepared.sources)
+    if settings.covariance == "model" and estimate.covariance_kind != "model":
+        estimate = with_correlated_noise(prepared.sources, estimate, fit.used).estimate
+    elif settings.covariance is not None:
+        estimate = with_covariance(settings.covariance, estimate, fit.used, prepared.sources, fit.whitening)
     if settings.prior and not ESTIMATORS[settings.method].starts_at_prior:
         drawn = towards_prior(estimate, resolved_prior(prepared.equations, settings))
         return replace(fit, estimate=drawn, without_prior=estimate)
@@ -285,9 +279,3 @@ def _generalised(prepared: PreparedRows, settings: Settings) -> ArmFit:
         held.estimate, prepared.observations, prepared.observations, held.noise, prepared.raw,
         distrust=worse, slow_noise=noise_explains(prepared.sources, prepared.plain, gls),
     )  # fmt: skip
-
-
-def _with_covariance(kind: str, fit: ArmFit, sources: Sequence[RowSource]) -> Estimate:
-    if kind == "model" and fit.estimate.covariance_kind != "model":
-        return with_correlated_noise(sources, fit.estimate, fit.used).estimate
-    return with_covariance(kind, fit.estimate, fit.used, sources, fit.whitening)

@@ -58,10 +58,6 @@ FACTOR_METHODS = methods_on_factors()
 """Methods that need the factors alone: covariances of other kinds and earlier runs are for them."""
 
 
-def _nothing() -> Mapping[str, Any]:
-    return MappingProxyType({})
-
-
 @dataclass(frozen=True)
 class Settings:
     """Choices of an identification; the defaults are meant to be right.
@@ -99,13 +95,13 @@ class Settings:
     effects: tuple[str, ...] | None = None
     sign_width: float = 0.0
     gravity: tuple[float, float, float] | None = None
-    lock: Mapping[str, float] = field(default_factory=_nothing)
+    lock: Mapping[str, float] = field(default_factory=dict)
     preparation: Preparation = field(default_factory=Preparation)
     method: str = "gls"
     covariance: str | None = None
     reduction: str = "f"
     protected: tuple[str, ...] = ()
-    prior: Mapping[str, tuple[float, float]] = field(default_factory=_nothing)
+    prior: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     hold_out: float = 0.25
     evaluation_cutoff: float | None = None
     thresholds: Thresholds = field(default_factory=Thresholds)
@@ -116,7 +112,7 @@ class Settings:
     ekf: kalman.KalmanSettings | None = None
     ml: likelihood.LikelihoodSettings | None = None
     iv: instruments.InstrumentSettings | None = None
-    further: Mapping[str, Any] = field(default_factory=_nothing)
+    further: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def of_method(self) -> Any:

@@ -163,8 +163,8 @@ def _reduction(found: Identification) -> dict[str, Any]:
         "rule": reduction.rule,
         "threshold": reduction.threshold,
         "essential": len(reduction.estimate.columns),
-        "protected": [found.base_parameter(name).name for name in reduction.protected],
-        "steps": [{**asdict(step), "name": found.base_parameter(step.name).name} for step in reduction.steps],
+        "protected": [found.equations.base.name_of[name] for name in reduction.protected],
+        "steps": [{**asdict(step), "name": found.equations.base.name_of[step.name]} for step in reduction.steps],
         "after_selection": bool(reduction.steps),
         "stopped": reduction.stopped,
     }
@@ -179,7 +179,7 @@ def _repeatability(found: Identification) -> dict[str, Any] | None:
         "recordings": dict(agreed.recordings),
         "compared": dict(agreed.compared),
         "worst": {
-            "parameter": found.base_parameter(agreed.worst_column).name,
+            "parameter": found.equations.base.name_of[agreed.worst_column],
             "recording": agreed.worst_recording,
             "in_sigmas": agreed.worst_z,
         },
@@ -196,7 +196,7 @@ def _disagreement(found: Identification) -> dict[str, Any] | None:
         "cause": differs.cause,
         "text": differs.text,
         "remedy": differs.remedy,
-        "parameters": [found.base_parameter(column).name for column in differs.columns],
+        "parameters": [found.equations.base.name_of[column] for column in differs.columns],
         "explained": differs.explained,
     }
 
@@ -211,7 +211,7 @@ def _history(found: Identification) -> dict[str, Any] | None:
         "from": history.time[0],
         "to": history.time[-1],
         "settled_after": {
-            found.base_parameter(name).name: history.settled_after(name, value) for name, value in last.items()
+            found.equations.base.name_of[name]: history.settled_after(name, value) for name, value in last.items()
         },
     }
 
@@ -224,7 +224,7 @@ def _endogeneity(found: Identification) -> dict[str, Any] | None:
         "statistic": test.statistic,
         "freedom": test.freedom,
         "p": test.p,
-        "worst": found.base_parameter(test.worst).name,
+        "worst": found.equations.base.name_of[test.worst],
         "worst_in_sigmas": test.worst_z,
     }
 
@@ -233,10 +233,10 @@ def _bias(found: Identification) -> dict[str, Any] | None:
     bias = found.bias
     if bias is None:
         return None
-    names = [found.base_parameter(column).name for column in bias.columns]
+    names = [found.equations.base.name_of[column] for column in bias.columns]
     return {
-        "named": [found.base_parameter(column).name for column in bias.named],
-        "exposed_to_delay": [found.base_parameter(column).name for column in bias.exposed],
+        "named": [found.equations.base.name_of[column] for column in bias.named],
+        "exposed_to_delay": [found.equations.base.name_of[column] for column in bias.exposed],
         "over_sigma": dict(zip(names, bias.over_sigma, strict=True)),
         "by_position_errors": dict(zip(names, bias.noise, strict=True)),
         "by_filter": dict(zip(names, bias.filter, strict=True)),

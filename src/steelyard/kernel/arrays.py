@@ -163,11 +163,7 @@ class ArrayChecker:
         return [plain(array) for array in inputs], _samples_of(out) if samples is None else samples
 
     def outputs(
-        self,
-        out: Sequence[np.ndarray],
-        inputs: list[np.ndarray],
-        shapes: Sequence[tuple[int, ...]],
-        samples: int,
+        self, out: Sequence[np.ndarray], inputs: list[np.ndarray], shapes: Sequence[tuple[int, ...]], samples: int
     ) -> tuple[np.ndarray, ...]:
         """Return the output arrays, each of its shape times the number of samples."""
         if len(out) != len(shapes):

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 import llvmlite.binding as llvm
 
-from . import libm
 from .emitter import Target
 from .lower import Program
+from .transcendental import register_scalar_functions
 
 _LONG = 2000
 """Steps above which LLVM's quick code generator is used: three times faster to compile, and on long straight-line
@@ -74,4 +74,4 @@ def _compiled(text: str, target: Target, level: int) -> MachineCode:
 def _initialise() -> None:
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
-    libm.register()
+    register_scalar_functions()

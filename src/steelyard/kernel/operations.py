@@ -84,11 +84,7 @@ def sincos(emit: Emitter, a: str) -> tuple[str, str]:
 
 _ANGLES = (casadi.OP_SIN, casadi.OP_COS, casadi.OP_TAN, SINCOS)
 
-_VECTOR_FUNCTIONS = {
-    casadi.OP_EXP: "exp",
-    casadi.OP_LOG: "log",
-    casadi.OP_TANH: "tanh",
-}
+_VECTOR_FUNCTIONS = {casadi.OP_EXP: "exp", casadi.OP_LOG: "log", casadi.OP_TANH: "tanh"}
 
 _SCALAR_FUNCTIONS = {
     casadi.OP_ASIN: "asin",

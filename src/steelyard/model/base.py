@@ -140,6 +140,11 @@ class BaseParameters:
         """Names of the base parameters."""
         return tuple(parameter.name for parameter in self.base)
 
+    @property
+    def name_of(self) -> dict[str, str]:
+        """Name of the base parameter of each base column."""
+        return {parameter.kept: parameter.name for parameter in self.base}
+
 
 @lru_cache(maxsize=32)
 def _elimination_rank(symbol: str, axis: tuple[float, float, float], kind: str) -> int:

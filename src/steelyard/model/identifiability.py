@@ -1,17 +1,17 @@
-"""What can be seen of every standard parameter, and in a roboticist's words why some cannot."""
+"""Which standard parameters the torques show, alone or combined, why others have no effect; models as plain data."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 import casadi as ca
 import numpy as np
 
 from ..physics import jacobian_function, pose_function
 from ..robot import Body, Robot
-from .base import BaseParameters, random_motion
+from .base import BaseParameters, base_parameters, random_motion
 from .model import Model
 from .terms.term import Parameter
 
@@ -139,3 +139,43 @@ class _BodyFreedom:
         if abs(self.axis[main]) > 1 - _STILL:
             return f"its {'xyz'[main]} axis", "XYZ"[main] * 2
         return "one axis", "the moment about that axis"
+
+
+def summarise_model(model: Model) -> dict[str, Any]:
+    """Return counts, parameters, base parameters and identifiability of a model, ready for JSON."""
+    base = base_parameters(model)
+    seen = identifiability(model, base)
+    return {
+        "robot": model.robot.name,
+        "source": model.robot.source,
+        "gravity": list(model.robot.gravity),
+        "torque": model.measured,
+        "payload": model.payload,
+        "payload_link": model.payload_link if model.payload != "none" else None,
+        "effects": list(model.effects),
+        "sign_width": model.sign_width,
+        "counts": {
+            "standard": len(model.parameters),
+            "without_effect": len(base.without_effect),
+            "regrouped": len(base.regrouped),
+            "base": len(base.base),
+        },
+        "standard": list(model.names),
+        "base": [{"name": b.name, "unit": b.unit, "regrouping": dict(b.regrouping), "text": b.text} for b in base.base],
+        "names": {str(body.number): {"joint": body.joint.name, "link": body.link} for body in model.robot.bodies},
+        "parameters": [
+            {
+                "name": p.name,
+                "unit": p.unit,
+                "joint": p.joint or None,
+                "link": p.link,
+                "effect": p.effect,
+                "side": p.side,
+                "status": s.status,
+                "base": list(s.base),
+                "reason": s.reason or None,
+            }
+            for p, s in zip(model.parameters, seen, strict=True)
+        ],
+        "notes": list(model.robot.notes),
+    }

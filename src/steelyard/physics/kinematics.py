@@ -26,8 +26,7 @@ class Transform:
     def then(self, inner: Transform) -> Transform:
         """Return the composition: first ``inner`` is applied to a vector, then this transform."""
         return Transform(
-            ca.mtimes(self.rotation, inner.rotation),
-            self.translation + ca.mtimes(self.rotation, inner.translation),
+            ca.mtimes(self.rotation, inner.rotation), self.translation + ca.mtimes(self.rotation, inner.translation)
         )
 
 

@@ -19,8 +19,8 @@ from .setup import ChannelSetup as ChannelSetup
 from .setup import PartSetup as PartSetup
 from .setup import RecordingSetup as RecordingSetup
 from .setup import TextOptions as TextOptions
-from .setup_file import read_setup as read_setup
-from .setup_file import setup_from_table as setup_from_table
+from .setup import read_setup as read_setup
+from .setup import setup_from_table as setup_from_table
 from .stream import RecordingStream as RecordingStream
 from .stream import StreamResult as StreamResult
 from .write import write_recording as write_recording

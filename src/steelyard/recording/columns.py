@@ -117,11 +117,6 @@ def _counted(first: str, last: str) -> list[str]:
 _LAST_NUMBER = re.compile(r"(\d{1,9})(?!.*\d)", re.DOTALL)
 
 
-def joint_names(robot: Robot) -> tuple[str, ...]:
-    """Return the names of the joints that are the rows of a recording, in order."""
-    return tuple(body.joint.name for body in robot.actuated)
-
-
 def columns_by_joint(
     robot: Robot, names: Sequence[str] | None, declared: Sequence[str] | None, count: int, where: str
 ) -> tuple[list[int], str]:
@@ -147,7 +142,7 @@ def columns_by_joint(
         if unnamed:
             raise RecordingError(
                 f"{where}: column '{unnamed[0]}' names no joint of robot '{robot.name}' though others do; "
-                f"joints: {', '.join(joint_names(robot))}; is this its recording?"
+                f"joints: {', '.join(robot.joint_names)}; is this its recording?"
             )
         return _by_joint(robot, [joint or "" for joint in found], where), ""
     return _without_names(robot, names, count, where)
@@ -170,7 +165,7 @@ def _stands_in(joint: str, name: str) -> bool:
 def _by_joint(robot: Robot, order: Sequence[str], where: str) -> list[int]:
     """Return the place of every actuated joint in a list of joint names; joints that do not move may be there too."""
     known = {joint.name for joint in robot.joints}
-    wanted = joint_names(robot)
+    wanted = robot.joint_names
     for joint in order:
         if joint not in known:
             raise RecordingError(
@@ -192,7 +187,7 @@ def _are_places(names: Sequence[str]) -> bool:
 
 
 def _without_names(robot: Robot, names: Sequence[str] | None, count: int, where: str) -> tuple[list[int], str]:
-    wanted = joint_names(robot)
+    wanted = robot.joint_names
     if count != len(wanted):
         raise RecordingError(
             f"{where}: {count} columns, but robot '{robot.name}' has {len(wanted)} joints; select one column for each, "

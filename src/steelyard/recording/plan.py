@@ -15,11 +15,10 @@ import numpy as np
 from ..errors import RecordingError
 from ..robot import Robot
 from ..tables import Table
-from .channel_units import channel_scale, gear_matrix, joint_values
-from .columns import columns_by_joint, group_columns, joint_names, names_text, selected_columns
+from .columns import columns_by_joint, group_columns, names_text, selected_columns
 from .record import POSE_ROWS, TORQUE_KINDS, WRENCH_ROWS
 from .setup import ChannelSetup, PartSetup, RecordingSetup, Role
-from .units import si_scale, unit_in_name
+from .units import channel_scale, gear_matrix, joint_values, si_scale, unit_in_name
 
 TIME_NAMES = ("time", "t", "timestamp", "stamp")
 
@@ -129,7 +128,7 @@ class ReadingPlan:
     @property
     def joints(self) -> tuple[str, ...]:
         """Names of the rows."""
-        return joint_names(self.robot)
+        return self.robot.joint_names
 
 
 def make_plan(robot: Robot, setup: RecordingSetup, tables: Sequence[Table]) -> ReadingPlan:
@@ -212,7 +211,7 @@ class _Builder:
 
     def _kept_name(self, name: str, bare: str) -> str:
         """Return the full name if what looks like a unit in it is a joint."""
-        return name if any(name.endswith(f"[{joint}]") for joint in joint_names(self.robot)) else bare
+        return name if any(name.endswith(f"[{joint}]") for joint in self.robot.joint_names) else bare
 
     def _to_joint_side(
         self, channel: ChannelSetup, where: str

@@ -15,8 +15,7 @@ from ..tables import Table, open_table, table_from_arrays, table_from_frame
 from .checks import Checker, subject_of
 from .plan import make_plan
 from .record import Finding, Recording, Samples
-from .setup import RecordingSetup
-from .setup_file import read_setup
+from .setup import RecordingSetup, read_setup
 from .stream import RecordingStream
 
 Path_ = str | os.PathLike[str]

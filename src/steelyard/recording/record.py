@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Literal
 
 import numpy as np
@@ -23,10 +22,6 @@ POSE_ROWS = ("x", "y", "z", "qw", "qx", "qy", "qz")
 
 Severity = Literal["info", "warning", "bad"]
 Place = Literal["", "s", "line", "row"]
-
-
-def _no_values() -> Mapping[str, float]:
-    return MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -54,7 +49,7 @@ class Finding:
     count: int = 0
     where: tuple[float, ...] = ()
     where_unit: Place = ""
-    values: Mapping[str, float] = field(default_factory=_no_values)
+    values: Mapping[str, float] = field(default_factory=dict)
     remedy: str = ""
 
 

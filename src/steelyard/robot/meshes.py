@@ -1,8 +1,7 @@
 """Vertices of mesh files (STL, OBJ, COLLADA): as much of a mesh as bounding it needs, read without trust.
 
-Vertices of COLLADA files: geometries where the scene places them, in metres.
-
-The file's unit is applied, its up axis is not: that is how robot descriptions mean these files.
+Geometries of a COLLADA file are put where its scene places them, in metres. The file's unit is applied, its up axis is
+not, as robot descriptions use these files.
 """
 
 from __future__ import annotations
@@ -16,6 +15,7 @@ from lxml import etree  # pyright: ignore[reportMissingImports, reportAttributeA
 
 from ..configuration import LARGEST_NUMBER
 from ..errors import RobotError
+from ..files import too_large
 from .files import LARGEST_FILE, content_of, parse_xml_safely
 from .placement import rotation_about_axis
 
@@ -29,7 +29,7 @@ MOST_OFFSETS = 100
 def collada_vertices(data: bytes) -> np.ndarray:
     """Return the vertices of every geometry that the scene shows (N, 3) [m]."""
     if len(data) > LARGEST_FILE:
-        raise RobotError(f"the file has {len(data) / 1e6:.4g} MB, at most {LARGEST_FILE / 1e6:g} MB are read")
+        raise RobotError(too_large(LARGEST_FILE))
     root = parse_xml_safely(data).getroot()
     by_id = {element.get("id"): element for element in root.iter("{*}geometry", "{*}node")}
     unit = root.find("{*}asset/{*}unit")

@@ -1,7 +1,4 @@
-"""What an arm is: an immutable tree of links and joints under gravity, and what is known of it beforehand.
-
-From the tree of a file to what moves: bodies in depth-first order, frames, and joints that follow others.
-"""
+"""An arm: an immutable tree of links and joints under gravity, its moving bodies (depth first) and its frames."""
 
 from __future__ import annotations
 
@@ -100,14 +97,6 @@ SAME_DIRECTION = 1 - 5e-7
 Coordinates = Literal["joint", "motor"]
 
 
-def _no_values() -> Mapping[str, float]:
-    return MappingProxyType({})
-
-
-def _no_payloads() -> Mapping[str, tuple[float, ...]]:
-    return MappingProxyType({})
-
-
 @dataclass(frozen=True)
 class Robot:
     """An arm: a tree of links, gravity, and what is known of it beforehand.
@@ -140,8 +129,8 @@ class Robot:
     gear_couplings: tuple[GearCoupling, ...] = ()
     coordinates: Coordinates = "joint"
     springs: tuple[str, ...] = ()
-    values: Mapping[str, float] = field(default_factory=_no_values)
-    payloads: Mapping[str, tuple[float, ...]] = field(default_factory=_no_payloads)
+    values: Mapping[str, float] = field(default_factory=dict)
+    payloads: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     payload_link: str | None = None
     floor: float | None = None
     defaults: Defaults = field(default_factory=Defaults)
@@ -219,6 +208,11 @@ class Robot:
         return tuple(body for body in self.bodies if body.joint.mimic is None)
 
     @property
+    def joint_names(self) -> tuple[str, ...]:
+        """Names of the actuated joints, in order."""
+        return tuple(body.joint.name for body in self.actuated)
+
+    @property
     def carries(self) -> tuple[str, ...]:
         """What the description is good for: an arm known only by its geometry cannot be simulated."""
         known = {
@@ -246,7 +240,7 @@ class Robot:
         The coordinates are the actuated joints' positions, or their motors' (``in_motor_coordinates``).
         """
         by_name = {joint.name: joint for joint in self.joints}
-        actuated = [body.joint.name for body in self.actuated]
+        actuated = self.joint_names
         matrix, offset = np.zeros((len(self.bodies), len(actuated))), np.zeros(len(self.bodies))
         for row, body in enumerate(self.bodies):
             leader, gain, shift = list(leaders(body.joint, by_name))[-1]

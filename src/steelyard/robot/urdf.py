@@ -23,9 +23,9 @@ from lxml import etree  # pyright: ignore[reportMissingImports, reportAttributeA
 
 from ..configuration import LARGEST_NUMBER, checked, choice, located, number
 from ..errors import RobotError, nearest_match, one_line
-from .checks import JOINT_KINDS, checked_limits, checked_mass
+from .checks import JOINT_KINDS, assembled_robot, checked_limits
 from .files import LARGEST_FILE, XACRO_ADVICE, PathOrBytes, content_of, parse_xml_safely, place_of
-from .inertia import moved_parameters
+from .inertia import checked_mass, moved_parameters
 from .parts import (
     BoxShape,
     CapsuleShape,
@@ -41,7 +41,6 @@ from .parts import (
     found_mesh,
 )
 from .placement import Placement, RightAngles, Vector3, Z, origin_placement, transform_from_placement
-from .structure import assembled_robot
 from .tree import Robot
 
 OUT_OF_SCOPE = ("floating", "planar")
@@ -95,8 +94,8 @@ def vector_from_text(text: str, what: str) -> Vector3:
 def placement_from_origin(parent: etree._Element, angles: RightAngles, what: str) -> Placement:
     """Return the placement of the ``<origin>`` child; the identity if there is none."""
     origin = child(parent, "origin")
-    xyz = (0.0, 0.0, 0.0) if origin is None else vector_from_text(origin.get("xyz", "0 0 0"), f"{what}: origin xyz")
-    rpy = (0.0, 0.0, 0.0) if origin is None else vector_from_text(origin.get("rpy", "0 0 0"), f"{what}: origin rpy")
+    given = {} if origin is None else origin.attrib
+    xyz, rpy = (vector_from_text(given.get(key, "0 0 0"), f"{what}: origin {key}") for key in ("xyz", "rpy"))
     roll, pitch, yaw = (angles.angle(angle, what) for angle in rpy)
     return origin_placement(xyz, (roll, pitch, yaw))
 

@@ -15,8 +15,7 @@ import polars as pl
 from ..archive import ALWAYS_UNPACKED, MOST_UNPACKED
 from ..errors import TableError
 from .columns import MOST_ROWS, NamedColumns
-from .memory import expanded_names
-from .table import Block, ReadLog, Table, TextOptions, check_width
+from .table import Block, ReadLog, Table, TextOptions, check_width, expanded_names
 
 BLOCK_ROWS = 262_144
 _LISTS = (pl.List, pl.Array)
