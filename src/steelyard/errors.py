@@ -59,7 +59,7 @@ class ObservationError(SteelyardError):
 
 
 class EstimateError(SteelyardError):
-    """Rows that cannot give the parameters asked for."""
+    """Rows that do not determine the requested parameters."""
 
 
 class DesignError(SteelyardError):
@@ -100,7 +100,7 @@ def require_type(
         value: What was given.
         kinds: Its allowed types.
         what: What the value is, such as ``settings``.
-        allowed: The allowed types in words.
+        allowed: The allowed types, for the message.
         kind: Error to raise.
     """
     if not isinstance(value, kinds):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import stat
@@ -98,6 +99,12 @@ def check_file(path: Path, what: str, error_kind: type[SteelyardError], largest:
 def too_large(largest: int) -> str:
     """Return the message about a file that has more bytes than are read."""
     return f"is larger than {largest / 1e6:g} MB; is this the right file?"
+
+
+def file_hash(path: Path) -> str:
+    """Return the SHA-256 of a file, read in blocks."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def cannot_read(error: OSError) -> str:

@@ -7,7 +7,6 @@ cursor, characters that turn the reading direction, formulas that a spreadsheet 
 from __future__ import annotations
 
 import csv
-import html
 import io
 import re
 from collections.abc import Iterable, Mapping, Sequence, Set
@@ -66,20 +65,15 @@ def for_latex(text: str) -> str:
     return "".join(_LATEX.get(letter, letter) for letter in for_terminal(text))
 
 
-def for_html(text: str) -> str:
-    """Return text for HTML, in an element or an attribute: tags and quotes escaped, unprintable characters visible."""
-    return html.escape(for_terminal(text), quote=True)
-
-
 def short_repr(self: object) -> str:
     """Return a dataclass in a line or two: names and figures, then shapes of arrays, counts and kinds of the rest.
 
     For records that hold arrays, whose own ``repr`` fills screens: ``__repr__ = short_repr`` in the class.
     """
     found = [(field.name, _brief(getattr(self, field.name, None))) for field in fields(self)]  # type: ignore[arg-type]
-    told = [(-1 if name == "verdict" else rank, f"{name}={text}") for name, (rank, text) in found if text]
+    shown = [(-1 if name == "verdict" else rank, f"{name}={text}") for name, (rank, text) in found if text]
     line = ""
-    for _, text in sorted(told, key=lambda pair: pair[0]):
+    for _, text in sorted(shown, key=lambda pair: pair[0]):
         if len(line) + len(text) > LONGEST_REPR:
             return f"{type(self).__name__}({line}, ...)"
         line += f", {text}" if line else text
@@ -87,7 +81,7 @@ def short_repr(self: object) -> str:
 
 
 def _brief(value: object) -> tuple[int, str]:
-    """Return how soon a value is told, and its text; empty for None."""
+    """Return the rank of a value in the line, and its text; empty for None."""
     shape = getattr(value, "shape", None)
     label = _label(value)
     if isinstance(value, str):

@@ -104,7 +104,7 @@ def test_a_design_after_a_run_promises_what_both_tell(run, after):
     ready = assembled(MODEL, LIMITS, DesignSettings(rate=RATE), after)
     figures = ready.forecast()(MOTION)
     base = base_parameters(MODEL)
-    kept = [parameter.kept for parameter in base.base]
+    kept = [parameter.column for parameter in base.base]
     assert list(ready.unknowns.columns) == kept
     columns = [MODEL.names.index(name) for name in kept]
     count = int(RATE * MOTION.duration)

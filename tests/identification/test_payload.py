@@ -108,8 +108,8 @@ def test_a_run_keeps_its_factors_and_estimate(run):
     assert sorted(path.name for path in run.folder.iterdir()) == sorted([*names.values(), "result.json"])
     observations = load_observations(run.folder / names["observations"])
     assert {info.label for info in observations.recordings} == {"recording 1", "recording 2"}
-    told = {row["name"]: row["full_value"] for row in run.content["parameters"]}
-    assert told["Ia1"] == run.estimate.values[run.estimate.columns.index("Ia1")]
+    values = {row["name"]: row["full_value"] for row in run.content["parameters"]}
+    assert values["Ia1"] == run.estimate.values[run.estimate.columns.index("Ia1")]
 
 
 def test_writing_again_replaces_the_run_as_a_whole(run, tmp_path):

@@ -75,9 +75,9 @@ q = { columns = "q{1..2}", unit = "deg", sign = [1, -1], offset_deg = { elbow = 
 reference = { columns = "r{1..2}", unit = "deg", sign = [1, -1], offset_deg = { elbow = 90 }, unwrap = true }
 """
     )
-    seen = np.stack([np.degrees(motion.q[0]), np.degrees(np.pi / 2 - motion.q[1])])
-    wrapped = (seen + 180.0) % 360.0 - 180.0
-    table = np.column_stack([motion.time, seen.T, wrapped.T])
+    measured = np.stack([np.degrees(motion.q[0]), np.degrees(np.pi / 2 - motion.q[1])])
+    wrapped = (measured + 180.0) % 360.0 - 180.0
+    table = np.column_stack([motion.time, measured.T, wrapped.T])
     table[5, 3] = np.nan
     write_csv(tmp_path / "log.csv", table, "t,q1,q2,r1,r2")
     recording = read_recording(robot, tmp_path / "steelyard.toml", files=tmp_path / "log.csv")
@@ -178,7 +178,7 @@ def test_setups_shown_in_the_documentation_can_be_read(shown):
 
 def test_every_key_and_unit_is_documented():
     keys = {*setup._RECORDING, *(key for keys in setup._CHANNEL_KEYS.values() for key in keys)}
-    units = {unit for words in QUANTITIES.values() for unit in words}
+    units = {unit for units in QUANTITIES.values() for unit in units}
     for word in (*keys, *units, *RELATIVE, *COUNTED.values()):
         assert f"`{word}`" in PAGE, word
 

@@ -164,7 +164,7 @@ def _against_truth(truth: Mapping[str, float], found: Identification) -> dict[st
 
     base, estimate = found.equations.base, found.estimate
     true = base.regrouping @ np.array([truth[name] for name in found.equations.model.names])
-    by_column = {one.kept: value for one, value in zip(base.base, true, strict=True)}
+    by_column = {one.column: value for one, value in zip(base.base, true, strict=True)}
     error = np.abs(estimate.values - [by_column[name] for name in estimate.columns])
     return {
         "within_95": int(np.sum(error <= estimate.half_width())),

@@ -305,12 +305,12 @@ def _print_parameters(screen: Screen, found: Identification) -> None:
     columns += [Column("settled s")] if times else []
     rows = []
     for base in found.equations.base.base:
-        if base.kept not in numbers:
+        if base.column not in numbers:
             continue
-        value, half, relative = numbers[base.kept]
+        value, half, relative = numbers[base.column]
         cells = [base.name, f"{value:.4g}", f"{half:.2g}", f"{relative:.1f}", base.unit]
-        cells += [times.get(base.kept, "")] if times else []
-        rows.append([*cells, marks.get(base.kept, "")])
+        cells += [times.get(base.column, "")] if times else []
+        rows.append([*cells, marks.get(base.column, "")])
     screen.table([*columns, Column("caution", "text")], rows)
 
 

@@ -73,7 +73,7 @@ def known_after(known: Known, run: SavedRun, model: Model, limits: DesignLimits,
     """
     estimate = run.estimate
     base = base_parameters(model)
-    kept = [parameter.kept for parameter in base.base]
+    kept = [parameter.column for parameter in base.base]
     strange = [name for name in estimate.columns if name not in kept]
     if strange:
         raise DesignError(

@@ -46,13 +46,13 @@ class Unknowns:
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the unknowns as base parameters."""
-        named = {parameter.kept: parameter.name for parameter in self.base.base}
+        named = {parameter.column: parameter.name for parameter in self.base.base}
         return tuple(named[column] for column in self.columns)
 
     @property
     def units(self) -> tuple[str, ...]:
         """Units of the unknowns."""
-        units = {parameter.kept: parameter.unit for parameter in self.base.base}
+        units = {parameter.column: parameter.unit for parameter in self.base.base}
         return tuple(units[column] for column in self.columns)
 
     @property
@@ -81,7 +81,7 @@ def unknowns(
         earlier: Information from earlier recordings, by the same columns.
     """
     base = base_parameters(model)
-    kept = [parameter.kept for parameter in base.base]
+    kept = [parameter.column for parameter in base.base]
     chosen = kept if columns is None else [_kept_name(base, name) for name in columns]
     deviations = np.asarray(deviations, dtype=float)
     if deviations.shape != (len(model.rows),) or not (np.isfinite(deviations) & (deviations > 0)).all():
@@ -102,8 +102,8 @@ def unknowns(
 
 def _kept_name(base: BaseParameters, name: str) -> str:
     for parameter in base.base:
-        if name in (parameter.name, parameter.kept):
-            return parameter.kept
+        if name in (parameter.name, parameter.column):
+            return parameter.column
     raise DesignError(f"'{name}' is no base parameter of this model; it has {', '.join(base.names)}")
 
 

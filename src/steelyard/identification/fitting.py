@@ -110,8 +110,8 @@ def resolved_prior(equations: Equations, settings: Settings) -> dict[str, tuple[
 def column_name(equations: Equations, name: str) -> str:
     """Return the column of a base parameter from its own name, that of its base column, or an alias."""
     for base in equations.base.base:
-        if name in (base.name, base.kept):
-            return base.kept
+        if name in (base.name, base.column):
+            return base.column
     return resolve_name(equations.model.robot, equations.model.parameters, name)
 
 

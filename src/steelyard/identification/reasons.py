@@ -175,7 +175,7 @@ def _distrusted(fit: ArmFit) -> Iterator[Reason]:
         return
     cause, remedy = (
         "the residuals are not noise alone",
-        "add the effects that the residuals ask for; sigmas hold for noise, not for what a model lacks",
+        "add the effects that the residuals point to; sigmas hold for noise, not for what a model lacks",
     )
     if fit.slow_noise:
         cause = "the noise is slow, or the model lacks something slow"

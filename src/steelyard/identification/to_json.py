@@ -100,13 +100,13 @@ def _parameters(found: Identification) -> list[dict[str, Any]]:
     judged, every, marks = _by_name(found.essential), _by_name(found.estimate), found.marks()
     rows = []
     for base in found.equations.base.base:
-        is_known, is_essential = base.kept in every, base.kept in judged
-        own = judged.get(base.kept, {**_NO_VALUE, "value": 0.0} if is_known else _NO_VALUE)
-        full = every.get(base.kept, _NO_VALUE)
+        is_known, is_essential = base.column in every, base.column in judged
+        own = judged.get(base.column, {**_NO_VALUE, "value": 0.0} if is_known else _NO_VALUE)
+        full = every.get(base.column, _NO_VALUE)
         rows.append(
             {
                 "name": base.name, **own, "unit": base.unit, "essential": is_essential, "excited": is_known,
-                "caution": marks.get(base.kept), "regrouping": base.text,
+                "caution": marks.get(base.column), "regrouping": base.text,
                 **{f"full_{key}": value for key, value in full.items()},
             }
         )  # fmt: skip

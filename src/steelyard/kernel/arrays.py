@@ -118,15 +118,15 @@ class RowTable:
 
 def row_table(inputs: list[np.ndarray], outputs: list[np.ndarray]) -> RowTable:
     """Return the table of input arrays and output addresses; a shared value is repeated for one block only."""
-    kept = [array if array.ndim == 2 else np.repeat(array[:, None], BLOCK, axis=1) for array in inputs]
-    bases = np.concatenate([*map(rows_of, kept), *outputs], dtype=np.int64)
+    arrays = [array if array.ndim == 2 else np.repeat(array[:, None], BLOCK, axis=1) for array in inputs]
+    bases = np.concatenate([*map(rows_of, arrays), *outputs], dtype=np.int64)
     strides = np.full(len(bases), 8, dtype=np.int64)
     row = 0
     for array in inputs:
         if array.ndim == 1:
             strides[row : row + len(array)] = 0
         row += len(array)
-    return RowTable(bases, strides, kept)
+    return RowTable(bases, strides, arrays)
 
 
 @dataclass(frozen=True)

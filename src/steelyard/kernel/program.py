@@ -1,7 +1,7 @@
 """A CasADi function as a list of values: each value is named once and knows what it is made of.
 
 CasADi's instruction list works on reusable memory cells. Here every instruction result becomes a node
-of its own (static single assignment), so that later stages can ask who uses a value and until when.
+of its own (static single assignment), so that later stages know which nodes use a value.
 
 From a graph to the steps that compute it: products are fused into sums, sine and cosine of an angle paired.
 
@@ -163,7 +163,7 @@ def _plain(graph: Graph, node: int) -> ProgramStep:
 
 
 def _fused(graph: Graph, node: int, uses: list[int]) -> ProgramStep:
-    """Return a sum or difference with a product that nobody else needs as one step."""
+    """Return a sum or difference with a product that no other node uses as one step."""
     operation = graph.operations[node]
     if operation not in (casadi.OP_ADD, casadi.OP_SUB):
         return _plain(graph, node)
@@ -189,13 +189,13 @@ def _factors(graph: Graph, node: int) -> tuple[int, int]:
 def _needed(steps: list[ProgramStep], graph: Graph) -> list[ProgramStep]:
     """Drop steps whose results reach no output, among them the products that were fused."""
     wanted = {node for node in graph.outputs if node is not None}
-    kept = []
+    needed = []
     for step in reversed(steps):
         if step.results[0] in wanted:
             wanted.update(step.arguments)
-            kept.append(step)
-    kept.reverse()
-    return kept
+            needed.append(step)
+    needed.reverse()
+    return needed
 
 
 def _paired(steps: list[ProgramStep]) -> list[ProgramStep]:

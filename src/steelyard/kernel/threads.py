@@ -17,7 +17,7 @@ Item = TypeVar("Item")
 
 
 class ScratchPool:
-    """Scratch buffers of one size, lent to one user at a time and kept for the next."""
+    """Scratch buffers of one size, lent to one user at a time and reused."""
 
     def __init__(self, size: int) -> None:
         self._size = size

@@ -21,7 +21,7 @@ _STILL = 1e-9
 
 @dataclass(frozen=True)
 class Identifiability:
-    """How far one standard parameter can be seen.
+    """How far one standard parameter is identifiable.
 
     Attributes:
         name: The standard parameter.
@@ -37,13 +37,13 @@ class Identifiability:
 
 
 def identifiability(model: Model, base: BaseParameters) -> tuple[Identifiability, ...]:
-    """Tell for every standard parameter whether torques show it alone, in combination, or not at all."""
+    """Return for every standard parameter whether it is identifiable alone, in combination, or not at all."""
     freedoms = {body.number: _BodyFreedom(model.robot, body) for body in model.robot.bodies}
-    unseen = set(base.without_effect)
+    without_effect = set(base.without_effect)
     result = []
     for column, parameter in enumerate(model.parameters):
-        if parameter.name in unseen:
-            reason = _why_unseen(model, parameter, freedoms)
+        if parameter.name in without_effect:
+            reason = _why_without_effect(model, parameter, freedoms)
             result.append(Identifiability(parameter.name, "without effect", (), reason))
             continue
         rows = np.flatnonzero(base.regrouping[:, column])
@@ -53,16 +53,16 @@ def identifiability(model: Model, base: BaseParameters) -> tuple[Identifiability
     return tuple(result)
 
 
-def _why_unseen(model: Model, parameter: Parameter, freedoms: dict[int, _BodyFreedom]) -> str:
+def _why_without_effect(model: Model, parameter: Parameter, freedoms: dict[int, _BodyFreedom]) -> str:
     if model.measured == "joint" and parameter.side == "motor":
-        return "acts on the motor side of the gears, which a joint torque sensor does not feel"
+        return "acts on the motor side of the gears, which a joint torque sensor does not measure"
     if model.measured == "difference" and parameter.side == "link":
-        return "is felt alike by motor and joint torque, and cancels in their difference"
+        return "acts alike on motor and joint torque, and cancels in their difference"
     if parameter.effect not in ("inertia", "payload"):
         return "no measured torque depends on it"
     number = parameter.number or model.robot.frame(model.payload_link).body
     who = "the payload" if parameter.effect == "payload" else f"link {parameter.number}"
-    return freedoms[number].why_unseen(parameter.symbol, who)
+    return freedoms[number].why_without_effect(parameter.symbol, who)
 
 
 @dataclass(frozen=True)
@@ -110,31 +110,31 @@ class _BodyFreedom:
         heights = np.array([gravity @ np.array(pose(posture, ca.DM(0, 1)))[:, :3] for posture in q.T])
         return np.ptp(heights, axis=0) > _STILL
 
-    def why_unseen(self, symbol: str, who: str) -> str:
+    def why_without_effect(self, symbol: str, who: str) -> str:
         """Return the reason why a parameter of this body has no effect."""
         if symbol == "M" and self.origin_rests:
             return f"the origin of the frame of {who} never moves, so the base carries its mass"
         if symbol in ("MX", "MY", "MZ"):
-            return self._why_first_moment_unseen(symbol, who)
+            return self._why_first_moment(symbol, who)
         if self.turns == 0:
-            return f"{who} never turns, it only slides: how its mass is spread is not felt"
+            return f"{who} never turns, it only slides: how its mass is distributed has no effect"
         if self.turns == 1:
             about, nonzero = self._only_axis()
-            return f"{who} turns only about {about}: of its inertia only {nonzero} is felt"
+            return f"{who} turns only about {about}: of its inertia only {nonzero} has an effect"
         return "no torque of this model depends on it"
 
-    def _why_first_moment_unseen(self, symbol: str, who: str) -> str:
+    def _why_first_moment(self, symbol: str, who: str) -> str:
         if self.turns == 0:
             return f"{who} never turns, it only slides: where its centre of mass is does not matter"
         if self.origin_rests and not self.lifted["XYZ".index(symbol[1])]:
             return (
-                f"the origin of the frame of {who} never moves, so only gravity feels its first moments, "
+                f"the origin of the frame of {who} never moves, so its first moments act through gravity only, "
                 "and the joints never lift this one"
             )
-        return f"{who} turns only about {self._only_axis()[0]}, and a first moment along that axis is never felt"
+        return f"{who} turns only about {self._only_axis()[0]}, and a first moment along that axis has no effect"
 
     def _only_axis(self) -> tuple[str, str]:
-        """Name the axis a body turns about, and the inertia felt about it."""
+        """Name the axis a body turns about, and the inertia that acts about it."""
         main = int(np.argmax(np.abs(self.axis)))
         if abs(self.axis[main]) > 1 - _STILL:
             return f"its {'xyz'[main]} axis", "XYZ"[main] * 2
@@ -144,7 +144,7 @@ class _BodyFreedom:
 def summarise_model(model: Model) -> dict[str, Any]:
     """Return counts, parameters, base parameters and identifiability of a model, ready for JSON."""
     base = base_parameters(model)
-    seen = identifiability(model, base)
+    statuses = identifiability(model, base)
     return {
         "robot": model.robot.name,
         "source": model.robot.source,
@@ -175,7 +175,7 @@ def summarise_model(model: Model) -> dict[str, Any]:
                 "base": list(s.base),
                 "reason": s.reason or None,
             }
-            for p, s in zip(model.parameters, seen, strict=True)
+            for p, s in zip(model.parameters, statuses, strict=True)
         ],
         "notes": list(model.robot.notes),
     }

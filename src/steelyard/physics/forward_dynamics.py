@@ -1,6 +1,6 @@
 """Accelerations from torques: the articulated body method, never a symbolic inverse.
 
-Featherstone's recursion in 3x3 blocks, each articulated inertia kept as ``[[I, H], [H^T, M]]`` (angular part
+Featherstone's recursion in 3x3 blocks, each articulated inertia stored as ``[[I, H], [H^T, M]]`` (angular part
 first). Joints that share motion (mimics, coupled motors) have no articulated form: there the inertia matrix is
 factorised instead, entry by entry.
 """
@@ -113,8 +113,8 @@ def _articulated_body(
         solution = _solve_joint(articulated[row], positions.axes[row], body.joint.kind, tau[row], drive[row])
         solutions[row] = solution
         if body.parent:
-            nonzero = _moved_to_parent(_with_free_joint(articulated[row], solution), positions.steps[row])
-            articulated[body.parent - 1] = articulated[body.parent - 1].plus(nonzero)
+            carried = _moved_to_parent(_with_free_joint(articulated[row], solution), positions.steps[row])
+            articulated[body.parent - 1] = articulated[body.parent - 1].plus(carried)
     return _joint_accelerations(robot, positions, solutions)
 
 
@@ -138,7 +138,7 @@ def _solve_joint(here: _Articulated, axis: ca.SX, kind: str, tau: ca.SX, drive: 
 
 
 def _with_free_joint(here: _Articulated, solution: _JointSolution) -> _Articulated:
-    """Return what the parent feels through the joint: ``J - U U^T / D`` and ``bias + U u / D``."""
+    """Return what acts on the parent through the joint: ``J - U U^T / D`` and ``bias + U u / D``."""
     angular, linear = solution.angular_row / solution.pivot, solution.linear_row / solution.pivot
     return _Articulated(
         here.angular - ca.mtimes(angular, solution.angular_row.T),
@@ -175,8 +175,8 @@ def _joint_accelerations(robot: Robot, positions: JointPositions, solutions: dic
         angular, linear = added[body.parent]
         linear = ca.mtimes(step.rotation.T, linear + ca.cross(angular, step.translation))
         angular = ca.mtimes(step.rotation.T, angular)
-        nonzero = ca.dot(solution.angular_row, angular) + ca.dot(solution.linear_row, linear)
-        acceleration = (solution.residual - nonzero) / solution.pivot
+        coupled = ca.dot(solution.angular_row, angular) + ca.dot(solution.linear_row, linear)
+        acceleration = (solution.residual - coupled) / solution.pivot
         result.append(acceleration)
         if body.joint.kind == "prismatic":
             added.append((angular, linear + axis * acceleration))

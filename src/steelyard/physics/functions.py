@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 import casadi as ca
 
 from ..robot import Robot
@@ -34,43 +36,40 @@ def _function(name: str, inputs: dict[str, ca.SX], output: ca.SX, label: str) ->
     return ca.Function(name, list(inputs.values()), [ca.cse(output)], list(inputs), [label])
 
 
+def _dynamics_function(
+    robot: Robot, name: str, inputs: Sequence[str], expression: Callable[..., ca.SX], label: str
+) -> ca.Function:
+    """Return the function of an expression of some of q, qd and qdd, and of the inertial parameters."""
+    motion = dict(zip(("q", "qd", "qdd"), motion_symbols(robot), strict=True))
+    given = {**{key: motion[key] for key in inputs}, "inertias": inertia_symbols(robot)}
+    return _function(name, given, ca.densify(expression(robot, *given.values())), label)
+
+
 def inverse_dynamics_function(robot: Robot) -> ca.Function:
     """Return ``(q, qd, qdd, inertias) -> tau``."""
-    q, qd, qdd = motion_symbols(robot)
-    chi = inertia_symbols(robot)
-    tau = inverse_dynamics(robot, q, qd, qdd, chi)
-    return _function("inverse_dynamics", {"q": q, "qd": qd, "qdd": qdd, "inertias": chi}, ca.densify(tau), "tau")
+    return _dynamics_function(robot, "inverse_dynamics", ("q", "qd", "qdd"), inverse_dynamics, "tau")
 
 
 def inertial_regressor_function(robot: Robot) -> ca.Function:
     """Return ``(q, qd, qdd) -> D_st`` (na, 10 nb), sparse."""
     q, qd, qdd = motion_symbols(robot)
-    return _function(
-        "inertial_regressor", {"q": q, "qd": qd, "qdd": qdd}, inertial_regressor(robot, q, qd, qdd), "regressor"
-    )
+    matrix = inertial_regressor(robot, q, qd, qdd)
+    return _function("inertial_regressor", {"q": q, "qd": qd, "qdd": qdd}, matrix, "regressor")
 
 
 def inertia_matrix_function(robot: Robot) -> ca.Function:
     """Return ``(q, inertias) -> M`` (na, na)."""
-    q, _, _ = motion_symbols(robot)
-    chi = inertia_symbols(robot)
-    return _function("inertia_matrix", {"q": q, "inertias": chi}, inertia_matrix(robot, q, chi), "M")
+    return _dynamics_function(robot, "inertia_matrix", ("q",), inertia_matrix, "M")
 
 
 def gravity_function(robot: Robot) -> ca.Function:
     """Return ``(q, inertias) -> G`` (na,)."""
-    q, _, _ = motion_symbols(robot)
-    chi = inertia_symbols(robot)
-    return _function("gravity", {"q": q, "inertias": chi}, gravity_torques(robot, q, chi), "G")
+    return _dynamics_function(robot, "gravity", ("q",), gravity_torques, "G")
 
 
 def velocity_function(robot: Robot) -> ca.Function:
     """Return ``(q, qd, inertias) -> C qd`` (na,)."""
-    q, qd, _ = motion_symbols(robot)
-    chi = inertia_symbols(robot)
-    return _function(
-        "velocity", {"q": q, "qd": qd, "inertias": chi}, velocity_torques(robot, q, qd, chi), "velocity_torques"
-    )
+    return _dynamics_function(robot, "velocity", ("q", "qd"), velocity_torques, "velocity_torques")
 
 
 def forward_dynamics_function(robot: Robot) -> ca.Function:
@@ -85,10 +84,11 @@ def forward_dynamics_function(robot: Robot) -> ca.Function:
 
 def energy_function(robot: Robot) -> ca.Function:
     """Return ``(q, qd, inertias) -> (kinetic, potential)`` as a vector (2,)."""
-    q, qd, _ = motion_symbols(robot)
-    chi = inertia_symbols(robot)
-    both = ca.vertcat(kinetic_energy(robot, q, qd, chi), potential_energy(robot, q, chi))
-    return _function("energy", {"q": q, "qd": qd, "inertias": chi}, ca.densify(both), "energy")
+
+    def energies(robot: Robot, q: ca.SX, qd: ca.SX, inertias: ca.SX) -> ca.SX:
+        return ca.vertcat(kinetic_energy(robot, q, qd, inertias), potential_energy(robot, q, inertias))
+
+    return _dynamics_function(robot, "energy", ("q", "qd"), energies, "energy")
 
 
 def pose_function(robot: Robot, frame: str, geometry: Geometry | None = None) -> ca.Function:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -44,18 +43,14 @@ def read_recording(
         RecordingError: If there is nothing to use, or columns, units or joints do not fit.
         ConfigError: If the setup makes no sense.
     """
-    chosen = _recordings(setup_or_path, files, root)
-    if len(chosen) != 1:
-        names = ", ".join(str(paths[0].name) for _, paths in chosen[:8])
-        raise RecordingError(f"the setup names {len(chosen)} recordings; name one with files: {names}")
-    return _read(robot, *chosen[0])
+    return stream_recording(robot, setup_or_path, files, root=root).whole()
 
 
 def read_recordings(
     robot: AnyRobot, setup_or_path: SetupOrPath, files: Files | None = None, *, root: Path_ | None = None
 ) -> tuple[Recording, ...]:
     """Return all recordings that a setup names, or those given; arguments as for :func:`read_recording`."""
-    return tuple(_read(robot, *chosen) for chosen in _recordings(setup_or_path, files, root))
+    return tuple(stream.whole() for stream in stream_recordings(robot, setup_or_path, files, root=root))
 
 
 def load_recordings(robot: AnyRobot, given: RecordingsLike, what: str = "recordings") -> list[Recording]:
@@ -91,7 +86,7 @@ def stream_recording(
     root: Path_ | None = None,
     block_rows: int | None = None,
 ) -> RecordingStream:
-    """Return the blocks of a recording, read as they are asked for in memory that does not grow.
+    """Return the blocks of a recording, read on demand in memory that does not grow.
 
     Args:
         robot: The arm it was made with.
@@ -103,10 +98,11 @@ def stream_recording(
     Returns:
         An iterable of recordings; its ``result`` holds findings and hashes when the last has been read.
     """
-    streams = stream_recordings(robot, setup_or_path, files, root=root, block_rows=block_rows)
-    if len(streams) != 1:
-        raise RecordingError(f"the setup names {len(streams)} recordings; name one with files")
-    return streams[0]
+    chosen = _recordings(setup_or_path, files, root)
+    if len(chosen) != 1:
+        names = ", ".join(str(paths[0].name) for _, paths in chosen[:8])
+        raise RecordingError(f"the setup names {len(chosen)} recordings; name one with files: {names}")
+    return _stream(robot, *chosen[0], block_rows)
 
 
 def stream_recordings(
@@ -118,12 +114,7 @@ def stream_recordings(
     block_rows: int | None = None,
 ) -> tuple[RecordingStream, ...]:
     """Return the streams of all recordings that a setup names; arguments as for :func:`stream_recording`."""
-    if block_rows is not None and block_rows < 1:
-        raise RecordingError(f"block_rows is {block_rows}; a number above zero is expected")
-    return tuple(
-        RecordingStream(make_plan(load_robot(robot), setup, _tables(setup, paths)), block_rows)
-        for setup, paths in _recordings(setup_or_path, files, root)
-    )
+    return tuple(_stream(robot, *chosen, block_rows) for chosen in _recordings(setup_or_path, files, root))
 
 
 def recording_from_arrays(robot: AnyRobot, arrays: Mapping[str, Any], setup: RecordingSetup | None = None) -> Recording:
@@ -144,7 +135,7 @@ def recording_from_frame(robot: AnyRobot, frame: Any, setup: RecordingSetup | No
 
 
 def check_recording(robot: AnyRobot, recording: Recording) -> tuple[Finding, ...]:
-    """Return what the model-free checks see in a recording that was not read from a file."""
+    """Return the findings of the model-free checks in a recording that was not read from a file."""
     arrays = [recording.q]
     channels: list[tuple[str, str, str | None]] = [("q", "q", None)]
     if recording.qd is not None:
@@ -164,12 +155,11 @@ def _from_table(robot: AnyRobot, table: Table, setup: RecordingSetup | None) -> 
     return RecordingStream(make_plan(load_robot(robot), setup, [table]), None).whole()
 
 
-def _read(robot: AnyRobot, setup: RecordingSetup, paths: Sequence[Path]) -> Recording:
-    return RecordingStream(make_plan(load_robot(robot), setup, _tables(setup, paths)), None).whole()
-
-
-def _tables(setup: RecordingSetup, paths: Sequence[Path]) -> list[Table]:
-    return [open_table(path, part.text) for path, part in zip(paths, setup.parts, strict=True)]
+def _stream(robot: AnyRobot, setup: RecordingSetup, paths: Sequence[Path], block_rows: int | None) -> RecordingStream:
+    if block_rows is not None and block_rows < 1:
+        raise RecordingError(f"block_rows is {block_rows}; a number above zero is expected")
+    tables = [open_table(path, part.text) for path, part in zip(paths, setup.parts, strict=True)]
+    return RecordingStream(make_plan(load_robot(robot), setup, tables), block_rows)
 
 
 def _recordings(
@@ -179,17 +169,17 @@ def _recordings(
     given = [files] if isinstance(files, str | os.PathLike) else list(files or [])
     setup, given = _setup_of(setup_or_path, given)
     folder = Path(root) if root is not None else (Path() if given else setup.folder)
-    if setup.parts[0].path:
-        names = given or [part.path for part in setup.parts]
-        if len(names) != len(setup.parts):
-            raise RecordingError(f"the setup has {len(setup.parts)} parts, but {len(names)} files are given; one each")
-        require_files(*(folder / name for name in names), error=RecordingError)
-        return [(setup, [folder / name for name in names])]
-    names = given or list(setup.files)
+    in_parts = bool(setup.parts[0].path)
+    names = given or [part.path for part in setup.parts if in_parts] or list(setup.files)
+    if in_parts and len(names) != len(setup.parts):
+        raise RecordingError(f"the setup has {len(setup.parts)} parts, but {len(names)} files are given; one each")
     if not names:
         raise RecordingError("no file is named; give files, or list them in the setup with files = [...]")
-    require_files(*(folder / name for name in names), error=RecordingError)
-    return [(setup.for_file(os.fspath(name)), [folder / name]) for name in names]
+    paths = [folder / name for name in names]
+    require_files(*paths, error=RecordingError)
+    if in_parts:
+        return [(setup, paths)]
+    return [(setup.for_file(os.fspath(name)), [path]) for name, path in zip(names, paths, strict=True)]
 
 
 def _setup_of(setup_or_path: SetupOrPath, files: list[Path_]) -> tuple[RecordingSetup, list[Path_]]:
@@ -204,4 +194,4 @@ def _setup_of(setup_or_path: SetupOrPath, files: list[Path_]) -> tuple[Recording
         raise RecordingError(
             f"'{setup_or_path}' is no setup (.toml), and files are given too; give one log, or a setup"
         )
-    return replace(RecordingSetup()), [setup_or_path]
+    return RecordingSetup(), [setup_or_path]

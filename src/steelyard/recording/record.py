@@ -1,6 +1,6 @@
-"""A recording: what an arm did and felt, on the joint side, in SI units, joints in the robot's order.
+"""A recording: motion and torques of an arm on the joint side, in SI units and the robot's joint order; findings.
 
-Samples on the way through: stamps and channel arrays, cut and joined together.
+While a log is read, its samples are stamps and channel arrays, which are cut and joined here.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ Place = Literal["", "s", "line", "row"]
 
 @dataclass(frozen=True)
 class Finding:
-    """What a check saw in a recording.
+    """A finding of a check in a recording.
 
     Attributes:
         kind: Name of the check's result: ``gap``, ``jitter``, ``wrap`` ...
         severity: ``info`` (good to know), ``warning`` (look at it), ``bad`` (do not trust results before it is mended).
-        text: What was seen and how much, one sentence.
+        text: What was found and how much, one sentence.
         channel: The channel it concerns: ``time``, ``q``, ``qd`` or a torque channel's name.
         joint: Name of the joint it concerns, empty for all.
         count: How many samples, lines or steps.
@@ -110,7 +110,7 @@ class Recording:
         payload: Name of the payload the arm carried, None if none.
         sources: The files it was read from.
         notes: What was assumed in reading it.
-        findings: What the checks saw.
+        findings: Findings of the checks.
         reference: Commanded joint positions (n, N) [rad or m], if they were recorded.
     """
 
@@ -231,7 +231,7 @@ def joined(parts: Sequence[Samples]) -> Samples:
 class Reblocker:
     """Turns blocks of any size into blocks of one size, each with the last ``overlap`` samples of the one before.
 
-    Checks that see the same blocks whatever the reader's are give the same answer to the last bit.
+    Checks that get the same blocks, whatever those of the reader, give the same result to the last bit.
     """
 
     def __init__(self, size: int, overlap: int = 0) -> None:

@@ -48,16 +48,16 @@ _BRACKETED = re.compile(r"^(.*?)\s*(?:\[([^\[\]]*)\]|\(([^()]*)\))\s*$", re.DOTA
 
 def normal_unit(unit: str) -> str:
     """Return the unit as this page writes it: ``degrees`` becomes ``deg``."""
-    word = unit.strip()
-    return _ALIASES.get(word.lower(), word)
+    name = unit.strip()
+    return _ALIASES.get(name.lower(), name)
 
 
 def allowed_units(quantity: str, rated: bool = False) -> tuple[str, ...]:
     """Return the units a quantity may be declared in; ``rated`` adds parts of a rating."""
-    words = list(QUANTITIES[quantity])
+    units = list(QUANTITIES[quantity])
     if quantity in COUNTED:
-        words.append(COUNTED[quantity])
-    return (*words, *(RELATIVE if rated else ()))
+        units.append(COUNTED[quantity])
+    return (*units, *(RELATIVE if rated else ()))
 
 
 def si_scale(
@@ -72,20 +72,20 @@ def si_scale(
         rating: What 100 percent is, in SI, for units relative to a rating.
         counts_per_turn: Encoder counts a turn, for counts.
     """
-    word = normal_unit(unit)
-    if word in QUANTITIES[quantity]:
-        return QUANTITIES[quantity][word]
-    if word in RELATIVE and quantity in ("current", "moment", "force"):
+    name = normal_unit(unit)
+    if name in QUANTITIES[quantity]:
+        return QUANTITIES[quantity][name]
+    if name in RELATIVE and quantity in ("current", "moment", "force"):
         if rating is None:
-            raise RecordingError(f"{where}: unit '{word}' is a part of a rating; state it with rating = [...]")
-        return RELATIVE[word] * rating
-    if word == COUNTED.get(quantity):
+            raise RecordingError(f"{where}: unit '{name}' is a part of a rating; state it with rating = [...]")
+        return RELATIVE[name] * rating
+    if name == COUNTED.get(quantity):
         if not counts_per_turn:
-            raise RecordingError(f"{where}: unit '{word}' needs the encoder's counts_per_turn")
+            raise RecordingError(f"{where}: unit '{name}' needs the encoder's counts_per_turn")
         return 2 * math.pi / counts_per_turn
-    words = allowed_units(quantity, quantity in ("current", "moment", "force"))
+    units = allowed_units(quantity, quantity in ("current", "moment", "force"))
     raise RecordingError(
-        f"{where}: unit '{unit}' is no unit of {quantity}; allowed: {', '.join(words)}{nearest_match(unit, words)}"
+        f"{where}: unit '{unit}' is no unit of {quantity}; allowed: {', '.join(units)}{nearest_match(unit, units)}"
     )
 
 
@@ -94,10 +94,10 @@ def unit_in_name(name: str) -> tuple[str, str | None]:
     match = _BRACKETED.match(name)
     if not match:
         return name, None
-    word = normal_unit(match[2] if match[2] is not None else match[3])
-    known = any(word in words for words in QUANTITIES.values()) or word in (*RELATIVE, *COUNTED.values())
+    unit = normal_unit(match[2] if match[2] is not None else match[3])
+    known = any(unit in units for units in QUANTITIES.values()) or unit in (*RELATIVE, *COUNTED.values())
     # '1' in brackets is a joint's number (q[1]), not the unit of a ratio.
-    return (match[1], word) if known and word != "1" else (name, None)
+    return (match[1], unit) if known and unit != "1" else (name, None)
 
 
 def joint_values(value: PerJoint, robot: Robot, where: str, default: float | None = None) -> np.ndarray:

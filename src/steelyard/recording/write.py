@@ -1,4 +1,4 @@
-"""Recordings written so that they can be read again without a setup: the file says what its columns are."""
+"""Writing of recordings to files that describe their columns, and can be read without a setup."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def write_recording(recording: Recording, path: str | os.PathLike[str]) -> Path:
     Columns (``.csv``) are named ``time``, ``q[joint]``, ``qd[joint]``, ``reference[joint]``, ``motor_torque[joint]``
     ..., arrays (``.npz``) ``time`` (N,), ``q`` (n, N) ...; SI units, joint side. Payload, notes, gains and channel
     kinds stand in a comment or a text beside them. Numbers come back exactly. The file is written aside and renamed,
-    so it is never seen half written.
+    so it is never half written.
 
     Raises:
         RecordingError: If the ending is not known.

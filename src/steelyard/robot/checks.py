@@ -13,7 +13,7 @@ from .inertia import inertia_notes
 from .parts import Joint, JointKind, Limits, Link
 from .tree import Robot
 
-# Words for joint types in files, and what they mean here.
+# Joint types of files, and the kinds they mean here.
 JOINT_KINDS: dict[str, JointKind] = {
     "revolute": "revolute",
     "continuous": "revolute",
@@ -145,7 +145,7 @@ def check_mimics(joints: Sequence[Joint]) -> None:
     """Refuse a mimic of an unknown or fixed joint, and mimics that run in a circle."""
     by_name = {joint.name: joint for joint in joints}
     for joint in joints:
-        seen = {joint.name}
+        visited = {joint.name}
         follower = joint
         while follower.mimic is not None:
             leader = by_name.get(follower.mimic.leader)
@@ -155,9 +155,11 @@ def check_mimics(joints: Sequence[Joint]) -> None:
                     f"joint '{follower.name}' mimics '{follower.mimic.leader}', which is no moving joint; "
                     f"allowed: {', '.join(moving)}{nearest_match(follower.mimic.leader, moving)}"
                 )
-            if leader.name in seen:
-                raise RobotError(f"joint '{joint.name}' mimics itself in a circle ({_quoted(seen)}); free one of them")
-            seen.add(leader.name)
+            if leader.name in visited:
+                raise RobotError(
+                    f"joint '{joint.name}' mimics itself in a circle ({_quoted(visited)}); free one of them"
+                )
+            visited.add(leader.name)
             follower = leader
 
 

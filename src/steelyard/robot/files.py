@@ -20,7 +20,7 @@ PathOrBytes = str | os.PathLike[str] | bytes
 
 
 def place_of(path_or_bytes: PathOrBytes) -> str:
-    """Return what a message calls this input: the path, or a word for bytes."""
+    """Return what a message calls this input: the path, or a description for bytes."""
     if isinstance(path_or_bytes, bytes):
         return "robot description (bytes)"
     return os.fspath(path_or_bytes)
@@ -50,7 +50,7 @@ DEEPEST_ELEMENT = 100
 # Both parsers know these and read them alike.
 ENCODINGS = ("utf-8", "utf-16", "us-ascii", "ascii", "iso-8859-1")
 
-XACRO_ADVICE = "this is a xacro file, not yet a URDF; expand it first: xacro robot.urdf.xacro > robot.urdf"
+XACRO_MESSAGE = "this is a xacro file, not yet a URDF; expand it first: xacro robot.urdf.xacro > robot.urdf"
 
 
 class _Gate:
@@ -74,7 +74,7 @@ class _Gate:
         self.depth += 1
         self.elements += 1
         if name.startswith("xacro:"):
-            raise RobotError(XACRO_ADVICE)
+            raise RobotError(XACRO_MESSAGE)
         if self.depth > DEEPEST_ELEMENT:
             raise RobotError(f"elements are nested more than {DEEPEST_ELEMENT} deep; no robot file is, check the file")
         if self.elements > MOST_ELEMENTS:
@@ -95,7 +95,7 @@ def parse_xml_safely(data: bytes) -> etree._ElementTree:
     if tree.docinfo.internalDTD is not None or tree.docinfo.doctype:
         raise RobotError("has a DOCTYPE, which is refused; delete the <!DOCTYPE ...> part")
     if any(_is_xacro(element) for element in tree.iter(etree.Element)):
-        raise RobotError(XACRO_ADVICE)
+        raise RobotError(XACRO_MESSAGE)
     return tree
 
 

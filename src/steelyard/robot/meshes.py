@@ -154,7 +154,7 @@ def read_vertices(path: Path) -> np.ndarray:
     try:
         vertices = READERS[suffix](content_of(path, LARGEST_MESH))
     except RobotError as error:
-        # The advice after the semicolon is for robot files.
+        # The remedy after the semicolon is for robot files.
         raise RobotError(str(error).split(";")[0]) from error
     if not len(vertices):
         raise RobotError("no vertices found")
@@ -181,9 +181,9 @@ def obj_vertices(data: bytes) -> np.ndarray:
     return _numbers(OBJ_VERTEX.findall(data))
 
 
-def _numbers(words: list[tuple[bytes, ...]]) -> np.ndarray:
+def _numbers(rows: list[tuple[bytes, ...]]) -> np.ndarray:
     try:
-        return np.array([[float(word) for word in row] for row in words]).reshape(-1, 3)
+        return np.array([[float(entry) for entry in row] for row in rows]).reshape(-1, 3)
     except ValueError as error:
         raise RobotError(f"a vertex is no three numbers ({error})") from error
 

@@ -19,11 +19,11 @@ from .placement import Placement, Vector3, transform_from_placement
 
 def leaders(joint: Joint, joints: Mapping[str, Joint]) -> Iterator[tuple[Joint, float, float]]:
     """Yield a joint and those it follows, each with gain and shift: ``q_joint = gain * q_leader + shift``."""
-    gain, shift, seen = 1.0, 0.0, set()
+    gain, shift, visited = 1.0, 0.0, set()
     while True:
-        if joint.name in seen:
+        if joint.name in visited:
             raise RobotError(f"joint '{joint.name}' mimics itself in a circle; break the circle in the robot file")
-        seen.add(joint.name)
+        visited.add(joint.name)
         yield joint, gain, shift
         if joint.mimic is None:
             return
@@ -169,7 +169,7 @@ class Robot:
         return replace(self, joints=joints, gear_couplings=couplings, springs=springs)
 
     def in_motor_coordinates(self) -> Robot:
-        """Return the same arm told in the positions of its motors, on the joint side: coupled motors move apart."""
+        """Return the same arm with motor positions (joint side) as coordinates: coupled motors become independent."""
         return replace(self, coordinates="motor")
 
     def joint(self, name: str) -> Joint:
@@ -224,7 +224,7 @@ class Robot:
             "compliances": any(name.startswith("k") for name in self.values),
             "payloads": bool(self.payloads),
         }
-        return tuple(word for word, present in known.items() if present)
+        return tuple(part for part, present in known.items() if present)
 
     def motor_coupling(self) -> np.ndarray:
         """Return C (na, na) with ``q_motor = C q`` on the joint side: the identity but for coupled motors."""

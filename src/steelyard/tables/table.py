@@ -12,7 +12,7 @@ import numpy as np
 from ..errors import TableError
 
 FEW = 5
-"""Places of faults that are kept."""
+"""Places of faults that are stored."""
 MOST_COLUMNS = 10_000
 LONGEST_NAME = 500
 LARGEST_GAIN = 1e15
@@ -44,7 +44,7 @@ class Block:
     """Some rows of a table.
 
     Attributes:
-        columns: The columns asked for, each (rows,).
+        columns: The requested columns, each (rows,).
         bad: Rows that are no data (garbage or cut lines), (rows,); None if there are none. They keep their place, so
             that files side by side stay in step.
     """
@@ -89,7 +89,7 @@ class Table:
     """Columns of numbers, ready to be read.
 
     Attributes:
-        path: The file, or a word for data in memory.
+        path: The file, or a name for data in memory.
         names: Names of the columns; ``column_1`` and so on if the file names none.
         named: Whether the names are the file's own.
         read: Given column numbers (from 0) and a log to fill, returns the blocks.

@@ -1,6 +1,6 @@
 """Friction on either side of the gears: viscous, Coulomb, offset, asymmetric Coulomb.
 
-The side is part of the name: ``m`` is felt by the motor only, ``l`` (link side) by a joint torque sensor too.
+The side is part of the name: ``m`` acts on the motor torque only, ``l`` (link side) on a joint torque sensor too.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from ...tables.table import FEW
-from ..record import WRENCH_ROWS, Finding, Samples
+from ..record import Finding, Samples
 from .subject import Subject
 from .values import LEAST_JUMP
 
@@ -28,8 +28,9 @@ NOTABLE = 0.05
 """Spikes whose rms over the whole log is below this part of the signal's (of its steps, for positions) do no harm."""
 LEAST_SAMPLES = 64
 _NORMAL_90 = 1.645
+_REMEDY = "cut these rows out of the log (a gap is no harm), and look for lost packets and electrical faults"
 _REACH = 3
-"""Samples either way over which the direction of motion is told."""
+"""Samples either way over which the direction of motion is determined."""
 _NEAR = 5
 """Samples either way of a reversal in which torques are not judged."""
 _SLOW = 0.05
@@ -41,11 +42,8 @@ class Spikes:
 
     def __init__(self, subject: Subject) -> None:
         self._subject = subject
-        self._rows = {
-            number: WRENCH_ROWS if kind == "wrench" else subject.joints
-            for number, (role, kind) in enumerate(zip(subject.roles, subject.kinds, strict=True))
-            if role in ("q", "torque")
-        }
+        channels = [number for number, role in enumerate(subject.roles) if role in ("q", "torque")]
+        self._rows = {number: subject.rows(number) for number in channels}
         self._counts = {number: np.zeros(len(rows), int) for number, rows in self._rows.items()}
         self._largest = {number: np.zeros(len(rows)) for number, rows in self._rows.items()}
         self._energy = {number: np.zeros((2, len(rows))) for number, rows in self._rows.items()}
@@ -102,7 +100,7 @@ class Spikes:
                 self._subject.fastest[row] * np.diff(block.time), LEAST_JUMP[int(self._subject.revolute[row])]
             )
             fast = np.concatenate([[False], jump > limit]) | np.concatenate([jump > limit, [False]])
-            return ~fast[inner]  # what is too fast for any drive is told as a jump
+            return ~fast[inner]  # what is too fast for any drive is reported as a jump
         if motion is None or self._subject.kinds[number] == "wrench":
             return np.ones(block.count - 4, bool)
         q = block.channels[motion][row]
@@ -121,8 +119,8 @@ class Spikes:
         self._counts[number][row] += places.size
         self._largest[number][row] = max(self._largest[number][row], float(size[places].max()))
         self._energy[number][0, row] += float(np.sum(size[places] ** 2))
-        kept = self._places.setdefault((number, row), [])
-        kept += [float(stamp) for stamp in time[places[: FEW - len(kept)] + 2]]
+        stamps = self._places.setdefault((number, row), [])
+        stamps += [float(stamp) for stamp in time[places[: FEW - len(stamps)] + 2]]
 
     def findings(self) -> Iterator[Finding]:
         """Yield the spikes of each torque and position."""
@@ -139,11 +137,8 @@ class Spikes:
                 )
                 values = {"largest": largest, "part": part}
                 places = tuple(self._places[number, row])
-                remedy = (
-                    "cut these rows out of the log (a gap is no harm), and look for lost packets and electrical faults"
-                )
                 severity = "warning" if part > NOTABLE else "info"
-                yield Finding("spikes", severity, text, label, rows[row], count, places, "s", values, remedy)
+                yield Finding("spikes", severity, text, label, rows[row], count, places, "s", values, _REMEDY)
 
 
 def _median_of_five(values: np.ndarray) -> np.ndarray:

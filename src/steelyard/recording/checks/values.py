@@ -1,8 +1,6 @@
-"""Ranges: channels that never change, positions outside the limits, degrees taken for radians.
+"""Checks of values: constant channels, positions outside limits or in degrees, jumps, encoder wraps and resolution.
 
-Positions that jump faster than any drive, and encoders that wrap round.
-
-The step of the encoder: the smallest difference of which all differences are multiples.
+The resolution of an encoder is the smallest difference of which all differences are multiples.
 """
 
 from __future__ import annotations
@@ -13,11 +11,11 @@ from collections.abc import Iterator
 import numpy as np
 
 from ...tables.table import FEW
-from ..record import WRENCH_ROWS, Finding, Samples
+from ..record import Finding, Samples
 from .subject import Subject
 
 TOLERANCE = 0.005
-"""Limits are often rounded; less than this outside is not worth a word [rad or m]."""
+"""Limits are often rounded; less than this outside is not reported [rad or m]."""
 CHECKED = ("q", "qd", "torque")
 _STILL = "it stood still, or the column is dead"
 _CONSTANT = {"q": _STILL, "qd": _STILL, "torque": "the column is dead"}
@@ -38,9 +36,8 @@ class Ranges:
         for number, (role, values) in enumerate(zip(self._subject.roles, block.channels, strict=True)):
             if role in CHECKED and values.shape[1]:
                 least, most = values.min(axis=1), values.max(axis=1)
-                seen = number in self._least
-                self._least[number] = np.minimum(self._least[number], least) if seen else least
-                self._most[number] = np.maximum(self._most[number], most) if seen else most
+                self._least[number] = np.minimum(self._least.get(number, least), least)
+                self._most[number] = np.maximum(self._most.get(number, most), most)
                 if role == "q":
                     self._count_outside(block.time, values, least, most, fresh)
 
@@ -67,15 +64,14 @@ class Ranges:
     def _constant(self) -> Iterator[Finding]:
         for number, least in self._least.items():
             label = self._subject.labels[number]
-            rows = WRENCH_ROWS if self._subject.kinds[number] == "wrench" else self._subject.joints
+            rows = self._subject.rows(number)
             for row in np.flatnonzero(least == self._most[number]):
                 value = least[row] + 0.0  # no minus zero
                 text = f"{label} of {rows[row]} is {value:.6g} throughout: {_CONSTANT[self._subject.roles[number]]}"
                 severity = "info" if self._subject.roles[number] != "torque" else "warning"
                 remedy = "check the column in the log and its name in the table [recording]"
-                yield Finding(
-                    "constant", severity, text, label, rows[row], values={"value": float(least[row])}, remedy=remedy
-                )
+                values = {"value": float(least[row])}
+                yield Finding("constant", severity, text, label, rows[row], values=values, remedy=remedy)
 
     def _outside_limits(self, least: np.ndarray, most: np.ndarray) -> Iterator[Finding]:
         for row in np.flatnonzero(self._outside):
@@ -108,15 +104,23 @@ class Ranges:
         text = f"positions reach {size[absurd].max():.4g} rad at {joint}, far beyond its range; as degrees they fit"
         severity = "bad" if limited.any() else "warning"
         remedy = "declare q = { columns = ..., unit = 'deg' } in the table [recording] of a file for --config"
-        return Finding(
-            "degrees", severity, text, "q", joint, int(absurd.sum()), values={"size": float(size.max())}, remedy=remedy
-        )
+        values = {"size": float(size.max())}
+        return Finding("degrees", severity, text, "q", joint, int(absurd.sum()), values=values, remedy=remedy)
 
 
 LEAST_JUMP = np.array([0.005, 0.02])
 """Steps smaller than this are noise or quantisation, whatever the rate [m, rad]."""
 NEAR_A_TURN = 0.1
 """A jump within this part of a turn of a whole turn is a wrap."""
+
+
+_JUMPS = (
+    ("wrap", "the encoder starts again after a turn",
+     "declare q = { columns = ..., unwrap = true } in the table [recording] of a file for --config"),
+    ("jump", "no drive moves so fast: spikes, lost packets, a reset encoder or a wrong column",
+     'cut these samples out of the log, or use what lies before or after with rows = "first:last" in [recording]'),
+)  # fmt: skip
+"""Kind, cause and remedy."""
 
 
 class Jumps:
@@ -139,13 +143,12 @@ class Jumps:
         suspect = (size > self._least) & (size > self._subject.fastest * seconds.min())
         for row in map(int, np.flatnonzero(suspect)):
             moves = np.abs(steps[row])
-            self._count(
-                row, moves, (moves > self._least[row]) & (moves > self._subject.fastest[row] * seconds), block.time
-            )
+            jumps = (moves > self._least[row]) & (moves > self._subject.fastest[row] * seconds)
+            self._count(row, moves, jumps, block.time)
 
     def _count(self, row: int, moves: np.ndarray, jumps: np.ndarray, time: np.ndarray) -> None:
         turn = self._subject.turn[row]
-        # A turn smaller than what counts as a jump (a motor's, behind a large gear) is not told apart.
+        # A turn smaller than what counts as a jump (a motor's, behind a large gear) cannot be detected.
         wraps = jumps & (np.abs(moves - turn) < NEAR_A_TURN * turn) & (turn > 0)
         for kind, mask in (("wrap", wraps), ("jump", jumps & ~wraps)):
             found = np.flatnonzero(mask)
@@ -158,19 +161,7 @@ class Jumps:
     def findings(self) -> Iterator[Finding]:
         """Yield jumps and wraps of each joint."""
         for row, joint in enumerate(self._subject.joints):
-            for kind, cause, remedy in (
-                (
-                    "wrap",
-                    "the encoder starts again after a turn",
-                    "declare q = { columns = ..., unwrap = true } in the table [recording] of a file for --config",
-                ),
-                (
-                    "jump",
-                    "no drive moves so fast: spikes, lost packets, a reset encoder or a wrong column",
-                    'cut these samples out of the log, or use what lies before or after with rows = "first:last" in '
-                    "[recording]",
-                ),
-            ):
+            for kind, cause, remedy in _JUMPS:
                 count = int(self._counts[kind][row])
                 if count:
                     text = f"{joint} jumps {count} times by up to {self._largest[row]:.4g}: {cause}"
@@ -181,9 +172,9 @@ class Jumps:
 
 
 LEAST_STEPS = 20
-"""Small steps needed to tell a grid."""
+"""Small steps needed to detect a grid."""
 SMALL = 5.5
-"""Steps of up to so many of the smallest speak: rounding of written numbers spoils larger ones."""
+"""Steps of up to so many of the smallest are used: rounding of written numbers spoils larger ones."""
 OFF_GRID = 0.1
 """Largest distance from a multiple, in steps; nine in ten must be nearer."""
 ATTEMPTS = 16
