@@ -1,4 +1,4 @@
-"""Text from outside (names of joints, files, markers, payloads) made safe for where it goes; records in a line.
+"""Untrusted text (names of joints, files, markers, payloads) made safe for its destination; short ``repr`` of records.
 
 Names come from robot files, logs and command lines of others. They may hold escape sequences that move a terminal's
 cursor, characters that turn the reading direction, formulas that a spreadsheet evaluates, or commands of LaTeX.

@@ -1,4 +1,4 @@
-"""The program: its commands, its exit codes, and errors in one line."""
+"""The command-line program: its commands, its exit codes, and errors in one line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a design is printed."""
+"""Printing of a design: figures, limits, predicted sigmas and weak parameters."""
 
 from __future__ import annotations
 

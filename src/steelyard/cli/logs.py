@@ -1,4 +1,4 @@
-"""Logs named on the command line: with a setup file or describing themselves."""
+"""Recordings named on the command line, by a setup file or by logs that describe themselves."""
 
 from __future__ import annotations
 

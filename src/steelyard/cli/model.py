@@ -74,7 +74,8 @@ def print_model(robot: Robot, summary: dict[str, Any], console: Console | None =
     _print_heading(screen, summary)
     _print_joints(screen, robot)
     screen.line()
-    _print_base(screen, summary)
+    rows = [[base["text"], base["unit"]] for base in summary["base"] if len(base["regrouping"]) > 1]
+    screen.table([Column("base parameters that regroup others", "text"), Column("unit", "word")], rows)
     _print_alone(screen, summary)
     _print_without_effect(screen, summary)
     for note in summary["notes"]:
@@ -106,11 +107,6 @@ def _print_joints(screen: Screen, robot: Robot) -> None:
     columns = [Column("joint", "key"), *map(Column, ("no", "on", "from", "to"))]
     columns += [Column("", "word"), Column("kind", "text"), Column("moves", "text")]
     screen.table(columns, rows)
-
-
-def _print_base(screen: Screen, summary: dict[str, Any]) -> None:
-    rows = [[base["text"], base["unit"]] for base in summary["base"] if len(base["regrouping"]) > 1]
-    screen.table([Column("base parameters that regroup others", "text"), Column("unit", "word")], rows)
 
 
 def _print_alone(screen: Screen, summary: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""``steelyard papers``: a paper's figures beside ours."""
+"""``steelyard papers``: reproduction of published figures."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ def identify(
     earlier: Sequence[RunLike] = (),
     stage: Stage = no_stages,
 ) -> Identification:
-    """Identify an arm from recordings, and say how far the result can be trusted.
+    """Identify an arm from recordings, with a verdict on how far the result can be trusted.
 
     Args:
         robot: The arm, its catalogue name or the path of its file.
@@ -76,7 +76,7 @@ def identify(
         stage: Called with the stage name; returns a progress callback.
 
     Raises:
-        SteelyardError: If something in the way can be mended; the message says how.
+        SteelyardError: If an input has to be corrected; the message says how.
     """
     robot, settings = load_robot(robot), settings_of(settings)
     runs = [load_run(run) for run in earlier]

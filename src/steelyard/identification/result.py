@@ -156,9 +156,9 @@ class Identification:
         repeatability: Recordings fitted alone against all of them; None for a single one.
         bias: Bias by position errors and filter; None if it was not requested.
         payload: The payload's body, if one was carried and is identifiable.
-        plausibility: What speaks for or against an arm that can exist.
-        verdict: May you believe it.
-        notes: What a reader should know besides.
+        plausibility: Evidence for or against a physically possible arm.
+        verdict: Whether the result can be trusted.
+        notes: Further notes.
         findings: Findings of the checks of the logs, training and validation, the worst first.
         disagreement: Which recording is not of the same arm as the others, and what explains it; None if they agree.
     """

@@ -51,7 +51,7 @@ def identification_to_json(found: Identification) -> dict[str, Any]:
 
 
 def _plausibility(found: Plausibility) -> dict[str, Any]:
-    """Return what speaks for or against an arm that can exist."""
+    """Return the evidence for or against a physically possible arm."""
     effort, worst = found.effort, found.worst_joint
     return {
         "impossible": found.impossible,
@@ -158,13 +158,13 @@ def _noise(found: Identification) -> list[dict[str, Any]]:
 
 
 def _reduction(found: Identification) -> dict[str, Any]:
-    reduction = found.reduction
+    reduction, names = found.reduction, found.equations.base.name_of
     return {
         "rule": reduction.rule,
         "threshold": reduction.threshold,
         "essential": len(reduction.estimate.columns),
-        "protected": [found.equations.base.name_of[name] for name in reduction.protected],
-        "steps": [{**asdict(step), "name": found.equations.base.name_of[step.name]} for step in reduction.steps],
+        "protected": [names[name] for name in reduction.protected],
+        "steps": [{**asdict(step), "name": names[step.name]} for step in reduction.steps],
         "after_selection": bool(reduction.steps),
         "stopped": reduction.stopped,
     }
@@ -172,12 +172,10 @@ def _reduction(found: Identification) -> dict[str, Any]:
 
 def _repeatability(found: Identification) -> dict[str, Any] | None:
     agreed = found.repeatability
-    if agreed is None:
-        return None
-    return {
+    return agreed and {
         "spread": agreed.spread,
-        "recordings": dict(agreed.recordings),
-        "compared": dict(agreed.compared),
+        "recordings": agreed.recordings,
+        "compared": agreed.compared,
         "worst": {
             "parameter": found.equations.base.name_of[agreed.worst_column],
             "recording": agreed.worst_recording,
@@ -188,39 +186,33 @@ def _repeatability(found: Identification) -> dict[str, Any] | None:
 
 
 def _disagreement(found: Identification) -> dict[str, Any] | None:
-    differs = found.disagreement
-    if differs is None:
-        return None
-    return {
+    differs, names = found.disagreement, found.equations.base.name_of
+    return differs and {
         "recording": differs.recording,
         "cause": differs.cause,
         "text": differs.text,
         "remedy": differs.remedy,
-        "parameters": [found.equations.base.name_of[column] for column in differs.columns],
+        "parameters": [names[column] for column in differs.columns],
         "explained": differs.explained,
     }
 
 
 def _history(found: Identification) -> dict[str, Any] | None:
-    history = found.fit.detail.history if found.fit.detail else None
-    if history is None:
-        return None
-    last = dict(zip(history.columns, history.values[:, -1], strict=True))
-    return {
+    history, names = found.fit.detail and found.fit.detail.history, found.equations.base.name_of
+    return history and {
         "instants": len(history.time),
         "from": history.time[0],
         "to": history.time[-1],
         "settled_after": {
-            found.equations.base.name_of[name]: history.settled_after(name, value) for name, value in last.items()
+            names[column]: history.settled_after(column, last)
+            for column, last in zip(history.columns, history.values[:, -1], strict=True)
         },
     }
 
 
 def _endogeneity(found: Identification) -> dict[str, Any] | None:
-    test = found.fit.detail.endogeneity if found.fit.detail else None
-    if test is None:
-        return None
-    return {
+    test = found.fit.detail and found.fit.detail.endogeneity
+    return test and {
         "statistic": test.statistic,
         "freedom": test.freedom,
         "p": test.p,
@@ -230,23 +222,23 @@ def _endogeneity(found: Identification) -> dict[str, Any] | None:
 
 
 def _bias(found: Identification) -> dict[str, Any] | None:
-    bias = found.bias
+    bias, names = found.bias, found.equations.base.name_of
     if bias is None:
         return None
-    names = [found.equations.base.name_of[column] for column in bias.columns]
+    delays = bias.delays
+    by_parameter = {
+        "over_sigma": bias.over_sigma, "by_position_errors": bias.noise, "by_filter": bias.filter,
+        "by_delay": delays.bias,
+    }  # fmt: skip
+    columns = [names[column] for column in bias.columns]
     return {
-        "named": [found.equations.base.name_of[column] for column in bias.named],
-        "exposed_to_delay": [found.equations.base.name_of[column] for column in bias.exposed],
-        "over_sigma": dict(zip(names, bias.over_sigma, strict=True)),
-        "by_position_errors": dict(zip(names, bias.noise, strict=True)),
-        "by_filter": dict(zip(names, bias.filter, strict=True)),
-        "by_delay": dict(zip(names, bias.delays.bias, strict=True)),
-        "common_delay": bias.delays.common[0],
-        "common_delay_sigma": bias.delays.common[1],
+        "named": [names[column] for column in bias.named],
+        "exposed_to_delay": [names[column] for column in bias.exposed],
+        **{key: dict(zip(columns, values, strict=True)) for key, values in by_parameter.items()},
+        "common_delay": delays.common[0],
+        "common_delay_sigma": delays.common[1],
         "delays": [
             {"kind": kind, "joint": joint, "delay": delay, "sigma": sigma}
-            for (kind, joint), delay, sigma in zip(
-                bias.delays.equations, bias.delays.delay, bias.delays.sigma, strict=True
-            )
+            for (kind, joint), delay, sigma in zip(delays.equations, delays.delay, delays.sigma, strict=True)
         ],
     }

@@ -1,7 +1,4 @@
-"""Arrays as compiled code wants them: checked, aligned, rows that do not fall on the same cache sets.
-
-The arrays of a batch: do they fit the function, and where does each of their rows lie.
-"""
+"""Arrays for compiled code: checks of type and shape, alignment, and the addresses of rows."""
 
 from __future__ import annotations
 

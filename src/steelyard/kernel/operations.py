@@ -1,4 +1,4 @@
-"""What each CasADi operation is in LLVM: one table, one line an operation.
+"""LLVM code of each CasADi operation, in one table.
 
 Comparisons give 0.0 or 1.0; a NaN counts as true; sign keeps -0 and NaN; all as CasADi evaluates them.
 """

@@ -1,17 +1,13 @@
-"""A CasADi function as a list of values: each value is named once and knows what it is made of.
+"""The program of a CasADi function: its graph of values, the steps that compute them, and chunks of steps.
 
-CasADi's instruction list works on reusable memory cells. Here every instruction result becomes a node
-of its own (static single assignment), so that later stages know which nodes use a value.
+CasADi's instruction list works on reusable memory cells. In the graph every instruction result is a node of its own
+(static single assignment), so that later stages know which nodes use a value.
 
-From a graph to the steps that compute it: products are fused into sums, sine and cosine of an angle paired.
+Steps fuse products into sums and pair sine and cosine of an angle. Fusing is decided here, on the graph, and never by
+LLVM: the rounding of a result depends on the function and the processor alone, not on how steps are cut into chunks.
 
-Fusing is decided here, on the graph, and never by LLVM. So the rounding of a result depends on the
-function and the processor alone, not on how the steps are later cut into pieces.
-
-Cutting a long list of steps into chunks that LLVM compiles quickly, and where values wait in between.
-
-LLVM's time grows faster than the length of a block, so each chunk becomes a function of its own. A value
-that a later chunk needs waits in a slot of scratch memory; a slot is free again after its last reader.
+LLVM's time grows faster than the length of a block, so each chunk becomes a function of its own. A value that a later
+chunk needs waits in a slot of scratch memory; a slot is free again after its last reader.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Work shared by several threads, and scratch memory that each of them has for itself."""
+"""Sharing of work among threads, each with scratch memory of its own."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""Sine, cosine, exponential, logarithm and hyperbolic tangent of a whole vector at once.
+"""Vector code of sine, cosine, exponential, logarithm and hyperbolic tangent; other functions by the C library.
 
-Each function is an argument reduction to a small interval and a Taylor series there, within two units
-in the last place. Lanes never look at each other, so a result does not depend on its neighbours.
+Each vector function is an argument reduction to a small interval and a Taylor series there, within two units in the
+last place. Lanes are independent, so a result does not depend on its neighbours.
 
-Integers are taken from doubles by adding 1.5 * 2^52: the sum's last mantissa bits are the rounded integer.
-This needs no rounding or conversion instruction, so every processor gives the same result.
+Integers are taken from doubles by adding 1.5 * 2^52: the sum's last mantissa bits are the rounded integer. This needs
+no rounding or conversion instruction, so every processor gives the same result.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which standard parameters the torques show, alone or combined, why others have no effect; models as plain data."""
+"""Identifiability of standard parameters (alone, combined, without effect and why), and models as plain data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ready CasADi functions of an arm, with named inputs, to be evaluated, differentiated, compiled or exported."""
+"""CasADi functions of an arm with named inputs, to be evaluated, differentiated, compiled or exported."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
-"""How every body moves: positions, velocities and accelerations down the tree, and poses of frames.
+"""Kinematics: geometry as numbers or symbols, velocities and accelerations of bodies, poses of frames.
 
 All vectors of a body are expressed in its own frame. Gravity enters as an upward acceleration of the base.
-
-The arm's geometry as CasADi expressions: exact numbers, or symbols to be calibrated.
 """
 
 from __future__ import annotations

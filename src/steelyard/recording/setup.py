@@ -1,4 +1,4 @@
-"""How a log is to be read: files, columns, units and sides, as table ``[recording]`` of a TOML file declares them."""
+"""Setups of logs: files, columns, units and sides, as table ``[recording]`` of a TOML file declares them."""
 
 from __future__ import annotations
 

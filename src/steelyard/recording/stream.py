@@ -1,4 +1,4 @@
-"""A recording read in blocks: columns to samples to checks, in memory that does not grow with the log."""
+"""Reading of a recording in blocks, from columns to checked samples, in memory that does not grow with the log."""
 
 from __future__ import annotations
 

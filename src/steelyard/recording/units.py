@@ -1,4 +1,4 @@
-"""Units of a log: what one of each is in SI, and the factor of every row of a channel."""
+"""Units of logs, their factors to SI, and the factor of every row of a channel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the arm is: an immutable tree of links and joints, read from a file or the catalogue."""
+"""Robots: immutable trees of links and joints, read from a file or the catalogue."""
 
 from .checks import gravity_vector as gravity_vector
 from .checks import lock_positions as lock_positions

@@ -2,11 +2,7 @@
 
 Angles within ``right_angle_tolerance`` of a multiple of 90 degrees (files write 1.5708 and 3.1416) are taken as exact
 right angles, and ``Robot.notes`` says where. ``<dynamics>`` becomes ``Fvm<n>`` and ``Fcm<n>`` where it is not zero.
-Tags this reader does not know are ignored.
-
-The elements of a URDF, one at a time: numbers, origins, links and joints.
-
-Collision shapes of a URDF: what cannot be read is left out with a note, since no equation needs it.
+Unknown tags are ignored. Collision shapes that cannot be read are left out with a note, since no equation needs them.
 """
 
 from __future__ import annotations

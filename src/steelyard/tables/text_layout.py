@@ -1,4 +1,4 @@
-"""How a text file is laid out: separator, decimal sign, header, width; found in its first lines."""
+"""The layout of a text file (separator, decimal sign, header, width), found in its first lines."""
 
 from __future__ import annotations
 

@@ -9,11 +9,10 @@ import numpy as np
 
 from ..record import Finding, Reblocker, Samples
 from .agreement import TorqueRatio, VelocityAgreement
-from .spikes import Spikes
 from .subject import Subject as Subject
 from .subject import subject_of as subject_of
 from .time_steps import TimeSteps
-from .values import Jumps, Quantisation, Ranges
+from .values import Jumps, Quantisation, Ranges, Spikes
 
 BLOCK = 16_384
 """Steps that a check gets at once, whatever the blocks of the reader: findings do not depend on them."""
