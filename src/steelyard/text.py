@@ -29,7 +29,7 @@ def for_terminal(text: str) -> str:
     """
     if text.isprintable():
         return text
-    return "".join(letter if letter.isprintable() else _visible(letter) for letter in text)
+    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode("ascii") for one in text)
 
 
 def for_json(document: str) -> str:
@@ -103,10 +103,6 @@ def _label(value: object, depth: int = 3) -> str:
         return ""
     first = getattr(value, fields(value)[0].name, None)
     return first[:LONGEST_NAME] if isinstance(first, str) else _label(first, depth - 1)
-
-
-def _visible(letter: str) -> str:
-    return letter.encode("unicode_escape").decode("ascii")
 
 
 def _json_escape(letter: str) -> str:

@@ -125,7 +125,7 @@ URDF_CHANGES = {
         b'<axis xyz="0 0 1"/><mimic joint="sholder"/>',
         ["joint 'elbow' mimics 'sholder'", "allowed: shoulder", "did you mean 'shoulder'?"],
     ),
-    "a mimic of itself": (b'<axis xyz="0 0 2"/>', b'<mimic joint="elbow"/>', ["'elbow' mimics itself", "free"]),
+    "a mimic of itself": (b'<axis xyz="0 0 2"/>', b'<mimic joint="elbow"/>', ["'elbow' mimics itself", "circle"]),
     "no joint that moves": (b'type="revolute"', b'type="fixed"', ["no joint moves", "at least one"]),
     "no link": (None, b'<robot name="x"/>', ["no link", "at least two"]),
     "an MJCF file": (None, b"<mujoco><worldbody/></mujoco>", ["MJCF", "not a URDF", "not read yet"]),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,7 +13,7 @@ from .options import DATA, Json, Out, Quiet, RobotName, Root, Table, in_folder, 
 from .output import SEVERITY_STYLE, ProgressBar, Screen, print_findings
 
 if TYPE_CHECKING:
-    from ..recording import Recording, RecordingStream
+    from ..recording import RecordingStream
 
 GOOD, POOR = 0, 2
 
@@ -66,22 +65,17 @@ def _summary(stream: RecordingStream, inputs: dict[str, str]) -> dict[str, Any]:
     if block is None or stream.result is None:
         raise RecordingError("the log has no samples; check the file")
     inputs.update({source.path: source.sha256 for source in stream.result.sources})
-    whole = replace(block, findings=stream.result.findings, sources=stream.result.sources)
-    return _recording_to_json(whole, samples, last - first, 1 / float(np.nanmedian(steps)))
-
-
-def _recording_to_json(recording: Recording, samples: int, duration: float, rate: float) -> dict[str, Any]:
     return {
-        "files": [source.path for source in recording.sources],
+        "files": [source.path for source in stream.result.sources],
         "samples": samples,
-        "duration": duration,
-        "rate": rate,
-        "joints": list(recording.joints),
-        "velocity": recording.qd is not None,
-        "torques": [{"name": channel.name, "kind": channel.kind} for channel in recording.torques],
-        "payload": recording.payload,
-        "findings": plain(recording.findings),
-        "notes": list(recording.notes),
+        "duration": last - first,
+        "rate": 1 / float(np.nanmedian(steps)),
+        "joints": list(block.joints),
+        "velocity": block.qd is not None,
+        "torques": [{"name": channel.name, "kind": channel.kind} for channel in block.torques],
+        "payload": block.payload,
+        "findings": plain(stream.result.findings),
+        "notes": list(block.notes),
     }
 
 

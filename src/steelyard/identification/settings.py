@@ -5,7 +5,6 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from types import MappingProxyType
 from typing import Any
 
 from ..configuration import ROOT, Kind, Section, checked, choice, kind_of, record_from
@@ -172,22 +171,17 @@ def settings_from_table(table: Mapping[str, Any]) -> Settings:
     return replace(
         record_from(Settings, Section(others, ROOT, EstimateError), _KINDS),
         preparation=record_from(Preparation, Section(prepared, ROOT, ObservationError)),
-        further=MappingProxyType({name: one for name, one in of_methods.items() if name not in _FIELDS}),
+        further={name: one for name, one in of_methods.items() if name not in _FIELDS},
         **{name: one for name, one in of_methods.items() if name in _FIELDS},
     )
-
-
-def _lock(value: Any) -> Mapping[str, float]:
-    return MappingProxyType(lock_positions(value))
 
 
 def _prior(value: Any) -> Mapping[str, tuple[float, float]]:
     """Value and standard deviation by parameter."""
     try:
-        pairs = {name: kind_of(tuple[float, float])(pair) for name, pair in kind_of(dict)(value).items()}
+        return {name: kind_of(tuple[float, float])(pair) for name, pair in kind_of(dict)(value).items()}
     except ValueError:
         raise ValueError("a table of [value, standard deviation] by parameter") from None
-    return MappingProxyType(pairs)
 
 
-_KINDS: dict[str, Kind[Any]] = {"gravity": gravity_vector, "lock": _lock, "prior": _prior}
+_KINDS: dict[str, Kind[Any]] = {"gravity": gravity_vector, "lock": lock_positions, "prior": _prior}

@@ -179,7 +179,10 @@ def base_parameters(model: Model, seed: int = 0) -> BaseParameters:
     regrouping[np.arange(len(chosen)), base_columns] = 1.0
     for column, weights in zip(spanned, coefficients.T, strict=True):
         target = order[column]
-        regrouping[:, target] = _rounded(weights * norms[target] / norms[base_columns])
+        scaled = weights * norms[target] / norms[base_columns]
+        regrouping[:, target] = np.where(
+            np.abs(scaled) < NEGLIGIBLE, 0.0, np.round(scaled, 11)
+        )  # without rounding noise
     in_model_order = np.argsort(base_columns)
     return _named(model, regrouping[in_model_order], sorted(int(c) for c in base_columns), nonzero, gap)
 
@@ -203,11 +206,6 @@ def _split_columns(triangle: np.ndarray) -> tuple[list[int], list[int], tuple[fl
             spanned.append(column)
             largest_spanned = max(largest_spanned, distance)
     return chosen, spanned, (largest_spanned, smallest_chosen)
-
-
-def _rounded(weights: np.ndarray) -> np.ndarray:
-    """Drop the rounding noise of coefficients."""
-    return np.where(np.abs(weights) < NEGLIGIBLE, 0.0, np.round(weights, 11))
 
 
 def _named(

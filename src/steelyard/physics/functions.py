@@ -40,7 +40,7 @@ def _dynamics_function(
     robot: Robot, name: str, inputs: Sequence[str], expression: Callable[..., ca.SX], label: str
 ) -> ca.Function:
     """Return the function of an expression of some of q, qd and qdd, and of the inertial parameters."""
-    motion = dict(zip(("q", "qd", "qdd"), motion_symbols(robot), strict=True))
+    motion: dict[str, ca.SX] = dict(zip(("q", "qd", "qdd"), motion_symbols(robot), strict=True))
     given = {**{key: motion[key] for key in inputs}, "inertias": inertia_symbols(robot)}
     return _function(name, given, ca.densify(expression(robot, *given.values())), label)
 

@@ -258,7 +258,8 @@ class Reblocker:
             self._keep(samples.part(first, samples.count))
 
     def _keep(self, samples: Samples) -> None:
-        self._pending.append(_copied(samples))
+        # A copy, so that a small rest does not hold a large block in memory.
+        self._pending.append(Samples(samples.time.copy(), tuple(values.copy() for values in samples.channels)))
         self._count += samples.count
 
     def rest(self) -> Iterator[Samples]:
@@ -266,11 +267,6 @@ class Reblocker:
         if self._count:
             yield joined(self._pending)
         self._pending, self._count = [], 0
-
-
-def _copied(samples: Samples) -> Samples:
-    """Return a copy, so that a small rest does not keep a large block alive."""
-    return Samples(samples.time.copy(), tuple(values.copy() for values in samples.channels))
 
 
 def reblocked(stream: Iterable[Samples], size: int) -> Iterator[Samples]:

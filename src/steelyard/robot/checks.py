@@ -11,7 +11,7 @@ from ..configuration import LARGEST_NUMBER
 from ..errors import RobotError, nearest_match
 from .inertia import inertia_notes
 from .parts import Joint, JointKind, Limits, Link
-from .tree import Robot
+from .tree import Robot, leaders
 
 # Joint types of files, and the kinds they mean here.
 JOINT_KINDS: dict[str, JointKind] = {
@@ -144,23 +144,16 @@ def checked_root(links: Sequence[Link], joints: Sequence[Joint]) -> str:
 def check_mimics(joints: Sequence[Joint]) -> None:
     """Refuse a mimic of an unknown or fixed joint, and mimics that run in a circle."""
     by_name = {joint.name: joint for joint in joints}
+    moving = [joint.name for joint in joints if joint.kind != "fixed"]
     for joint in joints:
-        visited = {joint.name}
-        follower = joint
-        while follower.mimic is not None:
-            leader = by_name.get(follower.mimic.leader)
-            if leader is None or leader.kind == "fixed":
-                moving = [other.name for other in joints if other.kind != "fixed" and other is not follower]
-                raise RobotError(
-                    f"joint '{follower.name}' mimics '{follower.mimic.leader}', which is no moving joint; "
-                    f"allowed: {', '.join(moving)}{nearest_match(follower.mimic.leader, moving)}"
-                )
-            if leader.name in visited:
-                raise RobotError(
-                    f"joint '{joint.name}' mimics itself in a circle ({_quoted(visited)}); free one of them"
-                )
-            visited.add(leader.name)
-            follower = leader
+        if joint.mimic is not None and joint.mimic.leader not in moving:
+            others = [name for name in moving if name != joint.name]
+            raise RobotError(
+                f"joint '{joint.name}' mimics '{joint.mimic.leader}', which is no moving joint; "
+                f"allowed: {', '.join(others)}{nearest_match(joint.mimic.leader, others)}"
+            )
+    for joint in joints:
+        list(leaders(joint, by_name))  # refuses a circle
 
 
 def _check_ends(names: Sequence[str], joints: Sequence[Joint]) -> None:

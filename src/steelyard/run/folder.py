@@ -147,7 +147,7 @@ class RunFolder:
         return self
 
     def _open(self, folder: Path) -> None:
-        self._made = _missing_parents(folder)
+        self._made = [place for place in (folder, *folder.parents) if not place.exists()]  # the innermost first
         try:
             folder.mkdir(parents=True, exist_ok=True)
             self._lock = FolderLock(folder / _LOCK, self._command)
@@ -357,11 +357,6 @@ def _remove_left_overs(folder: Path) -> None:
         shutil.rmtree(path, ignore_errors=True)
     for path in folder.glob(".*.part"):
         path.unlink(missing_ok=True)
-
-
-def _missing_parents(folder: Path) -> list[Path]:
-    """Return the folders that are not there yet, the innermost first."""
-    return [place for place in (folder, *folder.parents) if not place.exists()]
 
 
 def _unwritable(folder: Path, error: OSError | FileError) -> FileError:

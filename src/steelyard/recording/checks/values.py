@@ -43,8 +43,8 @@ class Ranges:
         for number, (role, values) in enumerate(zip(self._subject.roles, block.channels, strict=True)):
             if role in CHECKED and values.shape[1]:
                 least, most = values.min(axis=1), values.max(axis=1)
-                self._least[number] = np.minimum(self._least.get(number, least), least)
-                self._most[number] = np.maximum(self._most.get(number, most), most)
+                self._least[number] = np.minimum(self._least.setdefault(number, least), least)
+                self._most[number] = np.maximum(self._most.setdefault(number, most), most)
                 if role == "q":
                     self._count_outside(block.time, values, least, most, fresh)
 
