@@ -75,7 +75,7 @@ def test_other_functions_take_names_and_paths_too(workplace):
     assert read_recording("scara_2r", "calm.csv").joints == tuple(JOINTS)
     assert check_recording("scara_2r", scara(1)) == check_recording(load_robot("scara_2r"), scara(1))
     assert short(default_motion("scara_2r"))
-    court = montecarlo(
+    study = montecarlo(
         study_configuration(
             Path("scara_2r"),
             "motion.toml",
@@ -84,7 +84,7 @@ def test_other_functions_take_names_and_paths_too(workplace):
         ),
         StudySettings(methods=("wls",), seeds=2),
     )
-    assert short(court)
+    assert short(study)
 
 
 def test_a_design_by_name_prints_in_a_line():
@@ -104,7 +104,7 @@ def test_a_calibration_by_name_and_path_prints_in_a_line(workplace):
 
 
 @pytest.mark.parametrize(
-    ("call", "words"),
+    ("call", "expected"),
     [
         (lambda: identify(5, ["calm.csv"]), "robot: got 5 of type int; allowed: a Robot, a catalogue name"),
         (lambda: identify("scara_2r", 5), "recordings: got 5 of type int; allowed"),
@@ -127,8 +127,8 @@ def test_a_calibration_by_name_and_path_prints_in_a_line(workplace):
         (lambda: montecarlo("scara_2r", StudySettings()), "given: got 'scara_2r' of type str"),
     ],
 )
-def test_wrong_types_get_one_line(call, words, workplace):
-    with pytest.raises(SteelyardError, match=words) as caught:
+def test_wrong_types_get_one_line(call, expected, workplace):
+    with pytest.raises(SteelyardError, match=expected) as caught:
         call()
     assert len(str(caught.value)) < 300
 

@@ -1,4 +1,4 @@
-"""Files from anywhere: what is wrong in them is told in one short line, at once and in little memory."""
+"""Files from anywhere: what is wrong in them is reported in one short line, at once and in little memory."""
 
 from __future__ import annotations
 
@@ -147,15 +147,15 @@ def test_columns_of_other_kinds_in_a_parquet_file_are_left_out(tmp_path):
 
 def test_a_panic_of_the_parquet_reader_leaves_nothing_on_stderr(tmp_path, capfd):
     whole = parquet(tmp_path / "whole.parquet").read_bytes()
-    told = 0
+    reported = 0
     for place in range(len(whole) - 400, len(whole) - 8, 3):
         path = tmp_path / "log.parquet"
         path.write_bytes(whole[:place] + bytes([whole[place] ^ 0x55]) + whole[place + 1 :])
         try:
             read_recording(arm(), path)
         except SteelyardError as error:
-            told += len(str(error)) <= LONGEST_MESSAGE
-    assert told > 20
+            reported += len(str(error)) <= LONGEST_MESSAGE
+    assert reported > 20
     assert capfd.readouterr().err == ""
 
 

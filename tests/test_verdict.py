@@ -71,7 +71,7 @@ def test_a_caution_counts_for_its_question_only_if_it_carries_a_grade():
 
 
 @pytest.mark.parametrize(
-    ("kind", "error", "table", "words"),
+    ("kind", "error", "table", "expected"),
     [
         (Thresholds, EstimateError, {"error_good": 20.0}, "error_good: got 20, allowed is at most error_fair, 15"),
         (Thresholds, EstimateError, {"known_good": 10.0}, "known_fair: got 50, allowed is at most known_good, 10"),
@@ -82,8 +82,8 @@ def test_a_caution_counts_for_its_question_only_if_it_carries_a_grade():
         (CalibrationThresholds, CalibrationError, {"size_fair": 0.1}, "size_good: got 0.5, allowed is at most"),
     ],
 )
-def test_limits_that_make_no_sense_are_refused(kind, error, table, words):
-    with pytest.raises(error, match=words):
+def test_limits_that_make_no_sense_are_refused(kind, error, table, expected):
+    with pytest.raises(error, match=expected):
         record_from(kind, Section(table, "[thresholds]", error))
 
 

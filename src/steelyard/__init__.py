@@ -1,4 +1,4 @@
-"""Steelyard weighs a robot arm by moving it: identification and calibration from recorded motion.
+"""Identification and calibration of robot arms from recorded motion.
 
 Public names are loaded when first used, so that ``steelyard --help`` does not wait for them.
 """

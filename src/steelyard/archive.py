@@ -1,7 +1,7 @@
-"""NumPy's ``.npz`` archives from any source: what a header claims is checked against what is there before it is read.
+"""Checked reading of NumPy's ``.npz`` archives from untrusted sources.
 
-``numpy.load`` trusts headers: 182 bytes can ask for any amount of memory, and a damaged header raises whatever the
-parser of Python's syntax raises.
+``numpy.load`` trusts headers: 182 bytes can claim any amount of memory, and a damaged header raises whatever the
+parser of Python's syntax raises. Here headers are checked against the size of the file before data are read.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The one error tree of the product: every message says what, got, allowed and what to do next."""
+"""Exceptions of the package; every message says what, got, allowed and what to do next."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SHORT.maxlist = _SHORT.maxtuple = _SHORT.maxdict = 12
 
 
 class SteelyardError(Exception):
-    """Something the user can mend; the message is one printable line of bounded length that says how.
+    """An error that the user can correct; the message is one printable line of bounded length that says how.
 
     Example:
         >>> try:
@@ -67,7 +67,7 @@ class ObservationError(SteelyardError):
 
 
 class EstimateError(SteelyardError):
-    """Rows that cannot give the parameters asked for."""
+    """Rows that do not determine the requested parameters."""
 
 
 class DesignError(SteelyardError):
@@ -108,7 +108,7 @@ def require_type(
         value: What was given.
         kinds: Its allowed types.
         what: What the value is, such as ``settings``.
-        allowed: The allowed types in words.
+        allowed: The allowed types, for the message.
         kind: Error to raise.
     """
     if not isinstance(value, kinds):
@@ -126,8 +126,8 @@ def short_value(value: object) -> str:
 def one_line(text: str) -> str:
     """Return the text as one printable line of bounded length.
 
-    Of a text too long, words without an end are shortened first, then its middle goes: the beginning names the place,
-    the end says what to do.
+    Of a text too long, long words are shortened first, then its middle is cut: the beginning names the place, the end
+    says what to do.
     """
     if len(text) > 100 * LONGEST_MESSAGE:
         text = _without_middle(text, 100 * LONGEST_MESSAGE)

@@ -1,10 +1,8 @@
-"""Writing that a kill cannot break (a reader sees the old content or the new), and reading of text and TOML.
-
-Also what every command asks first: are the files there?
-"""
+"""Files: atomic writing (a reader sees the old content or the new), and checked reading of bytes, text and TOML."""
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import stat
@@ -89,22 +87,47 @@ def check_file(path: Path, what: str, error_kind: type[SteelyardError], largest:
     except FileNotFoundError as error:
         raise error_kind("no such file; check the path and its spelling") from error
     except OSError as error:
-        raise error_kind(f"cannot be read ({error.strerror}); check the path") from error
+        raise error_kind(cannot_read(error)) from error
     except ValueError as error:
         raise error_kind(f"cannot be a path ({error}); check its spelling") from error
     if not stat.S_ISREG(status.st_mode):
         raise error_kind(f"is a folder or a device, not a file; name the file of {what}")
     if largest is not None and status.st_size > largest:
-        raise error_kind(f"is larger than {largest / 1e6:g} MB; is this the right file?")
+        raise error_kind(too_large(largest))
 
 
-def file_text(path: Path, what: str, error_kind: type[SteelyardError], largest: int) -> str:
-    """Return the content of a text file in utf-8; arguments as for :func:`check_file`."""
+def too_large(largest: int) -> str:
+    """Return the message about a file that has more bytes than are read."""
+    return f"is larger than {largest / 1e6:g} MB; is this the right file?"
+
+
+def file_hash(path: Path) -> str:
+    """Return the SHA-256 of a file, read in blocks."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def cannot_read(error: OSError) -> str:
+    """Return the message about a file that cannot be read."""
+    if isinstance(error, PermissionError):
+        return "permission denied; make the file readable for this user"
+    return f"cannot be read ({error.strerror or error}); check the path"
+
+
+def file_bytes(path: Path, what: str, error_kind: type[SteelyardError], largest: int) -> bytes:
+    """Return the content of a file; arguments as for :func:`check_file`."""
     check_file(path, what, error_kind, largest)
     try:
-        return path.read_text(encoding="utf-8-sig")
+        with path.open("rb") as file:
+            return file.read(largest + 1)
     except OSError as error:
-        raise error_kind(f"cannot be read ({error.strerror}); check the path") from error
+        raise error_kind(cannot_read(error)) from error
+
+
+def decoded(data: bytes, error_kind: type[SteelyardError]) -> str:
+    """Return the text that utf-8 bytes hold, its lines ended by line feeds."""
+    try:
+        return data.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
     except UnicodeDecodeError as error:
         raise error_kind(f"not a text file in utf-8 ({error.reason}); save it as utf-8") from error
 
@@ -120,7 +143,7 @@ def toml_document(
         error_kind: Error to raise; its message does not name the path.
         largest: Most bytes that such a file can have.
     """
-    return parsed_toml(file_text(path, what, error_kind, largest), error_kind)
+    return parsed_toml(decoded(file_bytes(path, what, error_kind, largest), error_kind), error_kind)
 
 
 def parsed_toml(text: str, error_kind: type[SteelyardError]) -> dict[str, Any]:

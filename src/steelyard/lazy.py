@@ -1,4 +1,4 @@
-"""Packages whose public names are loaded when first used, so that a command starts without what it does not need."""
+"""Public names of packages that are loaded when first used, so that a command starts without what it does not need."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Text from outside (names of joints, files, markers, payloads) made safe for where it goes; records in a line.
+"""Untrusted text (names of joints, files, markers, payloads) made safe for its destination; short ``repr`` of records.
 
 Names come from robot files, logs and command lines of others. They may hold escape sequences that move a terminal's
 cursor, characters that turn the reading direction, formulas that a spreadsheet evaluates, or commands of LaTeX.
@@ -7,7 +7,6 @@ cursor, characters that turn the reading direction, formulas that a spreadsheet 
 from __future__ import annotations
 
 import csv
-import html
 import io
 import re
 from collections.abc import Iterable, Mapping, Sequence, Set
@@ -30,7 +29,7 @@ def for_terminal(text: str) -> str:
     """
     if text.isprintable():
         return text
-    return "".join(letter if letter.isprintable() else _visible(letter) for letter in text)
+    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode("ascii") for one in text)
 
 
 def for_json(document: str) -> str:
@@ -66,20 +65,15 @@ def for_latex(text: str) -> str:
     return "".join(_LATEX.get(letter, letter) for letter in for_terminal(text))
 
 
-def for_html(text: str) -> str:
-    """Return text for HTML, in an element or an attribute: tags and quotes escaped, unprintable characters visible."""
-    return html.escape(for_terminal(text), quote=True)
-
-
 def short_repr(self: object) -> str:
     """Return a dataclass in a line or two: names and figures, then shapes of arrays, counts and kinds of the rest.
 
     For records that hold arrays, whose own ``repr`` fills screens: ``__repr__ = short_repr`` in the class.
     """
     found = [(field.name, _brief(getattr(self, field.name, None))) for field in fields(self)]  # type: ignore[arg-type]
-    told = [(-1 if name == "verdict" else rank, f"{name}={text}") for name, (rank, text) in found if text]
+    shown = [(-1 if name == "verdict" else rank, f"{name}={text}") for name, (rank, text) in found if text]
     line = ""
-    for _, text in sorted(told, key=lambda pair: pair[0]):
+    for _, text in sorted(shown, key=lambda pair: pair[0]):
         if len(line) + len(text) > LONGEST_REPR:
             return f"{type(self).__name__}({line}, ...)"
         line += f", {text}" if line else text
@@ -87,7 +81,7 @@ def short_repr(self: object) -> str:
 
 
 def _brief(value: object) -> tuple[int, str]:
-    """Return how soon a value is told, and its text; empty for None."""
+    """Return the rank of a value in the line, and its text; empty for None."""
     shape = getattr(value, "shape", None)
     label = _label(value)
     if isinstance(value, str):
@@ -109,10 +103,6 @@ def _label(value: object, depth: int = 3) -> str:
         return ""
     first = getattr(value, fields(value)[0].name, None)
     return first[:LONGEST_NAME] if isinstance(first, str) else _label(first, depth - 1)
-
-
-def _visible(letter: str) -> str:
-    return letter.encode("unicode_escape").decode("ascii")
 
 
 def _json_escape(letter: str) -> str:

@@ -38,7 +38,7 @@ def heavy(mass: str) -> str:
 
 DH_ROW = "alpha_deg = 0\nd = 0\ntheta_deg = 0\n"
 
-# File, its content, and words that the one line must hold: what is wrong, what was got or is allowed.
+# File, its content, and texts that the one line must hold: what is wrong, what was got or is allowed.
 BAD_FILES = {
     "not XML": ("arm.urdf", "this is no XML", ["not XML", "URDF"]),
     "empty": ("arm.urdf", "", ["empty"]),
@@ -81,13 +81,13 @@ def error_line(capsys, arguments: list[str]) -> str:
 
 @pytest.mark.parametrize("case", BAD_FILES)
 def test_a_bad_robot_file_gets_one_clear_line_and_exit_1(case, tmp_path, monkeypatch, capsys):
-    name, content, words = BAD_FILES[case]
+    name, content, expected = BAD_FILES[case]
     monkeypatch.chdir(tmp_path)
     Path(name).write_text(content)
     line = error_line(capsys, ["model", name, "--out", "run"])
     assert name in line
-    for word in words:
-        assert word in line, line
+    for text in expected:
+        assert text in line, line
     assert not Path("run").exists()
 
 
@@ -114,7 +114,7 @@ def test_an_impossible_inertia_is_a_note_that_names_the_link(tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"),
+    ("arguments", "expected"),
     [
         (["model", "kuka_lwr"], ["unknown robot 'kuka_lwr'", "did you mean 'kuka_lwr4'"]),
         (["model"], ["ROBOT"]),
@@ -130,19 +130,19 @@ def test_an_impossible_inertia_is_a_note_that_names_the_link(tmp_path, capsys):
         (["model", "kuka_lwr4", "--config", "none.toml"], ["none.toml", "no such file"]),
     ],
 )
-def test_a_wrong_call_gets_one_clear_line_and_exit_1(arguments, words, tmp_path, monkeypatch, capsys):
+def test_a_wrong_call_gets_one_clear_line_and_exit_1(arguments, expected, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     line = error_line(capsys, arguments)
-    for word in words:
-        assert word in line, line
+    for text in expected:
+        assert text in line, line
 
 
 def test_an_error_with_json_is_one_object(capsys):
     assert main(["model", "kuka_lwr", "--json"]) == 1
     captured = capsys.readouterr()
-    told = json.loads(captured.out)["error"]
-    assert told["kind"] == "RobotError"
-    assert captured.err == f"steelyard: {told['message']}\n"
+    reported = json.loads(captured.out)["error"]
+    assert reported["kind"] == "RobotError"
+    assert captured.err == f"steelyard: {reported['message']}\n"
 
 
 def counts(capsys, *arguments: str) -> dict[str, int]:
@@ -167,7 +167,7 @@ def test_a_config_file_is_read_and_flags_win(tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    ("content", "words"),
+    ("content", "expected"),
     [
         ('[model]\ntorqe = "joint"', ["unknown key 'torqe'", "did you mean 'torque'"]),
         ("[model]\ntorque = 3", ["[model]: torque is 3; allowed: a text"]),
@@ -176,12 +176,12 @@ def test_a_config_file_is_read_and_flags_win(tmp_path, capsys):
         ("[model", ["not TOML"]),
     ],
 )
-def test_a_bad_config_file_gets_one_clear_line(content, words, tmp_path, capsys):
+def test_a_bad_config_file_gets_one_clear_line(content, expected, tmp_path, capsys):
     config = tmp_path / "steelyard.toml"
     config.write_text(content)
     line = error_line(capsys, ["model", "kuka_lwr4", "--config", str(config)])
-    for word in words:
-        assert word in line, line
+    for text in expected:
+        assert text in line, line
 
 
 def test_a_locked_joint_disappears_from_the_tree(tmp_path, capsys):

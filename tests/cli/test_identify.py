@@ -110,7 +110,7 @@ def test_a_bad_recording_is_left_out_unless_it_is_kept(workplace, capsys):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"),
+    ("arguments", "expected"),
     [
         ([], "no log given"),
         (["nowhere.npz"], "nowhere.npz"),
@@ -127,11 +127,11 @@ def test_a_bad_recording_is_left_out_unless_it_is_kept(workplace, capsys):
         ([*LOGS, "--method", "best"], "best"),
     ],
 )
-def test_bad_input_is_one_line_and_leaves_nothing(arguments, words, workplace, capsys):
+def test_bad_input_is_one_line_and_leaves_nothing(arguments, expected, workplace, capsys):
     Path("empty.npz").write_bytes(b"")
     assert identify(*arguments, "--out", "run") == 1
     captured = capsys.readouterr()
-    assert words in captured.err
+    assert expected in captured.err
     assert captured.err.count("\n") == 1
     assert not Path("run").exists()
 
@@ -277,7 +277,7 @@ def test_a_method_that_predicts_worse_advises_least_squares(tmp_path, monkeypatc
 
 
 def robot_file(*left_out: str) -> str:
-    """Write the SCARA's file without the lines that begin with these words, and return its name."""
+    """Write the SCARA's file without the lines that begin with these texts, and return its name."""
     text = files("steelyard.robot").joinpath("catalogue/scara_2r.toml").read_text(encoding="utf-8")
     Path("scara.toml").write_text("\n".join(line for line in text.splitlines() if not line.startswith(left_out)))
     return "scara.toml"
@@ -304,8 +304,8 @@ def test_a_filter_starts_from_a_file_without_friction(workplace, capsys):
     assert not any("weighted least squares of the same" in reason["text"] for reason in reasons)
 
 
-@pytest.mark.parametrize(("ours", "code", "words"), [(1.0, 0, "as expected"), (30.0, 2, "not as expected")])
-def test_a_paper_s_statement_that_does_not_hold_as_expected_is_no_failure(ours, code, words, monkeypatch, capsys):
+@pytest.mark.parametrize(("ours", "code", "expected"), [(1.0, 0, "as expected"), (30.0, 2, "not as expected")])
+def test_a_paper_s_statement_that_does_not_hold_as_expected_is_no_failure(ours, code, expected, monkeypatch, capsys):
     from steelyard import papers
     from steelyard.papers import PaperResult, within
 
@@ -315,7 +315,7 @@ def test_a_paper_s_statement_that_does_not_hold_as_expected_is_no_failure(ours, 
     assert main(["papers", "P3"]) == code
     text = " ".join(capsys.readouterr().out.split())
     assert "gain [kg]" in text
-    assert f" {words}; the paper's statement" in text
+    assert f" {expected}; the paper's statement" in text
     assert f"{1 - code // 2} of 1 claims came out as expected" in text
     assert main(["papers", "P3", "--json"]) == code
     assert json.loads(capsys.readouterr().out)["claims"][0]["paper_holds"] is (code == 2)

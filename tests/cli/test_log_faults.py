@@ -106,8 +106,8 @@ def test_a_joint_that_stands_still_in_all_validation_is_told(capsys):
     write_recording(scara(1), Path("log.npz"))
     write_recording(replace(unseen, q=q, qd=None), Path("unseen.npz"))
     _, result = identified(capsys, "scara_2r", "log.npz", "--validate", "unseen.npz")
-    (told,) = found(result, "stands_still")
-    assert (told["joint"], told["severity"]) == ("joint_2", "note")
+    (reported,) = found(result, "stands_still")
+    assert (reported["joint"], reported["severity"]) == ("joint_2", "note")
 
 
 def test_a_fit_that_fails_names_what_the_checks_found(capsys):
@@ -156,9 +156,9 @@ def test_appended_logs_lose_no_row_and_are_told(robot, capsys):
     Path("both.csv").write_text("\n".join(lines) + "\n")
     code, result = identified(capsys, robot, "both.csv")
     assert code in (0, 2)
-    (told,) = found(result, "concatenated")
-    assert told["severity"] == "warning"
-    assert "2 parts" in told["text"]
+    (reported,) = found(result, "concatenated")
+    assert reported["severity"] == "warning"
+    assert "2 parts" in reported["text"]
     assert found(result, "gap") == []
     used = result["recordings"][0]["samples"]
     # A quarter is held out, and each part loses the ends of its filter.
@@ -173,10 +173,10 @@ def test_rows_without_numbers_are_counted(robot, part, severity, capsys):
     write_recording(with_torque(recording, lambda values: values[0].__setitem__(lost, np.nan)), Path("log.npz"))
     write_recording(ARMS[robot](2), Path("unseen.npz"))
     _, result = identified(capsys, robot, "log.npz", "--validate", "unseen.npz")
-    (told,) = found(result, "not_a_number")
-    assert (told["severity"], told["joint"]) == (severity, recording.joints[0])
-    assert told["count"] == lost.stop - lost.start
-    assert f"in {told['count']} rows" in told["text"]
+    (reported,) = found(result, "not_a_number")
+    assert (reported["severity"], reported["joint"]) == (severity, recording.joints[0])
+    assert reported["count"] == lost.stop - lost.start
+    assert f"in {reported['count']} rows" in reported["text"]
 
 
 @pytest.mark.parametrize("robot", LARGE)
@@ -192,8 +192,8 @@ def test_a_validation_log_that_stands_still_is_called_that(robot, capsys):
     assert "validation recording 'still' stands still: nothing can be judged on it; give one that moves" in error
     assert error.count("\n") == 1
     _, result = identified(capsys, robot, "log.npz", "--validate", "still.npz", "--validate", "unseen.npz")
-    (told,) = found(result, "stands_still")
-    assert (told["recording"], told["severity"]) == ("still", "note")
+    (reported,) = found(result, "stands_still")
+    assert (reported["recording"], reported["severity"]) == ("still", "note")
     _, alone = identified(capsys, robot, "log.npz", "--validate", "unseen.npz")
     assert result["validation"] == alone["validation"]
 
@@ -222,10 +222,10 @@ def test_motor_torques_before_the_gears_are_told_beside_joint_torques(capsys):
     write_recording(with_torque(recording, lambda values: values.__itruediv__(100.0), motor), Path("log.npz"))
     write_recording(lwr4(2), Path("unseen.npz"))
     _, result = identified(capsys, "kuka_lwr4", "log.npz", "--torque", "both", "--validate", "unseen.npz")
-    told = found(result, "torque_ratio")
-    assert {one["severity"] for one in told} == {"severe"}
-    assert {"joint_1", "joint_2", "joint_4"} <= {one["joint"] for one in told}
-    assert all("before the gears" in one["text"] and 'side = "motor"' in one["remedy"] for one in told)
+    reported = found(result, "torque_ratio")
+    assert {one["severity"] for one in reported} == {"severe"}
+    assert {"joint_1", "joint_2", "joint_4"} <= {one["joint"] for one in reported}
+    assert all("before the gears" in one["text"] and 'side = "motor"' in one["remedy"] for one in reported)
 
 
 GRAVITY = {"scara_2r": (0.0, 9.81, 0.0), "ur10e": (9.81, 0.0, 0.0)}
@@ -264,8 +264,8 @@ def test_the_mounting_comes_from_the_tables_model_and_identify(capsys):
     right = identified(capsys, "scara_2r", "log.npz", "--gravity", "0,9.81,0")[1]
     for text in ("[model]\ngravity = [0, 9.81, 0]\n", "gravity = [0, 9.81, 0]\n[model]\ngravity = [0, 0, 9.81]\n"):
         Path("fast.toml").write_text(FAST + text)
-        _, told = identified(capsys, "scara_2r", "log.npz")
-        assert told["parameters"] == right["parameters"]
+        _, reported = identified(capsys, "scara_2r", "log.npz")
+        assert reported["parameters"] == right["parameters"]
     Path("fast.toml").write_text(FAST + "gravity = [0, 9.81]\n")
     assert main(["identify", "scara_2r", "log.npz", "--config", "fast.toml"]) == 1
     assert "three numbers x,y,z" in capsys.readouterr().err

@@ -96,8 +96,8 @@ def test_degrees_taken_for_radians_are_a_poor_verdict(workplace, capsys):
     time = np.arange(0, 5, 0.01)
     written_log("log.csv", np.array([[40.0], [90.0]]) * np.sin(2 * time), time)
     assert main(["check", "scara_2r", "log.csv", "--json"]) == 2
-    (content,) = json.loads(capsys.readouterr().out)["recordings"]
-    assert any("degrees" in finding["text"] for finding in content["findings"] if finding["severity"] == "bad")
+    (reported,) = json.loads(capsys.readouterr().out)["recordings"]
+    assert any("degrees" in finding["text"] for finding in reported["findings"] if finding["severity"] == "bad")
 
 
 def test_garbage_gaps_and_nan_are_counted_and_told(workplace, capsys):
@@ -112,9 +112,9 @@ def test_garbage_gaps_and_nan_are_counted_and_told(workplace, capsys):
     assert main(["check", "scara_2r", "log.csv", "--json", "--out", "run"]) == 0
     provenance = json.loads(Path("run/result.json").read_text(encoding="utf-8"))["provenance"]
     assert provenance["inputs"] == {"log.csv": hashlib.sha256(Path("log.csv").read_bytes()).hexdigest()}
-    (content,) = json.loads(capsys.readouterr().out)["recordings"]
-    kinds = {finding["kind"]: finding for finding in content["findings"]}
-    assert content["samples"] == len(time) - 3
+    (reported,) = json.loads(capsys.readouterr().out)["recordings"]
+    kinds = {finding["kind"]: finding for finding in reported["findings"]}
+    assert reported["samples"] == len(time) - 3
     assert any("gap" in kind for kind in kinds)
     assert sum(finding["count"] for kind, finding in kinds.items() if "line" in finding["text"]) == 2
     assert main(["check", "scara_2r", "log.csv"]) == 0

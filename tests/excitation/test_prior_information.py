@@ -104,7 +104,7 @@ def test_a_design_after_a_run_promises_what_both_tell(run, after):
     ready = assembled(MODEL, LIMITS, DesignSettings(rate=RATE), after)
     figures = ready.forecast()(MOTION)
     base = base_parameters(MODEL)
-    columns_of_base = [parameter.kept for parameter in base.base]
+    columns_of_base = [parameter.column for parameter in base.base]
     assert list(ready.unknowns.columns) == columns_of_base
     columns = [MODEL.names.index(name) for name in columns_of_base]
     count = int(RATE * MOTION.duration)

@@ -1,4 +1,4 @@
-"""Every arm of the catalogue that can be rehearsed is identified from the torques it measures."""
+"""Every arm of the catalogue that can be simulated is identified from the torques it measures."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_the_arm_is_found_from_its_own_torques(name):
     model, base, estimate = result.equations.model, result.equations.base, result.estimate
     assert model.measured == robot.defaults.measured
     true = base.regrouping @ np.array([first.truth[parameter] for parameter in model.names])
-    by_column = dict(zip((one.kept for one in base.base), true, strict=True))
+    by_column = dict(zip((one.column for one in base.base), true, strict=True))
     error = np.abs(estimate.values - [by_column[column] for column in estimate.columns])
     # In units of torque: what each parameter's error does to the fit, against the torques themselves.
     influence = error * result.fit.raw.scale / np.linalg.norm(result.fit.raw.triangle[:, -1])

@@ -129,7 +129,7 @@ def test_locked_parameters_are_known_by_their_base_names(recordings):
 
 
 @pytest.mark.parametrize(
-    ("table", "words"),
+    ("table", "expected"),
     [
         ({"method": "ekv"}, "did you mean 'ekf'"),
         ({"method": "ekf", "covariance": "hac"}, "brings its own"),
@@ -144,8 +144,8 @@ def test_locked_parameters_are_known_by_their_base_names(recordings):
         ({"method": "iv", "iv": {"most_rounds": True}}, "whole number"),
     ],
 )
-def test_settings_of_methods_are_refused_in_one_line(table, words):
-    with pytest.raises(EstimateError, match=words) as caught:
+def test_settings_of_methods_are_refused_in_one_line(table, expected):
+    with pytest.raises(EstimateError, match=expected) as caught:
         settings_from_table(table)
     assert "\n" not in str(caught.value)
 

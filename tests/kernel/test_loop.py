@@ -150,11 +150,11 @@ def test_fewer_steps_than_inputs_can_be_run(loop: TimeLoop) -> None:
 
 def test_the_initial_state_is_not_changed_and_no_steps_return_it(loop: TimeLoop) -> None:
     state, inputs, parameters = arrays(4)
-    kept = state.copy()
+    before = state.copy()
     loop(state, inputs, parameters)
-    np.testing.assert_array_equal(state, kept)
+    np.testing.assert_array_equal(state, before)
     final, outputs = loop(state, inputs, parameters, steps=0)
-    np.testing.assert_array_equal(final, kept)
+    np.testing.assert_array_equal(final, before)
     assert outputs.shape == (0, 3, 4)
 
 

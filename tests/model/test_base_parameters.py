@@ -1,4 +1,4 @@
-"""Base parameters hold what they promise on every arm."""
+"""Base parameters determine the torques on every arm."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ def test_the_number_of_base_parameters_is_the_numerical_rank(name):
 
 @pytest.mark.parametrize("name", ALL_ARMS)
 def test_kept_and_eliminated_columns_are_far_apart(name):
-    spanned, kept = base_parameters(build_model(arm(name))).gap
+    spanned, chosen = base_parameters(build_model(arm(name))).gap
     assert spanned < 1e-13
-    assert kept > 1e-4
+    assert chosen > 1e-4
 
 
 @pytest.mark.parametrize("name", ALL_ARMS)
@@ -83,24 +83,24 @@ def reasons(model) -> dict[str, str]:
 
 
 def test_reasons_are_a_roboticist_s():
-    told = reasons(build_model(load_robot("kuka_lwr4"), measured="both"))
-    assert told["XX1"] == "link 1 turns only about its z axis: of its inertia only ZZ is felt"
-    assert told["M2"] == "the origin of the frame of link 2 never moves, so the base carries its mass"
-    assert "only gravity feels its first moments" in told["MZ2"]
-    assert told["ZZ1"] == ""
+    reason = reasons(build_model(load_robot("kuka_lwr4"), measured="both"))
+    assert reason["XX1"] == "link 1 turns only about its z axis: of its inertia only ZZ has an effect"
+    assert reason["M2"] == "the origin of the frame of link 2 never moves, so the base carries its mass"
+    assert "first moments act through gravity only" in reason["MZ2"]
+    assert reason["ZZ1"] == ""
 
 
 def test_reasons_name_the_side_of_the_gears():
     robot = load_robot("kuka_lwr4")
-    assert "joint torque sensor does not feel" in reasons(build_model(robot, measured="joint"))["Fvm3"]
+    assert "joint torque sensor does not measure" in reasons(build_model(robot, measured="joint"))["Fvm3"]
     assert "cancels in their difference" in reasons(build_model(robot, measured="difference"))["ZZ4"]
 
 
 def test_a_sliding_link_does_not_feel_how_its_mass_is_spread():
-    told = reasons(build_model(arm("sliding_tree"), effects=["inertia"]))
-    assert told["XX1"] == "link 1 never turns, it only slides: how its mass is spread is not felt"
-    assert told["MX1"] == "link 1 never turns, it only slides: where its centre of mass is does not matter"
-    assert told["M1"] == ""
+    reason = reasons(build_model(arm("sliding_tree"), effects=["inertia"]))
+    assert reason["XX1"] == "link 1 never turns, it only slides: how its mass is distributed has no effect"
+    assert reason["MX1"] == "link 1 never turns, it only slides: where its centre of mass is does not matter"
+    assert reason["M1"] == ""
 
 
 def test_a_still_joint_costs_data_rank_but_not_structural_rank():

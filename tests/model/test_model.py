@@ -68,8 +68,8 @@ def test_coupled_motor_columns_are_those_of_a_rotor_that_turns_with_two_joints()
     robot = load_robot("staubli_tx40")
     model, matrix, (_, _, qdd) = columns(robot, ["Ia", "coupling"])
     rotor = np.array([0, 0, 0, 0, qdd[4] + qdd[5], qdd[4] + qdd[5]])
-    told = sum(column(model, matrix, name) for name in ("Ia5", "Ia6", "Iac6"))
-    np.testing.assert_allclose(told, rotor)
+    reported = sum(column(model, matrix, name) for name in ("Ia5", "Ia6", "Iac6"))
+    np.testing.assert_allclose(reported, rotor)
 
 
 def test_the_spring_of_axis_two_acts_as_in_p4():
@@ -133,7 +133,7 @@ def test_names_are_accepted_by_number_link_or_joint():
 
 
 def test_models_are_refused_in_motor_coordinates():
-    with pytest.raises(ModelError, match="'staubli_tx40' is told in motor coordinates; models are written"):
+    with pytest.raises(ModelError, match="'staubli_tx40' is described in motor coordinates; models are written"):
         build_model(load_robot("staubli_tx40").in_motor_coordinates())
 
 

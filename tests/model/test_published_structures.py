@@ -61,21 +61,21 @@ MODEL_A["ZZ2"] = {**TABLE_III["ZZ2"], "Ia2": 1}
 @pytest.mark.parametrize(("measured", "table"), [("motor", MODEL_A), ("joint", TABLE_III), ("both", TABLE_III)])
 def test_regroupings_are_those_of_p5_table_iii_to_1e_8(measured, table):
     base = base_parameters(build_model(load_robot("kuka_lwr4"), measured=measured, payload="paired"))
-    regrouped = {parameter.kept: parameter for parameter in base.base if len(parameter.regrouping) > 1}
+    regrouped = {parameter.column: parameter for parameter in base.base if len(parameter.regrouping) > 1}
     assert set(regrouped) == set(table)
-    for kept, published in table.items():
-        ours = dict(regrouped[kept].regrouping)
-        assert ours.pop(kept) == 1.0
+    for column, published in table.items():
+        ours = dict(regrouped[column].regrouping)
+        assert ours.pop(column) == 1.0
         assert set(ours) == set(published)
         for name, coefficient in published.items():
             assert ours[name] == pytest.approx(coefficient, abs=1e-8)
-        assert regrouped[kept].name == f"{kept}R"
+        assert regrouped[column].name == f"{column}R"
 
 
 def test_regroupings_of_the_panda_are_those_of_its_published_table():
     """Gaz et al. 2019, Table III, printed to four decimals."""
     base = base_parameters(build_model(load_robot("franka_panda"), effects=["inertia"]))
-    ours = {parameter.kept: dict(parameter.regrouping) for parameter in base.base}
+    ours = {parameter.column: dict(parameter.regrouping) for parameter in base.base}
     published = {
         "XX2": {"YY2": -1, "YY3": 1, "M3": 0.0998, "MZ3": 0.632, "M4": 0.1067, "M7": 0.1067},
         "ZZ3": {"YY4": 1, "M4": 0.0068, "M5": 0.0136, "M6": 0.0136, "M7": 0.0136},
@@ -85,9 +85,9 @@ def test_regroupings_of_the_panda_are_those_of_its_published_table():
         "MX4": {"M5": -0.0825, "M6": -0.0825, "M7": -0.0825},
         "MY6": {"MZ7": -1},
     }
-    for kept, row in published.items():
+    for column, row in published.items():
         for name, coefficient in row.items():
-            assert ours[kept][name] == pytest.approx(coefficient, abs=1e-4)
+            assert ours[column][name] == pytest.approx(coefficient, abs=1e-4)
 
 
 def test_the_scara_regressor_is_p1_s_closed_form_to_1e_12():
@@ -113,7 +113,7 @@ def test_one_loaded_data_set_cannot_separate_the_payload_from_the_last_link():
     """With the loaded run alone the payload regroups into the links (acceptance of P2)."""
     base = base_parameters(build_model(load_robot("kuka_lwr4"), payload="loaded"))
     assert "ML" in base.regrouped
-    weight = {parameter.kept: parameter.regrouping.get("ML", 0.0) for parameter in base.base}
+    weight = {parameter.column: parameter.regrouping.get("ML", 0.0) for parameter in base.base}
     nonzero = {name: value for name, value in weight.items() if value}
     expected = {"XX2": 0.16, "ZZ2": 0.16, "MY2": 0.4, "XX4": 0.1521, "ZZ4": 0.1521, "MY4": -0.39}
     assert nonzero == pytest.approx(expected, abs=1e-8)

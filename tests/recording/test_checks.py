@@ -131,7 +131,7 @@ def test_degrees_taken_for_radians_are_found_by_their_size(robot, motion):
 
 
 @pytest.mark.parametrize(
-    ("change", "factor", "words"),
+    ("change", "factor", "expected"),
     [
         (lambda qd: np.degrees(qd), 57.3, "degrees per second"),
         (lambda qd: -qd, -1, "the sign is the opposite"),
@@ -140,13 +140,13 @@ def test_degrees_taken_for_radians_are_found_by_their_size(robot, motion):
         (lambda qd: qd * 1.5, 1.5, "another unit"),
     ],
 )
-def test_velocities_of_another_size_are_found_with_their_factor(robot, motion, change, factor, words):
+def test_velocities_of_another_size_are_found_with_their_factor(robot, motion, change, factor, expected):
     findings = findings_of(robot, {**motion.arrays(), "qd": change(motion.qd)})
     for joint in ("shoulder", "elbow"):
         finding = one(findings, "velocity", joint)
         assert finding.values["factor"] == pytest.approx(factor, rel=0.02)
         assert finding.values["correlation"] > 0.99
-        assert words in finding.text
+        assert expected in finding.text
 
 
 def test_velocities_of_other_joints_are_found(robot, motion):
@@ -238,14 +238,14 @@ def test_joints_without_limits_are_checked_by_what_no_arm_does(motion):
 
 
 def test_appended_logs_follow_each_other_without_losing_a_row(robot):
-    """Two logs in one file: the second's stamps go on after a pause, whatever the blocks; no gap is told."""
+    """Two logs in one file: the second's stamps go on after a pause, whatever the blocks; no gap is reported."""
     motion = Motion()
     arrays = {name: np.concatenate([values, values], axis=-1) for name, values in motion.arrays().items()}
     recording = recording_from_arrays(robot, arrays)
     assert recording.samples == 2 * motion.time.size
     assert (np.diff(recording.time) > 0).all()
-    told = one(recording.findings, "concatenated")
-    assert (told.severity, told.count, told.where) == ("warning", 1, (recording.time[motion.time.size],))
+    reported = one(recording.findings, "concatenated")
+    assert (reported.severity, reported.count, reported.where) == ("warning", 1, (recording.time[motion.time.size],))
     assert kinds(recording.findings, "warning", "bad") == {"concatenated"}
     pause = recording.time[motion.time.size] - recording.time[motion.time.size - 1]
     assert pause == pytest.approx(1.0)

@@ -38,7 +38,7 @@ def test_a_selector_means_columns(selector, columns):
     [
         ("q{1..3}", "no column 'q3'"),
         ("actual_p_*", "did you mean 'actual_q_"),
-        ("5:9", "columns 5 to 9 asked for, but the file has 8"),
+        ("5:9", "columns 5 to 9 requested, but the file has 8"),
         (-1, "counted from 1"),
         (("t", 1), "column 't' is selected twice"),
         ("q{1..999999999}", "more than 10000 columns"),

@@ -38,7 +38,7 @@ def test_the_panda_lost_samples_and_its_stamps_jitter():
 
 
 def test_the_panda_s_velocities_are_as_late_as_their_correlation_says():
-    """The delay the check tells, against the shift at which velocity and derivative agree best."""
+    """The delay that the check reports, against the shift at which velocity and derivative agree best."""
     recording = read("franka_panda", "franka_panda")
     even = np.arange(recording.time[0], recording.time[-1], 1e-3)
     for row in range(7):
@@ -47,8 +47,8 @@ def test_the_panda_s_velocities_are_as_late_as_their_correlation_says():
         qd = np.convolve(np.interp(even, recording.time, known(recording.qd)[row]), np.full(21, 1 / 21), "same")
         middle = slice(1000, -1000)
         errors = [np.std(np.roll(qd, -lag)[middle] - speed[middle]) for lag in range(10)]
-        told = one(recording.findings, "velocity_delay", f"joint_{row + 1}").values["delay"]
-        assert 1e3 * told == pytest.approx(np.argmin(errors), abs=1)
+        reported = one(recording.findings, "velocity_delay", f"joint_{row + 1}").values["delay"]
+        assert 1e3 * reported == pytest.approx(np.argmin(errors), abs=1)
 
 
 @pytest.mark.parametrize("robot", ["kuka_lwr4", "own"])

@@ -11,7 +11,14 @@ import pytest
 
 from recording.logs import write_csv
 from steelyard.errors import ConfigError, RecordingError
-from steelyard.recording import Recording, read_recording, read_recordings, read_setup, setup_file, setup_from_table
+from steelyard.recording import (
+    Recording,
+    read_recording,
+    read_recordings,
+    read_setup,
+    setup,
+    setup_from_table,
+)
 from steelyard.recording.units import COUNTED, QUANTITIES, RELATIVE
 
 PAGE = (Path(__file__).parents[2] / "docs" / "recordings.md").read_text(encoding="utf-8")
@@ -68,9 +75,9 @@ q = { columns = "q{1..2}", unit = "deg", sign = [1, -1], offset_deg = { elbow = 
 reference = { columns = "r{1..2}", unit = "deg", sign = [1, -1], offset_deg = { elbow = 90 }, unwrap = true }
 """
     )
-    seen = np.stack([np.degrees(motion.q[0]), np.degrees(np.pi / 2 - motion.q[1])])
-    wrapped = (seen + 180.0) % 360.0 - 180.0
-    table = np.column_stack([motion.time, seen.T, wrapped.T])
+    measured = np.stack([np.degrees(motion.q[0]), np.degrees(np.pi / 2 - motion.q[1])])
+    wrapped = (measured + 180.0) % 360.0 - 180.0
+    table = np.column_stack([motion.time, measured.T, wrapped.T])
     table[5, 3] = np.nan
     write_csv(tmp_path / "log.csv", table, "t,q1,q2,r1,r2")
     recording = read_recording(robot, tmp_path / "steelyard.toml", files=tmp_path / "log.csv")
@@ -170,14 +177,14 @@ def test_setups_shown_in_the_documentation_can_be_read(shown):
 
 
 def test_every_key_and_unit_is_documented():
-    keys = {*setup_file._RECORDING, *(key for keys in setup_file._CHANNEL_KEYS.values() for key in keys)}
-    units = {unit for words in QUANTITIES.values() for unit in words}
+    keys = {*setup._RECORDING, *(key for keys in setup._CHANNEL_KEYS.values() for key in keys)}
+    units = {unit for units in QUANTITIES.values() for unit in units}
     for word in (*keys, *units, *RELATIVE, *COUNTED.values()):
         assert f"`{word}`" in PAGE, word
 
 
 def test_every_finding_is_documented():
-    source = Path(setup_file.__file__).parent
+    source = Path(setup.__file__).parent
     text = "".join(path.read_text(encoding="utf-8") for path in source.rglob("*.py"))
     found = set(re.findall(r'Finding\(\s*"(\w+)"', text))
     assert {"jitter", "gap", "velocity"} <= found

@@ -1,4 +1,4 @@
-"""Units, signs, gears: what is measured at the motor in odd units is told at the joint in SI."""
+"""Units, signs, gears: what is measured at the motor in odd units is converted to SI at the joint."""
 
 from __future__ import annotations
 

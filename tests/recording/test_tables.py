@@ -127,10 +127,10 @@ def test_a_stream_tells_how_far_it_is(robot, motion, tmp_path, monkeypatch, endi
     }
     write[ending](tmp_path / f"log.{ending}")
     stream = stream_recording(robot, tmp_path / f"log.{ending}")
-    told = [stream.bytes_done for _ in stream]
-    assert 0 < told[0] < stream.bytes_total
-    assert told == sorted(told)
-    assert told[-1] == stream.bytes_done == stream.bytes_total == (tmp_path / f"log.{ending}").stat().st_size
+    reported = [stream.bytes_done for _ in stream]
+    assert 0 < reported[0] < stream.bytes_total
+    assert reported == sorted(reported)
+    assert reported[-1] == stream.bytes_done == stream.bytes_total == (tmp_path / f"log.{ending}").stat().st_size
 
 
 def test_a_recording_does_not_change_with_the_arrays_it_came_from(robot, motion):

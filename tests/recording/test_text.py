@@ -113,8 +113,8 @@ def test_garbage_and_cut_lines_are_left_out_and_counted_with_their_line_numbers(
     assert (garbage.count, garbage.where, garbage.where_unit) == (3, (21.0, 41.0, 51.0), "line")
     cut = one(recording.findings, "truncated_lines")
     assert (cut.count, cut.where) == (1, (31.0,))
-    kept = np.delete(np.arange(motion.time.size), [9, 19, 29, 39, 49])
-    np.testing.assert_array_equal(recording.q, motion.q[:, kept])
+    rest = np.delete(np.arange(motion.time.size), [9, 19, 29, 39, 49])
+    np.testing.assert_array_equal(recording.q, motion.q[:, rest])
 
 
 def test_a_line_cut_in_a_wanted_column_is_not_taken_for_whole(robot, motion, tmp_path):
@@ -200,9 +200,9 @@ def test_files_side_by_side_stay_in_step_when_one_has_a_bad_line(robot, motion, 
         tmp_path,
     )
     recording = read_recording(robot, setup)
-    kept = np.delete(np.arange(motion.time.size), 299)
-    np.testing.assert_array_equal(recording.torque().values, motion.tau[:, kept])
-    np.testing.assert_allclose(recording.time, motion.time[kept], rtol=1e-15)
+    rest = np.delete(np.arange(motion.time.size), 299)
+    np.testing.assert_array_equal(recording.torque().values, motion.tau[:, rest])
+    np.testing.assert_allclose(recording.time, motion.time[rest], rtol=1e-15)
     assert one(recording.findings, "gap").count == 1
 
 
@@ -224,8 +224,8 @@ def test_files_side_by_side_of_different_length_are_told_or_refused(robot, motio
 
 def test_the_numbers_are_those_of_numpy(robot, tmp_path):
     """Odd but legal ways to write numbers, against Python's own parser."""
-    words = ["1", "+1.5", "-.5", "1.", "1e-3", "2.5E+2", "  3", "0.1000000000000000055511151231257827"]
-    lines = [f"{k},{word},{word}" for k, word in enumerate(words)]
+    numbers = ["1", "+1.5", "-.5", "1.", "1e-3", "2.5E+2", "  3", "0.1000000000000000055511151231257827"]
+    lines = [f"{k},{number},{number}" for k, number in enumerate(numbers)]
     (tmp_path / "log.csv").write_text("\n".join(lines) + "\n")
     recording = read_recording(robot, setup_from_table({"time": 1, "q": "2:3"}), files=tmp_path / "log.csv")
     expected = np.loadtxt(io.StringIO("\n".join(lines)), delimiter=",")

@@ -254,5 +254,5 @@ def test_a_mesh_that_cannot_be_read_says_why(tmp_path, name, content, reason):
 
 def test_a_mesh_too_large_is_refused_before_it_is_read(tmp_path, monkeypatch):
     monkeypatch.setattr("steelyard.robot.meshes.LARGEST_MESH", 100)
-    with pytest.raises(RobotError, match="at most"):
+    with pytest.raises(RobotError, match="larger than"):
         read_vertices(written(tmp_path, "a.stl", binary_stl()))

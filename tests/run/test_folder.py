@@ -130,9 +130,9 @@ def test_a_disk_that_fills_up_costs_no_result(tmp_path, monkeypatch):
 
     monkeypatch.setattr(Path, "write_text", full_disk)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    with pytest.raises(FileError, match=r"No space left on device; .* the result is saved in '(.*)' instead") as told:
+    with pytest.raises(FileError, match=r"No space left on device; .* the result is saved in '(.*)' instead") as caught:
         saved(tmp_path / "run", {"value": 2}, {"a.csv": "2"})
-    rescued = Path(re.findall("saved in '(.*)' instead", str(told.value))[0])
+    rescued = Path(re.findall("saved in '(.*)' instead", str(caught.value))[0])
     assert read_result(rescued, "model", FileError)["value"] == 2
     assert content_of(tmp_path / "run") == before
 
@@ -141,8 +141,8 @@ def test_where_nothing_can_be_saved_the_result_is_printed_and_this_is_told(tmp_p
     def full_disk(**_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    told = pytest.raises(FileError, match=r"No space left on device; .* the result is only printed")
-    with told, RunFolder(tmp_path / "run", "model") as run:
+    refusal = pytest.raises(FileError, match=r"No space left on device; .* the result is only printed")
+    with refusal, RunFolder(tmp_path / "run", "model") as run:
         monkeypatch.setattr("tempfile.mkdtemp", full_disk)
         assert run.save({}, {}, {"value": 2}) == {"value": 2}
         assert run.place is None
@@ -165,7 +165,7 @@ def test_a_folder_that_cannot_be_written_is_told_before_the_work(tmp_path, monke
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
         (lambda text: text.replace('"value": 1', '"value": 7'), "not as it was written"),
         (lambda text: text.replace('"value": 1', '"value": 1e999'), "not as it was written"),
@@ -177,11 +177,11 @@ def test_a_folder_that_cannot_be_written_is_told_before_the_work(tmp_path, monke
         (lambda text: '{"provenance": 5}', "no result of steelyard"),
     ],
 )
-def test_a_result_that_was_changed_is_refused_in_one_line(change, told, tmp_path):
+def test_a_result_that_was_changed_is_refused_in_one_line(change, message, tmp_path):
     saved(tmp_path, {"value": 1})
     path = tmp_path / "result.json"
     path.write_text(change(path.read_text()))
-    with pytest.raises(FileError, match=told):
+    with pytest.raises(FileError, match=message):
         read_result(tmp_path, "model", FileError)
 
 

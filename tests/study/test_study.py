@@ -131,7 +131,7 @@ def test_a_run_that_fails_is_kept_with_its_message(tmp_path, monkeypatch):
             raise EstimateError("the filter\ndiverged")
         return fit_arm(robot, recordings, settings, **others)
 
-    monkeypatch.setattr("steelyard.identification.many.fit_arm", sometimes)
+    monkeypatch.setattr("steelyard.identification.fitting.fit_arm", sometimes)
     study_result = montecarlo(scara(), StudySettings(("wls", "ols"), seeds=4), tmp_path)
     assert study_result.runs[1].failures == ("", "", "the filter diverged", "")
     assert np.isnan(study_result.runs[1].values[:, 2]).all()
@@ -181,7 +181,7 @@ def test_what_is_no_steelyard_error_is_not_caught(monkeypatch):
     def broken(*_, **__):
         raise ZeroDivisionError("a defect")
 
-    monkeypatch.setattr("steelyard.identification.many.fit_arm", broken)
+    monkeypatch.setattr("steelyard.identification.fitting.fit_arm", broken)
     with pytest.raises(ZeroDivisionError):
         montecarlo(scara(), StudySettings(("wls",), seeds=2))
 

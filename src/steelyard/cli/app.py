@@ -1,4 +1,4 @@
-"""The program: its commands, its exit codes, and errors in one line."""
+"""The command-line program: its commands, its exit codes, and errors in one line."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ app = App(
     help="Identify and calibrate robot arms: from a robot description and recorded motion to parameters you can trust.",
     version=__version__,
     version_flags=["--version", "-V"],
-    default_parameter=Parameter(show_default=False),  # help texts say what happens by default
+    # Help texts say what happens by default; flags have no --no-... form.
+    default_parameter=Parameter(show_default=False, negative=""),
     help_format="plaintext",
-    suppress_keyboard_interrupt=False,  # told in one line below
+    suppress_keyboard_interrupt=False,  # reported in one line below
 )
 COMMANDS = (
     "robots", "model", "check", "simulate", "design", "identify", "payload", "compare", "calibrate", "apply", "poses",
@@ -40,7 +41,7 @@ def completion(shell: Annotated[Literal["bash", "zsh", "fish", "powershell"], Pa
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; return 0 when done and good, 1 after an error told in one line, 2 for a poor verdict."""
+    """Run a command; return 0 when done and good, 1 after an error (one line on stderr), 2 for a poor verdict."""
     # Work is shared by threads of our own; those of BLAS would make the last digits depend on the number of cores.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     if isinstance(sys.stdout, io.TextIOWrapper):
@@ -59,7 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return _fail(tokens, "interrupted", "interrupted; files that were written before are whole")
     except BrokenPipeError:
-        # The reader of our output (such as head) has seen enough; keep Python from complaining at exit.
+        # The reader of our output (such as head) has closed it; keep Python from complaining at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0
 

@@ -1,8 +1,7 @@
-"""``steelyard check``: is this data any good, before any fit. Read in blocks: memory does not grow with the log."""
+"""``steelyard check``: checks of logs before any fit, read in blocks: memory does not grow with the log."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,11 +9,11 @@ from cyclopts import Parameter
 
 from ..files import require_files, robot_file
 from ..plain_data import json_text, plain
-from .options import DATA, Json, Out, Quiet, RobotName, Root, in_folder, quietly
+from .options import DATA, Json, Out, Quiet, RobotName, Root, Table, in_folder, quietly
 from .output import SEVERITY_STYLE, ProgressBar, Screen, print_findings
 
 if TYPE_CHECKING:
-    from ..recording import Recording, RecordingStream
+    from ..recording import RecordingStream
 
 GOOD, POOR = 0, 2
 
@@ -26,47 +25,30 @@ def check(
     config: Annotated[
         Path | None, Parameter(name="--config", group=DATA, help="TOML file that says which columns are what.")
     ] = None,
-    table: Annotated[
-        str, Parameter(group=DATA, help="Table of --config that describes the logs; default: recording.")
-    ] = "recording",
+    table: Table = "recording",
     root: Root = None,
     out: Out = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> int:
     """Is this data any good? Stamps, gaps, units, jumps, constant channels, limits, before any fit."""
-    require_files(robot_file(robot), *in_folder(root, logs), config)
-    with quietly(quiet):
-        return _run(robot, logs, config, table, root, out, json)
-
-
-def _run(
-    robot_name: str,
-    logs: tuple[Path, ...],
-    config: Path | None,
-    table: str,
-    root: Path | None,
-    out: Path | None,
-    json: bool,
-) -> int:
-    """Read the logs, print what was found, and return 2 if any of it is bad."""
     from ..robot import load_robot
     from ..run import RunFolder, hashes_of
     from .logs import streams_of
 
-    robot = load_robot(robot_name)
-    inputs = hashes_of(Path(robot_name), config)
-    with RunFolder(out, "check") as saved:
-        recordings = [_summary(stream, inputs) for stream in streams_of(robot, logs, config, (table,), root)]
-        content = {"robot": robot.name, "recordings": recordings}
-        saved.save({"robot": robot_name, "logs": [str(log) for log in logs]}, inputs, content)
+    require_files(robot_file(robot), *in_folder(root, logs), config)
+    arm, inputs = load_robot(robot), hashes_of(Path(robot), config)
+    with quietly(quiet), RunFolder(out, "check") as saved:
+        recordings = [_summary(stream, inputs) for stream in streams_of(arm, logs, config, (table,), root)]
+        content = {"robot": arm.name, "recordings": recordings}
+        saved.save({"robot": robot, "logs": [str(log) for log in logs]}, inputs, content)
         print(json_text("check", content)) if json else _print(content)
     severities = {finding["severity"] for recording in recordings for finding in recording["findings"]}
     return POOR if "bad" in severities else GOOD
 
 
 def _summary(stream: RecordingStream, inputs: dict[str, str]) -> dict[str, Any]:
-    """Read a log to its end; keep its summary, not its samples, and add its hashes to the inputs."""
+    """Read a log to its end and return a summary; its hashes are added to the inputs."""
     import numpy as np
 
     from ..errors import RecordingError
@@ -83,22 +65,17 @@ def _summary(stream: RecordingStream, inputs: dict[str, str]) -> dict[str, Any]:
     if block is None or stream.result is None:
         raise RecordingError("the log has no samples; check the file")
     inputs.update({source.path: source.sha256 for source in stream.result.sources})
-    whole = replace(block, findings=stream.result.findings, sources=stream.result.sources)
-    return _recording_to_json(whole, samples, last - first, 1 / float(np.nanmedian(steps)))
-
-
-def _recording_to_json(recording: Recording, samples: int, duration: float, rate: float) -> dict[str, Any]:
     return {
-        "files": [source.path for source in recording.sources],
+        "files": [source.path for source in stream.result.sources],
         "samples": samples,
-        "duration": duration,
-        "rate": rate,
-        "joints": list(recording.joints),
-        "velocity": recording.qd is not None,
-        "torques": [{"name": channel.name, "kind": channel.kind} for channel in recording.torques],
-        "payload": recording.payload,
-        "findings": plain(recording.findings),
-        "notes": list(recording.notes),
+        "duration": last - first,
+        "rate": 1 / float(np.nanmedian(steps)),
+        "joints": list(block.joints),
+        "velocity": block.qd is not None,
+        "torques": [{"name": channel.name, "kind": channel.kind} for channel in block.torques],
+        "payload": block.payload,
+        "findings": plain(stream.result.findings),
+        "notes": list(block.notes),
     }
 
 

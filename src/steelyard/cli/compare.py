@@ -23,7 +23,7 @@ _LONGEST_HEADING = 16
 
 def compare(
     *runs: Annotated[str, Parameter(help="Run folders, or names of published tables.")],
-    essential: Annotated[bool, Parameter(negative="", help="Compare essential parameters only.")] = False,
+    essential: Annotated[bool, Parameter(help="Compare essential parameters only.")] = False,
     csv: Annotated[Path | None, Parameter(group=OUTPUT, help="Also write the table as CSV.")] = None,
     latex: Annotated[Path | None, Parameter(group=OUTPUT, help="Also write the table as LaTeX.")] = None,
     out: Out = None,
@@ -31,30 +31,22 @@ def compare(
     quiet: Quiet = False,
 ) -> None:
     """Compare the parameters of runs: differences in per cent and in sigmas."""
-    with quietly(quiet):
-        _run(runs, essential, csv, latex, out, json)
-
-
-def _run(
-    names: Sequence[str], essential: bool, csv: Path | None, latex: Path | None, out: Path | None, json: bool
-) -> None:
-    """Compare runs, print the table and write it where asked."""
     from ..judge import compare_parameters, published_names, to_csv, to_latex
     from ..run import RunFolder, hashes_of
 
-    if len(names) < 2:
+    if len(runs) < 2:
         raise EstimateError(
-            f"compare needs two runs or more, got {len(names)}; name run folders or published tables: "
+            f"compare needs two runs or more, got {len(runs)}; name run folders or published tables: "
             f"{', '.join(published_names())}"
         )
-    require_files(*(Path(name) for name in names if name not in published_names()))
-    with RunFolder(out, "compare") as saved:
-        comparison = compare_parameters([_compared_run(name, essential) for name in names])
+    require_files(*(Path(name) for name in runs if name not in published_names()))
+    with quietly(quiet), RunFolder(out, "compare") as saved:
+        comparison = compare_parameters([_compared_run(name, essential) for name in runs])
         for path, text in ((csv, to_csv), (latex, to_latex)):
             if path is not None:
                 write_aside(path, text(comparison))
-        inputs = hashes_of(*(Path(name) / "result.json" for name in names))
-        content = saved.save({"runs": list(names), "essential": essential}, inputs, _comparison_to_json(comparison))
+        inputs = hashes_of(*(Path(name) / "result.json" for name in runs))
+        content = saved.save({"runs": list(runs), "essential": essential}, inputs, _comparison_to_json(comparison))
         print(json_text("compare", content)) if json else _print(comparison)
 
 
@@ -76,35 +68,35 @@ def _compared_run(name: str, essential: bool) -> ComparedRun:
 
 
 def _comparison_to_json(comparison: Comparison) -> dict[str, Any]:
+    def each(records: Sequence[object], name: str) -> list[Any]:
+        return [getattr(record, name, None) for record in records]
+
     return plain(
         {
-            "runs": list(comparison.runs),
-            "warnings": list(comparison.warnings),
+            "runs": comparison.runs,
+            "warnings": comparison.warnings,
             "parameters": [
                 {
                     "name": row.name,
                     "unit": row.unit,
-                    "values": [None if value is None else value.value for value in row.values],
-                    "sigmas": [None if value is None else value.sigma for value in row.values],
-                    "differences": [None if d is None else d.absolute for d in row.differences],
-                    "differences_percent": [None if d is None else d.percent for d in row.differences],
-                    "differences_in_sigmas": [None if d is None else d.sigmas for d in row.differences],
+                    "values": each(row.values, "value"),
+                    "sigmas": each(row.values, "sigma"),
+                    "differences": each(row.differences, "absolute"),
+                    "differences_percent": each(row.differences, "percent"),
+                    "differences_in_sigmas": each(row.differences, "sigmas"),
                 }
                 for row in comparison.rows
             ],
             "summaries": [
                 {
-                    "run": one.name,
-                    "compared": one.compared,
-                    "with_sigma": one.with_sigma,
-                    "within_two_sigmas": one.within,
-                    "largest_in_sigmas": one.largest_sigmas,
+                    "run": one.name, "compared": one.compared, "with_sigma": one.with_sigma,
+                    "within_two_sigmas": one.within, "largest_in_sigmas": one.largest_sigmas,
                     "largest_in_percent": one.largest_percent,
                 }
                 for one in comparison.summaries
             ],
         }
-    )
+    )  # fmt: skip
 
 
 def _print(comparison: Comparison) -> None:

@@ -45,18 +45,12 @@ def demo(
     quiet: Quiet = False,
 ) -> int:
     """The whole chain on the built-in KUKA LWR4+: motion, recordings, identification, verdict."""
-    with quietly(quiet):
-        return _run(out, json)
-
-
-def _run(out: Path, json: bool) -> int:
-    """Simulate three recordings, identify from two, judge by the third, print and save."""
     from ..identification import identification_to_json
     from ..robot import load_robot
     from ..run import RunFolder
 
     timing = Timing()
-    with RunFolder(out, "demo") as run:
+    with quietly(quiet), RunFolder(out, "demo") as run:
         simulated = simulated_runs(load_robot(ROBOT), timing)
         found, extra = simulated_identification(simulated, timing)
         settings = {"robot": ROBOT, "torque": "both", "cutoff": CUTOFF, "decimation": DECIMATION}
@@ -90,13 +84,7 @@ def _measured_points(seed: int, count: int) -> Measurements:
     """Return tracker points of three nests on a UR10e whose axes are a little off, noise 0.05 mm."""
     import numpy as np
 
-    from ..calibration import (
-        CalibrationSetup,
-        FrameSetup,
-        MarkerSetup,
-        random_configurations,
-        simulated_measurements,
-    )  # fmt: skip
+    from ..calibration import CalibrationSetup, FrameSetup, MarkerSetup, random_configurations, simulated_measurements
     from ..robot import load_robot
 
     robot = load_robot("ur10e")
@@ -155,7 +143,6 @@ def simulated_runs(robot: Robot, timing: Timing) -> SimulatedRuns:
     from ..motion import limits_of, random_points, trapezoidal, trapezoidal_profile
     from ..simulation import Experiment, Noise, recording_of, simulate
 
-    joints = [body.joint.name for body in robot.actuated]
     motor, joint = (Noise("band_limited", deviations, NOISE_BAND) for deviations in (MOTOR_NOISE, JOINT_NOISE))
     runs: dict[str, tuple[Trajectory, Recording]] = {}
     truth: Mapping[str, float] = {}
@@ -163,7 +150,7 @@ def simulated_runs(robot: Robot, timing: Timing) -> SimulatedRuns:
         progress = timing.stage(f"simulating {name}")
         rng = np.random.default_rng(seed)
         points = random_points(limits_of(robot), MOVES - 1, SECONDS, trapezoidal_profile(), rng)
-        motion = trapezoidal(points, SECONDS, joints)
+        motion = trapezoidal(points, SECONDS, robot.joint_names)
         experiment = Experiment(payload=payload, encoder_quantum=1e-5, motor_noise=motor, joint_noise=joint)
         done = simulate(robot, motion, experiment, [seed], threads=os.cpu_count() or 1, progress=progress)
         runs[name] = motion, recording_of(done)
@@ -177,7 +164,7 @@ def _against_truth(truth: Mapping[str, float], found: Identification) -> dict[st
 
     base, estimate = found.equations.base, found.estimate
     true = base.regrouping @ np.array([truth[name] for name in found.equations.model.names])
-    by_column = {one.kept: value for one, value in zip(base.base, true, strict=True)}
+    by_column = {one.column: value for one, value in zip(base.base, true, strict=True)}
     error = np.abs(estimate.values - [by_column[name] for name in estimate.columns])
     return {
         "within_95": int(np.sum(error <= estimate.half_width())),

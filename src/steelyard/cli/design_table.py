@@ -1,4 +1,4 @@
-"""How a design is printed."""
+"""Printing of a design: figures, limits, predicted sigmas and weak parameters."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def _unit(design: Design, kind: str, joint: str) -> str:
 def _print_weak(screen: Screen, design: Design) -> None:
     if not np.isfinite(design.figures.relative_sigma).any():
         screen.line()
-        screen.line("which parameters stay weak is not known: their sizes are not")
+        screen.line("weak parameters cannot be listed because nominal values are missing")
         return
     weak = [one for one in design.weak if one.relative <= NEAR_ZERO]
     tiny = [one.name for one in design.weak if one.relative > NEAR_ZERO]

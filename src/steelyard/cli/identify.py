@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -15,25 +16,22 @@ from ..plain_data import json_text
 from .model import SCHEMA as MODEL_SCHEMA
 from .options import (
     DATA,
+    DEFAULT_MODEL,
     ESTIMATOR,
     PREPARATION,
     Config,
-    Effects,
-    Gravity,
     Json,
-    Lock,
     Method,
+    ModelOptions,
     Out,
-    Payload,
     Quiet,
     RobotName,
     Root,
-    SignWidth,
-    Torque,
     comma_separated,
+    given,
     in_folder,
     quietly,
-)
+)  # fmt: skip
 from .output import Column, Part, Screen, Timing, print_findings, print_verdict
 from .payload import print_payload
 
@@ -47,168 +45,164 @@ if TYPE_CHECKING:
 EXIT_CODES = {"good": 0, "fair": 0, "poor": 2}
 
 
-def identify(
-    robot: RobotName,
-    /,
-    *logs: Annotated[Path, Parameter(help="Recordings to fit; each says what its columns are, or --config does.")],
-    validate: Annotated[
-        tuple[Path, ...],
-        Parameter(
-            group=DATA,
-            negative="",
-            help="Recording to judge by, not fitted; may be repeated. Default: the last part of each.",
-        ),
-    ] = (),
-    torque: Torque = None,
-    payload: Payload = None,
-    effects: Effects = None,
-    gravity: Gravity = None,
-    lock: Lock = (),
-    sign_width: SignWidth = None,
-    method: Method = None,
+@Parameter(name="*")
+@dataclass(frozen=True)
+class EstimatorOptions:
+    """Options of the estimator."""
+
+    method: Method = None
     option: Annotated[
         tuple[str, ...],
-        Parameter(
-            group=ESTIMATOR,
-            negative="",
-            help="Setting of the method, name=value (ekf: integrator=euler); may be repeated.",
-        ),
-    ] = (),
+        Parameter(group=ESTIMATOR, help="Setting of the method, name=value (ekf: integrator=euler); may be repeated."),
+    ] = ()
     covariance: Annotated[
         Literal["model", "classical", "sandwich", "block", "hac"] | None,
         Parameter(group=ESTIMATOR, help="Whose sigmas; default: model with gls, else classical."),
-    ] = None,
+    ] = None
     reduction: Annotated[
         Literal["f", "stepwise", "rsd", "bic", "none"] | None,
         Parameter(group=ESTIMATOR, help="Rule for essential parameters; default: f."),
-    ] = None,
+    ] = None
     protect: Annotated[
-        tuple[str, ...],
-        Parameter(group=ESTIMATOR, negative="", help="Parameter that the reduction must keep; may be repeated."),
-    ] = (),
+        tuple[str, ...], Parameter(group=ESTIMATOR, help="Parameter that the reduction must keep; may be repeated.")
+    ] = ()
+    threads: Annotated[
+        int | None, Parameter(group=ESTIMATOR, help="Threads; the result is the same. Default: all cores.")
+    ] = None
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class PreparationOptions:
+    """Options of the preparation of rows."""
+
     cutoff: Annotated[
         float | None, Parameter(group=PREPARATION, help="Low-pass of the positions [Hz]; default: from the data.")
-    ] = None,
+    ] = None
     decimation: Annotated[
         int | None, Parameter(group=PREPARATION, help="Samples for one row; default: from the cut-off.")
-    ] = None,
+    ] = None
     velocity: Annotated[
         Literal["differentiated", "recorded"] | None,
         Parameter(group=PREPARATION, help="Where velocities come from; default: differentiated."),
-    ] = None,
+    ] = None
     standstill: Annotated[
         float | None,
         Parameter(
             group=PREPARATION, help="Speed below which a joint's own rows are left out; default: from its noise."
         ),
-    ] = None,
+    ] = None
     delay: Annotated[
         float | None,
         Parameter(
             group=PREPARATION,
             help="By how much all torques are late against the positions [s]; they are put back. Default: 0.",
         ),
-    ] = None,
+    ] = None
     evaluation_cutoff: Annotated[
         float | None,
         Parameter(group=PREPARATION, help="Low-pass under which torques are compared [Hz]; default: the cut-off."),
-    ] = None,
-    hold_out: Annotated[
-        float | None, Parameter(group=DATA, help="Part held out without --validate; default: 0.25.")
-    ] = None,
-    keep_bad: Annotated[
-        bool, Parameter(group=DATA, negative="", help="Use recordings although a check found them bad.")
-    ] = False,
-    add: Annotated[
+    ] = None
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class DataOptions:
+    """Options that say which recordings are used, and how."""
+
+    validate: Annotated[
         tuple[Path, ...],
         Parameter(
-            group=DATA, negative="", help="Run folder whose recordings count too, without being read; may be repeated."
+            group=DATA, help="Recording to judge by, not fitted; may be repeated. Default: the last part of each."
         ),
-    ] = (),
-    config: Config = None,
+    ] = ()
+    hold_out: Annotated[
+        float | None, Parameter(group=DATA, help="Part held out without --validate; default: 0.25.")
+    ] = None
+    keep_bad: Annotated[bool, Parameter(group=DATA, help="Use recordings although a check found them bad.")] = False
+    add: Annotated[
+        tuple[Path, ...],
+        Parameter(group=DATA, help="Run folder whose recordings count too, without being read; may be repeated."),
+    ] = ()
+    config: Config = None
     table: Annotated[
         tuple[str, ...],
-        Parameter(
-            group=DATA,
-            negative="",
-            help="Table of --config that describes the logs; may be repeated. Default: recording.",
-        ),
-    ] = ("recording",),
+        Parameter(group=DATA, help="Table of --config that describes the logs; may be repeated. Default: recording."),
+    ] = ("recording",)
     validate_table: Annotated[
-        tuple[str, ...],
-        Parameter(group=DATA, negative="", help="Table of --config that describes the recordings to judge by."),
-    ] = (),
-    root: Root = None,
-    threads: Annotated[
-        int | None, Parameter(group=ESTIMATOR, help="Threads; the result is the same. Default: all cores.")
-    ] = None,
+        tuple[str, ...], Parameter(group=DATA, help="Table of --config that describes the recordings to judge by.")
+    ] = ()
+    root: Root = None
+
+
+_DATA, _ESTIMATOR, _PREPARATION = DataOptions(), EstimatorOptions(), PreparationOptions()
+
+
+def identify(
+    robot: RobotName,
+    /,
+    *logs: Annotated[Path, Parameter(help="Recordings to fit; each says what its columns are, or --config does.")],
+    data: DataOptions = _DATA,
+    model: ModelOptions = DEFAULT_MODEL,
+    estimator: EstimatorOptions = _ESTIMATOR,
+    preparation: PreparationOptions = _PREPARATION,
     out: Out = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> int:
     """Identify an arm: parameters with sigmas, errors on unseen motion, and a verdict in plain words."""
-    require_files(robot_file(robot), *in_folder(root, logs), *in_folder(root, validate), *add, config)
-    flags = {
-        "torque": torque, "payload": payload, "effects": comma_separated(effects), "gravity": gravity,
-        "lock": lock or None, "sign_width": sign_width, "method": method, "covariance": covariance,
-        "reduction": reduction, "protected": list(protect) or None, "cutoff": cutoff, "decimation": decimation,
-        "velocity": velocity, "standstill": standstill, "delay": delay, "evaluation_cutoff": evaluation_cutoff,
-        "hold_out": hold_out, "threads": threads or os.cpu_count() or 1,
-    }  # fmt: skip
+    paths = in_folder(data.root, [*logs, *data.validate])
+    require_files(robot_file(robot), *paths, *data.add, data.config)
+    flags = given(model, estimator, preparation)
+    if data.hold_out is not None:
+        flags["hold_out"] = data.hold_out
     with quietly(quiet):
-        settings = _settings_table(flags, option, config)
-        return _run(robot, logs, validate, settings, config, (table, validate_table), root, keep_bad, add, out, json)
+        return _run(robot, logs, data, _settings_table(flags, data.config), out, json)
 
 
-def _settings_table(flags: Mapping[str, Any], option: Sequence[str], config: Path | None) -> dict[str, Any]:
+def _settings_table(flags: dict[str, Any], config: Path | None) -> dict[str, Any]:
     """Return the ``[identify]`` table of a configuration file with the flags, which win."""
     from ..identification import SCHEMA, with_options
     from ..robot import gravity_vector, lock_positions
     from ..run import read_config
 
     table = {**read_config(config, "model", MODEL_SCHEMA), **read_config(config, "identify", SCHEMA)} if config else {}
-    table.update({key: value for key, value in flags.items() if value is not None})
+    option, protect, effects = (flags.pop(key, None) for key in ("option", "protect", "effects"))
+    table |= {**flags, "threads": flags.get("threads") or os.cpu_count() or 1}
+    table |= {"effects": comma_separated(effects)} if effects is not None else {}
+    table |= {"protected": list(protect)} if protect else {}
     table |= {"gravity": list(gravity_vector(table["gravity"]))} if "gravity" in table else {}
     table |= {"lock": lock_positions(table["lock"])} if "lock" in table else {}
-    return with_options(table, option)
+    return with_options(table, option or ())
 
 
 def _run(
-    name: str,
-    logs: Sequence[Path],
-    validate: Sequence[Path],
-    table: dict[str, Any],
-    config: Path | None,
-    tables: tuple[Sequence[str], Sequence[str]],
-    root: Path | None,
-    keep_bad: bool,
-    add: Sequence[Path],
-    out: Path | None,
-    json: bool,
+    name: str, logs: Sequence[Path], data: DataOptions, table: dict[str, Any], out: Path | None, json: bool
 ) -> int:
     """Identify, print and save; return 2 for a poor verdict."""
     from ..identification import identify as identify_arm
     from ..identification import read_run, settings_from_table, write_run
     from ..robot import load_robot
     from ..run import RunFolder, hashes_of
-    from .logs import usable_recordings
+    from .logs import hashes_of_recordings, usable_recordings
 
     settings, robot, timing = settings_from_table(table), load_robot(name), Timing()
     timing.stage("reading")
-    validate = validate or [Path(path) for path in table.get("validate", ())]
-    training, unseen = _recordings(robot, logs, validate, config, tables, root)
-    used, left_out = usable_recordings(training, keep_bad)
+    training, unseen = _recordings(robot, logs, data, table)
+    used, left_out = usable_recordings(training, data.keep_bad)
     with RunFolder(out, "identify") as saved:
-        earlier = [read_run(run) for run in add]
+        earlier = [read_run(run) for run in data.add]
         found = identify_arm(
             robot, used, unseen, settings, payload=table.get("payload"), earlier=earlier, stage=timing.stage
         )
         timing.finish()
-        results = [run / "result.json" for run in add]
-        inputs = {**hashes_of(Path(name), config, *results), **_hashes([*used, *unseen])}
-        given = {"robot": name, "logs": [str(log) for log in logs], **_that_decide(table)}
-        given |= {"add": [str(run) for run in add]} if add else {}
-        content = write_run(saved, given, inputs, found, {"left_out": left_out}, timing.seconds)
+        results = [run / "result.json" for run in data.add]
+        inputs = {**hashes_of(Path(name), data.config, *results), **hashes_of_recordings([*used, *unseen])}
+        # The number of threads does not change the result.
+        decisive = {key: list(v) if isinstance(v, tuple) else v for key, v in table.items() if key != "threads"}
+        content = {"robot": name, "logs": [str(log) for log in logs], **decisive}
+        content |= {"add": [str(run) for run in data.add]} if data.add else {}
+        content = write_run(saved, content, inputs, found, {"left_out": left_out}, timing.seconds)
         if json:
             print(json_text("identify", content))
         else:
@@ -217,36 +211,21 @@ def _run(
 
 
 def _recordings(
-    robot: Robot,
-    logs: Sequence[Path],
-    validate: Sequence[Path],
-    config: Path | None,
-    tables: tuple[Sequence[str], Sequence[str]],
-    root: Path | None,
+    robot: Robot, logs: Sequence[Path], data: DataOptions, settings: Mapping[str, Any]
 ) -> tuple[list[Recording], list[Recording]]:
     """Read what is to be fitted and what is to be judged by; files named for validation are not fitted too."""
     from .logs import read_streams, streams_of
 
-    training_tables, unseen_tables = tables
+    validate = data.validate or [Path(path) for path in settings.get("validate", ())]
     unseen = []
-    if validate or unseen_tables:
-        unseen = read_streams(streams_of(robot, validate, config, unseen_tables or training_tables, root))
-    streams = streams_of(robot, logs, config, training_tables, root)
+    if validate or data.validate_table:
+        tables = data.validate_table or data.table
+        unseen = read_streams(streams_of(robot, validate, data.config, tables, data.root))
+    streams = streams_of(robot, logs, data.config, data.table, data.root)
     if not logs and validate:
         names = {path.name for path in validate}
         streams = [s for s in streams if not {Path(table.path).name for table in s.plan.tables} & names]
     return read_streams(streams), unseen
-
-
-def _hashes(recordings: Sequence[Recording]) -> dict[str, str]:
-    return {source.path: source.sha256 for recording in recordings for source in recording.sources}
-
-
-def _that_decide(table: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings that decide the result; the number of threads does not."""
-    given = {key: list(value) if isinstance(value, tuple) else value for key, value in table.items()}
-    given.pop("threads", None)
-    return given
 
 
 def print_identification(
@@ -274,12 +253,11 @@ def print_identification(
         screen.line(f"note: {line}", style="yellow")
     for note in found.notes:
         screen.line(f"note: {note}", style="dim")
-    if out is not None:
-        screen.line(f"saved: {out / 'result.json'}", always=True)
+    screen.saved(out)
 
 
 def _print_findings(screen: Screen, found: Identification) -> None:
-    """Print what the checks saw in the logs, the worst first."""
+    """Print the findings of the log checks, the worst first."""
     if not found.findings:
         return
     screen.line()
@@ -320,26 +298,19 @@ def _print_errors(screen: Screen, found: Identification) -> None:
 def _print_parameters(screen: Screen, found: Identification) -> None:
     """Print the parameters of the model that was judged: the essential ones, as they were fitted together."""
     judged = found.essential
-    numbers = dict(
-        zip(judged.columns, zip(judged.values, judged.half_width(), judged.relative_sigma, strict=True), strict=True)
-    )
-    marks, resolved = found.marks(), _settling_times(found)
-    columns = [
-        Column("parameter", "key"),
-        Column("value"),
-        Column("+- 95 %"),
-        Column("sigma %"),
-        Column("unit", "word"),
-    ]
-    columns += [Column("settled s")] if resolved else []
+    figures = zip(judged.values, judged.half_width(), judged.relative_sigma, strict=True)
+    numbers = dict(zip(judged.columns, figures, strict=True))
+    marks, times = found.marks(), _settling_times(found)
+    columns = [Column("parameter", "key"), *map(Column, ("value", "+- 95 %", "sigma %")), Column("unit", "word")]
+    columns += [Column("settled s")] if times else []
     rows = []
     for base in found.equations.base.base:
-        if base.kept not in numbers:
+        if base.column not in numbers:
             continue
-        value, half, relative = numbers[base.kept]
+        value, half, relative = numbers[base.column]
         cells = [base.name, f"{value:.4g}", f"{half:.2g}", f"{relative:.1f}", base.unit]
-        cells += [resolved.get(base.kept, "")] if resolved else []
-        rows.append([*cells, marks.get(base.kept, "")])
+        cells += [times.get(base.column, "")] if times else []
+        rows.append([*cells, marks.get(base.column, "")])
     screen.table([*columns, Column("caution", "text")], rows)
 
 
@@ -361,12 +332,12 @@ def _print_endogeneity(screen: Screen, found: Identification) -> None:
         screen.line()
         screen.line(
             f"Durbin-Wu-Hausman test of least squares on these rows: F = {test.statistic:.3g}, p = {test.p:.2g}; "
-            f"farthest apart {found.base_parameter(test.worst).name}, by {test.worst_z:.1f} sigmas of the difference"
+            f"farthest apart {found.equations.base.name_of[test.worst]}, by {test.worst_z:.1f} sigmas of the difference"
         )
 
 
 def _print_left_out(screen: Screen, found: Identification) -> None:
-    names = [found.base_parameter(step.name).name for step in found.reduction.steps]
+    names = [found.equations.base.name_of[step.name] for step in found.reduction.steps]
     if names:
         screen.line()
         screen.line(

@@ -1,4 +1,4 @@
-"""Logs named on the command line: with a setup file or describing themselves."""
+"""Recordings named on the command line, by a setup file or by logs that describe themselves."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _has_setup(config: Path, tables: Sequence[str]) -> bool:
     try:
         document = toml_document(config, "the setup", ConfigError)
     except ConfigError:
-        return True  # whoever reads the setup says what is wrong with the file
+        return True  # the reader of the setup reports what is wrong with the file
     return any(table in document for table in tables) or tuple(tables) != ("recording",)
 
 
@@ -52,23 +52,27 @@ def read_streams(streams: Sequence[RecordingStream]) -> list[Recording]:
     return found
 
 
+def hashes_of_recordings(recordings: Sequence[Recording]) -> dict[str, str]:
+    """Return the SHA-256 of the files of recordings, by path."""
+    return {source.path: source.sha256 for recording in recordings for source in recording.sources}
+
+
 def usable_recordings(recordings: Sequence[Recording], keep_bad: bool) -> tuple[list[Recording], list[str]]:
     """Return the recordings without bad findings, and a sentence for each that is left out.
 
     Raises:
         RecordingError: If none is left.
     """
-    kept, left_out = [], []
+    usable, left_out = [], []
     for recording in recordings:
         bad = [] if keep_bad else [finding.text for finding in recording.findings if finding.severity == "bad"]
         if bad:
             left_out.append(f"{recording.sources[0].path} is left out: {bad[0]}")
         else:
-            kept.append(recording)
-    if recordings and not kept:
+            usable.append(recording)
+    if recordings and not usable:
         raise RecordingError(
-            f"no recording is left after the checks: {left_out[0]}; mend the log (steelyard check tells all), or "
-            "keep it "
-            "with --keep-bad"
+            f"no recording is left after the checks: {left_out[0]}; correct the log (steelyard check lists all "
+            "findings), or use it with --keep-bad"
         )
-    return kept, left_out
+    return usable, left_out

@@ -1,4 +1,4 @@
-"""``steelyard model``: a model's parameters, base parameters, and what cannot be identified and why."""
+"""``steelyard model``: a model's parameters, base parameters, and what is not identifiable and why."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..files import require_files, robot_file
 from ..plain_data import json_text
-from .options import Config, Effects, Gravity, Json, Lock, Out, Payload, Quiet, RobotName, SignWidth, Torque, quietly
+from .options import DEFAULT_MODEL, Config, Json, ModelOptions, Out, Quiet, RobotName, given, quietly
 from .output import Column, Screen
 
 if TYPE_CHECKING:
@@ -25,55 +25,36 @@ def model(
     robot: RobotName,
     /,
     *,
-    torque: Torque = None,
-    payload: Payload = None,
-    effects: Effects = None,
-    gravity: Gravity = None,
-    sign_width: SignWidth = None,
-    lock: Lock = (),
+    options: ModelOptions = DEFAULT_MODEL,
     config: Config = None,
     out: Out = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Show a model: parameters, base parameters, and what cannot be seen and why."""
-    require_files(robot_file(robot), config)
-    flags = {
-        "torque": torque, "payload": payload, "effects": effects, "gravity": gravity,
-        "sign_width": sign_width, "lock": lock or None,
-    }  # fmt: skip
-    with quietly(quiet):
-        _run(robot, {key: value for key, value in flags.items() if value is not None}, config, out, json)
-
-
-def _run(name: str, flags: dict[str, Any], config: Path | None, out: Path | None, json: bool) -> None:
-    """Build the model, save it if asked, and print it."""
+    """Show a model: parameters, base parameters, and what is not identifiable and why."""
     from ..run import RunFolder, hashes_of, read_config
 
-    settings = {**(read_config(config, "model", SCHEMA) if config else {}), **flags}
-    robot = _robot(name, settings)
-    with RunFolder(out, "model") as run:
-        summary = _summary(robot, settings)
-        run.save({"robot": name, **settings}, hashes_of(Path(name), config), summary)
+    require_files(robot_file(robot), config)
+    settings = {**(read_config(config, "model", SCHEMA) if config else {}), **given(options)}
+    arm = _robot(robot, settings)
+    with quietly(quiet), RunFolder(out, "model") as run:
+        summary = _summary(arm, settings)
+        run.save({"robot": robot, **settings}, hashes_of(Path(robot), config), summary)
         if json:
             print(json_text("model", summary))
             return
-        print_model(robot, summary)
-        if run.place:
-            Screen().line(f"saved: {run.place / 'result.json'}", always=True)
+        print_model(arm, summary)
+        Screen().saved(run.place)
 
 
 def _summary(robot: Robot, settings: dict[str, Any]) -> dict[str, Any]:
     from ..model import build_model, summarise_model
 
-    model = build_model(
-        robot,
-        effects=_effects(settings.get("effects")),
-        measured=settings.get("torque"),
-        payload=settings.get("payload", "none"),
-        sign_width=settings.get("sign_width", 0.0),
-    )
-    return summarise_model(model)
+    effects = settings.get("effects")
+    if isinstance(effects, str):
+        effects = effects.replace(",", " ").split()
+    payload, sign_width = settings.get("payload", "none"), settings.get("sign_width", 0.0)
+    return summarise_model(build_model(robot, effects, settings.get("torque"), payload, sign_width))
 
 
 def _robot(name: str, settings: dict[str, Any]) -> Robot:
@@ -87,20 +68,16 @@ def _robot(name: str, settings: dict[str, Any]) -> Robot:
     return robot
 
 
-def _effects(value: str | list[str] | None) -> list[str] | None:
-    """Return effects from a list, or from words separated by commas or blanks."""
-    return value.replace(",", " ").split() if isinstance(value, str) else value
-
-
 def print_model(robot: Robot, summary: dict[str, Any], console: Console | None = None) -> None:
-    """Print a model: what was asked, the tree, base parameters, and what has no effect."""
+    """Print a model: its settings, the tree, base parameters, and what has no effect."""
     screen = Screen(console)
     _print_heading(screen, summary)
     _print_joints(screen, robot)
     screen.line()
-    _print_base(screen, summary)
+    rows = [[base["text"], base["unit"]] for base in summary["base"] if len(base["regrouping"]) > 1]
+    screen.table([Column("base parameters that regroup others", "text"), Column("unit", "word")], rows)
     _print_alone(screen, summary)
-    _print_unseen(screen, summary)
+    _print_without_effect(screen, summary)
     for note in summary["notes"]:
         screen.line(f"note: {note}", style="yellow")
 
@@ -132,11 +109,6 @@ def _print_joints(screen: Screen, robot: Robot) -> None:
     screen.table(columns, rows)
 
 
-def _print_base(screen: Screen, summary: dict[str, Any]) -> None:
-    rows = [[base["text"], base["unit"]] for base in summary["base"] if len(base["regrouping"]) > 1]
-    screen.table([Column("base parameters that regroup others", "text"), Column("unit", "word")], rows)
-
-
 def _print_alone(screen: Screen, summary: dict[str, Any]) -> None:
     alone = [base["name"] for base in summary["base"] if len(base["regrouping"]) == 1]
     if alone:
@@ -144,11 +116,11 @@ def _print_alone(screen: Screen, summary: dict[str, Any]) -> None:
         screen.line(("identifiable alone", "bold"), f" ({len(alone)}): {' '.join(alone)}")
 
 
-def _print_unseen(screen: Screen, summary: dict[str, Any]) -> None:
-    unseen = [parameter for parameter in summary["parameters"] if parameter["status"] == "without effect"]
-    if not unseen:
+def _print_without_effect(screen: Screen, summary: dict[str, Any]) -> None:
+    without = [parameter for parameter in summary["parameters"] if parameter["status"] == "without effect"]
+    if not without:
         return
-    by_reason = groupby(sorted(unseen, key=lambda p: p["reason"]), key=lambda p: p["reason"])
+    by_reason = groupby(sorted(without, key=lambda p: p["reason"]), key=lambda p: p["reason"])
     rows = [[" ".join(p["name"] for p in group), reason] for reason, group in by_reason]
     screen.line()
-    screen.table([Column(f"without effect ({len(unseen)})", "text"), Column("why", "text")], rows)
+    screen.table([Column(f"without effect ({len(without)})", "text"), Column("why", "text")], rows)

@@ -1,12 +1,13 @@
-"""Options that several commands share, their groups in ``--help``, and what ``--quiet`` means."""
+"""Options that several commands share, their groups in ``--help``, and the state of ``--quiet``."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Group, Parameter
 
@@ -19,11 +20,11 @@ DATA, MODEL, ESTIMATOR, PREPARATION, OUTPUT = (
 )
 
 RobotName = Annotated[str, Parameter(help="Catalogue name, URDF file or DH table (TOML); see 'steelyard robots'.")]
-Json = Annotated[bool, Parameter(name="--json", negative="", group=OUTPUT, help="Print one JSON object, nothing else.")]
+Json = Annotated[bool, Parameter(name="--json", group=OUTPUT, help="Print one JSON object, nothing else.")]
 Quiet = Annotated[
     bool,
     Parameter(
-        name=["--quiet", "-q"], negative="", group=OUTPUT,
+        name=["--quiet", "-q"], group=OUTPUT,
         help="No progress, no tables: print only the verdict and where it was saved.",
     ),
 ]  # fmt: skip
@@ -39,23 +40,11 @@ CalibrationConfig = Annotated[
         help="TOML file: link, units, columns, base, markers, loads, springs; see the docs.",
     ),
 ]
+Table = Annotated[str, Parameter(group=DATA, help="Table of --config that describes the logs; default: recording.")]
 Root = Annotated[Path | None, Parameter(group=DATA, help="Folder where the paths of --config start; default: its own.")]
 Torque = Annotated[
     Literal["motor", "joint", "both", "difference"] | None,
     Parameter(group=MODEL, help="Torques that are measured; default: the robot's own."),
-]
-Gravity = Annotated[
-    str | None,
-    Parameter(
-        group=MODEL, help="Gravity x,y,z in the base frame [m/s^2], if mounted otherwise.", allow_leading_hyphen=True
-    ),
-]
-SignWidth = Annotated[
-    float | None, Parameter(group=MODEL, help="Width of the smooth sign in friction [rad/s or m/s]; 0: exact sign.")
-]
-Lock = Annotated[
-    tuple[str, ...],
-    Parameter(group=MODEL, negative="", help="Hold a joint: --lock JOINT=POSITION [rad or m]; may be repeated."),
 ]
 Payload = Annotated[
     Literal["none", "loaded", "paired"] | None,
@@ -69,6 +58,33 @@ Effects = Annotated[
     Parameter(group=MODEL, help="Effects, separated by commas (inertia,Ia,Fvm,Fcm,...); default: the robot's own."),
 ]
 
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class ModelOptions:
+    """Options of the model of an arm, as ``model`` and ``identify`` take them."""
+
+    torque: Torque = None
+    payload: Payload = None
+    effects: Effects = None
+    gravity: Annotated[
+        str | None,
+        Parameter(
+            group=MODEL,
+            help="Gravity x,y,z in the base frame [m/s^2], if mounted otherwise.",
+            allow_leading_hyphen=True,
+        ),
+    ] = None
+    lock: Annotated[
+        tuple[str, ...],
+        Parameter(group=MODEL, help="Hold a joint: --lock JOINT=POSITION [rad or m]; may be repeated."),
+    ] = ()
+    sign_width: Annotated[
+        float | None, Parameter(group=MODEL, help="Width of the smooth sign in friction [rad/s or m/s]; 0: exact sign.")
+    ] = None
+
+
+DEFAULT_MODEL = ModelOptions()
 
 if TYPE_CHECKING:
     _MethodName = str
@@ -85,8 +101,14 @@ def in_folder(root: Path | None, paths: Iterable[Path]) -> list[Path]:
     return [path if root is None else root / path for path in paths]
 
 
+def given(*options: object) -> dict[str, Any]:
+    """Return the options that were given, of records of options."""
+    every = {key: value for record in options for key, value in vars(record).items()}
+    return {key: value for key, value in every.items() if value not in (None, ())}
+
+
 def comma_separated(text: str | None) -> list[str] | None:
-    """Return the parts of a text that has commas between them."""
+    """Return the comma-separated parts of a text."""
     return None if text is None else [part.strip() for part in text.split(",")]
 
 
@@ -103,7 +125,7 @@ is_quiet: ContextVar[bool] = ContextVar("is_quiet", default=False)
 
 @contextmanager
 def quietly(quiet: bool) -> Iterator[None]:
-    """Print only verdicts and where they were saved, and no progress, if asked for."""
+    """With ``--quiet``, print only verdicts and where they were saved, and no progress."""
     token = is_quiet.set(quiet)
     try:
         yield

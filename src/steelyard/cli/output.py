@@ -1,4 +1,4 @@
-"""What every command prints alike: lines and tables that fit the terminal, verdicts, findings, errors, progress."""
+"""Printing that all commands share: lines and tables that fit the terminal, verdicts, findings, errors, progress."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from rich.cells import cell_len, set_cell_size
@@ -37,7 +38,7 @@ def print_message(message: str) -> None:
 
 
 def fail(arguments: Sequence[str], kind: str, message: str) -> int:
-    """Tell an error in one line on stderr, as JSON on stdout too if JSON was asked for; return exit code 1."""
+    """Print an error in one line on stderr, with ``--json`` as JSON on stdout too; return exit code 1."""
     command = next((word for word in arguments if not word.startswith("-")), "steelyard")
     if "--json" in arguments:
         print(json_text(command, {"error": {"kind": kind, "message": " ".join(message.split())}}))
@@ -81,6 +82,11 @@ class Screen:
         self._print(first)
         for row in others:
             self._print(Text(" " * margin).append_text(row))
+
+    def saved(self, folder: Path | None) -> None:
+        """Print where the result was saved, if it was."""
+        if folder is not None:
+            self.line(f"saved: {folder / 'result.json'}", always=True)
 
     def table(
         self, columns: Sequence[Column], rows: Sequence[Sequence[Part]], *, title: str = "", gap: int = 2
@@ -278,7 +284,7 @@ class ProgressBar:
             self._bar.update(self._bar.task_ids[0], completed=done, total=total)
 
     def relabel(self, label: str) -> None:
-        """Say something else beside the bar."""
+        """Change the label of the bar."""
         self._label = for_terminal(label)
         if self._bar is not None:
             self._bar.update(self._bar.task_ids[0], description=self._label)

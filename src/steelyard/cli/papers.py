@@ -1,4 +1,4 @@
-"""``steelyard papers``: a paper's figures beside ours."""
+"""``steelyard papers``: reproduction of published figures."""
 
 from __future__ import annotations
 
@@ -31,17 +31,11 @@ def papers(
     quiet: Quiet = False,
 ) -> int:
     """Reproduce a paper's figures, beside those printed."""
-    with quietly(quiet):
-        return _run(paper, seeds, out, json)
-
-
-def _run(paper: str, seeds: int | None, out: Path | None, json: bool) -> int:
-    """Reproduce a paper, print its claims and save them; return 2 if one is not as expected."""
     from ..papers import paper_to_json, reproduce
     from ..run import RunFolder
 
     timing = Timing()
-    with RunFolder(out, "papers") as run:
+    with quietly(quiet), RunFolder(out, "papers") as run:
         found = reproduce(paper, seeds=seeds, threads=os.cpu_count() or 1, stage=timing.stage)
         timing.finish()
         seconds = {**timing.seconds, **found.seconds}

@@ -1,4 +1,4 @@
-"""``steelyard payload``: what is it holding, when the arm is known from a run."""
+"""``steelyard payload``: the payload of an arm that is known from a run."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from cyclopts import Parameter
 
 from ..files import require_files
 from ..plain_data import json_text, plain
-from .options import DATA, Config, Json, Out, Quiet, Root, in_folder, quietly
-from .output import ProgressBar, Screen
+from .options import Config, Json, Out, Quiet, Root, Table, in_folder, quietly
+from .output import Screen
 
 if TYPE_CHECKING:
     from ..identification import PayloadBody, PayloadFound, SavedRun
@@ -29,60 +29,28 @@ def payload(
     *logs: Annotated[Path, Parameter(help="Recordings with the payload.")],
     robot: Annotated[str | None, Parameter(help="The run's robot file, if it has moved.")] = None,
     config: Config = None,
-    table: Annotated[
-        str, Parameter(group=DATA, help="Table of --config that describes the logs; default: recording.")
-    ] = "recording",
+    table: Table = "recording",
     root: Root = None,
     out: Out = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> int:
     """What is it holding: mass, centre and inertia of a payload, when the arm is known from a run."""
-    require_files(run, *in_folder(root, logs), config)
-    with quietly(quiet):
-        return _run(run, logs, config, table, root, robot, out, json)
-
-
-def _run(
-    folder: Path,
-    logs: Sequence[Path],
-    config: Path | None,
-    table: str,
-    root: Path | None,
-    robot_name: str | None,
-    out: Path | None,
-    json: bool,
-) -> int:
-    """Find the payload, print and save it; return 2 if the motion was not enough or the arm has changed."""
     from ..identification import identify_payload, read_run
     from ..run import RunFolder, hashes_of
+    from .logs import hashes_of_recordings, read_streams, streams_of
 
-    with RunFolder(out, "payload") as saved:
-        known = read_run(folder)
-        robot = _robot_of(known, robot_name or str(known.settings["robot"]))
-        recordings = _recordings(robot, logs, config, table, root)
-        found = identify_payload(robot, known, recordings, os.cpu_count() or 1)
-        inputs = {
-            **hashes_of(folder / "result.json", config),
-            **{source.path: source.sha256 for recording in recordings for source in recording.sources},
-        }
+    require_files(run, *in_folder(root, logs), config)
+    with quietly(quiet), RunFolder(out, "payload") as saved:
+        known = read_run(run)
+        arm = _robot_of(known, robot or str(known.settings["robot"]))
+        recordings = read_streams(streams_of(arm, logs, config, (table,), root))
+        found = identify_payload(arm, known, recordings, os.cpu_count() or 1)
+        inputs = {**hashes_of(run / "result.json", config), **hashes_of_recordings(recordings)}
         content = _payload_run_to_json(known, found, recordings)
-        content = saved.save({"run": str(folder), "logs": [str(log) for log in logs]}, inputs, content)
+        content = saved.save({"run": str(run), "logs": [str(log) for log in logs]}, inputs, content)
         print(json_text("payload", content)) if json else _print(found, content, saved.place)
     return POOR if found.reasons else 0
-
-
-def _recordings(
-    robot: Robot, logs: Sequence[Path], config: Path | None, table: str, root: Path | None
-) -> list[Recording]:
-    from .logs import streams_of
-
-    recordings = []
-    with ProgressBar("reading") as progress:
-        for done, stream in enumerate(streams := streams_of(robot, logs, config, (table,), root)):
-            recordings.append(stream.whole())
-            progress(done + 1, len(streams))
-    return recordings
 
 
 def _robot_of(known: SavedRun, name: str) -> Robot:
@@ -126,12 +94,11 @@ def _print(found: PayloadFound, content: dict[str, Any], out: Path | None) -> No
     )
     for reason in found.reasons:
         screen.line(f"- {reason.text}; ", (reason.remedy, "italic"))
-    if out is not None:
-        screen.line(f"saved: {out / 'result.json'}", always=True)
+    screen.saved(out)
 
 
 def print_payload(screen: Screen, body: PayloadBody, *, always: bool = False) -> None:
-    """Print mass, centre and inertia; the mass with ``--quiet`` too if it is what was asked for."""
+    """Print mass, centre and inertia; ``always``: the mass with ``--quiet`` too."""
     screen.line()
     screen.line(("payload", "bold"), f"  mass {body.mass[0]:.4g} +- {body.mass[1]:.2g} kg (one sigma)", always=always)
     if body.centre is not None and body.centre_sigma is not None:

@@ -1,4 +1,4 @@
-"""``steelyard robots``: the catalogue."""
+"""``steelyard robots``: the arms of the catalogue."""
 
 from __future__ import annotations
 

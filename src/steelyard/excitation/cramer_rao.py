@@ -160,7 +160,7 @@ def _torques(chosen: Unknowns, values: Mapping[str, float]) -> list[ca.SX]:
     """
     model, motion = chosen.model, chosen.model.motion
     exact = replace(model, sign_width=0.0)
-    columns = [model.names.index(parameter.kept) for parameter in chosen.base.base]
+    columns = [model.names.index(parameter.column) for parameter in chosen.base.base]
     known = ca.DM(chosen.base.regrouping @ _parameter_values(chosen, values))
     regressors = [exact.regressor if loaded else exact.unloaded_regressor for loaded in chosen.loads]
     return [

@@ -58,7 +58,7 @@ def known_after(known: Known, run: SavedRun, model: Model, limits: DesignLimits,
         DesignError: If the run is of another model.
     """
     estimate = run.estimate
-    columns = [parameter.kept for parameter in base_parameters(model).base]
+    columns = [parameter.column for parameter in base_parameters(model).base]
     strange = [name for name in estimate.columns if name not in columns]
     if strange:
         raise DesignError(

@@ -45,13 +45,13 @@ class Unknowns:
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the unknowns as base parameters."""
-        named = {parameter.kept: parameter.name for parameter in self.base.base}
+        named = {parameter.column: parameter.name for parameter in self.base.base}
         return tuple(named[column] for column in self.columns)
 
     @property
     def units(self) -> tuple[str, ...]:
         """Units of the unknowns."""
-        units = {parameter.kept: parameter.unit for parameter in self.base.base}
+        units = {parameter.column: parameter.unit for parameter in self.base.base}
         return tuple(units[column] for column in self.columns)
 
     @property
@@ -80,7 +80,7 @@ def unknowns(
         earlier: Information from earlier recordings, by the same columns.
     """
     base = base_parameters(model)
-    all_columns = [parameter.kept for parameter in base.base]
+    all_columns = [parameter.column for parameter in base.base]
     chosen = all_columns if columns is None else [_base_column(base, name) for name in columns]
     deviations = np.asarray(deviations, dtype=float)
     if deviations.shape != (len(model.rows),) or not (np.isfinite(deviations) & (deviations > 0)).all():
@@ -100,8 +100,8 @@ def unknowns(
 
 def _base_column(base: BaseParameters, name: str) -> str:
     for parameter in base.base:
-        if name in (parameter.name, parameter.kept):
-            return parameter.kept
+        if name in (parameter.name, parameter.column):
+            return parameter.column
     raise DesignError(f"'{name}' is no base parameter of this model; it has {', '.join(base.names)}")
 
 

@@ -1,4 +1,4 @@
-"""The product's main job: recordings to parameters, with a verdict."""
+"""Identification: recordings to parameters, with a verdict; payloads of identified arms; runs on disk."""
 
 from typing import TYPE_CHECKING
 
@@ -7,6 +7,7 @@ from .findings import LogFinding as LogFinding
 from .fitting import ArmFit as ArmFit
 from .fitting import Fitted as Fitted
 from .fitting import fit_arm as fit_arm
+from .fitting import fit_arms as fit_arms
 from .pipeline import identify as identify
 from .result import ConditionNumbers as ConditionNumbers
 from .result import Identification as Identification
@@ -30,15 +31,8 @@ from .to_json import identification_to_json as identification_to_json
 from .to_json import payload_to_json as payload_to_json
 
 if TYPE_CHECKING:
-    from .many import fit_arms as fit_arms
     from .payload import PayloadFound as PayloadFound
     from .payload import identify_payload as identify_payload
 
 # Not every command needs these.
-__getattr__, __dir__ = lazy_names(
-    __name__,
-    {
-        "many": ["fit_arms"],
-        "payload": ["PayloadFound", "identify_payload"],
-    },
-)
+__getattr__, __dir__ = lazy_names(__name__, {"payload": ["PayloadFound", "identify_payload"]})

@@ -1,4 +1,4 @@
-"""What the checks of the logs mean for an identification: how far each finding spoils its result."""
+"""Findings of the log checks, graded by how much each of them degrades an identification."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..errors import EstimateError
 from ..model import Model
 from ..observe import RowSource, channel_of
 from ..recording import Finding, Recording, check_recording
-from ..verdict import Grade, Reason
+from ..verdict import Grade, Reason, first_named
 from .inputs import Inputs
 from .settings import FACTOR_METHODS, Settings
 
@@ -57,14 +57,6 @@ class LogFinding:
     count: int = 0
 
 
-@dataclass(frozen=True)
-class LogFindings:
-    """Findings of all logs, and the equations (torque kind, joint) that dead columns leave without a measurement."""
-
-    findings: tuple[LogFinding, ...]
-    dead: tuple[tuple[str, str], ...]
-
-
 def finding_reasons(findings: Sequence[LogFinding]) -> list[Reason]:
     """Return what the findings mean for the verdict: poor where one is severe, fair at best where one is a warning."""
     reasons = []
@@ -75,31 +67,32 @@ def finding_reasons(findings: Sequence[LogFinding]) -> list[Reason]:
         alike = [one for one in findings if one.severity == severity]
         if not alike:
             continue
-        named = list(
-            dict.fromkeys(f"{one.kind.replace('_', ' ')}{_of_joint(one)} in '{one.recording}'" for one in alike)
+        joints = [f" of {one.joint}" if one.joint else "" for one in alike]
+        named = [
+            f"{f.kind.replace('_', ' ')}{joint} in '{f.recording}'" for f, joint in zip(alike, joints, strict=True)
+        ]
+        text = (
+            f"{effect}, for what the checks found in the logs: {first_named(list(dict.fromkeys(named)), most=_NAMED)}"
         )
-        more = f" and {len(named) - _NAMED} more" if len(named) > _NAMED else ""
-        text = f"{effect}, for what the checks found in the logs: {', '.join(named[:_NAMED])}{more}"
         reasons.append(Reason(text, alike[0].remedy, "log findings", grade, "plausible"))
     return reasons
 
 
 def with_findings(error: EstimateError, findings: Sequence[LogFinding]) -> EstimateError:
     """Return the error of a fit that failed, with the first severe finding in the logs, which may be why."""
-    severe = [one for one in findings if one.severity == "severe"]
-    if not severe:
+    first = next((one for one in findings if one.severity == "severe"), None)
+    if first is None:
         return error
-    first = severe[0]
     found = f"the checks found in '{first.recording}' that {first.text}; {first.remedy}"
     return EstimateError(f"{error}. Mend first what may be the cause: {found}")
 
 
-def _of_joint(finding: LogFinding) -> str:
-    return f" of {finding.joint}" if finding.joint else ""
+def log_findings(
+    model: Model, inputs: Inputs, settings: Settings
+) -> tuple[tuple[LogFinding, ...], tuple[tuple[str, str], ...]]:
+    """Return what the checks found in training and validation recordings, graded for this model, the worst first.
 
-
-def log_findings(model: Model, inputs: Inputs, settings: Settings) -> LogFindings:
-    """Return what the checks found in training and validation recordings, graded for this model.
+    The second result are the equations (torque kind, joint) that dead columns leave without a measurement.
 
     Raises:
         EstimateError: If no equation is left, or the method needs one that a dead column leaves out.
@@ -117,12 +110,12 @@ def log_findings(model: Model, inputs: Inputs, settings: Settings) -> LogFinding
             dead |= _dead_equations(finding, used, model)
     _check_enough(model, settings, dead, graded)
     order = {"severe": 0, "warning": 1, "note": 2}
-    return LogFindings(tuple(sorted(graded, key=lambda one: order[one.severity])), tuple(sorted(dead)))
+    return tuple(sorted(graded, key=lambda one: order[one.severity])), tuple(sorted(dead))
 
 
 def _findings(model: Model, recording: Recording) -> Sequence[Finding]:
     """Return the findings of a recording's own checks; one that was made in memory is checked now."""
-    joints = tuple(body.joint.name for body in model.robot.actuated)
+    joints = model.robot.joint_names
     if recording.findings or recording.joints != joints:
         findings = recording.findings  # a recording of another robot is refused where rows are made of it
     else:
@@ -183,14 +176,13 @@ def _graded(
     in_use = is_position or finding.channel in ("time", "", *used.values())
     if finding.channel == "qd":
         in_use = settings.preparation.velocity == "recorded"
-    severity = _severity(finding, kind, template.samples, model) if in_use else _not_used(kind)
-    if severity is not None:
-        yield LogFinding(label, severity, kind, finding.joint, text, remedy, finding.count)
-
-
-def _not_used(kind: str) -> LogSeverity | None:
-    """Return the severity of a finding in a channel that the fit does not use."""
-    return "warning" if kind == "velocity" else None if kind == "constant" else "note"
+    if in_use:
+        severity = _severity(finding, kind, template.samples, model)
+    elif kind == "constant":
+        return
+    else:
+        severity = "warning" if kind == "velocity" else "note"
+    yield LogFinding(label, severity, kind, finding.joint, text, remedy, finding.count)
 
 
 def _severity(finding: Finding, kind: str, samples: int, model: Model) -> LogSeverity:
@@ -239,16 +231,11 @@ def moving_sources(sources: Sequence[RowSource], held_out: bool) -> tuple[list[R
             + (", or hold out a larger part with --hold-out" if held_out else "")
         )
     found = [
-        _stands_still(
-            one.label, "", f"validation recording '{one.label}' stands still: it is not used, nothing can be judged"
-        )
+        (one.label, "", f"validation recording '{one.label}' stands still: it is not used, nothing can be judged")
         for one in still
     ]
     for joint in sorted(set.intersection(*(set(one.still_joints) for one in moving))):
         text = f"{joint} stands still in every validation recording: its torque is not judged"
-        found.append(_stands_still(moving[0].label, joint, text))
-    return moving, found
-
-
-def _stands_still(label: str, joint: str, text: str) -> LogFinding:
-    return LogFinding(label, "note", "stands_still", joint, text, "give a recording that moves it with --validate")
+        found.append((moving[0].label, joint, text))
+    remedy = "give a recording that moves it with --validate"
+    return moving, [LogFinding(label, "note", "stands_still", joint, text, remedy) for label, joint, text in found]

@@ -1,16 +1,16 @@
-"""From rows to the estimate by the method chosen, with the noise model beside it.
+"""Estimation from prepared rows by the chosen method, with a noise model; many experiments of one arm together.
 
-Every method begins with the factors of the rows and their weighted least squares; estimators are found in
+Every method begins with the factors of the rows and their weighted least squares; estimators are registered in
 :mod:`steelyard.estimators`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
-from ..errors import EstimateError
+from ..errors import EstimateError, SteelyardError
 from ..estimate import (
     TRUSTED,
     Estimate,
@@ -41,8 +41,8 @@ from ..observe import (
     row_source,
 )
 from ..progress import Progress, silent
-from ..recording import RecordingsLike, load_recordings
-from ..robot import AnyRobot, load_robot
+from ..recording import Recording, RecordingsLike, load_recordings
+from ..robot import AnyRobot, Robot, load_robot
 from ..text import short_repr
 from .inputs import Labelled, labels_of, model_of, settings_of, without_locked
 from .settings import Settings
@@ -108,10 +108,10 @@ def resolved_prior(equations: Equations, settings: Settings) -> dict[str, tuple[
 
 
 def column_name(equations: Equations, name: str) -> str:
-    """Return the column of a base parameter from its own name, its kept parameter's, or an alias."""
+    """Return the column of a base parameter from its own name, that of its base column, or an alias."""
     for base in equations.base.base:
-        if name in (base.name, base.kept):
-            return base.kept
+        if name in (base.name, base.column):
+            return base.column
     return resolve_name(equations.model.robot, equations.model.parameters, name)
 
 
@@ -122,8 +122,8 @@ def check_motion(sources: Sequence[RowSource]) -> None:
     if still:
         joint = sorted(still)[0]
         raise EstimateError(
-            f"joint '{joint}' never moves in any recording: its friction and inertia cannot be seen; record motion of "
-            f"it, or identify the others alone with --lock {joint}=POSITION, where it was held"
+            f"joint '{joint}' never moves in any recording: its friction and inertia are not identifiable; record "
+            f"motion of it, or identify the others alone with --lock {joint}=POSITION, where it was held"
         )
 
 
@@ -137,9 +137,9 @@ class ArmFit:
         used: The factors that gave the estimate: of whitened rows for ``gls``, else ``observations``.
         noise: The noise model.
         raw: The stack of all rows, unweighted: for the raw condition number.
-        distrust: Where generalised least squares was asked for and not used: how much worse it fitted; else 0.
+        distrust: Where generalised least squares was requested and not used: how much worse it fitted; else 0.
         slow_noise: Whether slow noise alone explains that it fitted worse.
-        detail: What a method beyond least squares tells besides: its history in time, its tests, its notes.
+        detail: Further results of a method beyond least squares: its history in time, its tests, its notes.
         plain: Weighted least squares of the same recordings, for such a method; None otherwise.
         without_prior: The estimate before it was drawn towards a prior; None if there was none.
     """
@@ -236,34 +236,28 @@ def fit_sources(
         return completed(estimated_fit(prepared, evidence, found), prepared, settings)
     if estimator.data == "whitened":
         return completed(_generalised(prepared, settings), prepared, settings)
-    chosen = prepared.plain
+    chosen, observations = prepared.plain, prepared.observations
     if settings.method != "wls":
-        chosen = estimator.load()(prepared.observations, prepared.raw.columns)
+        chosen = estimator.load()(observations, prepared.raw.columns)
     noise = with_correlated_noise(sources, prepared.plain).noise
-    return completed(
-        ArmFit(chosen, prepared.observations, prepared.observations, noise, prepared.raw), prepared, settings
-    )
+    return completed(ArmFit(chosen, observations, observations, noise, prepared.raw), prepared, settings)
 
 
 def estimated_fit(prepared: PreparedRows, evidence: Evidence, found: Estimated) -> ArmFit:
     """Return the fit from what such a method found."""
-    observations = prepared.observations
+    observations, noise = prepared.observations, evidence.noise
     return ArmFit(
-        found.estimate,
-        observations,
-        observations,
-        evidence.noise,
-        prepared.raw,
-        detail=found,
-        plain=evidence.correlated,
+        found.estimate, observations, observations, noise, prepared.raw, detail=found, plain=evidence.correlated
     )
 
 
 def completed(fit: ArmFit, prepared: PreparedRows, settings: Settings) -> ArmFit:
-    """Return the fit with the covariance that was asked for, drawn towards the prior where that is not its start."""
+    """Return the fit with the requested covariance, drawn towards the prior where that is not its start."""
     estimate = fit.estimate
-    if settings.covariance is not None:
-        estimate = _with_covariance(settings.covariance, fit, prepared.sources)
+    if settings.covariance == "model" and estimate.covariance_kind != "model":
+        estimate = with_correlated_noise(prepared.sources, estimate, fit.used).estimate
+    elif settings.covariance is not None:
+        estimate = with_covariance(settings.covariance, estimate, fit.used, prepared.sources, fit.whitening)
     if settings.prior and not ESTIMATORS[settings.method].starts_at_prior:
         drawn = towards_prior(estimate, resolved_prior(prepared.equations, settings))
         return replace(fit, estimate=drawn, without_prior=estimate)
@@ -287,7 +281,81 @@ def _generalised(prepared: PreparedRows, settings: Settings) -> ArmFit:
     )  # fmt: skip
 
 
-def _with_covariance(kind: str, fit: ArmFit, sources: Sequence[RowSource]) -> Estimate:
-    if kind == "model" and fit.estimate.covariance_kind != "model":
-        return with_correlated_noise(sources, fit.estimate, fit.used).estimate
-    return with_covariance(kind, fit.estimate, fit.used, sources, fit.whitening)
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, eq=False)
+class _Begun:
+    """An experiment up to where its method begins."""
+
+    resolved: ResolvedPreparation
+    prepared: PreparedRows
+    evidence: Evidence
+    own: Any
+    prior: Prior
+
+
+def fit_arms(
+    robot: Robot,
+    experiments: Sequence[Sequence[Recording]],
+    settings: Settings,
+    equations: Equations,
+    resolved: ResolvedPreparation | None = None,
+) -> list[Fitted | SteelyardError]:
+    """Fit many experiments of an arm, each on its own: the same numbers as :func:`fit_arm` gives for each alone.
+
+    Args:
+        robot: The arm.
+        experiments: The recordings of each experiment, one a seed for instance.
+        settings: Choices for all of them.
+        equations: Equations of the arm with these choices.
+        resolved: Filters and decimation, if all experiments have the very same motion; None finds them for each.
+
+    Returns:
+        For each experiment what :func:`fit_arm` returns, or the error that it raises.
+    """
+    if not ESTIMATORS[settings.method].many:
+        return [
+            _tried(lambda own=own: fit_arm(robot, own, settings, equations=equations, resolved=resolved))
+            for own in experiments
+        ]
+    begun = [_tried(lambda own=own: _begun(own, settings, equations, resolved)) for own in experiments]
+    found = iter(_found([one for one in begun if isinstance(one, _Begun)], settings))
+    return [one if isinstance(one, SteelyardError) else _ended(one, next(found), settings) for one in begun]
+
+
+def _begun(
+    recordings: Sequence[Recording], settings: Settings, equations: Equations, resolved: ResolvedPreparation | None
+) -> _Begun:
+    resolved = resolved or resolve_preparation(settings.preparation, recordings)
+    labelled = tuple(zip(labels_of(recordings), recordings, strict=True))
+    prepared = prepare_rows(sources_of(labelled, equations, resolved), equations, settings)
+    return _Begun(resolved, prepared, evidence_of(prepared), *method_inputs(equations, settings))
+
+
+def _found(begun: Sequence[_Begun], settings: Settings) -> Sequence[Estimated | SteelyardError]:
+    if not begun:
+        return []
+    estimator, own, prior = ESTIMATORS[settings.method], begun[0].own, begun[0].prior
+    together = estimator.load_many()
+    found = _tried(lambda: together([one.evidence for one in begun], own, prior))
+    if not isinstance(found, SteelyardError):
+        return found
+    # One of them cannot be estimated at all: each alone says why.
+    alone = estimator.load()
+    return [_tried(lambda one=one: alone(one.evidence, own, prior, silent)) for one in begun]
+
+
+def _ended(begun: _Begun, found: Estimated | SteelyardError, settings: Settings) -> Fitted | SteelyardError:
+    if isinstance(found, SteelyardError):
+        return found
+    prepared = begun.prepared
+    fit = _tried(lambda: completed(estimated_fit(prepared, begun.evidence, found), prepared, settings))
+    return fit if isinstance(fit, SteelyardError) else Fitted(prepared.equations, begun.resolved, prepared.sources, fit)
+
+
+def _tried(make: Callable[[], _T]) -> _T | SteelyardError:
+    try:
+        return make()
+    except SteelyardError as error:
+        return error

@@ -1,10 +1,10 @@
-"""Why an estimate cannot be: faults of a log tried one by one, and the one that cures it named.
+"""Faults of a log that may explain an impossible estimate, tried one by one: signs, exchanged columns, joint order.
 
-A reversed sign, two columns exchanged or joints in another order are cured by the same change once more. Each change is
-made to the recordings, weighted least squares is fitted again, and the arm that comes out is judged as the first one
-was: by values that cannot be, and by the residual of every joint. Reversed torques need the factors only, exchanged
-ones the factors of every equation with every torque (as many passes as joints); positions need a pass for each change,
-and are tried for the joints that look worst. Signs are tried in all recordings alike and in each that looks worst.
+Each change is made to the recordings, weighted least squares is fitted again, and the result is judged as the first one
+was: by physically impossible values and by the residual of every joint. Reversed torques need the factors only,
+exchanged ones the factors of every equation with every torque (as many passes as joints); positions need a pass for
+each change, and are tried for the joints that look worst. Signs are tried in all recordings alike and in each that
+looks worst.
 """
 
 from __future__ import annotations
@@ -40,21 +40,19 @@ _CURED, _SMALL, _NO_WORSE = 0.5, 0.1, 1.1
 
 @dataclass(frozen=True)
 class LogFault:
-    """A fault of the log that explains an impossible estimate.
+    """A fault of the log that may explain an impossible estimate.
 
     Attributes:
-        kind: ``torque sign``, ``position sign``, ``torque columns``, ``position columns`` or ``joint order``.
         joints: Joints it concerns.
         text: What is the case, with figures.
         remedy: What to change in the set-up.
         misfit: Relative residual with that change, root mean square over the equations.
     """
 
-    kind: str
     joints: tuple[str, ...]
     text: str
     remedy: str
-    misfit: float
+    misfit: float = np.nan
 
 
 @dataclass(frozen=True)
@@ -92,33 +90,23 @@ class _Fit:
 
 
 @dataclass(frozen=True)
-class _Change:
-    """A change to the log, as it is described."""
-
-    kind: str
-    joints: tuple[str, ...]
-    what: str
-    remedy: str
-
-
-@dataclass(frozen=True)
 class _Trials:
-    """Changes to the log that were tried, and those that cure."""
+    """Faults that were assumed and corrected, and those whose correction cures the estimate."""
 
     judged: Callable[[Observations], _Fit]
     before: _Fit
-    cures: list[tuple[_Fit, _Change]]
+    cures: list[tuple[_Fit, LogFault]]
 
-    def try_all(self, changes: Iterable[tuple[_Change, Observations | None]]) -> None:
-        """Try changes; None is one that leaves nothing to fit."""
-        for change, changed in changes:
+    def try_all(self, changes: Iterable[tuple[LogFault, Observations | None]]) -> None:
+        """Try corrections of faults; None is one that leaves nothing to fit."""
+        for fault, changed in changes:
             fit = None if changed is None else self.judged(changed)
             if fit is not None and fit.cures(self.before):
-                self.cures.append((fit, change))
+                self.cures.append((fit, fault))
 
     def is_clear(self, joints: Sequence[str] | None = None) -> bool:
         """Return whether a cure leaves nothing to be explained: any, or one that concerns these joints."""
-        return any(fit.is_clear and joints in (None, change.joints) for fit, change in self.cures)
+        return any(fit.is_clear and joints in (None, fault.joints) for fit, fault in self.cures)
 
 
 def likely_cause(
@@ -143,8 +131,9 @@ def likely_cause(
     def judged(changed: Observations) -> _Fit:
         return _judged(equations, changed, extent, hidden)
 
-    short = _short(training)
-    if short:  # few and large factors: every change is a fit
+    # Of every recording the part in which all joints move most: few and large factors, since every change is a fit.
+    short = [(label, busiest_part(recording, MOST_SAMPLES)) for label, recording in training]
+    if short:
         observations = _rows(short, equations, resolved) or observations
     before = judged(observations)
     trials = _Trials(judged, before, [])
@@ -152,31 +141,24 @@ def likely_cause(
     trials.try_all(_torque_signs(equations, observations))
     if not trials.is_clear(equations.joints):
         trials.try_all(_exchanged_torques(short, equations, resolved))
-        for change, recordings in _changed_motions(short, equations, suspects):
-            trials.try_all([(change, _rows(recordings, equations, resolved))])
+        for fault, recordings in _changed_motions(short, equations, suspects):
+            trials.try_all([(fault, _rows(recordings, equations, resolved))])
     if len(before.recordings) > 1 and not trials.is_clear():
         for label in before.recordings[:WORST_RECORDINGS]:
             trials.try_all(_torque_signs(equations, observations, label))
-            for change, recordings in _reversed_positions(short, equations, suspects, label):
-                trials.try_all([(change, _rows(recordings, equations, resolved))])
+            for fault, recordings in _reversed_positions(short, equations, suspects, label):
+                trials.try_all([(fault, _rows(recordings, equations, resolved))])
     if not trials.cures:
         return None
-    fit, change = min(trials.cures, key=lambda one: one[0].rank)
+    fit, fault = min(trials.cures, key=lambda one: one[0].rank)
     text = (
-        f"{change.what}: so changed, {fit.impossible} instead of {before.impossible} values are impossible, and the "
+        f"{fault.text}: so changed, {fit.impossible} instead of {before.impossible} values are impossible, and the "
         f"joints' residuals are {100 * fit.misfit:.2g} instead of {100 * before.misfit:.2g} % of their torques"
     )
-    return LogFault(change.kind, change.joints, text, change.remedy, fit.misfit)
+    return replace(fault, text=text, misfit=fit.misfit)
 
 
-def _short(training: Sequence[Labelled]) -> list[Labelled]:
-    """Return the part of every recording in which all joints move most."""
-    return [(label, busiest_part(recording, MOST_SAMPLES)) for label, recording in training]
-
-
-def _rows(
-    recordings: Sequence[tuple[str, Recording]], equations: Equations, resolved: ResolvedPreparation
-) -> Observations | None:
+def _rows(recordings: Sequence[Labelled], equations: Equations, resolved: ResolvedPreparation) -> Observations | None:
     """Return the factors of changed recordings; None where the change leaves nothing that can be fitted."""
     try:
         return reduce_rows(sources_of(recordings, equations, resolved), blocks=_BLOCKS)
@@ -215,22 +197,22 @@ def _worst_recordings(observations: Observations, estimate: Estimate) -> tuple[s
     return tuple(sorted(sums, key=lambda label: -sums[label][0] / max(sums[label][1], 1e-300)))
 
 
-def _in_one(change: _Change, label: str | None) -> _Change:
-    """Return a change as it is described where only one recording needs it; None: all do."""
+def _in_one(fault: LogFault, label: str | None) -> LogFault:
+    """Return a fault as it is described where only one recording has it; None: all have."""
     if label is None:
-        return change
-    remedy = change.remedy.replace("in the set-up", f"in a set-up for '{label}' alone")
-    return replace(change, what=f"{change.what} in '{label}'", remedy=remedy)
+        return fault
+    remedy = fault.remedy.replace("in the set-up", f"in a set-up for '{label}' alone")
+    return replace(fault, text=f"{fault.text} in '{label}'", remedy=remedy)
 
 
 def _torque_signs(
     equations: Equations, observations: Observations, label: str | None = None
-) -> Iterator[tuple[_Change, Observations]]:
+) -> Iterator[tuple[LogFault, Observations]]:
     """Yield torques that may be reversed, in all recordings or in one: of all joints, of one joint, of one kind."""
     remedy = "reverse it in the set-up: sign = {signs} for the torque"
     what = "the torques of all joints seem reversed"
-    change = _Change("torque sign", equations.joints, what, remedy.format(signs=-1))
-    yield _in_one(change, label), _with_reversed(observations, frozenset(equations.kinds_joints), label)
+    fault = LogFault(equations.joints, what, remedy.format(signs=-1))
+    yield _in_one(fault, label), _with_reversed(observations, frozenset(equations.kinds_joints), label)
     kinds = tuple(dict.fromkeys(kind for kind, _ in equations.kinds_joints))
     for joint in equations.joints:
         signs = remedy.format(signs=[-1 if name == joint else 1 for name in equations.joints])
@@ -238,8 +220,7 @@ def _torque_signs(
         if len(kinds) > 1 and label is None:
             own |= {f"the {kind} torque of {joint} seems reversed": [(kind, joint)] for kind in kinds}
         for text, which in own.items():
-            change = _Change("torque sign", (joint,), text, signs)
-            yield _in_one(change, label), _with_reversed(observations, frozenset(which), label)
+            yield _in_one(LogFault((joint,), text, signs), label), _with_reversed(observations, frozenset(which), label)
 
 
 def _with_reversed(observations: Observations, which: frozenset[tuple[str, str]], label: str | None) -> Observations:
@@ -255,14 +236,15 @@ def _with_reversed(observations: Observations, which: frozenset[tuple[str, str]]
 
 
 def _exchanged_torques(
-    short: Sequence[tuple[str, Recording]], equations: Equations, resolved: ResolvedPreparation
-) -> Iterator[tuple[_Change, Observations]]:
+    short: Sequence[Labelled], equations: Equations, resolved: ResolvedPreparation
+) -> Iterator[tuple[LogFault, Observations]]:
     """Yield factors with the torques of two joints exchanged, in every channel or in one."""
     joints = equations.joints
     channels = tuple(dict.fromkeys(c.name for _, one in short for c in one.torques if c.kind != "wrench"))
+    places = np.arange(len(joints))
     # With torques moved on by s joints, equation i has the torque of joint i + s.
     moved = [
-        _rows([(label, _reordered(one, _moved_on(joints, s), channels)) for label, one in short], equations, resolved)
+        _rows([(label, _reordered(one, np.roll(places, -s), channels)) for label, one in short], equations, resolved)
         for s in range(len(joints) if short else 0)
     ]
     kinds = tuple(dict.fromkeys(kind for kind, _ in equations.kinds_joints))
@@ -274,17 +256,8 @@ def _exchanged_torques(
             if any(moved[s] is None for s in (0, *shift.values())):
                 continue
             name = "torque" if which == kinds else f"{' '.join(which)} torque"
-            change = _Change(
-                "torque columns",
-                pair,
-                f"the {name} columns of {pair[0]} and {pair[1]} seem exchanged",
-                _exchange("torque"),
-            )
-            yield change, _picked(moved, shift, which)
-
-
-def _moved_on(joints: Sequence[str], steps: int) -> np.ndarray:
-    return (np.arange(len(joints)) + steps) % len(joints)
+            text = f"the {name} columns of {pair[0]} and {pair[1]} seem exchanged"
+            yield LogFault(pair, text, _exchange("torque")), _picked(moved, shift, which)
 
 
 def _picked(moved: Sequence[Observations | None], shift: dict[str, int], kinds: Sequence[str]) -> Observations:
@@ -300,26 +273,23 @@ def _picked(moved: Sequence[Observations | None], shift: dict[str, int], kinds: 
 
 
 def _reversed_positions(
-    short: Sequence[tuple[str, Recording]], equations: Equations, suspects: Sequence[str], label: str | None = None
-) -> Iterator[tuple[_Change, list[tuple[str, Recording]]]]:
+    short: Sequence[Labelled], equations: Equations, suspects: Sequence[str], label: str | None = None
+) -> Iterator[tuple[LogFault, list[Labelled]]]:
     """Yield recordings with the position of a joint reversed, in all of them or in one."""
     joints = equations.joints
     for joint in suspects if short else ():
         signs = np.where(np.array(joints) == joint, -1.0, 1.0)[:, None]
         remedy = f"reverse it in the set-up: sign = {[int(s) for s in signs[:, 0]]} for q (and qd)"
-        change = _Change("position sign", (joint,), f"the position of {joint} seems reversed", remedy)
-        yield (
-            _in_one(change, label),
-            [
-                (name, _with_motion(one, lambda rows, signs=signs: signs * rows) if label in (None, name) else one)
-                for name, one in short
-            ],
-        )
+        recordings = [
+            (name, _with_motion(one, lambda rows, signs=signs: signs * rows) if label in (None, name) else one)
+            for name, one in short
+        ]
+        yield _in_one(LogFault((joint,), f"the position of {joint} seems reversed", remedy), label), recordings
 
 
 def _changed_motions(
-    short: Sequence[tuple[str, Recording]], equations: Equations, suspects: Sequence[str]
-) -> Iterator[tuple[_Change, list[tuple[str, Recording]]]]:
+    short: Sequence[Labelled], equations: Equations, suspects: Sequence[str]
+) -> Iterator[tuple[LogFault, list[Labelled]]]:
     """Yield recordings with positions exchanged (alone or with their torques), or the position of a joint reversed."""
     joints = equations.joints
     if not short:
@@ -332,11 +302,12 @@ def _changed_motions(
         order[[first, second]] = second, first
         named = f"{pair[0]} and {pair[1]}"
         swapped = [(label, _with_motion(one, lambda rows, order=order: rows[order])) for label, one in short]
-        change = _Change("position columns", pair, f"the position columns of {named} seem exchanged", _exchange("q"))
-        yield change, swapped
+        yield LogFault(pair, f"the position columns of {named} seem exchanged", _exchange("q")), swapped
         text = f"the columns of {named} seem exchanged, positions and torques"
-        change = _Change("joint order", pair, text, _exchange("every channel"))
-        yield change, [(label, _reordered(one, order, channels)) for label, one in swapped]
+        yield (
+            LogFault(pair, text, _exchange("every channel")),
+            [(label, _reordered(one, order, channels)) for label, one in swapped],
+        )
 
 
 def _exchange(what: str) -> str:

@@ -1,4 +1,4 @@
-"""Which recordings train and which are unseen, under which labels; what cannot be used is refused here."""
+"""Recordings of an identification by role (training, unseen) with labels, and the model that they allow."""
 
 from __future__ import annotations
 
@@ -53,11 +53,9 @@ def inputs_of(recordings: Sequence[Recording], validation: Sequence[Recording], 
     if not recordings:
         raise EstimateError("no recording is left to identify from; give at least one log that passed its checks")
     labels = labels_of([*recordings, *validation])
-    moving = [
-        without_locked(one, label, settings.lock) for label, one in zip(labels, [*recordings, *validation], strict=True)
-    ]
-    training = tuple(zip(labels, moving[: len(recordings)], strict=False))
-    unseen = tuple(zip(labels[len(recordings) :], moving[len(recordings) :], strict=True))
+    given = zip(labels, [*recordings, *validation], strict=True)
+    moving = tuple((label, without_locked(one, label, settings.lock)) for label, one in given)
+    training, unseen = moving[: len(recordings)], moving[len(recordings) :]
     if unseen:
         _check_unseen(training, unseen)
         return Inputs(training, unseen)
@@ -150,7 +148,7 @@ def model_of(
         payload: ``none``, ``loaded`` or ``paired``; None: as the recordings say.
 
     Raises:
-        EstimateError: If a payload is asked for that no recording carries, or two different ones are carried.
+        EstimateError: If a payload is requested that no recording carries, or two different ones are carried.
     """
     templates = [recording for _, recording in training]
     carried = [template.payload for template in templates]
@@ -160,14 +158,15 @@ def model_of(
     found = "none" if not names else "loaded" if all(carried) else "paired"
     if payload not in (None, "none") and not names:
         raise EstimateError(
-            f"payload '{payload}' is asked for, but no recording says that it carries one; declare it in the log's "
-            "setup "
-            'with payload = "name", or leave --payload away'
+            f"payload '{payload}' is requested, but no recording says that it carries one; declare it in the log's "
+            'setup with payload = "name", or leave --payload away'
         )
     _check_payload_of_unseen(unseen, names)
     measured = settings.measured or _measured(robot, templates)
     arm = arm_of(robot, settings)
-    return build_model(arm, settings.effects, measured, payload or _payload_of(found, measured), settings.sign_width)
+    if measured == "difference":
+        found = "none"  # the difference of motor and joint torques does not depend on a payload
+    return build_model(arm, settings.effects, measured, payload or found, settings.sign_width)
 
 
 def _check_payload_of_unseen(unseen: Sequence[Labelled], known: list[str]) -> None:
@@ -177,14 +176,8 @@ def _check_payload_of_unseen(unseen: Sequence[Labelled], known: list[str]) -> No
             carried = f"'{known[0]}'" if known else "none"
             raise EstimateError(
                 f"validation recording '{label}' carries payload '{payload}', the recordings to fit carry {carried}: "
-                "its "
-                "torques could not be predicted; validate with the same payload, or none"
+                "its torques could not be predicted; validate with the same payload, or none"
             )
-
-
-def _payload_of(found: str, measured: str) -> str:
-    """Return the payload of the model: the difference of motor and joint torques does not feel one."""
-    return "none" if measured == "difference" else found
 
 
 def _measured(robot: Robot, templates: Sequence[Recording]) -> str:
@@ -192,10 +185,6 @@ def _measured(robot: Robot, templates: Sequence[Recording]) -> str:
     kinds = [{channel.kind for channel in template.torques} for template in templates]
     motor = all(there & {"motor_torque", "motor_current"} for there in kinds)
     joint = all("joint_torque" in there for there in kinds)
-    if robot.defaults.measured == "both" and motor != joint:
+    if robot.defaults.measured in ("both", "motor", "joint") and motor != joint:
         return "motor" if motor else "joint"
-    if robot.defaults.measured == "motor" and joint and not motor:
-        return "joint"
-    if robot.defaults.measured == "joint" and motor and not joint:
-        return "motor"
     return robot.defaults.measured

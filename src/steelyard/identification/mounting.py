@@ -1,8 +1,8 @@
-"""Is the arm mounted as the model says? Gravity along each axis of the base, tried on the training recordings.
+"""The direction of gravity in the base frame, tested on the training recordings: is the arm mounted as the model says?
 
-Gravity enters the equations linearly, but with the first moments as factors: it cannot be estimated beside them by
-least squares. A wrong direction leaves most of the gravity torques unexplained, so the residuals of six small fits tell
-it.
+Gravity enters the equations linearly, but multiplied by the first moments: it cannot be estimated beside them by linear
+least squares. A wrong direction leaves most of the gravity torques unexplained, so the residuals of six small fits
+show it.
 """
 
 from __future__ import annotations
@@ -13,16 +13,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..estimate import stacked_system
-from ..observe import (
-    Equations,
-    Observations,
-    ResolvedPreparation,
-    busiest_part,
-    equations_of,
-    reduce_rows,
-    row_source,
-)
+from ..observe import Equations, Observations, ResolvedPreparation, busiest_part, equations_of, reduce_rows
 from ..verdict import Reason
+from .fitting import sources_of
 from .inputs import Labelled
 
 FAR_BETTER = 2.0
@@ -31,7 +24,7 @@ LOOKED_AT = 20_000
 """Samples at the start of each recording that are fitted."""
 
 REMOVED = "removed"
-"""Stands for torques from which the controller has taken gravity away."""
+"""Stands for torques from which the controller has removed gravity."""
 
 _AXES = {"+x": (1, 0, 0), "-x": (-1, 0, 0), "+y": (0, 1, 0), "-y": (0, -1, 0), "+z": (0, 0, 1), "-z": (0, 0, -1)}
 
@@ -82,8 +75,7 @@ def better_mounting(
         robot = equations.model.robot.with_gravity(gravity)
         left_out = set(equations.model.rows) - set(equations.kinds_joints)
         turned = equations_of(replace(equations.model, robot=robot), without=left_out)
-        sources = [row_source(recording, turned, resolved, label) for label, recording in recordings]
-        return _relative_residual(reduce_rows(sources, threads=threads), turned.names)
+        return _relative_residual(reduce_rows(sources_of(recordings, turned, resolved), threads=threads), turned.names)
 
     now = residual(assumed)
     tried = {}
@@ -111,21 +103,16 @@ def _relative_residual(observations: Observations, names: Sequence[str]) -> floa
 
 
 def mounting_reason(found: Mounting) -> Reason:
-    """Return what to say of a direction of gravity that would fit better."""
-    if found.direction == REMOVED:
-        return Reason(
-            f"without gravity the fit is {found.ratio:.2g} times better: gravity seems to be taken out of these "
-            "torques already, as some drivers do",
-            f"record torques that contain gravity; {found.flag} fits these, but masses cannot be told from them",
-            "mounting",
-            "poor",
-            "plausible",
-        )
-    return Reason(
+    """Return the reason that names a direction of gravity that fits better."""
+    text = (
         f"gravity along {found.direction} of the base fits {found.ratio:.2g} times better than as the model has it: "
-        "is the arm mounted on a wall, a ceiling or a slope?",
-        f"if it is, say so with {found.flag}; if not, look for joints whose zero or sign is wrong",
-        "mounting",
-        "poor",
-        "plausible",
+        "is the arm mounted on a wall, a ceiling or a slope?"
     )
+    remedy = f"if it is, say so with {found.flag}; if not, look for joints whose zero or sign is wrong"
+    if found.direction == REMOVED:
+        text = (
+            f"without gravity the fit is {found.ratio:.2g} times better: gravity seems to be taken out of these "
+            "torques already, as some drivers do"
+        )
+        remedy = f"record torques that contain gravity; {found.flag} fits these, but masses are not identifiable then"
+    return Reason(text, remedy, "mounting", "poor", "plausible")

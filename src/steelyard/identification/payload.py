@@ -1,13 +1,12 @@
-"""What is it holding: the payload when the arm is known from an earlier run.
+"""The payload of an arm that is known from an earlier run.
 
-The run's weighted triangle stands for all its rows. Rows of the new, loaded recordings are put beside it, arm
-columns and
-payload columns together, so that the payload's covariance contains the arm's own.
+The run's weighted triangle stands for all its rows. Rows of the new, loaded recordings are stacked below it, with the
+columns of arm and payload, so that the covariance of the payload contains that of the arm.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -16,12 +15,12 @@ from ..distributions import norm_ppf
 from ..errors import EstimateError
 from ..estimate import Estimate, NoiseModel
 from ..model import build_model
-from ..observe import RowSource, equations_of, resolve_preparation, row_source
+from ..observe import RowSource, equations_of, resolve_preparation
 from ..recording import Recording, RecordingsLike, load_recordings
 from ..robot import AnyRobot, Robot, load_robot
 from ..text import short_repr
 from ..verdict import Reason
-from .fitting import fit_sources
+from .fitting import fit_sources, sources_of
 from .inputs import arm_of, labels_of, without_locked
 from .result import COLUMNS, PayloadBody, payload_body
 from .run_files import RunLike, SavedRun, joined, load_run, run_rows
@@ -77,12 +76,6 @@ class PayloadFound:
     reasons: tuple[Reason, ...]
 
 
-def settings_of_run(run: SavedRun) -> Settings:
-    """Return the settings a run was made with."""
-    kept = {key: value for key, value in run.settings.items() if key not in ("robot", "logs", "add")}
-    return settings_from_table(kept)
-
-
 def identify_payload(robot: AnyRobot, run: RunLike, recordings: RecordingsLike, threads: int = 1) -> PayloadFound:
     """Find the payload that the arm carries in recordings.
 
@@ -122,12 +115,13 @@ def identify_payload(robot: AnyRobot, run: RunLike, recordings: RecordingsLike, 
             "the run was identified from loaded recordings alone: its arm already contains a payload; identify the arm "
             "without payload first"
         )
-    sources = _sources(robot, run, load_recordings(robot, recordings))
+    table = {key: value for key, value in run.settings.items() if key not in ("robot", "logs", "add")}
+    settings = settings_from_table(table)
+    sources = _sources(robot, run, settings, load_recordings(robot, recordings))
     equations = sources[0].equations
-    asked = settings_of_run(run)
-    # The payload's rows join those of the run: whatever found the arm, least squares finds what it holds.
-    method = asked.method if asked.method in FACTOR_METHODS else "gls"
-    settings = replace(asked, method=method, covariance=None, prior={}, threads=threads)
+    # The payload's rows join those of the run: whichever method identified the arm, least squares finds its payload.
+    method = settings.method if settings.method in FACTOR_METHODS else "gls"
+    settings = replace(settings, method=method, covariance=None, prior={}, threads=threads)
     fit = fit_sources(sources, equations, settings)
     estimate = joined(fit, run_rows(run, equations.names), equations)
     body = payload_body(estimate)
@@ -141,25 +135,16 @@ def identify_payload(robot: AnyRobot, run: RunLike, recordings: RecordingsLike, 
     return PayloadFound(body, estimate, fit.noise, enough, agreement, tuple(_reasons(body, enough, agreement)))
 
 
-def _sources(robot: Robot, run: SavedRun, recordings: Sequence[Recording]) -> list[RowSource]:
+def _sources(robot: Robot, run: SavedRun, settings: Settings, recordings: Sequence[Recording]) -> list[RowSource]:
     if not recordings:
         raise EstimateError("no recording is given; give at least one log made with the payload")
-    content = run.content
-    asked = settings_of_run(run)
-    model = build_model(arm_of(robot, asked), content["effects"], content["torque"], "paired", asked.sign_width)
-    equations = equations_of(model)
-    labels = labels_of(recordings)
-    held = [without_locked(one, label, asked.lock) for label, one in zip(labels, recordings, strict=True)]
-    resolved = resolve_preparation(asked.preparation, held)
-    return [
-        row_source(_as_loaded(recording), equations, resolved, label)
-        for label, recording in zip(labels, held, strict=True)
-    ]
-
-
-def _as_loaded(recording: Recording) -> Recording:
-    """Return the recording as one with a payload, whether its log says so or not: the command says so."""
-    return recording if recording.payload is not None else replace(recording, payload="payload")
+    content, arm = run.content, arm_of(robot, settings)
+    equations = equations_of(build_model(arm, content["effects"], content["torque"], "paired", settings.sign_width))
+    # The recordings carry a payload, whether their logs say so or not.
+    loaded = [replace(recording, payload=recording.payload or "payload") for recording in recordings]
+    labelled = zip(labels_of(recordings), loaded, strict=True)
+    moving = [(label, without_locked(one, label, settings.lock)) for label, one in labelled]
+    return sources_of(moving, equations, resolve_preparation(settings.preparation, [one for _, one in moving]))
 
 
 def _agreement(before: Estimate, after: Estimate) -> float:
@@ -197,41 +182,27 @@ def _impossible(body: PayloadBody) -> list[str]:
     return found
 
 
-def _reasons(body: PayloadBody, enough: bool, agreement: float) -> list[Reason]:
-    found = []
+def _reasons(body: PayloadBody, enough: bool, agreement: float) -> Iterator[Reason]:
     mass, sigma = body.mass
     if abs(mass) < norm_ppf(0.99865) * sigma:
-        found.append(
-            Reason(
-                f"the mass comes out as {mass:.3g} +- {sigma:.2g} kg: no payload is seen",
-                "check that the arm really carried it in these recordings",
-                "payload",
-            )
-        )
+        text = f"the mass comes out as {mass:.3g} +- {sigma:.2g} kg, which is not significant"
+        yield Reason(text, "check that the arm really carried a payload in these recordings", "payload")
     if impossible := _impossible(body):
-        found.append(
-            Reason(
-                f"no body is like this: {', '.join(impossible)}",
-                "check the signs, the gains and the zeros of the log, and that the arm is the one of the run",
-                "payload",
-            )
+        yield Reason(
+            f"no body is like this: {', '.join(impossible)}",
+            "check the signs, the gains and the zeros of the log, and that the arm is the one of the run",
+            "payload",
         )
     if not enough:
-        found.append(
-            Reason(
-                "the motion was not enough: mass or centre are known to worse than 20 % or a centimetre",
-                "turn the wrist so that gravity pulls on the payload from several sides, and record longer",
-                "payload",
-            )
+        yield Reason(
+            "the motion was not enough: mass or centre are known to worse than 20 % or a centimetre",
+            "turn the wrist so that gravity pulls on the payload from several sides, and record longer",
+            "payload",
         )
     if agreement > 2:
-        found.append(
-            Reason(
-                f"the arm itself behaves otherwise than in its run (its parameters moved by {np.sqrt(agreement):.1f} "
-                "times "
-                "what chance explains): friction changes with temperature and day, and leaks into the payload",
-                "identify the arm without payload on the same day, warmed up alike",
-                "agreement",
-            )
+        yield Reason(
+            f"the arm itself behaves otherwise than in its run (its parameters moved by {np.sqrt(agreement):.1f} times "
+            "what chance explains): friction changes with temperature and day, and leaks into the payload",
+            "identify the arm without payload on the same day, warmed up alike",
+            "agreement",
         )
-    return found

@@ -1,8 +1,8 @@
-"""From recordings to verdict: the product's main job, on one screen."""
+"""Identification of an arm: recordings to parameters, errors on unseen motion and a verdict."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -16,7 +16,6 @@ from ..judge import (
     Evaluation,
     JointTests,
     LeftOutBlocks,
-    Plausibility,
     combined,
     disagreement,
     estimate_bias,
@@ -30,38 +29,28 @@ from ..judge import (
 from ..observe import (
     Equations,
     Observations,
-    ResolvedPreparation,
     RowSource,
     equations_of,
     reduce_rows,
     resolve_preparation,
 )
-from ..progress import Progress, silent
+from ..progress import Progress, Stage, no_stages, silent
 from ..recording import RecordingsLike, load_recordings
 from ..robot import AnyRobot, load_robot
 from ..signals import whitened_series
 from ..verdict import Reason, Verdict, verdict_of
-from .findings import LogFinding, finding_reasons, log_findings, moving_sources, with_findings
+from .findings import LogFinding, log_findings, moving_sources, with_findings
 from .fitting import ArmFit, column_name, fit_sources, sources_of
 from .hypotheses import likely_cause
 from .inputs import Inputs, inputs_of, model_of, settings_of
 from .mounting import better_mounting, mounting_reason
-from .reasons import UnseenErrors, cautions_of, disagreement_reasons, judged, notes_of
+from .reasons import cautions_of, judged, notes_of
 from .result import ConditionNumbers, Identification, Trained, payload_body
 from .run_files import RunLike, check_joinable, load_run, with_earlier_runs
 from .settings import FACTOR_METHODS, Settings
 
 _WELL_EXPLAINED = 0.05
 """A mounting that leaves smaller residuals than this, relative to the torques, needs no other cause."""
-
-Stage = Callable[[str], Progress]
-"""Called with the name of what begins; returns where to tell how far it is."""
-
-
-def quietly(stage: str) -> Progress:
-    """Report no stage and no progress."""
-    del stage
-    return silent
 
 
 def identify(
@@ -72,9 +61,9 @@ def identify(
     *,
     payload: str | None = None,
     earlier: Sequence[RunLike] = (),
-    stage: Stage = quietly,
+    stage: Stage = no_stages,
 ) -> Identification:
-    """Identify an arm from recordings, and say how far the result can be trusted.
+    """Identify an arm from recordings, with a verdict on how far the result can be trusted.
 
     Args:
         robot: The arm, its catalogue name or the path of its file.
@@ -87,7 +76,7 @@ def identify(
         stage: Called with the stage name; returns a progress callback.
 
     Raises:
-        SteelyardError: If something in the way can be mended; the message says how.
+        SteelyardError: If an input has to be corrected; the message says how.
 
     Example:
         >>> sin, cos = [[0.3, 0.1], [0.5, 0.2]], [[0.1, 0.2], [0.2, 0.3]]
@@ -109,18 +98,39 @@ def identify(
     stage("preparing")
     inputs = inputs_of(*given, settings)
     model = model_of(robot, inputs.training, inputs.unseen, settings, payload)
-    logs = log_findings(model, inputs, settings)
-    equations = equations_of(model, without=logs.dead)
+    findings, dead = log_findings(model, inputs, settings)
+    equations = equations_of(model, without=dead)
     resolved = resolve_preparation(settings.preparation, [recording for _, recording in inputs.training])
     sources = sources_of(inputs.training, equations, resolved)
     try:
         unseen, still = moving_sources(sources_of(inputs.unseen, equations, resolved), bool(inputs.held_out))
         fit = fit_sources(sources, equations, settings, stage("estimating"))
     except EstimateError as error:
-        raise with_findings(error, logs.findings) from error
+        raise with_findings(error, findings) from error
     if runs:
         fit = replace(fit, estimate=with_earlier_runs(fit, equations, runs))
+    found = _examined(inputs, sources, unseen, fit, settings, (*findings, *still), stage)
+    stage("grading")
+    plain_error = None if fit.plain is None else _error(unseen, fit.plain, fit, settings, silent)
+    verdict = judged(found, cautions_of(found, plain_error))
+    if verdict.grade == "poor" and _has_open_cause(verdict, found.findings):
+        stage("looking for the cause")
+        verdict = _explained(replace(found, verdict=verdict), inputs)
+    return replace(found, verdict=verdict)
+
+
+def _examined(
+    inputs: Inputs,
+    sources: Sequence[RowSource],
+    unseen: Sequence[RowSource],
+    fit: ArmFit,
+    settings: Settings,
+    findings: tuple[LogFinding, ...],
+    stage: Stage,
+) -> Identification:
+    """Reduce the model and test it on the recordings; the verdict is left open."""
     stage("choosing parameters")
+    equations, resolved = sources[0].equations, sources[0].resolved
     protected = [column_name(equations, name) for name in settings.protected]
     repeated = recordings_agree(fit.observations, sources, fit.raw.columns)
     differs = disagreement(fit.observations, equations, repeated)
@@ -131,43 +141,20 @@ def identify(
     fitted = _error(sources, reduction.estimate, fit, settings, stage("judging the fit"))
     unseen_error = _error(unseen, reduction.estimate, fit, settings, stage("judging unseen motion"))
     of_all = _error(unseen, fit.estimate, fit, settings, silent)
-    errors = None if fit.plain is None else UnseenErrors.of(of_all, _error(unseen, fit.plain, fit, settings, silent))
     tests = _tests(sources, reduction.estimate, fit, stage("testing residuals"))
     bias = _bias(inputs, sources, fit, settings, stage("looking for bias"))
-    stage("grading")
-    condition = _condition(fit)
-    body = payload_body(fit.estimate)
     plausible = plausibility(equations, fit.of_data, fit.observations, fitted, unseen_error)
-    verdict = judged(
-        settings.thresholds, equations, fitted, unseen_error, condition, reduction, tests, repeated, plausible,
-        [
-            *finding_reasons((*logs.findings, *still)),
-            *disagreement_reasons(differs),
-            *cautions_of(inputs, equations, fit, reduction, fitted, unseen_error, bias, body, errors,
-                settings.thresholds),
-        ],
-    )  # fmt: skip
-    if verdict.grade == "poor" and _has_open_cause(verdict, (*logs.findings, *still)):
-        stage("looking for the cause")
-        verdict = _explained(verdict, inputs, equations, resolved, fit, plausible, fitted, settings.threads)
+    condition = ConditionNumbers(fit.raw.condition, fit.raw.normalised_condition, fit.estimate.system.condition)
     return Identification(
         settings, equations, resolved, fit, reduction, condition, _trained(inputs, sources), inputs.held_out, fitted,
-        unseen_error, of_all, tests, repeated, bias, body, plausible, verdict, notes_of(resolved, sources, fit),
-        (*logs.findings, *still), differs,
+        unseen_error, of_all, tests, repeated, bias, payload_body(fit.estimate), plausible, verdict_of(()),
+        notes_of(resolved, sources, fit), findings, differs,
     )  # fmt: skip
 
 
-def _explained(
-    verdict: Verdict,
-    inputs: Inputs,
-    equations: Equations,
-    resolved: ResolvedPreparation,
-    fit: ArmFit,
-    plausible: Plausibility,
-    fitted: Evaluation,
-    threads: int,
-) -> Verdict:
+def _explained(found: Identification, inputs: Inputs) -> Verdict:
     """Return a poor verdict with the mounting or the fault of the log that explains it, first of its reasons."""
+    equations, resolved, fit = found.equations, found.resolved, found.fit
     recordings, observations = inputs.training, fit.observations
     causes: list[Reason] = []
     if not inputs.held_out:
@@ -176,15 +163,17 @@ def _explained(
         observations = reduce_rows(sources)
         causes = _unlike_training(inputs, equations, sources, observations, fit)
     if not causes:
-        mounting = better_mounting(equations, inputs.training, resolved, threads)
+        mounting = better_mounting(equations, inputs.training, resolved, found.settings.threads)
         cause = None
         if mounting is None or mounting.residual > _WELL_EXPLAINED:
-            cause = likely_cause(recordings, equations, resolved, observations, fitted.extent, plausible.hidden)
+            extent, hidden = found.fit_error.extent, found.plausibility.hidden
+            cause = likely_cause(recordings, equations, resolved, observations, extent, hidden)
         if cause is not None and (mounting is None or cause.misfit < mounting.residual):
             causes = [Reason(cause.text, cause.remedy, "likely cause", "poor", "plausible")]
         elif mounting is not None:
             causes = [mounting_reason(mounting)]
-    return verdict_of(verdict.criteria, [*causes, *(one for one in verdict.reasons if not _is_row(verdict, one))])
+    rows = {row.name for row in found.verdict.criteria}
+    return verdict_of(found.verdict.criteria, [*causes, *(r for r in found.verdict.reasons if r.criterion not in rows)])
 
 
 def _unlike_training(
@@ -198,18 +187,14 @@ def _unlike_training(
 
 
 def _has_open_cause(verdict: Verdict, findings: Sequence[LogFinding]) -> bool:
-    """Return whether a mounting or a changed column may be why a verdict is poor.
+    """Return whether the mounting or an exchanged column may be why a verdict is poor.
 
-    Faults that the checks see are causes themselves; but an odd ratio of motor and joint torques may be the trace of
-    another. Torques of a wrong size are not cured by an exchange of columns.
+    Faults that the checks found are causes themselves; but an odd ratio of motor and joint torques may be a symptom of
+    another fault. Exchanging columns does not explain torques of a wrong size.
     """
     severe = {one.kind for one in findings if one.severity == "severe"}
     poor = [row.name for row in verdict.criteria if row.grade == "poor" and row.question != "known"]
     return severe <= {"torque_ratio"} and (bool(severe) or any(name not in (EFFORT, SCALE) for name in poor))
-
-
-def _is_row(verdict: Verdict, reason: Reason) -> bool:
-    return any(row.name == reason.criterion for row in verdict.criteria)
 
 
 def _left_out(fit: ArmFit, equations: Equations) -> LeftOutBlocks:
@@ -265,10 +250,6 @@ def _bias(
     return estimate_bias(
         recordings, sources, fit.estimate, fit.whitening, settings.bias_repeats, settings.seed, progress
     )
-
-
-def _condition(fit: ArmFit) -> ConditionNumbers:
-    return ConditionNumbers(fit.raw.condition, fit.raw.normalised_condition, fit.estimate.system.condition)
 
 
 def _trained(inputs: Inputs, sources: Sequence[RowSource]) -> tuple[Trained, ...]:

@@ -1,38 +1,24 @@
-"""The evidence of the verdict on an identification: figures of its rows, and cautions as sentences."""
+"""The evidence for the verdict on an identification: figures of its rows, and cautions with remedies."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from ..judge import (
-    Bias,
-    Disagreement,
-    Evaluation,
-    IdentificationEvidence,
-    JointError,
-    JointTests,
-    Plausibility,
-    Reduction,
-    Repeatability,
-    Thresholds,
-    faster_joints,
-    judge,
-)
+from ..judge import Bias, Disagreement, Evaluation, IdentificationEvidence, Thresholds, faster_joints, judge
 from ..observe import Equations, ResolvedPreparation, RowSource
-from ..verdict import Grade, Reason, Verdict
+from ..verdict import Grade, Reason, Verdict, first_named
+from .findings import finding_reasons
 from .fitting import ArmFit
-from .inputs import Inputs
-from .result import COLUMNS, ConditionNumbers, PayloadBody
+from .result import COLUMNS, Identification
 
 _FAR, _MANY_FAR = 2.0, 0.2
 """More than this part of the parameters farther than so many sigmas from least squares is worth a sentence."""
 
 ENDOGENOUS = 0.01
 """Least squares is called biased where the test of the instruments has a probability below this."""
-
 
 WORSE = 1.5
 """A method whose error on unseen motion is this many times that of least squares predicts worse."""
@@ -43,17 +29,12 @@ class UnseenErrors:
     """Relative errors on unseen motion with all parameters [%].
 
     Attributes:
-        method: Of the method that was asked for.
+        method: Of the chosen method.
         plain: Of weighted least squares of the same recordings.
     """
 
     method: float
     plain: float
-
-    @classmethod
-    def of(cls, method: Evaluation, plain: Evaluation) -> UnseenErrors:
-        """Return the errors of two evaluations of the same recordings."""
-        return cls(method.relative_percent, plain.relative_percent)
 
     @property
     def is_worse(self) -> bool:
@@ -62,7 +43,7 @@ class UnseenErrors:
 
     @property
     def text(self) -> str:
-        """Both in words."""
+        """Both errors, for messages."""
         return f"{self.method:.3g} % on unseen motion, against {self.plain:.3g} % of weighted least squares"
 
 
@@ -78,263 +59,196 @@ def method_reasons(equations: Equations, fit: ArmFit, errors: UnseenErrors | Non
         return []
     found = [*_endogeneity_reasons(equations, fit, errors), *_distance_reasons(equations, fit, errors)]
     if errors.is_worse:
-        worse = Reason(
-            f"method '{fit.estimate.method}' predicts worse than least squares: its error is {errors.text}",
-            "use --method gls (the default); keep this method only for its tests",
-            "method",
-        )
-        return [worse, *found]
+        text = f"method '{fit.estimate.method}' predicts worse than least squares: its error is {errors.text}"
+        remedy = "use --method gls (the default); keep this method only for its tests"
+        found.insert(0, Reason(text, remedy, "method"))
     return found
 
 
-def _endogeneity_reasons(equations: Equations, fit: ArmFit, errors: UnseenErrors) -> list[Reason]:
-    """Return a sentence where the test of the instruments says that least squares is biased."""
+def _endogeneity_reasons(equations: Equations, fit: ArmFit, errors: UnseenErrors) -> Iterator[Reason]:
+    """Yield a sentence where the test of the instruments says that least squares is biased."""
     test = fit.detail.endogeneity if fit.detail else None
-    if test is None or test.p >= ENDOGENOUS:
-        return []
-    name = next(base.name for base in equations.base.base if base.kept == test.worst)
-    return [
-        Reason(
+    if test is not None and test.p < ENDOGENOUS:
+        yield Reason(
             f"rows and errors correlate (Durbin-Wu-Hausman: F = {test.statistic:.3g}, p = {test.p:.1g}, most for "
-            f"{name}): least squares on these rows is biased; a note says by how many sigmas",
+            f"{equations.base.name_of[test.worst]}): least squares on these rows is biased; a note says by how many "
+            "sigmas",
             "filter and decimate more and test again: this method predicts worse"
             if errors.is_worse
             else "keep this method, or filter and decimate more and test again",
             "method",
         )
-    ]
 
 
-def _distance_reasons(equations: Equations, fit: ArmFit, errors: UnseenErrors) -> list[Reason]:
-    """Return a sentence where a method and weighted least squares of the same recordings exclude each other."""
+def _distance_reasons(equations: Equations, fit: ArmFit, errors: UnseenErrors) -> Iterator[Reason]:
+    """Yield a sentence where a method and weighted least squares of the same recordings exclude each other."""
     if fit.plain is None:
-        return []
+        return
     there, here = fit.plain, fit.estimate
     place = [here.columns.index(name) for name in there.columns]
     z = np.abs(here.values[place] - there.values) / np.hypot(here.sigma[place], there.sigma)
     far, worst = int((z > _FAR).sum()), int(np.argmax(z))
-    if far <= _MANY_FAR * len(z):
-        return []
-    name = next(base.name for base in equations.base.base if base.kept == there.columns[worst])
-    return [
-        Reason(
+    if far > _MANY_FAR * len(z):
+        yield Reason(
             f"{far} of {len(z)} parameters lie more than {_FAR:g} sigmas from weighted least squares of the same "
-            f"recordings, {name} by {z[worst]:.1f}: one of the two is biased, or tells sigmas that are too small; its "
-            f"error is {errors.text}",
+            f"recordings, {equations.base.name_of[there.columns[worst]]} by {z[worst]:.1f}: one of the two is biased, "
+            f"or its sigmas are too small; its error is {errors.text}",
             "use --method gls unless you know why they differ",
             "method",
         )
-    ]
 
 
-_MOST_PATTERNS = 3
+_MOST_PATTERNS, _MOST_NAMED = 3, 6
 _FAR_GAIN = 0.5
 """A gain that differs by more between recordings is a wrong sign or unit."""
 _WHITE = ("classical", "cramer_rao")
 """Covariances that take residuals as white."""
 
 
-def judged(
-    thresholds: Thresholds,
-    equations: Equations,
-    fitted: Evaluation,
-    unseen: Evaluation,
-    condition: ConditionNumbers,
-    reduction: Reduction,
-    tests: Sequence[JointTests],
-    repeated: Repeatability | None,
-    plausible: Plausibility,
-    cautions: Sequence[Reason],
-) -> Verdict:
+def judged(found: Identification, cautions: Sequence[Reason]) -> Verdict:
     """Return the verdict; patterns in the residuals follow its reasons."""
-    names = {base.kept: base.name for base in equations.base.base}
-    essential = reduction.estimate
+    names, essential = found.equations.base.name_of, found.essential
+    unseen, repeated, tests = found.unseen_error, found.repeatability, found.tests
     relative = {names[c]: float(r) for c, r in zip(essential.columns, essential.relative_sigma, strict=True)}
     evidence = IdentificationEvidence(
-        fit_percent=fitted.relative_percent,
+        fit_percent=found.fit_error.relative_percent,
         unseen_percent=unseen.relative_percent,
-        condition=condition.normalised,
+        condition=found.condition.normalised,
         relative_sigmas=relative,
         correlation=[test.correlation for test in tests],
         spread=None if repeated is None else repeated.spread,
         noise_limited=unseen.noise_limited,
-        unseen_joints={_called(error): error.relative_percent for error in unseen.joints},
+        unseen_joints={f"{error.joint} ({error.kind})": error.relative_percent for error in unseen.joints},
         correlation_in_sigmas=essential.covariance_kind not in _WHITE,
         spread_names=("", "") if repeated is None else (names[repeated.worst_column], repeated.worst_recording),
-        plausibility=plausible,
+        plausibility=found.plausibility,
         patterns={f"{test.joint} ({test.kind})": 100 * test.largest_share for test in tests if test.patterns},
     )
-    return judge(evidence, thresholds, [*_pattern_reasons(tests), *cautions])
+    patterns = sorted((pattern for test in tests for pattern in test.patterns), key=lambda one: -one.share_explained)
+    strongest = [Reason(pattern.text, pattern.remedy, "residuals") for pattern in patterns[:_MOST_PATTERNS]]
+    return judge(evidence, found.settings.thresholds, [*strongest, *cautions])
 
 
-def _called(error: JointError) -> str:
-    return f"{error.joint} ({error.kind})"
+def cautions_of(found: Identification, plain_error: Evaluation | None) -> list[Reason]:
+    """Return what a reader must know that no row of the verdict says.
 
-
-def _pattern_reasons(tests: Sequence[JointTests]) -> list[Reason]:
-    patterns = [pattern for test in tests for pattern in test.patterns]
-    strongest = sorted(patterns, key=lambda pattern: -pattern.share_explained)[:_MOST_PATTERNS]
-    return [Reason(pattern.text, pattern.remedy, "residuals") for pattern in strongest]
-
-
-def cautions_of(
-    inputs: Inputs,
-    equations: Equations,
-    fit: ArmFit,
-    reduction: Reduction,
-    fitted: Evaluation,
-    unseen: Evaluation,
-    bias: Bias | None,
-    body: PayloadBody | None,
-    errors: UnseenErrors | None,
-    thresholds: Thresholds,
-) -> list[Reason]:
-    """Return what a reader must know that no row of the verdict says."""
-    found = [
-        *_held_out(inputs),
-        *_distrusted(fit),
-        *method_reasons(equations, fit, errors),
-        *_dropped(fit),
-        *_payload(equations, fit, body),
-        *_biased(equations, bias, thresholds),
-    ]
-    faster = faster_joints(fitted, unseen)
-    if faster:
-        found.append(
-            Reason(
-                f"the unseen motion is faster than the training on {', '.join(faster)}: friction is extrapolated there",
-                "train on motion as fast as the motion you want to predict",
-                "validation",
-            )
-        )
-    if reduction.steps:
-        found.append(
-            Reason(
-                f"{len(reduction.steps)} parameters were left out because these data do not need them: intervals of "
-                "the reduced model ignore the selection step and are slightly too narrow",
-                "identify with --reduction none where coverage matters",
-                "selection",
-            )
-        )
-    return found
-
-
-def disagreement_reasons(found: Disagreement | None) -> list[Reason]:
-    """Return which recording is not of the same arm; with a payload that nobody declared the result is of no arm."""
-    if found is None:
-        return []
-    grade: Grade = "poor" if found.cause == "payload" or abs(found.gain - 1) > _FAR_GAIN else "fair"
-    return [Reason(found.text, found.remedy, "recordings", grade, "plausible")]
-
-
-def _held_out(inputs: Inputs) -> list[Reason]:
-    if not inputs.held_out:
-        return []
+    Args:
+        found: The identification.
+        plain_error: Error of weighted least squares on unseen motion, for methods beyond least squares.
+    """
+    errors = None
+    if plain_error is not None:
+        errors = UnseenErrors(found.unseen_error_of_all.relative_percent, plain_error.relative_percent)
     return [
-        Reason(
-            f"no validation recording was given: the last {100 * inputs.held_out:.0f} % of each recording were held "
-            "out, "
-            "of the same day and the same kind of motion",
+        *finding_reasons(found.findings),
+        *_disagreement(found.disagreement),
+        *_held_out(found.held_out),
+        *_distrusted(found.fit),
+        *method_reasons(found.equations, found.fit, errors),
+        *_dropped(found.fit),
+        *_payload(found),
+        *_biased(found),
+        *_extrapolated(found),
+        *_selected(found),
+    ]
+
+
+def _disagreement(found: Disagreement | None) -> Iterator[Reason]:
+    """Yield which recording is not of the same arm; with an undeclared payload the result is of no arm."""
+    if found is not None:
+        grade: Grade = "poor" if found.cause == "payload" or abs(found.gain - 1) > _FAR_GAIN else "fair"
+        yield Reason(found.text, found.remedy, "recordings", grade, "plausible")
+
+
+def _held_out(part: float) -> Iterator[Reason]:
+    if part:
+        yield Reason(
+            f"no validation recording was given: the last {100 * part:.0f} % of each recording were held out, of the "
+            "same day and the same kind of motion",
             "record another motion and give it with --validate",
             "validation",
         )
-    ]
 
 
-def _distrusted(fit: ArmFit) -> list[Reason]:
+def _distrusted(fit: ArmFit) -> Iterator[Reason]:
     if not fit.distrust:
-        return []
-    used = (
-        f"generalised least squares fits {fit.distrust:.2g} times worse than weighted, which was used instead, with "
-        "the covariance of correlated noise"
+        return
+    cause, remedy = (
+        "the residuals are not noise alone",
+        "add the effects that the residuals point to; sigmas hold for noise, not for what a model lacks",
     )
     if fit.slow_noise:
-        return [
-            Reason(
-                f"the noise is slow, or the model lacks something slow: {used}",
-                "record longer: with noise correlated over a second, 95 % intervals cover 85 to 90 %",
-                "method",
-            )
-        ]
-    return [
-        Reason(
-            f"the residuals are not noise alone: {used}",
-            "add the effects that the residuals ask for; sigmas hold for noise, not for what a model lacks",
-            "method",
-        )
-    ]
+        cause = "the noise is slow, or the model lacks something slow"
+        remedy = "record longer: with noise correlated over a second, 95 % intervals cover 85 to 90 %"
+    yield Reason(
+        f"{cause}: generalised least squares fits {fit.distrust:.2g} times worse than weighted, which was used "
+        "instead, with the covariance of correlated noise",
+        remedy,
+        "method",
+    )
 
 
-def _dropped(fit: ArmFit) -> list[Reason]:
-    names = fit.raw.dropped
-    if not names:
-        return []
-    return [
-        Reason(
-            f"these recordings cannot tell {', '.join(names)} from other parameters: their columns depend on the "
-            "others; "
-            "they were left out",
+def _dropped(fit: ArmFit) -> Iterator[Reason]:
+    if fit.raw.dropped:
+        yield Reason(
+            f"not identifiable from these recordings: {', '.join(fit.raw.dropped)}; their columns depend on those of "
+            "other parameters, they were left out",
             "move all joints, together and at several speeds and postures",
             "condition",
         )
-    ]
 
 
-def _payload(equations: Equations, fit: ArmFit, body: PayloadBody | None) -> list[Reason]:
-    if equations.model.payload == "loaded":
-        return [
-            Reason(
-                "all recordings carry the payload: its mass and moments cannot be told from those of the last "
-                "links, and "
-                "are contained in them",
-                "record the same arm without the payload too; two data sets separate it",
-                "payload",
-            )
-        ]
-    if equations.model.payload != "paired":
-        return []
-    missing = [name for name in COLUMNS if name in equations.names and name not in fit.estimate.columns]
-    if body is None or missing:
-        return [
-            Reason(
-                f"the payload cannot be told in full: {', '.join(missing)} have no effect of their own in these "
-                "recordings",
-                "move the payload's joints about all axes in the loaded recording",
-                "payload",
-            )
-        ]
-    mass, sigma = body.mass
-    if abs(mass) < 3 * sigma:
-        return [
-            Reason(
-                f"a payload is declared, but its mass comes out as {mass:.3g} +- {sigma:.2g} kg: none is seen",
-                "check that the right recordings are declared as loaded",
-                "payload",
-            )
-        ]
-    return []
+def _payload(found: Identification) -> Iterator[Reason]:
+    carried, body, names = found.equations.model.payload, found.payload, found.equations.names
+    missing = [name for name in COLUMNS if name in names and name not in found.estimate.columns]
+    if carried == "loaded":
+        yield Reason(
+            "all recordings carry the payload: its mass and moments are indistinguishable from those of the last "
+            "links, and are contained in them",
+            "record the same arm without the payload too; two data sets separate it",
+            "payload",
+        )
+    elif carried == "paired" and (body is None or missing):
+        yield Reason(
+            f"the payload is not fully identifiable: {', '.join(missing)} have no effect of their own in these "
+            "recordings",
+            "move the payload's joints about all axes in the loaded recording",
+            "payload",
+        )
+    elif carried == "paired" and body is not None and abs(body.mass[0]) < 3 * body.mass[1]:
+        yield Reason(
+            f"a payload is declared, but its mass comes out as {body.mass[0]:.3g} +- {body.mass[1]:.2g} kg, which is "
+            "not significant",
+            "check that the right recordings are declared as loaded",
+            "payload",
+        )
 
 
-def _biased(equations: Equations, bias: Bias | None, thresholds: Thresholds) -> list[Reason]:
+def _biased(found: Identification) -> Iterator[Reason]:
+    bias, names = found.bias, found.equations.base.name_of
     if bias is None:
-        return []
-    names = {base.kept: base.name for base in equations.base.base}
-    found = [*_late(bias, thresholds), *_exposed(bias, names)]
+        return
+    yield from _late(bias, found.settings.thresholds)
+    if bias.exposed and not bias.delays.has_common:
+        exposure = dict(zip(bias.columns, bias.delays.exposure, strict=True))
+        named = ", ".join(f"{names[name]} ({exposure[name]:.1f} sigma)" for name in bias.exposed[:_MOST_NAMED])
+        yield Reason(
+            f"a common delay of {1e3 * bias.delays.common[1]:.2g} ms between torques and positions is not detectable "
+            f"in these recordings, and would bias {named}",
+            "trust them only if you know that torques and positions are in time; more varied accelerations help",
+            "delay",
+        )
     if bias.named:
         ratio = dict(zip(bias.columns, bias.over_sigma, strict=True))
-        named = ", ".join(f"{names[name]} ({ratio[name]:+.1f} sigma)" for name in bias.named[:6])
-        more = f" and {len(bias.named) - 6} more" if len(bias.named) > 6 else ""
-        found.append(
-            Reason(
-                f"bias by position errors, wrong signs near reversals, filter or delay is estimated for {named}{more}",
-                "read positions more finely, move faster, change the low-pass cut-off, or correct the delay (--delay)",
-                "bias",
-            )
+        named = first_named([f"{names[name]} ({ratio[name]:+.1f} sigma)" for name in bias.named], most=_MOST_NAMED)
+        yield Reason(
+            f"bias by position errors, wrong signs near reversals, filter or delay is estimated for {named}",
+            "read positions more finely, move faster, change the low-pass cut-off, or correct the delay (--delay)",
+            "bias",
         )
-    return found
 
 
-def _late(bias: Bias, thresholds: Thresholds) -> list[Reason]:
+def _late(bias: Bias, thresholds: Thresholds) -> Iterator[Reason]:
     delays = bias.delays
     remedy = "check how that torque is stamped; --delay moves all torques alike"
     if delays.has_common:
@@ -345,33 +259,34 @@ def _late(bias: Bias, thresholds: Thresholds) -> list[Reason]:
         delay, sigma = float(delays.delay[worst]), float(delays.sigma[worst])
         where = "{1} ({0})".format(*delays.equations[worst])
     else:
-        return []
-    late = "late" if delay > 0 else "early"
-    return [
-        Reason(
-            f"torques seem {late} against positions, by {1e3 * abs(delay):.2g} +- {1e3 * sigma:.1g} ms on {where}: "
-            "inertia then looks like viscous friction",
-            remedy,
-            "delay",
-            "fair" if delays.has_common and abs(delay) >= thresholds.delay else None,
-        )
-    ]
+        return
+    yield Reason(
+        f"torques seem {'late' if delay > 0 else 'early'} against positions, by {1e3 * abs(delay):.2g} +- "
+        f"{1e3 * sigma:.1g} ms on {where}: inertia then looks like viscous friction",
+        remedy,
+        "delay",
+        "fair" if delays.has_common and abs(delay) >= thresholds.delay else None,
+    )
 
 
-def _exposed(bias: Bias, names: Mapping[str, str]) -> list[Reason]:
-    """Return what a delay that was not found could still do."""
-    if bias.delays.has_common or not bias.exposed:
-        return []
-    exposure = dict(zip(bias.columns, bias.delays.exposure, strict=True))
-    named = ", ".join(f"{names[name]} ({exposure[name]:.1f} sigma)" for name in bias.exposed[:6])
-    return [
-        Reason(
-            f"these recordings cannot see a common delay of {1e3 * bias.delays.common[1]:.2g} ms between torques and "
-            f"positions, which would bias {named}",
-            "trust them only if you know that torques and positions are in time; more varied accelerations help",
-            "delay",
+def _extrapolated(found: Identification) -> Iterator[Reason]:
+    faster = faster_joints(found.fit_error, found.unseen_error)
+    if faster:
+        yield Reason(
+            f"the unseen motion is faster than the training on {', '.join(faster)}: friction is extrapolated there",
+            "train on motion as fast as the motion you want to predict",
+            "validation",
         )
-    ]
+
+
+def _selected(found: Identification) -> Iterator[Reason]:
+    if found.reduction.steps:
+        yield Reason(
+            f"{len(found.reduction.steps)} parameters were left out because these data do not need them: intervals of "
+            "the reduced model ignore the selection step and are slightly too narrow",
+            "identify with --reduction none where coverage matters",
+            "selection",
+        )
 
 
 def notes_of(resolved: ResolvedPreparation, sources: Sequence[RowSource], fit: ArmFit) -> tuple[str, ...]:

@@ -1,7 +1,4 @@
-"""What an identification has found, all of it.
-
-The payload as a body: mass, centre and inertia with their uncertainty, from the ten payload columns.
-"""
+"""The result of an identification, and its payload as a body: mass, centre and inertia with their sigmas."""
 
 from __future__ import annotations
 
@@ -12,7 +9,6 @@ import numpy as np
 
 from ..estimate import Estimate
 from ..judge import LACKS, Bias, Disagreement, Evaluation, JointTests, Plausibility, Reduction, Repeatability
-from ..model import BaseParameter
 from ..observe import Equations, ResolvedPreparation
 from ..plain_data import frame_of
 from ..robot import INERTIAL_NAMES
@@ -158,12 +154,12 @@ class Identification:
         unseen_error_of_all: The same with all base parameters.
         tests: Residual tests of every equation.
         repeatability: Recordings fitted alone against all of them; None for a single one.
-        bias: Bias by position errors and filter; None if it was not asked for.
-        payload: The payload's body, if one was carried and can be told.
-        plausibility: What speaks for or against an arm that can exist.
-        verdict: May you believe it.
-        notes: What a reader should know besides.
-        findings: What the checks saw in the logs, training and validation, the worst first.
+        bias: Bias by position errors and filter; None if it was not requested.
+        payload: The payload's body, if one was carried and is identifiable.
+        plausibility: Evidence for or against a physically possible arm.
+        verdict: Whether the result can be trusted.
+        notes: Further notes.
+        findings: Findings of the checks of the logs, training and validation, the worst first.
         disagreement: Which recording is not of the same arm as the others, and what explains it; None if they agree.
 
     Example:
@@ -219,10 +215,6 @@ class Identification:
         """Return the parameters as a frame: name, value, sigma, unit and more, a row each."""
         return frame_of(self.to_json()["parameters"])
 
-    def base_parameter(self, column: str) -> BaseParameter:
-        """Return the base parameter of a column."""
-        return next(base for base in self.equations.base.base if base.kept == column)
-
     def marks(self) -> dict[str, str]:
         """Return a caution beside each parameter that needs one, by column: biased, lacking an effect, in time."""
         found: dict[str, str] = {}
@@ -236,14 +228,12 @@ class Identification:
 
     def values(self) -> dict[str, float]:
         """Return the value of every essential parameter by its base name: those of the model that was judged."""
-        return {
-            self.base_parameter(name).name: float(value)
-            for name, value in zip(self.essential.columns, self.essential.values, strict=True)
-        }
+        return self._by_name(self.essential.values)
 
     def sigmas(self) -> dict[str, float]:
         """Return the standard deviation of every essential parameter by its base name."""
-        return {
-            self.base_parameter(name).name: float(value)
-            for name, value in zip(self.essential.columns, np.asarray(self.essential.sigma), strict=True)
-        }
+        return self._by_name(self.essential.sigma)
+
+    def _by_name(self, numbers: np.ndarray) -> dict[str, float]:
+        names = self.equations.base.name_of
+        return {names[c]: float(number) for c, number in zip(self.essential.columns, numbers, strict=True)}

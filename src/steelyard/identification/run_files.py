@@ -1,6 +1,6 @@
-"""What a run of ``identify`` keeps besides ``result.json``: factors and estimate, for payloads and later data.
+"""Files of an ``identify`` run besides ``result.json`` (estimate, factors, history), and earlier runs as further rows.
 
-Earlier runs as further rows: a run's weighted triangle stands for all its recordings.
+The weighted triangle of a run stands for all its recordings: payloads and later data join it without reading them.
 """
 
 from __future__ import annotations
@@ -15,14 +15,7 @@ import numpy as np
 
 from ..errors import EstimateError, require_type
 from ..estimate import Estimate, History, System, group_of, independent
-from ..observe import (
-    Equations,
-    Observations,
-    load_observations,
-    merge_observations,
-    merged_triangle,
-    save_observations,
-)
+from ..observe import Equations, Observations, load_observations, merge_observations, merged_triangle, save_observations
 from ..run import RunFolder, arrays_of, file_of, read_result, write_arrays
 from ..text import short_repr
 from .fitting import ArmFit
@@ -214,7 +207,7 @@ def check_joinable(method: str) -> None:
 def run_rows(run: SavedRun, names: Sequence[str], *, keep_payload: bool = False) -> np.ndarray:
     """Return what a run knows as weighted rows (k, c + 1) in other columns.
 
-    Columns of the run's payload are projected out unless they are kept: what the others say remains.
+    Columns of the run's payload are projected out unless they are to stay: the information on the others remains.
 
     Raises:
         EstimateError: If the run knows a parameter of the arm that is not among the columns.
@@ -241,7 +234,7 @@ def run_rows(run: SavedRun, names: Sequence[str], *, keep_payload: bool = False)
 def joined(fit: ArmFit, rows: np.ndarray, equations: Equations) -> Estimate:
     """Return the estimate from the rows of a fit and further weighted rows (k, c + 1), over all columns.
 
-    Columns that the fit's recordings alone could not tell apart are tried again with the further rows.
+    Columns that are not identifiable from the fit's recordings alone are tried again with the further rows.
     """
     names, new = equations.names, fit.estimate
     weights = {group: 1 / deviation for group, deviation in new.deviations.items()}
@@ -274,12 +267,9 @@ def with_earlier_runs(fit: ArmFit, equations: Equations, runs: Sequence[SavedRun
 
 
 def _observations(run: SavedRun) -> Observations:
-    path = file_of(run.folder, run.content, "observations", EstimateError)
-    return _relabelled(load_observations(path), run.folder.name)
-
-
-def _relabelled(observations: Observations, prefix: str) -> Observations:
-    """Return observations whose recordings carry the run's name, so that two runs may have a ``log`` each."""
-    factors = tuple(replace(factor, recording=f"{prefix}/{factor.recording}") for factor in observations.factors)
-    recordings = tuple(replace(info, label=f"{prefix}/{info.label}") for info in observations.recordings)
-    return Observations(observations.fingerprint, factors, recordings)
+    """Return the factors of a run; recordings carry the run's name, so that two runs may have a ``log`` each."""
+    found = load_observations(file_of(run.folder, run.content, "observations", EstimateError))
+    prefix = run.folder.name
+    factors = tuple(replace(factor, recording=f"{prefix}/{factor.recording}") for factor in found.factors)
+    recordings = tuple(replace(info, label=f"{prefix}/{info.label}") for info in found.recordings)
+    return Observations(found.fingerprint, factors, recordings)

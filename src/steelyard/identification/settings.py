@@ -5,7 +5,6 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from types import MappingProxyType
 from typing import Any
 
 from ..configuration import ROOT, Kind, Section, checked, choice, kind_of, record_from
@@ -58,10 +57,6 @@ FACTOR_METHODS = methods_on_factors()
 """Methods that need the factors alone: covariances of other kinds and earlier runs are for them."""
 
 
-def _nothing() -> Mapping[str, Any]:
-    return MappingProxyType({})
-
-
 @dataclass(frozen=True)
 class Settings:
     """Choices of an identification; the defaults are meant to be right.
@@ -103,13 +98,13 @@ class Settings:
     effects: tuple[str, ...] | None = None
     sign_width: float = 0.0
     gravity: tuple[float, float, float] | None = None
-    lock: Mapping[str, float] = field(default_factory=_nothing)
+    lock: Mapping[str, float] = field(default_factory=dict)
     preparation: Preparation = field(default_factory=Preparation)
     method: str = "gls"
     covariance: str | None = None
     reduction: str = "f"
     protected: tuple[str, ...] = ()
-    prior: Mapping[str, tuple[float, float]] = field(default_factory=_nothing)
+    prior: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     hold_out: float = 0.25
     evaluation_cutoff: float | None = None
     thresholds: Thresholds = field(default_factory=Thresholds)
@@ -120,7 +115,7 @@ class Settings:
     ekf: kalman.KalmanSettings | None = None
     ml: likelihood.LikelihoodSettings | None = None
     iv: instruments.InstrumentSettings | None = None
-    further: Mapping[str, Any] = field(default_factory=_nothing)
+    further: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def of_method(self) -> Any:
@@ -180,22 +175,17 @@ def settings_from_table(table: Mapping[str, Any]) -> Settings:
     return replace(
         record_from(Settings, Section(others, ROOT, EstimateError), _KINDS),
         preparation=record_from(Preparation, Section(prepared, ROOT, ObservationError)),
-        further=MappingProxyType({name: one for name, one in of_methods.items() if name not in _FIELDS}),
+        further={name: one for name, one in of_methods.items() if name not in _FIELDS},
         **{name: one for name, one in of_methods.items() if name in _FIELDS},
     )
-
-
-def _lock(value: Any) -> Mapping[str, float]:
-    return MappingProxyType(lock_positions(value))
 
 
 def _prior(value: Any) -> Mapping[str, tuple[float, float]]:
     """Value and standard deviation by parameter."""
     try:
-        pairs = {name: kind_of(tuple[float, float])(pair) for name, pair in kind_of(dict)(value).items()}
+        return {name: kind_of(tuple[float, float])(pair) for name, pair in kind_of(dict)(value).items()}
     except ValueError:
         raise ValueError("a table of [value, standard deviation] by parameter") from None
-    return MappingProxyType(pairs)
 
 
-_KINDS: dict[str, Kind[Any]] = {"gravity": gravity_vector, "lock": _lock, "prior": _prior}
+_KINDS: dict[str, Kind[Any]] = {"gravity": gravity_vector, "lock": lock_positions, "prior": _prior}

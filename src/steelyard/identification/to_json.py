@@ -51,7 +51,7 @@ def identification_to_json(found: Identification) -> dict[str, Any]:
 
 
 def _plausibility(found: Plausibility) -> dict[str, Any]:
-    """Return what speaks for or against an arm that can exist."""
+    """Return the evidence for or against a physically possible arm."""
     effort, worst = found.effort, found.worst_joint
     return {
         "impossible": found.impossible,
@@ -100,13 +100,13 @@ def _parameters(found: Identification) -> list[dict[str, Any]]:
     judged, every, marks = _by_name(found.essential), _by_name(found.estimate), found.marks()
     rows = []
     for base in found.equations.base.base:
-        is_known, is_essential = base.kept in every, base.kept in judged
-        own = judged.get(base.kept, {**_NO_VALUE, "value": 0.0} if is_known else _NO_VALUE)
-        full = every.get(base.kept, _NO_VALUE)
+        is_known, is_essential = base.column in every, base.column in judged
+        own = judged.get(base.column, {**_NO_VALUE, "value": 0.0} if is_known else _NO_VALUE)
+        full = every.get(base.column, _NO_VALUE)
         rows.append(
             {
                 "name": base.name, **own, "unit": base.unit, "essential": is_essential, "excited": is_known,
-                "caution": marks.get(base.kept), "regrouping": base.text,
+                "caution": marks.get(base.column), "regrouping": base.text,
                 **{f"full_{key}": value for key, value in full.items()},
             }
         )  # fmt: skip
@@ -158,13 +158,13 @@ def _noise(found: Identification) -> list[dict[str, Any]]:
 
 
 def _reduction(found: Identification) -> dict[str, Any]:
-    reduction = found.reduction
+    reduction, names = found.reduction, found.equations.base.name_of
     return {
         "rule": reduction.rule,
         "threshold": reduction.threshold,
         "essential": len(reduction.estimate.columns),
-        "protected": [found.base_parameter(name).name for name in reduction.protected],
-        "steps": [{**asdict(step), "name": found.base_parameter(step.name).name} for step in reduction.steps],
+        "protected": [names[name] for name in reduction.protected],
+        "steps": [{**asdict(step), "name": names[step.name]} for step in reduction.steps],
         "after_selection": bool(reduction.steps),
         "stopped": reduction.stopped,
     }
@@ -172,14 +172,12 @@ def _reduction(found: Identification) -> dict[str, Any]:
 
 def _repeatability(found: Identification) -> dict[str, Any] | None:
     agreed = found.repeatability
-    if agreed is None:
-        return None
-    return {
+    return agreed and {
         "spread": agreed.spread,
-        "recordings": dict(agreed.recordings),
-        "compared": dict(agreed.compared),
+        "recordings": agreed.recordings,
+        "compared": agreed.compared,
         "worst": {
-            "parameter": found.base_parameter(agreed.worst_column).name,
+            "parameter": found.equations.base.name_of[agreed.worst_column],
             "recording": agreed.worst_recording,
             "in_sigmas": agreed.worst_z,
         },
@@ -188,65 +186,59 @@ def _repeatability(found: Identification) -> dict[str, Any] | None:
 
 
 def _disagreement(found: Identification) -> dict[str, Any] | None:
-    differs = found.disagreement
-    if differs is None:
-        return None
-    return {
+    differs, names = found.disagreement, found.equations.base.name_of
+    return differs and {
         "recording": differs.recording,
         "cause": differs.cause,
         "text": differs.text,
         "remedy": differs.remedy,
-        "parameters": [found.base_parameter(column).name for column in differs.columns],
+        "parameters": [names[column] for column in differs.columns],
         "explained": differs.explained,
     }
 
 
 def _history(found: Identification) -> dict[str, Any] | None:
-    history = found.fit.detail.history if found.fit.detail else None
-    if history is None:
-        return None
-    last = dict(zip(history.columns, history.values[:, -1], strict=True))
-    return {
+    history, names = found.fit.detail and found.fit.detail.history, found.equations.base.name_of
+    return history and {
         "instants": len(history.time),
         "from": history.time[0],
         "to": history.time[-1],
         "settled_after": {
-            found.base_parameter(name).name: history.settled_after(name, value) for name, value in last.items()
+            names[column]: history.settled_after(column, last)
+            for column, last in zip(history.columns, history.values[:, -1], strict=True)
         },
     }
 
 
 def _endogeneity(found: Identification) -> dict[str, Any] | None:
-    test = found.fit.detail.endogeneity if found.fit.detail else None
-    if test is None:
-        return None
-    return {
+    test = found.fit.detail and found.fit.detail.endogeneity
+    return test and {
         "statistic": test.statistic,
         "freedom": test.freedom,
         "p": test.p,
-        "worst": found.base_parameter(test.worst).name,
+        "worst": found.equations.base.name_of[test.worst],
         "worst_in_sigmas": test.worst_z,
     }
 
 
 def _bias(found: Identification) -> dict[str, Any] | None:
-    bias = found.bias
+    bias, names = found.bias, found.equations.base.name_of
     if bias is None:
         return None
-    names = [found.base_parameter(column).name for column in bias.columns]
+    delays = bias.delays
+    by_parameter = {
+        "over_sigma": bias.over_sigma, "by_position_errors": bias.noise, "by_filter": bias.filter,
+        "by_delay": delays.bias,
+    }  # fmt: skip
+    columns = [names[column] for column in bias.columns]
     return {
-        "named": [found.base_parameter(column).name for column in bias.named],
-        "exposed_to_delay": [found.base_parameter(column).name for column in bias.exposed],
-        "over_sigma": dict(zip(names, bias.over_sigma, strict=True)),
-        "by_position_errors": dict(zip(names, bias.noise, strict=True)),
-        "by_filter": dict(zip(names, bias.filter, strict=True)),
-        "by_delay": dict(zip(names, bias.delays.bias, strict=True)),
-        "common_delay": bias.delays.common[0],
-        "common_delay_sigma": bias.delays.common[1],
+        "named": [names[column] for column in bias.named],
+        "exposed_to_delay": [names[column] for column in bias.exposed],
+        **{key: dict(zip(columns, values, strict=True)) for key, values in by_parameter.items()},
+        "common_delay": delays.common[0],
+        "common_delay_sigma": delays.common[1],
         "delays": [
             {"kind": kind, "joint": joint, "delay": delay, "sigma": sigma}
-            for (kind, joint), delay, sigma in zip(
-                bias.delays.equations, bias.delays.delay, bias.delays.sigma, strict=True
-            )
+            for (kind, joint), delay, sigma in zip(delays.equations, delays.delay, delays.sigma, strict=True)
         ],
     }

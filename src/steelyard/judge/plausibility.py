@@ -199,11 +199,11 @@ def _negative_parameters(
 ) -> Iterable[Impossible]:
     values = dict(zip(estimate.columns, zip(estimate.values, estimate.sigma, strict=True), strict=True))
     for base in equations.base.base:
-        if base.kept not in values or not _must_be_positive(equations, base):
+        if base.column not in values or not _must_be_positive(equations, base):
             continue
-        value, sigma = (float(number) for number in values[base.kept])
+        value, sigma = (float(number) for number in values[base.column])
         if value < -SIGNIFICANT * sigma:
-            share, joint = _largest_share(equations, squares, base.kept, value)
+            share, joint = _largest_share(equations, squares, base.column, value)
             yield Impossible(base.name, joint, value, sigma, share)
 
 

@@ -1,9 +1,8 @@
-"""A symbolic function becomes a fast batch function, or a fast loop over time.
+"""Compilation of symbolic functions to batch functions and to loops over time.
 
-CasADi's list of scalar instructions is lowered to LLVM code in which each instruction works on a vector of
-samples. The stages, each a module: :mod:`graph` reads the list, :mod:`steps` fuses operations, :mod:`chunks`
-cuts the list, :mod:`lower` writes LLVM text, :mod:`compile` makes machine code, :mod:`batch` and :mod:`loop`
-give it arrays.
+CasADi's list of scalar instructions is lowered to LLVM code in which each instruction works on a vector of samples. The
+stages, each a module: :mod:`program` reads the list, fuses operations and cuts it into chunks, :mod:`lower` writes LLVM
+text, :mod:`compile` makes machine code, :mod:`batch` and :mod:`loop` give it arrays.
 """
 
 from .arrays import OutputSparsity as OutputSparsity

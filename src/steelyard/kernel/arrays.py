@@ -1,7 +1,4 @@
-"""Arrays as compiled code wants them: checked, aligned, rows that do not fall on the same cache sets.
-
-The arrays of a batch: do they fit the function, and where does each of their rows lie.
-"""
+"""Arrays for compiled code: checks of type and shape, alignment, and the addresses of rows."""
 
 from __future__ import annotations
 
@@ -125,15 +122,15 @@ class RowTable:
 
 def row_table(inputs: list[np.ndarray], outputs: list[np.ndarray]) -> RowTable:
     """Return the table of input arrays and output addresses; a shared value is repeated for one block only."""
-    kept = [array if array.ndim == 2 else np.repeat(array[:, None], BLOCK, axis=1) for array in inputs]
-    bases = np.concatenate([*map(rows_of, kept), *outputs], dtype=np.int64)
+    arrays = [array if array.ndim == 2 else np.repeat(array[:, None], BLOCK, axis=1) for array in inputs]
+    bases = np.concatenate([*map(rows_of, arrays), *outputs], dtype=np.int64)
     strides = np.full(len(bases), 8, dtype=np.int64)
     row = 0
     for array in inputs:
         if array.ndim == 1:
             strides[row : row + len(array)] = 0
         row += len(array)
-    return RowTable(bases, strides, kept)
+    return RowTable(bases, strides, arrays)
 
 
 @dataclass(frozen=True)
@@ -170,11 +167,7 @@ class ArrayChecker:
         return [plain(array) for array in inputs], _samples_of(out) if samples is None else samples
 
     def outputs(
-        self,
-        out: Sequence[np.ndarray],
-        inputs: list[np.ndarray],
-        shapes: Sequence[tuple[int, ...]],
-        samples: int,
+        self, out: Sequence[np.ndarray], inputs: list[np.ndarray], shapes: Sequence[tuple[int, ...]], samples: int
     ) -> tuple[np.ndarray, ...]:
         """Return the output arrays, each of its shape times the number of samples."""
         if len(out) != len(shapes):

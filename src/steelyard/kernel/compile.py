@@ -1,4 +1,4 @@
-"""From LLVM text to machine code in this process, kept alive as long as somebody may call it."""
+"""Compilation of LLVM text to machine code in this process, with a cache of the last modules."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from dataclasses import dataclass
 
 import llvmlite.binding as llvm
 
-from . import libm
 from .emitter import Target
 from .lower import Program
+from .transcendental import register_scalar_functions
 
 _LONG = 2000
 """Steps above which LLVM's quick code generator is used: three times faster to compile, and on long straight-line
 code its result is at most some 15 % slower."""
 
-_KEPT = 32
+_CACHED = 32
 made_code: dict[bytes, MachineCode] = {}
-"""The last modules by their text: the same arm is asked for again and again, and the code has no memory of its own."""
+"""The last modules by their text: the same arm is compiled again and again, and the code has no state of its own."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ def machine_code(program: Program, driver: str) -> MachineCode:
     key = hashlib.sha256(f"{program.target} {level} {text}".encode()).digest()
     if key not in made_code:
         made_code[key] = _compiled(text, program.target, level)
-        if len(made_code) > _KEPT:
+        if len(made_code) > _CACHED:
             made_code.pop(next(iter(made_code)))
     return made_code[key]
 
@@ -74,4 +74,4 @@ def _compiled(text: str, target: Target, level: int) -> MachineCode:
 def _initialise() -> None:
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
-    libm.register()
+    register_scalar_functions()

@@ -2,7 +2,7 @@
 
 Text is several times faster to make than a tree of IR objects, and LLVM's own parser is quick.
 
-The machine that code is made for: a processor, its features and how many doubles fit in one vector.
+The target of compilation is a processor, its features and how many doubles fit in one vector.
 """
 
 from __future__ import annotations

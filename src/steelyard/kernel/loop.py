@@ -1,7 +1,4 @@
-"""A symbolic step function as a loop over time: columns are independent runs.
-
-The memory of one run over time: columns filled up to whole vectors, and what each block knows of it.
-"""
+"""A symbolic step function compiled to a loop over time; columns are independent runs."""
 
 from __future__ import annotations
 
@@ -216,7 +213,7 @@ class TimeLoop:
             inputs: Shape (rows, nu), shared by all columns, or (rows, nu, C). May be left out if nu is 0.
             parameters: Shape (np,), shared by all columns, or (np, C). May be left out if np is 0.
             steps: T; by default rows * input_hold.
-            record_every: Every how many steps the output is kept.
+            record_every: Every how many steps the output is recorded.
             input_hold: For how many steps a row of inputs is used.
             threads: Number of threads to share the columns.
 

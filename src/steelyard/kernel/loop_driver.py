@@ -1,4 +1,4 @@
-"""The loop over time: the table of row pointers moves, the data stay where they are."""
+"""LLVM text of the loop over time: pointers to rows are exchanged after each step, data are not moved."""
 
 from __future__ import annotations
 

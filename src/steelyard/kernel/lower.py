@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import casadi
 
-from . import libm, transcendental
+from . import transcendental
 from .emitter import Emitter, Target
 from .operations import cost_of, sincos, writer_of
 from .program import (
@@ -98,7 +98,7 @@ def lower(function: casadi.Function, target: Target, *, chunk_size: int = CHUNK_
 
 def _module(graph: Graph, chunking: Chunking, target: Target) -> str:
     destinations = _destinations(graph)
-    parts = [libm.declarations(), _intrinsic_declarations(target)]
+    parts = [transcendental.scalar_declarations(), _intrinsic_declarations(target)]
     calls = []
     for k, chunk in enumerate(chunking.chunks):
         writer = _ChunkWriter(graph, chunk, target, destinations)

@@ -1,4 +1,4 @@
-"""What each CasADi operation is in LLVM: one table, one line an operation.
+"""LLVM code of each CasADi operation, in one table.
 
 Comparisons give 0.0 or 1.0; a NaN counts as true; sign keeps -0 and NaN; all as CasADi evaluates them.
 """
@@ -12,7 +12,7 @@ import casadi
 from ..errors import KernelError
 from .emitter import Emitter
 from .program import MULTIPLY_ADD, MULTIPLY_SUBTRACT, NEGATIVE_MULTIPLY_ADD, SINCOS
-from .transcendental import per_lane
+from .transcendental import BINARY, UNARY, per_lane
 
 Writer = Callable[..., str]
 """Takes an emitter and the names of the arguments, returns the name of the result."""
@@ -84,30 +84,11 @@ def sincos(emit: Emitter, a: str) -> tuple[str, str]:
 
 _ANGLES = (casadi.OP_SIN, casadi.OP_COS, casadi.OP_TAN, SINCOS)
 
-_VECTOR_FUNCTIONS = {
-    casadi.OP_EXP: "exp",
-    casadi.OP_LOG: "log",
-    casadi.OP_TANH: "tanh",
-}
+_VECTOR_FUNCTIONS = {casadi.OP_EXP: "exp", casadi.OP_LOG: "log", casadi.OP_TANH: "tanh"}
 
 _SCALAR_FUNCTIONS = {
-    casadi.OP_ASIN: "asin",
-    casadi.OP_ACOS: "acos",
-    casadi.OP_ATAN: "atan",
-    casadi.OP_SINH: "sinh",
-    casadi.OP_COSH: "cosh",
-    casadi.OP_ASINH: "asinh",
-    casadi.OP_ACOSH: "acosh",
-    casadi.OP_ATANH: "atanh",
-    casadi.OP_ERF: "erf",
-    casadi.OP_EXPM1: "expm1",
-    casadi.OP_LOG1P: "log1p",
-    casadi.OP_POW: "pow",
+    **{getattr(casadi, f"OP_{name.upper()}"): name for name in (*UNARY, *BINARY) if name not in ("sin", "cos")},
     casadi.OP_CONSTPOW: "pow",
-    casadi.OP_ATAN2: "atan2",
-    casadi.OP_FMOD: "fmod",
-    casadi.OP_REMAINDER: "remainder",
-    casadi.OP_HYPOT: "hypot",
 }
 
 _WRITERS: dict[int, Writer] = {

@@ -1,17 +1,13 @@
-"""A CasADi function as a list of values: each value is named once and knows what it is made of.
+"""The program of a CasADi function: its graph of values, the steps that compute them, and chunks of steps.
 
-CasADi's instruction list works on reusable memory cells. Here every instruction result becomes a node
-of its own (static single assignment), so that later stages can ask who uses a value and until when.
+CasADi's instruction list works on reusable memory cells. In the graph every instruction result is a node of its own
+(static single assignment), so that later stages know which nodes use a value.
 
-From a graph to the steps that compute it: products are fused into sums, sine and cosine of an angle paired.
+Steps fuse products into sums and pair sine and cosine of an angle. Fusing is decided here, on the graph, and never by
+LLVM: the rounding of a result depends on the function and the processor alone, not on how steps are cut into chunks.
 
-Fusing is decided here, on the graph, and never by LLVM. So the rounding of a result depends on the
-function and the processor alone, not on how the steps are later cut into pieces.
-
-Cutting a long list of steps into chunks that LLVM compiles quickly, and where values wait in between.
-
-LLVM's time grows faster than the length of a block, so each chunk becomes a function of its own. A value
-that a later chunk needs waits in a slot of scratch memory; a slot is free again after its last reader.
+LLVM's time grows faster than the length of a block, so each chunk becomes a function of its own. A value that a later
+chunk needs waits in a slot of scratch memory; a slot is free again after its last reader.
 """
 
 from __future__ import annotations
@@ -163,7 +159,7 @@ def _plain(graph: Graph, node: int) -> ProgramStep:
 
 
 def _fused(graph: Graph, node: int, uses: list[int]) -> ProgramStep:
-    """Return a sum or difference with a product that nobody else needs as one step."""
+    """Return a sum or difference with a product that no other node uses as one step."""
     operation = graph.operations[node]
     if operation not in (casadi.OP_ADD, casadi.OP_SUB):
         return _plain(graph, node)
@@ -189,13 +185,13 @@ def _factors(graph: Graph, node: int) -> tuple[int, int]:
 def _needed(steps: list[ProgramStep], graph: Graph) -> list[ProgramStep]:
     """Drop steps whose results reach no output, among them the products that were fused."""
     wanted = {node for node in graph.outputs if node is not None}
-    kept = []
+    needed = []
     for step in reversed(steps):
         if step.results[0] in wanted:
             wanted.update(step.arguments)
-            kept.append(step)
-    kept.reverse()
-    return kept
+            needed.append(step)
+    needed.reverse()
+    return needed
 
 
 def _paired(steps: list[ProgramStep]) -> list[ProgramStep]:

@@ -1,4 +1,4 @@
-"""Work shared by several threads, and scratch memory that each of them has for itself."""
+"""Sharing of work among threads, each with scratch memory of its own."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Item = TypeVar("Item")
 
 
 class ScratchPool:
-    """Scratch buffers of one size, lent to one user at a time and kept for the next."""
+    """Scratch buffers of one size, lent to one user at a time and reused."""
 
     def __init__(self, size: int) -> None:
         self._size = size

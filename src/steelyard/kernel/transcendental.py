@@ -1,19 +1,23 @@
-"""Sine, cosine, exponential, logarithm and hyperbolic tangent of a whole vector at once.
+"""Vector code of sine, cosine, exponential, logarithm and hyperbolic tangent; other functions by the C library.
 
-Each function is an argument reduction to a small interval and a Taylor series there, within two units
-in the last place. Lanes never look at each other, so a result does not depend on its neighbours.
+Each vector function is an argument reduction to a small interval and a Taylor series there, within two units in the
+last place. Lanes are independent, so a result does not depend on its neighbours.
 
-Integers are taken from doubles by adding 1.5 * 2^52: the sum's last mantissa bits are the rounded integer.
-This needs no rounding or conversion instruction, so every processor gives the same result.
+Integers are taken from doubles by adding 1.5 * 2^52: the sum's last mantissa bits are the rounded integer. This needs
+no rounding or conversion instruction, so every processor gives the same result.
 """
 
 from __future__ import annotations
 
+import ctypes
+import functools
 import math
+import sys
 from fractions import Fraction
 
+import llvmlite.binding as llvm
+
 from .emitter import Emitter, Target
-from .libm import PREFIX
 
 LARGE_ANGLE = 1e6
 """Beyond this angle [rad] sine and cosine are left to the C library, lane by lane."""
@@ -261,3 +265,51 @@ def _log_special(emit: Emitter, x: str, value: str) -> str:
     value = emit.select(infinite, x, value)
     outside = emit.select(zero, emit.number(-math.inf), emit.number(math.nan))
     return emit.select(positive, value, outside)
+
+
+# ---------------------------------------------------------------- scalar functions of the C library
+
+UNARY = (
+    "sin", "cos", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh", "erf", "expm1", "log1p",
+)  # fmt: skip
+BINARY = ("pow", "atan2", "fmod", "remainder", "hypot")
+
+# What LLVM itself calls on a processor without an instruction for it.
+_BACKEND = ("floor", "ceil")
+
+PREFIX = "steelyard_"
+
+
+@functools.cache
+def register_scalar_functions() -> None:
+    """Give LLVM the addresses of all functions that compiled code may call."""
+    library = _library()
+    for name in (*UNARY, *BINARY):
+        llvm.add_symbol(PREFIX + name, _address(library, name))
+    for name in _BACKEND:
+        llvm.add_symbol(name, _address(library, name))
+
+
+def scalar_declarations() -> str:
+    """Return the LLVM declarations of all scalar functions."""
+    unary = [f"declare double @{PREFIX}{name}(double)" for name in UNARY]
+    binary = [f"declare double @{PREFIX}{name}(double, double)" for name in BINARY]
+    return "\n".join(unary + binary)
+
+
+def _library() -> ctypes.CDLL:
+    if sys.platform == "win32":
+        return ctypes.CDLL("ucrtbase")
+    if sys.platform == "linux":
+        try:
+            return ctypes.CDLL("libm.so.6")
+        except OSError:  # a C library other than glibc holds the functions itself
+            pass
+    return ctypes.CDLL(None)
+
+
+def _address(library: ctypes.CDLL, name: str) -> int:
+    address = ctypes.cast(getattr(library, name), ctypes.c_void_p).value
+    if address is None:
+        raise OSError(f"the C library has no function '{name}'")
+    return address

@@ -1,16 +1,13 @@
-"""Base parameters: the smallest set that fixes the torques, and how the others are regrouped into it.
+"""Base parameters: the smallest set that determines the torques, with the others regrouped into it.
 
-``W_2 = W_1 K`` on random motion gives ``chi_base = chi_1 + K chi_2``. Columns are taken in a fixed order and a
-column is kept if the kept ones before it do not span it. The order puts last what the published tables eliminate:
-of a revolute link the second moment across the axis, the first moment along it and the mass (YY, MZ, M for an axis
-along z); of a prismatic link its six inertias; link-side friction after motor-side; the payload last of all.
+``W_2 = W_1 K`` on random motion within the limits gives ``chi_base = chi_1 + K chi_2``. Columns are taken in a fixed
+order, and a column is a base column if the base columns before it do not span it. The order puts last what the
+published tables eliminate: of a revolute link the second moment across the axis, the first moment along it and the mass
+(YY, MZ, M for an axis along z); of a prismatic link its six inertias; link-side friction after motor-side; the payload
+last of all.
 
-Random motion inside an arm's limits, and the regressor there: what the structure of a model is judged by.
-
-The rank of given data, kept apart from the rank of the structure.
-
-Base parameters answer what an arm's torques can show under any motion. Whether one recorded motion shows it is
-another question, with another cure: a better motion.
+Base parameters are the identifiable ones under any motion. Which of them given data excite is another question, with
+another remedy, a better motion: :func:`data_rank`.
 """
 
 from __future__ import annotations
@@ -95,7 +92,7 @@ def structural_samples(model: Model, seed: int = 0) -> np.ndarray:
     return np.vstack([unloaded, loaded])
 
 
-# A column whose distance to the kept ones, relative to its size, is below this is spanned by them.
+# A column whose distance to the base columns, relative to its size, is below this is spanned by them.
 # With exact geometry the two kinds are about ten powers of ten apart (see ``BaseParameters.gap``).
 DEPENDENT = 1e-9
 # Coefficients are roundings of exact numbers; below this they are zero.
@@ -107,13 +104,13 @@ _INERTIAS = ("XX", "XY", "XZ", "YY", "YZ", "ZZ")
 
 @dataclass(frozen=True)
 class BaseParameter:
-    """A base parameter: a kept standard parameter with what is regrouped into it.
+    """A base parameter: the standard parameter of a base column with what is regrouped into it.
 
     Attributes:
-        name: Name of the kept parameter, with an ``R`` if it regroups more than one.
-        kept: Name of the kept standard parameter.
+        name: Name of that standard parameter, with an ``R`` if it regroups more than one.
+        column: Name of that standard parameter.
         unit: SI unit.
-        regrouping: Coefficient of every standard parameter in it, the kept one first.
+        regrouping: Coefficient of every standard parameter in it, that of the base column first.
 
     Example:
         >>> base = steelyard.base_parameters(steelyard.build_model("scara_2r"))
@@ -122,7 +119,7 @@ class BaseParameter:
     """
 
     name: str
-    kept: str
+    column: str
     unit: str
     regrouping: Mapping[str, float]
 
@@ -134,15 +131,15 @@ class BaseParameter:
 
 @dataclass(frozen=True)
 class BaseParameters:
-    """The structure of a model: what its torques can show at all, whatever the motion.
+    """The structure of a model: the parameters that its torques determine, whatever the motion.
 
     Attributes:
         base: Base parameters, in column order of the model.
-        without_effect: Names of the standard parameters that no torque feels.
+        without_effect: Names of the standard parameters on which no torque depends.
         regrouped: Names of the eliminated standard parameters.
         regrouping: K as one matrix (base, standard): ``chi_base = regrouping @ chi_standard``.
         base_columns: Column of each base parameter in the model's regressor.
-        gap: Largest relative distance of an eliminated column and smallest of a kept one.
+        gap: Largest relative distance of an eliminated column and smallest of a base column.
 
     Example:
         >>> base = steelyard.base_parameters(steelyard.build_model("scara_2r"))
@@ -163,6 +160,11 @@ class BaseParameters:
     def names(self) -> tuple[str, ...]:
         """Names of the base parameters."""
         return tuple(parameter.name for parameter in self.base)
+
+    @property
+    def name_of(self) -> dict[str, str]:
+        """Name of the base parameter of each base column."""
+        return {parameter.column: parameter.name for parameter in self.base}
 
 
 @lru_cache(maxsize=32)
@@ -200,50 +202,48 @@ def base_parameters(model: Model, seed: int = 0) -> BaseParameters:
     priority = [_priority(model.robot, parameter) for parameter in model.parameters]
     order = [column for column in np.argsort(priority, kind="stable") if nonzero[column]]
     triangle = np.asarray(np.linalg.qr(samples[:, order] / norms[order], mode="r"))
-    kept, spanned, gap = _split_columns(triangle)
-    coefficients = np.linalg.lstsq(triangle[:, kept], triangle[:, spanned], rcond=None)[0]
-    base_columns = [order[k] for k in kept]
-    regrouping = np.zeros((len(kept), len(model.parameters)))
-    regrouping[np.arange(len(kept)), base_columns] = 1.0
+    chosen, spanned, gap = _split_columns(triangle)
+    coefficients = np.linalg.lstsq(triangle[:, chosen], triangle[:, spanned], rcond=None)[0]
+    base_columns = [order[k] for k in chosen]
+    regrouping = np.zeros((len(chosen), len(model.parameters)))
+    regrouping[np.arange(len(chosen)), base_columns] = 1.0
     for column, weights in zip(spanned, coefficients.T, strict=True):
         target = order[column]
-        regrouping[:, target] = _rounded(weights * norms[target] / norms[base_columns])
+        scaled = weights * norms[target] / norms[base_columns]
+        regrouping[:, target] = np.where(
+            np.abs(scaled) < NEGLIGIBLE, 0.0, np.round(scaled, 11)
+        )  # without rounding noise
     in_model_order = np.argsort(base_columns)
     return _named(model, regrouping[in_model_order], sorted(int(c) for c in base_columns), nonzero, gap)
 
 
 def _split_columns(triangle: np.ndarray) -> tuple[list[int], list[int], tuple[float, float]]:
-    """Take columns in order; keep each that the kept ones do not span (Gram-Schmidt, done twice)."""
+    """Split columns, taken in order, into base columns and those that they span (Gram-Schmidt, done twice)."""
     basis = np.zeros((triangle.shape[0], 0))
-    kept: list[int] = []
+    chosen: list[int] = []
     spanned: list[int] = []
-    largest_spanned, smallest_kept = 0.0, np.inf
+    largest_spanned, smallest_chosen = 0.0, np.inf
     for column in range(triangle.shape[1]):
         rest = triangle[:, column]
         for _ in range(2):
             rest = rest - basis @ (basis.T @ rest)
         distance = float(np.linalg.norm(rest))
         if distance > DEPENDENT:
-            kept.append(column)
+            chosen.append(column)
             basis = np.column_stack([basis, rest / distance])
-            smallest_kept = min(smallest_kept, distance)
+            smallest_chosen = min(smallest_chosen, distance)
         else:
             spanned.append(column)
             largest_spanned = max(largest_spanned, distance)
-    return kept, spanned, (largest_spanned, smallest_kept)
-
-
-def _rounded(weights: np.ndarray) -> np.ndarray:
-    """Drop the rounding noise of coefficients."""
-    return np.where(np.abs(weights) < NEGLIGIBLE, 0.0, np.round(weights, 11))
+    return chosen, spanned, (largest_spanned, smallest_chosen)
 
 
 def _named(
-    model: Model, regrouping: np.ndarray, kept: list[int], nonzero: np.ndarray, gap: tuple[float, float]
+    model: Model, regrouping: np.ndarray, chosen: list[int], nonzero: np.ndarray, gap: tuple[float, float]
 ) -> BaseParameters:
     regrouping.setflags(write=False)
     base = []
-    for row, column in enumerate(kept):
+    for row, column in enumerate(chosen):
         parameter = model.parameters[column]
         others = [int(k) for k in np.flatnonzero(regrouping[row]) if k != column]
         content = {model.names[k]: float(regrouping[row, k]) for k in [column, *others]}
@@ -252,20 +252,20 @@ def _named(
     return BaseParameters(
         base=tuple(base),
         without_effect=tuple(name for name, is_nonzero in zip(model.names, nonzero, strict=True) if not is_nonzero),
-        regrouped=tuple(name for k, name in enumerate(model.names) if nonzero[k] and k not in set(kept)),
+        regrouped=tuple(name for k, name in enumerate(model.names) if nonzero[k] and k not in set(chosen)),
         regrouping=regrouping,
-        base_columns=tuple(kept),
+        base_columns=tuple(chosen),
         gap=gap,
     )
 
 
 def _sum_text(regrouping: Mapping[str, float]) -> str:
-    words = ""
+    text = ""
     for name, coefficient in regrouping.items():
         sign = " - " if coefficient < 0 else " + "
         size = "" if abs(abs(coefficient) - 1) < NEGLIGIBLE else f"{abs(coefficient):.6g} "
-        words += f"{sign}{size}{name}"
-    return words.removeprefix(" + ").removeprefix(" - ") if not words.startswith(" - ") else "-" + words[3:]
+        text += f"{sign}{size}{name}"
+    return text.removeprefix(" + ").removeprefix(" - ") if not text.startswith(" - ") else "-" + text[3:]
 
 
 @dataclass(frozen=True)

@@ -25,8 +25,8 @@ PAYLOADS: tuple[str, ...] = get_args(Payload)
 # Friction and offsets of the motor side, and the same of the link side.
 _LINK_SIDE = {"Fvm": "Fvl", "Fcm": "Fcl", "Fcam": "Fcal", "offm": "offl"}
 _MOTOR_SIDE = {link: motor for motor, link in _LINK_SIDE.items()}
-# Which sides of the gears each kind of row feels (P5's models A, B and D; C stacks A and B).
-_SIDES_FELT = {"motor": ("link", "motor"), "joint": ("link",), "difference": ("motor",)}
+# Sides of the gears on which each kind of row depends (P5's models A, B and D; C stacks A and B).
+_SIDES = {"motor": ("link", "motor"), "joint": ("link",), "difference": ("motor",)}
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ class Model:
         blocks = []
         for term in self.terms:
             first = term.parameters[0]
-            nonzero = first.side in _SIDES_FELT[kind] and (loaded or first.effect != "payload")
+            nonzero = first.side in _SIDES[kind] and (loaded or first.effect != "payload")
             blocks.append(term.columns if nonzero else ca.SX(*term.columns.shape))
         return ca.horzcat(*blocks)
 
@@ -132,7 +132,7 @@ def build_model(
         raise ModelError(f"robot '{robot.name}' has no moving joint: nothing to identify")
     if robot.coordinates != "joint":
         raise ModelError(
-            f"robot '{robot.name}' is told in motor coordinates; models are written on the joint side, "
+            f"robot '{robot.name}' is described in motor coordinates; models are written on the joint side, "
             "give the robot itself (effect 'coupling' covers coupled motors)"
         )
     measured = robot.defaults.measured if measured is None else measured
@@ -149,22 +149,22 @@ def build_model(
 
 
 def _default_effects(robot: Robot, measured: str) -> tuple[str, ...]:
-    """Return the robot's default effects as the measured torques feel them.
+    """Return the robot's default effects on the sides of the gears that the measured torques depend on.
 
     Where the robot's own are all on one side of the gears and other torques are measured, friction is put on the side
-    that these feel, with the offset of a joint torque sensor or the inertia of the drives. Couplings and springs that
-    locked joints took away are left out.
+    that these depend on, with the offset of a joint torque sensor or the inertia of the drives. Couplings and springs
+    of locked joints are left out.
     """
     present = {"coupling": bool(robot.gear_couplings), "spring": bool(robot.springs)}
     own = tuple(effect for effect in robot.defaults.effects if present.get(effect, True))
     on_link = [effect for effect in own if effect in _MOTOR_SIDE]
     on_motor = [effect for effect in own if effect in _LINK_SIDE]
     if measured in ("joint", "both") and on_motor and not on_link:
-        kept = own if measured == "both" else tuple(effect for effect in own if effect not in (*on_motor, "Ia"))
-        return tuple(dict.fromkeys((*kept, *(_LINK_SIDE[effect] for effect in on_motor), "offl")))
+        retained = own if measured == "both" else tuple(effect for effect in own if effect not in (*on_motor, "Ia"))
+        return tuple(dict.fromkeys((*retained, *(_LINK_SIDE[effect] for effect in on_motor), "offl")))
     if measured != "joint" and on_link and not on_motor:
-        kept = own if measured == "both" else tuple(effect for effect in own if effect not in on_link)
-        return tuple(dict.fromkeys((*kept, "Ia", *(_MOTOR_SIDE[effect] for effect in on_link))))
+        retained = own if measured == "both" else tuple(effect for effect in own if effect not in on_link)
+        return tuple(dict.fromkeys((*retained, "Ia", *(_MOTOR_SIDE[effect] for effect in on_link))))
     return own
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..errors import EstimateError, nearest_match
-from ..identification.pipeline import Stage, quietly
+from ..progress import Stage, no_stages
 from .claim import Claim as Claim
 from .claim import PaperResult as PaperResult
 from .claim import PaperTable as PaperTable
@@ -22,7 +22,7 @@ PAPERS = tuple(_PAPERS)
 """Papers that can be reproduced."""
 
 
-def reproduce(paper: str, *, seeds: int | None = None, threads: int = 1, stage: Stage = quietly) -> PaperResult:
+def reproduce(paper: str, *, seeds: int | None = None, threads: int = 1, stage: Stage = no_stages) -> PaperResult:
     """Reproduce a paper in simulation: its claims and tables with ours beside them.
 
     Args:

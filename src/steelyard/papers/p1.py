@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from ..identification.pipeline import Stage, quietly
+from ..progress import Stage, no_stages
 from ..signals import low_pass
 from ..simulation import SimulatedRun
 from .claim import Claim, PaperResult, PaperTable, near, same, table, two_standard_errors, within
@@ -75,7 +75,7 @@ BIASED = ("Fs1",)
 INSIGNIFICANT = 100 / np.sqrt(3.85)
 
 
-def p1(seeds: int = SEEDS, threads: int = 1, stage: Stage = quietly, *, starts: int = STARTS) -> PaperResult:
+def p1(seeds: int = SEEDS, threads: int = 1, stage: Stage = no_stages, *, starts: int = STARTS) -> PaperResult:
     """Reproduce P1: least squares, its exciting motion, the Kalman filter and recursive least squares.
 
     Args:

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..estimate import Estimate, weighted
-from ..identification.pipeline import Stage, quietly
 from ..judge import ComparedRun, ComparedValue, Evaluation, compare_parameters, evaluate
 from ..observe import Equations, Preparation, resolve_preparation, row_source
+from ..progress import Stage, no_stages
 from ..recording import Recording
 from .claim import Claim, Entry, PaperResult, PaperTable, near, printed, same, table, two_standard_errors, within
 from .fits import PaperFit, paper_fit
@@ -117,7 +117,7 @@ class Experiment2:
 def p2(
     seeds: int = SEEDS,
     threads: int = 1,
-    stage: Stage = quietly,
+    stage: Stage = no_stages,
     *,
     plant_rate: float | None = None,
     effort: Effort | None = _FULL,

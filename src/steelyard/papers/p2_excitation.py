@@ -25,10 +25,9 @@ from ..excitation import (
     PointRule,
     known_of,
 )
-from ..identification.pipeline import Stage, quietly
 from ..model import build_model
 from ..motion import MotionLimits, Trajectory, limits_of, trapezoidal, trapezoidal_profile
-from ..progress import Progress, silent
+from ..progress import Progress, Stage, no_stages, silent
 from ..robot import load_robot
 from .claim import Claim, PaperTable, same, table, within
 from .designs import (
@@ -169,7 +168,7 @@ class Excitation:
     random: Sequence[Figures]
 
 
-def excitation(effort: Effort, threads: int = 1, stage: Stage = quietly) -> Excitation:
+def excitation(effort: Effort, threads: int = 1, stage: Stage = no_stages) -> Excitation:
     """Design P2's motions.
 
     Args:

@@ -17,9 +17,8 @@ import numpy as np
 
 from ..estimate import Estimate
 from ..excitation import Unknowns
-from ..identification.pipeline import Stage, quietly
 from ..observe import Preparation, resolve_preparation
-from ..progress import Progress, silent
+from ..progress import Progress, Stage, no_stages, silent
 from ..robot import Robot
 from .claim import Claim, Entry, PaperTable, printed, table, within
 from .designs import Designed, designed, part_of, with_starts
@@ -83,7 +82,7 @@ class SigmaStudy:
             return float(np.median(self.random / self.least))
 
 
-def sigma_study(found: Excitation, effort: Effort, threads: int = 1, stage: Stage = quietly) -> SigmaStudy:
+def sigma_study(found: Excitation, effort: Effort, threads: int = 1, stage: Stage = no_stages) -> SigmaStudy:
     """Design a motion for each criterion and family; optimisation A is one of them."""
     arm = found.arm
     keys = [(criterion, family) for family in FAMILIES for criterion in CRITERIA]

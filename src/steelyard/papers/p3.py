@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..calibration.fit.identifiable import identifiability
-from ..identification.pipeline import Stage, quietly
+from ..progress import Stage, no_stages
 from .claim import Claim, PaperResult, PaperTable, near, same, table, within
 from .p3_geometry import geometry_claims, geometry_table, p3_geometry
 from .p3_poses import p3_poses, pose_claims, pose_table
@@ -56,7 +56,7 @@ class Theory3:
     wls: np.ndarray
 
 
-def p3(seeds: int = RUNS, threads: int = 1, stage: Stage = quietly) -> PaperResult:
+def p3(seeds: int = RUNS, threads: int = 1, stage: Stage = no_stages) -> PaperResult:
     """Reproduce P3 in simulation.
 
     Args:

@@ -8,9 +8,8 @@ from typing import cast
 
 import numpy as np
 
-from ..identification.pipeline import Stage, quietly
 from ..motion import FourierSeries, Trajectory
-from ..progress import Progress
+from ..progress import Progress, Stage, no_stages
 from .claim import Claim, PaperResult, PaperTable, same, table, within
 from .designs import (
     CONSTRAINT_COLUMNS,
@@ -70,7 +69,7 @@ class Designs4:
     iterations: list[DesignIteration]
 
 
-def p4(seeds: int | None = None, threads: int = 1, stage: Stage = quietly, *, starts: int = STARTS) -> PaperResult:
+def p4(seeds: int | None = None, threads: int = 1, stage: Stage = no_stages, *, starts: int = STARTS) -> PaperResult:
     """Reproduce P4: its excitation, its Monte-Carlo study, maximum likelihood and its experiment.
 
     Args:

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..identification import Identification, Settings, identify
-from ..identification.pipeline import Stage
 from ..motion import Trajectory
+from ..progress import Stage
 from ..recording import Recording, TorqueChannel
 from ..study import interval_checks
 from .claim import Claim, PaperTable, near, same, table, within

@@ -90,7 +90,7 @@ def iterated_design(arm: Arm, starts: int, threads: int = 1, progress: Progress 
         )  # fmt: skip
         # Regrouped parameters count as part of the base columns: the same torques.
         estimate = dict(zip(real.equations.names, found.values, strict=True))
-        prior = {each.kept: float(estimate[each.kept]) for each in base.base}
+        prior = {each.column: float(estimate[each.column]) for each in base.base}
     return iterations
 
 

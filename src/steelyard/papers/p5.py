@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from ..identification.pipeline import Stage, quietly
 from ..model import base_parameters, build_model
+from ..progress import Stage, no_stages
 from ..robot import Robot
 from .claim import Claim, PaperResult, near, same, two_standard_errors, within
 from .fits import PaperFit
@@ -53,7 +53,9 @@ LEVEL = 0.05
 Figures = Mapping[str, Sequence[ModelFigures]]
 
 
-def p5(seeds: int = SEEDS, threads: int = 1, stage: Stage = quietly, *, plant_rate: float | None = None) -> PaperResult:
+def p5(
+    seeds: int = SEEDS, threads: int = 1, stage: Stage = no_stages, *, plant_rate: float | None = None
+) -> PaperResult:
     """Reproduce P5.
 
     Args:

@@ -291,7 +291,7 @@ def printed_regroupings(model: str) -> dict[str, dict[str, float]]:
 
 def difference(base: BaseParameters, kept: str, printed: Mapping[str, float]) -> float:
     """Return the largest difference between a base parameter's coefficients and printed ones; inf if there is none."""
-    found = [dict(each.regrouping) for each in base.base if each.kept == kept]
+    found = [dict(each.regrouping) for each in base.base if each.column == kept]
     if not found:
         return float("inf")
     ours = {name: value for name, value in found[0].items() if name != kept}
@@ -305,7 +305,7 @@ def regrouping_claims(equations: Mapping[str, Equations]) -> list[Claim]:
         for model in ("A", "B", "C")
         for kept, printed in printed_regroupings(model).items()
     )
-    text = {each.kept: each.text for each in equations["A"].base.base}
+    text = {each.column: each.text for each in equations["A"].base.base}
     return [
         within(
             "Table III: largest difference of a coefficient, rows without misprint, models A, B, C",
@@ -329,7 +329,7 @@ def regrouping_claims(equations: Mapping[str, Equations]) -> list[Claim]:
 
 def regrouping_table(equations: Equations) -> PaperTable:
     """Return Table III of models B and C beside ours."""
-    text = {each.kept: each.text for each in equations.base.base}
+    text = {each.column: each.text for each in equations.base.base}
     rows = []
     for kept, as_printed in TABLE_III.items():
         terms = " ".join(f"{'-' if value < 0 else '+'} {abs(value):.4g} {name}" for name, value in as_printed.items())

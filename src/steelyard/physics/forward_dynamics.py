@@ -1,13 +1,13 @@
-"""Accelerations from torques: the articulated body method, never a symbolic inverse.
+"""Forward dynamics by the articulated body method.
 
-Featherstone's recursion in 3x3 blocks, each articulated inertia kept as ``[[I, H], [H^T, M]]`` (angular part
-first). Joints that share motion (mimics, coupled motors) have no articulated form: there the inertia matrix is
-factorised instead, entry by entry.
+Featherstone's recursion in 3x3 blocks, each articulated inertia stored as ``[[I, H], [H^T, M]]`` (angular part first).
+Joints that share motion (mimics, coupled motors) have no articulated form: there the inertia matrix is factorised
+instead, entry by entry.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import casadi as ca
 import numpy as np
@@ -17,8 +17,7 @@ from .inverse_dynamics import body_wrench, inertia_matrix, inverse_dynamics
 from .kinematics import BodyMotion, Geometry, JointPositions, Transform, body_motions, joint_positions
 
 
-@dataclass(frozen=True)
-class _Articulated:
+class _Articulated(NamedTuple):
     """Articulated inertia and bias wrench of a body, in its own frame."""
 
     angular: ca.SX  # I (3, 3)
@@ -28,17 +27,10 @@ class _Articulated:
     force: ca.SX
 
     def plus(self, other: _Articulated) -> _Articulated:
-        return _Articulated(
-            self.angular + other.angular,
-            self.mixed + other.mixed,
-            self.linear + other.linear,
-            self.moment + other.moment,
-            self.force + other.force,
-        )
+        return _Articulated(*(own + added for own, added in zip(self, other, strict=True)))
 
 
-@dataclass(frozen=True)
-class _JointSolution:
+class _JointSolution(NamedTuple):
     """What the outward pass needs of a joint: ``qdd = (residual - row . acceleration) / pivot``."""
 
     angular_row: ca.SX
@@ -120,8 +112,8 @@ def _articulated_body(
         solution = _solve_joint(articulated[row], positions.axes[row], body.joint.kind, tau[row], drive[row])
         solutions[row] = solution
         if body.parent:
-            nonzero = _moved_to_parent(_with_free_joint(articulated[row], solution), positions.steps[row])
-            articulated[body.parent - 1] = articulated[body.parent - 1].plus(nonzero)
+            carried = _moved_to_parent(_with_free_joint(articulated[row], solution), positions.steps[row])
+            articulated[body.parent - 1] = articulated[body.parent - 1].plus(carried)
     return _joint_accelerations(robot, positions, solutions)
 
 
@@ -145,7 +137,7 @@ def _solve_joint(here: _Articulated, axis: ca.SX, kind: str, tau: ca.SX, drive: 
 
 
 def _with_free_joint(here: _Articulated, solution: _JointSolution) -> _Articulated:
-    """Return what the parent feels through the joint: ``J - U U^T / D`` and ``bias + U u / D``."""
+    """Return what acts on the parent through the joint: ``J - U U^T / D`` and ``bias + U u / D``."""
     angular, linear = solution.angular_row / solution.pivot, solution.linear_row / solution.pivot
     return _Articulated(
         here.angular - ca.mtimes(angular, solution.angular_row.T),
@@ -159,9 +151,9 @@ def _with_free_joint(here: _Articulated, solution: _JointSolution) -> _Articulat
 def _moved_to_parent(here: _Articulated, step: Transform) -> _Articulated:
     """Express an articulated inertia in the parent's frame, about the parent's origin."""
     rotation, lever = step.rotation, ca.sparsify(ca.skew(step.translation))
-    angular = ca.mtimes(ca.mtimes(rotation, here.angular), rotation.T)
-    mixed = ca.mtimes(ca.mtimes(rotation, here.mixed), rotation.T)
-    linear = ca.mtimes(ca.mtimes(rotation, here.linear), rotation.T)
+    angular, mixed, linear = (
+        ca.mtimes(ca.mtimes(rotation, block), rotation.T) for block in (here.angular, here.mixed, here.linear)
+    )
     mixed_at_parent = mixed + ca.mtimes(lever, linear)
     force = ca.mtimes(rotation, here.force)
     return _Articulated(
@@ -182,8 +174,8 @@ def _joint_accelerations(robot: Robot, positions: JointPositions, solutions: dic
         angular, linear = added[body.parent]
         linear = ca.mtimes(step.rotation.T, linear + ca.cross(angular, step.translation))
         angular = ca.mtimes(step.rotation.T, angular)
-        nonzero = ca.dot(solution.angular_row, angular) + ca.dot(solution.linear_row, linear)
-        acceleration = (solution.residual - nonzero) / solution.pivot
+        coupled = ca.dot(solution.angular_row, angular) + ca.dot(solution.linear_row, linear)
+        acceleration = (solution.residual - coupled) / solution.pivot
         result.append(acceleration)
         if body.joint.kind == "prismatic":
             added.append((angular, linear + axis * acceleration))

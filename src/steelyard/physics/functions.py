@@ -1,6 +1,8 @@
-"""Ready CasADi functions of an arm, with named inputs, to be evaluated, differentiated, compiled or exported."""
+"""CasADi functions of an arm with named inputs, to be evaluated, differentiated, compiled or exported."""
 
 from __future__ import annotations
+
+from collections.abc import Callable, Sequence
 
 import casadi as ca
 
@@ -47,6 +49,15 @@ def _function(name: str, inputs: dict[str, ca.SX], output: ca.SX, label: str) ->
     return ca.Function(name, list(inputs.values()), [ca.cse(output)], list(inputs), [label])
 
 
+def _dynamics_function(
+    robot: Robot, name: str, inputs: Sequence[str], expression: Callable[..., ca.SX], label: str
+) -> ca.Function:
+    """Return the function of an expression of some of q, qd and qdd, and of the inertial parameters."""
+    motion: dict[str, ca.SX] = dict(zip(("q", "qd", "qdd"), motion_symbols(robot), strict=True))
+    given = {**{key: motion[key] for key in inputs}, "inertias": inertia_symbols(robot)}
+    return _function(name, given, ca.densify(expression(robot, *given.values())), label)
+
+
 def inverse_dynamics_function(robot: Robot) -> ca.Function:
     """Return ``(q, qd, qdd, inertias) -> tau``.
 
@@ -57,10 +68,7 @@ def inverse_dynamics_function(robot: Robot) -> ca.Function:
         >>> np.array(inverse_dynamics_function(robot)([0, 0], [0, 0], [1, 0], inertias)).ravel().round(3).tolist()
         [3.746, 0.195]
     """
-    q, qd, qdd = motion_symbols(robot)
-    chi = inertia_symbols(robot)
-    tau = inverse_dynamics(robot, q, qd, qdd, chi)
-    return _function("inverse_dynamics", {"q": q, "qd": qd, "qdd": qdd, "inertias": chi}, ca.densify(tau), "tau")
+    return _dynamics_function(robot, "inverse_dynamics", ("q", "qd", "qdd"), inverse_dynamics, "tau")
 
 
 def inertial_regressor_function(robot: Robot) -> ca.Function:
@@ -72,9 +80,8 @@ def inertial_regressor_function(robot: Robot) -> ca.Function:
         (2, 20)
     """
     q, qd, qdd = motion_symbols(robot)
-    return _function(
-        "inertial_regressor", {"q": q, "qd": qd, "qdd": qdd}, inertial_regressor(robot, q, qd, qdd), "regressor"
-    )
+    matrix = inertial_regressor(robot, q, qd, qdd)
+    return _function("inertial_regressor", {"q": q, "qd": qd, "qdd": qdd}, matrix, "regressor")
 
 
 def inertia_matrix_function(robot: Robot) -> ca.Function:
@@ -87,9 +94,7 @@ def inertia_matrix_function(robot: Robot) -> ca.Function:
         >>> np.array(inertia_matrix_function(robot)([0, 0], inertias)).round(3).tolist()
         [[3.746, 0.195], [0.195, 0.064]]
     """
-    q, _, _ = motion_symbols(robot)
-    chi = inertia_symbols(robot)
-    return _function("inertia_matrix", {"q": q, "inertias": chi}, inertia_matrix(robot, q, chi), "M")
+    return _dynamics_function(robot, "inertia_matrix", ("q",), inertia_matrix, "M")
 
 
 def gravity_function(robot: Robot) -> ca.Function:
@@ -102,9 +107,7 @@ def gravity_function(robot: Robot) -> ca.Function:
         >>> gravity_function(robot)([0, 0, 0], inertias).shape
         (3, 1)
     """
-    q, _, _ = motion_symbols(robot)
-    chi = inertia_symbols(robot)
-    return _function("gravity", {"q": q, "inertias": chi}, gravity_torques(robot, q, chi), "G")
+    return _dynamics_function(robot, "gravity", ("q",), gravity_torques, "G")
 
 
 def velocity_function(robot: Robot) -> ca.Function:
@@ -117,11 +120,7 @@ def velocity_function(robot: Robot) -> ca.Function:
         >>> round(float(velocity_function(robot)([0, np.pi / 2], [1, 0], inertias)[1]), 3)
         0.131
     """
-    q, qd, _ = motion_symbols(robot)
-    chi = inertia_symbols(robot)
-    return _function(
-        "velocity", {"q": q, "qd": qd, "inertias": chi}, velocity_torques(robot, q, qd, chi), "velocity_torques"
-    )
+    return _dynamics_function(robot, "velocity", ("q", "qd"), velocity_torques, "velocity_torques")
 
 
 def forward_dynamics_function(robot: Robot) -> ca.Function:
@@ -153,10 +152,11 @@ def energy_function(robot: Robot) -> ca.Function:
         >>> np.array(energy_function(robot)([0, 0], [1, 0], inertias)).ravel().round(3).tolist()
         [1.873, 0.0]
     """
-    q, qd, _ = motion_symbols(robot)
-    chi = inertia_symbols(robot)
-    both = ca.vertcat(kinetic_energy(robot, q, qd, chi), potential_energy(robot, q, chi))
-    return _function("energy", {"q": q, "qd": qd, "inertias": chi}, ca.densify(both), "energy")
+
+    def energies(robot: Robot, q: ca.SX, qd: ca.SX, inertias: ca.SX) -> ca.SX:
+        return ca.vertcat(kinetic_energy(robot, q, qd, inertias), potential_energy(robot, q, inertias))
+
+    return _dynamics_function(robot, "energy", ("q", "qd"), energies, "energy")
 
 
 def pose_function(robot: Robot, frame: str, geometry: Geometry | None = None) -> ca.Function:

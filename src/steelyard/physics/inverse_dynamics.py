@@ -1,14 +1,10 @@
-"""Torques from motion: Newton-Euler, linear in the ten inertial parameters of every body.
+"""Inverse dynamics by Newton-Euler, linear in the ten inertial parameters of every body; energies; friction directions.
 
-Everything else that identification needs of rigid bodies is a derivative of this one expression: the regressor
-(by the parameters), the inertia matrix (by the accelerations), gravity and velocity terms (at zero motion).
+Everything else that identification needs of rigid bodies is a derivative of this one expression: the regressor (by the
+parameters), the inertia matrix (by the accelerations), gravity and velocity terms (at zero motion).
 
-Kinetic and potential energy of an arm, linear in the inertial parameters.
-
-The direction of motion in friction laws, exact or smooth.
-
-``sign(0) = 0``: at standstill Coulomb friction is undetermined, and zero is the only value that favours no
-direction. A smooth sign of width w is ``tanh(v / w)``: 76 % at w, 96 % at 2 w, within 1e-8 of 1 beyond 10 w.
+In friction laws ``sign(0) = 0``: at standstill Coulomb friction is undetermined, and zero is the only value that
+favours no direction. A smooth sign of width w is ``tanh(v / w)``: 76 % at w, 96 % at 2 w, within 1e-8 of 1 beyond 10 w.
 """
 
 from __future__ import annotations

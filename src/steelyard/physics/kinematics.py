@@ -1,8 +1,6 @@
-"""How every body moves: positions, velocities and accelerations down the tree, and poses of frames.
+"""Kinematics: geometry as numbers or symbols, velocities and accelerations of bodies, poses of frames.
 
 All vectors of a body are expressed in its own frame. Gravity enters as an upward acceleration of the base.
-
-The arm's geometry as CasADi expressions: exact numbers, or symbols to be calibrated.
 """
 
 from __future__ import annotations
@@ -33,8 +31,7 @@ class Transform:
     def then(self, inner: Transform) -> Transform:
         """Return the composition: first ``inner`` is applied to a vector, then this transform."""
         return Transform(
-            ca.mtimes(self.rotation, inner.rotation),
-            self.translation + ca.mtimes(self.rotation, inner.translation),
+            ca.mtimes(self.rotation, inner.rotation), self.translation + ca.mtimes(self.rotation, inner.translation)
         )
 
 

@@ -1,15 +1,16 @@
 """Recordings: logs read as declared, brought to joints and SI units, and checked without a model."""
 
-from .read import AnyRecording as AnyRecording
-from .read import RecordingsLike as RecordingsLike
-from .read import check_recording as check_recording
-from .read import load_recordings as load_recordings
-from .read import read_recording as read_recording
-from .read import read_recordings as read_recordings
-from .read import recording_from_arrays as recording_from_arrays
-from .read import recording_from_frame as recording_from_frame
-from .read import stream_recording as stream_recording
-from .read import stream_recordings as stream_recordings
+from .files import AnyRecording as AnyRecording
+from .files import RecordingsLike as RecordingsLike
+from .files import check_recording as check_recording
+from .files import load_recordings as load_recordings
+from .files import read_recording as read_recording
+from .files import read_recordings as read_recordings
+from .files import recording_from_arrays as recording_from_arrays
+from .files import recording_from_frame as recording_from_frame
+from .files import stream_recording as stream_recording
+from .files import stream_recordings as stream_recordings
+from .files import write_recording as write_recording
 from .record import TORQUE_KINDS as TORQUE_KINDS
 from .record import Finding as Finding
 from .record import Recording as Recording
@@ -19,8 +20,7 @@ from .setup import ChannelSetup as ChannelSetup
 from .setup import PartSetup as PartSetup
 from .setup import RecordingSetup as RecordingSetup
 from .setup import TextOptions as TextOptions
-from .setup_file import read_setup as read_setup
-from .setup_file import setup_from_table as setup_from_table
+from .setup import read_setup as read_setup
+from .setup import setup_from_table as setup_from_table
 from .stream import RecordingStream as RecordingStream
 from .stream import StreamResult as StreamResult
-from .write import write_recording as write_recording

@@ -1,6 +1,6 @@
-"""Raw columns become samples: rows chosen, bad rows dropped and counted, units and sides brought to SI and joints.
+"""Conversion of raw columns to samples: unusable rows are dropped and counted, units become SI, sides become joints.
 
-Positions of an encoder that starts again after a turn, made continuous.
+Encoders that wrap round are made continuous, and logs appended to each other are put one after the other.
 """
 
 from __future__ import annotations
@@ -71,18 +71,18 @@ def side_by_side(streams: Sequence[Iterator[Block]]) -> Iterator[list[Block]]:
 
 
 class Assembly:
-    """Turns blocks of raw columns into samples, one after the other, and keeps count of what was left out.
+    """Turns blocks of raw columns into samples, one after the other, and counts what was left out.
 
     Attributes:
-        rows: Data rows seen so far.
-        kept: Samples passed on so far.
+        rows: Data rows read so far.
+        used: Samples passed on so far.
         finished: True when no later row can be wanted.
         restarts: Stamps, in the clock of the samples, at which the stamps of the log started again.
     """
 
     def __init__(self, plan: ReadingPlan) -> None:
         self.rows = 0
-        self.kept = 0
+        self.used = 0
         self.finished = False
         self.restarts: list[float] = []
         self._plan = plan
@@ -108,7 +108,7 @@ class Assembly:
             return None
         with np.errstate(all="ignore"):
             samples = self._samples([block.part(first, last) for block in blocks], start + first)
-        self.kept += samples.count
+        self.used += samples.count
         return samples if samples.count else None
 
     def _samples(self, blocks: Sequence[Block], start: int) -> Samples:
@@ -229,17 +229,17 @@ class Assembly:
         found = [self._unusable_finding(*key, places) for key, places in self._unusable.items()]
         if self.restarts:
             found.append(self._restart_finding())
-        words = {"duplicate_stamp": "repeat a stamp", "backward_stamp": "have a stamp before an earlier one"}
+        faults = {"duplicate_stamp": "repeat a stamp", "backward_stamp": "have a stamp before an earlier one"}
         for kind, count in self._backwards.items():
             if count:
-                text = f"{count} rows {words[kind]}; they are left out"
+                text = f"{count} rows {faults[kind]}; they are left out"
                 where = tuple(self._backwards_at[kind])
                 found.append(Finding(kind, "warning", text, "time", count=count, where=where, where_unit="s"))
         for number, unwrapper in self._unwrappers.items():
             label = self._plan.channels[number].setup.label
             for joint, turns in zip(self._plan.joints, unwrapper.turns, strict=False):
                 if turns:
-                    text = f"{label} of {joint} wrapped round {turns} times; undone, as unwrap = true asks"
+                    text = f"{label} of {joint} wrapped round {turns} times; undone, because unwrap = true"
                     found.append(Finding("unwrapped", "info", text, label, joint, int(turns)))
         return found
 
@@ -254,25 +254,28 @@ class Assembly:
         return Finding("concatenated", "warning", text, "time", "", count, where, "s", remedy=remedy)
 
     def _unusable_finding(self, label: str, row: int, kind: str, places: list[int]) -> Finding:
-        joints = self._plan.joints
-        joint = "" if label == "time" or len(joints) <= row else joints[row]
-        words = "no number" if kind == "not_a_number" else "an infinite or absurd number"
-        text = f"{label}{' of ' + joint if joint else ''}: {words} in {places[0]} rows; these rows are left out"
+        name, joint = self._named(label, row)
+        fault = "no number" if kind == "not_a_number" else "an infinite or absurd number"
+        text = f"{name}: {fault} in {places[0]} rows; these rows are left out"
         return Finding(kind, "warning", text, label, joint, places[0], tuple(places[1:]), "row")
+
+    def _named(self, label: str, row: int) -> tuple[str, str]:
+        """Return what messages call a row of a channel, and its joint, empty if it has none."""
+        joint = "" if label == "time" or row >= len(self._plan.joints) else self._plan.joints[row]
+        return (f"{label} of {joint}" if joint else label), joint
 
     def _refuse_too_little(self) -> None:
         path = self._plan.tables[0].path
         backwards = sum(self._backwards.values()) + len(self.restarts)
-        if self.kept < 2 and self._unusable:
+        if self.used < 2 and self._unusable:
             (label, row, _), places = max(self._unusable.items(), key=lambda item: item[1][0])
-            joint = self._plan.joints[row] if label != "time" and row < len(self._plan.joints) else ""
             raise RecordingError(
-                f"{path}: {label}{' of ' + joint if joint else ''} has no finite number in {places[0]} of {self.rows} "
-                "rows, too few samples are left; check the columns, or leave this channel out"
+                f"{path}: {self._named(label, row)[0]} has no finite number in {places[0]} of {self.rows} rows, too "
+                "few samples are left; check the columns, or leave this channel out"
             )
-        if self.kept < 2 or backwards > self.kept:
+        if self.used < 2 or backwards > self.used:
             reason = f"{backwards} stamps are not later than those before them" if backwards else "no more are usable"
             raise RecordingError(
-                f"{path}: {self.kept} samples are left of {self.rows} rows ({reason}); at least 2 and most of the rows "
+                f"{path}: {self.used} samples are left of {self.rows} rows ({reason}); at least 2 and most of the rows "
                 "are needed, check the rows to use and the time column"
             )

@@ -1,4 +1,4 @@
-"""Numbers that are gone through again and again: few are kept in memory, many in a temporary file."""
+"""Columns of numbers that are read several times, cached in memory if few, else in a temporary file."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class CachedColumns:
 
     Attributes:
         rows: Numbers in a column.
-        count: Columns kept.
+        count: Number of columns.
     """
 
     def __init__(self, rows: int) -> None:
@@ -74,11 +74,11 @@ class CachedColumns:
 
 
 def cached_columns(rows: int, blocks: Iterable[np.ndarray]) -> CachedColumns:
-    """Keep columns that come in blocks (rows, m)."""
-    kept = CachedColumns(rows)
+    """Cache columns that come in blocks (rows, m)."""
+    cache = CachedColumns(rows)
     for block in blocks:
-        kept.put(block)
-    return kept
+        cache.put(block)
+    return cache
 
 
 def mapping_of(array: np.ndarray) -> mmap.mmap | None:
@@ -92,7 +92,7 @@ def mapping_of(array: np.ndarray) -> mmap.mmap | None:
 
 
 def release(array: np.ndarray) -> None:
-    """Give back the memory of numbers that lie in a mapped file; they are read again when they are asked for."""
+    """Give back the memory of numbers that lie in a mapped file; they are read again when they are needed."""
     mapped = mapping_of(array)
     if mapped is not None and hasattr(mmap, "MADV_DONTNEED"):  # without it the system does so when memory is short
         mapped.madvise(mmap.MADV_DONTNEED)

@@ -1,6 +1,6 @@
-"""Which columns a selector means: a name, a pattern, a number or a range of numbers, counted from 1.
+"""Selection of columns by name, pattern, number or range (from 1), and their assignment to joints.
 
-Which column belongs to which joint: from names, from numbers, and only then from the robot's order.
+The joint of a column is found from names, from numbers, and only then from the robot's order.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from ..errors import RecordingError, nearest_match
 from ..robot import Robot
 from ..tables.table import MOST_COLUMNS
+from ..verdict import first_named
 from .setup import Columns
 from .units import unit_in_name
 
@@ -41,8 +42,7 @@ def selected_columns(selector: Columns, names: Sequence[str], where: str) -> lis
 
 def names_text(names: Sequence[str]) -> str:
     """Return a list of column names short enough for a message."""
-    shown = ", ".join(names[:LONGEST_LIST])
-    return f"{shown} and {len(names) - LONGEST_LIST} more" if len(names) > LONGEST_LIST else shown
+    return first_named(names, most=LONGEST_LIST)
 
 
 def _selected(selector: str | int, names: Sequence[str], where: str) -> list[int]:
@@ -54,35 +54,31 @@ def _selected(selector: str | int, names: Sequence[str], where: str) -> list[int
     if numbers:
         return _numbered(int(numbers[1]), int(numbers[2]), len(names), where)
     bare = [unit_in_name(name)[0] for name in names]
-    return [column for word in _expanded(selector, where) for column in _matching(word, names, bare, where)]
+    return [column for name in _expanded(selector, where) for column in _matching(name, names, bare, where)]
 
 
 def _numbered(first: int, last: int, width: int, where: str) -> list[int]:
     if not 1 <= first <= last <= width:
-        asked = f"column {first}" if first == last else f"columns {first} to {last}"
-        raise RecordingError(f"{where}: {asked} asked for, but the file has {width}; columns are counted from 1")
+        wanted = f"column {first}" if first == last else f"columns {first} to {last}"
+        raise RecordingError(f"{where}: {wanted} requested, but the file has {width}; columns are counted from 1")
     return list(range(first - 1, last))
 
 
-def _matching(word: str, names: Sequence[str], bare: Sequence[str], where: str) -> list[int]:
+def _matching(name: str, names: Sequence[str], bare: Sequence[str], where: str) -> list[int]:
     for candidates in (names, bare):
-        if word in candidates:
-            return [candidates.index(word)]
-    if "*" in word:
+        if name in candidates:
+            return [candidates.index(name)]
+    if "*" in name:
         # Only the star is special here; the translation never backtracks, however many stars there are.
-        pattern = re.compile(fnmatch.translate(re.sub(r"([?\[])", r"[\1]", word)))
-        found = [k for k, (name, short) in enumerate(zip(names, bare, strict=True)) if _fits(pattern, name, short)]
+        pattern = re.compile(fnmatch.translate(re.sub(r"([?\[])", r"[\1]", name)))
+        found = [k for k, both in enumerate(zip(names, bare, strict=True)) if any(map(pattern.fullmatch, both))]
     else:
-        found = group_columns(word, names)
+        found = group_columns(name, names)
     if not found:
         raise RecordingError(
-            f"{where}: no column '{word}'; the file has {names_text(names)}{nearest_match(word, names)}"
+            f"{where}: no column '{name}'; the file has {names_text(names)}{nearest_match(name, names)}"
         )
     return found
-
-
-def _fits(pattern: re.Pattern[str], name: str, bare: str) -> bool:
-    return bool(pattern.fullmatch(name) or pattern.fullmatch(bare))
 
 
 def group_columns(group: str, names: Sequence[str]) -> list[int]:
@@ -92,17 +88,17 @@ def group_columns(group: str, names: Sequence[str]) -> list[int]:
 
 def _expanded(selector: str, where: str) -> list[str]:
     """Return the names a selector with braces stands for: ``q{1..3}`` is q1, q2, q3; ``{x,y}`` is x, y."""
-    words = [""]
+    expanded = [""]
     position = 0
     for braces in _BRACES.finditer(selector):
         steps = _STEPS.match(braces[1])
         choices = _counted(steps[1], steps[2]) if steps else braces[1].split(",")
         between = selector[position : braces.start()]
-        if len(words) * len(choices) > MOST_COLUMNS:
+        if len(expanded) * len(choices) > MOST_COLUMNS:
             raise RecordingError(f"{where}: '{selector}' stands for more than {MOST_COLUMNS} columns; check its braces")
-        words = [word + between + choice.strip() for word in words for choice in choices]
+        expanded = [name + between + choice.strip() for name in expanded for choice in choices]
         position = braces.end()
-    return [word + selector[position:] for word in words]
+    return [name + selector[position:] for name in expanded]
 
 
 def _counted(first: str, last: str) -> list[str]:
@@ -115,11 +111,6 @@ def _counted(first: str, last: str) -> list[str]:
 
 
 _LAST_NUMBER = re.compile(r"(\d{1,9})(?!.*\d)", re.DOTALL)
-
-
-def joint_names(robot: Robot) -> tuple[str, ...]:
-    """Return the names of the joints that are the rows of a recording, in order."""
-    return tuple(body.joint.name for body in robot.actuated)
 
 
 def columns_by_joint(
@@ -147,7 +138,7 @@ def columns_by_joint(
         if unnamed:
             raise RecordingError(
                 f"{where}: column '{unnamed[0]}' names no joint of robot '{robot.name}' though others do; "
-                f"joints: {', '.join(joint_names(robot))}; is this its recording?"
+                f"joints: {', '.join(robot.joint_names)}; is this its recording?"
             )
         return _by_joint(robot, [joint or "" for joint in found], where), ""
     return _without_names(robot, names, count, where)
@@ -159,18 +150,18 @@ def joint_in_name(robot: Robot, name: str) -> str | None:
     candidates = [joint.name for joint in robot.joints]
     if inside and inside[1] in candidates:
         return inside[1]
-    found = [joint for joint in candidates if _stands_in(joint, name)]
+    found = [
+        joint
+        for joint in candidates
+        if re.search(rf"(?<![A-Za-z0-9]){re.escape(joint)}(?![A-Za-z0-9])", name, re.IGNORECASE)
+    ]
     return max(found, key=len, default=None)
-
-
-def _stands_in(joint: str, name: str) -> bool:
-    return bool(re.search(rf"(?<![A-Za-z0-9]){re.escape(joint)}(?![A-Za-z0-9])", name, re.IGNORECASE))
 
 
 def _by_joint(robot: Robot, order: Sequence[str], where: str) -> list[int]:
     """Return the place of every actuated joint in a list of joint names; joints that do not move may be there too."""
     known = {joint.name for joint in robot.joints}
-    wanted = joint_names(robot)
+    wanted = robot.joint_names
     for joint in order:
         if joint not in known:
             raise RecordingError(
@@ -192,7 +183,7 @@ def _are_places(names: Sequence[str]) -> bool:
 
 
 def _without_names(robot: Robot, names: Sequence[str] | None, count: int, where: str) -> tuple[list[int], str]:
-    wanted = joint_names(robot)
+    wanted = robot.joint_names
     if count != len(wanted):
         raise RecordingError(
             f"{where}: {count} columns, but robot '{robot.name}' has {len(wanted)} joints; select one column for each, "

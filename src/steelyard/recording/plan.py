@@ -1,6 +1,6 @@
-"""A setup meets a robot and the files: which column becomes which row of which channel, and with what factor.
+"""The reading plan of a recording: which column becomes which row of which channel, and with what factor.
 
-Columns that say what they are: ``time``, ``q[joint_1]``, ``motor_torque[joint_1]`` need no declaration.
+Columns named ``time``, ``q[joint_1]``, ``motor_torque[joint_1]`` and so on need no declaration.
 """
 
 from __future__ import annotations
@@ -15,21 +15,17 @@ import numpy as np
 from ..errors import RecordingError
 from ..robot import Robot
 from ..tables import Table
-from .channel_units import channel_scale, gear_matrix, joint_values
-from .columns import columns_by_joint, group_columns, joint_names, names_text, selected_columns
+from .columns import columns_by_joint, group_columns, names_text, selected_columns
 from .record import POSE_ROWS, TORQUE_KINDS, WRENCH_ROWS
 from .setup import ChannelSetup, PartSetup, RecordingSetup, Role
-from .units import si_scale, unit_in_name
+from .units import channel_scale, gear_matrix, joint_values, si_scale, unit_in_name
 
 TIME_NAMES = ("time", "t", "timestamp", "stamp")
 
 
 def described_channels(table: Table) -> list[ChannelSetup]:
     """Return the channels a table names itself, by group or by a single column."""
-    channels = []
-    for role in get_args(Role):
-        if role != "torque" and _has(table, role):
-            channels.append(ChannelSetup(role))
+    channels = [ChannelSetup(role) for role in get_args(Role) if role != "torque" and _has(table, role)]
     for name, kind in _torque_names(table).items():
         if _has(table, name):
             given = table.described.get("gain", {}).get(name) if kind == "motor_current" else None
@@ -58,16 +54,6 @@ def _torque_names(table: Table) -> dict[str, Any]:
     return names | {
         name: kind for name, kind in described.items() if kind in TORQUE_KINDS and name not in get_args(Role)
     }
-
-
-def described_payload(table: Table) -> str | None:
-    """Return the payload a file of ours names."""
-    return table.described.get("payload")
-
-
-def described_notes(table: Table) -> tuple[str, ...]:
-    """Return the notes a file of ours carries."""
-    return tuple(table.described.get("notes", ()))
 
 
 LARGEST_FACTOR = 1e30
@@ -129,7 +115,7 @@ class ReadingPlan:
     @property
     def joints(self) -> tuple[str, ...]:
         """Names of the rows."""
-        return joint_names(self.robot)
+        return self.robot.joint_names
 
 
 def make_plan(robot: Robot, setup: RecordingSetup, tables: Sequence[Table]) -> ReadingPlan:
@@ -140,13 +126,13 @@ def make_plan(robot: Robot, setup: RecordingSetup, tables: Sequence[Table]) -> R
     """
     builder = _Builder(robot, setup, tables)
     declared = any(part.channels for part in setup.parts)
-    channels = []
-    for number, (part, table) in enumerate(zip(setup.parts, tables, strict=True)):
-        for channel in part.channels if declared else described_channels(table):
-            channels.append(builder.channel(number, channel))
+    channels = [
+        builder.channel(number, channel)
+        for number, (part, table) in enumerate(zip(setup.parts, tables, strict=True))
+        for channel in (part.channels if declared else described_channels(table))
+    ]
     channels.sort(key=lambda channel: channel.setup.role != "q")
-    roles = [channel.setup.role for channel in channels]
-    if roles.count("q") != 1:
+    if [channel.setup.role for channel in channels].count("q") != 1:
         raise RecordingError(
             f"{tables[0].path}: no positions are declared; say which columns they are with q = ... in [recording]; "
             f"columns: {names_text(tables[0].names)}"
@@ -202,17 +188,17 @@ class _Builder:
                     f"{where}: {len(columns)} columns; {' or '.join(map(str, allowed))} are expected, {' '.join(rows)}"
                 )
             return columns
-        names = [unit_in_name(table.names[column])[0] for column in columns] if table.named else None
-        names = [self._kept_name(table.names[c], n) for c, n in zip(columns, names, strict=True)] if names else None
+        names = [self._without_unit(table.names[column]) for column in columns] if table.named else None
         declared = channel.joints or self.setup.joints
         order, note = columns_by_joint(self.robot, names, declared, len(columns), where)
         if note:
             self.notes.append(f"{Path(table.path).name}: {channel.label}: {note}")
         return [columns[place] for place in order]
 
-    def _kept_name(self, name: str, bare: str) -> str:
-        """Return the full name if what looks like a unit in it is a joint."""
-        return name if any(name.endswith(f"[{joint}]") for joint in joint_names(self.robot)) else bare
+    def _without_unit(self, name: str) -> str:
+        """Return the name of a column without its unit; what looks like a unit may be a joint."""
+        is_joint = any(name.endswith(f"[{joint}]") for joint in self.robot.joint_names)
+        return name if is_joint else unit_in_name(name)[0]
 
     def _to_joint_side(
         self, channel: ChannelSetup, where: str

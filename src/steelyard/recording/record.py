@@ -1,13 +1,12 @@
-"""A recording: what an arm did and felt, on the joint side, in SI units, joints in the robot's order.
+"""A recording: motion and torques of an arm on the joint side, in SI units and the robot's joint order; findings.
 
-Samples on the way through: stamps and channel arrays, cut and joined together.
+While a log is read, its samples are stamps and channel arrays, which are cut and joined here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Literal
 
 import numpy as np
@@ -25,18 +24,14 @@ Severity = Literal["info", "warning", "bad"]
 Place = Literal["", "s", "line", "row"]
 
 
-def _no_values() -> Mapping[str, float]:
-    return MappingProxyType({})
-
-
 @dataclass(frozen=True)
 class Finding:
-    """What a check saw in a recording.
+    """A finding of a check in a recording.
 
     Attributes:
         kind: Name of the check's result: ``gap``, ``jitter``, ``wrap`` ...
         severity: ``info`` (good to know), ``warning`` (look at it), ``bad`` (do not trust results before it is mended).
-        text: What was seen and how much, one sentence.
+        text: What was found and how much, one sentence.
         channel: The channel it concerns: ``time``, ``q``, ``qd`` or a torque channel's name.
         joint: Name of the joint it concerns, empty for all.
         count: How many samples, lines or steps.
@@ -54,7 +49,7 @@ class Finding:
     count: int = 0
     where: tuple[float, ...] = ()
     where_unit: Place = ""
-    values: Mapping[str, float] = field(default_factory=_no_values)
+    values: Mapping[str, float] = field(default_factory=dict)
     remedy: str = ""
 
 
@@ -120,7 +115,7 @@ class Recording:
         payload: Name of the payload the arm carried, None if none.
         sources: The files it was read from.
         notes: What was assumed in reading it.
-        findings: What the checks saw.
+        findings: Findings of the checks.
         reference: Commanded joint positions (n, N) [rad or m], if they were recorded.
 
     Example:
@@ -247,7 +242,7 @@ def joined(parts: Sequence[Samples]) -> Samples:
 class Reblocker:
     """Turns blocks of any size into blocks of one size, each with the last ``overlap`` samples of the one before.
 
-    Checks that see the same blocks whatever the reader's are give the same answer to the last bit.
+    Checks that get the same blocks, whatever those of the reader, give the same result to the last bit.
     """
 
     def __init__(self, size: int, overlap: int = 0) -> None:
@@ -274,7 +269,8 @@ class Reblocker:
             self._keep(samples.part(first, samples.count))
 
     def _keep(self, samples: Samples) -> None:
-        self._pending.append(_copied(samples))
+        # A copy, so that a small rest does not hold a large block in memory.
+        self._pending.append(Samples(samples.time.copy(), tuple(values.copy() for values in samples.channels)))
         self._count += samples.count
 
     def rest(self) -> Iterator[Samples]:
@@ -282,11 +278,6 @@ class Reblocker:
         if self._count:
             yield joined(self._pending)
         self._pending, self._count = [], 0
-
-
-def _copied(samples: Samples) -> Samples:
-    """Return a copy, so that a small rest does not keep a large block alive."""
-    return Samples(samples.time.copy(), tuple(values.copy() for values in samples.channels))
 
 
 def reblocked(stream: Iterable[Samples], size: int) -> Iterator[Samples]:

@@ -1,23 +1,23 @@
-"""A recording read in blocks: columns to samples to checks, in memory that does not grow with the log."""
+"""Reading of a recording in blocks, from columns to checked samples, in memory that does not grow with the log."""
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from ..errors import RecordingError
+from ..files import file_hash
 from ..progress import Progress, silent
-from ..tables import Block, ReadLog, Table
+from ..tables import Block, ReadLog
 from .assembly import Assembly, side_by_side
 from .cache import CachedColumns
 from .checks import Checker, subject_of
-from .plan import ReadingPlan, described_notes, described_payload
+from .plan import ReadingPlan
 from .record import Finding, Recording, Samples, Source, TorqueChannel, reblocked
 from .units import normal_unit
 
@@ -34,7 +34,7 @@ class StreamResult:
 
 
 class RecordingStream:
-    """The blocks of a recording, read as they are asked for. Make one with :func:`stream_recording`.
+    """The blocks of a recording, read on demand. Make one with :func:`stream_recording`.
 
     Attributes:
         result: Findings and sources; None until the last block has been read.
@@ -66,11 +66,11 @@ class RecordingStream:
             progress: Progress callback, counting bytes.
         """
         sizes = [1, *(len(channel.shift) for channel in self.plan.channels)]
-        kept = CachedColumns(sum(sizes))
+        cache = CachedColumns(sum(sizes))
         for samples in self.samples():
-            kept.put(np.concatenate([samples.time[None], *samples.channels]))
+            cache.put(np.concatenate([samples.time[None], *samples.channels]))
             progress(self.bytes_done, self.bytes_total)
-        time, *channels = np.split(kept.whole(), np.cumsum(sizes)[:-1])
+        time, *channels = np.split(cache.whole(), np.cumsum(sizes)[:-1])
         return recording_from_samples(self.plan, Samples(time[0], tuple(channels)), self.result)
 
     def samples(self) -> Iterator[Samples]:
@@ -85,7 +85,7 @@ class RecordingStream:
         assembly = Assembly(plan)
         checker = _checker(plan, assembly.restarts)
         with ThreadPoolExecutor(1, "hash") as pool:
-            hashes = [pool.submit(_file_hash, table.path) if table.on_disk else None for table in plan.tables]
+            hashes = [pool.submit(file_hash, Path(table.path)) if table.on_disk else None for table in plan.tables]
             for blocks in _one_ahead(side_by_side([iter(counter) for counter in counters])):
                 samples = assembly.take(blocks)
                 if samples is not None:
@@ -98,7 +98,9 @@ class RecordingStream:
             if not assembly.rows:
                 raise RecordingError(self._no_rows())
             findings += assembly.findings() + checker.findings()
-            self.result = StreamResult(tuple(findings), _sources(plan.tables, hashes))
+            digests = [found.result() if found else "" for found in hashes]
+            sources = tuple(Source(t.path, digest) for t, digest in zip(plan.tables, digests, strict=True))
+            self.result = StreamResult(tuple(findings), sources)
 
     def _no_rows(self) -> str:
         path, log = self.plan.tables[0].path, self._logs[0]
@@ -109,12 +111,12 @@ class RecordingStream:
     def _line_findings(self) -> list[Finding]:
         found = []
         for table, log in zip(self.plan.tables, self._logs, strict=True):
-            for kind, count, lines, words in (
+            for kind, count, lines, fault in (
                 ("garbage_lines", log.garbage, log.garbage_lines, "do not parse as numbers"),
                 ("truncated_lines", log.truncated, log.truncated_lines, "have too few values"),
             ):
                 if count:
-                    text = f"{table.path}: {count} lines {words}; they are left out"
+                    text = f"{table.path}: {count} lines {fault}; they are left out"
                     where = tuple(float(line) for line in lines)
                     found.append(Finding(kind, "warning", text, count=count, where=where, where_unit="line"))
             found += [Finding("text", "info", f"{table.path}: {remark}") for remark in log.remarks]
@@ -122,7 +124,7 @@ class RecordingStream:
 
 
 def _one_ahead(stream: Iterator[list[Block]]) -> Iterator[list[Block]]:
-    """Yield the same blocks, the next one being parsed while the last is checked."""
+    """Yield the same blocks; the next one is parsed while the current one is checked."""
     with ThreadPoolExecutor(1, "parse") as pool:
         pending = pool.submit(next, stream, None)
         while (blocks := pending.result()) is not None:
@@ -168,15 +170,6 @@ def _length_findings(plan: ReadingPlan, lengths: list[int]) -> list[Finding]:
     return [Finding("rows_differ", "bad", text, count=max(lengths) - min(lengths), remedy=remedy)]
 
 
-def _file_hash(path: str) -> str:
-    with Path(path).open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _sources(tables: tuple[Table, ...], hashes: list[Future[str] | None]) -> tuple[Source, ...]:
-    return tuple(Source(t.path, h.result() if h else "") for t, h in zip(tables, hashes, strict=True))
-
-
 def recording_from_samples(plan: ReadingPlan, samples: Samples, result: StreamResult | None = None) -> Recording:
     """Return samples of a plan as a recording."""
     arrays: dict[str, np.ndarray] = {}
@@ -186,8 +179,8 @@ def recording_from_samples(plan: ReadingPlan, samples: Samples, result: StreamRe
             torques.append(TorqueChannel(channel.setup.kind, values, channel.setup.name, channel.gain))
         else:
             arrays[channel.setup.role] = values
-    described = [note for table in plan.tables for note in described_notes(table)]
-    payloads = [plan.setup.payload, *(described_payload(table) for table in plan.tables)]
+    described = [note for table in plan.tables for note in table.described.get("notes", ())]
+    payloads = [plan.setup.payload, *(table.described.get("payload") for table in plan.tables)]
     return Recording(
         joints=plan.joints,
         time=samples.time,

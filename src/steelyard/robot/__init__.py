@@ -1,7 +1,5 @@
-"""What the arm is: an immutable tree of links and joints, read from a file or the catalogue."""
+"""Robots: immutable trees of links and joints, read from a file or the catalogue."""
 
-from .catalogue import catalogue_names as catalogue_names
-from .catalogue import read_catalogue as read_catalogue
 from .checks import gravity_vector as gravity_vector
 from .checks import lock_positions as lock_positions
 from .inertia import INERTIAL_NAMES as INERTIAL_NAMES
@@ -12,7 +10,9 @@ from .inertia import parameters_from_centre as parameters_from_centre
 from .inertia import parameters_from_inertia as parameters_from_inertia
 from .inertia import pseudo_inertia as pseudo_inertia
 from .load import AnyRobot as AnyRobot
+from .load import catalogue_names as catalogue_names
 from .load import load_robot as load_robot
+from .load import read_catalogue as read_catalogue
 from .meshes import read_vertices as read_vertices
 from .parts import Body as Body
 from .parts import BoxShape as BoxShape

@@ -1,31 +1,25 @@
-"""What both readers of robots check: masses, limits and inertias; gravity and locked joints of a caller."""
+"""Checks of robot descriptions, whichever file they come from: limits, names, and one tree of links."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
-
-import numpy as np
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from ..configuration import LARGEST_NUMBER
-from ..errors import RobotError
-from .inertia import is_consistent, pseudo_inertia
-from .parts import JointKind, Limits, Link
+from ..errors import RobotError, nearest_match
+from .inertia import inertia_notes
+from .parts import Joint, JointKind, Limits, Link
+from .tree import Robot, leaders
 
-# Words for joint types in files, and what they mean here.
+# Joint types of files, and the kinds they mean here.
 JOINT_KINDS: dict[str, JointKind] = {
     "revolute": "revolute",
     "continuous": "revolute",
     "prismatic": "prismatic",
     "fixed": "fixed",
 }
-
-
-def checked_mass(mass: float, what: str) -> float:
-    """Return the mass [kg] if it is not negative."""
-    if mass < 0:
-        raise RobotError(f"{what} is {mass} kg; a mass must be zero or positive")
-    return mass
 
 
 def checked_limits(joint: str, given: Mapping[str, float]) -> tuple[Limits, list[str]]:
@@ -52,31 +46,6 @@ def checked_limits(joint: str, given: Mapping[str, float]) -> tuple[Limits, list
         del limits["lower"], limits["upper"]
         notes.append(f"joint '{joint}': range 0 to 0 taken as not given")
     return Limits(**limits), notes
-
-
-def inertia_notes(links: Iterable[Link]) -> list[str]:
-    """Return a note for each link whose inertia is all zero or that no real body can have."""
-    return [
-        note
-        for link in links
-        if link.inertia is not None
-        for note in [inertia_note(f"link '{link.name}'", link.inertia)]
-        if note
-    ]
-
-
-def inertia_note(what: str, inertia: tuple[float, ...]) -> str:
-    """Return what is odd about the ten parameters, or an empty string."""
-    parameters = np.array(inertia)
-    if not parameters.any():
-        return f"{what}: mass and inertia are zero (massless)"
-    if is_consistent(parameters):
-        return ""
-    smallest = np.linalg.eigvalsh(pseudo_inertia(parameters))[0]
-    return (
-        f"{what}: inertia is not physically possible (smallest eigenvalue of the pseudo-inertia {smallest:.3g}, "
-        "a real body has none below 0)"
-    )
 
 
 def gravity_vector(value: object) -> tuple[float, float, float]:
@@ -119,3 +88,117 @@ def _number_in_text(text: object, what: str) -> float:
     if not abs(number) <= LARGEST_NUMBER:
         raise RobotError(f"{what}: got {text}; a finite number up to {LARGEST_NUMBER:g} is needed")
     return number
+
+
+# More joints than any arm has; beyond it the file is something else.
+MOST_JOINTS = 500
+LONGEST_NAME = 200
+
+
+def assembled_robot(
+    name: str, links: Sequence[Link], joints: Sequence[Joint], notes: Sequence[str], **known: Any
+) -> Robot:
+    """Return the robot if links and joints form one tree with at least one moving joint.
+
+    Args:
+        name: Name of the arm.
+        links: Links in file order.
+        joints: Joints in file order.
+        notes: Notes of the reader; those on odd inertias are added.
+        **known: Further fields of ``Robot``.
+    """
+    check_names(links, joints)
+    root = checked_root(links, joints)
+    check_mimics(joints)
+    all_notes = (*notes, *inertia_notes(links))
+    robot = Robot(name, tuple(links), tuple(joints), root, notes=all_notes, **known)
+    if not robot.bodies:
+        raise RobotError("no joint moves; an arm needs at least one revolute, continuous or prismatic joint")
+    return robot
+
+
+def check_names(links: Sequence[Link], joints: Sequence[Joint]) -> None:
+    """Refuse empty and repeated names, and more joints than an arm can have."""
+    if not links:
+        raise RobotError("there is no link; a robot needs at least two links and a joint between them")
+    if len(joints) > MOST_JOINTS:
+        raise RobotError(f"there are {len(joints)} joints; at most {MOST_JOINTS} are read, is this the right file?")
+    for kind, names in (("link", [link.name for link in links]), ("joint", [joint.name for joint in joints])):
+        if not all(names):
+            raise RobotError(f"a {kind} has no name; give every {kind} a name of its own")
+        longest = max(names, key=len, default="")
+        if len(longest) > LONGEST_NAME:
+            raise RobotError(f"{kind} name '{longest[:20]}...' has {len(longest)} letters; allowed {LONGEST_NAME}")
+        repeated = [name for name, count in Counter(names).items() if count > 1]
+        if repeated:
+            raise RobotError(f"{kind} name {_quoted(repeated)} is used more than once; every {kind} needs its own name")
+
+
+def checked_root(links: Sequence[Link], joints: Sequence[Joint]) -> str:
+    """Return the name of the one link without a parent, from which every link is reached."""
+    names = [link.name for link in links]
+    _check_ends(names, joints)
+    parent_of = {joint.child: joint.parent for joint in joints}
+    roots = [name for name in names if name not in parent_of]
+    if len(roots) > 1:
+        raise RobotError(
+            f"the tree has {len(roots)} roots, one is allowed: links {_quoted(roots)} are the child of no joint; "
+            "connect them by a joint (type fixed) or delete them"
+        )
+    in_loop = _links_in_loop(names, parent_of)
+    if in_loop:
+        raise RobotError(
+            f"links {_quoted(in_loop)} form a loop, a tree is allowed; break the loop at one of their joints"
+        )
+    return roots[0]
+
+
+def check_mimics(joints: Sequence[Joint]) -> None:
+    """Refuse a mimic of an unknown or fixed joint, and mimics that run in a circle."""
+    by_name = {joint.name: joint for joint in joints}
+    moving = [joint.name for joint in joints if joint.kind != "fixed"]
+    for joint in joints:
+        if joint.mimic is not None and joint.mimic.leader not in moving:
+            others = [name for name in moving if name != joint.name]
+            raise RobotError(
+                f"joint '{joint.name}' mimics '{joint.mimic.leader}', which is no moving joint; "
+                f"allowed: {', '.join(others)}{nearest_match(joint.mimic.leader, others)}"
+            )
+    for joint in joints:
+        list(leaders(joint, by_name))  # refuses a circle
+
+
+def _check_ends(names: Sequence[str], joints: Sequence[Joint]) -> None:
+    """Refuse a joint between links that do not exist, and a link with two parents."""
+    known, joint_of_child = set(names), {}
+    for joint in joints:
+        for end, link in (("parent", joint.parent), ("child", joint.child)):
+            if link not in known:
+                raise RobotError(
+                    f"joint '{joint.name}': {end} link '{link}' does not exist; "
+                    f"links: {', '.join(names)}{nearest_match(link, names)}"
+                )
+        if joint.child in joint_of_child:
+            raise RobotError(
+                f"link '{joint.child}' has two parents, joints '{joint_of_child[joint.child]}' and '{joint.name}'; "
+                "one is allowed (closed chains are out of scope)"
+            )
+        joint_of_child[joint.child] = joint.name
+
+
+def _links_in_loop(names: Iterable[str], parent_of: dict[str, str]) -> list[str]:
+    """Return the links of one loop, or an empty list."""
+    done: set[str] = set()
+    for name in names:
+        path: list[str] = []
+        while name in parent_of and name not in done:
+            if name in path:
+                return path[path.index(name) :]
+            path.append(name)
+            name = parent_of[name]
+        done.update(path)
+    return []
+
+
+def _quoted(names: Iterable[str]) -> str:
+    return ", ".join(f"'{name}'" for name in names)

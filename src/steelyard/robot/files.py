@@ -1,6 +1,4 @@
-"""Robot files as bytes: bounded in size, and every failure one line that names the file.
-
-Untrusted XML is checked before a tree is built.
+"""Robot files as bytes of bounded size, and parsing of untrusted XML.
 
 A first pass with expat, which builds nothing, refuses document types and entities (the entity bomb, files drawn in from
 elsewhere), odd encodings, and trees too deep or too large. Only what passes reaches lxml, which keeps comments and
@@ -10,19 +8,19 @@ unknown tags so that the document can be edited in place later.
 from __future__ import annotations
 
 import os
-import stat
 from pathlib import Path
 from xml.parsers import expat
 
 from lxml import etree  # pyright: ignore[reportMissingImports, reportAttributeAccessIssue]
 
 from ..errors import RobotError
+from ..files import file_bytes, too_large
 
 PathOrBytes = str | os.PathLike[str] | bytes
 
 
 def place_of(path_or_bytes: PathOrBytes) -> str:
-    """Return what a message calls this input: the path, or a word for bytes."""
+    """Return what a message calls this input: the path, or a description for bytes."""
     if isinstance(path_or_bytes, bytes):
         return "robot description (bytes)"
     return os.fspath(path_or_bytes)
@@ -30,43 +28,18 @@ def place_of(path_or_bytes: PathOrBytes) -> str:
 
 def content_of(path_or_bytes: PathOrBytes, limit: int) -> bytes:
     """Return the bytes given, or those of the file, refusing more than ``limit`` of them."""
-    data = path_or_bytes if isinstance(path_or_bytes, bytes) else _read_file(os.fspath(path_or_bytes), limit)
+    if isinstance(path_or_bytes, bytes):
+        data = path_or_bytes
+    else:
+        name = os.fspath(path_or_bytes)
+        if name.lstrip().startswith("<"):
+            raise RobotError("got XML text where a path was expected; pass the text as bytes, or the name of a file")
+        data = file_bytes(Path(name), "a robot description", RobotError, limit)
     if len(data) > limit:
-        raise RobotError(_too_large(len(data), limit))
+        raise RobotError(too_large(limit))
     if not data.strip():
         raise RobotError("the file is empty; a robot description was expected")
     return data
-
-
-def _read_file(name: str, limit: int) -> bytes:
-    """Read a regular file; its size is looked up before a byte is read."""
-    if name.lstrip().startswith("<"):
-        raise RobotError("got XML text where a path was expected; pass the text as bytes, or the name of a file")
-    try:
-        status = os.stat(name)
-        if stat.S_ISDIR(status.st_mode):
-            raise RobotError("is a directory, not a robot file; name a .urdf or .toml file inside it")
-        if not stat.S_ISREG(status.st_mode):
-            raise RobotError("is a device or a pipe, not a regular file; name a .urdf or .toml file")
-        if status.st_size > limit:
-            raise RobotError(_too_large(status.st_size, limit))
-        with Path(name).open("rb") as file:
-            return file.read(limit + 1)
-    except FileNotFoundError as error:
-        raise RobotError("no such file; check the path and its spelling") from error
-    except PermissionError as error:
-        raise RobotError("permission denied; make the file readable for this user") from error
-    except OSError as error:
-        raise RobotError(f"cannot be read ({error.strerror}); check the path") from error
-    except ValueError as error:
-        raise RobotError(f"cannot be a path ({error}); check its spelling") from error
-
-
-def _too_large(size: int, limit: int) -> str:
-    return (
-        f"the file has {size / 1e6:.4g} MB, at most {limit / 1e6:.4g} MB are read; "
-        "a robot description is far smaller: is this the right file?"
-    )
 
 
 # The largest URDF files in the wild have a few hundred kilobytes.
@@ -77,7 +50,7 @@ DEEPEST_ELEMENT = 100
 # Both parsers know these and read them alike.
 ENCODINGS = ("utf-8", "utf-16", "us-ascii", "ascii", "iso-8859-1")
 
-XACRO_ADVICE = "this is a xacro file, not yet a URDF; expand it first: xacro robot.urdf.xacro > robot.urdf"
+XACRO_MESSAGE = "this is a xacro file, not yet a URDF; expand it first: xacro robot.urdf.xacro > robot.urdf"
 
 
 class _Gate:
@@ -101,7 +74,7 @@ class _Gate:
         self.depth += 1
         self.elements += 1
         if name.startswith("xacro:"):
-            raise RobotError(XACRO_ADVICE)
+            raise RobotError(XACRO_MESSAGE)
         if self.depth > DEEPEST_ELEMENT:
             raise RobotError(f"elements are nested more than {DEEPEST_ELEMENT} deep; no robot file is, check the file")
         if self.elements > MOST_ELEMENTS:
@@ -122,7 +95,7 @@ def parse_xml_safely(data: bytes) -> etree._ElementTree:
     if tree.docinfo.internalDTD is not None or tree.docinfo.doctype:
         raise RobotError("has a DOCTYPE, which is refused; delete the <!DOCTYPE ...> part")
     if any(_is_xacro(element) for element in tree.iter(etree.Element)):
-        raise RobotError(XACRO_ADVICE)
+        raise RobotError(XACRO_MESSAGE)
     return tree
 
 

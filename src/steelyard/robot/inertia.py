@@ -1,4 +1,4 @@
-"""The ten inertial parameters of a body, about its frame's origin, and what moves and checks them.
+"""The ten inertial parameters of a body, about its frame's origin: conversions, changes of frame, checks.
 
 Order, everywhere: ``XX XY XZ YY YZ ZZ MX MY MZ M``: inertia matrix about the frame's origin [kg m^2],
 first moments [kg m], mass [kg]. In this (barycentric) form the torques are linear in the ten numbers.
@@ -6,7 +6,12 @@ first moments [kg m], mass [kg]. In this (barycentric) form the torques are line
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
+
+from ..errors import RobotError
+from .parts import Link
 
 INERTIAL_NAMES = ("XX", "XY", "XZ", "YY", "YZ", "ZZ", "MX", "MY", "MZ", "M")
 
@@ -87,7 +92,7 @@ def pseudo_inertia(parameters: np.ndarray) -> np.ndarray:
 
 
 def is_consistent(parameters: np.ndarray) -> bool:
-    """Tell whether a body of positive density could have these ten parameters.
+    """Return whether a body of positive density could have these ten parameters.
 
     Example:
         >>> from steelyard.robot import is_consistent
@@ -102,3 +107,30 @@ def is_consistent(parameters: np.ndarray) -> bool:
         pseudo = pseudo * np.outer(scale, scale)
     eigenvalues = np.linalg.eigvalsh(pseudo)
     return bool(eigenvalues[0] >= -CONSISTENCY_ROUNDING * max(abs(eigenvalues[-1]), 1e-12))
+
+
+def checked_mass(mass: float, what: str) -> float:
+    """Return the mass [kg] if it is not negative."""
+    if mass < 0:
+        raise RobotError(f"{what} is {mass} kg; a mass must be zero or positive")
+    return mass
+
+
+def inertia_notes(links: Iterable[Link]) -> list[str]:
+    """Return a note for each link whose inertia is all zero or that no real body can have."""
+    notes = [inertia_note(f"link '{link.name}'", link.inertia) for link in links if link.inertia is not None]
+    return [note for note in notes if note]
+
+
+def inertia_note(what: str, inertia: tuple[float, ...]) -> str:
+    """Return what is odd about the ten parameters, or an empty string."""
+    parameters = np.array(inertia)
+    if not parameters.any():
+        return f"{what}: mass and inertia are zero (massless)"
+    if is_consistent(parameters):
+        return ""
+    smallest = np.linalg.eigvalsh(pseudo_inertia(parameters))[0]
+    return (
+        f"{what}: inertia is not physically possible (smallest eigenvalue of the pseudo-inertia {smallest:.3g}, "
+        "a real body has none below 0)"
+    )

@@ -1,16 +1,47 @@
-"""One door for every robot: a catalogue name, a table or a URDF."""
+"""Robots by catalogue name, or from a table or URDF file."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from importlib.resources import files
+from importlib.resources.abc import Traversable
 from pathlib import Path
 
 from ..errors import RobotError, nearest_match, require_type
-from .catalogue import catalogue_names, read_catalogue
-from .table import read_table
+from .table import read_table, robot_from_table
 from .tree import Robot
 from .urdf import read_urdf
+
+
+def catalogue_names() -> tuple[str, ...]:
+    """Return the names of the known arms, sorted.
+
+    Example:
+        >>> "kuka_lwr4" in steelyard.catalogue_names()
+        True
+    """
+    tables = (entry.name for entry in _folder().iterdir())
+    return tuple(sorted(name.removesuffix(".toml") for name in tables if name.endswith(".toml")))
+
+
+def read_catalogue(name: str) -> Robot:
+    """Return a known arm by its name.
+
+    Example:
+        >>> from steelyard.robot import read_catalogue
+        >>> read_catalogue("ur10e").name
+        'ur10e'
+    """
+    names = catalogue_names()
+    if name not in names:
+        raise RobotError(f"unknown robot '{name}'; the catalogue has {', '.join(names)}{nearest_match(name, names)}")
+    return robot_from_table(_folder().joinpath(f"{name}.toml").read_bytes(), f"catalogue entry '{name}'")
+
+
+def _folder() -> Traversable:
+    return files(__package__ or "steelyard.robot").joinpath("catalogue")
+
 
 # The XML reader also takes the endings of formats it does not know: it looks inside and says what to do.
 READERS: dict[str, Callable[[str], Robot]] = {

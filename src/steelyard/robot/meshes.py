@@ -1,8 +1,7 @@
 """Vertices of mesh files (STL, OBJ, COLLADA): as much of a mesh as bounding it needs, read without trust.
 
-Vertices of COLLADA files: geometries where the scene places them, in metres.
-
-The file's unit is applied, its up axis is not: that is how robot descriptions mean these files.
+Geometries of a COLLADA file are put where its scene places them, in metres. The file's unit is applied, its up axis is
+not, as robot descriptions use these files.
 """
 
 from __future__ import annotations
@@ -16,6 +15,7 @@ from lxml import etree  # pyright: ignore[reportMissingImports, reportAttributeA
 
 from ..configuration import LARGEST_NUMBER
 from ..errors import RobotError
+from ..files import too_large
 from .files import LARGEST_FILE, content_of, parse_xml_safely
 from .placement import rotation_about_axis
 
@@ -29,7 +29,7 @@ MOST_OFFSETS = 100
 def collada_vertices(data: bytes) -> np.ndarray:
     """Return the vertices of every geometry that the scene shows (N, 3) [m]."""
     if len(data) > LARGEST_FILE:
-        raise RobotError(f"the file has {len(data) / 1e6:.4g} MB, at most {LARGEST_FILE / 1e6:g} MB are read")
+        raise RobotError(too_large(LARGEST_FILE))
     root = parse_xml_safely(data).getroot()
     by_id = {element.get("id"): element for element in root.iter("{*}geometry", "{*}node")}
     unit = root.find("{*}asset/{*}unit")
@@ -161,7 +161,7 @@ def read_vertices(path: Path) -> np.ndarray:
     try:
         vertices = READERS[suffix](content_of(path, LARGEST_MESH))
     except RobotError as error:
-        # The advice after the semicolon is for robot files.
+        # The remedy after the semicolon is for robot files.
         raise RobotError(str(error).split(";")[0]) from error
     if not len(vertices):
         raise RobotError("no vertices found")
@@ -188,9 +188,9 @@ def obj_vertices(data: bytes) -> np.ndarray:
     return _numbers(OBJ_VERTEX.findall(data))
 
 
-def _numbers(words: list[tuple[bytes, ...]]) -> np.ndarray:
+def _numbers(rows: list[tuple[bytes, ...]]) -> np.ndarray:
     try:
-        return np.array([[float(word) for word in row] for row in words]).reshape(-1, 3)
+        return np.array([[float(entry) for entry in row] for row in rows]).reshape(-1, 3)
     except ValueError as error:
         raise RobotError(f"a vertex is no three numbers ({error})") from error
 

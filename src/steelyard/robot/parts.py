@@ -1,7 +1,4 @@
-"""The parts of an arm: joints, links, and the moving bodies they amount to.
-
-Collision shapes of a link: what a description says about the room a link takes, none of it interpreted.
-"""
+"""Parts of an arm: joints, links with their collision shapes, and the moving bodies that they form."""
 
 from __future__ import annotations
 

@@ -1,10 +1,8 @@
-"""Where a frame sits in its parent: a chain of elementary motions, kept as named numbers.
+"""Placements: the pose of a frame in its parent as a chain of named elementary motions.
 
-A placement is a tuple of rotations about and translations along unit axes. Modified DH rows and
-URDF origins are two ways to write one; the numeric transform here and the symbolic one in
-``physics`` are folds over the same chain, so the geometry is stated once.
-
-Angles of robot files: those that mean a right angle become exactly one, so that zeros drop out.
+A placement is a tuple of rotations about and translations along unit axes. Modified DH rows and URDF origins are two
+ways to write one; the numeric transform here and the symbolic one in ``physics`` are products over the same chain, so
+the geometry is stated once. Angles of robot files that mean a right angle are made exact, so that zeros drop out.
 """
 
 from __future__ import annotations
@@ -178,12 +176,12 @@ class RightAngles:
         if length < SHORTEST_AXIS:
             raise RobotError(f"{where}: axis {vector} has no direction; give a vector such as 0 0 1")
         unit = [component / length for component in vector]
-        kept = [0.0 if abs(component) <= self.tolerance else component for component in unit]
-        if kept == unit:
+        rounded = [0.0 if abs(component) <= self.tolerance else component for component in unit]
+        if rounded == unit:
             return (unit[0], unit[1], unit[2])
-        self._remember(max(abs(a - b) for a, b in zip(unit, kept, strict=True)), where)
-        length = math.hypot(*kept)
-        return (kept[0] / length, kept[1] / length, kept[2] / length)
+        self._remember(max(abs(a - b) for a, b in zip(unit, rounded, strict=True)), where)
+        length = math.hypot(*rounded)
+        return (rounded[0] / length, rounded[1] / length, rounded[2] / length)
 
     def notes(self) -> list[str]:
         """Return at most one note, which names every place where an angle was changed."""

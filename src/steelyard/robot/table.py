@@ -39,8 +39,6 @@ branches), ``velocity``, ``effort``, ``acceleration``, ``jerk``, ``mimic = {lead
 ``gear_ratio``, ``rotor_inertia``, and instead of ``inertia``: ``mass``, ``centre``, ``inertia_at_centre`` (XX XY XZ YY
 YZ ZZ). ``[payloads]``: ten numbers by name. ``[[gear_coupling]]``: ``motor``, ``also_turns_with``, ``ratio``. An
 unknown key is an error.
-
-One ``[[joint]]`` of a robot table: its placement, limits and inertia.
 """
 
 from __future__ import annotations
@@ -48,23 +46,26 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from types import MappingProxyType
-from typing import Any
 
 import numpy as np
 
-from ..configuration import ROOT, Section, checked, choice, located, names, number, numbers, text, vector
+from ..configuration import ROOT, Section, checked, choice, located, names, number, numbers, record_from, text, vector
 from ..errors import RobotError, nearest_match
-from ..files import parsed_toml
-from .checks import JOINT_KINDS, checked_limits, checked_mass, inertia_note
+from ..files import decoded, parsed_toml
+from .checks import JOINT_KINDS, assembled_robot, checked_limits
 from .files import PathOrBytes, content_of, place_of
-from .inertia import inertia_from_parameters, parameters_from_centre
+from .inertia import checked_mass, inertia_from_parameters, inertia_note, parameters_from_centre
 from .parts import Defaults, GearCoupling, Joint, Limits, Link, Mimic
 from .placement import Placement, RightAngles, Vector3, Z, mdh_placement, origin_placement, radians_from_degrees
-from .structure import assembled_robot
 from .tree import STANDARD_GRAVITY, Robot
 
 NUMBER = number()
 UNIQUE_NAMES = names(twice=False)
+RECORD_KINDS = {
+    **dict.fromkeys(("leader", "motor", "also_turns_with"), text),
+    **dict.fromkeys(("multiplier", "offset", "ratio"), NUMBER),
+}
+"""Kinds of the fields of a mimic and of a gear coupling."""
 ORIGIN: Vector3 = (0.0, 0.0, 0.0)
 ANGLES = ("alpha", "theta", "gamma")
 DH_COLUMNS = ("alpha", "d", "theta", "r", "gamma", "b")
@@ -73,7 +74,6 @@ ORIGIN_KEYS = ("xyz", "rpy", "rpy_deg", "axis")
 LIMIT_KEYS = ("lower", "upper", "velocity", "effort", "acceleration", "jerk")
 LIMITS_IN_DEGREES = ("lower", "upper", "velocity", "acceleration", "jerk")
 INERTIA_KEYS = ("inertia", "mass", "centre", "inertia_at_centre")
-MIMIC_KEYS = ("leader", "multiplier", "offset")
 DRIVE_KEYS = ("gear_ratio", "rotor_inertia")
 JOINT_KEYS = (
     *("name", "type", "parent", "link", "mimic"),
@@ -104,7 +104,7 @@ def joint_from_row(row: Section, place: int, before: str, notes: list[str]) -> t
     drive = {key: row.get(key, NUMBER) for key in DRIVE_KEYS if key in row}
     if drive.get("gear_ratio") == 0 or drive.get("rotor_inertia", 0.0) < 0:
         raise row.failure(f"gear_ratio must not be 0, rotor_inertia not negative; got {drive}")
-    mimic = _mimic(row.section("mimic")) if "mimic" in row else None
+    mimic = record_from(Mimic, row.section("mimic"), RECORD_KINDS) if "mimic" in row else None
     return Joint(name, JOINT_KINDS[kind], parent, link.name, placement, axis, limits, mimic, **drive), link
 
 
@@ -158,12 +158,6 @@ def _refuse(row: Section, keys: Iterable[str], kind: str) -> None:
             raise row.failure(f"'{key}' makes no sense for a {kind} joint; delete it or change the type")
 
 
-def _mimic(section: Section) -> Mimic:
-    section.check_keys(MIMIC_KEYS)
-    multiplier, offset = section.get("multiplier", NUMBER, 1.0), section.get("offset", NUMBER, 0.0)
-    return Mimic(section.get("leader", text), multiplier, offset)
-
-
 def _inertia(row: Section) -> tuple[float, ...] | None:
     """Return the ten parameters, given directly or by mass, centre and inertia about the centre."""
     given = [key for key in INERTIA_KEYS if key in row]
@@ -188,7 +182,6 @@ LARGEST_TABLE = 1_000_000
 
 TOP_KEYS = ("robot", "joint", "values", "payloads", "gear_coupling")
 ROBOT_KEYS = ("name", "gravity", "source", "payload_link", "floor", "springs", "torque", "measured", "effects")
-COUPLING_KEYS = ("motor", "also_turns_with", "ratio")
 TORQUE_KINDS = ("motor_current", "motor_torque", "joint_torque", "motor_pwm", "wrench")
 MEASURED_KINDS = ("motor", "joint", "both", "difference")
 
@@ -216,17 +209,10 @@ def read_table(path_or_bytes: PathOrBytes) -> Robot:
 def robot_from_table(path_or_bytes: PathOrBytes, where: str) -> Robot:
     """Return the robot of a TOML table, calling its source ``where`` in messages."""
     with located(where, RobotError):
-        file = Section(_document(content_of(path_or_bytes, LARGEST_TABLE)), ROOT, RobotError)
+        content = decoded(content_of(path_or_bytes, LARGEST_TABLE), RobotError)
+        file = Section(parsed_toml(content, RobotError), ROOT, RobotError)
         file.check_keys(TOP_KEYS)
         return _robot(file, where)
-
-
-def _document(data: bytes) -> dict[str, Any]:
-    try:
-        content = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise RobotError(f"not a text file in utf-8 ({error.reason}); save the table as utf-8") from error
-    return parsed_toml(content, RobotError)
 
 
 def _robot(file: Section, where: str) -> Robot:
@@ -245,7 +231,7 @@ def _robot(file: Section, where: str) -> Robot:
         payload_link=head.optional("payload_link", text),
         floor=head.optional("floor", NUMBER),
         springs=head.get("springs", UNIQUE_NAMES, ()),
-        gear_couplings=tuple(_coupling(row) for row in file.sections("gear_coupling")),
+        gear_couplings=tuple(record_from(GearCoupling, row, RECORD_KINDS) for row in file.sections("gear_coupling")),
         defaults=_defaults(head),
         source=head.get("source", text, where),
         values=MappingProxyType(_values(file.section("values"), sum(joint.moves for joint in joints))),
@@ -276,11 +262,6 @@ def _defaults(head: Section) -> Defaults:
         head.get("measured", choice(*MEASURED_KINDS), usual.measured),
         head.get("effects", UNIQUE_NAMES, ()) or usual.effects,
     )
-
-
-def _coupling(row: Section) -> GearCoupling:
-    row.check_keys(COUPLING_KEYS)
-    return GearCoupling(row.get("motor", text), row.get("also_turns_with", text), row.get("ratio", NUMBER, 1.0))
 
 
 def _payloads(section: Section, notes: list[str]) -> dict[str, tuple[float, ...]]:
@@ -328,7 +309,7 @@ def _check_references(robot: Robot, file: Section) -> None:
         robot.frame(robot.payload_link)
     if robot.floor is not None and robot.up is None:
         raise RobotError(f"[robot]: floor is {robot.floor:g}, but gravity is zero: no direction is up; leave floor out")
-    actuated = choice(*(body.joint.name for body in robot.actuated))
+    actuated = choice(*robot.joint_names)
     for row in file.sections("gear_coupling"):
         motor, other = row.get("motor", actuated), row.get("also_turns_with", actuated)
         if motor == other:

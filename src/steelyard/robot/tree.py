@@ -1,7 +1,4 @@
-"""What an arm is: an immutable tree of links and joints under gravity, and what is known of it beforehand.
-
-From the tree of a file to what moves: bodies in depth-first order, frames, and joints that follow others.
-"""
+"""An arm: an immutable tree of links and joints under gravity, its moving bodies (depth first) and its frames."""
 
 from __future__ import annotations
 
@@ -22,11 +19,11 @@ from .placement import Placement, Vector3, transform_from_placement
 
 def leaders(joint: Joint, joints: Mapping[str, Joint]) -> Iterator[tuple[Joint, float, float]]:
     """Yield a joint and those it follows, each with gain and shift: ``q_joint = gain * q_leader + shift``."""
-    gain, shift, seen = 1.0, 0.0, set()
+    gain, shift, visited = 1.0, 0.0, set()
     while True:
-        if joint.name in seen:
+        if joint.name in visited:
             raise RobotError(f"joint '{joint.name}' mimics itself in a circle; break the circle in the robot file")
-        seen.add(joint.name)
+        visited.add(joint.name)
         yield joint, gain, shift
         if joint.mimic is None:
             return
@@ -100,14 +97,6 @@ SAME_DIRECTION = 1 - 5e-7
 Coordinates = Literal["joint", "motor"]
 
 
-def _no_values() -> Mapping[str, float]:
-    return MappingProxyType({})
-
-
-def _no_payloads() -> Mapping[str, tuple[float, ...]]:
-    return MappingProxyType({})
-
-
 @dataclass(frozen=True)
 class Robot:
     """An arm: a tree of links, gravity, and what is known of it beforehand.
@@ -145,8 +134,8 @@ class Robot:
     gear_couplings: tuple[GearCoupling, ...] = ()
     coordinates: Coordinates = "joint"
     springs: tuple[str, ...] = ()
-    values: Mapping[str, float] = field(default_factory=_no_values)
-    payloads: Mapping[str, tuple[float, ...]] = field(default_factory=_no_payloads)
+    values: Mapping[str, float] = field(default_factory=dict)
+    payloads: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     payload_link: str | None = None
     floor: float | None = None
     defaults: Defaults = field(default_factory=Defaults)
@@ -185,7 +174,7 @@ class Robot:
         return replace(self, joints=joints, gear_couplings=couplings, springs=springs)
 
     def in_motor_coordinates(self) -> Robot:
-        """Return the same arm told in the positions of its motors, on the joint side: coupled motors move apart."""
+        """Return the same arm with motor positions (joint side) as coordinates: coupled motors become independent."""
         return replace(self, coordinates="motor")
 
     def joint(self, name: str) -> Joint:
@@ -224,6 +213,11 @@ class Robot:
         return tuple(body for body in self.bodies if body.joint.mimic is None)
 
     @property
+    def joint_names(self) -> tuple[str, ...]:
+        """Names of the actuated joints, in order."""
+        return tuple(body.joint.name for body in self.actuated)
+
+    @property
     def carries(self) -> tuple[str, ...]:
         """What the description is good for: an arm known only by its geometry cannot be simulated."""
         known = {
@@ -235,7 +229,7 @@ class Robot:
             "compliances": any(name.startswith("k") for name in self.values),
             "payloads": bool(self.payloads),
         }
-        return tuple(word for word, present in known.items() if present)
+        return tuple(part for part, present in known.items() if present)
 
     def motor_coupling(self) -> np.ndarray:
         """Return C (na, na) with ``q_motor = C q`` on the joint side: the identity but for coupled motors."""
@@ -251,7 +245,7 @@ class Robot:
         The coordinates are the actuated joints' positions, or their motors' (``in_motor_coordinates``).
         """
         by_name = {joint.name: joint for joint in self.joints}
-        actuated = [body.joint.name for body in self.actuated]
+        actuated = self.joint_names
         matrix, offset = np.zeros((len(self.bodies), len(actuated))), np.zeros(len(self.bodies))
         for row, body in enumerate(self.bodies):
             leader, gain, shift = list(leaders(body.joint, by_name))[-1]

@@ -2,11 +2,7 @@
 
 Angles within ``right_angle_tolerance`` of a multiple of 90 degrees (files write 1.5708 and 3.1416) are taken as exact
 right angles, and ``Robot.notes`` says where. ``<dynamics>`` becomes ``Fvm<n>`` and ``Fcm<n>`` where it is not zero.
-Tags this reader does not know are ignored.
-
-The elements of a URDF, one at a time: numbers, origins, links and joints.
-
-Collision shapes of a URDF: what cannot be read is left out with a note, since no equation needs it.
+Unknown tags are ignored. Collision shapes that cannot be read are left out with a note, since no equation needs them.
 """
 
 from __future__ import annotations
@@ -23,9 +19,9 @@ from lxml import etree  # pyright: ignore[reportMissingImports, reportAttributeA
 
 from ..configuration import LARGEST_NUMBER, checked, choice, located, number
 from ..errors import RobotError, nearest_match, one_line
-from .checks import JOINT_KINDS, checked_limits, checked_mass
-from .files import LARGEST_FILE, XACRO_ADVICE, PathOrBytes, content_of, parse_xml_safely, place_of
-from .inertia import moved_parameters
+from .checks import JOINT_KINDS, assembled_robot, checked_limits
+from .files import LARGEST_FILE, XACRO_MESSAGE, PathOrBytes, content_of, parse_xml_safely, place_of
+from .inertia import checked_mass, moved_parameters
 from .parts import (
     BoxShape,
     CapsuleShape,
@@ -41,7 +37,6 @@ from .parts import (
     found_mesh,
 )
 from .placement import Placement, RightAngles, Vector3, Z, origin_placement, transform_from_placement
-from .structure import assembled_robot
 from .tree import Robot
 
 OUT_OF_SCOPE = ("floating", "planar")
@@ -72,31 +67,31 @@ def attribute(element: etree._Element, name: str, what: str) -> str:
 
 def number_from_text(text: str, what: str, *, largest: float = LARGEST_NUMBER) -> float:
     """Return the finite number a text holds."""
-    word = text.strip()
-    if "${" in word or "$(" in word:
-        raise RobotError(f"{what} is '{word}'; {XACRO_ADVICE}")
+    bare = text.strip()
+    if "${" in bare or "$(" in bare:
+        raise RobotError(f"{what} is '{bare}'; {XACRO_MESSAGE}")
     # The pattern takes a time that grows with the square of the number of digits.
-    if len(word) > LONGEST_NUMBER or not NUMBER.fullmatch(word):
+    if len(bare) > LONGEST_NUMBER or not NUMBER.fullmatch(bare):
         raise RobotError(f"{what} is '{text}'; allowed: a number")
-    return checked(float(word), number(largest=largest), what, RobotError)
+    return checked(float(bare), number(largest=largest), what, RobotError)
 
 
 def vector_from_text(text: str, what: str) -> Vector3:
     """Return the three finite numbers a text holds."""
     if "${" in text or "$(" in text:
-        raise RobotError(f"{what} is '{text}'; {XACRO_ADVICE}")
-    words = text.split()
-    if len(words) != 3:
+        raise RobotError(f"{what} is '{text}'; {XACRO_MESSAGE}")
+    parts = text.split()
+    if len(parts) != 3:
         raise RobotError(f"{what} is '{text}'; allowed: three numbers")
-    x, y, z = (number_from_text(word, what) for word in words)
+    x, y, z = (number_from_text(part, what) for part in parts)
     return x, y, z
 
 
 def placement_from_origin(parent: etree._Element, angles: RightAngles, what: str) -> Placement:
     """Return the placement of the ``<origin>`` child; the identity if there is none."""
     origin = child(parent, "origin")
-    xyz = (0.0, 0.0, 0.0) if origin is None else vector_from_text(origin.get("xyz", "0 0 0"), f"{what}: origin xyz")
-    rpy = (0.0, 0.0, 0.0) if origin is None else vector_from_text(origin.get("rpy", "0 0 0"), f"{what}: origin rpy")
+    given = {} if origin is None else origin.attrib
+    xyz, rpy = (vector_from_text(given.get(key, "0 0 0"), f"{what}: origin {key}") for key in ("xyz", "rpy"))
     roll, pitch, yaw = (angles.angle(angle, what) for angle in rpy)
     return origin_placement(xyz, (roll, pitch, yaw))
 
@@ -114,7 +109,7 @@ def link_from_element(element: etree._Element, angles: RightAngles) -> Link:
         raise RobotError(f"{what}: <inertial> has no <{missing}>; add it, or delete the <inertial>")
     mass = checked_mass(number_from_text(attribute(mass_element, "value", what), f"{what}: mass"), f"{what}: mass")
     about_centre = [
-        number_from_text(attribute(inertia_element, word, what), f"{what}: {word}") for word in INERTIA_ATTRIBUTES
+        number_from_text(attribute(inertia_element, name, what), f"{what}: {name}") for name in INERTIA_ATTRIBUTES
     ]
     rotation, centre = transform_from_placement(placement_from_origin(inertial, angles, what))
     parameters = moved_parameters(np.array([*about_centre, 0.0, 0.0, 0.0, mass]), rotation, centre)
@@ -125,23 +120,23 @@ def joint_from_element(element: etree._Element, angles: RightAngles, notes: list
     """Return a joint; what is odd about its limits is added to ``notes``."""
     name = attribute(element, "name", "a joint")
     what = f"joint '{name}'"
-    word = attribute(element, "type", what)
-    kind = _kind(word, what)
+    type_ = attribute(element, "type", what)
+    kind = _kind(type_, what)
     placement = placement_from_origin(element, angles, what)
     parent, link = _end(element, "parent", what), _end(element, "child", what)
     if kind == "fixed":
         return Joint(name, kind, parent, link, placement, Z)
-    limits, limit_notes = _limits(element, name, word)
+    limits, limit_notes = _limits(element, name, type_)
     notes.extend(limit_notes)
     return Joint(name, kind, parent, link, placement, _axis(element, angles, what), limits, _mimic(element, what))
 
 
-def _kind(word: str, what: str) -> JointKind:
-    if word in OUT_OF_SCOPE:
+def _kind(type_: str, what: str) -> JointKind:
+    if type_ in OUT_OF_SCOPE:
         raise RobotError(
-            f"{what}: type '{word}' is out of scope (fixed-base arms only); allowed: {', '.join(JOINT_KINDS)}"
+            f"{what}: type '{type_}' is out of scope (fixed-base arms only); allowed: {', '.join(JOINT_KINDS)}"
         )
-    return JOINT_KINDS[checked(word, choice(*JOINT_KINDS), f"{what}: type", RobotError)]
+    return JOINT_KINDS[checked(type_, choice(*JOINT_KINDS), f"{what}: type", RobotError)]
 
 
 def _end(element: etree._Element, tag: str, what: str) -> str:
@@ -158,12 +153,12 @@ def _axis(element: etree._Element, angles: RightAngles, what: str) -> Vector3:
     return angles.direction(vector_from_text(text, f"{what}: axis"), what)
 
 
-def _limits(element: etree._Element, name: str, word: str) -> tuple[Limits, list[str]]:
+def _limits(element: etree._Element, name: str, type_: str) -> tuple[Limits, list[str]]:
     """Return the limits; a continuous joint has no range, and a bound given alone leaves the other at 0 (URDF rule)."""
     limit = child(element, "limit")
     if limit is None:
         return Limits(), []
-    wanted = ("velocity", "effort") if word == "continuous" else ("lower", "upper", "velocity", "effort")
+    wanted = ("velocity", "effort") if type_ == "continuous" else ("lower", "upper", "velocity", "effort")
     given = {
         key: number_from_text(text, f"joint '{name}': {key} limit", largest=math.inf)
         for key in wanted
@@ -306,7 +301,7 @@ def read_urdf(path_or_bytes: PathOrBytes, *, right_angle_tolerance: float = 1e-5
 
 def _document(path_or_bytes: PathOrBytes) -> etree._ElementTree:
     if not isinstance(path_or_bytes, bytes) and Path(path_or_bytes).suffix.lower() == ".xacro":
-        raise RobotError(XACRO_ADVICE)
+        raise RobotError(XACRO_MESSAGE)
     tree = parse_xml_safely(content_of(path_or_bytes, LARGEST_FILE))
     tag = etree.QName(tree.getroot()).localname
     if tag in OTHER_FORMATS:
@@ -324,9 +319,9 @@ def _friction_values(root: etree._Element, robot: Robot) -> dict[str, float]:
         dynamics, joint = child(element, "dynamics"), element.get("name", "")
         if dynamics is None or joint not in number_of:
             continue
-        for word, family in (("damping", "Fvm"), ("friction", "Fcm")):
-            text = dynamics.get(word)
-            value = 0.0 if text is None else number_from_text(text, f"joint '{joint}': {word}")
+        for key, family in (("damping", "Fvm"), ("friction", "Fcm")):
+            text = dynamics.get(key)
+            value = 0.0 if text is None else number_from_text(text, f"joint '{joint}': {key}")
             if value:
                 values[f"{family}{number_of[joint]}"] = value
     return values

@@ -1,4 +1,4 @@
-"""Runs: configuration files, and folders that are written as a whole and read with care."""
+"""Runs: configuration files, and run folders that are written atomically and checked when read."""
 
 from ..configuration import read_config as read_config
 from .folder import RunFolder as RunFolder

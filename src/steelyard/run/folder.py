@@ -1,9 +1,9 @@
-"""A run's folder: one writer at a time, and files that change together or not at all.
+"""Run folders: one writer at a time, and files that change together or not at all.
 
 A run is prepared in a hidden folder of its own, with ``result.json`` and what belongs to it. Renaming that folder is
-the moment at which the run is there: from then on its files only have to be moved into place, and whoever opens the
-folder next does so if the writer was killed. ``result.json`` names its files with their SHA-256. A file that it does
-not name is the user's and stays.
+the moment at which the run exists: from then on its files only have to be moved into place, and the next process that
+opens the folder does so if the writer was killed. ``result.json`` names its files with their SHA-256. A file that it
+does not name is the user's and stays. The lock of a folder is released by the system when its holder dies.
 """
 
 from __future__ import annotations
@@ -20,15 +20,85 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
 from .. import __version__
 from ..errors import FileError
-from ..files import write_aside
+from ..files import file_hash, write_aside
 from ..plain_data import SCHEMA_VERSION, json_document
-from .lock import FolderLock
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None
+    import msvcrt
+
+# Windows locks bytes: one that is never written, so that others may read who holds the lock.
+_FAR = 1 << 30
+
+
+class FolderLock:
+    """An exclusive lock, taken at once or refused.
+
+    Args:
+        path: The lock file; it is there while the lock is held.
+        holder: Who takes it, for those who are refused.
+
+    Raises:
+        FileError: If another holds it.
+        OSError: If the file cannot be made.
+    """
+
+    def __init__(self, path: Path, holder: str) -> None:
+        self._path = path
+        while True:
+            file = path.open("a+b")
+            if not _taken(file):
+                file.seek(0)
+                other = file.read(200).decode("utf-8", "replace")
+                file.close()
+                raise FileError(
+                    f"'{path.parent}' is being written by another command ({other or 'just begun'}); wait for it, or "
+                    "give another folder with --out"
+                )
+            if _is_there(file, path):
+                break
+            file.close()  # its last holder has just removed it
+        file.truncate(0)
+        file.write(f"{holder}, process {os.getpid()}".encode())
+        file.flush()
+        self._file = file
+
+    def release(self) -> None:
+        """Let go of the lock and remove its file."""
+        try:
+            self._path.unlink(missing_ok=True)
+        except OSError:  # Windows removes no open file; an empty one does no harm
+            self._file.truncate(0)
+        finally:
+            self._file.close()
+
+
+def _taken(file: IO[bytes]) -> bool:
+    try:
+        if fcntl is not None:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        else:
+            file.seek(_FAR)
+            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]  # Windows only
+    except (BlockingIOError, PermissionError):
+        return False
+    return True
+
+
+def _is_there(file: IO[bytes], path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(file.fileno()), path.stat())
+    except FileNotFoundError:
+        return False
+
 
 RESULT = "result.json"
 TIMING = "timing.json"
@@ -45,13 +115,13 @@ Timings = Mapping[str, float] | Sequence[Mapping[str, Any]]
 """Seconds by stage, or a table of them."""
 
 Fill = Callable[[Path, str], Mapping[str, Any] | None]
-"""Writes the files of a run into a folder; is told the identifier of the run, and may return further content."""
+"""Writes the files of a run into a folder; gets the identifier of the run, and may return further content."""
 
 
 class RunFolder:
     """The folder that a command saves its run in; without a folder nothing is saved. Use it as a context.
 
-    Opened before the work begins: a folder that cannot be written, a full disk and a second writer are told then.
+    Opened before the work begins: a folder that cannot be written, a full disk and a second writer are reported then.
 
     Args:
         folder: The folder; made if it is not there. None: the result is only printed.
@@ -77,7 +147,7 @@ class RunFolder:
         return self
 
     def _open(self, folder: Path) -> None:
-        self._made = _missing_parents(folder)
+        self._made = [place for place in (folder, *folder.parents) if not place.exists()]  # the innermost first
         try:
             folder.mkdir(parents=True, exist_ok=True)
             self._lock = FolderLock(folder / _LOCK, self._command)
@@ -100,14 +170,14 @@ class RunFolder:
         fill: Fill | None = None,
         seconds: Timings | None = None,
     ) -> dict[str, Any]:
-        """Save the run and return its content. If that fails, it is saved elsewhere and told at the end of the context.
+        """Save the run and return its content; if that fails, save it elsewhere and report so at the end.
 
         Args:
             settings: Settings after flags and configuration file were merged.
             inputs: SHA-256 of every file that was read, by path (see ``hashes_of``).
             content: The result itself.
             fill: Writes the other files of the run.
-            seconds: How long each stage took; kept beside the result, which shall not depend on it.
+            seconds: How long each stage took; stored beside the result, which must not depend on it.
         """
         if self._folder is None:
             return dict(content)
@@ -145,7 +215,7 @@ class RunFolder:
                 "settings": dict(settings),
                 "inputs": dict(inputs),
                 "versions": _versions(),
-                "files": {str(path.relative_to(aside)): _sha256(path) for path in _files_in(aside)},
+                "files": {str(path.relative_to(aside)): file_hash(path) for path in _files_in(aside)},
             }
             document = sealed({"schema": SCHEMA_VERSION, "command": self._command, **whole, "provenance": provenance})
             if seconds is not None:
@@ -206,7 +276,7 @@ def write_arrays(folder: Path, kind: str, arrays: Mapping[str, np.ndarray] | byt
 
 def hashes_of(*paths: Path | None) -> dict[str, str]:
     """Return the SHA-256 of those paths that are files, read in blocks; catalogue names and None are left out."""
-    return {str(path): _sha256(path) for path in paths if path is not None and path.is_file()}
+    return {str(path): file_hash(path) for path in paths if path is not None and path.is_file()}
 
 
 def sealed(document: Mapping[str, Any]) -> dict[str, Any]:
@@ -226,11 +296,6 @@ def _versions() -> dict[str, str]:
     packages = ("numpy", "scipy", "casadi", "llvmlite")
     own = {"steelyard": __version__, "python": platform.python_version()}
     return {**own, **{package: version(package) for package in packages}}
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _files_in(folder: Path) -> list[Path]:
@@ -263,7 +328,7 @@ def _move_into_place(folder: Path) -> None:
         obsolete = {}
     for name, digest in obsolete.items():
         path = folder / name
-        if inside(folder, name) and path.is_file() and _sha256(path) == digest:  # not one that the user has changed
+        if inside(folder, name) and path.is_file() and file_hash(path) == digest:  # not one that the user has changed
             path.unlink()
     shutil.rmtree(ready)
 
@@ -292,11 +357,6 @@ def _remove_left_overs(folder: Path) -> None:
         shutil.rmtree(path, ignore_errors=True)
     for path in folder.glob(".*.part"):
         path.unlink(missing_ok=True)
-
-
-def _missing_parents(folder: Path) -> list[Path]:
-    """Return the folders that are not there yet, the innermost first."""
-    return [place for place in (folder, *folder.parents) if not place.exists()]
 
 
 def _unwritable(folder: Path, error: OSError | FileError) -> FileError:

@@ -1,4 +1,4 @@
-"""Reading runs: folders are not trusted, whoever wrote them."""
+"""Reading of run folders, which are not trusted: hashes, types and paths are checked."""
 
 from __future__ import annotations
 

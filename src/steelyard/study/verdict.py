@@ -180,7 +180,7 @@ def _parameter_verdict(
     part = efficiency(errors, bound) if np.isfinite(bound) else (None, None)
     return ParameterVerdict(
         name=parameter.name,
-        column=parameter.kept,
+        column=parameter.column,
         unit=parameter.unit,
         true=true,
         runs=len(values),

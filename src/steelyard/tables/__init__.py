@@ -13,17 +13,17 @@ from pathlib import Path
 from typing import TypeVar
 
 from ..errors import TableError
-from ..files import check_file
+from ..files import cannot_read, check_file
 from .columns import LARGEST_FILE, MOST_ROWS, columns_of_blocks, text_columns
 from .columns import NamedColumns as NamedColumns
-from .memory import table_from_arrays as table_from_arrays
-from .memory import table_from_frame as table_from_frame
 from .npz import npz_columns, open_npz
 from .table import Block as Block
 from .table import ReadLog as ReadLog
 from .table import Table as Table
 from .table import TextOptions as TextOptions
 from .table import check_names, reshaped
+from .table import table_from_arrays as table_from_arrays
+from .table import table_from_frame as table_from_frame
 
 Content = TypeVar("Content")
 
@@ -110,6 +110,4 @@ def _read(path: Path, what: str, largest: int | None, read: Callable[[Format], C
     try:
         return read(kind)
     except OSError as error:
-        reason = "permission denied; make the file readable for this user"
-        other = f"cannot be read ({error.strerror or error}); check the path"
-        raise TableError(f"{path}: {reason if isinstance(error, PermissionError) else other}") from error
+        raise TableError(f"{path}: {cannot_read(error)}") from error

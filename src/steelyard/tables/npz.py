@@ -14,8 +14,18 @@ import numpy as np
 from ..archive import ArchiveError, ArrayHeader, array_headers, opened_archive, read_array, read_arrays
 from ..errors import TableError
 from .columns import NamedColumns
-from .memory import check_lengths, expanded_names, sample_count, samples_last
-from .table import Block, ReadLog, Table, TextOptions, check_width, description_from
+from .table import (
+    Block,
+    ReadLog,
+    Table,
+    TextOptions,
+    check_lengths,
+    check_width,
+    description_from,
+    expanded_names,
+    sample_count,
+    samples_last,
+)
 
 BLOCK_ROWS = 65_536
 DESCRIPTION = "steelyard"

@@ -15,8 +15,7 @@ import polars as pl
 from ..archive import ALWAYS_UNPACKED, MOST_UNPACKED
 from ..errors import TableError
 from .columns import MOST_ROWS, NamedColumns
-from .memory import expanded_names
-from .table import Block, ReadLog, Table, TextOptions, check_width
+from .table import Block, ReadLog, Table, TextOptions, check_width, expanded_names
 
 BLOCK_ROWS = 262_144
 _LISTS = (pl.List, pl.Array)
@@ -98,7 +97,7 @@ def _is_readable(kind: pl.DataType) -> bool:
 
 
 def _check_size(path: Path, numbers: int) -> None:
-    """Refuse a file that claims to hold more than its size allows, before memory is asked for."""
+    """Refuse a file that claims to hold more than its size allows, before memory is allocated."""
     size = path.stat().st_size
     if 8 * numbers > max(ALWAYS_UNPACKED, MOST_UNPACKED * size):
         raise TableError(
@@ -111,7 +110,7 @@ def _silent_panics() -> Iterator[None]:
     """Send file descriptor 2 nowhere: polars prints a panic with its stack there before Python sees the exception."""
     with _ONE_AT_A_TIME:
         try:
-            kept = os.dup(2)
+            saved = os.dup(2)
         except OSError:  # there is no standard error to keep silent
             yield
             return
@@ -120,8 +119,8 @@ def _silent_panics() -> Iterator[None]:
             os.dup2(nowhere, 2)
             yield
         finally:
-            os.dup2(kept, 2)
-            os.close(kept)
+            os.dup2(saved, 2)
+            os.close(saved)
             os.close(nowhere)
 
 

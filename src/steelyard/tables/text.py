@@ -1,6 +1,6 @@
 """Text files of numbers: cut at line ends into pieces, each parsed by polars or, where that fails, line by line.
 
-Text line by line: what does not parse is counted and keeps its place as a bad row.
+Lines that do not parse are counted and keep their place as bad rows.
 """
 
 from __future__ import annotations
@@ -69,8 +69,8 @@ def _some_lines(lines: list[bytes], first_line: int, layout: TextLayout, wanted:
         rows.append([fields[k] for k in wanted] if len(fields) == layout.width else nothing)
     truncated, garbage = np.array(widths) < layout.width, np.array(widths) > layout.width
     columns = []
-    for words in zip(*rows, strict=True) if rows else [()] * len(wanted):
-        values, unreadable = _numbers(words, layout)
+    for texts in zip(*rows, strict=True) if rows else [()] * len(wanted):
+        values, unreadable = _numbers(texts, layout)
         columns.append(values)
         garbage |= unreadable
     _count(log, np.array(numbers), garbage, truncated)
@@ -80,9 +80,10 @@ def _some_lines(lines: list[bytes], first_line: int, layout: TextLayout, wanted:
     return Block(tuple(columns), bad)
 
 
-def _numbers(words: Sequence[bytes], layout: TextLayout) -> tuple[np.ndarray, np.ndarray]:
+def _numbers(fields: Sequence[bytes], layout: TextLayout) -> tuple[np.ndarray, np.ndarray]:
     """Return fields as numbers, NaN where one is missing, and which of them are something else."""
-    texts = pl.Series([word.decode("utf-8", "replace") for word in words], dtype=pl.String).str.strip_chars(' \t\r"')
+    decoded = [field.decode("utf-8", "replace") for field in fields]
+    texts = pl.Series(decoded, dtype=pl.String).str.strip_chars(' \t\r"')
     if layout.decimal_comma:
         texts = texts.str.replace_all(",", ".", literal=True)
     values = texts.cast(pl.Float64, strict=False)
@@ -185,19 +186,13 @@ def _without_lines(piece: bytes, count: int) -> tuple[bytes, int]:
 def _parsed(body: bytes, layout: TextLayout, wanted: Sequence[int]) -> tuple[np.ndarray, ...] | None:
     """Return the columns, a row for every line, or None if any line is not as it should be (empty ones too)."""
     body = _plain(body, layout)
-    # The last column tells whether a line is whole, so it is looked at even if nobody asked for it.
+    # The last column shows whether a line is complete, so it is read even if it is not wanted.
     guard = [] if layout.open_end or layout.width - 1 in wanted else [layout.width - 1]
     chosen = sorted({*wanted, *guard})
     schema = {f"{k}": pl.Float64 if k in wanted else pl.String for k in range(layout.width)}
     try:
-        frame = pl.read_csv(
-            body,
-            has_header=False,
-            separator=layout.separator.decode("latin-1"),
-            schema=schema,
-            quote_char=None,
-            columns=chosen,
-        )
+        separator = layout.separator.decode("latin-1")
+        frame = pl.read_csv(body, has_header=False, separator=separator, schema=schema, quote_char=None, columns=chosen)
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException):
         return None
     if not frame.height or any(series.null_count() for series in frame.iter_columns()):

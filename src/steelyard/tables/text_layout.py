@@ -1,4 +1,4 @@
-"""How a text file is laid out: separator, decimal sign, header, width; found in its first lines."""
+"""The layout of a text file (separator, decimal sign, header, width), found in its first lines."""
 
 from __future__ import annotations
 
@@ -18,22 +18,10 @@ SAMPLE_LINES = 200
 WHITESPACE = b" "
 """As a separator it stands for any run of blanks."""
 MISSING = (
-    "",
-    "nan",
-    "na",
-    "n/a",
-    "null",
-    "none",
-    "-",
-    "-nan",
-    "+nan",
-    "nan(ind)",
-    "-nan(ind)",
-    "1.#qnan",
-    "-1.#ind",
+    "", "nan", "na", "n/a", "null", "none", "-", "-nan", "+nan", "nan(ind)", "-nan(ind)", "1.#qnan", "-1.#ind",
     "1.#ind",
-)
-"""Words that mean 'no number here', in small letters."""
+)  # fmt: skip
+"""Texts that stand for a missing number, in small letters."""
 DESCRIPTION = "steelyard "
 """A comment that starts so says what is in a file of ours."""
 _NAMES = {"tab": b"\t", "\t": b"\t", "whitespace": WHITESPACE, "space": WHITESPACE, " ": WHITESPACE}
@@ -52,7 +40,7 @@ class TextLayout:
         decimal_comma: Whether numbers are written 1,5.
         width: Number of columns.
         names: Names of the columns, None if the file has no header.
-        skipped: Lines at the top that are no data: header, comments, what was asked to be left out.
+        skipped: Lines at the top that are no data: header, comments, and ``skip_lines``.
         garbage: Numbers of lines among them that are neither.
         padded: Whether blanks stand beside the separators, or at the ends of lines.
         open_end: Whether the last column may be empty.
@@ -72,13 +60,13 @@ class TextLayout:
     described: Mapping[str, Any] = field(default_factory=dict)
 
 
-def is_number(word: bytes, decimal_comma: bool = False) -> bool:
-    """Return whether a field is a number or a word for a missing one."""
+def is_number(cell: bytes, decimal_comma: bool = False) -> bool:
+    """Return whether a cell is a number, or stands for a missing one."""
     try:
-        float(word.replace(b",", b".") if decimal_comma else word)
+        float(cell.replace(b",", b".") if decimal_comma else cell)
     except ValueError:
-        return word.strip().lower().decode("ascii", "replace") in MISSING
-    return b"_" not in word
+        return cell.strip().lower().decode("ascii", "replace") in MISSING
+    return b"_" not in cell
 
 
 def read_head(path: Path) -> tuple[bytes, bytes]:
@@ -115,7 +103,7 @@ def cells_of(line: str, separator: str) -> list[str]:
     """Return the cells of a line, without blanks around them; a quoted one may hold the separator."""
     cells = line.split() if separator == " " else line.split(separator)
     if '"' in line and separator != " ":
-        # A quote without an end, or a field beyond the reader's limit, leaves the plain cut.
+        # A quote without an end, or a cell beyond the reader's limit, leaves the plain cut.
         with contextlib.suppress(csv.Error):
             cells = next(csv.reader([line], delimiter=separator, skipinitialspace=True), [])
     return [cell.strip().strip('"').strip() for cell in cells]
@@ -130,7 +118,7 @@ def text_layout(head: bytes, options: TextOptions, path: str, *, every_line: boo
         path: What messages call it.
         every_line: Whether every line is a row, but for the first if it holds a text: texts may stand in any row.
     """
-    comments = tuple(word.encode() for word in options.comment)
+    comments = tuple(mark.encode() for mark in options.comment)
     lines = head.split(b"\n")
     data = [k for k, line in enumerate(lines) if k >= options.skip_lines and _is_data(line, comments)]
     if not data:
@@ -141,7 +129,7 @@ def text_layout(head: bytes, options: TextOptions, path: str, *, every_line: boo
     width = widths[0] if every_line else Counter(widths[1:] or widths).most_common(1)[0][0]
     check_width(width, path)
     if every_line and options.header is None:
-        first = int(not all(is_number(word, comma) for word in fields_of(sample[0], separator)))
+        first = int(not all(is_number(cell, comma) for cell in fields_of(sample[0], separator)))
     else:
         first = _first_data_line(sample, widths, width, comma, separator, options)
     header = _header_line(sample, widths, width, first, options)
@@ -207,9 +195,9 @@ def _separator(sample: Sequence[bytes], options: TextOptions, every_line: bool) 
 def _score(sample: Sequence[bytes], separator: bytes, comma: bool) -> float:
     rows = [fields_of(line, separator) for line in sample]
     width, share = Counter(map(len, rows)).most_common(1)[0]
-    fitting = [word for row in rows if len(row) == width for word in row]
-    numeric = sum(is_number(word, comma) for word in fitting) / len(fitting)
-    # One column fits any separator; it counts only if nothing cuts the lines into numbers, or at least into words.
+    fitting = [cell for row in rows if len(row) == width for cell in row]
+    numeric = sum(is_number(cell, comma) for cell in fitting) / len(fitting)
+    # One column fits any separator; it counts only if nothing cuts the lines into numbers, or at least into fields.
     return (numeric + 0.01) * share / len(rows) * (1.0 if width > 1 else 0.5)
 
 
@@ -219,21 +207,19 @@ def _first_data_line(
     if options.header is not None:
         return 1 if options.header else 0
     for k, line in enumerate(sample):
-        words = fields_of(line, separator)
-        numeric = sum(is_number(word, comma) for word in words)
-        if k == 0 and _are_places(words):
+        fields = fields_of(line, separator)
+        numeric = sum(is_number(cell, comma) for cell in fields)
+        if k == 0 and _are_places(fields):
             continue
-        if widths[k] == width and numeric * 2 > len(words):
+        if widths[k] == width and numeric * 2 > len(fields):
             return k
     return 0 if all(count != width for count in widths) else min(1, len(sample))
 
 
-def _are_places(words: Sequence[bytes]) -> bool:
+def _are_places(fields: Sequence[bytes]) -> bool:
     """Return whether a line only counts its columns, as pandas does for columns without names: 0,1,2 or ,0,1,2."""
-    counted = words[1:] if words and not words[0] else words
-    return len(counted) > 2 and [word.decode("ascii", "replace") for word in counted] == [
-        str(place) for place in range(len(counted))
-    ]
+    counted = fields[1:] if fields and not fields[0] else fields
+    return len(counted) > 2 and list(counted) == [str(place).encode() for place in range(len(counted))]
 
 
 def _header_line(
@@ -249,14 +235,14 @@ def _names(line: bytes, separator: bytes) -> tuple[str, ...]:
     return tuple(cells_of(line.decode("utf-8", "replace").strip("\ufeff"), separator.decode("latin-1")))
 
 
-def unique_names(words: Sequence[str]) -> tuple[str, ...]:
+def unique_names(given: Sequence[str]) -> tuple[str, ...]:
     """Return the names, with a number behind those that are empty or come again."""
-    seen: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     names = []
-    for number, word in enumerate(words, 1):
-        name = word or f"column_{number}"
-        seen[name] += 1
-        names.append(name if seen[name] == 1 else f"{name}.{seen[name]}")
+    for number, own in enumerate(given, 1):
+        name = own or f"column_{number}"
+        counts[name] += 1
+        names.append(name if counts[name] == 1 else f"{name}.{counts[name]}")
     return tuple(names)
 
 
@@ -264,8 +250,8 @@ def _commented_names(above: Sequence[bytes], separator: bytes, width: int) -> tu
     if not above:
         return None
     line = above[-1].strip().lstrip(b"#%/ ")
-    words = fields_of(line, separator)
-    if len(words) != width or width < 2 or any(is_number(word) for word in words):
+    fields = fields_of(line, separator)
+    if len(fields) != width or width < 2 or any(is_number(cell) for cell in fields):
         return None
     return _names(line, separator)
 
@@ -273,7 +259,7 @@ def _commented_names(above: Sequence[bytes], separator: bytes, width: int) -> tu
 def _description(above: Sequence[bytes], comments: tuple[bytes, ...]) -> Mapping[str, Any]:
     """Return what a file of ours says of itself in a comment; nothing if the text is not ours."""
     for line in above:
-        words = line.strip().lstrip(b"#").strip().decode("utf-8", "replace")
-        if words.startswith(DESCRIPTION):
-            return description_from(words.removeprefix(DESCRIPTION))
+        text = line.strip().lstrip(b"#").strip().decode("utf-8", "replace")
+        if text.startswith(DESCRIPTION):
+            return description_from(text.removeprefix(DESCRIPTION))
     return {}

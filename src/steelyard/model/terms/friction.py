@@ -1,9 +1,11 @@
 """Friction on either side of the gears: viscous, Coulomb, offset, asymmetric Coulomb.
 
-The side is part of the name: ``m`` is felt by the motor only, ``l`` (link side) by a joint torque sensor too.
+The side is part of the name: ``m`` acts on the motor torque only, ``l`` (link side) on a joint torque sensor too.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import casadi as ca
 
@@ -14,37 +16,32 @@ from .term import MotionSymbols, Side, Term, TermBuilder, diagonal_term, joint_p
 _LETTER: dict[Side, str] = {"motor": "m", "link": "l"}
 
 
-def viscous(side: Side) -> TermBuilder:
-    """Return the builder of ``Fv qd``."""
-    symbol = f"Fv{_LETTER[side]}"
+def _per_joint(
+    symbol: str, side: Side, entries: Callable[[MotionSymbols], ca.SX], rotary_unit: str, linear_unit: str
+) -> TermBuilder:
+    """Return the builder of a torque with one parameter a joint, times these entries (na,)."""
+    effect = f"{symbol}{_LETTER[side]}"
 
     def build(robot: Robot, motion: MotionSymbols) -> Term:
-        parameters = [joint_parameter(body, symbol, symbol, side, "N m s/rad", "N s/m") for body in robot.actuated]
-        return diagonal_term(parameters, motion.qd)
+        parameters = [joint_parameter(body, effect, effect, side, rotary_unit, linear_unit) for body in robot.actuated]
+        return diagonal_term(parameters, entries(motion))
 
     return build
+
+
+def viscous(side: Side) -> TermBuilder:
+    """Return the builder of ``Fv qd``."""
+    return _per_joint("Fv", side, lambda motion: motion.qd, "N m s/rad", "N s/m")
 
 
 def coulomb(side: Side) -> TermBuilder:
     """Return the builder of ``Fc sign(qd)``."""
-    symbol = f"Fc{_LETTER[side]}"
-
-    def build(robot: Robot, motion: MotionSymbols) -> Term:
-        parameters = [joint_parameter(body, symbol, symbol, side, "N m", "N") for body in robot.actuated]
-        return diagonal_term(parameters, direction(motion.qd, motion.sign_width))
-
-    return build
+    return _per_joint("Fc", side, lambda motion: direction(motion.qd, motion.sign_width), "N m", "N")
 
 
 def offset(side: Side) -> TermBuilder:
     """Return the builder of a constant torque ``off``: sensor bias, current offset, friction asymmetry."""
-    symbol = f"off{_LETTER[side]}"
-
-    def build(robot: Robot, motion: MotionSymbols) -> Term:
-        parameters = [joint_parameter(body, symbol, symbol, side, "N m", "N") for body in robot.actuated]
-        return diagonal_term(parameters, ca.SX.ones(motion.qd.shape[0]))
-
-    return build
+    return _per_joint("off", side, lambda motion: ca.SX.ones(motion.qd.shape[0]), "N m", "N")
 
 
 def asymmetric_coulomb(side: Side) -> TermBuilder:

@@ -1,7 +1,4 @@
-"""Link inertias: ten parameters a moving link, about its frame's origin.
-
-Drive inertia Ia: rotor and gears, seen on the joint side.
-"""
+"""Inertias: ten parameters of each moving link about its frame's origin, and the drive inertia Ia on the joint side."""
 
 from __future__ import annotations
 

@@ -21,7 +21,8 @@ def payload(robot: Robot, motion: MotionSymbols) -> Term:
     frame = robot.frame(payload_link(robot))
     if frame.body == 0:
         raise ModelError(
-            f"payload on link '{frame.name}', which never moves: no torque feels it; name a moving link as payload_link"
+            f"payload on link '{frame.name}', which never moves: no torque depends on it; name a moving link as "
+            "payload_link"
         )
     first = 10 * (frame.body - 1)
     rotation, translation = transform_from_placement(frame.placement)

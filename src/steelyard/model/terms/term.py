@@ -1,7 +1,4 @@
-"""What a model term is: parameters, the columns they multiply, and who feels them.
-
-A parameter: a name, a unit and the joint and link it belongs to. Never a position in a vector.
-"""
+"""Terms of a model: named parameters, each with its unit, joint and link, and the columns that they multiply."""
 
 from __future__ import annotations
 
@@ -32,7 +29,7 @@ class Parameter:
         joint: Name of the joint, empty for the payload.
         link: Name of the link it belongs to.
         effect: The model term it comes from.
-        side: ``link`` if a joint torque sensor feels it, ``motor`` if only the motor does.
+        side: ``link`` if it acts on a joint torque sensor, ``motor`` if on the motor torque only.
 
     Example:
         >>> parameter = steelyard.build_model("scara_2r").parameters[-1]
@@ -108,5 +105,5 @@ TermBuilder = Callable[[Robot, MotionSymbols], Term]
 
 
 def diagonal_term(parameters: list[Parameter], entries: ca.SX) -> Term:
-    """Return a term in which each actuated joint feels one parameter of its own."""
+    """Return a term with one parameter for each actuated joint, which acts on that joint only."""
     return Term(tuple(parameters), ca.diag(ca.densify(entries)))

@@ -1,4 +1,4 @@
-"""Checks that need no model: each keeps a little while samples pass and says at the end what it saw."""
+"""Checks of logs that need no model, in bounded memory: samples in blocks, findings at the end."""
 
 from __future__ import annotations
 
@@ -9,14 +9,13 @@ import numpy as np
 
 from ..record import Finding, Reblocker, Samples
 from .agreement import TorqueRatio, VelocityAgreement
-from .spikes import Spikes
 from .subject import Subject as Subject
 from .subject import subject_of as subject_of
 from .time_steps import TimeSteps
-from .values import Jumps, Quantisation, Ranges
+from .values import Jumps, Quantisation, Ranges, Spikes
 
 BLOCK = 16_384
-"""Steps a check sees at once, whatever the blocks of the reader: the answer cannot depend on them."""
+"""Steps that a check gets at once, whatever the blocks of the reader: findings do not depend on them."""
 
 
 class Check(Protocol):
@@ -27,7 +26,7 @@ class Check(Protocol):
         ...
 
     def findings(self) -> Iterator[Finding]:
-        """Yield what was seen."""
+        """Yield the findings."""
         ...
 
 
@@ -47,17 +46,17 @@ class Checker:
     def take(self, samples: Samples) -> None:
         """Add samples."""
         for block in self._blocks.take(samples):
-            self._see(block)
+            self._check(block)
 
-    def _see(self, block: Samples) -> None:
+    def _check(self, block: Samples) -> None:
         with np.errstate(all="ignore"):
             for check in self._checks:
                 check.take(block, self._fresh)
         self._fresh = 1
 
     def findings(self) -> list[Finding]:
-        """Return what the checks saw; no samples can be added after."""
+        """Return the findings of all checks; no samples can be added after."""
         for block in self._blocks.rest():
-            self._see(block)
+            self._check(block)
         with np.errstate(all="ignore"):
             return [finding for check in self._checks for finding in check.findings()]

@@ -1,14 +1,11 @@
-"""Recorded velocities against the derivative of positions: same size, same sign, same time?
+"""Agreement of channels: recorded velocities with the derivative of positions, motor torques with joint torques.
 
-Over windows of about 20 ms, ``v = dq / dt`` and ``y``, the mean of the recorded velocity, are compared by least
-squares, ``y = f (v - d a)`` with ``a = dv / dt``: f is the factor between them (57.3 for degrees) and d the delay of
-the recorded one. Windows make the comparison blind to encoder steps, which swamp the derivative from
-one sample to the next.
+Velocities: over windows of about 20 ms, ``v = dq / dt`` and ``y``, the mean of the recorded velocity, are compared by
+least squares, ``y = f (v - d a)`` with ``a = dv / dt``: f is the factor between them (57.3 for degrees) and d the delay
+of the recorded one. Windows suppress encoder steps, which dominate the derivative from one sample to the next.
 
-Motor torques against joint torques of the same log: are both on the joint side?
-
-Over the whole log ``s = sum(m j) / sum(m^2)`` of the torques about their means; where they follow each other, a
-factor far from 1 is a gear, a unit or a sign.
+Torques: over the whole log ``s = sum(m j) / sum(m^2)`` of the torques about their means; where they correlate, a factor
+far from 1 is a gear, a unit or a sign.
 """
 
 from __future__ import annotations
@@ -121,21 +118,21 @@ class VelocityAgreement:
             return Finding("velocity", "bad", text, "qd", joint, values=values, remedy=_REMEDY)
         step = self._step or 0.0
         if abs(delay) > max(1.5 * step, 0.002):
-            words = "behind" if delay > 0 else "ahead of"
-            text = f"qd of {joint} is {1e3 * abs(delay):.3g} ms {words} its position's derivative: filtered, or shifted"
+            where = "behind" if delay > 0 else "ahead of"
+            text = f"qd of {joint} is {1e3 * abs(delay):.3g} ms {where} its position's derivative: filtered, or shifted"
             remedy = "leave --velocity at 'differentiated', or declare the qd that was not filtered"
             return Finding("velocity_delay", "warning", text, "qd", joint, values=values, remedy=remedy)
         return None
 
     def _reason(self, row: int, factor: float) -> str:
         size = abs(factor)
-        words = [text for known, text in _KNOWN if abs(size / known - 1) < FACTOR_TOLERANCE]
+        reasons = [text for known, text in _KNOWN if abs(size / known - 1) < FACTOR_TOLERANCE]
         gear = abs(self._subject.gears[row])
         if gear > 1.5 and abs(size / gear - 1) < FACTOR_TOLERANCE:
-            words.append("velocities are on the motor side")
+            reasons.append("velocities are on the motor side")
         if factor < 0:
-            words.append("the sign is the opposite")
-        return "; ".join(words) or "another unit"
+            reasons.append("the sign is the opposite")
+        return "; ".join(reasons) or "another unit"
 
 
 def _integrals(values: np.ndarray, seconds: np.ndarray, edges: np.ndarray, size: int) -> np.ndarray:
@@ -158,7 +155,7 @@ def _segment_sums(v: np.ndarray, a: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def _consistent(sums: np.ndarray) -> np.ndarray:
-    """Return the sums (6, joints) over the segments that tell the same story as most."""
+    """Return the sums (6, joints) over the segments that agree with most of the others."""
     if sums.shape[2] < LEAST_SEGMENTS:
         return sums.sum(axis=2)
     vv, va, aa, vy, ay, yy = sums
@@ -224,13 +221,13 @@ class TorqueRatio:
         gear, size = abs(float(self._subject.gears[row])), abs(ratio)
         if size > FACTOR:
             known = f", whose ratio is {gear:g}" if abs(size / gear - 1) < NEAR_A_GEAR else ""
-            words = f"; motor torque seems to be before the gears{known}"
+            hints = f"; motor torque seems to be before the gears{known}"
             remedy = 'declare side = "motor" for the motor torque in [recording], and gear_ratio if the robot has none'
         else:
-            words = "; one of them is in another unit or on another side" if size < 1 / FACTOR else ""
+            hints = "; one of them is in another unit or on another side" if size < 1 / FACTOR else ""
             remedy = "check unit, side and sign of both torques in the table [recording] of a file for --config"
-        words += "; their signs are opposite" if ratio < 0 else ""
-        text = f"joint torque of {joint} is {ratio:.3g} times its motor torque (correlation {correlation:.2f}){words}"
+        hints += "; their signs are opposite" if ratio < 0 else ""
+        text = f"joint torque of {joint} is {ratio:.3g} times its motor torque (correlation {correlation:.2f}){hints}"
         values = {"ratio": ratio, "correlation": correlation}
         channel = self._subject.labels[self._motor or 0]
         return Finding("torque_ratio", "warning", text, channel, joint, values=values, remedy=remedy)

@@ -1,4 +1,4 @@
-"""What a check may know of the arm and of how its log was declared."""
+"""The arm and the channels of a log, as checks need them."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ...robot import Robot
+from ..record import WRENCH_ROWS
 
 FASTEST = {"revolute": 50.0, "prismatic": 10.0}
 """Speeds no arm reaches [rad/s, m/s], for joints whose limits are not known."""
@@ -46,6 +47,10 @@ class Subject:
     position_unit: str = "rad"
     restarts: list[float] = field(default_factory=list)
 
+    def rows(self, number: int) -> tuple[str, ...]:
+        """Return the names of the rows of a channel."""
+        return WRENCH_ROWS if self.kinds[number] == "wrench" else self.joints
+
     def row(self, role: str) -> int | None:
         """Return the number of the first channel of a role, None if there is none."""
         return self.roles.index(role) if role in self.roles else None
@@ -58,7 +63,7 @@ def subject_of(
     unit: str = "rad",
     restarts: list[float] | None = None,
 ) -> Subject:
-    """Return what checks may know of a robot and the channels recorded of it: role, name and torque kind of each."""
+    """Return the subject of checks: a robot and the role, name and torque kind of each channel recorded of it."""
     joints = [body.joint for body in robot.actuated]
     revolute = np.array([joint.kind == "revolute" for joint in joints])
     speeds = [

@@ -1,4 +1,4 @@
-"""Time stamps: how even they are, what is lost between them, and whether they are seconds at all."""
+"""Checks of time stamps: jitter, gaps, lost samples, and units other than seconds."""
 
 from __future__ import annotations
 

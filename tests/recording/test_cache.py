@@ -1,4 +1,4 @@
-"""Columns kept in memory or in a file, and recordings that lie in one."""
+"""Columns cached in memory or in a file, and recordings that lie in one."""
 
 from __future__ import annotations
 

@@ -1,22 +1,23 @@
-"""Recordings from files and from memory, as a setup declares them."""
+"""Reading of recordings from files and memory as a setup declares them, and writing of self-describing files."""
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
-from ..errors import RecordingError, require_type
-from ..files import require_files
+import numpy as np
+
+from ..errors import RecordingError, nearest_match, require_type
+from ..files import opened_aside, require_files
 from ..robot import AnyRobot, load_robot
 from ..tables import Table, open_table, table_from_arrays, table_from_frame
 from .checks import Checker, subject_of
 from .plan import make_plan
-from .record import Finding, Recording, Samples
-from .setup import RecordingSetup
-from .setup_file import read_setup
+from .record import POSE_ROWS, WRENCH_ROWS, Finding, Recording, Samples
+from .setup import RecordingSetup, read_setup
 from .stream import RecordingStream
 
 Path_ = str | os.PathLike[str]
@@ -52,18 +53,14 @@ def read_recording(
         >>> bool((steelyard.read_recording("scara_2r", path).q == log.q).all())
         True
     """
-    chosen = _recordings(setup_or_path, files, root)
-    if len(chosen) != 1:
-        names = ", ".join(str(paths[0].name) for _, paths in chosen[:8])
-        raise RecordingError(f"the setup names {len(chosen)} recordings; name one with files: {names}")
-    return _read(robot, *chosen[0])
+    return stream_recording(robot, setup_or_path, files, root=root).whole()
 
 
 def read_recordings(
     robot: AnyRobot, setup_or_path: SetupOrPath, files: Files | None = None, *, root: Path_ | None = None
 ) -> tuple[Recording, ...]:
     """Return all recordings that a setup names, or those given; arguments as for :func:`read_recording`."""
-    return tuple(_read(robot, *chosen) for chosen in _recordings(setup_or_path, files, root))
+    return tuple(stream.whole() for stream in stream_recordings(robot, setup_or_path, files, root=root))
 
 
 def load_recordings(robot: AnyRobot, given: RecordingsLike, what: str = "recordings") -> list[Recording]:
@@ -99,7 +96,7 @@ def stream_recording(
     root: Path_ | None = None,
     block_rows: int | None = None,
 ) -> RecordingStream:
-    """Return the blocks of a recording, read as they are asked for in memory that does not grow.
+    """Return the blocks of a recording, read on demand in memory that does not grow.
 
     Args:
         robot: The arm it was made with.
@@ -111,10 +108,11 @@ def stream_recording(
     Returns:
         An iterable of recordings; its ``result`` holds findings and hashes when the last has been read.
     """
-    streams = stream_recordings(robot, setup_or_path, files, root=root, block_rows=block_rows)
-    if len(streams) != 1:
-        raise RecordingError(f"the setup names {len(streams)} recordings; name one with files")
-    return streams[0]
+    chosen = _recordings(setup_or_path, files, root)
+    if len(chosen) != 1:
+        names = ", ".join(str(paths[0].name) for _, paths in chosen[:8])
+        raise RecordingError(f"the setup names {len(chosen)} recordings; name one with files: {names}")
+    return _stream(robot, *chosen[0], block_rows)
 
 
 def stream_recordings(
@@ -126,12 +124,7 @@ def stream_recordings(
     block_rows: int | None = None,
 ) -> tuple[RecordingStream, ...]:
     """Return the streams of all recordings that a setup names; arguments as for :func:`stream_recording`."""
-    if block_rows is not None and block_rows < 1:
-        raise RecordingError(f"block_rows is {block_rows}; a number above zero is expected")
-    return tuple(
-        RecordingStream(make_plan(load_robot(robot), setup, _tables(setup, paths)), block_rows)
-        for setup, paths in _recordings(setup_or_path, files, root)
-    )
+    return tuple(_stream(robot, *chosen, block_rows) for chosen in _recordings(setup_or_path, files, root))
 
 
 def recording_from_arrays(robot: AnyRobot, arrays: Mapping[str, Any], setup: RecordingSetup | None = None) -> Recording:
@@ -152,7 +145,7 @@ def recording_from_frame(robot: AnyRobot, frame: Any, setup: RecordingSetup | No
 
 
 def check_recording(robot: AnyRobot, recording: Recording) -> tuple[Finding, ...]:
-    """Return what the model-free checks see in a recording that was not read from a file."""
+    """Return the findings of the model-free checks in a recording that was not read from a file."""
     arrays = [recording.q]
     channels: list[tuple[str, str, str | None]] = [("q", "q", None)]
     if recording.qd is not None:
@@ -172,12 +165,11 @@ def _from_table(robot: AnyRobot, table: Table, setup: RecordingSetup | None) -> 
     return RecordingStream(make_plan(load_robot(robot), setup, [table]), None).whole()
 
 
-def _read(robot: AnyRobot, setup: RecordingSetup, paths: Sequence[Path]) -> Recording:
-    return RecordingStream(make_plan(load_robot(robot), setup, _tables(setup, paths)), None).whole()
-
-
-def _tables(setup: RecordingSetup, paths: Sequence[Path]) -> list[Table]:
-    return [open_table(path, part.text) for path, part in zip(paths, setup.parts, strict=True)]
+def _stream(robot: AnyRobot, setup: RecordingSetup, paths: Sequence[Path], block_rows: int | None) -> RecordingStream:
+    if block_rows is not None and block_rows < 1:
+        raise RecordingError(f"block_rows is {block_rows}; a number above zero is expected")
+    tables = [open_table(path, part.text) for path, part in zip(paths, setup.parts, strict=True)]
+    return RecordingStream(make_plan(load_robot(robot), setup, tables), block_rows)
 
 
 def _recordings(
@@ -187,17 +179,17 @@ def _recordings(
     given = [files] if isinstance(files, str | os.PathLike) else list(files or [])
     setup, given = _setup_of(setup_or_path, given)
     folder = Path(root) if root is not None else (Path() if given else setup.folder)
-    if setup.parts[0].path:
-        names = given or [part.path for part in setup.parts]
-        if len(names) != len(setup.parts):
-            raise RecordingError(f"the setup has {len(setup.parts)} parts, but {len(names)} files are given; one each")
-        require_files(*(folder / name for name in names), error=RecordingError)
-        return [(setup, [folder / name for name in names])]
-    names = given or list(setup.files)
+    in_parts = bool(setup.parts[0].path)
+    names = given or [part.path for part in setup.parts if in_parts] or list(setup.files)
+    if in_parts and len(names) != len(setup.parts):
+        raise RecordingError(f"the setup has {len(setup.parts)} parts, but {len(names)} files are given; one each")
     if not names:
         raise RecordingError("no file is named; give files, or list them in the setup with files = [...]")
-    require_files(*(folder / name for name in names), error=RecordingError)
-    return [(setup.for_file(os.fspath(name)), [folder / name]) for name in names]
+    paths = [folder / name for name in names]
+    require_files(*paths, error=RecordingError)
+    if in_parts:
+        return [(setup, paths)]
+    return [(setup.for_file(os.fspath(name)), [path]) for name, path in zip(names, paths, strict=True)]
 
 
 def _setup_of(setup_or_path: SetupOrPath, files: list[Path_]) -> tuple[RecordingSetup, list[Path_]]:
@@ -212,4 +204,81 @@ def _setup_of(setup_or_path: SetupOrPath, files: list[Path_]) -> tuple[Recording
         raise RecordingError(
             f"'{setup_or_path}' is no setup (.toml), and files are given too; give one log, or a setup"
         )
-    return replace(RecordingSetup()), [setup_or_path]
+    return RecordingSetup(), [setup_or_path]
+
+
+VERSION = 1
+
+
+def write_recording(recording: Recording, path: str | os.PathLike[str]) -> Path:
+    """Write a recording as ``.npz`` or ``.csv`` and return the path.
+
+    Columns (``.csv``) are named ``time``, ``q[joint]``, ``qd[joint]``, ``reference[joint]``, ``motor_torque[joint]``
+    ..., arrays (``.npz``) ``time`` (N,), ``q`` (n, N) ...; SI units, joint side. Payload, notes, gains and channel
+    kinds stand in a comment or a text beside them. Numbers come back exactly. The file is written aside and renamed,
+    so it is never half written.
+
+    Raises:
+        RecordingError: If the ending is not known.
+        FileError: If the file cannot be written.
+
+    Example:
+        >>> time = np.arange(100) / 100
+        >>> log = steelyard.Recording(("joint_1", "joint_2"), time, np.array([np.sin(time), np.cos(time)]))
+        >>> steelyard.write_recording(log, "log.csv").name
+        'log.csv'
+    """
+    target = Path(path)
+    writer = WRITERS.get(target.suffix.lower())
+    if writer is None:
+        raise RecordingError(
+            f"{target}: cannot write '{target.suffix}'; allowed: {', '.join(WRITERS)}"
+            f"{nearest_match(target.suffix, WRITERS)}"
+        )
+    with opened_aside(target) as file:
+        writer(recording, file)
+    return target
+
+
+def _arrays(recording: Recording) -> dict[str, np.ndarray]:
+    arrays = {"time": recording.time, "q": recording.q}
+    for name in ("qd", "reference", "temperature", "pose"):
+        values = getattr(recording, name)
+        if values is not None:
+            arrays[name] = values
+    arrays.update({channel.name: channel.values for channel in recording.torques})
+    return arrays
+
+
+def _description(recording: Recording) -> str:
+    content = {
+        "recording": VERSION,
+        "joints": list(recording.joints),
+        "payload": recording.payload,
+        "torques": {channel.name: channel.kind for channel in recording.torques},
+        "gain": {channel.name: channel.gain.tolist() for channel in recording.torques if channel.gain is not None},
+        "notes": list(recording.notes),
+    }
+    return json.dumps(content, ensure_ascii=True, allow_nan=False)
+
+
+def _write_npz(recording: Recording, file: IO[bytes]) -> None:
+    np.savez(file, **_arrays(recording), steelyard=np.array(_description(recording)))  # type: ignore[arg-type]
+
+
+def _write_csv(recording: Recording, file: IO[bytes]) -> None:
+    import polars as pl  # imported when used: most commands write no table
+
+    columns: dict[str, np.ndarray] = {}
+    for name, values in _arrays(recording).items():
+        if values.ndim == 1:
+            columns[name] = values
+            continue
+        wrench = any(channel.name == name and channel.kind == "wrench" for channel in recording.torques)
+        rows = POSE_ROWS if name == "pose" else WRENCH_ROWS if wrench else recording.joints
+        columns.update({f"{name}[{row}]": row_values for row, row_values in zip(rows, values, strict=False)})
+    file.write(f"# steelyard {_description(recording)}\n".encode())
+    file.write(pl.DataFrame(columns).write_csv().encode())
+
+
+WRITERS: dict[str, Callable[[Recording, IO[bytes]], None]] = {".npz": _write_npz, ".csv": _write_csv}
