@@ -211,7 +211,7 @@ def test_near_standstill_the_own_equations_of_a_joint_are_left_out():
     np.testing.assert_allclose(source.masked, [1 - moving.mean(), 0.0])
     filter_ = source.resolved.decimation_filter
     weights = filter_.impulse_response() ** 2
-    index = filter_.kept(len(moving))
+    index = filter_.outputs(len(moving))
     share = [weights @ moving[k - filter_.half : k + filter_.half + 1] / weights.sum() for k in index]
     blocks = list(source)
     np.testing.assert_allclose(np.concatenate([b.share[0] for b in blocks]), share, atol=1e-12)

@@ -142,12 +142,12 @@ def test_nothing_to_settle_on_is_refused():
     [
         ("mode", "zero-phase", "did you mean 'zero_phase'"),
         ("resampling", "none", "linear, cubic, monotone"),
-        ("cutoff", float("nan"), "finite numbers above 0"),
-        ("rate", -1.0, "finite numbers above 0"),
-        ("decimation", 0, "whole numbers from 1"),
-        ("order", 2.5, "whole numbers"),
-        ("trim", -1, "whole numbers from 0"),
-        ("standstill", (0.1, -0.1), "speeds of 0 and above"),
+        ("cutoff", float("nan"), "finite number above 0"),
+        ("rate", -1.0, "finite number above 0"),
+        ("decimation", 0, "whole number from 1"),
+        ("order", 2.5, "whole number"),
+        ("trim", -1, "whole number from 0"),
+        ("standstill", (0.1, -0.1), "a list of speeds; entry 2 must be a finite number of 0 or more"),
     ],
 )
 def test_a_wrong_choice_is_refused_when_it_is_made(field, value, words):

@@ -57,7 +57,7 @@ class DecimationFilter:
             done *= stage.factor
         return total
 
-    def kept(self, samples: int) -> range:
+    def outputs(self, samples: int) -> range:
         """Return the numbers of the input samples at which outputs lie if the ends are dropped."""
         first = -(-self.half // self.factor) * self.factor
         return range(first, max(first, samples - self.half), self.factor)
@@ -237,7 +237,7 @@ class Decimator:
 
     def _check_length(self) -> None:
         filter_ = self.filter
-        needed = self._pad + 1 if self._pad else filter_.kept(0).start + filter_.half + 1
+        needed = self._pad + 1 if self._pad else filter_.outputs(0).start + filter_.half + 1
         if self._taken < needed:
             raise SignalError(
                 f"signal: got {self._taken} samples, needed are at least {needed} to decimate by {filter_.factor} with "
@@ -321,7 +321,7 @@ def decimate(
     if rest.shape[1]:
         result = np.concatenate([result, rest], axis=1)
     index = np.arange(0, rows.shape[1], filter_.factor)
-    start = filter_.kept(rows.shape[1]).start // filter_.factor if ends == "drop" else 0
+    start = filter_.outputs(rows.shape[1]).start // filter_.factor if ends == "drop" else 0
     kept = index[start : start + result.shape[1]]
     dropped = (start, len(index) - start - len(kept))
     return Decimated(frozen(result), filter_.output_rate, frozen(kept), dropped, filter_)
