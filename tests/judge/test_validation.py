@@ -122,8 +122,8 @@ def test_errors_are_those_of_whole_arrays_through_scipys_filter(name):
         np.testing.assert_allclose(joint.torque_deviation, t[m].std(), rtol=1e-9)
         np.testing.assert_allclose(joint.varying_percent, 100 * e[m].std() / t[m].std(), rtol=1e-9)
         np.testing.assert_allclose(joint.standstill_rms, np.sqrt(np.mean(e[~m] ** 2)), rtol=1e-9)
-        assert (joint.samples, joint.standstill_samples) == (m.sum(), (~m).sum())
-        assert joint.standstill_samples > 0
+        assert (joint.samples, joint.sums.still_samples) == (m.sum(), (~m).sum())
+        assert joint.sums.still_samples > 0
     whole = 100 * np.linalg.norm(error[moving]) / np.linalg.norm(tau[moving])
     np.testing.assert_allclose(result.relative_percent, whole, rtol=1e-9)
     assert result.cutoff == 8.0
@@ -231,7 +231,7 @@ def test_short_segments_are_skipped_and_nothing_left_is_an_error():
     assert evaluate(source, estimate).skipped_segments == 0
     result = evaluate(source, estimate, cutoff=2.0)
     assert result.skipped_segments == 1
-    assert all(joint.samples + joint.standstill_samples < 7000 for joint in result.joints)
+    assert all(joint.samples + joint.sums.still_samples < 7000 for joint in result.joints)
     with pytest.raises(SignalError, match="cut-off"):
         evaluate(source, estimate, cutoff=0.0)
     with pytest.raises(EstimateError, match=r"'gap'.*long enough for an evaluation filter of 0\.1 Hz"):

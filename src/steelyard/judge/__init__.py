@@ -1,4 +1,4 @@
-"""May you believe it: what residuals, covariances and unseen motion say about an estimate."""
+"""Judgement of an estimate: residual tests, covariances, plausibility, reduction, validation, comparison, verdict."""
 
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,8 @@ from .covariance import with_covariance as with_covariance
 from .criteria import EFFORT as EFFORT
 from .criteria import LACKS as LACKS
 from .criteria import SCALE as SCALE
+from .criteria import IdentificationEvidence as IdentificationEvidence
+from .criteria import Thresholds as Thresholds
 from .criteria import judge as judge
 from .delay import Delays as Delays
 from .delay import estimate_delays as estimate_delays
@@ -54,8 +56,6 @@ from .residual_tests import joint_tests as joint_tests
 from .residual_tests import kolmogorov_smirnov as kolmogorov_smirnov
 from .residuals import EquationRuns as EquationRuns
 from .residuals import residual_runs as residual_runs
-from .thresholds import IdentificationEvidence as IdentificationEvidence
-from .thresholds import Thresholds as Thresholds
 from .validation import evaluate as evaluate
 from .whiteness import DurbinWatson as DurbinWatson
 from .whiteness import LjungBox as LjungBox
@@ -81,19 +81,8 @@ if TYPE_CHECKING:
 # Not every command needs these.
 __getattr__, __dir__ = lazy_names(
     __name__,
-    {
-        "comparison": [
-            "ComparedRow",
-            "ComparedRun",
-            "ComparedSummary",
-            "ComparedValue",
-            "Comparison",
-            "Difference",
-            "compare_parameters",
-            "to_csv",
-            "to_latex",
-            "published_names",
-            "published_run",
-        ],
-    },
-)
+    {"comparison": [
+        "ComparedRow", "ComparedRun", "ComparedSummary", "ComparedValue", "Comparison", "Difference",
+        "compare_parameters", "published_names", "published_run", "to_csv", "to_latex",
+    ]},
+)  # fmt: skip

@@ -1,4 +1,4 @@
-"""Can such an arm exist: values that no arm has negative, torques no drive can give, sizes far from the robot file's.
+"""Plausibility: negative values that no arm has, torques that no drive gives, sizes far from the robot file's.
 
 A sign, a unit, a gain or two columns taken wrongly leave the residuals as small as before: the parameters absorb them.
 What they cannot absorb is physics. Friction dissipates, ``sum qd (Fv qd + Fc sign qd) > 0``; drive inertia and mass are
@@ -130,13 +130,14 @@ def plausibility(
     largest = {unit: max(j.torque_max for j in fitted.joints if j.unit == unit) for unit in fitted.relative_by_unit}
 
     def stands_out(joint: JointError) -> bool:
-        return _stands_out(joint, limits[joint.joint], largest[joint.unit])
+        """Return whether a torque varies by more than its noise and than what sensors and drives are accurate to."""
+        limit = limits[joint.joint]
+        floor = ACCURACY * (limit if 0 < limit < np.inf else largest[joint.unit])
+        return bool(joint.torque_deviation > max(floor, ABOVE_NOISE * joint.noise_rms))
 
     shown = {joint.joint for joint in fitted.joints if stands_out(joint)}
-    both = [*fitted.joints, *unseen.joints]
-    efforts = [
-        (joint.torque_max / limits[joint.joint], joint.joint) for joint in both if 0 < limits[joint.joint] < np.inf
-    ]
+    limited = [joint for joint in (*fitted.joints, *unseen.joints) if 0 < limits[joint.joint] < np.inf]
+    efforts = [(joint.torque_max / limits[joint.joint], joint.joint) for joint in limited]
     errors = [
         (joint.varying_percent, f"{joint.joint} ({joint.kind}){where}")
         for where, joints in (("", unseen.joints), (" on the fit", fitted.joints))
@@ -156,12 +157,6 @@ def plausibility(
 def _worst(found: Sequence[tuple[float, str]]) -> tuple[str, float] | None:
     value, name = max(found, default=(0.0, ""))
     return (name, value) if name else None
-
-
-def _stands_out(joint: JointError, limit: float, largest: float) -> bool:
-    """Return whether a torque varies by more than its noise and than what sensors and drives are accurate to."""
-    floor = ACCURACY * limit if 0 < limit < np.inf else ACCURACY * largest
-    return bool(joint.torque_deviation > max(floor, ABOVE_NOISE * joint.noise_rms))
 
 
 def impossible_values(
