@@ -299,7 +299,7 @@ def test_residual_runs_carry_what_the_search_for_patterns_needs():
     assert "viscous friction" in patterns[0].text
 
 
-def test_runs_are_kept_whole_while_there_is_room_and_thinned_evenly_when_not():
+def test_runs_are_stored_whole_while_there_is_room_and_thinned_evenly_when_not():
     runs = [np.arange(3000.0), np.arange(10.0), np.arange(5000.0)]
     whole = RunCollector(10_000)
     thinned = RunCollector(4000)
@@ -307,8 +307,8 @@ def test_runs_are_kept_whole_while_there_is_room_and_thinned_evenly_when_not():
         for run in runs:
             for first in range(0, len(run), 700):
                 collector.add(run[None, first : first + 700], starts=first == 0)
-    for kept, run in zip(whole.runs(), runs, strict=True):
-        np.testing.assert_array_equal(kept[0], run)
-    kept = thinned.runs()
-    assert 1000 < sum(run.shape[1] for run in kept) <= 4000
-    assert all((np.diff(run[0]) == 1).all() for run in kept)
+    for stored, run in zip(whole.runs(), runs, strict=True):
+        np.testing.assert_array_equal(stored[0], run)
+    stored = thinned.runs()
+    assert 1000 < sum(run.shape[1] for run in stored) <= 4000
+    assert all((np.diff(run[0]) == 1).all() for run in stored)

@@ -1,4 +1,4 @@
-"""Factors to parameters: least squares, its weights, and the noise that gives its sigmas."""
+"""Estimators: from factors or rows to parameters with a covariance."""
 
 from .correlated import TRUSTED as TRUSTED
 from .correlated import CorrelatedFit as CorrelatedFit
@@ -12,6 +12,7 @@ from .evidence import Estimate as Estimate
 from .evidence import Estimated as Estimated
 from .evidence import Evidence as Evidence
 from .evidence import History as History
+from .evidence import Prior as Prior
 from .evidence import equivalent_system as equivalent_system
 from .evidence import estimate_of as estimate_of
 from .gls import GlsFit as GlsFit

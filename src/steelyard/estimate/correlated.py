@@ -1,4 +1,4 @@
-"""Weighted least squares whose covariance knows that the noise is correlated.
+"""Weighted least squares with a covariance that accounts for correlated noise.
 
 Generalised least squares trusts the noise model with the estimate itself. Where the residuals are not noise but what a
 model lacks (friction with memory, a spring, a wrong gain), that is too much trust: persistent residuals make it look at
@@ -20,9 +20,9 @@ from ..signals.recursive import RunningConvolution
 from ..text import short_repr
 from .evidence import Estimate
 from .gls import GlsFit
-from .lag_products import lag_products
+from .lag_products import HIGHEST_ORDER, lag_products
 from .noise import NoiseModel, fit_noise_around, noise_model
-from .system import group_of
+from .system import System, group_of
 
 TRUSTED = 1.02
 """Generalised least squares may fit worse than weighted by this factor (noise alone, lag-one 0.8: 1.02 at most). More
@@ -94,22 +94,36 @@ def with_correlated_noise(
         plain: The weighted estimate.
         observations: Factors of the same rows: blocks of time against which the sigmas are checked.
     """
-    scale = plain.system.scale
-    correlation = decimator_correlation(sources[0])
-    groups = lag_products(sources, plain.columns, correlation, scale)
-    fit = fit_noise_around(groups, plain.values * scale, plain.unit**2 * plain.system.inverse * scale[:, None] * scale)
-    noise = noise_model(fit, correlation)
+    bread = plain.system.inverse
+    noise = noise_around(sources, plain.system, plain.values, plain.unit**2 * bread)
     meat, effective = np.zeros_like(plain.covariance), 0.0
     for source in sources:
         part, rows = _meat(source, plain, noise)
         meat += part
         effective += rows
-    bread = plain.system.inverse
     covariance = bread @ meat @ bread
     if observations is not None:
         covariance = _near_blocks(covariance, plain, observations)
     freedom = np.full(len(plain.columns), max(effective - len(plain.columns), 3.0))
     return CorrelatedFit(replace(plain, covariance=covariance, covariance_kind="model", freedom=freedom), noise)
+
+
+def noise_around(
+    sources: Sequence[RowSource], system: System, values: np.ndarray, covariance: np.ndarray, order: int = HIGHEST_ORDER
+) -> NoiseModel:
+    """Return the noise model of the residuals of rows at an estimate that it does not move.
+
+    Args:
+        sources: The rows.
+        system: Which columns are estimated, and how long they are.
+        values: The estimate (c,).
+        covariance: Its covariance (c, c).
+        order: Highest order of the autoregressions that are tried.
+    """
+    correlation, scale = decimator_correlation(sources[0]), system.scale
+    groups = lag_products(sources, system.columns, correlation, scale, order)
+    fit = fit_noise_around(groups, values * scale, covariance * scale[:, None] * scale)
+    return noise_model(fit, correlation)
 
 
 def block_scores(estimate: Estimate, observations: Observations) -> np.ndarray:

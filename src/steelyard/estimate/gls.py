@@ -1,7 +1,6 @@
-"""Generalised least squares: the noise model fitted on the rows, the rows whitened, their factors solved.
+"""Generalised least squares: a noise model is fitted to the rows, the rows are whitened, their factors solved.
 
-What estimating the noise costs: a wider covariance (after Kenward and Roger) and t intervals (after Satterthwaite).
-
+That the noise is estimated widens the covariance (after Kenward and Roger) and gives t intervals (after Satterthwaite).
 With ``Phi = A^-1`` for the true noise, plugging in an estimated noise adds twice
 ``Phi (sum_ij C_ij (Q_ij - P_i Phi P_j)) Phi``: C is the covariance of the noise parameters, ``P_i`` the derivative of A
 by the i-th of them, and ``Q_ij = W^T S'_i S S'_j W`` with ``S'_i`` the derivative of the inverse covariance of the
@@ -49,8 +48,7 @@ def corrected_covariance(fit: NoiseFit) -> tuple[np.ndarray, np.ndarray]:
 def _add_variance(fit: NoiseFit, group: GroupProducts, excess: np.ndarray) -> np.ndarray:
     """Add the cost of a noise group's variance; return its part of the variance of every log V."""
     place = group.place
-    information = group.gram(np.outer(*[fit.filters[group.equation]] * 2))[:-1, :-1] / fit.variances[group.group]
-    covariance = fit.covariance[place]
+    information, covariance = fit.information(group), fit.covariance[place]
     freedom = max(group.count - float(np.sum(covariance * information)), 1.0)
     excess[place] += 2 / freedom * (information - information @ covariance @ information)
     return _share(fit, group.index, information) ** 2 * 2 / freedom
@@ -101,11 +99,7 @@ class GlsFit:
 
 
 def generalised(
-    sources: Sequence[RowSource],
-    plain: Estimate,
-    *,
-    threads: int = 1,
-    progress: Progress = silent,
+    sources: Sequence[RowSource], plain: Estimate, *, threads: int = 1, progress: Progress = silent
 ) -> GlsFit:
     """Estimate with the noise's own correlation: ``x = (W^T S^-1 W)^-1 W^T S^-1 y``.
 

@@ -211,7 +211,7 @@ def _history(found: Identification) -> dict[str, Any] | None:
         "from": history.time[0],
         "to": history.time[-1],
         "settled_after": {
-            found.base_parameter(name).name: history.settled_after(name, value) for name, value in last.items()
+            found.base_parameter(name).name: history.converged_after(name, value) for name, value in last.items()
         },
     }
 

@@ -221,7 +221,7 @@ def _estimates(found: Filters) -> Iterator[Claim]:
             fails_if="the filter is another: Jacobian, process noise, Euler step or the held torque differ from what "
             "is printed",
         )  # fmt: skip
-    converged = [_history(each).settled_after("ZZ1", TRUE["ZZR1"], SETTLED) for each in found.cases["case 2"]]
+    converged = [_history(each).converged_after("ZZ1", TRUE["ZZR1"], SETTLED) for each in found.cases["case 2"]]
     yield same(
         "case 2 (rough prior): experiments in which ZZR1 came within 5 % of the truth in 30 s", "slow",
         str(sum(time is not None for time in converged)), "0",
@@ -271,7 +271,7 @@ def _convergence(found: Filters) -> Iterator[Claim]:
 
 def _settled(found: tuple[Estimated, ...], name: str) -> list[float | None]:
     column, scale = NAMES[name]
-    return [_history(each).settled_after(column, TRUE[name] / scale, SETTLED) for each in found]
+    return [_history(each).converged_after(column, TRUE[name] / scale, SETTLED) for each in found]
 
 
 def _velocities(found: Filters) -> Iterator[Claim]:

@@ -1,4 +1,4 @@
-"""What is done to samples between a recording and the rows of an equation: arrays only, no files, no robots."""
+"""Filters, derivatives, resampling, decimation and whitening of sampled signals: arrays only, no files, no robots."""
 
 from typing import TYPE_CHECKING
 
@@ -14,7 +14,7 @@ from .differences import Derivatives as Derivatives
 from .differences import central_difference as central_difference
 from .differences import difference_response as difference_response
 from .differences import differentiate as differentiate
-from .elastic import joint_positions as joint_positions
+from .differences import joint_positions as joint_positions
 from .fir import FirStage as FirStage
 from .fir import FirStream as FirStream
 from .lowpass import DESIGNS as DESIGNS

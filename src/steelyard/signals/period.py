@@ -1,7 +1,4 @@
-"""The period of a repeated motion, found from the data.
-
-Is the motion really periodic, and which of its lines stand out of the noise.
-"""
+"""The period of a repeated motion: found from the data, tested, and which of its lines stand out of the noise."""
 
 from __future__ import annotations
 
@@ -38,11 +35,7 @@ class Period:
 
 
 def find_period(
-    values: np.ndarray,
-    rate: float,
-    shortest: float | None = None,
-    longest: float | None = None,
-    harmonics: int = 10,
+    values: np.ndarray, rate: float, shortest: float | None = None, longest: float | None = None, harmonics: int = 10
 ) -> Period:
     """Find the common period of signals.
 
@@ -70,10 +63,8 @@ def find_period(
     lag, correlation = _first_peak(_autocorrelation(rows), rate, shortest, longest)
     lines = max(1, min(harmonics, int(0.5 * lag) - 1))
     frequency, spread = _refined(rows, rate, rate / lag, lines)
-    period = 1 / frequency
-    return Period(
-        float(period), float(spread * period**2), correlation, int(rows.shape[1] / rate / period + 1e-6), lines
-    )
+    period, periods = float(1 / frequency), int(rows.shape[1] / rate * frequency + 1e-6)
+    return Period(period, float(spread * period**2), correlation, periods, lines)
 
 
 def _autocorrelation(rows: np.ndarray) -> np.ndarray:
@@ -245,15 +236,17 @@ def _drift(means: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _reason(wanders: np.ndarray, drifts: np.ndarray, share: np.ndarray, drift_share: np.ndarray, periods: int) -> str:
-    words = []
+    reasons = []
     if drifts.any():
         row = int(np.argmax(np.where(drifts, drift_share, -1)))
-        words.append(f"row {row} drifts by {100 * drift_share[row]:.3g} % of its motion over {periods} periods")
+        reasons.append(f"row {row} drifts by {100 * drift_share[row]:.3g} % of its motion over {periods} periods")
     if wanders.any():
         row = int(np.argmax(np.where(wanders, share, -1)))
-        words.append(f"row {row} does not repeat: {100 * share[row]:.3g} % of its motion differs from period to period")
-    if words:
-        return "; ".join(words)
+        reasons.append(
+            f"row {row} does not repeat: {100 * share[row]:.3g} % of its motion differs from period to period"
+        )
+    if reasons:
+        return "; ".join(reasons)
     return f"{periods} periods repeat: the rest is at most {100 * share.max(initial=0):.2g} % of the motion"
 
 

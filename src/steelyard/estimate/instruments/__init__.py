@@ -1,4 +1,4 @@
-"""Estimates that simulate the arm: instrumental variables, direct and inverse identification, and the test of both."""
+"""Estimators that simulate the arm: instrumental variables, direct and inverse identification, and their test."""
 
 from typing import TYPE_CHECKING
 
@@ -11,8 +11,5 @@ if TYPE_CHECKING:
 
 __getattr__, __dir__ = lazy_names(
     __name__,
-    {
-        "estimators": ["direct_and_inverse", "instrumental_variables"],
-        "settings": ["InstrumentSettings"],
-    },
+    {"estimators": ["direct_and_inverse", "instrumental_variables"], "settings": ["InstrumentSettings"]},
 )

@@ -1,20 +1,20 @@
-"""The recorded motion simulated with any parameters, and put through the same preparation as the real one."""
+"""Simulation of the recorded motion with given parameters, prepared in the same way as the real one."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from ...errors import SimulationError
 from ...observe import RowSource, row_source
-from ...observe.reading import BLOCK, AnyRecording, blocks_of, template_of
+from ...observe.reading import BLOCK, AnyRecording, blocks_of
 from ...recording import Recording, RecordingStream
 from ...recording.cache import CachedColumns, cached_columns
-from ...simulation import ModelLoop, Outline
+from ...simulation import Following, ModelLoop
 from ...simulation.truth import plant_model, true_values
-from ..evidence import Evidence
+from ..evidence import Evidence, Prior
 from .references import HeldTorques, References, SegmentReference, Torques, at_stamps, references_of
 from .settings import InstrumentSettings
 
@@ -40,8 +40,8 @@ class SimulatedMotion:
 
     @property
     def has_reference(self) -> bool:
-        """Whether every recording knows what the arm was told to do."""
-        return all(template_of(source.recording).reference is not None for source in self._evidence.sources)
+        """Whether commanded positions were recorded in every recording."""
+        return all(source.template.reference is not None for source in self._evidence.sources)
 
     def is_arm(self, values: Mapping[str, float]) -> bool:
         """Return whether these base parameters give a positive definite inertia matrix on the recorded motion."""
@@ -96,22 +96,21 @@ class SimulatedMotion:
         return apart, pushed
 
     def _standard(self, values: Mapping[str, float], *, loaded: bool = True) -> np.ndarray:
-        """Return parameters in the model's order (p,): columns that are not kept are zero."""
-        nonzero = [parameter for parameter in self._model.parameters if loaded or parameter.effect != "payload"]
-        known = {parameter.name: values.get(parameter.name, 0.0) for parameter in nonzero}
-        return np.array([known.get(name, 0.0) for name in self._model.names])
+        """Return parameters in the model's order (p,): columns without a value are zero."""
+        return np.array([
+            values.get(parameter.name, 0.0) if loaded or parameter.effect != "payload" else 0.0
+            for parameter in self._model.parameters
+        ])  # fmt: skip
 
     def _moved(
         self, source: RowSource, references: References, standard: np.ndarray, push: Torques | None = None
     ) -> AnyRecording:
         """Return a recording with the motion of an arm that has these parameters."""
-        template = template_of(source.recording)
+        template = source.template
         rows = len(template.joints) * (1 if template.qd is None else 2)
         torques = None if push is None else HeldTorques(push)
         motion = (
-            both[:rows]
-            for segment_reference in references.every
-            for both in self._followed(segment_reference, references, standard, torques)
+            both[:rows] for part in references.every for both in self._followed(part, references, standard, torques)
         )
         stiffness = source.resolved.chosen.stiffness
         if stiffness is not None:
@@ -119,47 +118,32 @@ class SimulatedMotion:
         return _with_motion(source.recording, cached_columns(rows, motion))
 
     def _followed(
-        self,
-        segment_reference: SegmentReference,
-        references: References,
-        standard: np.ndarray,
-        torques: HeldTorques | None,
+        self, part: SegmentReference, references: References, standard: np.ndarray, torques: HeldTorques | None
     ) -> Iterator[np.ndarray]:
-        """Yield simulated positions and velocities (2 n, m) at the samples of a course."""
-        if segment_reference.outline is not None:
-            yield from at_stamps(
-                segment_reference,
-                references.stamps,
-                self._on_grid(segment_reference, segment_reference.outline, references, standard, torques),
-            )
+        """Yield simulated positions and velocities (2 n, m) at the samples of a segment."""
+        columns, together = part.columns, max(1, BLOCK // self._every) * self._every
+        if part.outline is None:
+            for reference in references.reference.blocks(columns.start, columns.stop):
+                yield reference[: 2 * len(reference) // 3]
             return
-        for told in references.reference.blocks(segment_reference.columns.start, segment_reference.columns.stop):
-            yield told[: 2 * len(told) // 3]
+        following = self._loop.begin(standard, part.outline, self._controller)
+        blocks = references.reference.blocks(columns.start, columns.stop, together)
+        yield from at_stamps(part, references.stamps, self._on_grid(following, blocks, part.segment.start, torques))
 
     def _on_grid(
-        self,
-        segment_reference: SegmentReference,
-        outline: Outline,
-        references: References,
-        standard: np.ndarray,
-        torques: HeldTorques | None,
+        self, following: Following, blocks: Iterable[np.ndarray], start: float, torques: HeldTorques | None
     ) -> Iterator[np.ndarray]:
-        following = self._loop.begin(standard, outline, self._controller)
-        done, together = 0, max(1, BLOCK // self._every) * self._every
-        for reference in references.reference.blocks(
-            segment_reference.columns.start, segment_reference.columns.stop, together
-        ):
-            push = None
+        done, push = 0, None
+        for reference in blocks:
             if torques is not None:
-                periods = np.arange(done, done + reference.shape[1])
-                push = torques.at(segment_reference.segment.start + periods / self._control_rate)
+                push = torques.at(start + np.arange(done, done + reference.shape[1]) / self._control_rate)
             run = following.follow(reference, push)
             done += reference.shape[1]
             yield np.concatenate([run.q[0], run.qd[0]])
 
 
 def with_cached_streams(evidence: Evidence) -> Evidence:
-    """Return the evidence with every stream read once: text would be parsed in every pass of every round."""
+    """Return the evidence with every stream read once: text would be parsed in every pass of every iteration."""
     sources = tuple(
         row_source(source.recording.whole(), source.equations, source.resolved, source.label)
         if isinstance(source.recording, RecordingStream)
@@ -196,14 +180,12 @@ def robot_values(evidence: Evidence) -> dict[str, float]:
     return evidence.equations.base_values(true_values(plant_model(evidence.equations.model.robot, 0.0)))
 
 
-def start_values(
-    evidence: Evidence, motion: SimulatedMotion, start: str, prior: Mapping[str, tuple[float, float]]
-) -> tuple[dict[str, float], str]:
+def start_values(evidence: Evidence, motion: SimulatedMotion, start: str, prior: Prior) -> tuple[dict[str, float], str]:
     """Return the parameters of the first simulation by column, and whose they are: ``robot`` or ``wls``.
 
     Args:
         evidence: What is known.
-        motion: Tells whether parameters are those of an arm.
+        motion: Decides whether parameters are those of an arm.
         start: ``auto``, ``robot`` or ``wls``.
         prior: Values, with deviations, that take the place of either.
     """

@@ -10,9 +10,5 @@ if TYPE_CHECKING:
     from .settings import KalmanSettings as KalmanSettings
 
 __getattr__, __dir__ = lazy_names(
-    __name__,
-    {
-        "filter": ["kalman_filter", "kalman_filters"],
-        "settings": ["KalmanSettings"],
-    },
+    __name__, {"filter": ["kalman_filter", "kalman_filters"], "settings": ["KalmanSettings"]}
 )

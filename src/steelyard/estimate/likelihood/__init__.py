@@ -13,15 +13,13 @@ if TYPE_CHECKING:
     from .problem import TorqueFunctions as TorqueFunctions
     from .problem import motion_basis as motion_basis
     from .problem import torque_functions as torque_functions
-    from .settings import ALGORITHMS as ALGORITHMS
     from .settings import LikelihoodSettings as LikelihoodSettings
 
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
         "problem": ["motion_basis", "LikelihoodProblem", "LikelihoodRun", "TorqueFunctions", "torque_functions"],
-        "estimator": ["maximum_likelihood"],
-        "fit": ["LikelihoodFit", "likelihood_fit"],
-        "settings": ["ALGORITHMS", "LikelihoodSettings"],
+        "estimator": ["maximum_likelihood"], "fit": ["LikelihoodFit", "likelihood_fit"],
+        "settings": ["LikelihoodSettings"],
     },
-)
+)  # fmt: skip

@@ -1,66 +1,59 @@
-"""Periods of a recording averaged while it passes by: what is kept is as long as a period, not as the log."""
+"""Averages of the periods of a recording, block by block: memory grows with the period, not with the log."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from ...observe import RowSource
-from ...observe.samples import raw_samples
+from ...observe import RowSource, raw_samples
 
 # Of a stream, at least so many mean periods of neighbours are looked at to see whether it repeats.
 _LEAST_GROUPS = 8
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class LongestSegment:
-    """The longest stretch of a recording without a gap.
+    """The longest segment of a recording without a gap.
 
     Attributes:
         first: Number of its first sample.
         count: Number of its samples.
-        head: Positions (n, k) at its beginning: all of it, or as many as were wanted.
+        parts: Positions (n, k) at its beginning, block by block: all of it, or as many as were wanted.
         samples: Samples of the whole recording.
     """
 
     first: int
-    count: int
-    head: np.ndarray
-    samples: int
+    count: int = 0
+    parts: list[np.ndarray] = field(default_factory=list)
+    samples: int = 0
 
-
-class _PeriodSegment:
-    def __init__(self, first: int) -> None:
-        self.first, self.count = first, 0
-        self._parts: list[np.ndarray] = []
-
-    def push(self, q: np.ndarray, most: int | None) -> None:
-        if most is None or self.count < most:
-            self._parts.append(q if most is None else q[:, : most - self.count].copy())
-        self.count += q.shape[1]
-
+    @property
     def head(self) -> np.ndarray:
-        return np.concatenate(self._parts, axis=1)
+        """Positions (n, k) at its beginning."""
+        return np.concatenate(self.parts, axis=1)
 
 
 def longest_segment(source: RowSource, most: int | None) -> LongestSegment:
-    """Return the longest stretch of a recording: one pass.
+    """Return the longest segment of a recording: one pass.
 
     Args:
         source: The recording.
         most: Positions of its beginning that are wanted at most; None: all.
     """
-    best, now, taken = _PeriodSegment(0), _PeriodSegment(0), 0
+    best, now, taken = LongestSegment(0), LongestSegment(0), 0
     for block in raw_samples(source):
         if block.starts:
-            now = _PeriodSegment(taken)
-        now.push(block.q, most)
+            now = LongestSegment(taken)
+        if most is None or now.count < most:
+            now.parts.append(block.q if most is None else block.q[:, : most - now.count].copy())
+        now.count += block.q.shape[1]
         taken += len(block.time)
         if now.count > best.count:
             best = now
-    return LongestSegment(best.first, best.count, best.head(), taken)
+    best.samples = taken
+    return best
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,7 +1,4 @@
-"""A recording as periods of one motion: period and lines found or given, samples averaged, noise from their spread.
-
-Which lines a periodic motion has.
-"""
+"""Periodic recordings: period and lines found or given, samples averaged over periods, noise from their spread."""
 
 from __future__ import annotations
 
@@ -10,9 +7,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ...errors import EstimateError, SignalError
-from ...observe import RowSource
+from ...observe import RowSource, raw_samples
 from ...observe.resolve import LOOKED_AT
-from ...observe.samples import raw_samples
 from ...recording import Recording
 from ...recording.cache import mapping_of
 from ...signals import OUT_OF_STEP, check_periodicity, find_period, significant_lines
@@ -69,9 +65,9 @@ def explaining_lines(q: np.ndarray, time: np.ndarray, period: float, label: str)
     most = max(1, min(MOST_LINES, int(period / interval / 4), (count - 2) // 4))
     order = [0, *(k for line in range(most) for k in (1 + line, 1 + most + line))]
     basis = fourier_basis(time, 1 / period, range(1, most + 1))[:, order]
-    told = (np.linalg.qr(basis)[0].T @ q.T) ** 2
+    explained = (np.linalg.qr(basis)[0].T @ q.T) ** 2
     total = np.sum(q**2, axis=1)
-    rest = np.maximum(total - np.cumsum(told, axis=0)[2::2], 1e-20 * total + 1e-300)
+    rest = np.maximum(total - np.cumsum(explained, axis=0)[2::2], 1e-20 * total + 1e-300)
     lines = np.arange(1, most + 1)
     criterion = count * np.log(rest).sum(axis=1) + len(q) * (2 * lines + 1) * np.log(count)
     return tuple(range(1, int(np.argmin(criterion)) + 2))
@@ -120,7 +116,7 @@ class PeriodicSamples:
 def periodic_samples(source: RowSource, settings: LikelihoodSettings) -> PeriodicSamples:
     """Return the samples of a recording of a periodic motion.
 
-    Whole periods are averaged: for white noise the mean tells all there is to know (P4.1). Where the recording has
+    Whole periods are averaged: for white noise the mean is a sufficient statistic (P4.1). Where the recording has
     fewer than two, or a period is no whole number of samples, the samples are used as they are. Of a recording that is
     not in memory the period is found in the first 200,000 samples, and lines in mean periods of neighbours.
 
@@ -140,7 +136,7 @@ def periodic_samples(source: RowSource, settings: LikelihoodSettings) -> Periodi
 
 @dataclass(frozen=True, eq=False)
 class _Periods:
-    """The stretch that is used, its period [s] and rate [Hz], and how many samples are looked at, at most."""
+    """The segment that is used, its period [s] and rate [Hz], and how many samples are looked at, at most."""
 
     segment: LongestSegment
     period: float
@@ -166,7 +162,7 @@ def _averaged(source: RowSource, settings: LikelihoodSettings, known: _Periods) 
     lines = _lines(mean.repeated, settings, known, source.label)
     spread = np.sqrt(mean.pooled_variance / periods)
     time = np.arange(mean.mean.shape[1]) / rate
-    return _told_samples(source, settings, known, lines, time, mean.mean, periods, spread)
+    return _described(source, settings, known, lines, time, mean.mean, periods, spread)
 
 
 def _as_they_are(source: RowSource, settings: LikelihoodSettings, known: _Periods) -> PeriodicSamples:
@@ -182,7 +178,7 @@ def _as_they_are(source: RowSource, settings: LikelihoodSettings, known: _Period
         lines = explaining_lines(signals[:joints], time, known.period, label)
         _check_rate(lines, known.period, known.rate, label)
     _check_size(lines, known, label)
-    return _told_samples(source, settings, known, lines, time, signals, 1, None)
+    return _described(source, settings, known, lines, time, signals, 1, None)
 
 
 def _lines(q: np.ndarray, settings: LikelihoodSettings, known: _Periods, label: str) -> tuple[int, ...]:
@@ -194,7 +190,7 @@ def _lines(q: np.ndarray, settings: LikelihoodSettings, known: _Periods, label: 
     return lines
 
 
-def _told_samples(
+def _described(
     source: RowSource,
     settings: LikelihoodSettings,
     known: _Periods,
@@ -204,9 +200,15 @@ def _told_samples(
     averaged: int,
     spread: np.ndarray | None,
 ) -> PeriodicSamples:
-    rate, joints = source.resolved.rate, len(source.equations.joints)
-    told = f"{_told(settings, known.period, lines)}; {_told_periods(averaged, len(time), rate)}"
-    note = f"recording '{source.label}': {told}"
+    """Return the samples with a note of what was done."""
+    joints, used = len(source.equations.joints), f"{averaged} periods averaged"
+    if averaged == 1:
+        used = f"{len(time) / source.resolved.rate:g} s of samples as they are"
+    which = f"1 to {len(lines)}"
+    if lines != tuple(range(1, len(lines) + 1)):
+        which = f"{', '.join(map(str, lines[:12]))}{' ...' if len(lines) > 12 else ''}"
+    how, from_where = ("given" if given else "found" for given in (settings.period, settings.lines))
+    note = f"recording '{source.label}': period {known.period:g} s ({how}), harmonics {which} ({from_where}); {used}"
     q, y = signals[:joints], signals[joints:]
     return PeriodicSamples(source.label, source.loaded, time, q, y, known.period, lines, averaged, spread, note)
 
@@ -257,16 +259,3 @@ def _check_rate(lines: tuple[int, ...], period: float, rate: float, label: str) 
         raise EstimateError(
             f"recording '{label}': harmonic {lines[-1]} of {period:g} s is not below half of {rate:g} Hz; take fewer"
         )
-
-
-def _told(settings: LikelihoodSettings, period: float, lines: tuple[int, ...]) -> str:
-    how = "given" if settings.period else "found"
-    is_whole = lines == tuple(range(1, len(lines) + 1))
-    which = (
-        f"1 to {len(lines)}" if is_whole else f"{', '.join(map(str, lines[:12]))}{' ...' if len(lines) > 12 else ''}"
-    )
-    return f"period {period:g} s ({how}), harmonics {which} ({'given' if settings.lines else 'found'})"
-
-
-def _told_periods(averaged: int, samples: int, rate: float) -> str:
-    return f"{averaged} periods averaged" if averaged > 1 else f"{samples / rate:g} s of samples as they are"

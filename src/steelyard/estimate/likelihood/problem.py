@@ -1,12 +1,9 @@
-"""What is measured of periodic motions, as arrays: the problem that maximum likelihood solves.
+"""The problem that maximum likelihood solves: measured periodic motions as arrays, and compiled torques.
 
-Torques, their rows by the parameters and their slopes by the motion, compiled from the model's own graph.
-
-The exact sign of Coulomb friction has no slope but a step. Its columns are computed at velocities of their own, the
-directions, which an iteration can hold while it moves the motion: a reversal then moves by an instant, and the cost
-stays smooth. With a smooth sign (a width above zero) there is no such column and directions have no effect.
-
-The motions of a period: mean, sines and cosines with their derivatives.
+Torques, their rows by the parameters and their slopes by the motion are compiled from the model's own graph. The exact
+sign of Coulomb friction has no slope but a step. Its columns are computed at velocities of their own, the directions,
+which an iteration can hold while it moves the motion: a reversal then moves by an instant, and the cost stays smooth.
+With a smooth sign (a width above zero) there is no such column and directions have no effect.
 """
 
 from __future__ import annotations
@@ -63,7 +60,7 @@ _COMPILED: WeakKeyDictionary[Equations, dict[_Key, TorqueFunctions]] = WeakKeyDi
 def torque_functions(
     equations: Equations, columns: Sequence[str], *, loaded: bool = True, sign_width: float | None = None
 ) -> TorqueFunctions:
-    """Return the compiled functions of some columns; compiled once for each choice and kept with the equations.
+    """Return the compiled functions of some columns; compiled once for each choice and cached with the equations.
 
     Args:
         equations: The equations.
@@ -74,10 +71,10 @@ def torque_functions(
     model = equations.model
     width = model.sign_width if sign_width is None else float(sign_width)
     key = (tuple(columns), loaded or model.payload == "none", width)
-    kept = _COMPILED.setdefault(equations, {})
-    if key not in kept:
-        kept[key] = _compiled(replace(model, sign_width=width), key[0], loaded=key[1])
-    return kept[key]
+    cache = _COMPILED.setdefault(equations, {})
+    if key not in cache:
+        cache[key] = _compiled(replace(model, sign_width=width), key[0], loaded=key[1])
+    return cache[key]
 
 
 def _compiled(model: Model, columns: tuple[str, ...], *, loaded: bool) -> TorqueFunctions:
@@ -197,7 +194,7 @@ class LikelihoodProblem:
 
 @dataclass(frozen=True, eq=False)
 class FittedMotion:
-    """What positions alone tell of a motion's coefficients: ``q = delta B0`` by least squares, one triangle.
+    """A motion's coefficients from the positions alone: ``q = delta B0`` by least squares, one triangle.
 
     Attributes:
         coefficients: delta (n, m).
@@ -214,15 +211,15 @@ def fitted_motion(run: LikelihoodRun) -> FittedMotion:
     """Fit the motion of a recording to its positions alone.
 
     Raises:
-        EstimateError: If the instants do not tell the coefficients apart.
+        EstimateError: If the coefficients are not identifiable from the instants.
     """
     basis = run.basis[0].T
     orthogonal, triangle = np.linalg.qr(basis)
     smallest = np.abs(np.diag(triangle)).min(initial=np.inf) if basis.shape[0] >= basis.shape[1] else 0.0
     if smallest < 1e-9 * np.sqrt(len(basis)):
         raise EstimateError(
-            f"ml, {run.label}: {len(basis)} instants do not tell the {basis.shape[1]} coefficients of a joint's motion "
-            "apart; record longer, or take fewer harmonics"
+            f"ml, {run.label}: the {basis.shape[1]} coefficients of a joint's motion are not identifiable from "
+            f"{len(basis)} instants; record longer, or take fewer harmonics"
         )
     coefficients = linalg.solve_triangular(triangle, orthogonal.T @ run.q.T).T
     squares = np.sum((run.q - coefficients @ run.basis[0]) ** 2, axis=1)

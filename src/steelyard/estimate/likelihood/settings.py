@@ -1,18 +1,28 @@
-"""What may be chosen for maximum likelihood."""
+"""Settings of maximum likelihood."""
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
+from typing import Any, Literal
 
-from ...errors import EstimateError, nearest_match
+from ...configuration import Kind, list_of, number, whole_number
+from ...errors import EstimateError
+from ...observe import check_fields
 
-ALGORITHMS = ("gauss_newton", "levenberg_marquardt")
+_KINDS: dict[str, Kind[Any]] = {
+    "period": number(above=0),
+    "tolerance": number(above=0),
+    "most_iterations": whole_number(1),
+    "sign_width": number(least=0),
+    "position_noise": list_of(number(least=0), None, "a list of standard deviations"),
+    "torque_noise": list_of(number(above=0), None, "a list of standard deviations"),
+    "lines": list_of(whole_number(1), None, "a list of harmonics"),
+}
 
 
 @dataclass(frozen=True)
 class LikelihoodSettings:
-    """Choices of maximum likelihood; None is found from the data.
+    """Settings of maximum likelihood; None is found from the data.
 
     Attributes:
         period: Period of the motion [s].
@@ -32,27 +42,15 @@ class LikelihoodSettings:
     harmonics: int | tuple[int, ...] | None = None
     position_noise: tuple[float, ...] | None = None
     torque_noise: tuple[float, ...] | None = None
-    algorithm: str = "gauss_newton"
+    algorithm: Literal["gauss_newton", "levenberg_marquardt"] = "gauss_newton"
     tolerance: float = 1e-6
     most_iterations: int = 50
     sign_width: float | None = None
 
     def __post_init__(self) -> None:
-        if self.algorithm not in ALGORITHMS:
-            hint = nearest_match(self.algorithm, ALGORITHMS)
-            raise EstimateError(f"ml algorithm: got '{self.algorithm}', allowed are {', '.join(ALGORITHMS)}{hint}")
-        _check("period", self.period, 0.0, "a time above 0 [s]", above=True)
-        _check("tolerance", self.tolerance, 0.0, "a number above 0", above=True)
-        _check("most_iterations", self.most_iterations, 1.0, "whole numbers from 1 on")
-        _check("sign_width", self.sign_width, 0.0, "0 or a speed above it")
-        for value in self.position_noise or ():
-            _check("position_noise", value, 0.0, "standard deviations of 0 and above")
-        for value in self.torque_noise or ():
-            _check("torque_noise", value, 0.0, "standard deviations above 0", above=True)
+        check_fields(self, _KINDS, "ml", EstimateError)
         if self.harmonics is not None and not self.lines:
             raise EstimateError("ml harmonics: got none, allowed is at least one line, such as 5 for lines 1 to 5")
-        for line in self.lines or ():
-            _check("harmonics", line, 1.0, "whole numbers from 1 on")
 
     @property
     def lines(self) -> tuple[int, ...] | None:
@@ -62,11 +60,3 @@ class LikelihoodSettings:
         if isinstance(self.harmonics, int):
             return tuple(range(1, self.harmonics + 1))
         return tuple(sorted(set(self.harmonics)))
-
-
-def _check(what: str, value: float | None, least: float, allowed: str, *, above: bool = False) -> None:
-    if value is None:
-        return
-    whole = "whole" not in allowed or int(value) == value
-    if not (math.isfinite(value) and whole and (value > least if above else value >= least)):
-        raise EstimateError(f"ml {what}: got {value}, allowed is {allowed}")
