@@ -8,7 +8,7 @@ from scipy import linalg
 
 from estimate.synthetic import SyntheticRows, autoregression, names_of, resolved_for, smooth_columns, sources_of
 from steelyard.estimate import TRUSTED, generalised, misfit, noise_explains, weighted, with_correlated_noise
-from steelyard.estimate.correlated import BLOCK_FACTOR, block_scores
+from steelyard.estimate.gls import BLOCK_FACTOR, block_scores
 from steelyard.observe import reduce_rows
 from steelyard.signals.whitening import noise_autocovariance
 

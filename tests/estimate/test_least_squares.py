@@ -73,13 +73,6 @@ def test_weights_are_by_default_those_of_each_joint_alone_in_each_recording(part
     np.testing.assert_allclose(ours.values, expected, rtol=1e-8)
 
 
-def test_one_deviation_a_joint_is_that_of_both_recordings_together(parts, observations):
-    ours = weighted(observations, names_of(4), per_recording=False).deviations
-    both = np.vstack([parts[0], parts[2]])
-    expected = np.sqrt(sm.OLS(both[:, -1], both[:, :-1]).fit().scale)
-    np.testing.assert_allclose([ours[GROUPS[0]], ours[GROUPS[2]]], expected, rtol=1e-10)
-
-
 def test_iterated_weights_agree_with_their_own_residuals(parts, observations):
     """At the end ``sigma_e^2 = rho_e^2 / (r_e - tr H_e)``; the hat matrix is computed in full here."""
     ours = iterated(observations, names_of(4))

@@ -24,7 +24,7 @@ def group_factors(observations: Observations) -> dict[NoiseGroup, tuple[Factor, 
     return {group: tuple(factors) for group, factors in groupby(ordered, key=group_of)}
 
 
-def joint_deviations(observations: Observations, per_recording: bool = True) -> Mapping[NoiseGroup, float]:
+def joint_deviations(observations: Observations) -> Mapping[NoiseGroup, float]:
     """Return the standard deviation of the noise on every joint's equations.
 
     ``sigma_j^2 = min ||rho^j||^2 / (r_j - c_j)`` where the minimum is that of joint j's own equations (P1.2): the
@@ -32,9 +32,7 @@ def joint_deviations(observations: Observations, per_recording: bool = True) -> 
     the columns triangularised: where they are dependent, rounding still removes one direction of y for each of them.
     Columns of zeros are left out before.
 
-    Args:
-        observations: The factors.
-        per_recording: Whether every recording has its own; else one for a joint's equations in all of them.
+    Every recording has its own, unless one has so few rows that those of all recordings are pooled.
 
     Raises:
         EstimateError: If a joint has no more rows than columns.
@@ -44,7 +42,7 @@ def joint_deviations(observations: Observations, per_recording: bool = True) -> 
     for kind, joint in sorted({group[1:] for group in groups}):
         mine = {group: factors for group, factors in groups.items() if group[1:] == (kind, joint)}
         own = {group: _deviation(factors) for group, factors in mine.items()}
-        if per_recording and all(freedom >= LEAST_FREEDOM for _, freedom in own.values()):
+        if all(freedom >= LEAST_FREEDOM for _, freedom in own.values()):
             found.update({group: deviation for group, (deviation, _) in own.items()})
             continue
         pooled, freedom = _deviation(tuple(factor for factors in mine.values() for factor in factors))
@@ -100,11 +98,7 @@ def ordinary(observations: Observations, columns: Sequence[str]) -> Estimate:
 
 
 def weighted(
-    observations: Observations,
-    columns: Sequence[str],
-    deviations: Mapping[NoiseGroup, float] | None = None,
-    *,
-    per_recording: bool = True,
+    observations: Observations, columns: Sequence[str], deviations: Mapping[NoiseGroup, float] | None = None
 ) -> Estimate:
     """Return least squares with equations weighted by ``1 / sigma_j`` (P1.3): ``C = (W_w^T W_w)^-1``.
 
@@ -112,9 +106,8 @@ def weighted(
         observations: The factors.
         columns: Names of the unknowns.
         deviations: Standard deviation of every noise group; P1's per-joint ones if not given.
-        per_recording: Whether each recording is weighted by its own noise.
     """
-    used = joint_deviations(observations, per_recording) if deviations is None else deviations
+    used = joint_deviations(observations) if deviations is None else deviations
     return _estimate("wls", stacked_system(observations, columns, _inverse(used)), 1.0, used)
 
 

@@ -180,7 +180,7 @@ def _highest_orders(groups: Sequence[GroupProducts]) -> dict[Equation, int]:
 
 
 def _iterate(fit: NoiseFit) -> None:
-    """Repeat both steps until nothing moves; the expectation is at hand before and after."""
+    """Repeat both steps until nothing changes; the expectation is computed before and after."""
     before = np.array([])
     for fit.steps in range(1, _MOST_STEPS + 1):
         fit.maximise()

@@ -25,7 +25,7 @@ from scipy.linalg import lapack
 
 from ..configuration import number, whole_number
 from ..errors import EstimateError
-from ..observe import RowBlock, RowSource, WeightedRun, check_fields, weighted_runs
+from ..observe import RowSource, check_fields, weighted_runs
 from ..progress import Progress, silent
 from .evidence import Estimate, Estimated, Evidence, History, Prior, checked_prior, estimate_of
 from .system import DEPENDENT, System
@@ -160,19 +160,12 @@ def updated(triangle: np.ndarray, rows: np.ndarray) -> np.ndarray:
     return lapack.dtpqrt(0, panel, triangle, rows)[0]  # pyright: ignore[reportAttributeAccessIssue]
 
 
-@dataclass(frozen=True, eq=False)
-class Instants:
-    """Neighbouring instants that have at least one usable row.
+Instants = tuple[np.ndarray, np.ndarray, np.ndarray]
+"""Neighbouring instants that have at least one usable row.
 
-    Attributes:
-        time: Their times on the recording's clock (k,) [s].
-        bounds: Rows of instant i are ``rows[bounds[i]:bounds[i + 1]]`` (k + 1,).
-        rows: ``[W y]`` over the deviations of their noise groups (m, c + 1), columns as those of the estimate.
-    """
-
-    time: np.ndarray
-    bounds: np.ndarray
-    rows: np.ndarray
+Their times on the recording's clock (k,) [s], bounds (k + 1,), and ``[W y]`` over the deviations of their noise groups
+(m, c + 1), columns as those of the estimate: rows of instant i are ``bounds[i]`` to ``bounds[i + 1]``.
+"""
 
 
 def instants_of(source: RowSource, plain: Estimate) -> Iterator[Instants]:
@@ -185,15 +178,11 @@ def instants_of(source: RowSource, plain: Estimate) -> Iterator[Instants]:
     for block, runs in source.block_runs():
         usable = list(weighted_runs(runs, plain.columns, plain.weights))
         if usable:
-            yield _instants(block, usable, len(plain.columns))
-
-
-def _instants(block: RowBlock, usable: Sequence[WeightedRun], size: int) -> Instants:
-    instant = np.concatenate([np.arange(one.run.places.start, one.run.places.stop) for one in usable])
-    order = np.argsort(instant, kind="stable")
-    present, first = np.unique(instant[order], return_index=True)
-    rows = np.concatenate([one.spread(size) for one in usable])
-    return Instants(block.time[present], np.append(first, len(order)), rows[order])
+            instant = np.concatenate([np.arange(one.run.places.start, one.run.places.stop) for one in usable])
+            order = np.argsort(instant, kind="stable")
+            present, first = np.unique(instant[order], return_index=True)
+            rows = np.concatenate([one.spread(len(plain.columns)) for one in usable])
+            yield block.time[present], np.append(first, len(order)), rows[order]
 
 
 class Track:
@@ -261,13 +250,13 @@ def recursive_least_squares(
     widening = np.ones(len(evidence.columns)) if start == "prior" else evidence.widening
     track, limit = Track(settings.most_instants), _DEPENDENT[start]
     instant, now = 0, 0.0
-    for shift, part in _in_time(evidence, interval, progress):
-        first, count = 0, len(part.time)
+    for times, starts, rows in _in_time(evidence, interval, progress):
+        first, count = 0, len(times)
         while first < count:
             last = min(count, first + track.step - instant % track.step)
-            bounds = part.bounds[first : last + 1]
-            information.take(part.rows[bounds[0] : bounds[-1]] / share, bounds)
-            instant, first, now = instant + last - first, last, float(part.time[last - 1] + shift)
+            bounds = starts[first : last + 1]
+            information.take(rows[bounds[0] : bounds[-1]] / share, bounds)
+            instant, first, now = instant + last - first, last, float(times[last - 1])
             # The history begins with the first estimate that there is, and has gaps where too much is forgotten.
             if instant % track.step == 0 and (known := information.solved()).dependent(limit) is None:
                 track.add(instant, now, known)
@@ -285,16 +274,16 @@ def recursive_least_squares(
     return Estimated(estimate, history, notes=_notes(start, prior, forgetting, interval))
 
 
-def _in_time(evidence: Evidence, interval: float, progress: Progress) -> Iterator[tuple[float, Instants]]:
-    """Yield the instants of all recordings, with what brings their clocks behind the recording before."""
+def _in_time(evidence: Evidence, interval: float, progress: Progress) -> Iterator[Instants]:
+    """Yield the instants of all recordings, the times of each recording behind those of the one before."""
     end: float | None = None
     for k, source in enumerate(evidence.sources):
         shift: float | None = None
-        for part in instants_of(source, evidence.plain):
+        for time, bounds, rows in instants_of(source, evidence.plain):
             if shift is None:
-                shift = 0.0 if end is None else end + interval - float(part.time[0])
-            end = shift + float(part.time[-1])
-            yield shift, part
+                shift = 0.0 if end is None else end + interval - float(time[0])
+            end = shift + float(time[-1])
+            yield time + shift, bounds, rows
             progress(k + source.read, len(evidence.sources))
         progress(k + 1, len(evidence.sources))
 

@@ -23,7 +23,7 @@ CROSSED_BINS = 6
 SPEED_FRACTIONS = (0.03, 0.08, 0.2, 0.4, 0.7)
 """Limits of the speed classes as fractions of the speed that 95 % of the samples stay below: finer near zero."""
 SLOW = 0.2
-"""Up to this fraction of that speed a joint is said to turn slowly."""
+"""Up to this fraction of that speed a joint turns slowly."""
 CROSSED = ("load", "temperature", "time")
 """Signals that may act on friction, so that their effect changes sign with the direction of motion."""
 _LEAST = 12
@@ -179,7 +179,7 @@ def wald_test(residual: np.ndarray, base: np.ndarray, columns: np.ndarray, noise
     f, p = _wald(along, covariance, effective - basis.shape[1])
     for _ in range(_ITERATIONS):
         # The noise has a part along the columns too: as much of it is put back as chance would leave there. This only
-        # lowers F, so it is spared where F is unremarkable already.
+        # lowers F, so it is skipped where F is unremarkable already.
         if p > _UNREMARKABLE:
             break
         part = min(1.0, np.sqrt(np.trace(covariance) / float(along @ along)))

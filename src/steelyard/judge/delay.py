@@ -2,8 +2,8 @@
 
 A torque recorded late by d is ``y(t) = tau(t - d)``. Left out, a delay goes where it fits best: for a motion of angular
 frequency w an inertia M looks like a viscous friction ``-M d w^2`` (P1's forward-only filter is such a delay). It is
-estimated by Gauss-Newton: recorded torques are put back by the delay at hand, ``-dtau/dt`` of the model's torque is one
-more column of each equation, all parameters are free, and the value of that column is the next step.
+estimated by Gauss-Newton: recorded torques are shifted back by the current delay, ``-dtau/dt`` of the model's torque is
+one more column of each equation, all parameters are free, and the value of that column is the next step.
 """
 
 from __future__ import annotations

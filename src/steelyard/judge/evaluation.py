@@ -184,12 +184,10 @@ class MotionExtent:
 
     def __add__(self, other: MotionExtent) -> MotionExtent:
         return MotionExtent(
-            np.maximum(self.speed_max, other.speed_max),
-            np.minimum(self.lower, other.lower),
-            np.maximum(self.upper, other.upper),
-            self.acceleration_squares + other.acceleration_squares,
+            np.maximum(self.speed_max, other.speed_max), np.minimum(self.lower, other.lower),
+            np.maximum(self.upper, other.upper), self.acceleration_squares + other.acceleration_squares,
             self.samples + other.samples,
-        )
+        )  # fmt: skip
 
     @property
     def acceleration_rms(self) -> np.ndarray:

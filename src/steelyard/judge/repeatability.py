@@ -26,7 +26,8 @@ WEAKEST = 10.0
 """A column is compared in a recording whose own sigma is at most so many times that of all recordings."""
 
 LARGEST_SPREAD = 4.0
-"""Recordings whose estimates differ by more than so many of their sigmas, in the root mean square, disagree."""
+"""Recordings whose estimates differ by more than so many of their sigmas, in the root mean square, disagree. Up to
+there they do so only if a payload or a torque gain explains the difference."""
 
 SUSPECT_SPREAD, SUSPECT_SCORE = 2.0, 8.0
 """Spread, or score of a single column, from which a cause is looked for; found, it counts as disagreement too."""
@@ -131,7 +132,7 @@ def repeatability(
     """Compare each recording's own estimate with that of all recordings.
 
     A recording is compared in the columns that it determines by itself: those it does not excite, or only together
-    with others (the payload and the last links of a loaded recording), have sigmas without end there and drop out by
+    with others (the payload and the last links of a loaded recording), have infinite sigmas there and drop out by
     themselves.
 
     Args:
@@ -222,10 +223,7 @@ def _root_mean_square(z: np.ndarray) -> float:
 
 
 def disagreement(
-    observations: Observations,
-    equations: Equations,
-    repeated: Repeatability | None,
-    largest: float = LARGEST_SPREAD,
+    observations: Observations, equations: Equations, repeated: Repeatability | None
 ) -> Disagreement | None:
     """Return which recording is not of the same arm as the others, and what explains it.
 
@@ -237,7 +235,6 @@ def disagreement(
         observations: Factors of the rows as measured.
         equations: The model's equations.
         repeated: How far the recordings agree.
-        largest: Spread up to which they do, unless one of these causes explains what difference there is.
 
     Returns:
         The finding; None if the recordings agree, or there are fewer than two.
@@ -251,15 +248,15 @@ def disagreement(
     best = max(causes, key=lambda cause: cause.explained + _SIMPLER * (cause.cause != "payload"), default=None)
     if best is not None and best.explained >= EXPLAINED:
         return replace(best, columns=repeated.different.get(best.recording, ()))
-    if repeated.spread <= largest:
+    if repeated.spread <= LARGEST_SPREAD:
         return None
     label = max(repeated.recordings, key=lambda name: repeated.recordings[name])
-    return Disagreement(
-        label, "", f"the recordings disagree: '{label}' differs most, by {repeated.recordings[label]:.2g} times its "
-        "sigmas in the root mean square; neither a payload nor a torque gain explains it",
-        "identify the recordings one by one and compare them (steelyard compare); record them at one temperature",
-        repeated.different.get(label, ()), 0.0,
-    )  # fmt: skip
+    text = (
+        f"the recordings disagree: '{label}' differs most, by {repeated.recordings[label]:.2g} times its sigmas in the "
+        "root mean square; neither a payload nor a torque gain explains it"
+    )
+    remedy = "identify the recordings one by one and compare them (steelyard compare); record them at one temperature"
+    return Disagreement(label, "", text, remedy, repeated.different.get(label, ()), 0.0)
 
 
 class _Pooled:
@@ -291,12 +288,12 @@ class _Pooled:
             if mass < 0 and len(self._labels) > 2:
                 continue
             share = min((self._together - squares) / self.excess, 1.0)
-            yield Disagreement(
-                carrying, "payload", f"the recordings disagree: '{carrying}' carries a payload that the others do not, "
-                f"about {abs(mass):.2g} kg; it explains {100 * share:.0f} % of the difference",
-                f'declare it in the set-up of \'{carrying}\' (payload = "name"), or leave that recording out',
-                (), share,
-            )  # fmt: skip
+            text = (
+                f"the recordings disagree: '{carrying}' carries a payload that the others do not, about "
+                f"{abs(mass):.2g} kg; it explains {100 * share:.0f} % of the difference"
+            )
+            remedy = f"declare it in the set-up of '{carrying}' (payload = \"name\"), or leave that recording out"
+            yield Disagreement(carrying, "payload", text, remedy, (), share)
 
     def gains(self) -> Iterator[Disagreement]:
         """Yield a torque gain in each recording as the cause: of all joints, of a joint, of one of its torques."""
@@ -318,18 +315,14 @@ class _Pooled:
         share = min((self._together - squares) / self.excess, 1.0)
         whose = f"joint '{joint}'" if joint else "all joints"
         if gain < REVERSED:
+            cause, remedy = "sign", f"check the signs of torques and positions in the set-up of '{label}'"
             what = f"the torque of {joint} seems" if joint else "the torques of all joints seem"
-            return Disagreement(
-                label, f"sign of {whose}", f"the recordings disagree: {what} reversed in '{label}'; this explains "
-                f"{100 * share:.0f} % of the difference",
-                f"check the signs of torques and positions in the set-up of '{label}'", (), share, gain,
-            )  # fmt: skip
-        return Disagreement(
-            label, f"gain of {whose}", f"the recordings disagree: torques of {whose} are {gain:.2g} times as large in "
-            f"'{label}' as in the others; this explains {100 * share:.0f} % of the difference",
-            f"check the gain of {whose} in the set-up of '{label}', and the unit of the torque columns",
-            (), share, gain,
-        )  # fmt: skip
+            what += f" reversed in '{label}'"
+        else:
+            cause, what = "gain", f"torques of {whose} are {gain:.2g} times as large in '{label}' as in the others"
+            remedy = f"check the gain of {whose} in the set-up of '{label}', and the unit of the torque columns"
+        text = f"the recordings disagree: {what}; this explains {100 * share:.0f} % of the difference"
+        return Disagreement(label, f"{cause} of {whose}", text, remedy, (), share, gain)
 
     def _payload_columns(self) -> np.ndarray:
         """Return what each of a payload's ten parameters adds to the base parameters (c, 10)."""

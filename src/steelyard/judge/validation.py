@@ -31,14 +31,8 @@ def predictor(equations: Equations, loaded: bool) -> BatchFunction:
         equations: The equations; x has a value for each of their base columns, ``equations.names``.
         loaded: Whether the payload's columns count.
     """
-    model = equations.model
-    regressor = model.regressor if loaded or model.payload == "none" else model.unloaded_regressor
-    motion = model.motion
-    columns = list(equations.base.base_columns)
-    rows = [model.rows.index(row) for row in equations.kinds_joints]
-    matrix = ca.sparsify(regressor(motion.q, motion.qd, motion.qdd)[rows, columns])
-    values = ca.SX.sym("x", len(columns))
-    torque = ca.cse(ca.densify(ca.mtimes(matrix, values)))
+    motion, values = equations.model.motion, ca.SX.sym("x", len(equations.names))
+    torque = ca.cse(ca.densify(ca.mtimes(equations.regressor(loaded), values)))
     inputs = [motion.q, motion.qd, motion.qdd, values]
     return compile_batch(ca.Function("prediction", inputs, [torque], ["q", "qd", "qdd", "x"], ["torque"]))
 
@@ -125,7 +119,7 @@ class _TorqueSums:
         self._sum(self._segment.push(np.concatenate([block.y, torque]), np.concatenate([moving, block.y])))
 
     def end_segment(self) -> None:
-        """End the segment at hand, if there is one."""
+        """End the current segment, if there is one."""
         if self._segment is None:
             return
         self._sum(self._segment.flush())

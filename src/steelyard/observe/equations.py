@@ -78,17 +78,23 @@ class Equations:
             )
         return payload is not None and self.model.payload != "none"
 
+    def regressor(self, loaded: bool) -> ca.SX:
+        """Return the regressor of loaded or unloaded rows in symbols, its base columns alone (E, c)."""
+        model = self.model
+        regressor = model.regressor if loaded or model.payload == "none" else model.unloaded_regressor
+        return _base_columns(model, self.base, regressor, self.kinds_joints)
+
     def compiled(self, loaded: bool) -> CompiledRows:
         """Return the compiled regressor of loaded or unloaded rows; compiled when first needed."""
         return self._loaded if loaded or self.model.payload == "none" else self._unloaded
 
     @cached_property
     def _loaded(self) -> CompiledRows:
-        return _compiled(self, self.model.regressor)
+        return _compiled(self, loaded=True)
 
     @cached_property
     def _unloaded(self) -> CompiledRows:
-        return _compiled(self, self.model.unloaded_regressor)
+        return _compiled(self, loaded=False)
 
 
 def equations_of(
@@ -98,7 +104,7 @@ def equations_of(
 
     Args:
         model: The model.
-        base: Its base parameters, if they are at hand.
+        base: Its base parameters, if they are known.
         without: Equations (torque kind, joint) to leave out: their torque was not measured.
     """
     base = base_parameters(model) if base is None else base
@@ -125,15 +131,13 @@ def _nonzero(matrix: ca.SX, names: tuple[str, ...]) -> tuple[tuple[str, ...], ..
     return tuple(tuple(row) for row in nonzero)
 
 
-def _compiled(equations: Equations, regressor: ca.Function) -> CompiledRows:
-    model = equations.model
-    matrix = ca.cse(_base_columns(model, equations.base, regressor, equations.kinds_joints))
+def _compiled(equations: Equations, *, loaded: bool) -> CompiledRows:
+    matrix, motion = ca.cse(equations.regressor(loaded)), equations.model.motion
     columns = _nonzero(matrix, equations.names)
     outputs = [
         ca.vertcat(*(matrix[row, equations.names.index(name)] for name in nonzero)) if nonzero else ca.SX(0, 1)
         for row, nonzero in enumerate(columns)
     ]
-    motion = model.motion
     names = [f"row{k}" for k in range(len(outputs))]
     function = ca.Function("base_rows", [motion.q, motion.qd, motion.qdd], outputs, ["q", "qd", "qdd"], names)
     places = tuple(

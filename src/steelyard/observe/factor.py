@@ -82,7 +82,7 @@ class RowStack:
         return reduced(self._emptied())
 
     def compact(self) -> np.ndarray:
-        """Return the fewest rows at hand that stand for all: a triangle, or the rows themselves if they are few."""
+        """Return the fewest rows that are equivalent to all: a triangle, or the rows themselves if they are few."""
         return self.triangle() if self._filled > self.columns else np.ascontiguousarray(self._emptied())
 
     def _emptied(self) -> np.ndarray:

@@ -313,7 +313,7 @@ def row_source(
         resolved: The preparation.
         label: Name of the recording, for factors and messages.
         cache_bytes: Rows smaller than this stay in memory after the first pass; others are computed anew at each pass.
-        gates: Which samples count, by segment, where somebody else than the preparation's standstill decides it.
+        gates: Which samples count, by segment, where it is not decided by the preparation's standstill.
         delays: By how much the torque of each equation is late (E,) [s]; None: the preparation's delay for all.
         values: Values x of the columns by name, absent ones 0: every row then has ``-d(W_e x)/dt`` before y, which is
             how y changes with a delay.

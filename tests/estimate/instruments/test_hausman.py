@@ -10,7 +10,7 @@ import pytest
 
 from estimate.instruments.disturbed_scara import GAINS, equations, evidence_of, moves, true_values
 from steelyard.estimate import Endogeneity, Evidence
-from steelyard.estimate.correlated import noise_around
+from steelyard.estimate.gls import noise_around
 from steelyard.estimate.instruments import InstrumentSettings, direct_and_inverse, instrumental_variables
 from steelyard.estimate.instruments import solution as module
 from steelyard.estimate.instruments.iterations import IterationSolution

@@ -59,22 +59,22 @@ def test_a_reference_of_many_blocks_is_that_of_the_whole(even, commanded):
     recording = Recording(JOINTS, time, q, reference=q if commanded else None)
     resolved = resolve_preparation(Preparation(20.0, decimation=1, rate=100.0), [recording])
     found = references_of(recording, resolved, 3, "run")
-    commanded, grid = q, np.arange(20_000.0)
+    positions, grid = q, np.arange(20_000.0)
     if not even:
         grid = np.arange(np.ceil((time[-1] - time[0]) * 100) + 1)
-        commanded = CubicSpline(time - time[0], q, axis=1)(np.minimum(grid / 100, time[-1] - time[0]))
+        positions = CubicSpline(time - time[0], q, axis=1)(np.minimum(grid / 100, time[-1] - time[0]))
     if not commanded:
-        commanded = apply_low_pass(resolved.low_pass, commanded)
-    curve = CubicSpline(grid / 100, commanded, axis=1)
+        positions = apply_low_pass(resolved.low_pass, positions)
+    curve = CubicSpline(grid / 100, positions, axis=1)
     instants = np.minimum(np.arange(3 * len(grid)) / 300, grid[-1] / 100)
     for order, part in enumerate(np.split(reference_of(found), 3)):
         np.testing.assert_allclose(part, curve(instants, order), atol=1e-9 * 30**order)
     (segment_reference,) = found.every
     assert segment_reference.outline is not None
     np.testing.assert_allclose(segment_reference.outline.middle, curve(instants).mean(axis=1), atol=1e-9)
-    blocks = np.split(commanded, [300, 9000, 9001], axis=1)
+    blocks = np.split(positions, [300, 9000, 9001], axis=1)
     moved = np.concatenate(list(at_stamps(segment_reference, found.stamps, iter(blocks))), axis=1)
-    expected = commanded if even else CubicSpline(grid / 100, commanded, axis=1)(time - time[0])
+    expected = positions if even else CubicSpline(grid / 100, positions, axis=1)(time - time[0])
     np.testing.assert_allclose(moved, expected, atol=1e-9)
 
 

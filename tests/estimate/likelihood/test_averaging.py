@@ -13,13 +13,12 @@ from estimate.likelihood.test_maximum_likelihood import PERIOD, RATE, evidence_o
 from steelyard.errors import EstimateError
 from steelyard.estimate.likelihood import (
     LikelihoodSettings,
-    averaging,
     maximum_likelihood,
     motion_basis,
     periodic,
     torque_functions,
 )
-from steelyard.estimate.likelihood.averaging import averaged_periods, longest_segment
+from steelyard.estimate.likelihood.periodic import averaged_periods, longest_segment
 from steelyard.observe import Preparation, resolve_preparation, row_source
 from steelyard.recording import Recording, RecordingStream, TorqueChannel, stream_recording, write_recording
 from steelyard.signals import average_periods
@@ -58,7 +57,7 @@ def test_means_and_spread_are_those_of_all_periods_in_the_longest_segment_of_a_l
 
 
 def test_too_many_periods_become_mean_periods_of_neighbours(monkeypatch):
-    monkeypatch.setattr(averaging, "_LEAST_GROUPS", 2)
+    monkeypatch.setattr(periodic, "_LEAST_GROUPS", 2)
     log = recording(0, 11)
     source = source_of(log)
     found = averaged_periods(source, longest_segment(source, 100), 1500, 11, 100)

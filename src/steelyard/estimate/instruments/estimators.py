@@ -15,13 +15,12 @@ import numpy as np
 from ...errors import SimulationError
 from ...observe import RowSource, prepared_blocks
 from ...progress import Progress, silent
-from ..correlated import TRUSTED, noise_around
 from ..evidence import Estimated, Evidence, Prior, estimate_of
+from ..gls import TRUSTED, noise_around
 from ..system import System
 from .iterations import Converged, IterationSolution, Method, converged_iterations
 from .pairs import PairedRows, plain_pairs, whitened_pairs
-from .settings import InstrumentSettings
-from .simulated import with_cached_streams
+from .simulated import InstrumentSettings, with_cached_streams
 from .solution import InstrumentSolution, check_instruments, hausman_test
 
 LARGE = 3.0

@@ -13,12 +13,11 @@ import numpy as np
 from ...errors import EstimateError, SimulationError
 from ...observe import RowSource
 from ...progress import Progress
-from ..correlated import noise_around
 from ..evidence import Evidence, Prior
+from ..gls import noise_around
 from ..noise import NoiseModel
 from .pairs import MovingRows, PairedRows, Twins
-from .settings import InstrumentSettings
-from .simulated import SimulatedMotion, robot_values, start_values
+from .simulated import InstrumentSettings, SimulatedMotion, robot_values, start_values
 
 # Of the margin that the start's inertia matrix has against being singular, this part must remain.
 _MARGIN = 0.1

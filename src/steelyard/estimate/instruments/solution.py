@@ -10,8 +10,8 @@ from scipy import linalg
 
 from ...distributions import f_sf
 from ...errors import EstimateError, SignalError
-from ..correlated import noise_around
 from ..evidence import Endogeneity, Evidence
+from ..gls import noise_around
 from ..noise import NoiseModel
 from ..system import DEPENDENT
 from .iterations import IterationSolution
@@ -193,7 +193,7 @@ def hausman_test(
 
 
 def _finer(evidence: Evidence, twins: Twins, solved: IterationSolution, noise: NoiseModel) -> NoiseModel:
-    """Return a noise model of higher order of rows at the full rate; the one at hand where there is none."""
+    """Return a noise model of higher order of rows at the full rate; the given one where there is none."""
     if evidence.sources[0].resolved.decimates:
         return noise
     try:

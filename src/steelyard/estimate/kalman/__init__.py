@@ -1,4 +1,4 @@
-"""The extended Kalman filter: parameters on line, beside positions and velocities, in square-root form."""
+"""The extended Kalman filter: parameters estimated on line with positions and velocities, in square-root form."""
 
 from typing import TYPE_CHECKING
 

@@ -5,8 +5,8 @@ With W the columns of the regressor that are filtered, ``tau = W(q, qd, qdd) chi
 equation at that qdd, by the rule of implicit functions: ``M dqdd = dtau - W dchi - d(W chi)/dq dq - d(W chi)/dqd dqd``,
 so that the acceleration itself is never differentiated by the parameters.
 
-Coulomb friction has the direction ``tanh(turn)``. Held, ``turn`` (n) is a velocity over a width that somebody else
-knows; smooth, it is one over the width and is multiplied by the velocity, which friction then follows at every instant.
+Coulomb friction has the direction ``tanh(turn)``. Held, ``turn`` (n) is a velocity over a width that is given from
+outside; smooth, it is one over the width and is multiplied by the velocity, which friction then follows at all times.
 
 Parameters are held at those of a possible arm: an inertia matrix that is positive definite, with a margin.
 ``u^T M(q, chi) u`` is linear in chi. Where the k-th pivot of ``M = L D L^T`` is too small, that form is d_k with

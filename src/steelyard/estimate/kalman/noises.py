@@ -33,7 +33,7 @@ class Noises:
     """Standard deviations of one recording, per sample.
 
     Attributes:
-        process: Of the torques that nobody measures (n,), or of noise on [qd, q] (2n,).
+        process: Of the unmeasured torques (n,), or of noise on [qd, q] (2n,).
         observed: Of what is observed: positions (n,), or velocities and positions (2n,).
         state: Of the first [qd, q] (2n,).
     """

@@ -34,7 +34,7 @@ class KalmanSettings:
             overrides any of them by name.
         first: That part, 0 to 1.
         widen: Factor on the deviations of these values.
-        process: ``torque``: a torque that nobody measures drives the arm; ``state``: noise is added to [qd, q].
+        process: ``torque``: an unmeasured torque drives the arm; ``state``: noise is added to [qd, q].
         torque_noise: Its deviation [N m or N]; None: white noise with the power that the residuals have at low
             frequency.
         state_noise: Deviations of the noise on [qd, q] for each step, one number or 2n of them: qd first.

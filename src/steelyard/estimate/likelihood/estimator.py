@@ -15,8 +15,7 @@ from ..evidence import Estimated, Evidence, Prior, estimate_of
 from .fit import Likelihood, LikelihoodFit, likelihood_fit
 from .linearised import RunLikelihood
 from .periodic import PeriodicSamples, periodic_samples
-from .problem import LikelihoodProblem, LikelihoodRun, fitted_motion, motion_basis
-from .settings import LikelihoodSettings
+from .problem import LikelihoodProblem, LikelihoodRun, LikelihoodSettings, fitted_motion, motion_basis
 
 MOST_ITERATIONS = 10
 CONVERGED = 1e-3

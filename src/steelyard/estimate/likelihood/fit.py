@@ -19,8 +19,7 @@ from ...observe.factor import reduced
 from ...signals.checks import frozen
 from ..system import DEPENDENT, System
 from .linearised import RunLikelihood, turned_directions
-from .problem import LikelihoodProblem, fitted_motion
-from .settings import LikelihoodSettings
+from .problem import LikelihoodProblem, LikelihoodSettings, fitted_motion
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,7 +141,7 @@ class Likelihood:
         return self.at(state.theta + step.theta, coefficients, state.directions)
 
     def turned(self, state: LikelihoodState) -> LikelihoodState:
-        """Return the state with the signs of friction that its torques want; it costs no more."""
+        """Return the state with the signs of friction that fit its torques best; it costs no more."""
         parts = list(zip(self.runs, state.coefficients, state.directions, strict=True))
         found = [turned_directions(run, delta, held, state.theta) for run, delta, held in parts]
         if all(each is None for each in found):
@@ -209,7 +208,7 @@ def likelihood_fit(
 
     Gauss and Newton's step is taken whole where it lowers the cost and damped (Levenberg and Marquardt) where it does
     not. While a step is taken the exact sign of friction is held; afterwards it is turned next to reversals where
-    torques want it, which lowers the cost too. At the end the gradient is zero with the signs held.
+    that lowers the cost too. At the end the gradient is zero with the signs held.
 
     Args:
         problem: What was measured, with its noise.

@@ -115,7 +115,7 @@ FARTHEST = 10.0
 def turned_directions(
     run: RunLikelihood, coefficients: np.ndarray, directions: np.ndarray, theta: np.ndarray
 ) -> np.ndarray | None:
-    """Return directions (n, N) with the signs turned that the torques want turned; None if there are none.
+    """Return directions (n, N) with signs turned where this lowers the cost of the torques; None if there are none.
 
     Args:
         run: The recording.
