@@ -256,4 +256,6 @@ def noise_model(fit: NoiseFit, correlation: np.ndarray) -> NoiseModel:
     innovations = {group: float(np.sqrt(variance)) for group, variance in fit.variances.items()}
     shares = {equation: np.sqrt(innovation_share(found)) for equation, found in coefficients.items()}
     deviations = {group: deviation / shares[group[1:]] for group, deviation in innovations.items()}
-    return NoiseModel(correlation, *map(MappingProxyType, (coefficients, innovations, deviations)))
+    return NoiseModel(
+        correlation, MappingProxyType(coefficients), MappingProxyType(innovations), MappingProxyType(deviations)
+    )

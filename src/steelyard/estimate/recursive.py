@@ -55,7 +55,7 @@ class RecursiveSettings:
     most_instants: int = 2000
 
     def __post_init__(self) -> None:
-        above_zero, part = number(above=0), number(above=0, most=1)
+        above_zero, part = number(above=0, largest=math.inf), number(above=0, most=1)
         kinds = {"forgetting": part, "memory": above_zero, "wide": above_zero, "most_instants": whole_number(2)}
         check_fields(self, kinds, "rls", EstimateError)
         if self.memory is not None and self.forgetting != 1.0:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import lru_cache
+from typing import Any
 
 import casadi as ca
 import numpy as np
@@ -150,9 +151,9 @@ class _TorqueSums:
         torque = np.maximum(self._sums["torque"] - self._mean_torque**2 / count, 0.0).tolist()
         error = np.maximum(self._sums["error"] - self._mean_error**2 / count, 0.0).tolist()
         for e, varying in enumerate(zip(torque, error, strict=True)):
-            sums = {name: float(values[e]) for name, values in self._sums.items()}
-            counts = {name: int(sums.pop(name)) for name in ("samples", "still_samples")}
-            yield ErrorSums(**counts, **sums, torque_variation=varying[0], error_variation=varying[1])
+            sums: dict[str, Any] = {name: float(values[e]) for name, values in self._sums.items()}
+            sums |= {name: int(sums[name]) for name in ("samples", "still_samples")}
+            yield ErrorSums(**sums, torque_variation=varying[0], error_variation=varying[1])
 
 
 class _ResidualSums:

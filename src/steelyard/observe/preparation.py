@@ -89,8 +89,10 @@ def check_fields(record: Any, kinds: Mapping[str, Kind[Any]], where: str, error:
         error: Class of the errors raised.
     """
     hints = get_type_hints(type(record)).items()
-    choices = {name: kind_of(hint) for name, hint in hints if Literal in map(get_origin, (hint, *get_args(hint)))}
-    known = {**choices, **kinds}
+    literal = [
+        (name, hint) for name, hint in hints if any(get_origin(one) is Literal for one in (hint, *get_args(hint)))
+    ]
+    known = {**{name: kind_of(hint) for name, hint in literal}, **kinds}
     Section({name: value for name in known if (value := getattr(record, name)) is not None}, where, error).values(known)
 
 

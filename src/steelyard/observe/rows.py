@@ -146,7 +146,8 @@ class RowPass:
         share.setflags(write=False)
         rows = tuple(self._rows(e, values[part]) for e, part in enumerate(layout.equations))
         temperature = values[layout.temperature] if layout.temperatures else None
-        return RowBlock(segment, first, values[-1], rows, share, *np.split(values[layout.motion], 3), temperature)
+        q, qd, qdd = np.split(values[layout.motion], 3)
+        return RowBlock(segment, first, values[-1], rows, share, q, qd, qdd, temperature)
 
     def _rows(self, e: int, values: np.ndarray) -> np.ndarray:
         """Return rows (k, c_e + 1) with zeros in the columns that are structurally zero in this recording."""

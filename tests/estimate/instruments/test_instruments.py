@@ -166,9 +166,9 @@ def test_gains_that_lose_the_motion_are_an_error_with_what_to_do():
 
 def test_settings_check_themselves():
     with pytest.raises(EstimateError, match=r"start is 'robots'; allowed: auto, robot, wls.*robot"):
-        InstrumentSettings(start="robots")
+        InstrumentSettings(start="robots")  # type: ignore[arg-type]
     with pytest.raises(EstimateError, match="controller is 'me'"):
-        InstrumentSettings(controller="me")
+        InstrumentSettings(controller="me")  # type: ignore[arg-type]
     with pytest.raises(EstimateError, match="tolerance is nan"):
         InstrumentSettings(tolerance=float("nan"))
     with pytest.raises(EstimateError, match="most_rounds is 0"):

@@ -141,7 +141,8 @@ class CompiledArm:
     """
 
     def __init__(self, graph: ArmGraph, integrator: Integrator) -> None:
-        self.graph, self.integrator = graph, integrator
+        self.graph = graph
+        self.integrator: Integrator = integrator
         self.points = compile_batch(stage_points(graph, integrator))
         self.sensitivity = compile_batch(graph.sensitivity)
 

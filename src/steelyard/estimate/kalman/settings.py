@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -74,8 +75,8 @@ def _each(kind: Kind[float]) -> Kind[tuple[float, ...]]:
 
 
 _KINDS: dict[str, Kind[Any]] = {
-    **dict.fromkeys(("position_noise", "velocity_noise", "state_deviation"), _each(number(above=0))),
-    **dict.fromkeys(("torque_noise", "state_noise"), _each(number(least=0))),
-    **dict.fromkeys(("sign_width", "widen"), number(above=0)),
+    **dict.fromkeys(("position_noise", "velocity_noise", "state_deviation"), _each(number(above=0, largest=math.inf))),
+    **dict.fromkeys(("torque_noise", "state_noise"), _each(number(least=0, largest=math.inf))),
+    **dict.fromkeys(("sign_width", "widen"), number(above=0, largest=math.inf)),
     "first": number(above=0, most=1),
 }
