@@ -17,7 +17,7 @@ from scipy.linalg import solve_triangular
 from benchmarks.regressor import pinocchio_model
 from benchmarks.timing import ratio, round_robin
 from steelyard.estimate.kalman.dynamics import arm_graph
-from steelyard.estimate.kalman.lapack_engine import LapackEngine, compiled_arm
+from steelyard.estimate.kalman.lapack_engine import CompiledArm, LapackEngine
 from steelyard.estimate.kalman.loop_engine import LoopEngine
 from steelyard.estimate.kalman.state import Shape, new_vector, restart
 from steelyard.model import build_model
@@ -75,7 +75,7 @@ class Ours:
         start = time.perf_counter()
         graph = arm_graph(model, model.names, range(84), loaded=False, held=False)
         self.shape = Shape(joints=7, free=84, parameters=84, observed=7, noises=7)
-        self.engine = LapackEngine(compiled_arm(graph, "rk4"), self.shape, tuple(range(84)), measured=False)
+        self.engine = LapackEngine(CompiledArm(graph, "rk4"), self.shape, tuple(range(84)), measured=False)
         self.compile_seconds = time.perf_counter() - start
         self.vector = new_vector(self.shape, case.values, np.diag(case.deviations**2))
         restart(self.shape, self.vector, case.x, np.full(14, 1e-3))

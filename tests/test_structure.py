@@ -159,7 +159,6 @@ def test_identify_starts_without_what_it_does_not_need():
         "estimate.instruments",
         "estimate.kalman",
         "estimate.likelihood",
-        "estimate.recursive",
     ],
 )
 def test_names_that_load_when_used_are_those_declared(package):

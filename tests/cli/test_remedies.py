@@ -10,7 +10,7 @@ import pytest
 
 import steelyard
 from steelyard.cli.app import app
-from steelyard.judge import pattern_words
+from steelyard.judge import pattern_text
 from steelyard.model import EFFECTS
 
 SOURCE = Path(steelyard.__file__).parent
@@ -71,9 +71,9 @@ def test_every_command_that_any_message_names_exists():
     assert found - set(COMMANDS) == set()
 
 
-@pytest.mark.parametrize("key", pattern_words._WORDS, ids=str)
+@pytest.mark.parametrize("key", pattern_text._SENTENCES, ids=str)
 def test_patterns_in_residuals_advise_effects_that_exist(key):
-    _, remedy = pattern_words._WORDS[key]
+    _, remedy = pattern_text._SENTENCES[key]
     words = re.findall(r"\b(?:F[a-z]{2,3}|off[a-z]|Ia|spring)\b", remedy)
     assert set(words) <= set(EFFECTS)
     if "there is no effect" not in remedy:

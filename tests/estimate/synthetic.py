@@ -39,7 +39,7 @@ def _scara() -> Equations:
 
 
 @cache
-def settled_for(factor: int) -> ResolvedPreparation:
+def resolved_for(factor: int) -> ResolvedPreparation:
     """Return a preparation that only decimates; with a factor of 1 nothing at all."""
     time = np.arange(200) / RATE
     log = Recording(_scara().joints, time, np.stack([np.sin(time), np.cos(time)]))
@@ -61,7 +61,7 @@ class SyntheticRows:
         names = tuple(dict.fromkeys(name for names in columns for name in names))
         kinds = KINDS_JOINTS[: len(rows)]
         self.equations = replace(_scara(), kinds_joints=kinds, columns=tuple(columns), names=names)
-        self.resolved = settled_for(factor)
+        self.resolved = resolved_for(factor)
         self.label, self.payload, self.columns = label, None, self.equations.columns
         self.sha256, self.samples, self.read = (label,), len(rows[0]), 1.0
         self.rows, self._cuts, self._gaps = [np.asarray(part, dtype=float) for part in rows], cuts, list(gaps)

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy import linalg
 
-from estimate.synthetic import SyntheticRows, autoregression, names_of, settled_for, smooth_columns, sources_of
+from estimate.synthetic import SyntheticRows, autoregression, names_of, resolved_for, smooth_columns, sources_of
 from steelyard.estimate import TRUSTED, generalised, misfit, noise_explains, weighted, with_correlated_noise
-from steelyard.estimate.correlated import BLOCK_FACTOR, block_scores
+from steelyard.estimate.gls import BLOCK_FACTOR, block_scores
 from steelyard.observe import reduce_rows
 from steelyard.signals.whitening import noise_autocovariance
 
@@ -45,7 +45,7 @@ def test_the_covariance_is_the_sandwich_of_the_noise_model(factor, cuts):
 
 
 def test_the_decimator_s_correlation_is_convolved_with_the_autoregression():
-    correlation = settled_for(10).decimation_filter.noise_correlation(160)
+    correlation = resolved_for(10).decimation_filter.noise_correlation(160)
     lags = noise_autocovariance(correlation, np.array([0.9]), 5)
     spread = np.arange(-160, 161)
     expected = [np.sum(correlation[np.abs(spread)] * 0.9 ** np.abs(k - spread)) for k in range(6)]
@@ -79,7 +79,7 @@ def test_generalised_least_squares_fits_hardly_worse_where_the_noise_is_noise():
 
 
 def test_errors_in_the_columns_can_make_the_noise_model_take_the_signal_for_noise():
-    """A smooth torque is better predicted by its own past than by a noisy column; the misfit tells."""
+    """A smooth torque is better predicted by its own past than by a noisy column; the misfit shows it."""
     rng = np.random.default_rng(4)
     true = smooth_columns(rng, 400, 1, pole=0.97)
     W = true + 3.0 * rng.standard_normal(true.shape)

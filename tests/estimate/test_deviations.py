@@ -9,11 +9,11 @@ from estimate.synthetic import factor_of, names_of, observations_of
 from steelyard.errors import EstimateError
 from steelyard.estimate import group_factors, joint_deviations
 
-CELL = ("a", "motor", "joint_1")
+GROUP = ("a", "motor", "joint_1")
 
 
 def deviation(rows, columns):
-    return joint_deviations(observations_of(factor_of(rows, names_of(columns), CELL)))[CELL]
+    return joint_deviations(observations_of(factor_of(rows, names_of(columns), GROUP)))[GROUP]
 
 
 def test_it_is_the_residual_of_the_joint_s_own_fit_over_its_freedom():
@@ -48,14 +48,14 @@ def test_with_dependent_columns_the_freedom_is_rows_less_columns_triangularised(
 
 def test_blocks_of_time_do_not_change_it():
     rows = np.random.default_rng(3).standard_normal((70, 5))
-    factors = [factor_of(part, names_of(4), CELL, k) for k, part in enumerate(np.split(rows, [3, 20, 21, 50]))]
-    np.testing.assert_allclose(joint_deviations(observations_of(*factors))[CELL], deviation(rows, 4), rtol=1e-12)
+    factors = [factor_of(part, names_of(4), GROUP, k) for k, part in enumerate(np.split(rows, [3, 20, 21, 50]))]
+    np.testing.assert_allclose(joint_deviations(observations_of(*factors))[GROUP], deviation(rows, 4), rtol=1e-12)
 
 
 def test_a_short_recording_is_pooled_with_the_others():
     rng = np.random.default_rng(4)
     long, short = rng.standard_normal((100, 4)), 5 * rng.standard_normal((12, 4))
-    groups = CELL, ("b", "motor", "joint_1")
+    groups = GROUP, ("b", "motor", "joint_1")
     factors = [factor_of(rows, names_of(3), group) for rows, group in zip((long, short), groups, strict=True)]
     found = joint_deviations(observations_of(*factors))
     both = np.vstack([long, short])
@@ -65,7 +65,7 @@ def test_a_short_recording_is_pooled_with_the_others():
 
 def test_a_joint_without_rows_to_spare_is_named():
     rows = np.random.default_rng(5).standard_normal((4, 5))
-    with pytest.raises(EstimateError, match=r"joint 'joint_1' \(motor torque\) has no more rows than parameters"):
+    with pytest.raises(EstimateError, match=r"joint 'joint_1' \(motor torque\) has no more rows than non-zero columns"):
         deviation(rows, 4)
 
 

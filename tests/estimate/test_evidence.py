@@ -41,9 +41,9 @@ def test_a_covariance_that_is_none_is_refused():
         equivalent_system(["a", "b"], np.array([np.nan, 0.0]), np.eye(2), 10)
 
 
-def test_a_history_tells_when_a_value_has_settled_for_good():
+def test_a_history_shows_when_a_value_has_converged_for_good():
     values = np.array([[0.5, 0.97, 1.2, 1.04, 0.96], [3.0, 3.0, 3.0, 3.0, 3.0], [0.0, 0.0, 1.0, 1.0, 0.0]])
     history = History(("a", "b", "c"), np.arange(5.0), values, np.zeros_like(values))
-    assert history.settled_after("a", 1.0) == 3.0
-    assert history.settled_after("b", 3.0) == 0.0
-    assert history.settled_after("c", 1.0) is None
+    assert history.converged_after("a", 1.0) == 3.0
+    assert history.converged_after("b", 3.0) == 0.0
+    assert history.converged_after("c", 1.0) is None

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import linalg, stats
 
-from estimate.synthetic import SyntheticRows, autoregression, names_of, settled_for, smooth_columns, sources_of
+from estimate.synthetic import SyntheticRows, autoregression, names_of, resolved_for, smooth_columns, sources_of
 from steelyard.estimate import generalised, weighted
 from steelyard.estimate.gls import corrected_covariance
 from steelyard.estimate.lag_products import lag_products
@@ -69,9 +69,9 @@ def test_the_covariance_is_widened_by_what_estimating_the_noise_costs():
 def test_a_break_in_the_rows_is_a_break_in_the_noise():
     W, y, source = one_equation(1, [0.8], gaps=(70, 71))
     fit = fitted(source)
-    kept = np.r_[0:70, 72:200]
+    selected = np.r_[0:70, 72:200]
     parts = [noise_covariance(fit.noise, length) for length in (70, 128)]
-    theirs = sm.GLS(y[kept], W[kept], sigma=linalg.block_diag(*parts)).fit()
+    theirs = sm.GLS(y[selected], W[selected], sigma=linalg.block_diag(*parts)).fit()
     np.testing.assert_allclose(fit.estimate.values, theirs.params, rtol=1e-8)
     np.testing.assert_allclose(fit.estimate.system.inverse, theirs.normalized_cov_params, rtol=1e-8)
 
@@ -97,7 +97,7 @@ def test_two_recordings_and_two_joints_stack_with_their_own_noise():
 
 
 def test_with_white_noise_of_one_size_the_intervals_are_those_of_a_textbook():
-    """One cell, order 0: no correction, ``r - c`` degrees of freedom (r without the first rows of the run)."""
+    """One noise group, order 0: no correction, ``r - c`` degrees of freedom (r without the first rows of the run)."""
     W, y, source = one_equation(3, [])
     given = sources_of(source)
     plain = weighted(reduce_rows(given), names_of(6))
@@ -110,7 +110,7 @@ def test_with_white_noise_of_one_size_the_intervals_are_those_of_a_textbook():
 
 
 def test_two_sizes_of_noise_give_satterthwaite_s_degrees_of_freedom():
-    """A mean seen in two recordings: with shares w of the information, ``1 / nu = sum w_i^2 / nu_i``."""
+    """A mean observed in two recordings: with shares w of the information, ``1 / nu = sum w_i^2 / nu_i``."""
     rng = np.random.default_rng(4)
     sources = [
         SyntheticRows(label, [np.column_stack([np.ones(count), size * rng.standard_normal(count)])], [("p",)])
@@ -129,7 +129,7 @@ def test_two_sizes_of_noise_give_satterthwaite_s_degrees_of_freedom():
 def test_the_correlation_is_that_of_the_source_s_decimator():
     source = one_equation(5, [], factor=10)[2]
     found = decimator_correlation(sources_of(source)[0])
-    np.testing.assert_array_equal(found, settled_for(10).decimation_filter.noise_correlation(len(found) - 1))
+    np.testing.assert_array_equal(found, resolved_for(10).decimation_filter.noise_correlation(len(found) - 1))
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from estimate.synthetic import SyntheticRows, names_of, settled_for, sources_of
+from estimate.synthetic import SyntheticRows, names_of, resolved_for, sources_of
 from steelyard.estimate import lag_products as module
 from steelyard.estimate.lag_products import HIGHEST_ORDER, LagProducts, group_products, lag_products
 from steelyard.signals import RowWhitener
@@ -81,15 +81,18 @@ def test_rows_of_a_source_are_freed_of_the_decimator_run_by_run(cuts):
     names = (("p0", "p1", "p2"), ("p1", "gone"))
     source = SyntheticRows("a", rows, names, factor=10, cuts=cuts, gaps=(40, 41, 90))
     scale = np.array([2.0, 3.0, 5.0])
-    correlation = settled_for(10).decimation_filter.noise_correlation(160)
+    correlation = resolved_for(10).decimation_filter.noise_correlation(160)
     first, second = lag_products(sources_of(source), names_of(3), correlation, scale)
     (longer, _) = lag_products(sources_of(source), names_of(3), correlation, scale, order=7)
     assert (first.lags, longer.lags, first.count - longer.count) == (HIGHEST_ORDER + 1, 8, 3 * 3)
     assert (first.group, second.group) == (("a", "motor", "joint_1"), ("a", "motor", "joint_2"))
     np.testing.assert_array_equal(second.index, [1])
-    for group, part, kept, lengths in ((first, rows[0], [0, 1, 2, 3], scale), (second, rows[1], [0, 2], scale[1:2])):
+    for group, part, selected, lengths in (
+        (first, rows[0], [0, 1, 2, 3], scale),
+        (second, rows[1], [0, 2], scale[1:2]),
+    ):
         runs = [part[:40], part[42:90], part[91:]]
-        white = [RowWhitener(correlation, np.zeros(0)).push(run[:, kept] / np.append(lengths, 1)) for run in runs]
+        white = [RowWhitener(correlation, np.zeros(0)).push(run[:, selected] / np.append(lengths, 1)) for run in runs]
         G, count = by_a_loop(white, HIGHEST_ORDER)
         weights = rng.standard_normal((5, 5))
         full = np.einsum("kl,klij->ij", weights, G)

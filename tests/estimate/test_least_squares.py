@@ -11,7 +11,7 @@ from steelyard.estimate import iterated, joint_deviations, ordinary, towards_pri
 
 sm = pytest.importorskip("statsmodels.api")
 
-CELLS = (("a", "motor", "joint_1"), ("a", "motor", "joint_2"), ("b", "motor", "joint_1"), ("b", "motor", "joint_2"))
+GROUPS = (("a", "motor", "joint_1"), ("a", "motor", "joint_2"), ("b", "motor", "joint_1"), ("b", "motor", "joint_2"))
 SIZES = (0.5, 3.0, 1.5, 0.2)
 TRUE = np.array([2.0, -1.0, 0.5, 3.0])
 
@@ -28,10 +28,10 @@ def parts():
 
 @pytest.fixture(scope="module")
 def observations(parts):
-    # Two blocks a cell, as a recording has them.
+    # Two blocks a noise group, as a recording has them.
     factors = [
         factor_of(half, names_of(4), group, block)
-        for part, group in zip(parts, CELLS, strict=True)
+        for part, group in zip(parts, GROUPS, strict=True)
         for block, half in enumerate((part[:33], part[33:]))
     ]
     return observations_of(*factors)
@@ -58,7 +58,7 @@ def test_weighted_least_squares_with_given_deviations_is_that_of_statsmodels(par
     W, y = stacked(parts)
     weights = np.repeat(np.array(SIZES) ** -2.0, 80)
     theirs = sm.WLS(y, W, weights=weights).fit(cov_type="fixed scale", cov_kwds={"scale": 1.0})
-    ours = weighted(observations, names_of(4), dict(zip(CELLS, SIZES, strict=True)))
+    ours = weighted(observations, names_of(4), dict(zip(GROUPS, SIZES, strict=True)))
     np.testing.assert_allclose(ours.values, theirs.params, rtol=1e-8)
     np.testing.assert_allclose(ours.covariance, theirs.cov_params(), rtol=1e-8)
     np.testing.assert_allclose(ours.sigma, theirs.bse, rtol=1e-8)
@@ -67,29 +67,22 @@ def test_weighted_least_squares_with_given_deviations_is_that_of_statsmodels(par
 def test_weights_are_by_default_those_of_each_joint_alone_in_each_recording(parts, observations):
     theirs = [np.sqrt(sm.OLS(part[:, -1], part[:, :-1]).fit().scale) for part in parts]
     ours = weighted(observations, names_of(4))
-    np.testing.assert_allclose([ours.deviations[group] for group in CELLS], theirs, rtol=1e-10)
+    np.testing.assert_allclose([ours.deviations[group] for group in GROUPS], theirs, rtol=1e-10)
     W, y = stacked(parts)
     expected = sm.WLS(y, W, weights=np.repeat(np.array(theirs) ** -2, 80)).fit().params
     np.testing.assert_allclose(ours.values, expected, rtol=1e-8)
-
-
-def test_one_deviation_a_joint_is_that_of_both_recordings_together(parts, observations):
-    ours = weighted(observations, names_of(4), per_recording=False).deviations
-    both = np.vstack([parts[0], parts[2]])
-    expected = np.sqrt(sm.OLS(both[:, -1], both[:, :-1]).fit().scale)
-    np.testing.assert_allclose([ours[CELLS[0]], ours[CELLS[2]]], expected, rtol=1e-10)
 
 
 def test_iterated_weights_agree_with_their_own_residuals(parts, observations):
     """At the end ``sigma_e^2 = rho_e^2 / (r_e - tr H_e)``; the hat matrix is computed in full here."""
     ours = iterated(observations, names_of(4))
     W, y = stacked(parts)
-    found = np.array([ours.deviations[group] for group in CELLS])
+    found = np.array([ours.deviations[group] for group in GROUPS])
     weight = np.repeat(1 / found, 80)
     basis = np.linalg.qr(W * weight[:, None])[0]
     leverage = np.sum(basis**2, axis=1)
     residual = y - W @ ours.values
-    for k, group in enumerate(CELLS):
+    for k, group in enumerate(GROUPS):
         mine = slice(80 * k, 80 * (k + 1))
         expected = np.sqrt(np.sum(residual[mine] ** 2) / (80 - leverage[mine].sum()))
         np.testing.assert_allclose(ours.deviations[group], expected, rtol=1e-5)
@@ -142,10 +135,10 @@ def test_data_without_noise_give_the_truth_and_finite_weights():
     W = rng.standard_normal((2, 50, 4))
     factors = [
         factor_of(np.column_stack([part, part @ TRUE]), names_of(4), group)
-        for part, group in zip(W, CELLS, strict=False)
+        for part, group in zip(W, GROUPS, strict=False)
     ]
     estimate = weighted(observations_of(*factors), names_of(4))
     np.testing.assert_allclose(estimate.values, TRUE, rtol=1e-10)
     assert np.isfinite(estimate.sigma).all()
-    exact = [factor_of(np.column_stack([np.eye(50)[:, :4], np.zeros(50)]), names_of(4), CELLS[0])]
+    exact = [factor_of(np.column_stack([np.eye(50)[:, :4], np.zeros(50)]), names_of(4), GROUPS[0])]
     assert min(joint_deviations(observations_of(*exact)).values()) > 0

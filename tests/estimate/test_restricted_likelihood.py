@@ -147,9 +147,11 @@ def test_a_drift_is_held_at_the_bound_of_what_is_stationary():
     assert np.isfinite(model.deviations["a", *EQUATION])
 
 
-def test_runs_too_short_to_tell_the_noise_are_refused():
+def test_runs_too_short_to_estimate_the_noise_are_refused():
     W = np.ones((4, 1))
-    with pytest.raises(EstimateError, match="0 rows with enough rows before them to tell the noise, for 1 parameters"):
+    with pytest.raises(
+        EstimateError, match="0 rows with enough rows before them to estimate the noise, for 1 parameters"
+    ):
         fit_noise([group_of(W, W[:, 0])], 1)
 
 

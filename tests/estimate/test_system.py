@@ -9,7 +9,7 @@ from estimate.synthetic import factor_of, names_of, observations_of
 from steelyard.errors import EstimateError
 from steelyard.estimate import condition_number, independent, stacked_system
 
-CELL = ("a", "motor", "joint_1")
+GROUP = ("a", "motor", "joint_1")
 OTHER = ("a", "motor", "joint_2")
 
 
@@ -20,7 +20,7 @@ def rows_of(rng, count=60, columns=5):
 def system_of(W, y=None, names=None):
     y = np.ones(len(W)) if y is None else y
     names = names_of(W.shape[1]) if names is None else names
-    return stacked_system(observations_of(factor_of(np.column_stack([W, y]), names, CELL)), names)
+    return stacked_system(observations_of(factor_of(np.column_stack([W, y]), names, GROUP)), names)
 
 
 def test_values_inverse_and_squares_are_those_of_numpy():
@@ -41,8 +41,8 @@ def test_values_inverse_and_squares_are_those_of_numpy():
 def test_joints_and_recordings_stack_by_name_with_their_weights():
     rng = np.random.default_rng(1)
     first, second = rows_of(rng, 30, 3), rows_of(rng, 40, 2)
-    observations = observations_of(factor_of(first, ("p0", "p1", "p2"), CELL), factor_of(second, ("p2", "p3"), OTHER))
-    system = stacked_system(observations, names_of(4), {CELL: 2.0, OTHER: 0.5})
+    observations = observations_of(factor_of(first, ("p0", "p1", "p2"), GROUP), factor_of(second, ("p2", "p3"), OTHER))
+    system = stacked_system(observations, names_of(4), {GROUP: 2.0, OTHER: 0.5})
     W = np.zeros((70, 4))
     W[:30, :3], W[30:, 2:] = 2 * first[:, :-1], 0.5 * second[:, :-1]
     y = np.concatenate([2 * first[:, -1], 0.5 * second[:, -1]])
@@ -54,7 +54,7 @@ def test_factors_may_be_chosen():
     rng = np.random.default_rng(2)
     first, second = rows_of(rng, 30, 2), rows_of(rng, 40, 2)
     observations = observations_of(
-        factor_of(first, names_of(2), CELL), factor_of(second, names_of(2), ("b", "motor", "joint_1"))
+        factor_of(first, names_of(2), GROUP), factor_of(second, names_of(2), ("b", "motor", "joint_1"))
     )
     system = stacked_system(observations, names_of(2), chosen=lambda factor: factor.recording == "b")
     np.testing.assert_allclose(system.values, np.linalg.lstsq(second[:, :-1], second[:, -1], rcond=None)[0], rtol=1e-11)
@@ -108,11 +108,11 @@ def test_two_dependent_groups_lose_one_column_each_and_the_fit_stays_the_best():
     np.testing.assert_allclose(system.squares, residual @ residual, rtol=1e-12)
 
 
-def test_columns_dependent_in_each_joint_are_kept_where_the_stack_tells_them_apart():
+def test_columns_dependent_in_each_joint_are_kept_where_the_stack_distinguishes_them():
     rng = np.random.default_rng(8)
     a, b = rng.standard_normal((2, 40, 3))
     a[:, 1], b[:, 1] = 2 * a[:, 0], -b[:, 0]
-    observations = observations_of(factor_of(a, names_of(2), CELL), factor_of(b, names_of(2), OTHER))
+    observations = observations_of(factor_of(a, names_of(2), GROUP), factor_of(b, names_of(2), OTHER))
     assert stacked_system(observations, names_of(2)).dropped == ()
     assert stacked_system(observations, names_of(2), chosen=lambda f: f.joint == "joint_1").dropped == ("p1",)
 

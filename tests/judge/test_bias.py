@@ -71,16 +71,16 @@ def test_the_truth_of_the_case_is_that_of_its_equations(equations):
 
 @pytest.mark.parametrize("noise", [3e-4, 1e-3])
 def test_attenuation_by_position_noise_is_found_with_sign_and_size(noise, clean, equations):
-    """Accelerations from noisy positions shrink the inertias; means over 6 runs, that of the errors and that told."""
-    found, told = [], []
+    """Accelerations from noisy positions shrink the inertias; means over 6 runs, that of the errors and reported."""
+    found, reported = [], []
     for seed in range(6):
         estimate, bias = fitted(noisy(clean, noise, (0.5, 0.05), seed), equations, 20.0)
         found.append(errors(estimate))
-        told.append(bias.noise)
+        reported.append(bias.noise)
         assert {"ZZ1", "MX2"} <= set(bias.named)
     for name in ("ZZ1", "MX2"):
         k = equations.names.index(name)
-        error, own = np.mean(found, axis=0)[k], np.mean(told, axis=0)[k]
+        error, own = np.mean(found, axis=0)[k], np.mean(reported, axis=0)[k]
         assert error < 0
         assert abs(own - error) < 0.25 * abs(error) + 3 * np.std(found, axis=0)[k] / np.sqrt(6)
 
@@ -124,7 +124,7 @@ def test_progress_counts_the_refits(clean, equations):
     resolved = resolve_preparation(Preparation(cutoff=20.0, decimation=5), [recording])
     sources = [row_source(recording, equations, resolved, "a")]
     estimate = weighted(reduce_rows(sources), equations.names)
-    seen = []
-    bias = estimate_bias([recording], sources, estimate, None, 3, progress=lambda *step: seen.append(step))
-    assert seen == [(1, 4), (2, 4), (3, 4), (4, 4)]
+    steps = []
+    bias = estimate_bias([recording], sources, estimate, None, 3, progress=lambda *step: steps.append(step))
+    assert steps == [(1, 4), (2, 4), (3, 4), (4, 4)]
     assert np.isfinite(bias.noise_sigma).all()

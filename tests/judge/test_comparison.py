@@ -89,9 +89,9 @@ def test_latex_has_as_many_cells_as_columns_and_escaped_names():
     assert lines[-1] == r"\end{tabular}"
     assert r"their\_\&\_run" in lines[2]
     body = lines[lines.index(r"\midrule") + 1 : lines.index(r"\bottomrule")]
-    bins = [[cell.strip() for cell in line.removesuffix(r" \\").split(" & ")] for line in body]
-    assert {len(row) for row in bins} == {8}
-    table = {row[0]: row[1:] for row in bins}
+    cells = [[cell.strip() for cell in line.removesuffix(r" \\").split(" & ")] for line in body]
+    assert {len(row) for row in cells} == {8}
+    table = {row[0]: row[1:] for row in cells}
     assert table["ZZ1R"] == [r"kg m\textasciicircum{}2", "$2$", "$15$", "$3$", "$13$", "$+50.0$", "$+2.0$"]
     assert table[r"off\_1"][-2:] == ["--", "$+5.0$"]
     assert table["MX7"] == ["kg m", "--", "--", r"$1\cdot 10^{-7}$", "$10$", "--", "--"]

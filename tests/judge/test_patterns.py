@@ -1,4 +1,4 @@
-"""What residuals depend on: the right words come first, and silence where there is nothing."""
+"""What residuals depend on: the right sentence comes first, and silence where there is nothing."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def delay(s):
     return 0.6 * s["acceleration"]
 
 
-WORDS = {
+SENTENCES = {
     stribeck: "friction at low speed on joint 3: residuals average +",
     curved_friction: "friction that is not a straight line in speed on joint 3",
     missing_coulomb: "Coulomb friction on joint 3",
@@ -109,14 +109,14 @@ ALIKE = {wrong_gain: ("an error that depends on the load", "position-dependent")
 
 
 @pytest.mark.parametrize("correlation", [0.0, 0.5])
-@pytest.mark.parametrize("effect", list(WORDS), ids=lambda effect: effect.__name__)
+@pytest.mark.parametrize("effect", list(SENTENCES), ids=lambda effect: effect.__name__)
 def test_the_right_words_come_first(effect, correlation):
     right = 0
     for seed in range(4):
         rng = np.random.default_rng(seed)
         signals = motion(1500, rng)
         found = explain(effect(signals) + noise(1500, correlation, rng), signals)
-        right += bool(found) and found[0].text.startswith(ALIKE.get(effect, (WORDS[effect],)))
+        right += bool(found) and found[0].text.startswith(ALIKE.get(effect, (SENTENCES[effect],)))
     assert right >= 3
 
 

@@ -16,7 +16,7 @@ from steelyard.observe import reduce_rows
 
 sm = pytest.importorskip("statsmodels.api")
 
-CELL = ("a", "motor", "joint_1")
+GROUP = ("a", "motor", "joint_1")
 TRUE = np.array([5.0, 0.0, 3.0, 0.02, 0.0, -4.0])
 
 
@@ -30,7 +30,7 @@ def rows():
 
 @pytest.fixture(scope="module")
 def observations(rows):
-    return observations_of(factor_of(rows, names_of(6), CELL))
+    return observations_of(factor_of(rows, names_of(6), GROUP))
 
 
 @pytest.fixture(scope="module")
@@ -72,8 +72,8 @@ def test_stepwise_has_the_variance_of_the_step_before(rows, observations):
     stepwise = reduce_parameters(weighted(observations, names_of(6)), "stepwise", level=1e-12)
     assert len(stepwise.steps) > 2
     for step, before, after, _ in walk(rows, stepwise):
-        told = np.sqrt(fit(rows, names_of(6)).scale / before.scale) / np.abs(before.tvalues).min()
-        np.testing.assert_allclose(step.relative_sigma, 100 * told, rtol=1e-8)
+        expected = np.sqrt(fit(rows, names_of(6)).scale / before.scale) / np.abs(before.tvalues).min()
+        np.testing.assert_allclose(step.relative_sigma, 100 * expected, rtol=1e-8)
         np.testing.assert_allclose(step.f, before.compare_f_test(after)[0], rtol=1e-8)
 
 
@@ -97,10 +97,10 @@ def test_the_threshold_tends_to_3_85_for_many_rows(full):
 
 def test_what_is_left_is_marked_as_after_selection(full):
     assert reduce_parameters(full, "f").estimate.after_selection
-    kept = reduce_parameters(full, "none")
-    assert kept.estimate is full
-    assert kept.steps == ()
-    assert not kept.estimate.after_selection
+    unreduced = reduce_parameters(full, "none")
+    assert unreduced.estimate is full
+    assert unreduced.steps == ()
+    assert not unreduced.estimate.after_selection
 
 
 def test_a_protected_parameter_stays(full):
@@ -172,7 +172,7 @@ def test_order_follows_the_sigmas_of_the_noise_model():
 def test_one_parameter_is_never_taken_away():
     rng = np.random.default_rng(4)
     rows = np.column_stack([rng.standard_normal(50), rng.standard_normal(50)])
-    estimate = ordinary(observations_of(factor_of(rows, ("p0",), CELL)), ("p0",))
+    estimate = ordinary(observations_of(factor_of(rows, ("p0",), GROUP)), ("p0",))
     assert reduce_parameters(estimate, "f").estimate.columns == ("p0",)
 
 
@@ -192,7 +192,7 @@ def many_small_effects(t):
     W, noise = orthogonal[:, :31], orthogonal[:, 31]
     sigma = 1 / np.sqrt(400 - 31)
     rows = np.column_stack([W, W @ np.concatenate([[5.0], np.full(30, t * sigma)]) + noise])
-    return observations_of(*(factor_of(rows[20 * b : 20 * b + 20], names_of(31), CELL, b) for b in range(20)))
+    return observations_of(*(factor_of(rows[20 * b : 20 * b + 20], names_of(31), GROUP, b) for b in range(20)))
 
 
 def test_harmless_removals_do_not_add_up():
@@ -228,8 +228,8 @@ def test_parameters_that_are_nothing_still_go_with_left_out_blocks():
 def test_left_out_blocks_are_predicted_by_fits_of_the_others():
     rng = np.random.default_rng(11)
     rows = np.column_stack([W := rng.standard_normal((60, 3)), W @ [1.0, 2.0, 3.0] + rng.standard_normal(60)])
-    data = observations_of(*(factor_of(rows[10 * b : 10 * b + 10], names_of(3), CELL, b) for b in range(6)))
-    squares = LeftOutBlocks(data, data, {CELL: 1.0}, names_of(3), parts=3).squares(("p0", "p2"))
+    data = observations_of(*(factor_of(rows[10 * b : 10 * b + 10], names_of(3), GROUP, b) for b in range(6)))
+    squares = LeftOutBlocks(data, data, {GROUP: 1.0}, names_of(3), parts=3).squares(("p0", "p2"))
     expected = []
     for part in range(3):
         unseen = np.arange(60) // 20 == part

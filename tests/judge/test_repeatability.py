@@ -69,7 +69,7 @@ def test_the_spread_of_consistent_recordings_is_one_on_average():
     assert np.mean(per_recording) == pytest.approx(1, abs=0.1)
 
 
-def test_other_friction_in_one_recording_is_seen_and_named():
+def test_other_friction_in_one_recording_is_detected_and_named():
     rng = np.random.default_rng(1)
     warm = TRUTH - np.array([0.5, 0, 0, 0, 0, 0])
     result = judged(observations(recording("a", rng), recording("cold", rng), recording("warm", rng, warm)))
@@ -117,7 +117,7 @@ def test_larger_sigmas_make_the_same_differences_smaller():
         estimate.freedom,
         deviations,
     )
-    narrow, broad = (repeatability(data, told, weights) for told in (estimate, wide))
+    narrow, broad = (repeatability(data, one, weights) for one in (estimate, wide))
     assert narrow is not None
     assert broad is not None
     assert broad.spread == pytest.approx(narrow.spread / 2, rel=1e-12)

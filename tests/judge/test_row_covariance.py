@@ -75,8 +75,8 @@ def test_two_joints_and_two_recordings_stack_in_the_sandwich():
     given = sources_of(*sources)
     observations = reduce_rows(given)
     estimate = weighted(observations, names_of(3))
-    bins = [(label, "motor", joint) for label in sizes for joint in ("joint_1", "joint_2")]
-    weight = np.repeat([1 / estimate.deviations[cell] for cell in bins], 60)
+    noise_groups = [(label, "motor", joint) for label in sizes for joint in ("joint_1", "joint_2")]
+    weight = np.repeat([1 / estimate.deviations[group] for group in noise_groups], 60)
     theirs = sm.OLS(np.concatenate(y_all) * weight, np.vstack(W_all) * weight[:, None]).fit(cov_type="HC3")
     ours = with_covariance("sandwich", estimate, observations, given)
     np.testing.assert_allclose(ours.covariance, theirs.cov_params(), rtol=1e-8)

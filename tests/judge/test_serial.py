@@ -32,7 +32,7 @@ def test_the_decimators_correlation_is_the_starting_point():
     x = decimate(white, 1000.0, 50).values[0]
     lags = SerialCorrelation(decimator.noise_correlation(60)).estimate([x])
     np.testing.assert_allclose(lags[:15], decimator.noise_correlation(14), atol=0.06)
-    # The variance of a mean over many samples, which is what bins feel.
+    # The variance of a mean over many samples, which is what matters for bins.
     expected = 2 * decimator.noise_correlation(60).sum() - 1
     assert 2 * lags.sum() - 1 == pytest.approx(expected, rel=0.15)
 

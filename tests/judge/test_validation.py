@@ -122,8 +122,8 @@ def test_errors_are_those_of_whole_arrays_through_scipys_filter(name):
         np.testing.assert_allclose(joint.torque_deviation, t[m].std(), rtol=1e-9)
         np.testing.assert_allclose(joint.varying_percent, 100 * e[m].std() / t[m].std(), rtol=1e-9)
         np.testing.assert_allclose(joint.standstill_rms, np.sqrt(np.mean(e[~m] ** 2)), rtol=1e-9)
-        assert (joint.samples, joint.standstill_samples) == (m.sum(), (~m).sum())
-        assert joint.standstill_samples > 0
+        assert (joint.samples, joint.sums.still_samples) == (m.sum(), (~m).sum())
+        assert joint.sums.still_samples > 0
     whole = 100 * np.linalg.norm(error[moving]) / np.linalg.norm(tau[moving])
     np.testing.assert_allclose(result.relative_percent, whole, rtol=1e-9)
     assert result.cutoff == 8.0
@@ -231,7 +231,7 @@ def test_short_segments_are_skipped_and_nothing_left_is_an_error():
     assert evaluate(source, estimate).skipped_segments == 0
     result = evaluate(source, estimate, cutoff=2.0)
     assert result.skipped_segments == 1
-    assert all(joint.samples + joint.standstill_samples < 7000 for joint in result.joints)
+    assert all(joint.samples + joint.sums.still_samples < 7000 for joint in result.joints)
     with pytest.raises(SignalError, match="cut-off"):
         evaluate(source, estimate, cutoff=0.0)
     with pytest.raises(EstimateError, match=r"'gap'.*long enough for an evaluation filter of 0\.1 Hz"):
@@ -299,7 +299,7 @@ def test_residual_runs_carry_what_the_search_for_patterns_needs():
     assert "viscous friction" in patterns[0].text
 
 
-def test_runs_are_kept_whole_while_there_is_room_and_thinned_evenly_when_not():
+def test_runs_are_stored_whole_while_there_is_room_and_thinned_evenly_when_not():
     runs = [np.arange(3000.0), np.arange(10.0), np.arange(5000.0)]
     whole = RunCollector(10_000)
     thinned = RunCollector(4000)
@@ -307,8 +307,8 @@ def test_runs_are_kept_whole_while_there_is_room_and_thinned_evenly_when_not():
         for run in runs:
             for first in range(0, len(run), 700):
                 collector.add(run[None, first : first + 700], starts=first == 0)
-    for kept, run in zip(whole.runs(), runs, strict=True):
-        np.testing.assert_array_equal(kept[0], run)
-    kept = thinned.runs()
-    assert 1000 < sum(run.shape[1] for run in kept) <= 4000
-    assert all((np.diff(run[0]) == 1).all() for run in kept)
+    for stored, run in zip(whole.runs(), runs, strict=True):
+        np.testing.assert_array_equal(stored[0], run)
+    stored = thinned.runs()
+    assert 1000 < sum(run.shape[1] for run in stored) <= 4000
+    assert all((np.diff(run[0]) == 1).all() for run in stored)

@@ -184,10 +184,10 @@ def test_an_error_as_large_as_the_torque_is_never_called_noise():
     assert "does not describe" in lost.reasons[0].remedy
 
 
-@pytest.mark.parametrize(("ratio", "words"), [(1030.0, "mA read as A"), (0.0009, "mA read as A"), (0.08, "drive gain")])
-def test_a_wrong_size_names_the_factor(ratio, words):
+@pytest.mark.parametrize(("ratio", "text"), [(1030.0, "mA read as A"), (0.0009, "mA read as A"), (0.08, "drive gain")])
+def test_a_wrong_size_names_the_factor(ratio, text):
     (reason,) = judge(replace(GOOD, **of_size(ratio))).reasons
-    assert words in reason.remedy
+    assert text in reason.remedy
 
 
 @pytest.mark.parametrize(("heaviness", "grade"), [(0.029, "poor"), (0.03, "good"), (3000.0, "good"), (3001.0, "poor")])
@@ -245,9 +245,9 @@ def test_a_missing_number_is_refused(field):
 
 def test_sigmas_that_do_not_know_of_the_correlation_are_called_too_small():
     strong = replace(GOOD, correlation=[replace(GOOD.correlation[0], lag_one=0.8)])
-    told = judge(strong).reasons[0].text
+    sentence = judge(strong).reasons[0].text
     silent = judge(replace(strong, correlation_in_sigmas=False)).reasons[0].text
-    assert "as much larger" in told
+    assert "as much larger" in sentence
     assert "too small" in silent
 
 

@@ -51,7 +51,7 @@ def test_decimated_white_noise_has_standard_z_scores_and_uniform_p_values():
     assert np.mean([ljung_box([x], 15).p < 0.05 for x in noise]) > 0.9
 
 
-def test_correlation_beyond_the_decimators_is_seen():
+def test_correlation_beyond_the_decimators_is_detected():
     white = autoregressive_noise(300 * 50, np.array([0.99]), 1.0, np.random.default_rng(1))
     x = decimate(white, 1000.0, 50).values[0]
     assert durbin_watson([x], DECIMATOR).z < -3

@@ -59,7 +59,7 @@ def collected(source: RowSource) -> list[np.ndarray]:
 
 
 def whole_regressor(equations: Equations, motion: Derivatives, loaded: bool) -> np.ndarray:
-    """Return W (E, N, kept columns) of a whole motion by CasADi itself."""
+    """Return W (E, N, base columns) of a whole motion by CasADi itself."""
     model = equations.model
     function = model.regressor if loaded else model.unloaded_regressor
     stacked = stacked_regressor(function, motion.q, motion.qd, motion.qdd)

@@ -107,11 +107,11 @@ def test_weights_multiply_the_rows_and_unnamed_columns_are_left_out():
 @pytest.mark.parametrize("count", [1, 2])
 def test_the_number_of_threads_does_not_change_a_bit(model, sources, count):
     chosen = sources[:count]
-    told = []
-    one = reduce_rows(chosen, progress=lambda done, total: told.append((done, total)))
+    reported = []
+    one = reduce_rows(chosen, progress=lambda done, total: reported.append((done, total)))
     two = reduce_rows(chosen, threads=2)
     assert all(np.array_equal(a.triangle, b.triangle) for a, b in zip(one.factors, two.factors, strict=True))
-    assert told[-1] == (count, count)
+    assert reported[-1] == (count, count)
 
 
 class Differences(RowWhitener):

@@ -131,16 +131,16 @@ def test_torques_of_the_true_parameters_leave_no_residual(standstill):
         assert np.abs(rows[:, -1] - rows[:, :-1] @ true).max() < 1e-9 * np.abs(rows[:, -1]).max()
 
 
-def test_two_passes_give_the_same_bits_kept_or_not():
+def test_two_passes_give_the_same_bits_cached_or_not():
     model = model_of("scara_2r")
     recording = recording_for(model)
-    kept, computed = source_of(recording, model), source_of(recording, model, cache_bytes=0)
-    first = collected(kept)
-    for other in (collected(kept), collected(computed), collected(computed)):
+    cached, computed = source_of(recording, model), source_of(recording, model, cache_bytes=0)
+    first = collected(cached)
+    for other in (collected(cached), collected(computed), collected(computed)):
         assert all(np.array_equal(a, b) for a, b in zip(first, other, strict=True))
-    assert next(iter(kept)) is next(iter(kept))
+    assert next(iter(cached)) is next(iter(cached))
     assert next(iter(computed)) is not next(iter(computed))
-    assert not next(iter(kept)).rows[0].flags.writeable
+    assert not next(iter(cached)).rows[0].flags.writeable
 
 
 @pytest.mark.parametrize("ending", ["csv", "npz"])
@@ -211,7 +211,7 @@ def test_near_standstill_the_own_equations_of_a_joint_are_left_out():
     np.testing.assert_allclose(source.masked, [1 - moving.mean(), 0.0])
     filter_ = source.resolved.decimation_filter
     weights = filter_.impulse_response() ** 2
-    index = filter_.kept(len(moving))
+    index = filter_.outputs(len(moving))
     share = [weights @ moving[k - filter_.half : k + filter_.half + 1] / weights.sum() for k in index]
     blocks = list(source)
     np.testing.assert_allclose(np.concatenate([b.share[0] for b in blocks]), share, atol=1e-12)
@@ -233,7 +233,7 @@ def test_noise_that_persists_passes_standstill_as_it_is():
     np.testing.assert_allclose(torque[20:], 3.0, atol=1e-9)
 
 
-def test_runs_are_the_unbroken_stretches_of_usable_rows():
+def test_runs_are_the_unbroken_segments_of_usable_rows():
     model = model_of("scara_2r")
     block = next(iter(source_of(recording_for(model), model)))
     share = np.ones_like(block.share)

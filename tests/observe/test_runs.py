@@ -7,7 +7,7 @@ from itertools import chain
 import numpy as np
 import pytest
 
-from estimate.synthetic import SyntheticRows, settled_for, sources_of
+from estimate.synthetic import SyntheticRows, resolved_for, sources_of
 from steelyard.observe import Whitening, weighted_runs
 from steelyard.signals import RowWhitener
 
@@ -56,7 +56,7 @@ def test_groups_without_a_weight_are_left_out(rows):
 
 
 def test_rows_are_whitened_run_by_run_across_blocks_each_group_on_its_own(rows):
-    correlation = settled_for(10).decimation_filter.noise_correlation(160)
+    correlation = resolved_for(10).decimation_filter.noise_correlation(160)
     whitening = Whitening(correlation, {("motor", "joint_1"): np.array([0.7])})
     sources = [source_of(rows), source_of([2 * part for part in rows], "b")]
     runs = chain.from_iterable(source.runs() for source in sources)

@@ -1,4 +1,4 @@
-"""Observations in files: every bit comes back, damage is told in one line."""
+"""Observations in files: every bit comes back, damage is reported in one line."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_content_that_does_not_fit_is_refused(observations, tmp_path, edit):
         load_observations(path)
 
 
-def test_a_missing_file_and_a_place_that_cannot_be_written_are_told(observations, tmp_path):
+def test_a_missing_file_and_a_place_that_cannot_be_written_are_reported(observations, tmp_path):
     with pytest.raises(ObservationError, match="No such file"):
         load_observations(tmp_path / "nowhere.npz")
     (tmp_path / "file").write_text("")

@@ -111,7 +111,7 @@ def test_outputs_lie_at_multiples_of_the_factor_and_dropped_ones_are_counted():
     assert result.index[0] == 10 * result.dropped[0] >= result.filter.half
     assert 5000 - 1 - result.index[-1] >= result.filter.half
     assert len(result.index) + sum(result.dropped) == 500
-    assert list(result.filter.kept(5000)) == list(result.index)
+    assert list(result.filter.outputs(5000)) == list(result.index)
 
 
 def test_strided_and_reversed_arrays_are_read_correctly():

@@ -1,4 +1,4 @@
-"""Central differences have the frequency responses stated, and derivatives of filtered positions are right."""
+"""Central differences have the stated responses; derivatives and positions behind elastic joints are right."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from steelyard.signals import (
     central_difference,
     difference_response,
     differentiate,
+    joint_positions,
     low_pass,
 )
 
@@ -51,10 +52,10 @@ def test_derivatives_of_a_motion_belong_to_the_samples_stated(second):
     speed = 2 * np.pi * 0.8
     q, qd, qdd = np.sin(speed * time), speed * np.cos(speed * time), -(speed**2) * np.sin(speed * time)
     result = differentiate(np.stack([q, 2 * q]), low_pass(rate, 20.0), second, tolerance=1e-8)
-    kept = slice(result.first, result.first + result.q.shape[1])
+    inner = slice(result.first, result.first + result.q.shape[1])
     for got, expected in ((result.q, q), (result.qd, qd), (result.qdd, qdd)):
         # 20 Hz leaves 0.8 Hz at 2e-12 of its amplitude; the differences cost up to (w T)^2 / 3.
-        np.testing.assert_allclose(got[0], expected[kept], atol=2e-5 * np.abs(expected).max())
+        np.testing.assert_allclose(got[0], expected[inner], atol=2e-5 * np.abs(expected).max())
         np.testing.assert_allclose(got[1], 2 * got[0], atol=1e-9)
     assert not result.qdd.flags.writeable
 
@@ -76,3 +77,21 @@ def test_bad_input_is_refused():
         differentiate(np.zeros((1, 90)), low_pass(10.0, None, mode="none"), "first")
     with pytest.raises(SignalError, match="row 0, sample 4"):
         central_difference(np.array([[0, 0, 0, 0, np.inf]]), 10.0)
+
+
+def test_the_joint_lags_the_motor_by_torque_over_stiffness():
+    q = np.array([[0.1, 0.2], [1.0, 1.0], [0.0, 0.5]])
+    torque = np.array([[100.0, -50.0], [7.5, 0.0], [3.0, 3.0]])
+    expected = [[0.09, 0.205], [0.999, 1.0], [0.0, 0.5]]
+    np.testing.assert_allclose(joint_positions(q, torque, np.array([1e4, 7500.0, np.inf])), expected)
+
+
+@pytest.mark.parametrize("stiffness", [[0.0, 1.0], [-1.0, 1.0], [np.nan, 1.0], [1.0]])
+def test_impossible_stiffness_is_refused(stiffness):
+    with pytest.raises(SignalError, match="stiffness"):
+        joint_positions(np.zeros((2, 3)), np.zeros((2, 3)), np.array(stiffness))
+
+
+def test_torques_must_fit_the_positions():
+    with pytest.raises(SignalError, match=r"got shape \(2, 4\), allowed is that of positions \(2, 3\)"):
+        joint_positions(np.zeros((2, 3)), np.zeros((2, 4)), np.ones(2))

@@ -1,4 +1,4 @@
-"""Low-pass filters have the cut-off asked for, no delay, and are the same in blocks."""
+"""Low-pass filters have the stated cut-off, no delay, and are the same in blocks."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ def measured_amplitude(filter_, frequency):
     samples = int(40 * max(1.0, filter_.rate / frequency)) + 6 * filter_.ends()[0] + 200
     angle = 2 * np.pi * frequency / filter_.rate * np.arange(samples)
     result = trim_ends(filter_, apply_low_pass(filter_, np.sin(angle)[None]), 1e-6)[0]
-    kept = angle[filter_.ends(1e-6)[0] :][: len(result)]
-    fit = np.linalg.lstsq(np.column_stack([np.sin(kept), np.cos(kept)]), result, rcond=None)[0]
+    inner = angle[filter_.ends(1e-6)[0] :][: len(result)]
+    fit = np.linalg.lstsq(np.column_stack([np.sin(inner), np.cos(inner)]), result, rcond=None)[0]
     return complex(fit[0], fit[1])
 
 
@@ -135,9 +135,9 @@ def test_very_low_cutoffs_are_numerically_quiet(ratio):
     filter_ = low_pass(1000.0, 1000.0 * ratio)
     samples = 3 * filter_.memory()
     ramp = np.linspace(-3.0, 7.0, samples)[None]
-    kept = trim_ends(filter_, apply_low_pass(filter_, ramp), 1e-10)
+    inner = trim_ends(filter_, apply_low_pass(filter_, ramp), 1e-10)
     start = filter_.ends(1e-10)[0]
-    np.testing.assert_allclose(kept, ramp[:, start : start + kept.shape[1]], rtol=0, atol=1e-8)
+    np.testing.assert_allclose(inner, ramp[:, start : start + inner.shape[1]], rtol=0, atol=1e-8)
     level = np.full((1, samples), 5.0)
     np.testing.assert_allclose(apply_low_pass(filter_, level), level, rtol=0, atol=1e-8)
     stream = LowPassStream(filter_)

@@ -31,11 +31,11 @@ def test_amplitude_and_phase_are_restored_within_1_percent_up_to_the_band(rate):
     assert 50 < inverse.band < 60
     time = np.arange(8000) / rate
     for frequency in (0.1, 5.0, 20.0, 40.0, 50.0, 0.999 * inverse.band):
-        seen = complex(scipy_response(np.array([frequency]))[0])
-        measured = np.abs(seen) * np.sin(2 * np.pi * frequency * time + np.angle(seen))
+        response = complex(scipy_response(np.array([frequency]))[0])
+        measured = np.abs(response) * np.sin(2 * np.pi * frequency * time + np.angle(response))
         restored = inverse.apply(measured[None])[0]
-        kept = 2 * np.pi * frequency * time[inverse.half : -inverse.half]
-        fit = np.linalg.lstsq(np.column_stack([np.sin(kept), np.cos(kept)]), restored, rcond=None)[0]
+        angle = 2 * np.pi * frequency * time[inverse.half : -inverse.half]
+        fit = np.linalg.lstsq(np.column_stack([np.sin(angle), np.cos(angle)]), restored, rcond=None)[0]
         assert np.hypot(*fit) == pytest.approx(1.0, abs=0.01)
         assert np.arctan2(fit[1], fit[0]) == pytest.approx(0.0, abs=0.01)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import linalg
 
-from estimate.synthetic import settled_for
+from estimate.synthetic import resolved_for
 from steelyard.signals.whitening import FLOOR, RowWhitener, autoregressive_correlation, noise_autocovariance
 
 WHITE = np.eye(1, 20)[0]
@@ -25,7 +25,7 @@ def padded(lags, count):
 
 
 def decimator_lags(factor, count):
-    lags = settled_for(factor).decimation_filter.noise_correlation(160).copy()
+    lags = resolved_for(factor).decimation_filter.noise_correlation(160).copy()
     lags[0] += FLOOR
     return padded(lags / lags[0], count)
 
@@ -42,7 +42,9 @@ def test_the_decimator_s_correlation_is_whitened_as_by_its_covariance(factor):
     rows = np.random.default_rng(1).standard_normal((80, 2))
     expected = cholesky_whitened(decimator_lags(factor, 80), rows)
     np.testing.assert_allclose(
-        decimator_whitener(settled_for(factor).decimation_filter.noise_correlation(160)).push(rows), expected, atol=1e-7
+        decimator_whitener(resolved_for(factor).decimation_filter.noise_correlation(160)).push(rows),
+        expected,
+        atol=1e-7,
     )
 
 
@@ -53,13 +55,13 @@ def test_both_together_are_whitened_as_by_their_covariance(coefficients):
     lags = [
         sum(decimator[abs(j)] * persistent[abs(k - j)] for j in range(-160, 161)) for k in range(60)
     ]  # fmt: skip
-    whitener = RowWhitener(settled_for(10).decimation_filter.noise_correlation(160), np.array(coefficients))
+    whitener = RowWhitener(resolved_for(10).decimation_filter.noise_correlation(160), np.array(coefficients))
     np.testing.assert_allclose(whitener.push(rows), cholesky_whitened(lags, rows), atol=1e-6)
 
 
 def test_a_decimated_autoregression_comes_out_white_from_the_first_row_on():
     """Of 4000 runs of 40 rows: variance 1 and no correlation, at the start as later."""
-    coefficients, filter_ = np.array([0.8]), settled_for(10).decimation_filter
+    coefficients, filter_ = np.array([0.8]), resolved_for(10).decimation_filter
     lags = noise_autocovariance(filter_.noise_correlation(160), coefficients, 39)
     root = np.linalg.cholesky(linalg.toeplitz(lags) + 1e-9 * np.eye(40))
     noise = root @ np.random.default_rng(7).standard_normal((40, 4000))
@@ -71,7 +73,7 @@ def test_a_decimated_autoregression_comes_out_white_from_the_first_row_on():
 
 def test_pieces_give_the_whole_and_a_restart_begins_anew():
     rows = np.random.default_rng(3).standard_normal((300, 2))
-    correlation = settled_for(10).decimation_filter.noise_correlation(160)
+    correlation = resolved_for(10).decimation_filter.noise_correlation(160)
     whole = RowWhitener(correlation, np.array([0.5, 0.1])).push(rows)
     whitener = RowWhitener(correlation, np.array([0.5, 0.1]))
     pieces = [whitener.push(part) for part in np.split(rows, [1, 2, 7, 90, 91, 200])]
@@ -82,7 +84,7 @@ def test_pieces_give_the_whole_and_a_restart_begins_anew():
 
 def test_whiteners_of_one_decimator_do_not_disturb_each_other():
     rows = np.random.default_rng(4).standard_normal((100, 1))
-    correlation = settled_for(10).decimation_filter.noise_correlation(160)
+    correlation = resolved_for(10).decimation_filter.noise_correlation(160)
     first, second = decimator_whitener(correlation), decimator_whitener(correlation)
     expected = decimator_whitener(correlation).push(rows)
     halves = [first.push(rows[:50])]
@@ -92,7 +94,7 @@ def test_whiteners_of_one_decimator_do_not_disturb_each_other():
 
 def test_decimated_white_noise_comes_out_white():
     """What is left is what the floor leaves of the decimator's edge: 4 % at most."""
-    filter_ = settled_for(10).decimation_filter
+    filter_ = resolved_for(10).decimation_filter
     raw = np.random.default_rng(5).standard_normal(205_000)
     noise = np.convolve(raw, filter_.impulse_response(), "valid")[::10][:20_000] / np.sqrt(filter_.noise_gain())
     white = decimator_whitener(filter_.noise_correlation(160)).push(noise[:, None])[200:, 0]

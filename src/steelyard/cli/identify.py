@@ -320,7 +320,7 @@ def _settling_times(found: Identification) -> dict[str, str]:
     if history is None:
         return {}
     times = {
-        name: history.settled_after(name, value)
+        name: history.converged_after(name, value)
         for name, value in zip(history.columns, history.values[:, -1], strict=True)
     }
     return {name: "never" if time is None else f"{time:.1f}" for name, time in times.items()}

@@ -1,22 +1,20 @@
-"""Factors to parameters: least squares, its weights, and the noise that gives its sigmas."""
+"""Estimators: from factors or rows to parameters with a covariance."""
 
-from .correlated import TRUSTED as TRUSTED
-from .correlated import CorrelatedFit as CorrelatedFit
-from .correlated import block_scores as block_scores
-from .correlated import block_sigma as block_sigma
-from .correlated import misfit as misfit
-from .correlated import noise_explains as noise_explains
-from .correlated import with_correlated_noise as with_correlated_noise
 from .evidence import Endogeneity as Endogeneity
 from .evidence import Estimate as Estimate
 from .evidence import Estimated as Estimated
 from .evidence import Evidence as Evidence
 from .evidence import History as History
+from .evidence import Prior as Prior
 from .evidence import equivalent_system as equivalent_system
 from .evidence import estimate_of as estimate_of
-from .gls import GlsFit as GlsFit
+from .gls import TRUSTED as TRUSTED
+from .gls import block_scores as block_scores
+from .gls import block_sigma as block_sigma
 from .gls import generalised as generalised
-from .least_squares import fitted_deviations as fitted_deviations
+from .gls import misfit as misfit
+from .gls import noise_explains as noise_explains
+from .gls import with_correlated_noise as with_correlated_noise
 from .least_squares import group_factors as group_factors
 from .least_squares import iterated as iterated
 from .least_squares import joint_deviations as joint_deviations

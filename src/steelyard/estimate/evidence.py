@@ -1,22 +1,22 @@
-"""What every estimator is given, and what it gives back: one contract for all of them.
-
-An estimate: named values with a covariance, and how it came about.
-"""
+"""Records that all estimators share: the evidence they are given, and the estimate they return."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from scipy import linalg
 
 from ..distributions import t_ppf
-from ..errors import EstimateError
+from ..errors import EstimateError, nearest_match
 from ..observe import Equations, RowSource
 from ..text import short_repr
 from .noise import NoiseModel
 from .system import NoiseGroup, System
+
+Prior = Mapping[str, tuple[float, float]]
+"""Value and standard deviation of parameters by name."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,9 +123,26 @@ class Evidence:
         return self.correlated.sigma / self.plain.sigma
 
 
+def checked_prior(prior: Prior, columns: Sequence[str]) -> Iterator[tuple[int, float, float]]:
+    """Yield the column's place, the value and the standard deviation of every entry of a prior.
+
+    Raises:
+        EstimateError: If a name is not among the columns, or a deviation is not above 0.
+    """
+    for name, (value, deviation) in prior.items():
+        if name not in columns:
+            raise EstimateError(
+                f"prior for '{name}', which is not estimated; estimated are {', '.join(columns[:8])} ..."
+                f"{nearest_match(name, columns)}"
+            )
+        if not (np.isfinite(value) and np.isfinite(deviation) and deviation > 0):
+            raise EstimateError(f"prior for '{name}': got {value} +- {deviation}, needed is a deviation above 0")
+        yield columns.index(name), value, deviation
+
+
 @dataclass(frozen=True, eq=False)
 class History:
-    """How an estimate came about in time.
+    """An estimate as a function of time.
 
     Attributes:
         columns: Names of the parameters, c of them.
@@ -145,7 +162,7 @@ class History:
     q: np.ndarray | None = None
     qd: np.ndarray | None = None
 
-    def settled_after(self, name: str, value: float, part: float = 0.05) -> float | None:
+    def converged_after(self, name: str, value: float, part: float = 0.05) -> float | None:
         """Return when a parameter came within a part of a value for good [s]; None if it never did."""
         outside = np.flatnonzero(~(np.abs(self.values[self.columns.index(name)] - value) <= part * abs(value)))
         if not len(outside):
@@ -155,7 +172,7 @@ class History:
 
 @dataclass(frozen=True)
 class Endogeneity:
-    """Durbin, Wu and Hausman's test: were least squares biased by rows that correlate with their own errors?
+    """Durbin, Wu and Hausman's test: is least squares biased by rows that correlate with their own errors?
 
     Attributes:
         statistic: F of the rows' part that the instruments do not explain, added to the regression.
@@ -214,8 +231,8 @@ def equivalent_system(columns: Sequence[str], values: np.ndarray, covariance: np
         factor = linalg.cholesky(covariance / np.outer(scale, scale), lower=True)
     except (linalg.LinAlgError, ValueError):
         raise EstimateError(
-            "the covariance of the estimate is not positive definite: these data do not tell all parameters apart; "
-            "give a prior, or record a more exciting motion"
+            "the covariance of the estimate is not positive definite: not all parameters are identifiable from these "
+            "recordings; give a prior, or record a more exciting motion"
         ) from None
     inverse = linalg.solve_triangular(factor, np.diag(1 / scale), lower=True)
     root = np.asarray(np.linalg.qr(inverse, mode="r"))

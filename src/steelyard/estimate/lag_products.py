@@ -15,7 +15,7 @@ Equation = tuple[str, str]
 """Torque kind and joint."""
 
 HIGHEST_ORDER = 4
-"""Of the autoregressive noise models that are tried, unless told otherwise."""
+"""Of the autoregressive noise models that are tried, unless given."""
 
 _CHUNK = 4096
 

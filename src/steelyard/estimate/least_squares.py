@@ -1,7 +1,4 @@
-"""The least-squares family on factors: ordinary, weighted by joint (P1), iterated, towards a prior.
-
-Standard deviations of the equations of one joint, from its own factor alone (P1.2).
-"""
+"""Least squares on factors: ordinary, weighted by joint (P1), iterated, and towards a prior."""
 
 from __future__ import annotations
 
@@ -12,9 +9,9 @@ from types import MappingProxyType
 
 import numpy as np
 
-from ..errors import EstimateError, nearest_match
+from ..errors import EstimateError
 from ..observe import Factor, Observations, merged_triangle
-from .evidence import Estimate
+from .evidence import Estimate, Prior, checked_prior
 from .system import NoiseGroup, System, group_of, stacked_system
 
 LEAST_FREEDOM = 20
@@ -27,7 +24,7 @@ def group_factors(observations: Observations) -> dict[NoiseGroup, tuple[Factor, 
     return {group: tuple(factors) for group, factors in groupby(ordered, key=group_of)}
 
 
-def joint_deviations(observations: Observations, per_recording: bool = True) -> Mapping[NoiseGroup, float]:
+def joint_deviations(observations: Observations) -> Mapping[NoiseGroup, float]:
     """Return the standard deviation of the noise on every joint's equations.
 
     ``sigma_j^2 = min ||rho^j||^2 / (r_j - c_j)`` where the minimum is that of joint j's own equations (P1.2): the
@@ -35,9 +32,7 @@ def joint_deviations(observations: Observations, per_recording: bool = True) -> 
     the columns triangularised: where they are dependent, rounding still removes one direction of y for each of them.
     Columns of zeros are left out before.
 
-    Args:
-        observations: The factors.
-        per_recording: Whether every recording has its own; else one for a joint's equations in all of them.
+    Every recording has its own, unless one has so few rows that those of all recordings are pooled.
 
     Raises:
         EstimateError: If a joint has no more rows than columns.
@@ -47,26 +42,21 @@ def joint_deviations(observations: Observations, per_recording: bool = True) -> 
     for kind, joint in sorted({group[1:] for group in groups}):
         mine = {group: factors for group, factors in groups.items() if group[1:] == (kind, joint)}
         own = {group: _deviation(factors) for group, factors in mine.items()}
-        if per_recording and all(freedom >= LEAST_FREEDOM for _, freedom in own.values()):
+        if all(freedom >= LEAST_FREEDOM for _, freedom in own.values()):
             found.update({group: deviation for group, (deviation, _) in own.items()})
             continue
         pooled, freedom = _deviation(tuple(factor for factors in mine.values() for factor in factors))
         if freedom < 1:
             raise EstimateError(
-                f"joint '{joint}' ({kind} torque) has no more rows than parameters it feels: its noise cannot be "
-                "told; record longer or decimate less"
+                f"joint '{joint}' ({kind} torque) has no more rows than non-zero columns: its noise cannot be "
+                "estimated; record longer or decimate less"
             )
         found.update(dict.fromkeys(mine, pooled))
     return MappingProxyType(_above_zero(found))
 
 
 def _deviation(factors: tuple[Factor, ...]) -> tuple[float, int]:
-    nonzero = (
-        name
-        for factor in factors
-        for name, is_nonzero in zip(factor.columns, np.any(factor.triangle[:, :-1], axis=0).tolist(), strict=True)
-        if is_nonzero
-    )
+    nonzero = (factor.columns[k] for factor in factors for k in np.flatnonzero(factor.triangle[:, :-1].any(axis=0)))
     columns = tuple(dict.fromkeys(nonzero))
     triangle, rows = merged_triangle(factors, columns)
     freedom = rows - len(columns)
@@ -96,7 +86,7 @@ def _above_zero(deviations: dict[NoiseGroup, float]) -> dict[NoiseGroup, float]:
 
 
 _MOST_ITERATIONS = 50
-_SETTLED = 1e-6
+_CONVERGED = 1e-6
 
 
 def ordinary(observations: Observations, columns: Sequence[str]) -> Estimate:
@@ -108,11 +98,7 @@ def ordinary(observations: Observations, columns: Sequence[str]) -> Estimate:
 
 
 def weighted(
-    observations: Observations,
-    columns: Sequence[str],
-    deviations: Mapping[NoiseGroup, float] | None = None,
-    *,
-    per_recording: bool = True,
+    observations: Observations, columns: Sequence[str], deviations: Mapping[NoiseGroup, float] | None = None
 ) -> Estimate:
     """Return least squares with equations weighted by ``1 / sigma_j`` (P1.3): ``C = (W_w^T W_w)^-1``.
 
@@ -120,14 +106,13 @@ def weighted(
         observations: The factors.
         columns: Names of the unknowns.
         deviations: Standard deviation of every noise group; P1's per-joint ones if not given.
-        per_recording: Whether each recording is weighted by its own noise.
     """
-    used = joint_deviations(observations, per_recording) if deviations is None else deviations
+    used = joint_deviations(observations) if deviations is None else deviations
     return _estimate("wls", stacked_system(observations, columns, _inverse(used)), 1.0, used)
 
 
 def iterated(observations: Observations, columns: Sequence[str]) -> Estimate:
-    """Return weighted least squares whose deviations are those of its own residuals, repeated until they settle."""
+    """Return weighted least squares whose deviations are those of its own residuals, repeated until they converge."""
     used: Mapping[NoiseGroup, float] = joint_deviations(observations)
     for _ in range(_MOST_ITERATIONS):
         weights = _inverse(used)
@@ -135,12 +120,12 @@ def iterated(observations: Observations, columns: Sequence[str]) -> Estimate:
         found = fitted_deviations(observations, system, weights)
         change = max(abs(np.log(found[group] / used[group])) for group in used)
         used = found
-        if change < _SETTLED:
+        if change < _CONVERGED:
             break
     return _estimate("iterated", stacked_system(observations, columns, _inverse(used)), 1.0, used)
 
 
-def towards_prior(estimate: Estimate, prior: Mapping[str, tuple[float, float]]) -> Estimate:
+def towards_prior(estimate: Estimate, prior: Prior) -> Estimate:
     """Return the estimate drawn towards prior values (ridge): ``+ sum ((x_i - x0_i) / s_i)^2``.
 
     Args:
@@ -150,31 +135,16 @@ def towards_prior(estimate: Estimate, prior: Mapping[str, tuple[float, float]]) 
     Raises:
         EstimateError: If a name is not among the estimate's columns, or a deviation is not above 0.
     """
-    columns = estimate.columns
-    rows = np.zeros((len(prior), len(columns) + 1))
-    for row, (name, (value, deviation)) in zip(rows, prior.items(), strict=True):
-        if name not in columns:
-            raise EstimateError(
-                f"prior for '{name}', which is not estimated; estimated are {', '.join(columns[:8])} ..."
-                f"{nearest_match(name, columns)}"
-            )
-        if not (np.isfinite(value) and np.isfinite(deviation) and deviation > 0):
-            raise EstimateError(f"prior for '{name}': got {value} +- {deviation}, needed is a deviation above 0")
-        row[columns.index(name)], row[-1] = 1 / deviation, value / deviation
+    rows = np.zeros((len(prior), len(estimate.columns) + 1))
+    for row, (place, value, deviation) in zip(rows, checked_prior(prior, estimate.columns), strict=True):
+        row[place], row[-1] = 1 / deviation, value / deviation
     system = estimate.system.with_rows(rows * estimate.unit)
-    drawn = _estimate("ridge", system, estimate.unit**2, estimate.deviations, estimate.freedom)
-    return replace(drawn, unweighted=estimate.unweighted)
+    drawn = _estimate("ridge", system, estimate.unit**2, estimate.deviations)
+    return replace(drawn, freedom=estimate.freedom, unweighted=estimate.unweighted)
 
 
-def _estimate(
-    method: str,
-    system: System,
-    variance: float,
-    deviations: Mapping[NoiseGroup, float],
-    freedom: np.ndarray | None = None,
-) -> Estimate:
-    if freedom is None:
-        freedom = np.full(len(system.columns), float(system.freedom))
+def _estimate(method: str, system: System, variance: float, deviations: Mapping[NoiseGroup, float]) -> Estimate:
+    freedom = np.full(len(system.columns), float(system.freedom))
     return Estimate(method, system, system.values, variance * system.inverse, "classical", freedom, deviations)
 
 

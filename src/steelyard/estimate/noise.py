@@ -1,6 +1,4 @@
-"""A fitted noise model: what is known of the noise of every equation in every recording.
-
-The noise of every equation: the decimator's own correlation, an autoregression, and a size for each recording.
+"""Noise model of every equation: the decimator's own correlation, an autoregression, and a size for each recording.
 
 Rows are first freed of the decimator's correlation, which is known. What is left of the noise is taken as
 ``v[t] = sum_k a_k v[t-k] + e[t]``, with coefficients of each equation (torque kind and joint) and a variance of e for
@@ -33,16 +31,16 @@ ROWS_PER_ORDER = 15
 
 LEAST_INDEPENDENT = 10
 """The rows of an equation in a recording are taken to be worth at least so many independent ones: correlation that is
-longer than this part of a recording cannot be told from a trend."""
+longer than this part of a recording is indistinguishable from a trend."""
 
 _MOST_STEPS = 200
-_SETTLED = 1e-6
+_CONVERGED = 1e-6
 _TINY = 1e-300
 
 
 @dataclass
 class NoiseFit:
-    """A fit, while it is iterated and when it has settled.
+    """A fit, while it is iterated and when it has converged.
 
     Attributes:
         groups: Lag products of every noise group, columns scaled.
@@ -76,12 +74,48 @@ class NoiseFit:
 
     def effective_rows(self, equation: Equation) -> float:
         """Return the rows of an equation less what the parameters take of them, ``n - tr(A^-1 W^T W / s^2)``."""
-        taken = 0.0
-        for group in self.groups_of(equation):
+        groups = self.groups_of(equation)
+        left = (group.count - float(np.sum(self.covariance[group.place] * self.information(group))) for group in groups)
+        return max(sum(left), 1.0)
+
+    def information(self, group: GroupProducts) -> np.ndarray:
+        """Return ``W^T W / s^2`` (c, c) of the whitened rows of a noise group."""
+        return self._moments(group)[:-1, :-1]
+
+    def expect(self) -> None:
+        """Compute mean and covariance of the parameters and the expected moments, given the noise."""
+        information, moment = np.zeros_like(self.covariance), np.zeros_like(self.mean)
+        for group in self.groups:
+            gram = self._moments(group)
+            information[group.place] += gram[:-1, :-1]
+            moment[group.index] += gram[:-1, -1]
+        try:
+            self.covariance = np.linalg.inv(information)
+        except np.linalg.LinAlgError:
+            raise EstimateError("the equations are singular: these recordings do not excite all parameters") from None
+        self.mean = self.covariance @ moment
+        self.expected = {group.group: group.expected(self.mean, self.covariance) for group in self.groups}
+
+    def maximise(self) -> None:
+        """Compute coefficients and variances of the noise, given the expected moments."""
+        for equation, order in self.orders.items():
+            if order:
+                longest = max(group.count for group in self.groups_of(equation)) / LEAST_INDEPENDENT
+                found = predictor(self.normal_matrix(equation), order)
+                self.filters[equation][1 : order + 1] = -stationary(found, max(longest, 1.0))
             filter_ = self.filters[equation]
-            information = group.gram(np.outer(filter_, filter_))[:-1, :-1] / self.variances[group.group]
-            taken += group.count - float(np.sum(self.covariance[group.place] * information))
-        return max(taken, 1.0)
+            for group in self.groups_of(equation):
+                squares = float(filter_ @ self.expected[group.group] @ filter_)
+                self.variances[group.group] = max(squares / group.count, _TINY)
+
+    def restart(self, orders: Mapping[Equation, int]) -> None:
+        """Set the orders of the autoregressions, and take the noise as white."""
+        self.orders = orders
+        self.filters = {equation: np.eye(1, self.groups[0].lags)[0] for equation in orders}
+
+    def _moments(self, group: GroupProducts) -> np.ndarray:
+        filter_ = self.filters[group.equation]
+        return group.gram(np.outer(filter_, filter_)) / self.variances[group.group]
 
 
 def fit_noise(groups: Sequence[GroupProducts], size: int) -> NoiseFit:
@@ -95,12 +129,14 @@ def fit_noise(groups: Sequence[GroupProducts], size: int) -> NoiseFit:
         EstimateError: If there are no rows, or they do not excite all unknowns.
     """
     used = _used(groups, size)
-    fit = _start(used, size, _highest_orders(used))
+    variances = {group.group: max(float(group.products[0, -1]) / group.count, _TINY) for group in used}
+    fit = NoiseFit(used, {}, {}, variances, np.zeros(size), np.zeros((size, size)), {})
+    fit.restart(_highest_orders(used))
+    fit.expect()
     _iterate(fit)
     # What the parameters hide of the noise is expected to be as the model says, so a high order confirms itself: again.
     while (orders := {equation: _best_order(fit, equation) for equation in fit.orders}) != fit.orders:
-        fit.orders = orders
-        fit.filters = _white(fit)
+        fit.restart(orders)
         _iterate(fit)
     return fit
 
@@ -118,11 +154,10 @@ def fit_noise_around(groups: Sequence[GroupProducts], mean: np.ndarray, covarian
     fit.variances = {
         group.group: max(float(fit.expected[group.group][0, 0]) / group.count, _TINY) for group in fit.groups
     }
-    fit.orders = _highest_orders(fit.groups)
-    fit.filters = _white(fit)
+    fit.restart(_highest_orders(fit.groups))
     fit.orders = {equation: _best_order(fit, equation) for equation in fit.orders}
     for fit.steps in range(1, 4):  # variances and coefficients depend on each other where recordings differ
-        _maximise(fit)
+        fit.maximise()
     return fit
 
 
@@ -131,9 +166,8 @@ def _used(groups: Sequence[GroupProducts], size: int) -> tuple[GroupProducts, ..
     rows = sum(group.count for group in used)
     if rows <= size:
         raise EstimateError(
-            f"{rows} rows with enough rows before them to tell the noise, for {size} parameters: more are needed; "
-            "record "
-            "longer or decimate less"
+            f"{rows} rows with enough rows before them to estimate the noise, for {size} parameters: more are needed; "
+            "record longer or decimate less"
         )
     return used
 
@@ -145,53 +179,16 @@ def _highest_orders(groups: Sequence[GroupProducts]) -> dict[Equation, int]:
     return {equation: min(highest, rows[equation] // ROWS_PER_ORDER) for equation in equations}
 
 
-def _start(groups: tuple[GroupProducts, ...], size: int, orders: Mapping[Equation, int]) -> NoiseFit:
-    variances = {group.group: max(float(group.products[0, -1]) / group.count, _TINY) for group in groups}
-    fit = NoiseFit(groups, orders, {}, variances, np.zeros(size), np.zeros((size, size)), {})
-    fit.filters = _white(fit)
-    _expect(fit)
-    return fit
-
-
-def _white(fit: NoiseFit) -> dict[Equation, np.ndarray]:
-    return {equation: np.eye(1, fit.groups[0].lags)[0] for equation in fit.orders}
-
-
 def _iterate(fit: NoiseFit) -> None:
-    """Repeat both steps until nothing moves; the expectation is at hand before and after."""
+    """Repeat both steps until nothing changes; the expectation is computed before and after."""
     before = np.array([])
     for fit.steps in range(1, _MOST_STEPS + 1):
-        _maximise(fit)
-        _expect(fit)
+        fit.maximise()
+        fit.expect()
         now = np.concatenate([*fit.filters.values(), np.log(list(fit.variances.values()))])
-        if len(before) and np.abs(now - before).max() < _SETTLED:
+        if len(before) and np.abs(now - before).max() < _CONVERGED:
             break
         before = now
-
-
-def _expect(fit: NoiseFit) -> None:
-    information, moment = np.zeros_like(fit.covariance), np.zeros_like(fit.mean)
-    for group in fit.groups:
-        gram = group.gram(np.outer(*[fit.filters[group.equation]] * 2)) / fit.variances[group.group]
-        information[group.place] += gram[:-1, :-1]
-        moment[group.index] += gram[:-1, -1]
-    try:
-        fit.covariance = np.linalg.inv(information)
-    except np.linalg.LinAlgError:
-        raise EstimateError("the equations are singular: these recordings do not excite all parameters") from None
-    fit.mean = fit.covariance @ moment
-    fit.expected = {group.group: group.expected(fit.mean, fit.covariance) for group in fit.groups}
-
-
-def _maximise(fit: NoiseFit) -> None:
-    for equation, order in fit.orders.items():
-        if order:
-            longest = max(group.count for group in fit.groups_of(equation)) / LEAST_INDEPENDENT
-            found = predictor(fit.normal_matrix(equation), order)
-            fit.filters[equation][1 : order + 1] = -stationary(found, max(longest, 1.0))
-        filter_ = fit.filters[equation]
-        for group in fit.groups_of(equation):
-            fit.variances[group.group] = max(float(filter_ @ fit.expected[group.group] @ filter_) / group.count, _TINY)
 
 
 def _best_order(fit: NoiseFit, equation: Equation) -> int:
@@ -208,7 +205,7 @@ def _best_order(fit: NoiseFit, equation: Equation) -> int:
 
 
 def predictor(normal: np.ndarray, order: int) -> np.ndarray:
-    """Return the coefficients (order,) that predict a row best from those before it; zeros if nothing tells them.
+    """Return the coefficients (order,) that predict a row best from those before it; zeros if none are identifiable.
 
     Args:
         normal: Moments of a row and those before it (L + 1, L + 1); all zero where residuals are nothing at all.
@@ -252,15 +249,13 @@ def noise_model(fit: NoiseFit, correlation: np.ndarray) -> NoiseModel:
     """Return the noise model of a fit.
 
     Args:
-        fit: The settled fit.
+        fit: The converged fit.
         correlation: Autocorrelation of white noise after the decimator (K + 1,).
     """
     coefficients = {equation: -fit.filters[equation][1 : order + 1] for equation, order in fit.orders.items()}
     innovations = {group: float(np.sqrt(variance)) for group, variance in fit.variances.items()}
-    deviations = {
-        group: deviation / np.sqrt(innovation_share(coefficients[group[1:]]))
-        for group, deviation in innovations.items()
-    }
+    shares = {equation: np.sqrt(innovation_share(found)) for equation, found in coefficients.items()}
+    deviations = {group: deviation / shares[group[1:]] for group, deviation in innovations.items()}
     return NoiseModel(
         correlation, MappingProxyType(coefficients), MappingProxyType(innovations), MappingProxyType(deviations)
     )

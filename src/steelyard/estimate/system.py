@@ -1,4 +1,4 @@
-"""A stack of equations reduced to one triangle, solved with scaled columns; its rank is decided here, on the stack."""
+"""Stacked equations reduced to one triangle, solved with scaled columns; the rank is decided on the stack."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def stacked_system(
 
 def independent(system: System) -> System:
     """Return the system without the columns that are zero or spanned by those before them (rank on the stack)."""
-    kept = list(system.columns)
+    left = list(system.columns)
     triangle = system.triangle
     while True:
         norms = np.linalg.norm(triangle[:, :-1], axis=0)
@@ -150,14 +150,14 @@ def independent(system: System) -> System:
         bad = np.flatnonzero((norms <= 1e-13 * norms.max(initial=0.0)) | (distance <= DEPENDENT * norms))
         if not len(bad):
             break
-        # One at a time: the distances after a zero pivot are no longer those to the kept columns.
-        del kept[int(bad[0])]
-        if not kept:
+        # One at a time: the distances after a zero pivot are no longer those to the columns that are left.
+        del left[int(bad[0])]
+        if not left:
             raise EstimateError("no parameter has any effect on these recordings: is the arm moving?")
-        index = [system.columns.index(name) for name in kept]
+        index = [system.columns.index(name) for name in left]
         triangle = _square(np.asarray(np.linalg.qr(system.triangle[:, [*index, -1]], mode="r")))
-    dropped = tuple(name for name in system.columns if name not in kept)
-    return System(tuple(kept), triangle, system.rows, dropped)
+    dropped = tuple(name for name in system.columns if name not in left)
+    return System(tuple(left), triangle, system.rows, dropped)
 
 
 def _square(triangle: np.ndarray) -> np.ndarray:

@@ -204,7 +204,7 @@ def _history(found: Identification) -> dict[str, Any] | None:
         "from": history.time[0],
         "to": history.time[-1],
         "settled_after": {
-            names[column]: history.settled_after(column, last)
+            names[column]: history.converged_after(column, last)
             for column, last in zip(history.columns, history.values[:, -1], strict=True)
         },
     }

@@ -1,4 +1,4 @@
-"""May you believe it: what residuals, covariances and unseen motion say about an estimate."""
+"""Judgement of an estimate: residual tests, covariances, plausibility, reduction, validation, comparison, verdict."""
 
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,8 @@ from .covariance import with_covariance as with_covariance
 from .criteria import EFFORT as EFFORT
 from .criteria import LACKS as LACKS
 from .criteria import SCALE as SCALE
+from .criteria import IdentificationEvidence as IdentificationEvidence
+from .criteria import Thresholds as Thresholds
 from .criteria import judge as judge
 from .delay import Delays as Delays
 from .delay import estimate_delays as estimate_delays
@@ -37,28 +39,20 @@ from .plausibility import squares_by_equation as squares_by_equation
 from .reduction import RULES as RULES
 from .reduction import LeftOutBlocks as LeftOutBlocks
 from .reduction import Reduction as Reduction
-from .reduction import ReductionStep as ReductionStep
 from .reduction import reduce_parameters as reduce_parameters
 from .repeatability import Disagreement as Disagreement
 from .repeatability import Repeatability as Repeatability
 from .repeatability import disagreement as disagreement
 from .repeatability import recordings_agree as recordings_agree
 from .repeatability import repeatability as repeatability
-from .residual_tests import BreuschPagan as BreuschPagan
-from .residual_tests import JarqueBera as JarqueBera
 from .residual_tests import JointTests as JointTests
-from .residual_tests import KolmogorovSmirnov as KolmogorovSmirnov
 from .residual_tests import breusch_pagan as breusch_pagan
 from .residual_tests import jarque_bera as jarque_bera
 from .residual_tests import joint_tests as joint_tests
 from .residual_tests import kolmogorov_smirnov as kolmogorov_smirnov
-from .residuals import EquationRuns as EquationRuns
 from .residuals import residual_runs as residual_runs
-from .thresholds import IdentificationEvidence as IdentificationEvidence
-from .thresholds import Thresholds as Thresholds
 from .validation import evaluate as evaluate
 from .whiteness import DurbinWatson as DurbinWatson
-from .whiteness import LjungBox as LjungBox
 from .whiteness import ResidualCorrelation as ResidualCorrelation
 from .whiteness import autocorrelation as autocorrelation
 from .whiteness import durbin_watson as durbin_watson
@@ -66,12 +60,10 @@ from .whiteness import ljung_box as ljung_box
 from .whiteness import whitened_runs as whitened_runs
 
 if TYPE_CHECKING:
-    from .comparison import ComparedRow as ComparedRow
     from .comparison import ComparedRun as ComparedRun
     from .comparison import ComparedSummary as ComparedSummary
     from .comparison import ComparedValue as ComparedValue
     from .comparison import Comparison as Comparison
-    from .comparison import Difference as Difference
     from .comparison import compare_parameters as compare_parameters
     from .comparison import published_names as published_names
     from .comparison import published_run as published_run
@@ -81,19 +73,8 @@ if TYPE_CHECKING:
 # Not every command needs these.
 __getattr__, __dir__ = lazy_names(
     __name__,
-    {
-        "comparison": [
-            "ComparedRow",
-            "ComparedRun",
-            "ComparedSummary",
-            "ComparedValue",
-            "Comparison",
-            "Difference",
-            "compare_parameters",
-            "to_csv",
-            "to_latex",
-            "published_names",
-            "published_run",
-        ],
-    },
-)
+    {"comparison": [
+        "ComparedRun", "ComparedSummary", "ComparedValue", "Comparison",
+        "compare_parameters", "published_names", "published_run", "to_csv", "to_latex",
+    ]},
+)  # fmt: skip

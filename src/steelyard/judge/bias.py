@@ -1,4 +1,4 @@
-"""Bias that the processing brings in, measured by doing it once more.
+"""Bias from errors in the positions, from the low-pass filter and from late torques, estimated by refits.
 
 Errors in the positions (encoder steps, noise) get into the columns of W, where they shrink the parameters of
 accelerations and give velocities near a reversal the wrong sign; the low-pass filter takes a little of the motion away.
@@ -46,7 +46,7 @@ class Bias:
         delays: Torques that are late against the positions, and the bias that this brings.
         over_sigma: Total bias over the parameter's sigma (c,).
         named: Parameters whose bias is worth naming, the worst first.
-        exposed: Parameters that a delay too small to be seen would bias as much, the worst first.
+        exposed: Parameters that a delay too small to be detected would bias as much, the worst first.
     """
 
     __repr__ = short_repr
@@ -75,7 +75,7 @@ def estimate_bias(
     Args:
         recordings: The recordings, in memory.
         sources: Their rows, in the same order.
-        estimate: The estimate whose bias is asked for.
+        estimate: The estimate whose bias is estimated.
         whitening: How its rows were whitened, if they were.
         repeats: Times that noise is added.
         seed: Of that noise.
@@ -84,7 +84,7 @@ def estimate_bias(
     rng = np.random.default_rng(seed)
     total = repeats + 1
     shifts = []
-    refits = _Refits.of(recordings, sources, estimate, whitening)
+    refits = _Refits(recordings, sources, estimate, whitening)
     for done in range(repeats):
         shifts.append(refits.shift(lambda r, s: _noisier(r, s, rng)))
         progress(done + 1, total)
@@ -106,55 +106,41 @@ def _above(ratio: np.ndarray, columns: Sequence[str]) -> tuple[str, ...]:
     return tuple(columns[k] for k in worst)
 
 
-@dataclass(frozen=True, eq=False)
 class _Refits:
-    """Refits of changed recordings, weights and noise model held.
+    """Refits of changed recordings, weights and noise model held; of long ones the part in which all joints move most.
 
     Attributes:
-        recordings: The recordings, of long ones the part in which all joints move most.
-        sources: Their rows.
-        estimate: The estimate.
-        whitening: How its rows were whitened, if they were.
-        before: The system of these rows as they are.
+        sources: Rows of the recordings that are refitted.
         whole: The system of all rows.
     """
 
-    recordings: Sequence[Recording]
-    sources: Sequence[RowSource]
-    estimate: Estimate
-    whitening: Whitening | None
-    before: System
-    whole: System
-
-    @classmethod
-    def of(
-        cls,
+    def __init__(
+        self,
         recordings: Sequence[Recording],
         sources: Sequence[RowSource],
         estimate: Estimate,
         whitening: Whitening | None,
-    ) -> _Refits:
-        """Return what is refitted."""
-        whole = before = system_of_rows(sources, estimate.columns, estimate.weights, whitening)
-        short, rows = list(recordings), list(sources)
+    ) -> None:
+        self._recordings, self._estimate, self._whitening = recordings, estimate, whitening
+        self.sources = sources
+        self.whole = self._before = self._system(sources)
         if any(recording.samples > MOST_SAMPLES for recording in recordings):
-            short = [busiest_part(one, MOST_SAMPLES) for one in recordings]
-            rows = [
-                row_source(one, source.equations, source.resolved, source.label)
-                for one, source in zip(short, sources, strict=True)
-            ]
-            before = system_of_rows(rows, estimate.columns, estimate.weights, whitening)
-        return cls(short, rows, estimate, whitening, before, whole)
+            self._recordings = [busiest_part(recording, MOST_SAMPLES) for recording in recordings]
+            self.sources = self._changed(lambda recording, source: recording)
+            self._before = self._system(self.sources)
 
     def shift(self, change: Callable[[Recording, RowSource], Recording]) -> np.ndarray:
         """Return by how much the estimate moves when the recordings are changed."""
-        estimate = self.estimate
-        changed = [
+        return carried_over(self._estimate, self.whole, self._before, self._system(self._changed(change)))
+
+    def _changed(self, change: Callable[[Recording, RowSource], Recording]) -> list[RowSource]:
+        return [
             row_source(change(recording, source), source.equations, source.resolved, source.label)
-            for recording, source in zip(self.recordings, self.sources, strict=True)
+            for recording, source in zip(self._recordings, self.sources, strict=True)
         ]
-        after = system_of_rows(changed, estimate.columns, estimate.weights, self.whitening)
-        return carried_over(estimate, self.whole, self.before, after)
+
+    def _system(self, sources: Sequence[RowSource]) -> System:
+        return system_of_rows(sources, self._estimate.columns, self._estimate.weights, self._whitening)
 
 
 def _noisier(recording: Recording, source: RowSource, rng: np.random.Generator) -> Recording:

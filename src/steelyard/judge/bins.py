@@ -1,8 +1,7 @@
-"""Residuals sorted into cells by what the arm did at that moment: speed and direction, load, position, time.
+"""Residuals sorted into bins of a signal (speed and direction, load, position, time), and tests of their means.
 
-Do the means of residuals differ between cells by more than their serial correlation allows?
-
-The means of cells as a curve over the signal, split into what follows the direction of motion and what does not.
+A Wald test compares the means of the bins with what the serial correlation of the residuals allows. As a curve over the
+signal, the means are split into a part that follows the direction of motion and one that does not.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ CROSSED_BINS = 6
 SPEED_FRACTIONS = (0.03, 0.08, 0.2, 0.4, 0.7)
 """Limits of the speed classes as fractions of the speed that 95 % of the samples stay below: finer near zero."""
 SLOW = 0.2
-"""Up to this fraction of that speed a joint is said to turn slowly."""
+"""Up to this fraction of that speed a joint turns slowly."""
 CROSSED = ("load", "temperature", "time")
 """Signals that may act on friction, so that their effect changes sign with the direction of motion."""
 _LEAST = 12
@@ -32,17 +31,17 @@ _LEAST = 12
 
 @dataclass(frozen=True)
 class Bins:
-    """Which cell each sample falls into.
+    """Which bin each sample falls into.
 
     Attributes:
         signal: Name of the signal.
-        label: Cell of each sample (n,).
-        level: Bin of the signal for each cell (B,): two cells share one where directions are apart.
-        direction: +1 or -1 for each cell (B,), 0 where directions are not apart.
-        low: Lower limit of each cell (B,), in the signal's unit.
-        high: Upper limit of each cell (B,).
-        centre: Mean of the signal in each cell (B,).
-        count: Samples of each cell (B,).
+        label: Bin of each sample (n,).
+        level: Level of the signal for each bin (B,): two bins share one where directions are apart.
+        direction: +1 or -1 for each bin (B,), 0 where directions are not apart.
+        low: Lower limit of each bin (B,), in the signal's unit.
+        high: Upper limit of each bin (B,).
+        centre: Mean of the signal in each bin (B,).
+        count: Samples of each bin (B,).
         scale: Size of the signal: the speed that 95 % of the samples stay below; its range for other signals.
     """
 
@@ -61,26 +60,24 @@ class Bins:
         return np.equal.outer(self.label, np.arange(len(self.level))).astype(np.float64)
 
     def average(self, values: np.ndarray) -> np.ndarray:
-        """Return the mean of values (n,) in each cell (B,)."""
+        """Return the mean of values (n,) in each bin (B,)."""
         return np.bincount(self.label, values, len(self.level)) / self.count
 
 
 def bins_of(signal: str, signals: Mapping[str, np.ndarray]) -> Bins | None:
     """Sort samples by one of the signals (n,); None if it hardly varies."""
     values = signals[signal]
-    direction = np.zeros(len(values))
     if signal == "velocity":
-        direction = np.where(values < 0, -1.0, 1.0)
-        return _cells(signal, np.abs(values), speed_limits(values), direction)
+        return _binned(signal, np.abs(values), speed_limits(values), np.where(values < 0, -1.0, 1.0))
     if signal in CROSSED and "velocity" in signals:
         direction = np.where(signals["velocity"] < 0, -1.0, 1.0)
-        return _cells(signal, values, _quantiles(values, CROSSED_BINS), direction)
-    return _cells(signal, values, _quantiles(values, BINS), direction)
+        return _binned(signal, values, _quantiles(values, CROSSED_BINS), direction)
+    return _binned(signal, values, _quantiles(values, BINS), np.zeros(len(values)))
 
 
 def speed_bins(velocity: np.ndarray) -> Bins | None:
     """Sort samples by speed alone, whatever the direction."""
-    return _cells("velocity", np.abs(velocity), speed_limits(velocity), np.zeros(len(velocity)))
+    return _binned("velocity", np.abs(velocity), speed_limits(velocity), np.zeros(len(velocity)))
 
 
 def fast(velocity: np.ndarray) -> float:
@@ -107,7 +104,7 @@ def _quantiles(values: np.ndarray, bins: int) -> np.ndarray:
     return limits[limits > values.min()]
 
 
-def _cells(signal: str, values: np.ndarray, limits: np.ndarray, direction: np.ndarray) -> Bins | None:
+def _binned(signal: str, values: np.ndarray, limits: np.ndarray, direction: np.ndarray) -> Bins | None:
     if len(limits) == 0:
         return None
     level = np.searchsorted(limits, values, side="right")
@@ -122,7 +119,7 @@ def _cells(signal: str, values: np.ndarray, limits: np.ndarray, direction: np.nd
 
 
 _DEPENDENT = 1e-8
-_ROUNDS = 3
+_ITERATIONS = 3
 _UNREMARKABLE = 0.05
 
 
@@ -180,13 +177,13 @@ def wald_test(residual: np.ndarray, base: np.ndarray, columns: np.ndarray, noise
     along, count = added.T @ residual, added.shape[1]
     covariance, effective = _covariance_along(left, basis, count, noise)
     f, p = _wald(along, covariance, effective - basis.shape[1])
-    for _ in range(_ROUNDS):
+    for _ in range(_ITERATIONS):
         # The noise has a part along the columns too: as much of it is put back as chance would leave there. This only
-        # lowers F, so it is spared where F is unremarkable already.
+        # lowers F, so it is skipped where F is unremarkable already.
         if p > _UNREMARKABLE:
             break
-        kept = min(1.0, np.sqrt(np.trace(covariance) / float(along @ along)))
-        covariance, effective = _covariance_along(left + added @ (kept * along), basis, count, noise)
+        part = min(1.0, np.sqrt(np.trace(covariance) / float(along @ along)))
+        covariance, effective = _covariance_along(left + added @ (part * along), basis, count, noise)
         f, p = _wald(along, covariance, effective - basis.shape[1])
     share = (float(along @ along) - float(np.trace(covariance))) / float(residual @ residual)
     return BinTest(f, p, max(0.0, share), basis, left)
@@ -255,10 +252,9 @@ class BinProfile:
 
 
 def mean_profile(bins: Bins, values: np.ndarray) -> BinProfile:
-    """Return the curve of the means of values (n,) over the cells' levels."""
+    """Return the curve of the means of values (n,) over the bins' levels."""
     parity, value, weight, centre, levels = _split(bins, bins.average(values))
-    speed = bins.signal == "velocity"
-    shape = _shape(centre / bins.scale, value, weight, bump=speed and parity == "odd")
+    shape = _shape(centre / bins.scale, value, weight, bump=bins.signal == "velocity" and parity == "odd")
     allowed = _slow_levels(bins, levels) if shape == "slow" else np.ones(len(value), bool)
     return _with_worst(bins, parity, levels, value, weight, shape, allowed)
 
@@ -276,14 +272,15 @@ def spread_profile(bins: Bins, values: np.ndarray) -> BinProfile:
 
 
 def _split(bins: Bins, means: np.ndarray) -> tuple[Parity, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return parity, values, weights, centres and the first cell of each level that both directions share."""
+    """Return parity, values, weights, centres and the first bin of each level that both directions share."""
+    undirected = "even", means, bins.count.astype(float), bins.centre, np.arange(len(means))
     if not bins.direction.any():
-        return "even", means, bins.count.astype(float), bins.centre, np.arange(len(means))
+        return undirected
     negative, positive = np.flatnonzero(bins.direction < 0), np.flatnonzero(bins.direction > 0)
     _, at_negative, at_positive = np.intersect1d(bins.level[negative], bins.level[positive], return_indices=True)
     negative, positive = negative[at_negative], positive[at_positive]
     if len(negative) < 2:
-        return "even", means, bins.count.astype(float), bins.centre, np.arange(len(means))
+        return undirected
     weight = 1 / (1 / bins.count[negative] + 1 / bins.count[positive])
     odd, even = (means[positive] - means[negative]) / 2, (means[positive] + means[negative]) / 2
     centre = (bins.centre[positive] + bins.centre[negative]) / 2

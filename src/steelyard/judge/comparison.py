@@ -1,8 +1,7 @@
-"""Parameters of several runs side by side: differences from the first, in per cent and in sigmas (P2.9).
+"""Comparison of the parameters of several runs: differences from the first, in per cent and in sigmas (P2.9).
 
-A comparison as CSV for a spreadsheet, or as LaTeX for a paper.
-
-Printed tables of the papers as runs, to compare with: the values and relative sigmas as printed.
+A comparison can be written as CSV or as LaTeX. Tables printed in the papers are runs too, with values and relative
+sigmas as printed.
 """
 
 from __future__ import annotations
@@ -139,8 +138,8 @@ class Comparison:
 def compare_parameters(runs: Sequence[ComparedRun]) -> Comparison:
     """Put the parameters of runs side by side; the first is the reference.
 
-    Parameters meet by the name of what they keep: ``Fvm1R`` of one run and ``Fvm1`` of another share a row. They are
-    subtracted unless both say what they regroup and it is not the same.
+    Parameters are matched by the name of their base column: ``Fvm1R`` of one run and ``Fvm1`` of another share a row.
+    They are subtracted unless both say what they regroup and it is not the same.
 
     Raises:
         EstimateError: If there are fewer than two runs, two have one name, units differ, or a value is not finite.
@@ -151,9 +150,9 @@ def compare_parameters(runs: Sequence[ComparedRun]) -> Comparison:
     for name in names:
         if names.count(name) > 1:
             raise EstimateError(f"comparison: two runs are called '{name}'; give each its own name")
-    tables = [_by_kept_name(run) for run in runs]
-    kept = dict.fromkeys(name for table in tables for name in table)
-    rows = tuple(_row([table.get(name) for table in tables], names) for name in kept)
+    tables = [_by_base_name(run) for run in runs]
+    columns = dict.fromkeys(name for table in tables for name in table)
+    rows = tuple(_row([table.get(name) for table in tables], names) for name in columns)
     summaries = tuple(_summary(name, rows, k) for k, name in enumerate(names[1:]))
     warnings = [warning for k in range(1, len(runs)) for warning in _warnings(runs[0], runs[k], rows, k)]
     return Comparison(tuple(names), rows, summaries, tuple(warnings))
@@ -162,17 +161,17 @@ def compare_parameters(runs: Sequence[ComparedRun]) -> Comparison:
 _Named = tuple[str, ComparedValue]
 
 
-def _by_kept_name(run: ComparedRun) -> dict[str, _Named]:
+def _by_base_name(run: ComparedRun) -> dict[str, _Named]:
     table: dict[str, _Named] = {}
     for name, value in run.parameters.items():
         if not isfinite(value.value) or (value.sigma is not None and not (isfinite(value.sigma) and value.sigma >= 0)):
             raise EstimateError(
                 f"run '{run.name}': parameter '{name}' is {value.value} +- {value.sigma}; allowed are finite numbers"
             )
-        kept = re.sub(r"(?<=[0-9\]L])R$", "", name)
-        if kept in table:
-            raise EstimateError(f"run '{run.name}': parameter '{kept}' comes twice, as '{table[kept][0]}' and '{name}'")
-        table[kept] = (name, value)
+        base = re.sub(r"(?<=[0-9\]L])R$", "", name)
+        if base in table:
+            raise EstimateError(f"run '{run.name}': parameter '{base}' comes twice, as '{table[base][0]}' and '{name}'")
+        table[base] = (name, value)
     return table
 
 
@@ -238,25 +237,18 @@ def to_csv(comparison: Comparison) -> str:
     header += [f"{run} {what}" for run in others for what in ("value", "sigma", "difference", "percent", "sigmas")]
     table = [header]
     for row in comparison.rows:
-        cells = [row.name, row.unit, *_value_cells(row.values[0])]
+        cells = [row.name, row.unit, *_csv_numbers(row.values[0], "value", "sigma")]
         for value, difference in zip(row.values[1:], row.differences, strict=True):
-            cells += [*_value_cells(value), *_difference_cells(difference)]
+            cells += _csv_numbers(value, "value", "sigma")
+            cells += _csv_numbers(difference, "absolute", "percent", "sigmas")
         table.append(cells)
     return csv_text(table, "\r\n")
 
 
-def _value_cells(value: ComparedValue | None) -> list[str]:
-    return ["", ""] if value is None else [repr(float(value.value)), _number(value.sigma)]
-
-
-def _difference_cells(difference: Difference | None) -> list[str]:
-    if difference is None:
-        return ["", "", ""]
-    return [_number(difference.absolute), _number(difference.percent), _number(difference.sigmas)]
-
-
-def _number(value: float | None) -> str:
-    return "" if value is None else repr(float(value))
+def _csv_numbers(record: ComparedValue | Difference | None, *names: str) -> list[str]:
+    """Return fields of a record with full precision, empty where they are absent."""
+    values = [None if record is None else getattr(record, name) for name in names]
+    return ["" if value is None else repr(float(value)) for value in values]
 
 
 def to_latex(comparison: Comparison) -> str:

@@ -1,14 +1,12 @@
-"""Covariances of a weighted least-squares estimate, by name, from rows.
+"""Covariances of a weighted least-squares estimate: classical, sandwich, block sandwich and Newey-West.
 
 X (r, p) and the residual e (r,) are already weighted; ``B = (X^T X)^-1`` is the bread. Only ``classical`` needs equal
 and uncorrelated noise; ``sandwich`` allows unequal, ``block_sandwich`` and ``hac`` correlated noise.
-
-The covariance of an estimate by name, from the same rows and factors that gave it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
 from typing import Literal
@@ -54,13 +52,10 @@ def sandwich(X: np.ndarray, e: np.ndarray, kind: SandwichKind = "HC3") -> np.nda
         raise EstimateError(
             f"sandwich: row {int(free.argmin())} alone fixes a parameter (leverage 1), so {kind} is undefined; take HC1"
         )
-    # Only the scale that is asked for: leverages of 1 have no HC2, which HC1 need not know.
-    scale = {
-        "HC0": lambda: 1.0,
-        "HC1": lambda: np.sqrt(len(rows) / (len(rows) - len(triangle))),
-        "HC2": lambda: free**-0.5,
-        "HC3": lambda: 1 / free,
-    }[kind]()
+    if kind in ("HC0", "HC1"):
+        scale = 1.0 if kind == "HC0" else np.sqrt(len(rows) / (len(rows) - len(triangle)))
+    else:
+        scale = free**-0.5 if kind == "HC2" else 1 / free
     half = inverse @ (basis * (residual * scale)[:, None]).T
     return half @ half.T
 
@@ -151,7 +146,7 @@ def hac(
     """Return Newey and West's covariance ``c B S B`` (p, p) for noise correlated over a few lags.
 
     Args:
-        runs: (X, e) of each contiguous stretch; no product crosses a break.
+        runs: (X, e) of each contiguous segment; no product crosses a break.
         lags: L; ``floor(4 (r / 100)^(2/9))`` by default.
         correction: ``c = r / (r - p)`` instead of 1.
 
@@ -241,7 +236,7 @@ def with_covariance(
         whitening: How the rows were whitened, if they were.
 
     Raises:
-        EstimateError: If the kind is unknown, or ``model`` is asked for where there is no noise model.
+        EstimateError: If the kind is unknown, or ``model`` is requested where there is no noise model.
     """
     if kind not in COVARIANCES:
         raise EstimateError(
@@ -253,25 +248,18 @@ def with_covariance(
         raise EstimateError(
             f"covariance 'model' belongs to method 'gls'; method '{estimate.method}' has no noise model"
         )
-    freedom = np.full(len(estimate.columns), float(estimate.system.freedom))
-    return replace(
-        estimate, covariance=_BY_NAME[kind](estimate, observations, sources, whitening), covariance_kind=kind,
-        freedom=freedom,
-    )  # fmt: skip
-
-
-def _classical(estimate: Estimate, *_: object) -> np.ndarray:
     system = estimate.system
-    return system.inverse * estimate.unit**2
+    if kind == "classical":
+        covariance = system.inverse * estimate.unit**2
+    elif kind == "block":
+        covariance = block_sandwich(block_scores(estimate, observations), system.inverse, system.rows)
+    else:
+        covariance = (_sandwich if kind == "sandwich" else _hac)(estimate, sources, whitening)
+    freedom = np.full(len(estimate.columns), float(system.freedom))
+    return replace(estimate, covariance=covariance, covariance_kind=kind, freedom=freedom)
 
 
-def _block(estimate: Estimate, observations: Observations, *_: object) -> np.ndarray:
-    return block_sandwich(block_scores(estimate, observations), estimate.system.inverse, estimate.system.rows)
-
-
-def _sandwich(
-    estimate: Estimate, _: Observations, sources: Sequence[RowSource], whitening: Whitening | None
-) -> np.ndarray:
+def _sandwich(estimate: Estimate, sources: Sequence[RowSource], whitening: Whitening | None) -> np.ndarray:
     bread, root = estimate.system.inverse, estimate.system.inverse_root
     meat = np.zeros_like(bread)
     for _run, X, residual in weighted_residuals(estimate, sources, whitening):
@@ -281,7 +269,7 @@ def _sandwich(
     return bread @ meat @ bread
 
 
-def _hac(estimate: Estimate, _: Observations, sources: Sequence[RowSource], whitening: Whitening | None) -> np.ndarray:
+def _hac(estimate: Estimate, sources: Sequence[RowSource], whitening: Whitening | None) -> np.ndarray:
     bread = estimate.system.inverse
     lags = default_lags(estimate.system.rows // max(1, len({group[1:] for group in estimate.deviations})))
     meats: dict[NoiseGroup, HacMeat] = {}
@@ -291,11 +279,6 @@ def _hac(estimate: Estimate, _: Observations, sources: Sequence[RowSource], whit
             meat.restart()
         meat.push(X, residual)
     return bread @ np.sum([meat.meat for meat in meats.values()], axis=0) @ bread
-
-
-_BY_NAME: dict[str, Callable[..., np.ndarray]] = {
-    "classical": _classical, "sandwich": _sandwich, "block": _block, "hac": _hac,
-}  # fmt: skip
 
 
 def weighted_residuals(

@@ -1,9 +1,10 @@
-"""The rows of the verdict on an identification: what is measured, its limits, one sentence and one remedy each."""
+"""Rows of the verdict on an identification: each compares a figure with its limits and has a sentence and a remedy."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import isnan, log10
+from dataclasses import dataclass, field
+from math import inf, isnan, log10
 
 from ..errors import EstimateError
 from ..verdict import (
@@ -11,6 +12,7 @@ from ..verdict import (
     Reason,
     Verdict,
     VerdictRow,
+    check_thresholds,
     first_named,
     graded_row,
     limits_below,
@@ -21,7 +23,6 @@ from ..verdict import (
     verdict_of,
 )
 from .plausibility import Plausibility
-from .thresholds import IdentificationEvidence, Thresholds
 from .whiteness import ResidualCorrelation
 
 # Relative errors below this [%] are those of rounding: their ratio says nothing.
@@ -38,6 +39,103 @@ EFFORT, SCALE = "torque over effort limit", "size against the robot file"
 """Names of the rows that judge the size of the torques."""
 
 
+@dataclass(frozen=True)
+class Thresholds:
+    """Limits of the verdict's rows. Where small is good, good is up to ``_good``, fair up to ``_fair``, then poor.
+
+    Attributes:
+        ratio_good: Unseen relative error over that of the fit.
+        ratio_fair: The same.
+        error_good: Unseen relative error over all joints [%].
+        error_fair: The same.
+        condition_good: Condition number, columns normalised.
+        condition_fair: The same.
+        known_good: Essential parameters that are well known [%]; good from here on.
+        known_fair: The same, fair from here on.
+        relative_sigma: A parameter is well known up to this relative sigma [%].
+        lag_one: Correlation of neighbouring residuals beyond the decimator's that is strong, though modelled.
+        leftover: Correlation of whitened residuals that may be left at any lag.
+        leftover_p: Or its Ljung-Box probability, above which it may be chance.
+        spread_good: Spread of recordings fitted alone, over their sigmas.
+        spread_fair: The same.
+        impossible_fair: Part of a joint's torque that an impossible value may stand for [%]; above, it is poor.
+        joint_good: Unseen relative error of the worst joint, its mean apart [%].
+        joint_fair: The same.
+        effort_good: Largest torque over the robot file's effort limit.
+        effort_fair: The same.
+        scale_good: By what factor rigid-body torques may differ from those of the robot file's inertias.
+        scale_fair: The same.
+        delay: Delay of torques against positions from which a result is fair at best [s].
+        pattern: Part of a joint's residual variance that one pattern may explain [%]; above, the joint's parameters
+            carry what the model lacks.
+
+    Example:
+        >>> from steelyard.judge import Thresholds
+        >>> steelyard.Settings(thresholds=Thresholds(error_good=3.0)).thresholds.error_fair
+        15.0
+    """
+
+    ratio_good: float = 1.3
+    ratio_fair: float = 2.0
+    error_good: float = 5.0
+    error_fair: float = 15.0
+    condition_good: float = 30.0
+    condition_fair: float = 100.0
+    known_good: float = 80.0
+    known_fair: float = 50.0
+    relative_sigma: float = 20.0
+    lag_one: float = 0.5
+    leftover: float = 0.2
+    leftover_p: float = 0.001
+    spread_good: float = 2.0
+    spread_fair: float = 4.0
+    impossible_fair: float = 5.0
+    joint_good: float = 30.0
+    joint_fair: float = 50.0
+    effort_good: float = 1.05
+    effort_fair: float = 1.5
+    scale_good: float = 3.0
+    scale_fair: float = 6.0
+    delay: float = 0.005
+    pattern: float = 10.0
+
+    def __post_init__(self) -> None:
+        check_thresholds(self, EstimateError, large_is_good=("known",))
+
+
+@dataclass(frozen=True)
+class IdentificationEvidence:
+    """The figures that a verdict on an identification judges.
+
+    Attributes:
+        fit_percent: Relative error over all joints on the recordings of the fit [%].
+        unseen_percent: The same on unseen motion [%].
+        condition: Condition number of the weighted equations, columns normalised.
+        relative_sigmas: Relative sigma of every essential parameter [%], by name.
+        correlation: Correlation of the residuals, for every equation.
+        spread: Spread of recordings fitted alone over their sigmas; None if there is one recording only.
+        unseen_joints: Relative error of every joint on unseen motion [%], by what sentences call it; NaN if unknown.
+        spread_names: Column and recording that disagree most, to name them.
+        noise_limited: Whether noise of the torques alone explains the unseen error.
+        correlation_in_sigmas: Whether the sigmas know that residuals correlate.
+        plausibility: What speaks for or against an arm that can exist.
+        patterns: Largest share of the residual's variance that a pattern explains [%], by joint.
+    """
+
+    fit_percent: float
+    unseen_percent: float
+    condition: float
+    relative_sigmas: Mapping[str, float]
+    correlation: Sequence[ResidualCorrelation]
+    spread: float | None
+    unseen_joints: Mapping[str, float] = field(default_factory=dict)
+    spread_names: tuple[str, str] = ("", "")
+    noise_limited: bool = False
+    correlation_in_sigmas: bool = True
+    plausibility: Plausibility = field(default_factory=Plausibility)
+    patterns: Mapping[str, float] = field(default_factory=dict)
+
+
 def judge(
     evidence: IdentificationEvidence, thresholds: Thresholds | None = None, cautions: Sequence[Reason] = ()
 ) -> Verdict:
@@ -52,27 +150,6 @@ def judge(
     Raises:
         EstimateError: If a number is missing.
     """
-    limits = thresholds or Thresholds()
-    _check_numbers(evidence)
-    return verdict_of(
-        (
-            _impossible(evidence.plausibility, limits),
-            _effort(evidence.plausibility, limits),
-            _scale(evidence.plausibility, limits),
-            _joint(evidence.plausibility, limits),
-            _error(evidence.unseen_percent, evidence.unseen_joints, evidence.noise_limited, limits),
-            _ratio(evidence.fit_percent, evidence.unseen_percent, limits),
-            _condition(evidence.condition, limits),
-            _known(evidence.relative_sigmas, limits),
-            _correlation(evidence.correlation, limits, in_sigmas=evidence.correlation_in_sigmas),
-            _spread(evidence.spread, evidence.spread_names, limits),
-            _pattern(evidence.patterns, limits),
-        ),
-        cautions,
-    )
-
-
-def _check_numbers(evidence: IdentificationEvidence) -> None:
     numbers = {
         "relative error of the fit": evidence.fit_percent,
         "unseen relative error": evidence.unseen_percent,
@@ -82,67 +159,58 @@ def _check_numbers(evidence: IdentificationEvidence) -> None:
     for name, value in numbers.items():
         if isnan(value) or value < 0:
             raise EstimateError(f"verdict: got {value} as {name}, needed is a number of 0 and above")
+    limits = thresholds or Thresholds()
+    return verdict_of([row(evidence, limits) for row in _ROWS], cautions)
 
 
-def _impossible(found: Plausibility, limits: Thresholds) -> VerdictRow:
+def _impossible(evidence: IdentificationEvidence, limits: Thresholds) -> VerdictRow:
     """Judge values that no arm can have: negative friction, drive inertia, mass, inertia matrix."""
+    found = evidence.plausibility
     material = [one for one in found.material if 100 * one.share > limits.impossible_fair]
     grade: Grade = "poor" if material else "fair" if found.impossible else "good"
     named = [
         f"{one.what} {one.value:.3g} +- {one.sigma:.1g}, {100 * one.share:.2g} % of the torque of {one.joint}"
         for one in material or found.impossible
     ]
+    sentence = "no value is one that no arm can have"
+    if named:
+        sentence = f"no arm can have these values: {first_named(named, '; ')}"
     remedy = "check signs, order, units and gains of the torque and position columns in the set-up"
     if grade == "fair":
         remedy += "; values this small may also be what the model lacks"
-    return graded_row(
-        "plausible",
-        "impossible parameter values",
-        len(found.impossible),
-        f"{len(found.impossible)}",
-        ("none", f"<= {limits.impossible_fair:g} %"),
-        grade,
-        f"no arm can have these values: {first_named(named, '; ')}"
-        if named
-        else "no value is one that no arm can have",
-        remedy,
-    )
+    count, bounds = len(found.impossible), ("none", f"<= {limits.impossible_fair:g} %")
+    name = "impossible parameter values"
+    return graded_row("plausible", name, count, f"{count}", bounds, grade, sentence, remedy)
 
 
-def _effort(found: Plausibility, limits: Thresholds) -> VerdictRow:
+def _effort(evidence: IdentificationEvidence, limits: Thresholds) -> VerdictRow:
     """Judge the largest torque against the robot file's effort limits."""
     bounds = (limits.effort_good, limits.effort_fair)
-    if found.effort is None:
+    if evidence.plausibility.effort is None:
         return row_not_judged("plausible", EFFORT, limits_below(bounds), "the robot file has no effort limits")
-    joint, ratio = found.effort
-    return row_below(
-        "plausible",
-        EFFORT,
-        ratio,
-        f"{ratio:.3g}",
-        bounds,
-        f"the torque of {joint} is up to {ratio:.3g} times its effort limit",
-        "check the unit and the gain of the torque columns (mA or A, N mm or N m, before or after the gears)",
-    )
+    joint, ratio = evidence.plausibility.effort
+    sentence = f"the torque of {joint} is up to {ratio:.3g} times its effort limit"
+    remedy = "check the unit and the gain of the torque columns (mA or A, N mm or N m, before or after the gears)"
+    return row_below("plausible", EFFORT, ratio, f"{ratio:.3g}", bounds, sentence, remedy)
 
 
-def _scale(found: Plausibility, limits: Thresholds) -> VerdictRow:
+def _scale(evidence: IdentificationEvidence, limits: Thresholds) -> VerdictRow:
     """Judge the size of the rigid-body torques against those of the robot file's inertias."""
-    scale = found.scale
+    scale = evidence.plausibility.scale
     if scale is None:
-        return _heaviness(found.heaviness)
-    factor = max(scale, 1 / scale) if scale > 0 else float("inf")
-    return graded_row(
-        "plausible",
-        SCALE,
-        scale,
-        f"{scale:.3g} x",
-        (f"within {limits.scale_good:g} x", f"within {limits.scale_fair:g} x"),
-        small_is_good(factor, limits.scale_good, limits.scale_fair),
-        f"masses and inertias come out about {scale:.3g} times those of the robot file",
-        f"check the unit and the gain of the torque columns: a factor of {_likely_factor(scale)}; or the robot file's "
-        "inertias are placeholders",
+        return _heaviness(evidence.plausibility.heaviness)
+    grade = small_is_good(max(scale, 1 / scale) if scale > 0 else inf, limits.scale_good, limits.scale_fair)
+    decade = round(log10(scale)) if scale > 0 else 0
+    likely = f"about {scale:.2g} is a drive gain or a gear ratio left out or taken twice"
+    if abs(decade) >= 2:
+        likely = f"about {10.0**decade:g} is a unit (mA read as A, N mm read as N m, or the reverse)"
+    bounds = (f"within {limits.scale_good:g} x", f"within {limits.scale_fair:g} x")
+    sentence = f"masses and inertias come out about {scale:.3g} times those of the robot file"
+    remedy = (
+        f"check the unit and the gain of the torque columns: a factor of {likely}; or the robot file's inertias are "
+        "placeholders"
     )
+    return graded_row("plausible", SCALE, scale, f"{scale:.3g} x", bounds, grade, sentence, remedy)
 
 
 def _heaviness(heaviness: float | None) -> VerdictRow:
@@ -151,77 +219,48 @@ def _heaviness(heaviness: float | None) -> VerdictRow:
     name, bounds = "inertia over reach^5, kg/m^3", (f"{low:g} to {high:g}", "")
     if heaviness is None:
         return row_not_judged("plausible", name, bounds, "the robot file has no inertias to compare with")
-    inside = low <= heaviness <= high
-    return graded_row(
-        "plausible",
-        name,
-        heaviness,
-        f"{heaviness:.2g}",
-        bounds,
-        "good" if inside else "poor",
-        f"an arm of this reach has inertias between {low:g} and {high:g} reach^5 kg/m^3; these are {heaviness:.2g}",
-        "check the units of the torque columns and of the robot file's lengths (mA or A, N mm or N m, mm or m)",
+    sentence = (
+        f"an arm of this reach has inertias between {low:g} and {high:g} reach^5 kg/m^3; these are {heaviness:.2g}"
     )
+    remedy = "check the units of the torque columns and of the robot file's lengths (mA or A, N mm or N m, mm or m)"
+    grade: Grade = "good" if low <= heaviness <= high else "poor"
+    return graded_row("plausible", name, heaviness, f"{heaviness:.2g}", bounds, grade, sentence, remedy)
 
 
-def _likely_factor(scale: float) -> str:
-    decade = round(log10(scale)) if scale > 0 else 0
-    if abs(decade) >= 2:
-        return f"about {10.0**decade:g} is a unit (mA read as A, N mm read as N m, or the reverse)"
-    return f"about {scale:.2g} is a drive gain or a gear ratio left out or taken twice"
-
-
-def _joint(found: Plausibility, limits: Thresholds) -> VerdictRow:
+def _joint(evidence: IdentificationEvidence, limits: Thresholds) -> VerdictRow:
     """Judge the joint that is predicted worst, of those whose torque stands above noise and bias."""
     name, bounds = "worst joint, relative error", (limits.joint_good, limits.joint_fair)
-    if found.worst_joint is None:
+    if evidence.plausibility.worst_joint is None:
         why = "no torque stands above noise and bias of its sensor"
         return row_not_judged("plausible", name, limits_below(bounds, "%"), why)
-    joint, percent = found.worst_joint
-    return row_below(
-        "plausible",
-        name,
-        percent,
-        f"{percent:.3g} %",
-        bounds,
-        f"{percent:.3g} % of the torque of {joint} is not explained, although it stands well above noise and bias",
-        f"check sign, order, unit and gain of the columns of {joint.split(' (')[0]} and its neighbours in the set-up",
-        "%",
-    )
+    joint, percent = evidence.plausibility.worst_joint
+    text = f"{percent:.3g} %"
+    sentence = f"{text} of the torque of {joint} is not explained, although it stands well above noise and bias"
+    own = joint.split(" (")[0]
+    remedy = f"check sign, order, unit and gain of the columns of {own} and its neighbours in the set-up"
+    return row_below("plausible", name, percent, text, bounds, sentence, remedy, "%")
 
 
-def _error(unseen: float, joints: Mapping[str, float], noise_limited: bool, limits: Thresholds) -> VerdictRow:
-    """Judge the unseen relative error over all joints [%]; the worst joints are named.
-
-    Args:
-        unseen: The error.
-        joints: That of every joint, by name.
-        noise_limited: Whether noise of the torques, as what they have above the band shows it, explains the error.
-        limits: Where good ends and poor begins.
-    """
-    known = {joint: value for joint, value in joints.items() if not isnan(value)}
+def _error(evidence: IdentificationEvidence, limits: Thresholds) -> VerdictRow:
+    """Judge the unseen relative error over all joints [%]; the worst joints are named."""
+    unseen = evidence.unseen_percent
+    known = {joint: value for joint, value in evidence.unseen_joints.items() if not isnan(value)}
     worst = sorted(known, key=lambda joint: -known[joint])[:_NAMED]
     named = f"; worst: {', '.join(f'{joint} {known[joint]:.3g} %' for joint in worst)}" if worst else ""
     look = f"look at {worst[0]} first: " if worst else ""
     remedy = f"{look}what its residuals depend on says which effect is missing or which signal to mend"
     if unseen > limits.joint_fair:
         remedy = f"{look}the model does not describe these torques; check that robot and log belong together"
-    elif noise_limited:
+    elif evidence.noise_limited:
         remedy = "measure with less noise, or judge at a lower cut-off (--evaluation-cutoff): the noise explains it"
-    return row_below(
-        "predicts",
-        "unseen relative error",
-        unseen,
-        f"{unseen:.3g} %",
-        (limits.error_good, limits.error_fair),
-        f"the relative error on unseen motion is {unseen:.3g} %{named}",
-        remedy,
-        "%",
-    )
+    name, text, bounds = "unseen relative error", f"{unseen:.3g} %", (limits.error_good, limits.error_fair)
+    sentence = f"the relative error on unseen motion is {text}{named}"
+    return row_below("predicts", name, unseen, text, bounds, sentence, remedy, "%")
 
 
-def _ratio(fit: float, unseen: float, limits: Thresholds) -> VerdictRow:
+def _ratio(evidence: IdentificationEvidence, limits: Thresholds) -> VerdictRow:
     """Judge unseen against fitted relative error [%]; an unseen error that is good is at most fair for its ratio."""
+    fit, unseen = evidence.fit_percent, evidence.unseen_percent
     ratio = max(unseen, _ROUNDING_PERCENT) / max(fit, _ROUNDING_PERCENT)
     bounds = (limits.ratio_good, limits.ratio_fair)
     grade = small_is_good(ratio, *bounds)
@@ -241,72 +280,50 @@ def _ratio(fit: float, unseen: float, limits: Thresholds) -> VerdictRow:
     return graded_row("predicts", name, ratio, text, limits_below(bounds), grade, sentence, remedy)
 
 
-def _condition(condition: float, limits: Thresholds) -> VerdictRow:
+def _condition(evidence: IdentificationEvidence, limits: Thresholds) -> VerdictRow:
     """Judge the condition number of the equations with columns of unit length."""
-    return row_below(
-        "known",
-        "condition number, normalised",
-        condition,
-        f"{condition:.3g}",
-        (limits.condition_good, limits.condition_fair),
-        f"the condition number with normalised columns is {condition:.3g}"
-        + ("" if condition <= limits.condition_good else ": some parameters are hardly told apart"),
-        "record a designed motion (steelyard design ROBOT), or longer with all joints moving at once",
-    )
+    condition, bounds = evidence.condition, (limits.condition_good, limits.condition_fair)
+    name, text = "condition number, normalised", f"{evidence.condition:.3g}"
+    sentence = f"the condition number with normalised columns is {text}"
+    if condition > limits.condition_good:
+        sentence += ": some parameters are hardly distinguishable"
+    remedy = "record a designed motion (steelyard design ROBOT), or longer with all joints moving at once"
+    return row_below("known", name, condition, text, bounds, sentence, remedy)
 
 
-def _known(relative_sigmas: Mapping[str, float], limits: Thresholds) -> VerdictRow:
+def _known(evidence: IdentificationEvidence, limits: Thresholds) -> VerdictRow:
     """Judge how many essential parameters are well known; the weakest are named."""
+    sigmas, largest = evidence.relative_sigmas, f"{limits.relative_sigma:g} %"
     weak = sorted(
-        (name for name, value in relative_sigmas.items() if not value <= limits.relative_sigma),
-        key=lambda name: -relative_sigmas[name],
+        (name for name, value in sigmas.items() if not value <= limits.relative_sigma), key=lambda name: -sigmas[name]
     )
-    total = len(relative_sigmas)
+    total = len(sigmas)
     share = 100 * (total - len(weak)) / total if total else 0.0
-    named = first_named([f"{name} {relative_sigmas[name]:.3g} %" for name in weak])
-    return row_above(
-        "known",
-        f"parameters with sigma <= {limits.relative_sigma:g} %",
-        share,
-        f"{share:.3g} %",
-        (limits.known_good, limits.known_fair),
-        f"{total - len(weak)} of {total} essential parameters have a relative sigma of at most "
-        f"{limits.relative_sigma:g} %" + (f"; weak: {named}" if weak else ""),
-        "record longer, or excite them more: a motion designed for what is weak (steelyard design), a heavier payload",
-        "%",
+    sentence = f"{total - len(weak)} of {total} essential parameters have a relative sigma of at most {largest}"
+    if weak:
+        sentence += f"; weak: {first_named([f'{name} {sigmas[name]:.3g} %' for name in weak])}"
+    remedy = (
+        "record longer, or excite them more: a motion designed for what is weak (steelyard design), a heavier payload"
     )
+    name, bounds = f"parameters with sigma <= {largest}", (limits.known_good, limits.known_fair)
+    return row_above("known", name, share, f"{share:.3g} %", bounds, sentence, remedy, "%")
 
 
-def _correlation(equations: Sequence[ResidualCorrelation], limits: Thresholds, *, in_sigmas: bool = True) -> VerdictRow:
-    """Judge whether the noise model explains the correlation of the residuals; the worst equation is named.
-
-    Args:
-        equations: Correlation of the residuals, for every equation.
-        limits: Where good ends and poor begins.
-        in_sigmas: Whether the reported sigmas include it.
-    """
+def _correlation(evidence: IdentificationEvidence, limits: Thresholds) -> VerdictRow:
+    """Judge whether the noise model explains the correlation of the residuals; the worst equation is named."""
+    equations, in_sigmas = evidence.correlation, evidence.correlation_in_sigmas
     left = [e for e in equations if not (e.largest < limits.leftover or e.p > limits.leftover_p)]
     strong = [e for e in equations if abs(e.lag_one) > limits.lag_one]
     largest = max((abs(e.lag_one) for e in equations), default=0.0)
-    grade: Grade = "poor" if left else "fair" if strong else "good"
-    return graded_row(
-        "known",
-        "residual correlation",
-        largest,
-        {"good": "modelled", "fair": "strong", "poor": "unexplained"}[grade],
-        ("modelled", "strong"),
-        grade,
-        _correlation_sentence(left, strong, largest, in_sigmas),
-        _correlation_remedy(bool(left), in_sigmas),
-    )
-
-
-def _correlation_remedy(left: bool, in_sigmas: bool) -> str:
-    if left:
-        return "take the intervals with care: record the motion again and see how far the values repeat"
+    remedy = "use sigmas that include it: --method gls, or --covariance model"
     if in_sigmas:
-        return "the intervals include it; modelling what the residuals depend on would narrow them"
-    return "use sigmas that include it: --method gls, or --covariance model"
+        remedy = "the intervals include it; modelling what the residuals depend on would narrow them"
+    if left:
+        remedy = "take the intervals with care: record the motion again and see how far the values repeat"
+    grade: Grade = "poor" if left else "fair" if strong else "good"
+    text = {"good": "modelled", "fair": "strong", "poor": "unexplained"}[grade]
+    name, sentence = "residual correlation", _correlation_sentence(left, strong, largest, in_sigmas)
+    return graded_row("known", name, largest, text, ("modelled", "strong"), grade, sentence, remedy)
 
 
 def _correlation_sentence(
@@ -319,7 +336,9 @@ def _correlation_sentence(
             f"to {worst.largest:.2g} ({worst.joint})"
         )
     if strong:
-        sigmas = "and the sigmas are as much larger" if in_sigmas else "but the sigmas told do not: they are too small"
+        sigmas = (
+            "and the sigmas are as much larger" if in_sigmas else "but the reported sigmas do not: they are too small"
+        )
         return (
             f"neighbouring residuals of {_names(strong)} correlate by up to {largest:.2g} beyond the decimator; the "
             f"noise model has it, {sigmas}"
@@ -331,46 +350,36 @@ def _names(equations: Sequence[ResidualCorrelation]) -> str:
     return first_named([f"{e.joint} ({e.kind})" for e in equations])
 
 
-def _spread(spread: float | None, names: tuple[str, str], limits: Thresholds) -> VerdictRow:
+def _spread(evidence: IdentificationEvidence, limits: Thresholds) -> VerdictRow:
     """Judge whether recordings agree; with one recording the row does not count."""
-    name, bounds = "spread of recordings over sigma", (limits.spread_good, limits.spread_fair)
+    spread, name, bounds = evidence.spread, "spread of recordings over sigma", (limits.spread_good, limits.spread_fair)
     if spread is None:
         why = "one recording only; a second one would show whether it repeats"
         return row_not_judged("known", name, limits_below(bounds), why)
-    column, recording = names
+    column, recording = evidence.spread_names
     most = f"; {column} in '{recording}' disagrees most" if column else ""
-    return row_below(
-        "known",
-        name,
-        spread,
-        f"{spread:.2f}",
-        bounds,
-        f"recordings fitted alone differ by {spread:.2f} times what their sigmas allow{most}",
-        "warm the arm up before recording, and check that payload and temperature were as declared in all recordings",
+    sentence = f"recordings fitted alone differ by {spread:.2f} times what their sigmas allow{most}"
+    remedy = (
+        "warm the arm up before recording, and check that payload and temperature were as declared in all recordings"
     )
+    return row_below("known", name, spread, f"{spread:.2f}", bounds, sentence, remedy)
 
 
-def _pattern(shares: Mapping[str, float], limits: Thresholds) -> VerdictRow:
-    """Judge what the model lacks: the part of a joint's residual variance that one pattern explains [%].
+def _pattern(evidence: IdentificationEvidence, limits: Thresholds) -> VerdictRow:
+    """Judge what the model lacks: the part of a joint's residual variance that one pattern explains [%]."""
+    strong = [joint for joint, value in evidence.patterns.items() if value > limits.pattern]
+    share = max(evidence.patterns.values(), default=0.0)
+    sentence = "no pattern explains a large part of the residuals"
+    if strong:
+        joints = f"{', '.join(strong[:_NAMED])}{' and more' if len(strong) > _NAMED else ''}"
+        sentence = (
+            f"the model lacks an effect on {joints}: a pattern explains up to {share:.2g} % of the residual's variance"
+            f"; intervals of the parameters marked '{LACKS}' are too narrow"
+        )
+    name, bounds = "residual explained by a pattern", (f"<= {limits.pattern:g} %", f"> {limits.pattern:g} %")
+    remedy = "use their values to predict at such speeds and loads, not as physical constants"
+    grade: Grade = "fair" if strong else "good"
+    return graded_row("known", name, share, f"{share:.2g} %", bounds, grade, sentence, remedy)
 
-    Args:
-        shares: The largest share of every joint in which a pattern was found, by what sentences call it.
-        limits: Where good ends.
-    """
-    worst = max(shares, key=lambda joint: shares[joint], default="")
-    share = shares.get(worst, 0.0)
-    strong = [joint for joint, value in shares.items() if value > limits.pattern]
-    return graded_row(
-        "known",
-        "residual explained by a pattern",
-        share,
-        f"{share:.2g} %",
-        (f"<= {limits.pattern:g} %", f"> {limits.pattern:g} %"),
-        "fair" if strong else "good",
-        f"the model lacks an effect on {', '.join(strong[:_NAMED])}{' and more' if len(strong) > _NAMED else ''}: a "
-        f"pattern explains up to {share:.2g} % of the residual's variance; intervals of the parameters marked "
-        f"'{LACKS}' are too narrow"
-        if strong
-        else "no pattern explains a large part of the residuals",
-        "use their values to predict at such speeds and loads, not as physical constants",
-    )
+
+_ROWS = (_impossible, _effort, _scale, _joint, _error, _ratio, _condition, _known, _correlation, _spread, _pattern)

@@ -1,9 +1,9 @@
-"""Torques that come late against positions, and what that does to the parameters.
+"""Delays of the torques against the positions, and the bias that they cause in the parameters.
 
 A torque recorded late by d is ``y(t) = tau(t - d)``. Left out, a delay goes where it fits best: for a motion of angular
 frequency w an inertia M looks like a viscous friction ``-M d w^2`` (P1's forward-only filter is such a delay). It is
-estimated by Gauss-Newton: recorded torques are put back by the delay at hand, ``-dtau/dt`` of the model's torque is one
-more column of each equation, all parameters are free, and the value of that column is the next step.
+estimated by Gauss-Newton: recorded torques are shifted back by the current delay, ``-dtau/dt`` of the model's torque is
+one more column of each equation, all parameters are free, and the value of that column is the next step.
 """
 
 from __future__ import annotations
@@ -61,11 +61,11 @@ class Delays:
         equations: Torque kind and joint of every equation.
         delay: By how much its torque is late against the positions (E,) [s], beyond what the rows were already
             corrected for; negative if early.
-        sigma: Standard deviations (E,); infinite where it cannot be told.
+        sigma: Standard deviations (E,); infinite where it is not identifiable.
         common: The delay of all torques together and its sigma [s]: one clock is better known than each joint alone.
         bias: By how much delays that are more than chance bias the parameters (c,).
         corrected: Delay that the rows were already corrected for [s].
-        exposure: How far a common delay of one of its sigmas, too small to be seen, moves each parameter, over that
+        exposure: How far a common delay of one of its sigmas, too small to be detected, moves each parameter, over that
             parameter's sigma (c,).
     """
 
@@ -110,21 +110,29 @@ def estimate_delays(
     equations = sources[0].equations.kinds_joints
     start = _DelayTrial.of(sources, estimate, whitening)
     part = system_of_rows(sources, estimate.columns, estimate.weights, whitening)
-    undelayed = _Undelayed(estimate, part, part if whole is None else whole)
+
+    def bias(delayed: System) -> np.ndarray:
+        """Return by how much leaving the delays out moves the parameters (c,)."""
+        return -carried_over(estimate, part if whole is None else whole, part, delayed)
+
     common, trial = _common_delay(start)
     delay, sigma = _own_delays(trial)
     cutoff = sources[0].resolved.cutoff
     systematic = _LOW_PASS / cutoff if cutoff else 0.0
     common, sigma = (common[0], float(np.hypot(common[1], systematic))), np.hypot(sigma, systematic)
-    exposure = _exposure(start, common[1], undelayed)
+    exposure = np.zeros(len(estimate.columns))
+    if np.isfinite(common[1]):
+        # Torques later by as much: as if they had been early before.
+        later = start.moved(np.full(len(equations), -common[1])).parameters
+        exposure = np.abs(bias(later)) / estimate.sigma
     applied = sources[0].resolved.chosen.delay
     found = Delays(equations, delay, sigma, common, np.zeros(len(estimate.columns)), exposure, applied)
     if found.has_common:
-        return replace(found, bias=undelayed.bias(trial.parameters))
+        return replace(found, bias=bias(trial.parameters))
     if found.significant:
         firm = np.zeros(len(equations))
         firm[list(found.significant)] = delay[list(found.significant)]
-        return replace(found, bias=undelayed.bias(start.moved(firm).parameters))
+        return replace(found, bias=bias(start.moved(firm).parameters))
     return found
 
 
@@ -149,26 +157,13 @@ def carried_over(estimate: Estimate, whole: System, before: System, after: Syste
         estimate: The estimate.
         whole: The system of all rows that change alike; columns that it lacks stay where they are.
         before: The system of the rows that were refitted, all of them or a part.
-        after: The same rows changed; columns that either lacks do not tell of a change.
+        after: The same rows changed; columns that either lacks do not change.
     """
     place = [estimate.columns.index(name) for name in whole.columns]
     now, then = _values(after), _values(before)
     change = np.array([now[name] - then[name] if name in now and name in then else 0.0 for name in whole.columns])
     triangle = whole.triangle[:, :-1]
     return estimate.system.inverse[:, place] @ (triangle.T @ (triangle @ change))
-
-
-@dataclass(frozen=True, eq=False)
-class _Undelayed:
-    """The rows as they are: an estimate, the system of the rows that are shifted, and that of all rows behind it."""
-
-    estimate: Estimate
-    part: System
-    whole: System
-
-    def bias(self, delayed: System) -> np.ndarray:
-        """Return by how much leaving the delays out moves the parameters (c,)."""
-        return -carried_over(self.estimate, self.whole, self.part, delayed)
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,10 +193,8 @@ class _DelayTrial:
     @classmethod
     def of(cls, sources: Sequence[RowSource], estimate: Estimate, whitening: Whitening | None) -> _DelayTrial:
         """Return rows as they are."""
-        nothing = np.zeros(len(sources[0].equations.kinds_joints))
-        return cls(
-            sources, nothing, estimate.columns, *_weighting(estimate), whitening, _gain(estimate), _least(sources)
-        )
+        nothing, values, least = np.zeros(len(sources[0].equations.kinds_joints)), _values(estimate), _least(sources)
+        return cls(sources, nothing, estimate.columns, values, estimate.weights, whitening, _gain(estimate), least)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -226,8 +219,8 @@ class _DelayTrial:
         else:
             fit = generalised(sources, plain)
             estimate, whitening = fit.estimate, fit.noise.whitening
-        values, weights = _weighting(estimate)
-        return replace(self, values=values, weights=weights, whitening=whitening, gain=_gain(estimate))
+        values, gain = _values(estimate), _gain(estimate)
+        return replace(self, values=values, weights=estimate.weights, whitening=whitening, gain=gain)
 
     def system(self) -> System:
         """Return the weighted system with a column for the delay of each equation, of rows that say something of it."""
@@ -261,12 +254,8 @@ def _least(sources: Sequence[RowSource]) -> np.ndarray:
     return np.where(moving >= _FEW * usable, _MOVING, MIN_SHARE)
 
 
-def _values(system: System) -> dict[str, float]:
-    return dict(zip(system.columns, system.values.tolist(), strict=True))
-
-
-def _weighting(estimate: Estimate) -> tuple[dict[str, float], dict[NoiseGroup, float]]:
-    return dict(zip(estimate.columns, estimate.values.tolist(), strict=True)), estimate.weights
+def _values(solved: System | Estimate) -> dict[str, float]:
+    return dict(zip(solved.columns, solved.values.tolist(), strict=True))
 
 
 def _gain(estimate: Estimate) -> float:
@@ -300,8 +289,8 @@ def _own_delays(trial: _DelayTrial) -> tuple[np.ndarray, np.ndarray]:
     while True:
         system, count = independent(trial.system()), count + 1
         steps, sigma = np.array([_step(system, name, trial.gain) for name in trial.names]).T
-        # Where a delay can hardly be told, the derivative says nothing of how far it is. A first step within chance is
-        # not followed: weakly felt joints would sometimes find a delay far away that fits as well by chance.
+        # Where a delay is hardly identifiable, the derivative says nothing of how far it is. A first step within chance
+        # is not followed: joints of little torque would sometimes find a delay far away that fits as well by chance.
         firm = np.abs(steps) > SIGNIFICANT * sigma if count == 1 else firm
         moving = firm & (np.abs(steps) > _CONVERGED * sigma) & (sigma < _LARGEST_STEP)
         delays = trial.delays + steps
@@ -321,19 +310,9 @@ def _one_delay(system: System, count: int) -> System:
 
 
 def _step(system: System, name: str, gain: float) -> tuple[float, float]:
-    """Return the step of a delay, bounded, and its sigma; 0 and infinity where it cannot be told."""
+    """Return the step of a delay, bounded, and its sigma; 0 and infinity where it is not identifiable."""
     if name not in system.columns:
         return 0.0, float("inf")
     place = system.columns.index(name)
     step = np.clip(system.values[place], -_LARGEST_STEP, _LARGEST_STEP)
     return float(step), gain * float(np.sqrt(system.inverse[place, place]))
-
-
-def _exposure(start: _DelayTrial, sigma: float, undelayed: _Undelayed) -> np.ndarray:
-    """Return by how many sigmas a common delay of one sigma moves each parameter (c,); 0 where it cannot be told."""
-    estimate = undelayed.estimate
-    if not np.isfinite(sigma):
-        return np.zeros(len(estimate.columns))
-    # Torques later by as much: as if they had been early before.
-    moved = start.moved(np.full(len(start.delays), -sigma)).parameters
-    return np.abs(undelayed.bias(moved)) / estimate.sigma

@@ -1,4 +1,4 @@
-"""How far predicted torques are from measured ones: sums of squares that add up over recordings, and what they say."""
+"""Errors between predicted and measured torques: sums of squares that add up over recordings, and figures from them."""
 
 from __future__ import annotations
 
@@ -132,13 +132,8 @@ class JointError:
         return self.sums.maximum if self.sums.samples else nan
 
     @property
-    def standstill_samples(self) -> int:
-        """Samples near standstill, which count in none of the figures above: stiction is undetermined there."""
-        return self.sums.still_samples
-
-    @property
     def standstill_rms(self) -> float:
-        """Root mean square of ``tau - tau_hat`` near standstill [N m or N]."""
+        """Root mean square of ``tau - tau_hat`` near standstill [N m or N], which counts in none of the others."""
         return _root(self.sums.still_error, self.sums.still_samples)
 
     @property
@@ -184,18 +179,15 @@ class MotionExtent:
     @staticmethod
     def of(q: np.ndarray, qd: np.ndarray, qdd: np.ndarray) -> MotionExtent:
         """Return the extent of samples (n, k)."""
-        return MotionExtent(
-            np.abs(qd).max(axis=1), q.min(axis=1), q.max(axis=1), np.sum(qdd**2, axis=1), q.shape[1]
-        )  # fmt: skip
+        speed_max, squares = np.abs(qd).max(axis=1), np.sum(qdd**2, axis=1)
+        return MotionExtent(speed_max, q.min(axis=1), q.max(axis=1), squares, q.shape[1])
 
     def __add__(self, other: MotionExtent) -> MotionExtent:
         return MotionExtent(
-            np.maximum(self.speed_max, other.speed_max),
-            np.minimum(self.lower, other.lower),
-            np.maximum(self.upper, other.upper),
-            self.acceleration_squares + other.acceleration_squares,
+            np.maximum(self.speed_max, other.speed_max), np.minimum(self.lower, other.lower),
+            np.maximum(self.upper, other.upper), self.acceleration_squares + other.acceleration_squares,
             self.samples + other.samples,
-        )
+        )  # fmt: skip
 
     @property
     def acceleration_rms(self) -> np.ndarray:
@@ -233,18 +225,15 @@ class Evaluation:
     @property
     def relative_by_unit(self) -> Mapping[str, float]:
         """Relative error of all equations of one unit together [%]: never N with N m."""
-        units = dict.fromkeys(joint.unit for joint in self.joints)
-        return {unit: self._of_unit(unit) for unit in units}
-
-    def _of_unit(self, unit: str) -> float:
-        alike = [joint.sums for joint in self.joints if joint.unit == unit]
-        return 100 * _root(sum(sums.error for sums in alike), sum(sums.torque for sums in alike))
+        sums: dict[str, ErrorSums] = {}
+        for joint in self.joints:
+            sums[joint.unit] = sums.get(joint.unit, ErrorSums()) + joint.sums
+        return {unit: 100 * _root(total.error, total.torque) for unit, total in sums.items()}
 
     @property
     def relative_percent(self) -> float:
         """Relative error over all joints [%]; that of the worse unit where some slide and others turn."""
-        known = [value for value in self.relative_by_unit.values() if value == value]
-        return max(known, default=nan)
+        return max((value for value in self.relative_by_unit.values() if value == value), default=nan)
 
     @property
     def noise_limited(self) -> bool:

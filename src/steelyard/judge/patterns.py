@@ -1,9 +1,7 @@
-"""What the residuals depend on: not 'p < 0.05' but 'friction at low speed on joint 3'.
+"""Patterns in residuals: what they depend on, as a sentence such as 'friction at low speed on joint 3'.
 
-Residuals are sorted into cells by velocity, acceleration, position, load, temperature and time. The signal that
-explains most is taken first; the others must then explain something beyond it, so that one fault gives one sentence.
-
-Which signals explain residuals: the strongest first, each beyond those before it.
+Residuals are sorted into bins by velocity, acceleration, position, load, temperature and time. The signal that explains
+most is taken first; the others must then explain something beyond it, so that one fault gives one sentence.
 """
 
 from __future__ import annotations
@@ -16,7 +14,7 @@ import numpy as np
 
 from ..errors import EstimateError, nearest_match
 from .bins import CROSSED, BinNoise, Bins, BinTest, bins_of, mean_profile, speed_bins, spread_profile, wald_test
-from .pattern_words import Units, constant_words, mean_words, spread_words
+from .pattern_text import Units, constant_text, mean_text, spread_text
 from .whiteness import SerialCorrelation, checked_runs, squares_of
 
 SIGNALS = ("velocity", "acceleration", "position", "load", "temperature", "time")
@@ -61,11 +59,8 @@ class PatternSearch:
         self._base, self.left = test.basis, test.left
         return best, bins, test, before
 
-    def spread(self, bins: Bins) -> BinTest | None:
-        """Test whether the size of what is left depends on the cells (Levene's test, correlated samples)."""
-        return self._levene(self.left, bins)
-
-    def _levene(self, values: np.ndarray, bins: Bins) -> BinTest | None:
+    def levene(self, values: np.ndarray, bins: Bins) -> BinTest | None:
+        """Test whether the size of values (n,) depends on the bins (Levene's test, correlated samples)."""
         size = np.abs(values)
         base = np.full((len(size), 1), len(size) ** -0.5)
         # The decimator's correlation is that of the residuals, not of their sizes.
@@ -79,7 +74,7 @@ class PatternSearch:
         """
         centred = self.residual - bins.average(self.residual)[bins.label]
         speeds = speed_bins(self.signals["velocity"])
-        test = None if speeds is None else self._levene(centred, speeds)
+        test = None if speeds is None else self.levene(centred, speeds)
         if speeds is None or test is None or test.p * self.tests >= LEVEL:
             return self._noise.size
         size = np.sqrt(speeds.average(centred**2))
@@ -149,22 +144,22 @@ def explain_residuals(
 ) -> tuple[Pattern, ...]:
     """Say what the residuals of one equation depend on.
 
-    For every signal the mean residual of its cells is tested jointly against their serial correlation
+    For every signal the mean residual of its bins is tested jointly against their serial correlation
     (:func:`steelyard.judge.bins.wald_test`). A pattern is reported if its probability times the number of tests is
     below 0.05 and it explains at least 1 % of the residual's variance. Then the next one is looked for beyond it.
 
     Args:
-        residual_runs: Residuals (n_i,) of each contiguous stretch [N m or N].
+        residual_runs: Residuals (n_i,) of each contiguous segment [N m or N].
         signals: Any of velocity, acceleration, position [rad or m ...], load [N m or N], temperature [deg C], time [s];
             runs as long as those of the residuals. With velocity, friction that depends on load, temperature or time is
-            seen.
+            detected.
         joint: What the sentences call it: ``joint 3``.
         noise_std: Standard deviation of the residual's noise [N m or N], to compare spreads with.
         correlation: The decimator's own correlation r(0) = 1, r(1), ...; None: white.
         prismatic: Units of a prismatic joint in the sentences.
 
     Returns:
-        Patterns, the one that explains most first; empty if the residuals depend on nothing seen.
+        Patterns, the one that explains most first; empty if the residuals depend on none of the signals.
 
     Raises:
         EstimateError: If a signal is unknown or does not fit the residuals, or values are not finite.
@@ -208,10 +203,10 @@ class _PatternWriter:
         p = min(1.0, test.p * self.search.tests)
         if bins is None:
             mean, ratio = float(before.mean()), float(before.std()) / self.noise_std
-            text, remedy = constant_words(mean, self.joint, test.share, self.units)
+            text, remedy = constant_text(mean, self.joint, test.share, self.units)
             return Pattern(name, "mean", test.share, p, (-np.inf, np.inf), mean, ratio, text, remedy)
         profile = mean_profile(bins, before)
-        text, remedy = mean_words(profile, self.joint, test.share, self.units)
+        text, remedy = mean_text(profile, self.joint, test.share, self.units)
         there = before[profile.inside_worst(bins)]
         ratio = float(np.std(there if len(there) else before)) / self.noise_std
         return Pattern(name, "mean", test.share, p, profile.worst_bin, profile.worst_mean, ratio, text, remedy)
@@ -220,7 +215,7 @@ class _PatternWriter:
         """Return the pattern of a spread that depends on speed, if there is one."""
         velocity = self.search.signals.get("velocity")
         bins = None if velocity is None else speed_bins(velocity)
-        test = None if bins is None else self.search.spread(bins)
+        test = None if bins is None else self.search.levene(self.search.left, bins)
         if velocity is None or bins is None or test is None or test.p * self.search.tests >= LEVEL:
             return []
         left = self.search.left
@@ -231,6 +226,6 @@ class _PatternWriter:
         if here < _LEAST_RATIO**2 * elsewhere or share < LEAST_SHARE:
             return []
         mean, ratio = float(left[inside].mean()), np.sqrt(here) / self.noise_std
-        text, remedy = spread_words(profile, np.sqrt(here / elsewhere), self.joint, share, self.units)
+        text, remedy = spread_text(profile, np.sqrt(here / elsewhere), self.joint, share, self.units)
         p = min(1.0, test.p * self.search.tests)
         return [Pattern("velocity", "spread", share, p, profile.worst_bin, mean, ratio, text, remedy)]

@@ -1,4 +1,4 @@
-"""Can such an arm exist: values that no arm has negative, torques no drive can give, sizes far from the robot file's.
+"""Plausibility: negative values that no arm has, torques that no drive gives, sizes far from the robot file's.
 
 A sign, a unit, a gain or two columns taken wrongly leave the residuals as small as before: the parameters absorb them.
 What they cannot absorb is physics. Friction dissipates, ``sum qd (Fv qd + Fc sign qd) > 0``; drive inertia and mass are
@@ -130,38 +130,32 @@ def plausibility(
     largest = {unit: max(j.torque_max for j in fitted.joints if j.unit == unit) for unit in fitted.relative_by_unit}
 
     def stands_out(joint: JointError) -> bool:
-        return _stands_out(joint, limits[joint.joint], largest[joint.unit])
+        """Return whether a torque varies by more than its noise and than what sensors and drives are accurate to."""
+        limit = limits[joint.joint]
+        floor = ACCURACY * (limit if 0 < limit < np.inf else largest[joint.unit])
+        return bool(joint.torque_deviation > max(floor, ABOVE_NOISE * joint.noise_rms))
 
     shown = {joint.joint for joint in fitted.joints if stands_out(joint)}
-    both = [*fitted.joints, *unseen.joints]
-    efforts = [
-        (joint.torque_max / limits[joint.joint], joint.joint) for joint in both if 0 < limits[joint.joint] < np.inf
-    ]
+    limited = [joint for joint in (*fitted.joints, *unseen.joints) if 0 < limits[joint.joint] < np.inf]
+    efforts = [(joint.torque_max / limits[joint.joint], joint.joint) for joint in limited]
     errors = [
         (joint.varying_percent, f"{joint.joint} ({joint.kind}){where}")
         for where, joints in (("", unseen.joints), (" on the fit", fitted.joints))
         for joint in joints
         if stands_out(joint)
     ]
-    return Plausibility(
-        impossible_values(equations, estimate, observations, fitted.extent),
-        tuple(joint for joint in equations.joints if joint not in shown),
-        _worst(efforts),
+    impossible = impossible_values(equations, estimate, observations, fitted.extent)
+    hidden = tuple(joint for joint in equations.joints if joint not in shown)
+    scales, heaviness = (
         scales_against_file(equations, estimate, observations),
         _heaviness(equations, estimate, fitted.extent),
-        _worst(errors),
     )
+    return Plausibility(impossible, hidden, _worst(efforts), scales, heaviness, _worst(errors))
 
 
 def _worst(found: Sequence[tuple[float, str]]) -> tuple[str, float] | None:
     value, name = max(found, default=(0.0, ""))
     return (name, value) if name else None
-
-
-def _stands_out(joint: JointError, limit: float, largest: float) -> bool:
-    """Return whether a torque varies by more than its noise and than what sensors and drives are accurate to."""
-    floor = ACCURACY * limit if 0 < limit < np.inf else ACCURACY * largest
-    return bool(joint.torque_deviation > max(floor, ABOVE_NOISE * joint.noise_rms))
 
 
 def impossible_values(
@@ -221,11 +215,20 @@ def _largest_share(
 ) -> tuple[float, str]:
     """Return the part of an equation's torque that a parameter stands for, where it is largest, and that joint."""
     shares = [(0.0, "")]
-    for (_, joint), columns, square in zip(equations.kinds_joints, equations.columns, squares, strict=True):
-        if square is not None and column in columns and square[-1, -1] > 0:
+    for _, joint, columns, square in _with_squares(equations, squares):
+        if column in columns and square[-1, -1] > 0:
             place = columns.index(column)
             shares.append((abs(value) * float(np.sqrt(square[place, place] / square[-1, -1])), joint))
     return max(shares)
+
+
+def _with_squares(
+    equations: Equations, squares: Sequence[np.ndarray | None]
+) -> Iterable[tuple[str, str, tuple[str, ...], np.ndarray]]:
+    """Yield torque kind, joint, columns and mean squares of every equation that has rows."""
+    for (kind, joint), columns, square in zip(equations.kinds_joints, equations.columns, squares, strict=True):
+        if square is not None:
+            yield kind, joint, columns, square
 
 
 def _negative_friction(
@@ -234,12 +237,10 @@ def _negative_friction(
     """Yield joints whose friction drives instead of brakes: ``mean(qd tau_f) < 0``, over the recorded motion."""
     symbols = {parameter.name: (parameter.symbol, parameter.joint) for parameter in equations.model.parameters}
     place = {name: k for k, name in enumerate(estimate.columns)}
-    for (kind, joint), columns, square in zip(equations.kinds_joints, equations.columns, squares, strict=True):
-        own = [
-            k for k, name in enumerate(columns)
-            if name in place and symbols[name][0] in _FRICTION and symbols[name][1] == joint
-        ]  # fmt: skip
-        if square is None or not own:
+    for kind, joint, columns, square in _with_squares(equations, squares):
+        friction = [k for k, name in enumerate(columns) if name in place and symbols[name][0] in _FRICTION]
+        own = [k for k in friction if symbols[columns[k]][1] == joint]
+        if not own:
             continue
         # The velocity is the column of viscous friction; without one its sign will do.
         speed = min(own, key=lambda k: _FRICTION.index(symbols[columns[k]][0]))
@@ -350,12 +351,8 @@ def scales_against_file(equations: Equations, estimate: Estimate, observations: 
     file = equations.base_values(standard)
     inertial = {p.name for p in equations.model.parameters if p.effect == "inertia"}
     found = []
-    for (kind, joint), columns, square in zip(
-        equations.kinds_joints, equations.columns, squares_by_equation(equations, observations), strict=True
-    ):
+    for kind, joint, columns, square in _with_squares(equations, squares_by_equation(equations, observations)):
         rigid = [k for k, name in enumerate(columns) if name in inertial]
-        if square is None or not rigid:
-            continue
         x = np.array([own.get(columns[k], 0.0) for k in rigid])
         y = np.array([file[columns[k]] for k in rigid])
         block = square[np.ix_(rigid, rigid)]

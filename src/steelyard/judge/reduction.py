@@ -1,4 +1,4 @@
-"""Essential parameters: what is left when parameters that the data do not need have gone, one after the other.
+"""Reduction to essential parameters: those that the data do not need are left out, one after the other.
 
 All rules take away the parameter with the largest relative sigma that is left, and refit on the triangle alone:
 
@@ -40,7 +40,7 @@ PARTS = 5
 WORSE = 1.02
 """A reduced model may predict a part by this factor worse than all parameters do: less is chance."""
 
-_UNSEEN = 1e-8
+_NOT_EXCITED = 1e-8
 """Directions that the other parts excite less than this, relative to the strongest, get no value in a refit."""
 
 
@@ -127,7 +127,7 @@ class LeftOutBlocks:
         index = [self._columns.index(name) for name in columns]
         found = []
         for triangle, unseen in self._parts:
-            values = _least_squares(triangle[:, index], triangle[:, -1])
+            values = scaled_least_squares(triangle[:, index], triangle[:, -1], _NOT_EXCITED)
             found.append([np.sum((rows[:, index] @ values - rows[:, -1]) ** 2) for rows in unseen])
         return np.array(found)
 
@@ -147,7 +147,7 @@ def reduce_parameters(
     Args:
         estimate: The estimate of all base parameters.
         rule: ``f``, ``stepwise``, ``rsd``, ``bic`` or ``none``.
-        protected: Columns that stay whatever the statistics say (P2.7): those seen in rare motions only.
+        protected: Columns that stay whatever the statistics say (P2.7): those excited in rare motions only.
         level: Level of the F tests.
         relative_sigma: Threshold of ``rsd`` [%].
         left_out: Blocks of the training data that a reduced model has to predict as well as the full one.
@@ -178,7 +178,8 @@ def reduce_parameters(
 def _elimination(estimate: Estimate, protected: set[str], rule: str) -> list[ReductionStep]:
     """Return the whole way down: each step takes the parameter with the largest relative sigma."""
     full = estimate.system
-    gain = dict(zip(estimate.columns, estimate.sigma / _classical_sigma(estimate), strict=True))
+    scale = _variance(full) if estimate.method == "ols" else 1.0
+    gain = dict(zip(estimate.columns, estimate.sigma / np.sqrt(scale * np.diag(full.inverse)), strict=True))
     system, steps, gone = full, [], []
     while True:
         sigma = np.sqrt(np.diag(_carried(estimate, system)))
@@ -222,7 +223,7 @@ def _wald(estimate: Estimate, gone: Sequence[str]) -> float:
     index = [estimate.columns.index(name) for name in gone]
     sigma = estimate.sigma[index]
     sizes, vectors = np.linalg.eigh(estimate.covariance[np.ix_(index, index)] / np.outer(sigma, sigma))
-    held = sizes > _UNSEEN * sizes[-1]
+    held = sizes > _NOT_EXCITED * sizes[-1]
     along = vectors[:, held].T @ (estimate.values[index] / sigma)
     return float(np.mean(along**2 / sizes[held]))
 
@@ -230,11 +231,6 @@ def _wald(estimate: Estimate, gone: Sequence[str]) -> float:
 def _variance(system: System) -> float:
     """Return the variance of a weighted equation, from this system's own residuals (P5.6)."""
     return system.squares / system.freedom if system.squares > 0 else 1e-300
-
-
-def _classical_sigma(estimate: Estimate) -> np.ndarray:
-    scale = _variance(estimate.system) if estimate.method == "ols" else 1.0
-    return np.sqrt(scale * np.diag(estimate.system.inverse))
 
 
 def _until(
@@ -295,10 +291,11 @@ def _parts_of_blocks(rows: Observations, parts: int) -> dict[tuple[str, int], in
     }
 
 
-def _least_squares(rows: np.ndarray, y: np.ndarray) -> np.ndarray:
+def scaled_least_squares(rows: np.ndarray, y: np.ndarray, rcond: float) -> np.ndarray:
+    """Return least squares (c,) of rows (m, c), columns at unit length; directions below ``rcond`` get no value."""
     scale = np.linalg.norm(rows, axis=0)
     scale[scale == 0] = 1.0
-    return np.linalg.lstsq(rows / scale, y, rcond=_UNSEEN)[0] / scale
+    return np.linalg.lstsq(rows / scale, y, rcond=rcond)[0] / scale
 
 
 def _bic(system: System) -> float:

@@ -1,4 +1,4 @@
-"""Do recordings agree: each fitted alone from its own factors, against all together.
+"""Repeatability: each recording fitted alone from its own factors, compared with all recordings together.
 
 A part of the data gives an estimate ``x_r`` with covariance ``C_r``, all of them together ``x`` with C. As x is the
 best combination, ``cov(x_r - x) = C_r - C``, so that ``z = (x_r - x) / sqrt(diag(C_r - C))`` has variance 1 if the
@@ -20,12 +20,14 @@ from ..errors import EstimateError
 from ..estimate import Estimate, NoiseGroup, group_of, weighted, with_correlated_noise
 from ..observe import Equations, Factor, Observations, RowSource, merged_triangle
 from ..robot import INERTIAL_NAMES
+from .reduction import scaled_least_squares
 
 WEAKEST = 10.0
-"""A recording tells something of a column if its own sigma is at most so many times that of all recordings."""
+"""A column is compared in a recording whose own sigma is at most so many times that of all recordings."""
 
 LARGEST_SPREAD = 4.0
-"""Recordings whose estimates differ by more than so many of their sigmas, in the root mean square, disagree."""
+"""Recordings whose estimates differ by more than so many of their sigmas, in the root mean square, disagree. Up to
+there they do so only if a payload or a torque gain explains the difference."""
 
 SUSPECT_SPREAD, SUSPECT_SCORE = 2.0, 8.0
 """Spread, or score of a single column, from which a cause is looked for; found, it counts as disagreement too."""
@@ -38,7 +40,7 @@ REVERSED = -0.5
 
 _SIMPLER = 0.03
 # Directions that a recording does not excite get sigmas so large that no column they touch is compared.
-_UNSEEN = 1e-10
+_NOT_EXCITED = 1e-10
 # Where a recording has all but this part of the information there is nothing left to compare it with.
 _LEAST_OTHERS = 1e-6
 _DIFFERENT = 4.0
@@ -50,7 +52,7 @@ class Repeatability:
 
     Attributes:
         spread: ``sqrt(mean z^2)`` over columns and recordings: 1 is what the sigmas predict.
-        recordings: The same for each recording, by label; those that tell of no column are left out.
+        recordings: The same for each recording, by label; those without a comparable column are left out.
         compared: How many columns of each recording were compared, by label.
         worst_column: Column with the largest ``|z|``.
         worst_recording: Recording of that z.
@@ -108,7 +110,7 @@ def recordings_agree(
 
 
 def _own_gain(observations: Observations, source: RowSource, columns: Sequence[str]) -> np.ndarray:
-    """Return by how much the noise of one recording alone widens its variances (c,), NaN where it tells nothing."""
+    """Return by how much the noise of one recording alone widens its variances (c,), NaN where it is not known."""
     factors = tuple(factor for factor in observations.factors if factor.recording == source.label)
     gain = np.full(len(columns), np.nan)
     try:
@@ -129,8 +131,8 @@ def repeatability(
 ) -> Repeatability | None:
     """Compare each recording's own estimate with that of all recordings.
 
-    A recording is compared in the columns of which it alone tells something: those it does not excite, or only together
-    with others (the payload and the last links of a loaded recording), have sigmas without end there and drop out by
+    A recording is compared in the columns that it determines by itself: those it does not excite, or only together
+    with others (the payload and the last links of a loaded recording), have infinite sigmas there and drop out by
     themselves.
 
     Args:
@@ -147,7 +149,7 @@ def repeatability(
     bare = np.diag(estimate.system.inverse)
     if gains is None:
         gains = dict.fromkeys((info.label for info in whitened.recordings), np.diag(estimate.covariance) / bare)
-    alone = {info.label: _alone(_triangle(whitened, estimate, weights, info.label)) for info in whitened.recordings}
+    alone = {info.label: _alone(whitened, estimate, weights, info.label) for info in whitened.recordings}
     scores = {label: _scores(estimate, bare, alone, gains, label) for label in alone}
     known = {label: z for label, z in scores.items() if np.isfinite(z).any()}
     if len(whitened.recordings) < 2 or not known:
@@ -155,28 +157,16 @@ def repeatability(
     label, column = max(
         ((label, int(np.nanargmax(np.abs(z)))) for label, z in known.items()), key=lambda at: abs(known[at[0]][at[1]])
     )
-    everything = np.concatenate(list(known.values()))
+    spreads = {label: _root_mean_square(z) for label, z in known.items()}
+    compared = {label: int(np.isfinite(z).sum()) for label, z in known.items()}
+    different: dict[str, tuple[str, ...]] = {}
+    for name, z in known.items():
+        size = np.nan_to_num(np.abs(z))
+        different[name] = tuple(estimate.columns[int(k)] for k in np.argsort(-size) if size[k] > _DIFFERENT)
     return Repeatability(
-        _root_mean_square(everything),
-        MappingProxyType({label: _root_mean_square(z) for label, z in known.items()}),
-        MappingProxyType({label: int(np.isfinite(z).sum()) for label, z in known.items()}),
-        estimate.columns[column],
-        label,
-        float(known[label][column]),
-        MappingProxyType({label: _different(z, estimate.columns) for label, z in known.items()}),
-    )
-
-
-def _different(z: np.ndarray, columns: Sequence[str]) -> tuple[str, ...]:
-    size = np.nan_to_num(np.abs(z))
-    return tuple(columns[int(k)] for k in np.argsort(-size) if size[k] > _DIFFERENT)
-
-
-def _triangle(
-    whitened: Observations, estimate: Estimate, weights: Mapping[NoiseGroup, float], label: str
-) -> np.ndarray:
-    factors = [factor for factor in whitened.factors if factor.recording == label and group_of(factor) in weights]
-    return merged_triangle(factors, estimate.columns, lambda factor: weights[group_of(factor)])[0]
+        _root_mean_square(np.concatenate(list(known.values()))), MappingProxyType(spreads), MappingProxyType(compared),
+        estimate.columns[column], label, float(known[label][column]), MappingProxyType(different),
+    )  # fmt: skip
 
 
 def _scores(
@@ -209,8 +199,12 @@ def _gain_of_others(
     return np.divide(mean, total, out=gains[label].copy(), where=total > 0)
 
 
-def _alone(triangle: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the solution (c,) and its variances (c,), those of columns that are not determined without end."""
+def _alone(
+    whitened: Observations, estimate: Estimate, weights: Mapping[NoiseGroup, float], label: str
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return a recording's own solution (c,) and its variances (c,), infinite for columns that are not determined."""
+    factors = [factor for factor in whitened.factors if factor.recording == label and group_of(factor) in weights]
+    triangle, _ = merged_triangle(factors, estimate.columns, lambda factor: weights[group_of(factor)])
     norms = np.linalg.norm(triangle[:, :-1], axis=0)
     excited = norms > 1e-13 * norms.max(initial=0.0)
     values, variance = np.zeros(len(norms)), np.full(len(norms), np.inf)
@@ -218,7 +212,7 @@ def _alone(triangle: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return values, variance
     scale = norms[excited]
     left, sizes, right = np.linalg.svd(triangle[:, :-1][:, excited] / scale, full_matrices=False)
-    held = np.maximum(sizes, _UNSEEN * sizes[0])
+    held = np.maximum(sizes, _NOT_EXCITED * sizes[0])
     values[excited] = right.T @ ((left.T @ triangle[:, -1]) / held) / scale
     variance[excited] = np.sum((right.T / held) ** 2, axis=1) / scale**2
     return values, variance
@@ -229,10 +223,7 @@ def _root_mean_square(z: np.ndarray) -> float:
 
 
 def disagreement(
-    observations: Observations,
-    equations: Equations,
-    repeated: Repeatability | None,
-    largest: float = LARGEST_SPREAD,
+    observations: Observations, equations: Equations, repeated: Repeatability | None
 ) -> Disagreement | None:
     """Return which recording is not of the same arm as the others, and what explains it.
 
@@ -244,7 +235,6 @@ def disagreement(
         observations: Factors of the rows as measured.
         equations: The model's equations.
         repeated: How far the recordings agree.
-        largest: Spread up to which they do, unless one of these causes explains what difference there is.
 
     Returns:
         The finding; None if the recordings agree, or there are fewer than two.
@@ -258,15 +248,15 @@ def disagreement(
     best = max(causes, key=lambda cause: cause.explained + _SIMPLER * (cause.cause != "payload"), default=None)
     if best is not None and best.explained >= EXPLAINED:
         return replace(best, columns=repeated.different.get(best.recording, ()))
-    if repeated.spread <= largest:
+    if repeated.spread <= LARGEST_SPREAD:
         return None
     label = max(repeated.recordings, key=lambda name: repeated.recordings[name])
-    return Disagreement(
-        label, "", f"the recordings disagree: '{label}' differs most, by {repeated.recordings[label]:.2g} times its "
-        "sigmas in the root mean square; neither a payload nor a torque gain explains it",
-        "identify the recordings one by one and compare them (steelyard compare); record them at one temperature",
-        repeated.different.get(label, ()), 0.0,
-    )  # fmt: skip
+    text = (
+        f"the recordings disagree: '{label}' differs most, by {repeated.recordings[label]:.2g} times its sigmas in the "
+        "root mean square; neither a payload nor a torque gain explains it"
+    )
+    remedy = "identify the recordings one by one and compare them (steelyard compare); record them at one temperature"
+    return Disagreement(label, "", text, remedy, repeated.different.get(label, ()), 0.0)
 
 
 class _Pooled:
@@ -298,12 +288,12 @@ class _Pooled:
             if mass < 0 and len(self._labels) > 2:
                 continue
             share = min((self._together - squares) / self.excess, 1.0)
-            yield Disagreement(
-                carrying, "payload", f"the recordings disagree: '{carrying}' carries a payload that the others do not, "
-                f"about {abs(mass):.2g} kg; it explains {100 * share:.0f} % of the difference",
-                f'declare it in the set-up of \'{carrying}\' (payload = "name"), or leave that recording out',
-                (), share,
-            )  # fmt: skip
+            text = (
+                f"the recordings disagree: '{carrying}' carries a payload that the others do not, about "
+                f"{abs(mass):.2g} kg; it explains {100 * share:.0f} % of the difference"
+            )
+            remedy = f"declare it in the set-up of '{carrying}' (payload = \"name\"), or leave that recording out"
+            yield Disagreement(carrying, "payload", text, remedy, (), share)
 
     def gains(self) -> Iterator[Disagreement]:
         """Yield a torque gain in each recording as the cause: of all joints, of a joint, of one of its torques."""
@@ -325,18 +315,14 @@ class _Pooled:
         share = min((self._together - squares) / self.excess, 1.0)
         whose = f"joint '{joint}'" if joint else "all joints"
         if gain < REVERSED:
+            cause, remedy = "sign", f"check the signs of torques and positions in the set-up of '{label}'"
             what = f"the torque of {joint} seems" if joint else "the torques of all joints seem"
-            return Disagreement(
-                label, f"sign of {whose}", f"the recordings disagree: {what} reversed in '{label}'; this explains "
-                f"{100 * share:.0f} % of the difference",
-                f"check the signs of torques and positions in the set-up of '{label}'", (), share, gain,
-            )  # fmt: skip
-        return Disagreement(
-            label, f"gain of {whose}", f"the recordings disagree: torques of {whose} are {gain:.2g} times as large in "
-            f"'{label}' as in the others; this explains {100 * share:.0f} % of the difference",
-            f"check the gain of {whose} in the set-up of '{label}', and the unit of the torque columns",
-            (), share, gain,
-        )  # fmt: skip
+            what += f" reversed in '{label}'"
+        else:
+            cause, what = "gain", f"torques of {whose} are {gain:.2g} times as large in '{label}' as in the others"
+            remedy = f"check the gain of {whose} in the set-up of '{label}', and the unit of the torque columns"
+        text = f"the recordings disagree: {what}; this explains {100 * share:.0f} % of the difference"
+        return Disagreement(label, f"{cause} of {whose}", text, remedy, (), share, gain)
 
     def _payload_columns(self) -> np.ndarray:
         """Return what each of a payload's ten parameters adds to the base parameters (c, 10)."""
@@ -362,7 +348,5 @@ class _Pooled:
 
 def _residual(rows: np.ndarray) -> tuple[float, np.ndarray]:
     """Return the squares that least squares leaves of rows (m, c + 1), and its values (c,)."""
-    scale = np.linalg.norm(rows[:, :-1], axis=0)
-    scale[scale == 0] = 1.0
-    values = np.linalg.lstsq(rows[:, :-1] / scale, rows[:, -1], rcond=1e-9)[0]
-    return float(np.sum((rows[:, :-1] / scale @ values - rows[:, -1]) ** 2)), values / scale
+    values = scaled_least_squares(rows[:, :-1], rows[:, -1], 1e-9)
+    return float(np.sum((rows[:, :-1] @ values - rows[:, -1]) ** 2)), values

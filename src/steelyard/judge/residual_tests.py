@@ -1,9 +1,4 @@
-"""All residual tests of one equation, and what the residuals depend on.
-
-Are residuals normally distributed? Kolmogorov and Smirnov (P5.6), Jarque and Bera.
-
-Does the residual's spread depend on what the arm does (Breusch and Pagan)?
-"""
+"""Residual tests of one equation: whiteness, normality (P5.6), constant variance, and patterns in the residuals."""
 
 from __future__ import annotations
 
@@ -255,9 +250,8 @@ class JointTests:
     @property
     def correlation(self) -> ResidualCorrelation:
         """What the verdict looks at: the correlation modelled, and what is left of it."""
-        return ResidualCorrelation(
-            self.kind, self.joint, self.lag_one, self.whitened_correlation, self.whitened_ljung_box_p
-        )
+        left, p = self.whitened_correlation, self.whitened_ljung_box_p
+        return ResidualCorrelation(self.kind, self.joint, self.lag_one, left, p)
 
 
 def joint_tests(
@@ -288,20 +282,11 @@ def joint_tests(
     stacked = np.concatenate(whitened)
     left = autocorrelation(whitened, lags)
     motion = np.array([np.abs(np.concatenate(list(signals[name]))) for name in ("velocity", "acceleration")])
+    named = f"{joint} ({kind} torque)"
+    patterns = explain_residuals(residuals, signals, named, noise_std, noise.correlation, prismatic=prismatic)
     return JointTests(
-        kind=kind,
-        joint=joint,
-        durbin_watson=watson.statistic,
-        expected_durbin_watson=watson.expected,
-        ljung_box_p=ljung_box(residuals, lags, noise.correlation).p,
-        order=order,
-        lag_one=noise.lag_one(equation),
-        whitened_ljung_box_p=ljung_box(whitened, lags, fitted=min(order, lags - 1)).p,
-        whitened_correlation=float(np.abs(left[1:]).max()),
-        kolmogorov_smirnov_p=kolmogorov_smirnov(stacked).p,
-        jarque_bera_p=jarque_bera(stacked).p,
-        breusch_pagan_p=breusch_pagan(stacked, motion).p,
-        patterns=explain_residuals(
-            residuals, signals, f"{joint} ({kind} torque)", noise_std, noise.correlation, prismatic=prismatic
-        ),
-    )
+        kind, joint, watson.statistic, watson.expected, ljung_box(residuals, lags, noise.correlation).p, order,
+        noise.lag_one(equation), ljung_box(whitened, lags, fitted=min(order, lags - 1)).p,
+        float(np.abs(left[1:]).max()), kolmogorov_smirnov(stacked).p, jarque_bera(stacked).p,
+        breusch_pagan(stacked, motion).p, patterns,
+    )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Decimated residuals in the order of time: runs without a break, with the signals that may explain them."""
+"""Decimated residuals in the order of time, in runs without a break, with the signals that may explain them."""
 
 from __future__ import annotations
 
@@ -155,16 +155,15 @@ class EquationRuns:
 _SIGNALS = ("position", "velocity", "acceleration", "load", "time", "temperature")
 
 
-def residual_runs(source: RowSource, estimate: Estimate, limit: int = MOST_ROWS) -> tuple[EquationRuns, ...]:
+def residual_runs(source: RowSource, estimate: Estimate) -> tuple[EquationRuns, ...]:
     """Return the residuals of every equation with the signals beside them.
 
     Args:
-        source: Rows of a recording.
+        source: Rows of a recording; of a long one, those that a :class:`RunCollector` retains.
         estimate: The parameters; columns that it lacks count as zero.
-        limit: Rows of each equation stored at most; see :class:`RunCollector` for which.
     """
     equations = source.equations
-    collectors = [RunCollector(limit) for _ in equations.kinds_joints]
+    collectors = [RunCollector() for _ in equations.kinds_joints]
     joint_index = equations.joint_index
     for found in residuals_of(source, estimate):
         equation = found.run.equation

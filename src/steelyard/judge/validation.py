@@ -1,17 +1,16 @@
-"""An estimate tried on a recording: predicted against measured torque, both through the evaluation filter.
+"""Validation of an estimate on a recording: predicted against measured torque, both through the evaluation filter.
 
 The relative error is ``100 ||tau - tau_hat|| / ||tau||`` of torques on the joint side at the full rate, nothing
 subtracted, both through the same zero-phase Butterworth filter of order 4 and before any decimation, whatever filter
 the estimator itself used. Samples in which a joint stands nearly still are judged apart, as stiction is undetermined
 there.
-
-Torques that a model predicts: its equations with the parameters as an input, compiled once for each model.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import lru_cache
+from typing import Any
 
 import casadi as ca
 import numpy as np
@@ -33,14 +32,8 @@ def predictor(equations: Equations, loaded: bool) -> BatchFunction:
         equations: The equations; x has a value for each of their base columns, ``equations.names``.
         loaded: Whether the payload's columns count.
     """
-    model = equations.model
-    regressor = model.regressor if loaded or model.payload == "none" else model.unloaded_regressor
-    motion = model.motion
-    columns = list(equations.base.base_columns)
-    rows = [model.rows.index(row) for row in equations.kinds_joints]
-    matrix = ca.sparsify(regressor(motion.q, motion.qd, motion.qdd)[rows, columns])
-    values = ca.SX.sym("x", len(columns))
-    torque = ca.cse(ca.densify(ca.mtimes(matrix, values)))
+    motion, values = equations.model.motion, ca.SX.sym("x", len(equations.names))
+    torque = ca.cse(ca.densify(ca.mtimes(equations.regressor(loaded), values)))
     inputs = [motion.q, motion.qd, motion.qdd, values]
     return compile_batch(ca.Function("prediction", inputs, [torque], ["q", "qd", "qdd", "x"], ["torque"]))
 
@@ -52,7 +45,7 @@ DEFAULT_CUTOFF = 10.0
 def evaluate(
     source: RowSource, estimate: Estimate, noise: NoiseModel | None = None, cutoff: float | None = None
 ) -> Evaluation:
-    """Try an estimate on a recording.
+    """Validate an estimate on a recording.
 
     Args:
         source: Rows of the recording, of the equations that were estimated.
@@ -79,20 +72,20 @@ def evaluate(
     residual = _ResidualSums(source)
     for found in residuals_of(source, estimate, noise):
         residual.add(found)
-    index = source.equations.joint_index
+    equations = source.equations
     assert torque.extent is not None  # there are samples
-    extent = torque.extent
+    speeds = torque.extent.speed_max[equations.joint_index].tolist()
     joints = tuple(
-        JointError(kind, joint, unit_of(source.equations, joint), float(extent.speed_max[index[e]]), part)
-        for e, ((kind, joint), part) in enumerate(
-            zip(source.equations.kinds_joints, _both(torque, residual), strict=True)
+        JointError(kind, joint, unit_of(equations, joint), speed, early + late)
+        for (kind, joint), speed, early, late in zip(
+            equations.kinds_joints, speeds, torque.sums(), residual.sums, strict=True
         )
     )
-    return Evaluation(source.label, cutoff, joints, source.equations.joints, extent, torque.skipped)
+    return Evaluation(source.label, cutoff, joints, equations.joints, torque.extent, torque.skipped)
 
 
-def _both(torque: _TorqueSums, residual: _ResidualSums) -> Iterator[ErrorSums]:
-    return (early + late for early, late in zip(torque.sums(), residual.sums(), strict=True))
+_SUMMED = ("samples", "still_samples", "error", "still_error", "torque", "noise")
+_LARGEST = ("maximum", "torque_max")
 
 
 class _TorqueSums:
@@ -104,14 +97,11 @@ class _TorqueSums:
         self._values = estimate.full_values(equations.names)
         self._index, self._low = equations.joint_index, low
         self._segment: SegmentFilter | None = None
-        count = len(equations.kinds_joints)
-        self._error, self._torque, self._maximum = np.zeros(count), np.zeros(count), np.zeros(count)
-        self._still_error, self._largest, self._noise = np.zeros(count), np.zeros(count), np.zeros(count)
-        self._sum_of_torque, self._sum_of_error = np.zeros(count), np.zeros(count)
+        self._sums = {name: np.zeros(len(equations.kinds_joints)) for name in (*_SUMMED, *_LARGEST)}
+        self._mean_torque, self._mean_error = np.zeros((2, len(equations.kinds_joints)))  # times the moving samples
         # White noise has as much power below the cut-off, per hertz, as above it.
         cutoff, nyquist = low.cutoff or 0.0, source.resolved.rate / 2
         self._below_over_above = cutoff / (nyquist - cutoff)
-        self._moving, self._still = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
         self.extent: MotionExtent | None = None
         self.segments = self.skipped = self.samples = 0
         self._before = 0
@@ -130,7 +120,7 @@ class _TorqueSums:
         self._sum(self._segment.push(np.concatenate([block.y, torque]), np.concatenate([moving, block.y])))
 
     def end_segment(self) -> None:
-        """End the segment at hand, if there is one."""
+        """End the current segment, if there is one."""
         if self._segment is None:
             return
         self._sum(self._segment.flush())
@@ -141,46 +131,37 @@ class _TorqueSums:
         if columns is None:
             return
         measured, predicted, moving, raw = np.split(columns, 4)
-        signed, moves = measured - predicted, moving > 0
-        error, square = np.abs(signed), signed**2
-        self._error += np.sum(square, axis=1, where=moves)
-        self._still_error += np.sum(square, axis=1, where=~moves)
-        self._torque += np.sum(measured**2, axis=1, where=moves)
-        self._sum_of_torque += np.sum(measured, axis=1, where=moves)
-        self._sum_of_error += np.sum(signed, axis=1, where=moves)
-        self._noise += self._below_over_above * np.sum((raw - measured) ** 2, axis=1, where=moves)
-        np.maximum(self._largest, np.abs(measured).max(axis=1), out=self._largest)
-        np.maximum(self._maximum, np.max(error, axis=1, where=moves, initial=0.0), out=self._maximum)
-        self._moving += np.count_nonzero(moves, axis=1)
-        self._still += np.count_nonzero(~moves, axis=1)
+        error, moves, sums = measured - predicted, moving > 0, self._sums
+        sums["samples"] += np.count_nonzero(moves, axis=1)
+        sums["still_samples"] += np.count_nonzero(~moves, axis=1)
+        sums["error"] += np.sum(error**2, axis=1, where=moves)
+        sums["still_error"] += np.sum(error**2, axis=1, where=~moves)
+        sums["torque"] += np.sum(measured**2, axis=1, where=moves)
+        sums["noise"] += self._below_over_above * np.sum((raw - measured) ** 2, axis=1, where=moves)
+        largest = np.max(np.abs(error), axis=1, where=moves, initial=0.0)
+        np.maximum(sums["torque_max"], np.abs(measured).max(axis=1), out=sums["torque_max"])
+        np.maximum(sums["maximum"], largest, out=sums["maximum"])
+        self._mean_torque += np.sum(measured, axis=1, where=moves)
+        self._mean_error += np.sum(error, axis=1, where=moves)
         self.samples += columns.shape[1]
 
     def sums(self) -> Iterator[ErrorSums]:
         """Yield the sums of every equation."""
-        count = np.maximum(self._moving, 1)
-        torque = np.maximum(self._torque - self._sum_of_torque**2 / count, 0.0)
-        error = np.maximum(self._error - self._sum_of_error**2 / count, 0.0)
-        for e in range(len(count)):
-            yield ErrorSums(
-                samples=int(self._moving[e]),
-                error=float(self._error[e]),
-                torque=float(self._torque[e]),
-                maximum=float(self._maximum[e]),
-                still_samples=int(self._still[e]),
-                still_error=float(self._still_error[e]),
-                torque_variation=float(torque[e]),
-                error_variation=float(error[e]),
-                torque_max=float(self._largest[e]),
-                noise=float(self._noise[e]),
-            )
+        count = np.maximum(self._sums["samples"], 1)
+        torque = np.maximum(self._sums["torque"] - self._mean_torque**2 / count, 0.0).tolist()
+        error = np.maximum(self._sums["error"] - self._mean_error**2 / count, 0.0).tolist()
+        for e, varying in enumerate(zip(torque, error, strict=True)):
+            sums: dict[str, Any] = {name: float(values[e]) for name, values in self._sums.items()}
+            sums |= {name: int(sums[name]) for name in ("samples", "still_samples")}
+            yield ErrorSums(**sums, torque_variation=varying[0], error_variation=varying[1])
 
 
 class _ResidualSums:
     """Sums over decimated rows: Durbin-Watson's, and those of whitened residuals."""
 
     def __init__(self, source: RowSource) -> None:
-        self._sums = [ErrorSums() for _ in source.equations.kinds_joints]
-        self._last = [0.0] * len(self._sums)
+        self.sums = [ErrorSums() for _ in source.equations.kinds_joints]
+        self._last = [0.0] * len(self.sums)
         # What a pair of neighbours adds for noise of variance 1 that is white before the decimator.
         self._pair = 2 * (1 - float(decimator_correlation(source)[1]))
 
@@ -189,7 +170,7 @@ class _ResidualSums:
         e, residual, white = found.run.equation, found.residual, found.whitened
         joined = residual if found.run.starts else np.concatenate([[self._last[e]], residual])
         self._last[e] = float(residual[-1])
-        self._sums[e] += ErrorSums(
+        self.sums[e] += ErrorSums(
             rows=len(residual),
             residual=float(residual @ residual),
             differences=float(np.sum(np.diff(joined) ** 2)),
@@ -197,7 +178,3 @@ class _ResidualSums:
             white_rows=0 if white is None else len(white),
             white=0.0 if white is None else float(white @ white),
         )
-
-    def sums(self) -> list[ErrorSums]:
-        """Return the sums of every equation."""
-        return self._sums

@@ -1,14 +1,9 @@
-"""Are the residuals white, or only as correlated as the decimator makes them (P5.5)?
+"""Tests of whiteness: are residuals white, or only as correlated as the decimator makes them (P5.5)?
 
-The serial correlation of residuals, estimated: what it does to the mean of a bin of them.
-
-Neighbouring residuals resemble each other, so n of them tell less than n independent ones would. The correlation is
+Residuals come as contiguous runs at one rate, between which nothing is known. Their serial correlation is estimated as
 that of an autoregression: the decimator's, if its correlation is given, times one fitted to what that leaves (Burg's
-method).
-
-What every residual test asks of its series: contiguous runs at one rate, between which nothing is known.
-
-What a noise model takes up of the correlation of residuals, and what it leaves.
+method). Neighbouring residuals resemble each other, so that the mean of n of them is known less well than that of n
+independent ones.
 """
 
 from __future__ import annotations
@@ -61,11 +56,11 @@ def checked_residuals(residuals: np.ndarray, least: int) -> np.ndarray:
     return values
 
 
-def squares_of(runs: Sequence[np.ndarray], what: str = "residuals") -> float:
+def squares_of(runs: Sequence[np.ndarray]) -> float:
     """Return the sum of squares over all runs, refusing zero."""
     total = float(sum(run @ run for run in runs))
     if total == 0:
-        raise EstimateError(f"{what}: all are zero, so there is nothing to judge; is this a recording without noise?")
+        raise EstimateError("residuals: all are zero, so there is nothing to judge; is this a recording without noise?")
     return total
 
 
@@ -144,7 +139,7 @@ def durbin_watson(runs: Sequence[np.ndarray], correlation: np.ndarray | None = N
     4 / (n - R) for white noise.
 
     Args:
-        runs: Residuals of one equation, a series for each contiguous stretch.
+        runs: Residuals of one equation, a series for each contiguous segment.
         correlation: The decimator's r(0) = 1, r(1), ...; zero beyond. None: no decimator.
 
     Raises:
@@ -183,7 +178,7 @@ def ljung_box(
     for one run.
 
     Args:
-        runs: Residuals of one equation, a series for each contiguous stretch.
+        runs: Residuals of one equation, a series for each contiguous segment.
         lags: Largest lag.
         correlation: The decimator's r(0) = 1, r(1), ...; zero beyond. None: no decimator.
         fitted: Parameters of a noise model already fitted to these residuals (p of an autoregression).
@@ -204,7 +199,7 @@ def ljung_box(
 
 
 def whitened_runs(runs: Sequence[np.ndarray], correlation: np.ndarray, lags: int | None = None) -> list[np.ndarray]:
-    """Return the runs (n_i,) whitened for a known correlation, to a small part of what n samples can tell.
+    """Return the runs (n_i,) whitened for a known correlation, to a small part of what n samples can resolve.
 
     The order is that of :func:`steelyard.signals.whitening.default_order` for 0.3 / sqrt(n) at lags up to ``lags``.
     """

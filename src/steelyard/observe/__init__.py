@@ -1,4 +1,4 @@
-"""Signals and model become rows, decimated alike, then small triangular factors."""
+"""Signals and a model become rows ``[W y]``, decimated alike, and then small triangular factors."""
 
 from .decimated import Gate as Gate
 from .decimated import coupled_motors as coupled_motors
@@ -19,13 +19,14 @@ from .observations import reduce_rows as reduce_rows
 from .observations import save_observations as save_observations
 from .preparation import Preparation as Preparation
 from .preparation import ResolvedPreparation as ResolvedPreparation
+from .preparation import check_fields as check_fields
 from .reading import AnyRecording as AnyRecording
 from .reading import busiest_part as busiest_part
 from .reading import hashes_of as hashes_of
 from .reading import part_of as part_of
 from .reading import template_of as template_of
 from .resolve import resolve_preparation as resolve_preparation
-from .row_pass import Gates as Gates
+from .rows import Gates as Gates
 from .rows import RowSource as RowSource
 from .rows import decimator_correlation as decimator_correlation
 from .rows import row_source as row_source

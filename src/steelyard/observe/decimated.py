@@ -1,18 +1,14 @@
-"""Motion to the regressor's non-zeros, near standstill left out, decimated all alike.
+"""Decimated rows of one segment: the regressor's non-zeros and y, samples near standstill left out.
 
-Decimation of many rows in place: samples are written where the filter reads them, and stay in the cache.
-
-The same stages and the same outputs as :class:`steelyard.signals.Decimator`, which takes arrays of any origin; here the
-regressor writes its rows straight into the filter's buffer, a few hundred samples at a time.
-
-Which joints move: near standstill friction is neither Coulomb's nor viscous.
+Rows are decimated in place: the regressor writes them straight into the filter's buffer, a few hundred samples at a
+time, which stay in the cache. Stages and outputs are those of :class:`steelyard.signals.Decimator`, which takes arrays
+of any origin. Near standstill friction is neither Coulomb's nor viscous, so these samples do not count.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 import numpy as np
 
@@ -26,25 +22,13 @@ _LINE = 8
 _TOGETHER = 8
 
 
-class InPlaceDecimator(Protocol):
-    """Takes samples that were written to ``inputs`` (rows, width)."""
+def in_place_decimator(resolved: ResolvedPreparation, rows: int, width: int) -> _Mirroring | _Dropping:
+    """Return the decimator of a preparation for so many rows, at most ``width`` samples at a time.
 
-    inputs: np.ndarray
-
-    def advance(self, count: int, outputs: np.ndarray) -> int:
-        """Take the first ``count`` columns of ``inputs``, write what they complete and return how many outputs it is.
-
-        Outputs may have waited: ``outputs`` (rows, m) needs room for as many as ``count`` and the filter's length give.
-        """
-        ...
-
-    def flush(self) -> np.ndarray:
-        """End the signal and return the last outputs (rows, k)."""
-        ...
-
-
-def in_place_decimator(resolved: ResolvedPreparation, rows: int, width: int) -> InPlaceDecimator:
-    """Return the decimator of a preparation for so many rows, at most ``width`` samples at a time."""
+    Samples are written to its ``inputs`` (rows, width). ``advance(count, outputs)`` takes the first ``count`` columns
+    of them, writes what they complete and returns how many outputs it is; outputs may have waited, so that ``outputs``
+    needs room for as many as ``count`` and the filter's length give.
+    """
     if resolved.decimates and resolved.chosen.ends == "mirror":
         return _Mirroring(resolved, rows, width)
     return _Dropping(resolved.decimation_filter.stages, rows, width)
@@ -242,7 +226,7 @@ class DecimatedSegment:
     def __init__(
         self, resolved: ResolvedPreparation, compiled: CompiledRows, layout: Layout, gate: Gate | None = None
     ) -> None:
-        self._settled, self._layout, self._gate = resolved, layout, gate
+        self._resolved, self._layout, self._gate = resolved, layout, gate
         filter_ = resolved.decimation_filter
         self._width = max(64, min(4096, _IN_CACHE // layout.motion.stop // 8 * 8))
         self._decimator = in_place_decimator(resolved, layout.motion.stop, self._width)
@@ -252,7 +236,7 @@ class DecimatedSegment:
         outputs = [rows[part.start : part.stop - layout.added] for part in layout.equations]
         self._regressor = compiled.function.bind(np.split(rows[layout.motion], 3), outputs)
         self._measured = [part.stop - 1 for part in layout.equations]
-        self._to_skip = filter_.kept(0).start // filter_.factor if resolved.chosen.ends == "drop" else 0
+        self._to_skip = filter_.outputs(0).start // filter_.factor if resolved.chosen.ends == "drop" else 0
         self._picked = ColumnQueue()
         self._before = [np.zeros((part.stop - part.start, 1)) for part in layout.equations]
         self.samples = 0
@@ -261,13 +245,13 @@ class DecimatedSegment:
 
     def push(self, columns: np.ndarray) -> Iterator[np.ndarray]:
         """Take columns (rows, m) and yield the decimated arrays that are ready; see :meth:`_completed`."""
-        together = _ROWS * self._settled.decimation
+        together = _ROWS * self._resolved.decimation
         for first in range(0, columns.shape[1], together):
             yield from self._push_some(columns[:, first : first + together])
 
     def flush(self) -> Iterator[np.ndarray]:
         """End the segment and yield its last outputs; none if it was too short for the decimator."""
-        if self._settled.decimates and self.samples >= _least(self._settled):
+        if self._resolved.decimates and self.samples >= _least(self._resolved):
             values = self._decimator.flush()
             outputs = np.empty((self._layout.temperature.stop + 1, values.shape[1]))
             outputs[: len(values)] = values
@@ -277,21 +261,20 @@ class DecimatedSegment:
         size, equations = self._layout.joints, len(self._layout.equations)
         motion, measured, others = np.split(columns, [3 * size, 3 * size + equations])
         moving = self._moving(motion[size : 2 * size])
-        filter_, count = self._settled.decimation_filter, 0
+        filter_, count = self._resolved.decimation_filter, 0
         # Outputs may have waited for as many samples as the filter is long.
-        outputs = np.empty(
-            (self._layout.temperature.stop + 1, (columns.shape[1] + 2 * filter_.half) // filter_.factor + 2)
-        )
+        room = (columns.shape[1] + 2 * filter_.half) // filter_.factor + 2
+        outputs = np.empty((self._layout.temperature.stop + 1, room))
         for first in range(0, columns.shape[1], self._width):
             part = slice(first, first + self._width)
-            # Where a joint goes on moving, nobody asks for the mean just before.
+            # Where a joint goes on moving, the mean just before is not needed.
             stops = ~moving[:, part.stop] if part.stop < columns.shape[1] else np.ones(size, dtype=bool)
             few = self._prepare(motion[:, part], measured[:, part], moving[:, part], stops)
             count += self._decimator.advance(few, outputs[: self._layout.motion.stop, count:])
         self._pick(others)
         self.samples += columns.shape[1]
         share = self._window.push(moving.astype(float)) if self._window else None
-        yield from self._completed(outputs[:, :count], share if self._settled.decimates else moving)
+        yield from self._completed(outputs[:, :count], share if self._resolved.decimates else moving)
 
     def _prepare(self, motion: np.ndarray, measured: np.ndarray, moving: np.ndarray, stops: np.ndarray) -> int:
         """Write the rows of a few samples where the decimator reads them; return how many samples they are.
@@ -305,16 +288,17 @@ class DecimatedSegment:
         rows[self._measured] = measured
         for part, values in zip(self._layout.equations, self._layout.values or (), strict=False):
             torque = values @ rows[part.start : part.stop - 2]
-            rows[part.stop - 2] = -self._settled.rate * np.gradient(torque) if count > 1 else 0.0
+            rows[part.stop - 2] = -self._resolved.rate * np.gradient(torque) if count > 1 else 0.0
         for e, joint in enumerate(self._layout.joint_index):
             self._bridge(e, rows[self._layout.equations[e]], moving[joint], bool(stops[joint]))
         return count
 
     def _bridge(self, e: int, rows: np.ndarray, moving: np.ndarray, stops: bool) -> None:
         """Put the mean of the moving samples just before in the place of those near standstill."""
-        longest = self._settled.decimation
+        longest = self._resolved.decimation
         if not moving.all():
-            for first, last in _gaps(moving):
+            edges = np.flatnonzero(np.diff(np.concatenate([[True], moving, [True]]).astype(np.int8))).tolist()
+            for first, last in zip(edges[::2], edges[1::2], strict=True):
                 start = max(0, first - longest)
                 if first > start:
                     self._before[e] = rows[:, start:first].mean(axis=1, keepdims=True)
@@ -326,7 +310,7 @@ class DecimatedSegment:
         """Return which joints move (n, m), or which of the next samples count."""
         np.maximum(self.fastest, np.abs(qd).max(axis=1), out=self.fastest)
         if self._gate is None:
-            moving = moving_joints(qd, self._settled.standstill, self._layout.coupling)
+            moving = moving_joints(qd, self._resolved.standstill, self._layout.coupling)
         else:
             moving = self._gate(self.samples, self.samples + qd.shape[1])
         self.masked += (~moving).sum(axis=1)
@@ -334,7 +318,7 @@ class DecimatedSegment:
 
     def _pick(self, others: np.ndarray) -> None:
         """Keep temperatures and times of the samples at which outputs lie."""
-        factor = self._settled.decimation
+        factor = self._resolved.decimation
         picked = others[:, -self.samples % factor :: factor]
         skipped = min(self._to_skip, picked.shape[1])
         self._to_skip -= skipped
@@ -349,12 +333,6 @@ class DecimatedSegment:
             yield outputs
 
 
-def _gaps(moving: np.ndarray) -> list[tuple[int, int]]:
-    """Return first and last (not included) of every stretch that does not move."""
-    edges = np.flatnonzero(np.diff(np.concatenate([[True], moving, [True]]).astype(np.int8)))
-    return [(int(first), int(last)) for first, last in zip(edges[::2], edges[1::2], strict=True)]
-
-
 def _window_decimator(resolved: ResolvedPreparation) -> Decimator:
     """Return a decimator whose weights are the squares of the filter's: white noise counts by them."""
     decimator = decimator_of(resolved)
@@ -366,5 +344,4 @@ def _window_decimator(resolved: ResolvedPreparation) -> Decimator:
 def _least(resolved: ResolvedPreparation) -> int:
     """Return how many samples the decimator needs for one output."""
     filter_ = resolved.decimation_filter
-    whole_steps = filter_.kept(0).start
-    return whole_steps + (1 if resolved.chosen.ends == "mirror" else filter_.half + 1)
+    return filter_.outputs(0).start + (1 if resolved.chosen.ends == "mirror" else filter_.half + 1)

@@ -1,7 +1,4 @@
-"""Which equations a model has, and which columns each of them feels: made once for each model.
-
-The measured side of every equation: which channel it is, on the joint side.
-"""
+"""Equations of a model: which columns of each are non-zero, its compiled regressor, and its measured side."""
 
 from __future__ import annotations
 
@@ -81,17 +78,23 @@ class Equations:
             )
         return payload is not None and self.model.payload != "none"
 
+    def regressor(self, loaded: bool) -> ca.SX:
+        """Return the regressor of loaded or unloaded rows in symbols, its base columns alone (E, c)."""
+        model = self.model
+        regressor = model.regressor if loaded or model.payload == "none" else model.unloaded_regressor
+        return _base_columns(model, self.base, regressor, self.kinds_joints)
+
     def compiled(self, loaded: bool) -> CompiledRows:
-        """Return the compiled regressor of loaded or unloaded rows; compiled when first asked for."""
+        """Return the compiled regressor of loaded or unloaded rows; compiled when first needed."""
         return self._loaded if loaded or self.model.payload == "none" else self._unloaded
 
     @cached_property
     def _loaded(self) -> CompiledRows:
-        return _compiled(self, self.model.regressor)
+        return _compiled(self, loaded=True)
 
     @cached_property
     def _unloaded(self) -> CompiledRows:
-        return _compiled(self, self.model.unloaded_regressor)
+        return _compiled(self, loaded=False)
 
 
 def equations_of(
@@ -101,17 +104,17 @@ def equations_of(
 
     Args:
         model: The model.
-        base: Its base parameters, if they are at hand.
+        base: Its base parameters, if they are known.
         without: Equations (torque kind, joint) to leave out: their torque was not measured.
     """
     base = base_parameters(model) if base is None else base
     names = tuple(model.names[column] for column in base.base_columns)
     rows = tuple(row for row in model.rows if row not in without)
-    matrix = _kept_columns(model, base, model.regressor, rows)
+    matrix = _base_columns(model, base, model.regressor, rows)
     return Equations(model, base, rows, _nonzero(matrix, names), names)
 
 
-def _kept_columns(
+def _base_columns(
     model: Model, base: BaseParameters, regressor: ca.Function, rows: tuple[tuple[str, str], ...]
 ) -> ca.SX:
     motion = model.motion
@@ -128,25 +131,20 @@ def _nonzero(matrix: ca.SX, names: tuple[str, ...]) -> tuple[tuple[str, ...], ..
     return tuple(tuple(row) for row in nonzero)
 
 
-def _compiled(equations: Equations, regressor: ca.Function) -> CompiledRows:
-    model, names = equations.model, equations.names
-    matrix = ca.cse(_kept_columns(model, equations.base, regressor, equations.kinds_joints))
-    columns = _nonzero(matrix, names)
+def _compiled(equations: Equations, *, loaded: bool) -> CompiledRows:
+    matrix, motion = ca.cse(equations.regressor(loaded)), equations.model.motion
+    columns = _nonzero(matrix, equations.names)
     outputs = [
-        ca.vertcat(*(matrix[row, names.index(name)] for name in nonzero)) if nonzero else ca.SX(0, 1)
+        ca.vertcat(*(matrix[row, equations.names.index(name)] for name in nonzero)) if nonzero else ca.SX(0, 1)
         for row, nonzero in enumerate(columns)
     ]
-    motion = model.motion
-    function = ca.Function("kept_rows", [motion.q, motion.qd, motion.qdd], outputs, ["q", "qd", "qdd"], _names(outputs))
+    names = [f"row{k}" for k in range(len(outputs))]
+    function = ca.Function("base_rows", [motion.q, motion.qd, motion.qdd], outputs, ["q", "qd", "qdd"], names)
     places = tuple(
         np.array([whole.index(name) for name in nonzero], dtype=np.intp)
         for whole, nonzero in zip(equations.columns, columns, strict=True)
     )
     return CompiledRows(compile_batch(function), columns, places)
-
-
-def _names(outputs: list[ca.SX]) -> list[str]:
-    return [f"row{k}" for k in range(len(outputs))]
 
 
 _MOTOR_KINDS = ("motor_torque", "motor_current")

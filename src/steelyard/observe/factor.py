@@ -1,17 +1,12 @@
-"""Factors: the triangle of ``[W y]`` of one equation, one recording and one block of time; merged late, by name.
+"""Factors: the triangle R of ``[W y]`` of one equation, one recording and one block of time; merged late, by name.
 
-Rows to a triangle by orthogonal reduction: ``R^T R = A^T A`` without ever forming ``A^T A``.
+Rows are compressed by Householder QR (LAPACK), ``R^T R = A^T A`` without ever forming ``A^T A``: the error of each
+column of R is small relative to that column of A, however the columns are scaled, and a column of zeros stays one of
+zeros to the last bit.
 
-Householder QR (LAPACK): the error of each column of R is small relative to that column of A, however the columns are
-scaled, and a column of zeros stays one of zeros to the last bit.
-
-Rows of one equation cut into blocks of time, though nobody knows beforehand how many there will be.
-
-Blocks begin small. Whenever there are twice as many as wanted, neighbours merge and the next are twice as long, so that
-at the end there are between the number wanted and twice that. A block counts time, not usable rows: all equations of a
-recording have the same bounds.
-
-The rows of one recording on their way into factors: runs whitened, blocks of time filled.
+How long a recording is need not be known beforehand. Blocks of time begin small; whenever there are twice as many as
+wanted, neighbours merge and the next are twice as long, so that at the end there are between the number wanted and
+twice that. A block counts time, not usable rows: all equations of a recording have the same bounds.
 """
 
 from __future__ import annotations
@@ -84,22 +79,21 @@ class RowStack:
 
     def triangle(self) -> np.ndarray:
         """Return R (c, c) of all rows so far; the stack is empty afterwards but for its count."""
-        triangle = reduced(self._buffer[: self._filled])
-        self._buffer, self._filled = np.empty((0, self.columns), order="F"), 0
-        return triangle
+        return reduced(self._emptied())
 
     def compact(self) -> np.ndarray:
-        """Return the fewest rows at hand that stand for all: a triangle, or the rows themselves if they are few."""
-        if self._filled > self.columns:
-            return self.triangle()
-        rows = np.ascontiguousarray(self._buffer[: self._filled])
+        """Return the fewest rows that are equivalent to all: a triangle, or the rows themselves if they are few."""
+        return self.triangle() if self._filled > self.columns else np.ascontiguousarray(self._emptied())
+
+    def _emptied(self) -> np.ndarray:
+        rows = self._buffer[: self._filled]
         self._buffer, self._filled = np.empty((0, self.columns), order="F"), 0
         return rows
 
 
 @dataclass(frozen=True, eq=False)
 class Factor:
-    """All that least squares needs of a stretch of rows.
+    """All that least squares needs of the rows of one equation in a block of time.
 
     Attributes:
         recording: Label of the recording.
@@ -173,12 +167,8 @@ SHORTEST = 8
 """Decimated samples of the first blocks."""
 
 
-@dataclass(frozen=True, eq=False)
-class TimeBlock:
-    """What is left of a block of time: rows (m, c) that stand for ``count`` ones."""
-
-    rows: np.ndarray
-    count: int
+TimeBlock = tuple[np.ndarray, int]
+"""What is left of a block of time: a few rows (m, c), and how many rows they stand for."""
 
 
 class TimeBlocks:
@@ -219,10 +209,10 @@ class TimeBlocks:
             if 2 * elapsed < self._length and len(self._blocks) > 1:
                 last = self._blocks.pop()
                 self._blocks[-1] = self._joined(self._blocks[-1], last)
-        return [(_triangle(block, self._columns), block.count) for block in self._blocks]
+        return [(self._stacked(block).triangle(), block[1]) for block in self._blocks]
 
     def _closed(self) -> TimeBlock:
-        block = TimeBlock(self._open.compact(), self._open.count)
+        block = self._open.compact(), self._open.count
         self._open = RowStack(self._columns)
         return block
 
@@ -235,16 +225,13 @@ class TimeBlocks:
             self._length *= 2
 
     def _joined(self, early: TimeBlock, late: TimeBlock) -> TimeBlock:
+        return self._stacked(early, late).compact(), early[1] + late[1]
+
+    def _stacked(self, *blocks: TimeBlock) -> RowStack:
         stack = RowStack(self._columns)
-        stack.push(early.rows)
-        stack.push(late.rows)
-        return TimeBlock(stack.compact(), early.count + late.count)
-
-
-def _triangle(block: TimeBlock, columns: int) -> np.ndarray:
-    stack = RowStack(columns)
-    stack.push(block.rows)
-    return stack.triangle()
+        for rows, _ in blocks:
+            stack.push(rows)
+        return stack
 
 
 def reduced_source(

@@ -1,9 +1,4 @@
-"""Positions to q, qd and qdd block by block, with everything else that was recorded kept beside them.
-
-Torques that were recorded late are put back in time first.
-
-A block of a recording as the signals that rows are made of, checked for values that are no numbers.
-"""
+"""Signals that rows are made of, block by block: positions become q, qd and qdd; late torques are put back in time."""
 
 from __future__ import annotations
 
@@ -90,7 +85,7 @@ class SegmentMotion:
     """
 
     def __init__(self, resolved: ResolvedPreparation) -> None:
-        self._settled = resolved
+        self._resolved = resolved
         self._size = len(resolved.joints)
         self._recorded = resolved.chosen.velocity == "recorded"
         self._filtered = self._size * (2 if self._recorded else 1)
@@ -108,7 +103,7 @@ class SegmentMotion:
         return self._differentiated(self._filter.flush())
 
     def _differentiated(self, smooth: np.ndarray | None) -> np.ndarray | None:
-        margin = self._settled.margin
+        margin = self._resolved.margin
         if smooth is None:
             return None
         self._smooth.put(smooth)
@@ -121,12 +116,12 @@ class SegmentMotion:
         return np.concatenate([*self._derivatives(joined[: self._filtered], margin), others])
 
     def _derivatives(self, smooth: np.ndarray, margin: int) -> tuple[np.ndarray, ...]:
-        rate = self._settled.rate
+        rate = self._resolved.rate
         q = smooth[: self._size, margin:-margin]
         if self._recorded:
             velocity = smooth[self._size :]
             return q, velocity[:, margin:-margin], central_difference(velocity, rate)
-        qdd = central_difference(smooth, rate, self._settled.chosen.second)
+        qdd = central_difference(smooth, rate, self._resolved.chosen.second)
         inner = margin - 1
         return q, central_difference(smooth, rate)[:, inner : inner + qdd.shape[1]], qdd
 
@@ -144,7 +139,7 @@ class RawSignals:
         delays: By how much the torque of each equation is late (E,) [s].
 
     Attributes:
-        known_temperature: Joints of which a temperature has been seen (n,).
+        known_temperature: Joints of which a temperature has been read (n,).
     """
 
     def __init__(
@@ -176,7 +171,7 @@ class RawSignals:
         """Yield even signals with the torques put back in time.
 
         Args:
-            pieces: Signals at the settled rate, all of the recording.
+            pieces: Signals at the rate of the preparation, all of the recording.
             rate: That rate [Hz].
             trimmed: Samples at the start and at the end of every segment that will not be used.
         """

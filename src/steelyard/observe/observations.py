@@ -1,8 +1,7 @@
-"""Observations: recordings of any length as small squares, with a fingerprint of what they are squares of.
+"""Observations: recordings of any length as triangular factors, with a fingerprint of what their rows mean.
 
-What rows are rows of: factors of another arm, other unknowns, another filter or other units do not mix.
-
-Observations in a file: one ``.npz`` without pickled objects, written aside.
+Factors of another arm, other unknowns, another filter or other units cannot be merged. In a file, observations are one
+``.npz`` without pickled objects, written aside and then renamed.
 """
 
 from __future__ import annotations
@@ -101,9 +100,9 @@ def _unknowns(equations: Equations) -> str:
     regrouping = base.regrouping[own][:, is_arm]
     # In rows of a loaded arm alone, the last links' parameters hold the payload.
     payload = "regrouped" if model.payload == "loaded" else "apart"
-    words = f"{' '.join(model.effects)}; payload {payload}; sign width {model.sign_width:g}"
-    digest = hashlib.sha256(_numbers(np.round(regrouping, 6)).encode()).hexdigest()
-    return f"{words}; regrouping {digest[:12]}"
+    digest = hashlib.sha256(_numbers(np.round(regrouping, 6)).encode()).hexdigest()[:12]
+    effects = " ".join(model.effects)
+    return f"{effects}; payload {payload}; sign width {model.sign_width:g}; regrouping {digest}"
 
 
 def _units(equations: Equations) -> str:
@@ -292,8 +291,5 @@ def _observations(document: dict[str, Any], numbers: np.ndarray) -> Observations
         first = last
     if first != len(numbers) or not np.isfinite(numbers).all():
         raise ValueError("triangles do not fit")
-    recordings = [
-        RecordingInfo(part["label"], tuple(part["sha256"]), part["payload"], int(part["samples"]))
-        for part in document["recordings"]
-    ]
-    return Observations(Fingerprint(**document["fingerprint"]), tuple(factors), tuple(recordings))
+    recordings = tuple(RecordingInfo(**{**part, "sha256": tuple(part["sha256"])}) for part in document["recordings"])
+    return Observations(Fingerprint(**document["fingerprint"]), tuple(factors), recordings)

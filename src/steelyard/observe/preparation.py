@@ -1,27 +1,25 @@
-"""What is done to the signals before they become rows: what the user may choose, and what it was settled to."""
+"""How signals are prepared before they become rows: what the user may choose, and the choices as resolved on data."""
 
 from __future__ import annotations
 
-import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import numpy as np
 
-from ..errors import ObservationError, nearest_match
-from ..signals import DESIGNS, MARGIN, METHODS, MODES, DecimationFilter, LowPass
+from ..configuration import Kind, Section, kind_of, list_of, number, whole_number
+from ..errors import ObservationError, SteelyardError
+from ..signals import MARGIN, DecimationFilter, LowPass
 from ..text import short_repr
 
-_WORDS: dict[str, tuple[str, ...]] = {
-    "mode": MODES,
-    "design": DESIGNS,
-    "second": ("second", "twice_first"),
-    "velocity": ("differentiated", "recorded"),
-    "ends": ("drop", "mirror"),
-    "resampling": tuple(method for method in METHODS if method != "none"),
+_KINDS: dict[str, Kind[Any]] = {
+    **dict.fromkeys(("cutoff", "decimation_cutoff", "attenuation", "rate", "max_gap"), number(above=0)),
+    "order": whole_number(1),
+    "trim": whole_number(0),
+    "decimation": whole_number(1),
+    "standstill": list_of(number(least=0), None, "a speed or a list of speeds", alone=True),
 }
-_POSITIVE = ("cutoff", "decimation_cutoff", "attenuation", "rate", "max_gap")
-_COUNTS = {"order": 1, "trim": 0, "decimation": 1}
 
 LONGEST_DELAY = 1.0
 """Delays beyond this are typing errors, milliseconds as a rule [s]."""
@@ -29,7 +27,7 @@ LONGEST_DELAY = 1.0
 
 @dataclass(frozen=True)
 class Preparation:
-    """What the user may choose; None is found from the data by :func:`settle`.
+    """What the user may choose; None is found from the data by :func:`resolve_preparation`.
 
     Attributes:
         cutoff: Low-pass of the positions [Hz].
@@ -77,43 +75,34 @@ class Preparation:
     delay: float = 0.0
 
     def __post_init__(self) -> None:
-        for field, allowed in _WORDS.items():
-            _check_word(field, getattr(self, field), allowed)
-        for field in _POSITIVE:
-            _check_positive(field, getattr(self, field))
-        for field, least in _COUNTS.items():
-            _check_count(field, getattr(self, field), least)
+        check_fields(self, _KINDS, "preparation", ObservationError)
         if not abs(self.delay) <= LONGEST_DELAY:
             raise ObservationError(
                 f"preparation delay: got {self.delay:g} s, allowed are seconds from {-LONGEST_DELAY:g} to "
                 f"{LONGEST_DELAY:g}; 10 ms is 0.010"
             )
-        if self.standstill is not None:
-            speeds = np.atleast_1d(np.asarray(self.standstill, dtype=float))
-            if not (np.isfinite(speeds).all() and (speeds >= 0).all()):
-                raise ObservationError(f"standstill: got {self.standstill}, allowed are speeds of 0 and above")
 
 
-def _check_word(field: str, got: Any, allowed: tuple[str, ...]) -> None:
-    if got not in allowed:
-        raise ObservationError(
-            f"preparation {field}: got '{got}', allowed are {', '.join(allowed)}{nearest_match(str(got), allowed)}"
-        )
+def check_fields(record: Any, kinds: Mapping[str, Kind[Any]], where: str, error: type[SteelyardError]) -> None:
+    """Check the fields of a record of settings; a field that is None is left alone.
 
-
-def _check_positive(field: str, value: float | None) -> None:
-    if value is not None and not (math.isfinite(value) and value > 0):
-        raise ObservationError(f"preparation {field}: got {value}, allowed are finite numbers above 0")
-
-
-def _check_count(field: str, value: int | None, least: int) -> None:
-    if value is not None and (int(value) != value or value < least):
-        raise ObservationError(f"preparation {field}: got {value}, allowed are whole numbers from {least} on")
+    Args:
+        record: The record; fields annotated by ``Literal`` are checked by their annotation.
+        kinds: What other fields allow.
+        where: What messages call the record.
+        error: Class of the errors raised.
+    """
+    hints = get_type_hints(type(record)).items()
+    literal = [
+        (name, hint) for name, hint in hints if any(get_origin(one) is Literal for one in (hint, *get_args(hint)))
+    ]
+    known = {**{name: kind_of(hint) for name, hint in literal}, **kinds}
+    Section({name: value for name in known if (value := getattr(record, name)) is not None}, where, error).values(known)
 
 
 @dataclass(frozen=True, eq=False)
 class ResolvedPreparation:
-    """A preparation with nothing left to find. Make one with :func:`settle`.
+    """A preparation with nothing left to find. Make one with :func:`resolve_preparation`.
 
     Attributes:
         chosen: What the user had chosen.
@@ -170,19 +159,15 @@ class ResolvedPreparation:
     @property
     def filter_text(self) -> str:
         """All that decides what a row means as a mixture of samples; rows of another text do not belong together."""
-        low, small, chosen = self.low_pass, self.decimation_filter, self.chosen
-        words = [f"rate {self.rate:.6g} Hz"]
-        if low.cutoff is None:
-            words.append("no low-pass")
-        else:
-            words.append(f"low-pass {low.cutoff:.6g} Hz order {low.order} {low.mode} {low.design}")
-        words.append("recorded velocity" if chosen.velocity == "recorded" else f"differences {chosen.second}")
+        low, filter_, chosen = self.low_pass, self.decimation_filter, self.chosen
+        low_passed, decimated = "no low-pass", "no decimation"
+        if low.cutoff is not None:
+            low_passed = f"low-pass {low.cutoff:.6g} Hz order {low.order} {low.mode} {low.design}"
         if self.decimates:
-            words.append(
-                f"decimation {small.factor} at {small.cutoff:.6g} Hz, {small.attenuation:g} dB, ends {chosen.ends}"
-            )
-        else:
-            words.append("no decimation")
+            at = f"{filter_.cutoff:.6g} Hz, {filter_.attenuation:g} dB"
+            decimated = f"decimation {filter_.factor} at {at}, ends {chosen.ends}"
+        derivatives = "recorded velocity" if chosen.velocity == "recorded" else f"differences {chosen.second}"
+        parts = [f"rate {self.rate:.6g} Hz", low_passed, derivatives, decimated]
         if chosen.stiffness is not None:
-            words.append(f"stiffness {', '.join(f'{value:g}' for value in chosen.stiffness)}")
-        return "; ".join(words)
+            parts.append(f"stiffness {', '.join(f'{value:g}' for value in chosen.stiffness)}")
+        return "; ".join(parts)

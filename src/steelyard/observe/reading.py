@@ -1,12 +1,12 @@
-"""The samples of a recording, in memory or in a file, in blocks of one size: results do not depend on readers.
+"""Samples of a recording in blocks of one size, evenly spaced, whether the recording is in memory or in a file.
 
-Stamps made even: even samples pass as they are, others are resampled, gaps split the recording into segments.
+Even samples pass as they are, others are resampled; gaps split the recording into segments.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -73,17 +73,10 @@ def busiest_part(recording: Recording, samples: int) -> Recording:
 
 def _with_arrays(recording: Recording, changed: Callable[[np.ndarray], np.ndarray]) -> Recording:
     """Return a recording with changed arrays of samples and without poses."""
-    optional = {
-        name: None if values is None else changed(values)
-        for name, values in (
-            ("qd", recording.qd),
-            ("reference", recording.reference),
-            ("temperature", recording.temperature),
-        )
-    }
+    names = ("time", "q", "qd", "reference", "temperature")
+    arrays = {name: None if (values := getattr(recording, name)) is None else changed(values) for name in names}
     torques = tuple(replace(channel, values=changed(channel.values)) for channel in recording.torques)
-    time, q = changed(recording.time), changed(recording.q)
-    return replace(recording, time=time, q=q, torques=torques, pose=None, **optional)
+    return replace(recording, torques=torques, pose=None, **arrays)
 
 
 def hashes_of(recording: AnyRecording) -> tuple[str, ...]:
@@ -95,15 +88,11 @@ def hashes_of(recording: AnyRecording) -> tuple[str, ...]:
     if known and all(known):
         return known
     digest = hashlib.sha256()
-    for array in _arrays(recording):
+    channels = [channel.values for channel in recording.torques]
+    for array in [recording.time, recording.q, *([] if recording.qd is None else [recording.qd]), *channels]:
         digest.update(str(array.shape).encode())
         digest.update(np.ascontiguousarray(array).data)
     return (digest.hexdigest(),)
-
-
-def _arrays(recording: Recording) -> Sequence[np.ndarray]:
-    channels = [channel.values for channel in recording.torques]
-    return [recording.time, recording.q, *([] if recording.qd is None else [recording.qd]), *channels]
 
 
 def check_joints(recording: Recording, joints: tuple[str, ...], label: str) -> None:
@@ -211,8 +200,4 @@ def _split(time: np.ndarray, values: np.ndarray, gaps: np.ndarray, is_first: boo
     """Cut a block before the samples ``gaps``; the first piece starts a segment if the recording begins with it."""
     bounds = [0, *(int(k) for k in gaps if k > 0), len(time)]
     starts = is_first or bool((gaps == 0).any())
-    pieces = []
-    for first, last in pairwise(bounds):
-        pieces.append(Piece(starts, time[first:last], values[:, first:last]))
-        starts = True
-    return pieces
+    return [Piece(starts or a > 0, time[a:b], values[:, a:b]) for a, b in pairwise(bounds)]

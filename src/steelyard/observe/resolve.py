@@ -1,4 +1,4 @@
-"""A preparation settled on the data: cut-off, decimation and standstill speed, each with its reason."""
+"""Resolve a preparation on the data: cut-off, decimation and standstill speed, each with its reason."""
 
 from __future__ import annotations
 
@@ -43,14 +43,13 @@ CUTOFF_OVER_BAND = 10.0
 LEAST_ROWS = 400
 """Rows that the longest recording should give: the decimator's ends and the parameters take up some of them."""
 
-KEPT_OF_CUTOFF = 0.5
+RETAINED_OF_CUTOFF = 0.5
 """Part of the low-pass's cut-off that the decimation keeps: up to there the low-pass is flat to 0.2 %."""
 
 HIGHEST_CUTOFF = 0.8
 """Of the Nyquist frequency."""
 
 _BRIDGED = 1.0
-_LEAST_FOR_SPECTRUM = 64
 
 
 @dataclass(frozen=True)
@@ -82,7 +81,7 @@ def resolve_preparation(preparation: Preparation, recordings: Sequence[AnyRecord
         ObservationError: If there is no recording, or nothing moves and no cut-off is given.
     """
     if not recordings:
-        raise ObservationError("no recording is given; at least one is needed to settle the preparation")
+        raise ObservationError("no recording is given; at least one is needed to resolve the preparation")
     heads = [_head(recording, preparation, f"{k + 1}") for k, recording in enumerate(recordings)]
     joints = heads[0].joints
     for k, head in enumerate(heads):
@@ -111,9 +110,9 @@ def resolve_preparation(preparation: Preparation, recordings: Sequence[AnyRecord
 
 def _head(recording: AnyRecording, preparation: Preparation, label: str) -> Recording:
     """Return the first samples of a recording: the signals that move, and the stamps."""
-    check_channels(template_of(recording), preparation, label)
-    time, signals, count = [], [], 0
     template = template_of(recording)
+    check_channels(template, preparation, label)
+    time, signals, count = [], [], 0
     for block in blocks_of(recording):
         time.append(block.time)
         signals.append(np.concatenate(motion_signals(block, preparation, label)))
@@ -137,7 +136,9 @@ def _rate(time: np.ndarray) -> float:
 def _spectrum(head: Recording, preparation: Preparation, rate: float, max_gap: float) -> _Spectrum:
     # Short gaps are bridged here: a spectrum needs a long segment, and a few samples do not change it.
     max_gap = max(max_gap, _BRIDGED)
-    segment = _longest_segment(head.time, max_gap)
+    bounds = [0, *(np.flatnonzero(np.diff(head.time) > max_gap) + 1).tolist(), head.samples]
+    longest = int(np.argmax(np.diff(bounds)))
+    segment = slice(bounds[longest], bounds[longest + 1])
     signals = [*head.q[:, segment], *([] if head.qd is None else head.qd[:, segment])]
     size = len(head.joints)
     cutoff, floor, reasons = np.zeros(size), np.zeros(len(signals)), [""] * size
@@ -157,13 +158,6 @@ def _spectrum(head: Recording, preparation: Preparation, rate: float, max_gap: f
     return _Spectrum(cutoff, floor, tuple(reasons))
 
 
-def _longest_segment(time: np.ndarray, max_gap: float) -> slice:
-    """Return the longest segment without a gap."""
-    bounds = [0, *(np.flatnonzero(np.diff(time) > max_gap) + 1), len(time)]
-    first = int(np.argmax(np.diff(bounds)))
-    return slice(int(bounds[first]), int(bounds[first + 1]))
-
-
 def _even(time: np.ndarray, signal: np.ndarray, rate: float, method: Method, max_gap: float) -> np.ndarray:
     """Return a signal at even stamps: as it is if they are, else resampled."""
     if len(time) < 2 or is_even(time, rate, max_gap):
@@ -172,9 +166,7 @@ def _even(time: np.ndarray, signal: np.ndarray, rate: float, method: Method, max
 
 
 def _proposal(values: np.ndarray, rate: float, order: int) -> CutoffProposal | None:
-    """Return a proposal for one signal, or None if it does not stand above its noise or is too short to tell."""
-    if len(values) < _LEAST_FOR_SPECTRUM:
-        return None
+    """Return a proposal for one signal, or None if it does not stand above its noise or is too short for a spectrum."""
     try:
         return propose_cutoff(values[None], rate, order)
     except SignalError:
@@ -203,7 +195,7 @@ def _decimation(
         factor, reason = preparation.decimation, f"decimation by {preparation.decimation} as given"
     else:
         assert wanted is not None or cutoff is not None
-        lowest = wanted or KEPT_OF_CUTOFF * (cutoff or 0.0)
+        lowest = wanted or RETAINED_OF_CUTOFF * (cutoff or 0.0)
         # Not one less for a rounding in the last digit.
         factor = in_short_stages(max(1, int(DEFAULT_CUTOFF * rate / 2 / lowest * (1 + 1e-9))))
         reason = f"decimation by {factor}: the largest that keeps {lowest:.3g} Hz within 0.8 of the new Nyquist"
@@ -220,14 +212,10 @@ def _velocity_noise(preparation: Preparation, filter_: LowPass, floor: np.ndarra
     """Return the standard deviation of each joint's velocity error (n,)."""
     top = filter_.rate / 2 if filter_.cutoff is None else min(filter_.rate / 2, 10 * filter_.cutoff)
     frequency = np.linspace(0, top, 8193)
-    gain = np.abs(filter_.response(frequency)) ** 2
-    if preparation.velocity == "recorded":
-        noise = np.sqrt(floor[size:] * np.trapezoid(gain, frequency))
-    else:
-        gain = gain * np.abs(difference_response(frequency, filter_.rate)) ** 2
-        noise = np.sqrt(floor[:size] * np.trapezoid(gain, frequency))
-    noise.setflags(write=False)
-    return noise
+    gain, own = np.abs(filter_.response(frequency)) ** 2, floor[size:]
+    if preparation.velocity != "recorded":
+        gain, own = gain * np.abs(difference_response(frequency, filter_.rate)) ** 2, floor[:size]
+    return frozen(np.sqrt(own * np.trapezoid(gain, frequency)))
 
 
 def _top_speeds(heads: Sequence[Recording], rate: float, cutoff: float | None) -> np.ndarray:
@@ -249,8 +237,7 @@ def _standstill(
         fastest = int(np.argmax(speeds))
         reason = (
             f"standstill below {STANDSTILL_NOISE:g} standard deviations of the velocity error and "
-            f"{STANDSTILL_PART:.0%} "
-            f"of the top speed, at most {speeds[fastest]:.3g} ({joints[fastest]})"
+            f"{STANDSTILL_PART:.0%} of the top speed, at most {speeds[fastest]:.3g} ({joints[fastest]})"
         )
     else:
         speeds = np.atleast_1d(np.asarray(preparation.standstill, dtype=float))
@@ -258,5 +245,4 @@ def _standstill(
             raise ObservationError(f"standstill: got {speeds.size} speeds, allowed are one or {len(joints)}")
         speeds = np.broadcast_to(speeds, (len(joints),)).copy()
         reason = "standstill as given" if speeds.any() else "no sample counts as standstill, as chosen"
-    speeds.setflags(write=False)
-    return speeds, reason
+    return frozen(speeds), reason

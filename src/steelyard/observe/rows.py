@@ -1,24 +1,165 @@
-"""Recordings to rows: ``[W_e y_e]`` of every equation, decimated, block by block, as often as they are needed."""
+"""Rows of recordings: ``[W_e y_e]`` of every equation, decimated, block by block, as often as they are needed.
+
+A pass reads a recording in blocks, makes the samples even, filters and differentiates them, evaluates the regressor and
+decimates. No more than a few blocks are in memory at a time.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain, groupby
+from operator import itemgetter
 
 import numpy as np
 
 from ..errors import ObservationError
-from .equations import Equations
+from ..recording import RecordingStream
+from .decimated import DecimatedSegment, Gate, layout_of
+from .equations import Equations, measured_torques
+from .motion_stream import RawSignals, SegmentMotion
 from .preparation import ResolvedPreparation
-from .reading import AnyRecording, check_joints, hashes_of, template_of
-from .row_pass import DecimatedColumns, Gates, RowPass, Tally
+from .reading import AnyRecording, EvenStream, Piece, blocks_of, check_joints, hashes_of, template_of
 from .runs import MIN_SHARE, RowBlock, RowRun, RunFinder
+
+ROWS = 1024
+"""Decimated rows in a block, about."""
 
 LARGEST_NOISE = 6.0
 """Noise alone does not exceed this many standard deviations, however long the recording."""
 
 CORRELATION_LAGS = 160
 """Lags of the decimator's correlation: it has died out long before."""
+
+Gates = Mapping[int, Gate]
+"""Which samples of every joint's own equations count, by segment."""
+
+
+@dataclass
+class Tally:
+    """What a pass has counted so far.
+
+    Attributes:
+        samples: Samples that became rows, before decimation.
+        masked: How many of them were near standstill (n,).
+        fastest: Highest speed of each joint (n,).
+        segments: Number of segments.
+        short_segments: How many of them were too short for a single row.
+        rows: Decimated rows.
+        lone_samples: Samples lost between two gaps.
+        resampled: Whether stamps were uneven.
+        read: Part of the recording that has been read, 0 to 1.
+    """
+
+    samples: int
+    masked: np.ndarray
+    fastest: np.ndarray
+    segments: int = 0
+    short_segments: int = 0
+    rows: int = 0
+    lone_samples: int = 0
+    resampled: bool = False
+    read: float = 0.0
+
+
+class RowPass:
+    """One pass over a recording; iterate it once, then look at ``tally``.
+
+    Args:
+        source: The rows of the recording.
+        gates: Which samples count, by segment, instead of those that move at standstill speed or faster.
+        values: Values x of the columns by name: every row then has ``-d(W_e x)/dt`` before y.
+
+    Attributes:
+        tally: What has been counted so far.
+        layout: Where quantities stand in the decimated columns.
+    """
+
+    def __init__(self, source: RowSource, gates: Gates | None, values: Mapping[str, float] | None) -> None:
+        self._source, self._gates = source, gates
+        equations, template, label = source.equations, source.template, source.label
+        joints = len(equations.joints)
+        self.tally = Tally(0, np.zeros(joints, dtype=np.int64), np.zeros(joints))
+        self._compiled = equations.compiled(source.loaded)
+        temperatures = 0 if template.temperature is None else joints
+        self.layout = layout_of(self._compiled, equations, temperatures, values)
+        torques = measured_torques(equations, template, label)
+        self._raw = RawSignals(template, source.resolved.chosen, torques, label, source.delays)
+
+    def __iter__(self) -> Iterator[RowBlock]:
+        """Yield the decimated rows, about ``ROWS`` at a time."""
+        tally = self.tally
+        for number, group in groupby(self.motion(), itemgetter(0)):
+            gate = None if self._gates is None else self._gates[number]
+            segment = DecimatedSegment(self._source.resolved, self._compiled, self.layout, gate)
+            parts = chain.from_iterable(segment.push(columns) for _, columns in group if columns is not None)
+            emitted, count, waiting = 0, 0, list[np.ndarray]()
+            for part in chain(parts, segment.flush()):
+                waiting.append(part)
+                count += part.shape[1]
+                if count >= ROWS:
+                    yield self._block(number, emitted, waiting)
+                    emitted, count, waiting = emitted + count, 0, []
+            if count:
+                yield self._block(number, emitted, waiting)
+            tally.samples += segment.samples
+            tally.masked += segment.masked
+            np.maximum(tally.fastest, segment.fastest, out=tally.fastest)
+            tally.segments += 1
+            tally.rows += emitted + count
+            tally.short_segments += emitted + count == 0
+
+    def motion(self) -> Iterator[tuple[int, np.ndarray | None]]:
+        """Yield the number of a segment, and its columns at the full rate that are ready, if any.
+
+        Columns are ``[q; qd; qdd; y (E); temperature; time]`` (rows, m), filtered and differentiated.
+        """
+        resolved, number, motion = self._source.resolved, -1, None
+        for piece in self._raw.in_time(self._pieces(), resolved.rate, resolved.trim):
+            if motion is None or piece.starts:
+                if motion is not None:
+                    yield number, motion.flush()
+                number, motion = number + 1, SegmentMotion(resolved)
+            yield number, motion.push(np.concatenate([piece.values, piece.time[None]]))
+        if motion is not None:
+            yield number, motion.flush()
+
+    def _pieces(self) -> Iterator[Piece]:
+        even, recording, taken = EvenStream(self._source.resolved), self._source.recording, 0
+        for block in blocks_of(recording):
+            yield from even.push(block.time, self._raw.of(block))
+            taken += block.samples
+            if isinstance(recording, RecordingStream):
+                self.tally.read = min(1.0, recording.bytes_done / max(1, recording.bytes_total))
+            else:
+                self.tally.read = taken / max(1, recording.samples)
+        yield from even.flush()
+        self.tally.lone_samples, self.tally.resampled = even.lone_samples, even.resampled
+
+    def _block(self, segment: int, first: int, parts: list[np.ndarray]) -> RowBlock:
+        """Return rows from decimated columns ``[equations; q; qd; qdd; share (n); temperature; time]``."""
+        layout, values = self.layout, parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
+        values[layout.temperature][~self._raw.known_temperature[: layout.temperatures]] = np.nan
+        values.setflags(write=False)
+        share = values[layout.share][layout.joint_index]
+        share.setflags(write=False)
+        rows = tuple(self._rows(e, values[part]) for e, part in enumerate(layout.equations))
+        temperature = values[layout.temperature] if layout.temperatures else None
+        q, qd, qdd = np.split(values[layout.motion], 3)
+        return RowBlock(segment, first, values[-1], rows, share, q, qd, qdd, temperature)
+
+    def _rows(self, e: int, values: np.ndarray) -> np.ndarray:
+        """Return rows (k, c_e + 1) with zeros in the columns that are structurally zero in this recording."""
+        added = self.layout.added
+        whole = len(self._source.equations.columns[e]) + added
+        if len(values) == whole:
+            return values.T
+        spread = np.zeros((whole, values.shape[1]))
+        spread[self._compiled.places[e]] = values[:-added]
+        spread[-added:] = values[-added:]
+        spread.setflags(write=False)
+        return spread.T
 
 
 class RowSource:
@@ -30,6 +171,7 @@ class RowSource:
 
     Attributes:
         recording: Where the samples come from.
+        template: What is known of it before it is read.
         equations: The equations.
         resolved: The preparation.
         label: Name of the recording.
@@ -37,7 +179,7 @@ class RowSource:
         loaded: Whether its rows have payload columns.
         columns: For each equation, the columns that can be other than zero in this recording.
         delays: By how much the torque of each equation is taken to be late against the positions (E,) [s].
-        read: Part of the recording that the pass at hand has read, 0 to 1.
+        read: Part of the recording that the current pass has read, 0 to 1.
     """
 
     def __init__(
@@ -51,7 +193,7 @@ class RowSource:
         delays: np.ndarray | None = None,
         values: Mapping[str, float] | None = None,
     ) -> None:
-        template = template_of(recording)
+        self.template = template = template_of(recording)
         check_joints(template, equations.joints, label)
         if resolved.joints != equations.joints:
             raise ObservationError(
@@ -63,20 +205,17 @@ class RowSource:
         self.columns = equations.compiled(self.loaded).columns
         count = len(equations.kinds_joints)
         self.delays = np.full(count, resolved.chosen.delay) if delays is None else np.asarray(delays, dtype=float)
-        self._template, self._gates, self._values = template, gates, values
+        self._gates, self._values = gates, values
         expected = 8 * (template.samples // resolved.decimation) * sum(len(c) + 1 for c in equations.columns)
         self._cache_bytes = cache_bytes if expected <= cache_bytes else 0
         self._cached: tuple[RowBlock, ...] | None = None
         self._tally: Tally | None = None
-        self._layout = self.new_pass().layout  # refuses missing channels and gains before anything is read
+        self.new_pass()  # refuses missing channels and gains before anything is read
         self.read = 0.0
 
     def new_pass(self) -> RowPass:
         """Return a pass over the recording that has not begun."""
-        return RowPass(
-            self.recording, self._template, self.equations, self.resolved, self.label, self.loaded, self.delays,
-            self._gates, self._values,
-        )  # fmt: skip
+        return RowPass(self, self._gates, self._values)
 
     def __iter__(self) -> Iterator[RowBlock]:
         """Yield the blocks of rows, in the order of time."""
@@ -84,10 +223,8 @@ class RowSource:
             yield from self._cached
             return
         cached: list[RowBlock] | None = []
-        size = 0
-        passing = self.new_pass()
-        for columns in passing:
-            block = self._block(columns)
+        size, passing = 0, self.new_pass()
+        for block in passing:
             size += sum(rows.nbytes for rows in block.rows)
             if cached is not None:
                 cached.append(block)
@@ -95,7 +232,11 @@ class RowSource:
                 cached = None
             self.read = passing.tally.read
             yield block
-        self._check_some(passing.tally)
+        if not passing.tally.rows:
+            raise ObservationError(
+                f"recording '{self.label}' gives no row: none of its {passing.tally.segments} segments is long enough "
+                f"for the filter and a decimation by {self.resolved.decimation}; record longer, or decimate less"
+            )
         self._tally, self.read = passing.tally, 1.0
         self._cached = None if cached is None else tuple(cached)
 
@@ -152,42 +293,7 @@ class RowSource:
     @property
     def sha256(self) -> tuple[str, ...]:
         """SHA-256 of every source file, or of the arrays of a recording made in memory."""
-        return hashes_of(self.recording) if self._template is not self.recording else self._array_hash
-
-    def _check_some(self, tally: Tally) -> None:
-        if not tally.rows:
-            raise ObservationError(
-                f"recording '{self.label}' gives no row: none of its {tally.segments} segments is long enough for the "
-                f"filter and a decimation by {self.resolved.decimation}; record longer, or decimate less"
-            )
-
-    def _block(self, columns: DecimatedColumns) -> RowBlock:
-        layout, values = self._layout, columns.values
-        values[layout.temperature][~columns.known_temperature[: layout.temperatures]] = np.nan
-        values.setflags(write=False)
-        share = values[layout.share][layout.joint_index]
-        share.setflags(write=False)
-        return RowBlock(
-            columns.segment,
-            columns.first,
-            values[-1],
-            tuple(self._rows(e, values[part]) for e, part in enumerate(layout.equations)),
-            share,
-            *np.split(values[layout.motion], 3),
-            temperature=values[layout.temperature] if layout.temperatures else None,
-        )
-
-    def _rows(self, e: int, values: np.ndarray) -> np.ndarray:
-        """Return rows (k, c_e + 1) with zeros in the columns that this recording does not feel."""
-        added = self._layout.added
-        whole = len(self.equations.columns[e]) + added
-        if len(values) == whole:
-            return values.T
-        spread = np.zeros((whole, values.shape[1]))
-        spread[self.equations.compiled(self.loaded).places[e]] = values[:-added]
-        spread[-added:] = values[-added:]
-        spread.setflags(write=False)
-        return spread.T
+        return hashes_of(self.recording) if self.template is not self.recording else self._array_hash
 
 
 def row_source(
@@ -208,7 +314,7 @@ def row_source(
         resolved: The preparation.
         label: Name of the recording, for factors and messages.
         cache_bytes: Rows smaller than this stay in memory after the first pass; others are computed anew at each pass.
-        gates: Which samples count, by segment, where somebody else than the preparation's standstill decides it.
+        gates: Which samples count, by segment, where it is not decided by the preparation's standstill.
         delays: By how much the torque of each equation is late (E,) [s]; None: the preparation's delay for all.
         values: Values x of the columns by name, absent ones 0: every row then has ``-d(W_e x)/dt`` before y, which is
             how y changes with a delay.
@@ -234,4 +340,4 @@ def _notes(source: RowSource, tally: Tally) -> Iterator[str]:
     if tally.lone_samples:
         yield f"samples left out, alone between two gaps: {tally.lone_samples}"
     for joint in source.still_joints:
-        yield f"joint '{joint}' never moves faster than the noise of its velocity: its friction cannot be seen here"
+        yield f"joint '{joint}' never moves faster than the noise of its velocity: its friction is not identifiable"

@@ -1,7 +1,4 @@
-"""The samples of a recording as they enter the regressor: at the full rate, before decimation.
-
-The samples of a recording as they were measured, made even: neither low-passed nor decimated.
-"""
+"""Samples of a recording at the full rate: as they enter the regressor, or as they were measured and made even."""
 
 from __future__ import annotations
 
@@ -13,7 +10,7 @@ import numpy as np
 from .decimated import moving_joints
 from .equations import measured_torques
 from .motion_stream import RawSignals
-from .reading import EvenStream, Piece, blocks_of, template_of
+from .reading import EvenStream, Piece, blocks_of
 from .rows import RowSource
 
 
@@ -48,35 +45,28 @@ def prepared_blocks(source: RowSource) -> Iterator[PreparedBlock]:
     Args:
         source: The rows; every call is a pass of its own, and memory does not grow with the recording.
     """
-    segment, pending = -1, False
-    for starts, columns in source.new_pass().motion():
-        segment += starts
-        pending = pending or starts
-        if columns is not None:
-            yield _block(source, segment, pending, columns)
-            pending = False
-
-
-def _block(source: RowSource, segment: int, starts: bool, columns: np.ndarray) -> PreparedBlock:
-    joints, rows = len(source.equations.joints), len(source.equations.kinds_joints)
-    q, qd, qdd, y, _ = np.split(columns, np.cumsum([joints, joints, joints, rows]))
-    moving = moving_joints(qd, source.resolved.standstill, source.equations.model.robot.motor_coupling())
-    for array in (columns, q, qd, qdd, y, moving):
-        array.setflags(write=False)
-    time = columns[-1]
-    return PreparedBlock(segment, starts, time, q, qd, qdd, y, moving)
+    joints, rows, before = len(source.equations.joints), len(source.equations.kinds_joints), -1
+    for segment, columns in source.new_pass().motion():
+        if columns is None:
+            continue
+        columns.setflags(write=False)
+        q, qd, qdd, y, _ = np.split(columns, np.cumsum([joints, joints, joints, rows]))
+        moving = moving_joints(qd, source.resolved.standstill, source.equations.model.robot.motor_coupling())
+        moving.setflags(write=False)
+        yield PreparedBlock(segment, segment != before, columns[-1], q, qd, qdd, y, moving)
+        before = segment
 
 
 @dataclass(frozen=True, eq=False)
 class RawBlock:
-    """Neighbouring samples of one segment, evenly spaced at the settled rate.
+    """Neighbouring samples of one segment, evenly spaced at the rate of the preparation.
 
     Attributes:
         starts: Whether a segment begins here: a recording, or what follows a gap; else the block continues the one
             before.
         time: Times (k,) [s].
         q: Positions (n, k), behind elastic joints if the preparation says so.
-        qd: Recorded velocities (n, k), None unless they were asked for.
+        qd: Recorded velocities (n, k), None unless they were requested.
         y: Measured side of every equation (E, k) [N m or N].
     """
 
@@ -98,14 +88,18 @@ def raw_samples(source: RowSource, *, velocity: bool = False) -> Iterator[RawBlo
         ObservationError: If a channel is missing, or a sample is no number.
     """
     chosen = replace(source.resolved.chosen, velocity="recorded" if velocity else "differentiated")
-    template = template_of(source.recording)
-    torques = measured_torques(source.equations, template, source.label)
-    signals = RawSignals(template, chosen, torques, source.label, source.delays)
-    starts = False
+    torques = measured_torques(source.equations, source.template, source.label)
+    signals = RawSignals(source.template, chosen, torques, source.label, source.delays)
+    joints, starts = len(source.equations.joints), False
+    speeds = joints if velocity else 0
+    used = joints + speeds + len(source.equations.kinds_joints)
     for piece in signals.in_time(_even_pieces(source, signals), source.resolved.rate):
         starts = starts or piece.starts
         if len(piece.time):
-            yield _raw_block(source, replace(piece, starts=starts), velocity)
+            values = piece.values[:used]
+            values.setflags(write=False)
+            q, qd, y = np.split(values, np.cumsum([joints, speeds]))
+            yield RawBlock(starts, piece.time, q, qd if velocity else None, y)
             starts = False
 
 
@@ -114,12 +108,3 @@ def _even_pieces(source: RowSource, signals: RawSignals) -> Iterator[Piece]:
     for block in blocks_of(source.recording):
         yield from even.push(block.time, signals.of(block))
     yield from even.flush()
-
-
-def _raw_block(source: RowSource, piece: Piece, velocity: bool) -> RawBlock:
-    joints, rows = len(source.equations.joints), len(source.equations.kinds_joints)
-    speeds = joints if velocity else 0
-    q, qd, y = np.split(piece.values[: joints + speeds + rows], np.cumsum([joints, speeds]))
-    for array in (q, qd, y):
-        array.setflags(write=False)
-    return RawBlock(piece.starts, piece.time, q, qd if velocity else None, y)

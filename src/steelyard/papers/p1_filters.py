@@ -218,7 +218,7 @@ def _estimates(found: Filters) -> Iterator[Claim]:
             fails_if="the filter is another: Jacobian, process noise, Euler step or held torque differ from the "
             "paper's",
         )  # fmt: skip
-    converged = [_history(each).settled_after("ZZ1", TRUE["ZZR1"], CONVERGED) for each in found.cases["case 2"]]
+    converged = [_history(each).converged_after("ZZ1", TRUE["ZZR1"], CONVERGED) for each in found.cases["case 2"]]
     yield same(
         "case 2 (rough prior): experiments in which ZZR1 came within 5 % of the truth in 30 s", "slow",
         str(sum(time is not None for time in converged)), "0",
@@ -267,7 +267,7 @@ def _convergence(found: Filters) -> Iterator[Claim]:
 
 def _convergence_times(found: tuple[Estimated, ...], name: str) -> list[float | None]:
     column, scale = NAMES[name]
-    return [_history(each).settled_after(column, TRUE[name] / scale, CONVERGED) for each in found]
+    return [_history(each).converged_after(column, TRUE[name] / scale, CONVERGED) for each in found]
 
 
 def _velocities(found: Filters) -> Iterator[Claim]:

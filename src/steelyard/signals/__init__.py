@@ -1,4 +1,4 @@
-"""What is done to samples between a recording and the rows of an equation: arrays only, no files, no robots."""
+"""Filters, derivatives, resampling, decimation and whitening of sampled signals: arrays only, no files, no robots."""
 
 from typing import TYPE_CHECKING
 
@@ -14,9 +14,8 @@ from .differences import Derivatives as Derivatives
 from .differences import central_difference as central_difference
 from .differences import difference_response as difference_response
 from .differences import differentiate as differentiate
-from .elastic import joint_positions as joint_positions
+from .differences import joint_positions as joint_positions
 from .fir import FirStage as FirStage
-from .fir import FirStream as FirStream
 from .lowpass import DESIGNS as DESIGNS
 from .lowpass import MODES as MODES
 from .lowpass import LowPass as LowPass
@@ -29,12 +28,9 @@ from .lowpass import trim_ends as trim_ends
 from .propose import CutoffProposal as CutoffProposal
 from .propose import propose_cutoff as propose_cutoff
 from .resampling import METHODS as METHODS
-from .resampling import Resampled as Resampled
 from .resampling import ResampleStream as ResampleStream
 from .resampling import Segment as Segment
 from .resampling import resample as resample
-from .sampling import Gap as Gap
-from .sampling import Sampling as Sampling
 from .sampling import describe_sampling as describe_sampling
 from .sampling import find_quantum as find_quantum
 from .sampling import uniform_rate as uniform_rate
@@ -45,17 +41,13 @@ from .whitening import whitened_series as whitened_series
 
 if TYPE_CHECKING:
     from .fourier import OUT_OF_STEP as OUT_OF_STEP
-    from .fourier import Folded as Folded
     from .fourier import FourierFit as FourierFit
-    from .fourier import PeriodAverage as PeriodAverage
     from .fourier import average_periods as average_periods
     from .fourier import fit_fourier as fit_fourier
     from .fourier import fold as fold
     from .noise import autoregressive_noise as autoregressive_noise
     from .noise import band_limited_noise as band_limited_noise
     from .noise import white_noise as white_noise
-    from .period import Period as Period
-    from .period import Periodicity as Periodicity
     from .period import check_periodicity as check_periodicity
     from .period import find_period as find_period
     from .period import significant_lines as significant_lines
@@ -69,8 +61,8 @@ __getattr__, __dir__ = lazy_names(
     __name__,
     {
         "prewhiten": ["AnalogueFilter", "analogue_butterworth", "Prewhitener", "prewhitener"],
-        "fourier": ["FourierFit", "fit_fourier", "OUT_OF_STEP", "Folded", "PeriodAverage", "average_periods", "fold"],
+        "fourier": ["FourierFit", "fit_fourier", "OUT_OF_STEP", "average_periods", "fold"],
         "noise": ["autoregressive_noise", "band_limited_noise", "white_noise"],
-        "period": ["Period", "find_period", "Periodicity", "check_periodicity", "significant_lines"],
+        "period": ["find_period", "check_periodicity", "significant_lines"],
     },
 )

@@ -1,12 +1,13 @@
-"""Checks of arrays and rates, and what streams share: blocks of the same rows, columns that wait."""
+"""Checks of arrays, rates and choices, and what streams share: blocks of the same rows, columns that wait."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
-from ..errors import SignalError
+from ..errors import SignalError, nearest_match
 
 
 def as_rows(values: np.ndarray, what: str = "signal", least: int = 1) -> np.ndarray:
@@ -66,6 +67,17 @@ def check_order(order: int, highest: int = 16) -> int:
     if int(order) != order or not 1 <= order <= highest:
         raise SignalError(f"filter order: got {order}, allowed are whole numbers from 1 to {highest}")
     return int(order)
+
+
+def check_choice(got: str, allowed: Sequence[str], what: str) -> None:
+    """Raise a SignalError unless a choice is among those allowed."""
+    if got not in allowed:
+        raise SignalError(f"{what}: got '{got}', allowed are {', '.join(allowed)}{nearest_match(got, allowed)}")
+
+
+def joined(before: np.ndarray | None, samples: np.ndarray) -> np.ndarray:
+    """Return samples (rows, m) after those before, if there are any."""
+    return samples if before is None else np.concatenate([before, samples], axis=1)
 
 
 def frozen(array: np.ndarray) -> np.ndarray:

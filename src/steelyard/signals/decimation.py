@@ -1,20 +1,19 @@
 """Parallel decimation of y and of every column of W alike (P1.5, P5.5): whole arrays or block by block.
 
 Filter and decimator are linear, so ``y = W chi`` still holds exactly afterwards; nothing is distorted.
-
-What a decimator is before it sees a sample: its stages, its response, and what it does to white noise.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
-from ..errors import SignalError, nearest_match
-from .checks import RowMemory, check_cutoff, check_finite, check_positive, frozen, shaped_rows
-from .fir import FirStage, FirStream, amplitude, decimation_stages
+from ..errors import SignalError
+from .checks import RowMemory, check_choice, check_cutoff, check_finite, check_positive, frozen, joined, shaped_rows
+from .fir import FirStage, FirStream, amplitude, decimation_stages, with_rates
 
 DEFAULT_CUTOFF = 0.8
 """Default cut-off as a fraction of the Nyquist frequency after decimation."""
@@ -44,20 +43,11 @@ class DecimationFilter:
     stages: tuple[FirStage, ...]
 
     @property
-    def output_rate(self) -> float:
-        """Sampling rate of the output [Hz]."""
-        return self.rate / self.factor
-
-    @property
     def half(self) -> int:
         """Input samples needed on either side of an output."""
-        done, total = 1, 0
-        for stage in self.stages:
-            total += stage.half * done
-            done *= stage.factor
-        return total
+        return sum(stage.half * rate for stage, rate in with_rates(self.stages))
 
-    def kept(self, samples: int) -> range:
+    def outputs(self, samples: int) -> range:
         """Return the numbers of the input samples at which outputs lie if the ends are dropped."""
         first = -(-self.half // self.factor) * self.factor
         return range(first, max(first, samples - self.half), self.factor)
@@ -65,20 +55,16 @@ class DecimationFilter:
     def response(self, frequency: np.ndarray) -> np.ndarray:
         """Return the amplitude (real: the phase is zero) at frequencies [Hz] before samples are dropped."""
         cycles = np.asarray(frequency, dtype=float) / self.rate
-        total, done = np.ones_like(cycles), 1
-        for stage in self.stages:
-            total = total * amplitude(stage.taps, cycles * done)
-            done *= stage.factor
-        return total
+        parts = (amplitude(stage.taps, cycles * rate) for stage, rate in with_rates(self.stages))
+        return math.prod(parts, start=np.ones_like(cycles))
 
     def impulse_response(self) -> np.ndarray:
         """Return the impulse response of all stages together (2 half + 1,) at the input rate."""
-        total, done = np.ones(1), 1
-        for stage in self.stages:
-            before, total = total, np.zeros(len(total) + (len(stage.taps) - 1) * done)
+        total = np.ones(1)
+        for stage, rate in with_rates(self.stages):
+            before, total = total, np.zeros(len(total) + (len(stage.taps) - 1) * rate)
             for k, tap in enumerate(stage.taps):
-                total[k * done : k * done + len(before)] += tap * before
-            done *= stage.factor
+                total[k * rate : k * rate + len(before)] += tap * before
         return total
 
     def noise_gain(self) -> float:
@@ -145,7 +131,6 @@ def decimation_filter(
 
 
 Ends = Literal["drop", "mirror"]
-ENDS = ("drop", "mirror")
 _ROWS = 32
 
 
@@ -190,8 +175,7 @@ class Decimator:
     def __init__(
         self, rate: float, factor: int, cutoff: float | None = None, *, attenuation: float = 80.0, ends: Ends = "drop"
     ) -> None:
-        if ends not in ENDS:
-            raise SignalError(f"ends: got '{ends}', allowed are {', '.join(ENDS)}{nearest_match(ends, ENDS)}")
+        check_choice(ends, ("drop", "mirror"), "ends")
         self.filter = decimation_filter(rate, factor, cutoff, attenuation)
         self.ends = ends
         self._restart()
@@ -237,7 +221,7 @@ class Decimator:
 
     def _check_length(self) -> None:
         filter_ = self.filter
-        needed = self._pad + 1 if self._pad else filter_.kept(0).start + filter_.half + 1
+        needed = self._pad + 1 if self._pad else filter_.outputs(0).start + filter_.half + 1
         if self._taken < needed:
             raise SignalError(
                 f"signal: got {self._taken} samples, needed are at least {needed} to decimate by {filter_.factor} with "
@@ -260,10 +244,10 @@ class Decimator:
 
     def _with_mirrored_start(self, samples: np.ndarray) -> list[np.ndarray]:
         """Hold samples back until the start can be mirrored; remember the last ones for the end."""
-        self._last = _joined(self._last, samples[:, -self._pad - 1 :])[:, -self._pad - 1 :].copy()
+        self._last = joined(self._last, samples[:, -self._pad - 1 :])[:, -self._pad - 1 :].copy()
         if self._taken - samples.shape[1] > self._pad:
             return [samples]
-        held = _joined(self._start, samples)
+        held = joined(self._start, samples)
         if held.shape[1] <= self._pad:
             self._start = held
             return []
@@ -286,10 +270,6 @@ class _StageCascade:
         for stream in self.streams:
             samples = stream.push(samples)
         return samples
-
-
-def _joined(before: np.ndarray | None, samples: np.ndarray) -> np.ndarray:
-    return samples if before is None else np.concatenate([before, samples], axis=1)
 
 
 def decimate(
@@ -321,7 +301,7 @@ def decimate(
     if rest.shape[1]:
         result = np.concatenate([result, rest], axis=1)
     index = np.arange(0, rows.shape[1], filter_.factor)
-    start = filter_.kept(rows.shape[1]).start // filter_.factor if ends == "drop" else 0
-    kept = index[start : start + result.shape[1]]
-    dropped = (start, len(index) - start - len(kept))
-    return Decimated(frozen(result), filter_.output_rate, frozen(kept), dropped, filter_)
+    start = filter_.outputs(rows.shape[1]).start // filter_.factor if ends == "drop" else 0
+    inner = index[start : start + result.shape[1]]
+    dropped = (start, len(index) - start - len(inner))
+    return Decimated(frozen(result), filter_.rate / filter_.factor, frozen(inner), dropped, filter_)

@@ -1,4 +1,6 @@
-"""Central differences: derivatives without delay, with known frequency responses (P1.5).
+"""Central differences (P1.5), and positions behind elastic joints (P5.8).
+
+The differences have no delay and known frequency responses.
 
 | kind | formula | response at angular frequency w, step T |
 |---|---|---|
@@ -14,12 +16,11 @@ from typing import Literal
 
 import numpy as np
 
-from ..errors import SignalError, nearest_match
-from .checks import as_rows, check_positive, frozen
+from ..errors import SignalError
+from .checks import as_rows, check_choice, check_positive, frozen
 from .lowpass import LowPass, apply_low_pass, trim_ends
 
 Difference = Literal["first", "second", "twice_first"]
-DIFFERENCES = ("first", "second", "twice_first")
 MARGIN = {"first": 1, "second": 1, "twice_first": 2}
 """Samples lost at each end."""
 
@@ -33,19 +34,9 @@ def central_difference(values: np.ndarray, rate: float, kind: Difference = "firs
     Raises:
         SignalError: If the signal is too short or not finite, or the kind is unknown.
     """
-    _check_kind(kind)
-    rows = as_rows(values, least=2 * MARGIN[kind] + 1)
-    return _difference(rows, check_positive(rate, "sampling rate"), kind)
-
-
-def _check_kind(kind: str) -> None:
-    if kind not in DIFFERENCES:
-        allowed = ", ".join(DIFFERENCES)
-        raise SignalError(f"difference: got '{kind}', allowed are {allowed}{nearest_match(kind, DIFFERENCES)}")
-
-
-def _difference(rows: np.ndarray, rate: float, kind: str) -> np.ndarray:
-    margin = MARGIN[kind]
+    check_choice(kind, tuple(MARGIN), "difference")
+    margin, rate = MARGIN[kind], check_positive(rate, "sampling rate")
+    rows = as_rows(values, least=2 * margin + 1)
     before, after = rows[:, : -2 * margin], rows[:, 2 * margin :]
     if kind == "first":
         return (after - before) * (rate / 2)
@@ -54,7 +45,7 @@ def _difference(rows: np.ndarray, rate: float, kind: str) -> np.ndarray:
 
 def difference_response(frequency: np.ndarray, rate: float, kind: Difference = "first") -> np.ndarray:
     """Return the complex response of a difference at frequencies [Hz]; the ideal is (2 pi i f) or its square."""
-    _check_kind(kind)
+    check_choice(kind, tuple(MARGIN), "difference")
     angle = 2 * np.pi * np.asarray(frequency, dtype=float) / rate
     if kind == "first":
         return 1j * np.sin(angle) * rate
@@ -99,8 +90,7 @@ def differentiate(
     Raises:
         SignalError: If the signal is too short or not finite.
     """
-    if second not in ("second", "twice_first"):
-        raise SignalError(f"second derivative: got '{second}', allowed are second, twice_first")
+    check_choice(second, ("second", "twice_first"), "second derivative")
     smooth = trim_ends(filter_, apply_low_pass(filter_, positions), tolerance)
     margin = MARGIN[second]
     qdd = central_difference(smooth, filter_.rate, second)
@@ -110,3 +100,27 @@ def differentiate(
     first = filter_.ends(tolerance)[0] + margin
     q, qd, qdd = (frozen(np.ascontiguousarray(part)) for part in (q, qd, qdd))
     return Derivatives(q, qd, qdd, filter_.rate, first, filter_, second)
+
+
+def joint_positions(motor_positions: np.ndarray, joint_torques: np.ndarray, stiffness: np.ndarray) -> np.ndarray:
+    """Return joint positions ``qa = q - tau_l / k`` (n, N).
+
+    Args:
+        motor_positions: Motor positions on the joint side (n, N) [rad or m].
+        joint_torques: Joint torques (n, N) [N m or N].
+        stiffness: Stiffness of each joint (n,) [N m/rad or N/m]; infinite for a rigid joint.
+
+    Raises:
+        SignalError: If the arrays do not fit or a stiffness is not above 0.
+    """
+    positions = as_rows(motor_positions, "motor positions")
+    torques = as_rows(joint_torques, "joint torques")
+    if torques.shape != positions.shape:
+        raise SignalError(f"joint torques: got shape {torques.shape}, allowed is that of positions {positions.shape}")
+    stiffness = np.asarray(stiffness, dtype=np.float64)
+    if stiffness.shape != (len(positions),):
+        raise SignalError(f"stiffness: got shape {stiffness.shape}, allowed is one for each of {len(positions)} joints")
+    bad = np.flatnonzero(~(stiffness > 0))
+    if len(bad):
+        raise SignalError(f"stiffness of joint {bad[0] + 1}: got {stiffness[bad[0]]}, allowed are numbers above 0")
+    return positions - torques / stiffness[:, None]

@@ -2,16 +2,15 @@
 
 ``y[j] = sum_i h[i] x[j M + i - half]``: zero phase by centring, exact in blocks of any size. A few outputs at a
 time are one matrix product of samples with a banded matrix; that costs some multiplications by zero and is still
-several times faster than sample-by-sample loops, because it runs in BLAS.
-
-Design of the FIR stages of a decimator: early stages short and wide, the last one sharp.
+several times faster than sample-by-sample loops, because it runs in BLAS. Of the stages of a decimator the early ones
+are short and wide, the last one is sharp.
 """
 
 from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
@@ -226,17 +225,17 @@ def decimation_stages(factor: int, cutoff: float, stop: float, attenuation: floa
     for size in early:
         stages.append(_early_stage(size, edge * done, attenuation))
         done *= size
-    droop = math.prod(float(amplitude(s.taps, np.array(cutoff * d))) for s, d in _with_rates(stages))
+    droop = math.prod(float(amplitude(s.taps, np.array(cutoff * d))) for s, d in with_rates(stages))
     stages.append(_last_stage(last, cutoff * done, stop * done, attenuation, droop))
     return tuple(stages)
 
 
-def _with_rates(stages: list[FirStage]) -> list[tuple[FirStage, int]]:
-    done, pairs = 1, []
+def with_rates(stages: Sequence[FirStage]) -> Iterator[tuple[FirStage, int]]:
+    """Yield stages, each with the decimation factor of all before it."""
+    done = 1
     for stage in stages:
-        pairs.append((stage, done))
+        yield stage, done
         done *= stage.factor
-    return pairs
 
 
 def _early_stage(factor: int, edge: float, attenuation: float) -> FirStage:

@@ -1,9 +1,9 @@
-"""Least-squares Fourier series on selected lines, with exact derivatives (P4.1).
+"""Least-squares Fourier series on selected lines with exact derivatives, and averages over periods (P4.1).
 
 ``q(t) = q0 + sum_k a_k sin(k w t) + b_k cos(k w t)`` with ``w = 2 pi / period`` is linear in its coefficients;
 its derivatives need no differences. Stamps need not be even, nor the period a whole number of samples.
 
-Averages over periods, with the variance of the mean from the spread between periods (P4.1).
+Samples of whole periods can be averaged instead; the variance of the mean follows from the spread between periods.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from typing import Literal
 
 import numpy as np
 
-from ..distributions import chi2_ppf
 from ..errors import SignalError
 from .checks import as_rows, check_positive, frozen
 from .sampling import check_time
@@ -72,7 +71,7 @@ def fit_fourier(values: np.ndarray, time: np.ndarray, period: float, harmonics: 
         harmonics: The lines 1, 2, ..., K for a number K, or a list of lines.
 
     Raises:
-        SignalError: If there are too few samples, or the stamps cannot tell the lines apart.
+        SignalError: If there are too few samples, or the lines are indistinguishable at these stamps.
     """
     period = check_positive(period, "period", "s")
     lines = _lines(harmonics)
@@ -86,7 +85,7 @@ def fit_fourier(values: np.ndarray, time: np.ndarray, period: float, harmonics: 
     if np.abs(np.diag(r)).min() < 1e-9 * np.sqrt(len(stamps)):
         raise SignalError(
             f"Fourier fit: got lines up to {lines[-1] / period:.4g} Hz that {len(stamps)} samples over "
-            f"{stamps[-1] - stamps[0]:.4g} s cannot tell apart; choose fewer lines, or record a whole period"
+            f"{stamps[-1] - stamps[0]:.4g} s do not resolve; choose fewer lines, or record a whole period"
         )
     coefficients = np.linalg.solve(r, q.T @ rows.T).T
     residual = rows - (coefficients @ r.T) @ q.T
@@ -158,13 +157,6 @@ class PeriodAverage:
         """Number of periods averaged."""
         return self.dof + 1
 
-    def pooled_interval(self, confidence: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
-        """Return the chi-square interval of the pooled variance (rows,), (rows,) for white noise."""
-        tail = (1 - confidence) / 2
-        total = self.pooled_variance * self.pooled_dof
-        limits = chi2_ppf([1 - tail, tail], self.pooled_dof)
-        return total / limits[0], total / limits[1]
-
 
 def fold(values: np.ndarray, rate: float, period: float, least: int = 2) -> Folded:
     """Cut signals (rows, N) sampled at ``rate`` [Hz] into whole periods of ``period`` [s].
@@ -214,13 +206,6 @@ def average_periods(values: np.ndarray, rate: float, period: float) -> PeriodAve
     periods, samples = folded.values.shape[1:]
     mean = folded.values.mean(axis=1)
     variance = folded.values.var(axis=1, ddof=1)
-    return PeriodAverage(
-        mean=frozen(mean),
-        variance=frozen(variance),
-        variance_of_mean=frozen(variance / periods),
-        pooled_variance=frozen(variance.mean(axis=1)),
-        dof=periods - 1,
-        pooled_dof=(periods - 1) * samples,
-        time=frozen(np.arange(samples) * (folded.period / samples)),
-        folded=folded,
-    )
+    arrays = map(frozen, (mean, variance, variance / periods, variance.mean(axis=1)))
+    time = frozen(np.arange(samples) * (folded.period / samples))
+    return PeriodAverage(*arrays, dof=periods - 1, pooled_dof=(periods - 1) * samples, time=time, folded=folded)

@@ -1,14 +1,13 @@
-"""Low-pass Butterworth filters: what was asked for is what is built.
+"""Low-pass Butterworth filters with the stated cut-off, for whole arrays and block by block.
 
 Forward and backward filtering squares the amplitude: a Butterworth filter designed for a cut-off is down by 6 dB there,
-not by 3. The corrected design shifts the cut-off of each pass such that both together are down by 3 dB at the frequency
-asked for: with ``w = tan(pi f / rate)`` and order n in each pass the total amplitude is ``1 / (1 + (w / w_d)^(2n))``,
+not by 3. The corrected design shifts the cut-off of each pass such that both together are down by 3 dB at the stated
+frequency: with ``w = tan(pi f / rate)`` and order n in each pass the total amplitude is ``1 / (1 + (w / w_d)^(2n))``,
 hence ``w_d = w_c (sqrt(2) - 1)^(-1 / 2n)``, exactly.
 
-The low-pass filter block by block, equal to the whole-array filter.
-
-Forward: the state is carried on. Backward: the pass that yields a block starts one memory length later in the signal,
-at rest on the sample there; what is wrong with that start has died out when the block is reached.
+Block by block the result is that of the whole array. Forward, the state is carried on. Backward, the pass that yields a
+block starts one memory length later in the signal, at rest on the sample there; what is wrong with that start has died
+out when the block is reached.
 """
 
 from __future__ import annotations
@@ -20,16 +19,18 @@ from typing import Literal
 
 import numpy as np
 
-from ..errors import SignalError, nearest_match
+from ..errors import SignalError
 from .checks import (
     ColumnQueue,
     RowMemory,
     as_rows,
+    check_choice,
     check_cutoff,
     check_finite,
     check_order,
     check_positive,
     frozen,
+    joined,
     shaped_rows,
 )
 from .recursive import butter, sosfilt, sosfilt_zi, sosfiltfilt, sosfreqz
@@ -52,11 +53,10 @@ class LowPass:
 
     Attributes:
         rate: Sampling rate [Hz].
-        cutoff: Cut-off asked for [Hz]; None if nothing is filtered.
+        cutoff: Cut-off [Hz]; None if nothing is filtered.
         order: Order of each pass: ``scipy.signal.butter(order, ...)``. Two passes fall off like order 2n.
         mode: ``zero_phase`` (forward and backward), ``forward`` or ``none`` (P1's three cases).
         design: ``corrected``: -3 dB at the cut-off. ``per_pass``: -3 dB at the cut-off in each pass, -6 dB in both.
-        design_cutoff: Cut-off of each pass [Hz].
         sections: Second-order sections of one pass (k, 6).
     """
 
@@ -65,7 +65,6 @@ class LowPass:
     order: int
     mode: Mode
     design: Design
-    design_cutoff: float | None
     sections: np.ndarray
 
     @property
@@ -106,11 +105,7 @@ def _memory(sections: bytes, count: int, tolerance: float) -> int:
 
 
 def low_pass(
-    rate: float,
-    cutoff: float | None,
-    order: int = 4,
-    mode: Mode = "zero_phase",
-    design: Design = "corrected",
+    rate: float, cutoff: float | None, order: int = 4, mode: Mode = "zero_phase", design: Design = "corrected"
 ) -> LowPass:
     """Design a low-pass Butterworth filter.
 
@@ -123,33 +118,27 @@ def low_pass(
             ``butter`` and ``sosfiltfilt``: -6 dB at the cut-off with zero phase. They differ with zero phase only.
 
     Raises:
-        SignalError: If the cut-off is not below the Nyquist frequency, or a word is unknown.
+        SignalError: If the cut-off is not below the Nyquist frequency, or mode or design is unknown.
     """
-    for word, got, allowed in (("mode", mode, MODES), ("design", design, DESIGNS)):
-        if got not in allowed:
-            raise SignalError(
-                f"filter {word}: got '{got}', allowed are {', '.join(allowed)}{nearest_match(got, allowed)}"
-            )
+    check_choice(mode, MODES, "filter mode")
+    check_choice(design, DESIGNS, "filter design")
     rate = check_positive(rate, "sampling rate")
     order = check_order(order)
     if mode == "none":
-        return LowPass(rate, None, order, mode, design, None, frozen(np.empty((0, 6))))
+        return LowPass(rate, None, order, mode, design, frozen(np.empty((0, 6))))
     if cutoff is None:
         raise SignalError(f"filter: got no cut-off, needed is one in Hz with mode '{mode}'; mode 'none' needs none")
     cutoff = check_cutoff(cutoff, rate)
-    built = _corrected(cutoff, rate, order) if (mode, design) == ("zero_phase", "corrected") else cutoff
-    sections = butter(order, built, rate)
-    return LowPass(rate, cutoff, order, mode, design, built, frozen(sections))
+    built = cutoff
+    if (mode, design) == ("zero_phase", "corrected"):
+        warped = math.tan(math.pi * cutoff / rate) * (math.sqrt(2) - 1) ** (-0.5 / order)
+        built = rate / math.pi * math.atan(warped)
+    return LowPass(rate, cutoff, order, mode, design, frozen(butter(order, built, rate)))
 
 
 def evaluation_filter(rate: float, cutoff: float) -> LowPass:
     """Return the filter under which relative torque errors are compared: order 4, zero phase, designed per pass."""
     return low_pass(rate, cutoff, 4, "zero_phase", "per_pass")
-
-
-def _corrected(cutoff: float, rate: float, order: int) -> float:
-    warped = math.tan(math.pi * cutoff / rate) * (math.sqrt(2) - 1) ** (-0.5 / order)
-    return rate / math.pi * math.atan(warped)
 
 
 def apply_low_pass(filter_: LowPass, values: np.ndarray) -> np.ndarray:
@@ -161,9 +150,9 @@ def apply_low_pass(filter_: LowPass, values: np.ndarray) -> np.ndarray:
     Raises:
         SignalError: If the signal is not finite, or too short to leave a single sample after trimming.
     """
-    if filter_.mode == "none":
-        return as_rows(values).copy()
     rows = as_rows(values)
+    if filter_.mode == "none":
+        return rows.copy()
     check_length(filter_, rows.shape[1])
     # A constant passes as it is: without its first sample a joint at rest has no velocity, not even one by rounding.
     moved = rows - rows[:, :1]
@@ -257,12 +246,11 @@ class LowPassStream:
     def _queue(self, samples: np.ndarray) -> None:
         """Filter forward; the first samples wait until they can be continued before the start."""
         pad = self.filter.pad
-        recent = samples if self._last is None else np.concatenate([self._last, samples], axis=1)
-        self._last = recent[:, -pad - 1 :].copy()
+        self._last = joined(self._last, samples)[:, -pad - 1 :].copy()
         if self._state is not None:
             self._forward.put(self._pass_forward(samples))
             return
-        held = samples if self._start is None else np.concatenate([self._start, samples], axis=1)
+        held = joined(self._start, samples)
         if held.shape[1] <= pad:
             self._start = held
             return

@@ -1,7 +1,4 @@
-"""The period of a repeated motion, found from the data.
-
-Is the motion really periodic, and which of its lines stand out of the noise.
-"""
+"""The period of a repeated motion: found from the data, tested, and which of its lines stand out of the noise."""
 
 from __future__ import annotations
 
@@ -14,8 +11,14 @@ from ..errors import SignalError
 from .checks import as_rows, check_positive, frozen
 from .fourier import fold, fourier_basis
 
-# Rows that correlate less than this with themselves one period later are not repeated motion.
 LEAST_CORRELATION = 0.5
+"""Rows that correlate less than this with themselves one period later are not repeated motion."""
+
+SIGNIFICANCE = 0.01
+"""Probabilities below this are not put down to chance."""
+
+TOLERANCE = 0.01
+"""A rest or drift below this fraction of the motion does not matter."""
 
 
 @dataclass(frozen=True)
@@ -37,13 +40,7 @@ class Period:
     harmonics: int
 
 
-def find_period(
-    values: np.ndarray,
-    rate: float,
-    shortest: float | None = None,
-    longest: float | None = None,
-    harmonics: int = 10,
-) -> Period:
+def find_period(values: np.ndarray, rate: float, shortest: float = 0.0, harmonics: int = 10) -> Period:
     """Find the common period of signals.
 
     The autocorrelation gives a first value; then frequency and Fourier coefficients are fitted together by least
@@ -52,8 +49,7 @@ def find_period(
     Args:
         values: Signals (rows, N) with at least two periods; constant rows are ignored.
         rate: Sampling rate [Hz].
-        shortest: Shortest period to consider [s].
-        longest: Longest period to consider [s]; half of the data by default.
+        shortest: Shortest period to consider [s]; the longest is half of the data.
         harmonics: Lines used for the refinement, those above the Nyquist frequency left out.
 
     Raises:
@@ -67,13 +63,11 @@ def find_period(
     if not moving.any() or size.max() == 0:
         raise SignalError("period: got constant signals only, needed is at least one that moves")
     rows = rows[moving] / size[moving]
-    lag, correlation = _first_peak(_autocorrelation(rows), rate, shortest, longest)
+    lag, correlation = _first_peak(_autocorrelation(rows), shortest * rate)
     lines = max(1, min(harmonics, int(0.5 * lag) - 1))
     frequency, spread = _refined(rows, rate, rate / lag, lines)
-    period = 1 / frequency
-    return Period(
-        float(period), float(spread * period**2), correlation, int(rows.shape[1] / rate / period + 1e-6), lines
-    )
+    period, periods = float(1 / frequency), int(rows.shape[1] / rate * frequency + 1e-6)
+    return Period(period, float(spread * period**2), correlation, periods, lines)
 
 
 def _autocorrelation(rows: np.ndarray) -> np.ndarray:
@@ -89,15 +83,11 @@ def _autocorrelation(rows: np.ndarray) -> np.ndarray:
     return (products / np.maximum(overlap, 1e-300)).mean(axis=0)
 
 
-def _first_peak(
-    correlation: np.ndarray, rate: float, shortest: float | None, longest: float | None
-) -> tuple[float, float]:
+def _first_peak(correlation: np.ndarray, shortest: float) -> tuple[float, float]:
     """Return the lag [samples] of the first peak that is as good as the best one, and its height."""
     fallen = np.flatnonzero(correlation < LEAST_CORRELATION)
-    begin = max(1, int(fallen[0]) if len(fallen) else len(correlation))
-    begin = max(begin, int((shortest or 0) * rate))
-    end = min(len(correlation) - 1, int(longest * rate) + 2 if longest else len(correlation))
-    inside = np.arange(begin, end)
+    begin = max(1, int(fallen[0]) if len(fallen) else len(correlation), int(shortest))
+    inside = np.arange(begin, len(correlation) - 1)
     peaks = inside[(correlation[inside] >= correlation[inside - 1]) & (correlation[inside] >= correlation[inside + 1])]
     best = correlation[peaks].max(initial=-1.0)
     if best < LEAST_CORRELATION:
@@ -178,17 +168,13 @@ class Periodicity:
     reason: str
 
 
-def check_periodicity(
-    values: np.ndarray, rate: float, period: float, significance: float = 0.01, tolerance: float = 0.01
-) -> Periodicity:
+def check_periodicity(values: np.ndarray, rate: float, period: float) -> Periodicity:
     """Test whether signals (rows, N) repeat with the period.
 
     Args:
         values: Signals with at least three periods.
         rate: Sampling rate [Hz].
         period: Period [s].
-        significance: p-values below this count.
-        tolerance: A rest or drift below this fraction of the motion does not matter.
 
     Raises:
         SignalError: If there are fewer than three periods.
@@ -202,8 +188,8 @@ def check_periodicity(
     p_value = norm_sf(statistic)
     drift, drift_p = _drift(folded.values.mean(axis=2))
     drift_share = np.abs(drift) * (periods - 1) / motion
-    wanders = (p_value < significance) & (share > tolerance)
-    drifts = (drift_p < significance) & (drift_share > tolerance)
+    wanders = (p_value < SIGNIFICANCE) & (share > TOLERANCE)
+    drifts = (drift_p < SIGNIFICANCE) & (drift_share > TOLERANCE)
     arrays = (frozen(part) for part in (ratio, statistic, p_value, share, drift, drift_p, drift_share))
     reason = _reason(wanders, drifts, share, drift_share, periods)
     return Periodicity(*arrays, is_periodic=not (wanders.any() or drifts.any()), reason=reason)
@@ -245,19 +231,21 @@ def _drift(means: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _reason(wanders: np.ndarray, drifts: np.ndarray, share: np.ndarray, drift_share: np.ndarray, periods: int) -> str:
-    words = []
+    reasons = []
     if drifts.any():
         row = int(np.argmax(np.where(drifts, drift_share, -1)))
-        words.append(f"row {row} drifts by {100 * drift_share[row]:.3g} % of its motion over {periods} periods")
+        reasons.append(f"row {row} drifts by {100 * drift_share[row]:.3g} % of its motion over {periods} periods")
     if wanders.any():
         row = int(np.argmax(np.where(wanders, share, -1)))
-        words.append(f"row {row} does not repeat: {100 * share[row]:.3g} % of its motion differs from period to period")
-    if words:
-        return "; ".join(words)
+        reasons.append(
+            f"row {row} does not repeat: {100 * share[row]:.3g} % of its motion differs from period to period"
+        )
+    if reasons:
+        return "; ".join(reasons)
     return f"{periods} periods repeat: the rest is at most {100 * share.max(initial=0):.2g} % of the motion"
 
 
-def significant_lines(values: np.ndarray, rate: float, period: float, significance: float = 0.01) -> tuple[int, ...]:
+def significant_lines(values: np.ndarray, rate: float, period: float) -> tuple[int, ...]:
     """Return the lines (multiples of 1 / period) that stand out of the noise between periods in any row (P4.1).
 
     For each line ``F = n |mean|^2 (n - 1) / sum |X_i - mean|^2`` over n periods follows F(2, 2 n - 2) if the line is
@@ -266,8 +254,6 @@ def significant_lines(values: np.ndarray, rate: float, period: float, significan
     Raises:
         SignalError: If there are fewer than two periods.
     """
-    if not 0 < significance < 1:
-        raise SignalError(f"significance: got {significance}, allowed are numbers between 0 and 1")
     folded = fold(values, rate, period)
     periods = folded.values.shape[1]
     lines = np.fft.rfft(folded.values, axis=2)[:, :, 1 : (folded.values.shape[2] + 1) // 2]
@@ -276,6 +262,6 @@ def significant_lines(values: np.ndarray, rate: float, period: float, significan
     # Rounding is no signal: nothing below 1e-12 of the largest line counts.
     floor = (1e-12 * np.abs(mean).max(axis=1, initial=0, keepdims=True)) ** 2 * periods
     power = periods * np.abs(mean) ** 2
-    limit = f_isf(significance / mean.size, 2, 2 * (periods - 1))
+    limit = f_isf(SIGNIFICANCE / mean.size, 2, 2 * (periods - 1))
     found = (power > limit * scatter) & (power > floor)
     return tuple(int(k) + 1 for k in np.flatnonzero(found.any(axis=0)))

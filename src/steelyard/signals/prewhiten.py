@@ -3,8 +3,6 @@
 The digital inverse is ``C(f) = S(f) / H(f)`` with the filter's response H and a smooth window S that is 1 up to an
 extended bandwidth and falls to 0 beyond it: zero phase error, and bounded noise. Its impulse response is cut where the
 rest no longer matters; what remains is a FIR filter that looks as far ahead as it looks back, so it streams exactly.
-
-Analogue filters in front of a converter.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Cut-offs proposed from the data: where motion ends and noise begins."""
+"""Proposal of a cut-off from the data: the frequency where motion ends and noise begins."""
 
 from __future__ import annotations
 
@@ -87,19 +87,13 @@ def propose_cutoff(values: np.ndarray, rate: float, order: int = 4) -> CutoffPro
     ratio = ((np.sqrt(2) - 1) * (1 - _DISTORTION) / _DISTORTION) ** (0.5 / check_order(order))
     row_cutoff = np.minimum(band * ratio, _HIGHEST * rate / 2)
     leader = int(np.argmax(band))
-    return CutoffProposal(
-        cutoff=float(row_cutoff[leader]),
-        row_cutoff=frozen(row_cutoff),
-        excitation_band=frozen(band),
-        velocity_band=frozen(np.where(band > 0, _velocity_band(frequency, spectrum, floor), 0.0)),
-        noise_floor=frozen(floor),
-        noise_std=frozen(np.sqrt(floor * rate / 2)),
-        quantum=frozen(quantum),
-        quantum_floor=frozen(quantum_floor),
-        frequency=frozen(frequency),
-        spectrum=frozen(spectrum),
-        reason=_reason(row_cutoff[leader], band[leader], ratio, leader, quantum[leader], floor[leader], rate),
+    velocity_band, noise_std = (
+        np.where(band > 0, _velocity_band(frequency, spectrum, floor), 0.0),
+        np.sqrt(floor * rate / 2),
     )
+    reason = _reason(row_cutoff[leader], band[leader], ratio, leader, quantum[leader], floor[leader], rate)
+    arrays = (row_cutoff, band, velocity_band, floor, noise_std, quantum, quantum_floor, frequency, spectrum)
+    return CutoffProposal(float(row_cutoff[leader]), *map(frozen, arrays), reason=reason)
 
 
 def _spectrum(rows: np.ndarray, rate: float) -> tuple[np.ndarray, np.ndarray, float]:
@@ -138,12 +132,12 @@ def _velocity_band(frequency: np.ndarray, density: np.ndarray, floor: np.ndarray
 
 
 def _reason(cutoff: float, band: float, ratio: float, row: int, quantum: float, floor: float, rate: float) -> str:
-    words = f"row {row} stands 10 dB above its noise up to {band:.3g} Hz; "
+    text = f"row {row} stands 10 dB above its noise up to {band:.3g} Hz; "
     if cutoff < 0.999 * band * ratio:
-        words += f"{cutoff:.3g} Hz is the highest allowed, {_HIGHEST:g} of the Nyquist frequency"
+        text += f"{cutoff:.3g} Hz is the highest allowed, {_HIGHEST:g} of the Nyquist frequency"
     else:
-        words += f"{cutoff:.3g} Hz, {ratio:.2f} times that, changes this band by less than 1 %"
+        text += f"{cutoff:.3g} Hz, {ratio:.2f} times that, changes this band by less than 1 %"
     if quantum > 0:
         share = min(1.0, quantum**2 / 6 / rate / max(floor, 1e-300))
-        words += f"; steps of {quantum:.3g} explain {100 * share:.0f} % of the noise"
-    return words
+        text += f"; steps of {quantum:.3g} explain {100 * share:.0f} % of the noise"
+    return text

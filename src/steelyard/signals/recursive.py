@@ -13,11 +13,9 @@ Two things keep this as exact as the sections are. Each section's A is a rotatio
 coefficients), so that rounding is not amplified where poles lie close to 1. And the matrices are computed with 40
 digits, in decimal arithmetic, before they are rounded: powers of rounded matrices would belong to other poles.
 
-Convolution of many columns with one kernel, at once or as rows come in.
-
-In place of ``scipy.signal``, whose import takes longer than a command needs to start (see :mod:`.recursive`). Short
-kernels are summed tap by tap; long ones go through Fourier transforms of parts of the rows, whose results overlap and
-add up, so that memory follows the kernel and not the number of rows.
+Convolutions of many columns with one kernel are here too. Short kernels are summed tap by tap; long ones go through
+Fourier transforms of parts of the rows, whose results overlap and add up, so that memory follows the kernel and not the
+number of rows.
 """
 
 from __future__ import annotations
@@ -44,7 +42,7 @@ def butter(order: int, cutoff: float, fs: float) -> np.ndarray:
     """Return the second-order sections (k, 6) of a digital Butterworth low-pass, as ``scipy.signal.butter`` does.
 
     The analogue prototype goes through the bilinear transform, with its cut-off moved such that the digital one is as
-    asked for. The poles nearest to the unit circle come last, the gain is in the first section.
+    stated. The poles nearest to the unit circle come last, the gain is in the first section.
 
     Args:
         order: Number of poles.

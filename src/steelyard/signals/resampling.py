@@ -1,7 +1,4 @@
-"""Uneven stamps to a uniform grid, with the method stated; gaps split the signal instead of being bridged.
-
-Resampling block by block: equal to resampling the whole, with gaps split alike.
-"""
+"""Resampling of uneven stamps to a uniform grid, whole or block by block; gaps split the signal, none is bridged."""
 
 from __future__ import annotations
 
@@ -12,8 +9,8 @@ from typing import Literal
 
 import numpy as np
 
-from ..errors import SignalError, nearest_match
-from .checks import RowMemory, as_rows, check_finite, check_positive, frozen
+from ..errors import SignalError
+from .checks import RowMemory, as_rows, check_choice, check_finite, check_positive, frozen, joined
 from .sampling import Gap, Sampling, check_time, describe_sampling, uniform_rate
 
 Method = Literal["linear", "cubic", "monotone", "none"]
@@ -25,7 +22,7 @@ _ROUNDING = 1e-6
 
 @dataclass(frozen=True)
 class Segment:
-    """A stretch without gaps on the uniform grid.
+    """A segment without gaps on the uniform grid.
 
     Attributes:
         first: Number of its first grid point; grid point k lies at ``start + k / rate``.
@@ -41,7 +38,7 @@ class Resampled:
     """Signals on a uniform grid.
 
     Attributes:
-        segments: Stretches between gaps, in order.
+        segments: Segments between gaps, in order.
         start: Time of grid point 0 [s].
         rate: Grid points a second [Hz].
         method: ``linear``, ``cubic`` (not-a-knot spline), ``monotone`` (PCHIP) or ``none`` (stamps were even).
@@ -73,13 +70,6 @@ class Resampled:
         """Return the times (K,) of a segment [s]."""
         part = self.segments[segment]
         return self.start + (part.first + np.arange(part.values.shape[1])) / self.rate
-
-
-def check_method(method: str) -> None:
-    """Raise a SignalError unless the method is known."""
-    if method not in METHODS:
-        allowed = ", ".join(METHODS)
-        raise SignalError(f"resampling method: got '{method}', allowed are {allowed}{nearest_match(method, METHODS)}")
 
 
 def interpolant(method: str, time: np.ndarray, rows: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
@@ -119,7 +109,7 @@ def resample(
     Raises:
         SignalError: If stamps do not increase, do not fit the signals, or are uneven with method ``none``.
     """
-    check_method(method)
+    check_choice(method, METHODS, "resampling method")
     stamps, rows = check_time(time), as_rows(values)
     if len(stamps) != rows.shape[1]:
         raise SignalError(
@@ -171,9 +161,7 @@ class ResampleStream:
     """
 
     def __init__(self, rate: float, max_gap: float, method: Method = "linear") -> None:
-        check_method(method)
-        if method == "none":
-            raise SignalError("resampling method: got 'none', allowed in a stream are linear, cubic, monotone")
+        check_choice(method, tuple(_REACH), "resampling method of a stream")
         self._rate = check_positive(rate, "sampling rate")
         self._max_gap = check_positive(max_gap, "longest gap", "s")
         self._method = method
@@ -200,7 +188,7 @@ class ResampleStream:
                 f"resample: got time stamps {stamps.shape} for {rows.shape[1]} samples, allowed is one each"
             )
         self._time = check_time(np.concatenate([self._time, stamps]), least=0)
-        self._values = rows.copy() if self._values is None else np.concatenate([self._values, rows], axis=1)
+        self._values = rows.copy() if self._values is None else joined(self._values, rows)
         if self.start is None and len(self._time):
             self.start = float(self._time[0])
         pieces = []

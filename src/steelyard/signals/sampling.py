@@ -1,7 +1,4 @@
-"""When samples were taken: intervals, jitter and gaps of time stamps. No uniform grid is ever assumed silently.
-
-The step of an encoder or converter, found from the values it gave.
-"""
+"""Sampling of a signal: intervals, jitter and gaps of its time stamps, and the quantisation step of its values."""
 
 from __future__ import annotations
 

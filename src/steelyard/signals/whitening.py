@@ -1,4 +1,4 @@
-"""Rows freed of the correlation of their noise: each is predicted from those before it (Durbin-Levinson).
+"""Whitening of rows: each is predicted from those before it, and the prediction subtracted (Durbin-Levinson).
 
 With the correlation matrix ``C[s, t] = r(|s - t|) = L L^T`` the whitened samples are ``L^-1 x``: row t of ``L^-1`` is
 the best linear predictor of x[t] from x[0] ... x[t-1], subtracted from x[t] and divided by its error's standard
@@ -9,7 +9,7 @@ The recursion of Durbin and Levinson, for m = 1, 2, ..., with a[m, k] the weight
 ``a[m, m] = (r(m) - sum_k a[m-1, k] r(m-k)) / v[m-1]``, ``a[m, k] = a[m-1, k] - a[m, m] a[m-1, m-k]``,
 ``v[m] = v[m-1] (1 - a[m, m]^2)``, ``v[0] = 1``.
 
-The noise of decimated rows is an autoregression seen through the decimator. Its spectrum is the product of both, so
+The noise of decimated rows is an autoregression filtered by the decimator. Its spectrum is the product of both, so
 their autocorrelations are convolved, and one predictor whitens for both. One after the other is not the same near the
 start of a run, where a predictor has few rows to go by: sigmas of offsets would come out up to 15 % low.
 """
@@ -188,7 +188,7 @@ def _error_correlation(filter_: np.ndarray, lags: np.ndarray) -> np.ndarray:
 
 
 LARGEST_REFLECTION = 0.995
-"""Noise more persistent than this cannot be told from a drift; it is held there."""
+"""Noise more persistent than this is indistinguishable from a drift; it is held there."""
 
 _SHRINKINGS = 30
 
@@ -283,7 +283,7 @@ _DIED_OUT, _LONGEST = 1e-3, 2000
 
 
 class RowWhitener:
-    """Whitens rows whose noise is an autoregression seen through the decimator.
+    """Whitens rows whose noise is an autoregression filtered by the decimator.
 
     Rows come out with white noise of the standard deviation that the autoregression has before the decimator.
 

@@ -10,9 +10,10 @@ import pytest
 
 from estimate.instruments.disturbed_scara import GAINS, equations, evidence_of, moves, true_values
 from steelyard.estimate import Endogeneity, Evidence
+from steelyard.estimate.gls import noise_around
 from steelyard.estimate.instruments import InstrumentSettings, direct_and_inverse, instrumental_variables
 from steelyard.estimate.instruments import solution as module
-from steelyard.estimate.instruments.iterations import IterationSolution, noise_around
+from steelyard.estimate.instruments.iterations import IterationSolution
 from steelyard.estimate.instruments.pairs import MovingRows, Twins, whitened_pairs
 from steelyard.estimate.instruments.simulated import SimulatedMotion
 from steelyard.estimate.instruments.solution import WHOLE, InstrumentSolution, hausman_test
@@ -52,7 +53,7 @@ class QuietRuns:
             columns, twins = evidence.columns, self.twins(evidence)
             first = InstrumentSolution(whitened_pairs(twins, columns, evidence.noise))
             solved = IterationSolution(first.values, first.covariance, first.change_from)
-            noise = noise_around(evidence, twins.real, solved)
+            noise = noise_around(twins.real, evidence.plain.system, solved.values, solved.covariance)
             whitened = InstrumentSolution(whitened_pairs(twins, columns, noise))
             test, doubts = hausman_test(evidence, twins, solved, noise, whitened)
             assert doubts == ()
@@ -77,14 +78,14 @@ def test_rows_with_bridged_samples_in_their_window_are_not_tested():
     assert sum(naive.freedom) == np.sum(shares >= 0.5) - 8
     assert sum(test.freedom) == np.sum(shares >= WHOLE) - 8 < sum(naive.freedom)
     for method in (instrumental_variables, direct_and_inverse):
-        told = method(evidence, runs.settings, {}).endogeneity
-        assert told is not None
-        assert told.freedom == test.freedom
+        reported = method(evidence, runs.settings, {}).endogeneity
+        assert reported is not None
+        assert reported.freedom == test.freedom
 
 
 @pytest.mark.parametrize(("decimation", "whole"), [(10, 24), (12, 8)])
-def test_too_few_rows_away_from_standstill_are_told(decimation, whole):
-    """Of 24 rows 10 are left beyond 14 unknowns; 8 rows do not tell 8 parameters."""
+def test_too_few_rows_away_from_standstill_are_reported(decimation, whole):
+    """Of 24 rows 10 are left beyond 14 unknowns; 8 parameters are not identifiable from 8 rows."""
     runs = QuietRuns(PERSISTENT, decimation, 1)
     evidence = runs.evidence(0)
     shares = np.concatenate([block.share.ravel() for block in runs.twins(evidence).real[0]])

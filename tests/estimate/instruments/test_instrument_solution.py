@@ -98,5 +98,5 @@ def test_size_power_and_coverage_are_those_promised():
 def test_instruments_that_do_not_tell_columns_apart_are_refused():
     z, w, y = drawn(5, 0.0)
     z[:, 2] = z[:, 0] + z[:, 1]
-    with pytest.raises(EstimateError, match="does not tell 'c' from the parameters before it"):
+    with pytest.raises(EstimateError, match="'c' is indistinguishable from the parameters before it"):
         _ = solution(z, w, y).values

@@ -43,7 +43,7 @@ def test_all_parameters_are_unbiased_where_least_squares_errs_by_a_factor_of_sev
     found = [method(evidence, REAL, {}) for evidence in evidences]
     values, sigma = all_values(found)
     truth = np.array([true_values(run)[name] for name in columns])
-    # So few runs do not tell their spread, so that the sigmas stand for it; that they may is for fifty runs to show.
+    # So few runs do not show their spread, so that the sigmas stand for it; that they may is for fifty runs to show.
     assert (np.abs(values.mean(axis=0) - truth) < 4 * sigma / np.sqrt(SEEDS)).all()
     for one in found:
         assert one.endogeneity is not None
@@ -72,13 +72,13 @@ def test_fifty_seeds_leave_no_bias_and_intervals_cover(method, case):
     assert 0.92 < np.mean(inside) < 0.98
 
 
-def test_rounds_settle_from_any_start(disturbed):
+def test_iterations_converge_from_any_start(disturbed):
     _, evidences = disturbed
     evidence = evidences[0]
     robot = instrumental_variables(evidence, replace(REAL, start="robot"), {})
     prior = {"ZZ1": (5.0, 1.0), "ZZ2": (0.1, 0.1), "MX2": (0.1, 1.0), "MY2": (0.0, 1.0)}
     other = instrumental_variables(evidence, REAL, prior)
-    assert robot.notes[0].endswith("rounds of simulation")
+    assert robot.notes[0].endswith("iterations of simulation")
     np.testing.assert_allclose(other.estimate.values, robot.estimate.values, atol=0.05 * robot.estimate.sigma.min())
     few = instrumental_variables(evidence, replace(REAL, most_rounds=1), prior)
     assert any(note.startswith("the parameters still change by") for note in few.notes)
@@ -165,15 +165,15 @@ def test_gains_that_lose_the_motion_are_an_error_with_what_to_do():
 
 
 def test_settings_check_themselves():
-    with pytest.raises(EstimateError, match=r"start: got 'robots', allowed are auto, robot, wls.*robot"):
-        InstrumentSettings(start="robots")
-    with pytest.raises(EstimateError, match="controller: got 'me'"):
-        InstrumentSettings(controller="me")
-    with pytest.raises(EstimateError, match="tolerance: got nan"):
+    with pytest.raises(EstimateError, match=r"start is 'robots'; allowed: auto, robot, wls.*robot"):
+        InstrumentSettings(start="robots")  # type: ignore[arg-type]
+    with pytest.raises(EstimateError, match="controller is 'me'"):
+        InstrumentSettings(controller="me")  # type: ignore[arg-type]
+    with pytest.raises(EstimateError, match="tolerance is nan"):
         InstrumentSettings(tolerance=float("nan"))
-    with pytest.raises(EstimateError, match="most_rounds: got 0"):
+    with pytest.raises(EstimateError, match="most_rounds is 0"):
         InstrumentSettings(most_rounds=0)
-    with pytest.raises(EstimateError, match="control_rate: got -1"):
+    with pytest.raises(EstimateError, match="control_rate is -1"):
         InstrumentSettings(control_rate=-1.0)
     with pytest.raises(SimulationError, match="kp and kd belong together"):
         InstrumentSettings(kp=(1.0,))

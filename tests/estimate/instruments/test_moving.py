@@ -100,7 +100,7 @@ def evidence_of_exact(recording: Recording):
 
 
 def test_speeds_that_are_none_are_refused():
-    with pytest.raises(EstimateError, match="standstill: got "):
+    with pytest.raises(EstimateError, match="standstill is "):
         InstrumentSettings(standstill=(-0.1,))
     with pytest.raises(EstimateError, match="standstill: got 3 speeds for 2 joints"):
         MovingRows(evidence_of(recording_of(quiet_run(12)), DECIMATED), (0.1, 0.1, 0.1))

@@ -1,4 +1,4 @@
-"""Torques and splines read behind what comes in, and stretches of even stamps."""
+"""Torques and splines read behind what comes in, and segments of even stamps."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_torques_are_read_between_their_times_and_are_none_beyond():
 @pytest.mark.parametrize(
     ("jitter", "drift", "even"), [(0.0, 0.0, True), (0.004, 0.0, True), (0.1, 0, False), (0, 2e-4, False)]
 )
-def test_stretches_are_even_where_all_their_stamps_together_are(jitter, drift, even):
+def test_segments_are_even_where_all_their_stamps_together_are(jitter, drift, even):
     time = np.arange(30_000) / 100.0 * (1 + drift)
     time = np.delete(time, np.r_[9000:9100, 9100:9105])
     time = time + np.random.default_rng(5).uniform(-jitter, jitter, time.size) / 100

@@ -12,7 +12,7 @@ from estimate.kalman.filter_cases import friction_model, stepped
 from independent import complex_step
 from steelyard.estimate.kalman.discrete import stage_points
 from steelyard.estimate.kalman.dynamics import arm_graph
-from steelyard.estimate.kalman.lapack_engine import LapackEngine, compiled_arm
+from steelyard.estimate.kalman.lapack_engine import CompiledArm, LapackEngine
 from steelyard.estimate.kalman.loop_engine import SLOW_NOISE, LoopEngine
 from steelyard.estimate.kalman.state import Shape, new_vector, parameter_root, restart
 from steelyard.kernel import compile_batch
@@ -30,7 +30,7 @@ def scara_graph(free=range(8)):
 def engine_of(kind, graph, shape, integrator, free, *, measured=False):
     if kind is LoopEngine:
         return LoopEngine(graph, shape, integrator, tuple(free), measured=measured)
-    return LapackEngine(compiled_arm(graph, integrator), shape, tuple(free), measured=measured)
+    return LapackEngine(CompiledArm(graph, integrator), shape, tuple(free), measured=measured)
 
 
 LAST = [5.99, DT, WIDTH, 0.0, 0.0, 0.0, 0.0]
@@ -105,7 +105,7 @@ def test_a_filter_is_that_of_the_textbook(engine_kind, integrator, process):
     vector = new_vector(shape, START, np.diag(VARIANCES))
     restart(shape, vector, np.zeros(4), np.full(4, 0.1))
     fixed = np.concatenate([START, noise, [1e-3, 1e-3], LAST])[:, None]
-    vectors, kept = engine.advance(vector[:, None], given, fixed, 0, 5)
+    vectors, recorded = engine.advance(vector[:, None], given, fixed, 0, 5)
     x, values, *_, tally = shape.split(vectors[:, 0])
     np.testing.assert_allclose(np.concatenate([x, values]), z, rtol=1e-8, atol=1e-9)
     root = parameter_root(shape, vectors[:, 0])
@@ -114,15 +114,15 @@ def test_a_filter_is_that_of_the_textbook(engine_kind, integrator, process):
     assert tally[0] == STEPS
     assert tally[1] == pytest.approx(squares.sum(), rel=1e-7)
     assert tally[2] == (squares <= 5.99).sum()
-    assert kept.shape == (3, 20, 1)
-    np.testing.assert_array_equal(kept[0, 4:12, 0], START)
-    np.testing.assert_allclose(kept[0, 12:, 0], np.sqrt(VARIANCES), rtol=1e-12)
+    assert recorded.shape == (3, 20, 1)
+    np.testing.assert_array_equal(recorded[0, 4:12, 0], START)
+    np.testing.assert_allclose(recorded[0, 12:, 0], np.sqrt(VARIANCES), rtol=1e-12)
 
 
 def problem(observed, noises, free, columns=3):
     rng = np.random.default_rng(5)
     torques, positions = driven(60, columns, 1, (0.5, 0.05), 1e-4)
-    seen = positions if observed == 2 else np.concatenate([np.gradient(positions, DT, axis=0), positions], axis=1)
+    measured = positions if observed == 2 else np.concatenate([np.gradient(positions, DT, axis=0), positions], axis=1)
     shape = Shape(2, len(free), 8, observed, noises)
     vectors, fixed = [], []
     for _ in range(columns):
@@ -131,7 +131,7 @@ def problem(observed, noises, free, columns=3):
         restart(shape, vector, np.zeros(4), np.full(4, 0.1))
         vectors.append(vector)
         fixed.append(np.concatenate([start, np.full(noises, 0.05), np.full(observed, 1e-2), LAST]))
-    return shape, np.column_stack(vectors), np.concatenate([torques, seen], axis=1), np.column_stack(fixed)
+    return shape, np.column_stack(vectors), np.concatenate([torques, measured], axis=1), np.column_stack(fixed)
 
 
 @pytest.mark.parametrize("integrator", ["euler", "rk4"])
@@ -241,18 +241,18 @@ def test_derivatives_along_the_measured_motion_are_the_textbooks_where_it_is_the
 def test_an_interrupted_run_is_the_same_run(engine_kind):
     shape, vectors, given, fixed = problem(2, 2, list(range(8)))
     engine = engine_of(engine_kind, scara_graph(), shape, "rk4", range(8))
-    whole, kept = engine.advance(vectors, given, fixed, 0, 7)
+    whole, recorded = engine.advance(vectors, given, fixed, 0, 7)
     state, pieces = vectors, []
     for first, last in ((0, 5), (5, 6), (6, 33), (33, 60)):
         state, piece = engine.advance(state, given[first:last], fixed, first, 7)
         pieces.append(piece)
     np.testing.assert_allclose(state, whole, rtol=1e-12, atol=1e-12)
-    np.testing.assert_allclose(np.concatenate(pieces), kept, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(np.concatenate(pieces), recorded, rtol=1e-12, atol=1e-12)
     assert not np.array_equal(vectors, whole)
 
 
 @pytest.mark.parametrize("engine_kind", [LoopEngine, LapackEngine])
-def test_the_first_bad_step_and_its_reason_are_kept(engine_kind):
+def test_the_first_bad_step_and_its_reason_are_recorded(engine_kind):
     shape, vectors, given, fixed = problem(2, 2, list(range(8)))
     engine = engine_of(engine_kind, scara_graph(), shape, "rk4", range(8))
     jumped = given.copy()
@@ -267,7 +267,7 @@ def test_the_first_bad_step_and_its_reason_are_kept(engine_kind):
     assert tally[4].tolist() == [0, 0, 1]
 
 
-def test_bands_cover_and_estimates_are_unbiased_where_the_filter_is_told_the_truth():
+def test_bands_cover_and_estimates_are_unbiased_where_the_filter_has_the_true_noise():
     columns, steps = 200, 1200
     torque_noise, position_noise = np.array([0.5, 0.03]), 2e-4
     given = np.concatenate(driven(steps, columns, 7, torque_noise, position_noise), axis=1)

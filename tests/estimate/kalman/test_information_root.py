@@ -60,18 +60,18 @@ def test_two_hundred_steps_are_those_of_filterpy(shape):
     root.begin(*blocks, system.noise, system.observed)
     x, p, total = np.zeros(states), np.zeros(free), 0.0
     for _ in range(200):
-        seen = system.rng.standard_normal(shape.observed)
+        observed = system.rng.standard_normal(shape.observed)
         theirs.predict()
-        theirs.update(seen)
+        theirs.update(observed)
         x = system.F @ x + system.F_p @ p
-        dx, dp, squared = root.corrected(system.derivative, seen - x[states - shape.observed :])
+        dx, dp, squared = root.corrected(system.derivative, observed - x[states - shape.observed :])
         x, p, total = x + dx, p + dp, total + squared
         assert squared == pytest.approx(theirs.mahalanobis**2, rel=1e-8)
     np.testing.assert_allclose(np.concatenate([x, p]), theirs.x.ravel(), atol=1e-8 * np.abs(theirs.x).max())
     np.testing.assert_allclose(covariance_of(root), theirs.P, atol=1e-8 * np.abs(theirs.P).max())
 
 
-def test_a_step_that_cannot_be_turned_back_is_told():
+def test_a_step_that_cannot_be_turned_back_is_reported():
     shape = Shape(1, 1, 1, 1, 1)
     root = InformationRoot(shape)
     root.begin(np.eye(2), np.zeros((1, 2)), np.eye(1), np.ones(1), np.ones(1))

@@ -69,7 +69,7 @@ def test_case_2_leaves_the_first_inertia_a_fifth_too_small():
     results = kalman_filters([scara_evidence(seed) for seed in range(4)], settings, ROUGH)
     found = np.array([paper_values(result.estimate) for result in results])
     assert found[:, 0].mean() == pytest.approx(2.81, abs=0.15)
-    assert all(result.history.settled_after("ZZ1", TRUE["ZZR1"]) is None for result in results)
+    assert all(result.history.converged_after("ZZ1", TRUE["ZZR1"]) is None for result in results)
     assert results[0].estimate.relative_sigma[results[0].estimate.columns.index("ZZ1")] == pytest.approx(18, abs=2)
     assert any("far more noise" in note for note in results[0].notes)
 
@@ -240,7 +240,7 @@ def test_torque_noise_has_the_power_of_the_residuals_at_low_frequency():
 @pytest.mark.parametrize(
     ("settings", "prior", "message"),
     [
-        ({}, {"ZZ9": (1.0, 1.0)}, "'ZZ9' is not among the estimated parameters"),
+        ({}, {"ZZ9": (1.0, 1.0)}, "prior for 'ZZ9', which is not estimated"),
         ({}, {"ZZ1": (1.0, 0.0)}, "needed is a deviation above 0"),
         ({"locked": ("Fvm3",)}, {}, "'Fvm3' is not among"),
         ({"locked": tuple(column for column, _ in NAMES.values())}, {}, "every parameter is locked"),
@@ -266,7 +266,7 @@ def test_a_filter_that_loses_the_arm_says_when():
         kalman_filter(replace(evidence, sources=(other,)), KalmanSettings(start="wls", torque_noise=1.0), {})
 
 
-def test_machine_code_is_made_once_for_an_arm_and_not_kept_beyond_it(monkeypatch):
+def test_machine_code_is_made_once_for_an_arm_and_not_cached_beyond_it(monkeypatch):
     equations = scara_equations()
     evidence = evidence_of({"run": recording_of(run_of_scara(4), 0)}, equations, CASES["full"])
     first = kalman_filter(evidence, KalmanSettings(), {})
@@ -307,11 +307,11 @@ def test_derivatives_along_the_measured_motion_take_the_bias_of_noisy_torques_aw
     assert away["predicted"] > 5.0
 
 
-def test_recordings_shorter_than_the_smoothing_are_refused_and_told_what_helps():
+def test_recordings_shorter_than_the_smoothing_are_refused_with_what_helps():
     recording = recording_of(run_of_scara(4), 0)
     evidence = evidence_of({"run": recording}, equations_of_scara(), CASES["full"])
     slow = replace(evidence.sources[0].resolved.low_pass, cutoff=1.9 / recording.duration)
     resolved = replace(evidence.sources[0].resolved, low_pass=slow)
     short = replace(evidence, sources=(row_source(recording, evidence.equations, resolved, "run"),))
-    with pytest.raises(EstimateError, match="no stretch without a gap is as long as 2 periods of the cut-off"):
+    with pytest.raises(EstimateError, match="no segment without a gap is as long as 2 periods of the cut-off"):
         kalman_filter(short, KalmanSettings(start="wls"), {})

@@ -11,17 +11,19 @@ from steelyard.estimate.kalman import KalmanSettings
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"integrator": "rk45"}, "ekf integrator: got 'rk45', allowed are rk4, euler; did you mean 'rk4'?"),
-        ({"observe": "qd"}, "ekf observe: got 'qd'"),
-        ({"start": "best"}, "ekf start: got 'best', allowed are auto, first, robot, wls, zero"),
-        ({"process": "white"}, "ekf process: got 'white'"),
-        ({"torque": "hold"}, "ekf torque: got 'hold', allowed are held, mean; did you mean 'held'?"),
-        ({"sign_width": 0.0}, "ekf sign_width: got 0.0, allowed are finite numbers above 0"),
-        ({"first": 1.5}, "ekf first: got 1.5, allowed are parts above 0 up to 1"),
-        ({"widen": float("nan")}, "ekf widen: got nan"),
-        ({"position_noise": (1.0, 0.0)}, "ekf position_noise: got"),
-        ({"torque_noise": -1.0}, "ekf torque_noise: got -1.0, allowed are finite numbers of 0 and above"),
-        ({"state_noise": ()}, "ekf state_noise: got"),
+        ({"integrator": "rk45"}, "ekf: integrator is 'rk45'; allowed: euler, rk4; did you mean 'rk4'?"),
+        ({"observe": "qd"}, "ekf: observe is 'qd'"),
+        ({"start": "best"}, "ekf: start is 'best'; allowed: auto, first, robot, wls, zero"),
+        ({"process": "white"}, "ekf: process is 'white'"),
+        ({"torque": "hold"}, "ekf: torque is 'hold'; allowed: mean, held; did you mean 'held'?"),
+        ({"sign_width": 0.0}, "ekf: sign_width is 0.0; allowed: a finite number above 0"),
+        ({"first": 1.5}, "ekf: first is 1.5; allowed: a finite number above 0 and at most 1"),
+        ({"widen": float("nan")}, "ekf: widen is nan"),
+        ({"position_noise": (1.0, 0.0)}, "ekf: position_noise is (1.0, 0.0)"),
+        (
+            {"torque_noise": -1.0},
+            "ekf: torque_noise is -1.0; allowed: one number or one for each joint",
+        ),
     ],
 )
 def test_a_wrong_value_is_refused_in_one_line(fields, message):

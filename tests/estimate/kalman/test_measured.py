@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from steelyard.estimate.kalman.noises import with_motion, without_motion
+from steelyard.estimate.kalman.noises import with_motion
 from steelyard.observe import RawBlock
 
 RATE, CUTOFF = 100.0, 10.0
@@ -27,7 +27,7 @@ def blocks_of(q, lengths, *, starts=(True,)):
 
 
 def motion_of(blocks):
-    return np.concatenate([one.motion for one in with_motion(blocks, RATE, CUTOFF)], axis=1)
+    return np.concatenate([motion for _, motion in with_motion(blocks, RATE, CUTOFF)], axis=1)
 
 
 def test_a_cubic_motion_is_found_exactly_up_to_both_ends():
@@ -45,18 +45,17 @@ def test_the_motion_does_not_know_where_blocks_end(lengths):
     np.testing.assert_allclose(motion_of(blocks_of(q, lengths)), whole, rtol=1e-9, atol=1e-8)
 
 
-def test_a_new_stretch_knows_nothing_of_the_one_before():
+def test_a_new_segment_knows_nothing_of_the_one_before():
     q = np.random.default_rng(1).normal(size=(1, 200))
     found = motion_of(blocks_of(q, [120, 80], starts=(True, True)))
     alone = [motion_of(blocks_of(q[:, part], [part.stop - part.start])) for part in (slice(0, 120), slice(120, 200))]
     np.testing.assert_allclose(found, np.concatenate(alone, axis=1))
 
 
-def test_a_stretch_shorter_than_a_cubic_is_left_out_and_what_follows_begins_anew():
+def test_a_segment_shorter_than_a_cubic_is_left_out_and_what_follows_begins_anew():
     q = np.random.default_rng(2).normal(size=(1, 200))
     found = list(with_motion(blocks_of(q, [90, WINDOW - 1, 90], starts=(True, True, True)), RATE, CUTOFF))
-    assert [len(one.samples.time) for one in found] == [90, 90]
-    assert all(one.samples.starts for one in found)
+    assert [(len(block.time), block.starts) for block, _ in found] == [(90, True), (90, True)]
     assert len(list(with_motion(blocks_of(q[:, :WINDOW], [WINDOW]), RATE, CUTOFF))) == 1
     assert not list(with_motion(blocks_of(q[:, : WINDOW - 1], [WINDOW - 1]), RATE, CUTOFF))
 
@@ -64,9 +63,4 @@ def test_a_stretch_shorter_than_a_cubic_is_left_out_and_what_follows_begins_anew
 def test_a_first_block_too_short_for_a_cubic_with_what_follows_is_left_out_alone():
     q = np.random.default_rng(3).normal(size=(1, 200))
     found = list(with_motion(blocks_of(q, [5, 6, 100]), RATE, CUTOFF))
-    assert [(len(one.samples.time), one.samples.starts) for one in found] == [(6, True), (100, False)]
-
-
-def test_samples_alone_have_no_motion():
-    (one,) = without_motion(blocks_of(np.ones((3, 7)), [7]))
-    assert one.motion.shape == (0, 7)
+    assert [(len(block.time), block.starts) for block, _ in found] == [(6, True), (100, False)]

@@ -93,11 +93,11 @@ def p4() -> P4:
 
 
 def p4_problem(seed, position, *, known=None, noise=1.0):
-    """Return a problem of P4's arm; known is the deviation of positions that is told, the true one if not given."""
+    """Return a problem of P4's arm; known is the deviation of positions that is given, the true one if not given."""
     arm4, rng = p4(), np.random.default_rng(seed)
     q = arm4.motion[0] + noise * position * rng.standard_normal(arm4.motion[0].shape)
     y = arm4.torques + noise * arm4.deviation[:, None] * rng.standard_normal(arm4.torques.shape)
-    told = np.full(3, position if known is None else known)
+    given = np.full(3, position if known is None else known)
     return LikelihoodProblem(
-        arm4.equations, arm4.equations.names, (LikelihoodRun(q, y, arm4.basis, told, arm4.deviation),)
+        arm4.equations, arm4.equations.names, (LikelihoodRun(q, y, arm4.basis, given, arm4.deviation),)
     )

@@ -13,13 +13,12 @@ from estimate.likelihood.test_maximum_likelihood import PERIOD, RATE, evidence_o
 from steelyard.errors import EstimateError
 from steelyard.estimate.likelihood import (
     LikelihoodSettings,
-    averaging,
     maximum_likelihood,
     motion_basis,
     periodic,
     torque_functions,
 )
-from steelyard.estimate.likelihood.averaging import averaged_periods, longest_segment
+from steelyard.estimate.likelihood.periodic import averaged_periods, longest_segment
 from steelyard.observe import Preparation, resolve_preparation, row_source
 from steelyard.recording import Recording, RecordingStream, TorqueChannel, stream_recording, write_recording
 from steelyard.signals import average_periods
@@ -36,21 +35,21 @@ def source_of(log: Recording):
 
 
 def without(log: Recording, lost) -> Recording:
-    kept = np.delete(np.arange(log.samples), lost)
-    torques = tuple(TorqueChannel(c.kind, c.values[:, kept]) for c in log.torques)
-    return replace(log, time=log.time[kept], q=log.q[:, kept], torques=torques)
+    selected = np.delete(np.arange(log.samples), lost)
+    torques = tuple(TorqueChannel(c.kind, c.values[:, selected]) for c in log.torques)
+    return replace(log, time=log.time[selected], q=log.q[:, selected], torques=torques)
 
 
 @pytest.mark.parametrize("most", [None, 5000, 100_000])
-def test_means_and_spread_are_those_of_all_periods_in_the_longest_stretch(most):
+def test_means_and_spread_are_those_of_all_periods_in_the_longest_segment_of_a_log(most):
     log = without(recording(0, 12.3), np.r_[700:760, 17_000:17_010])
     source = source_of(log)
-    stretch = longest_segment(source, most)
-    assert (stretch.first, stretch.count, stretch.samples) == (700, 16_240, log.samples)
-    np.testing.assert_array_equal(stretch.head, log.q[:, 700 : 700 + (most or 16_240)][:, :16_240])
+    segment = longest_segment(source, most)
+    assert (segment.first, segment.count, segment.samples) == (700, 16_240, log.samples)
+    np.testing.assert_array_equal(segment.head, log.q[:, 700 : 700 + (most or 16_240)][:, :16_240])
     signals = np.concatenate([log.q, log.torques[0].values])[:, 700 : 700 + 16_240]
     expected = average_periods(signals, RATE, PERIOD)
-    found = averaged_periods(source, stretch, 1500, expected.periods, most)
+    found = averaged_periods(source, segment, 1500, expected.periods, most)
     np.testing.assert_allclose(found.mean, expected.mean, rtol=1e-13, atol=1e-13)
     np.testing.assert_allclose(found.pooled_variance, expected.pooled_variance, rtol=1e-12)
     if most != 5000:
@@ -58,7 +57,7 @@ def test_means_and_spread_are_those_of_all_periods_in_the_longest_stretch(most):
 
 
 def test_too_many_periods_become_mean_periods_of_neighbours(monkeypatch):
-    monkeypatch.setattr(averaging, "_LEAST_GROUPS", 2)
+    monkeypatch.setattr(periodic, "_LEAST_GROUPS", 2)
     log = recording(0, 11)
     source = source_of(log)
     found = averaged_periods(source, longest_segment(source, 100), 1500, 11, 100)

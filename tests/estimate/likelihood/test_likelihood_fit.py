@@ -175,7 +175,7 @@ def test_much_noise_on_positions_leaves_likelihood_efficient_where_least_squares
     assert 0.93 < np.mean(covered) < 0.975
 
 
-def test_a_sample_on_the_wrong_side_of_a_reversal_is_told_by_its_torque():
+def test_a_sample_on_the_wrong_side_of_a_reversal_is_shown_by_its_torque():
     arm4, problem = p4(), p4_problem(0, 1e-2)
     fit = likelihood_fit(problem)
     true = np.sign(arm4.motion[1])
@@ -251,10 +251,12 @@ def test_problems_that_cannot_be_solved_are_refused():
     with pytest.raises(EstimateError, match="no parameter 'ZZ9' in the model"):
         likelihood_fit(replace(problem, columns=("ZZ9",)))
     short = LikelihoodRun(run.q[:, :4], run.y[:, :4], run.basis[:, :, :4], run.position_deviation, run.torque_deviation)
-    with pytest.raises(EstimateError, match="4 instants do not tell the 5 coefficients"):
+    with pytest.raises(
+        EstimateError, match="the 5 coefficients of a joint's motion are not identifiable from 4 instants"
+    ):
         likelihood_fit(replace(problem, runs=(short,)))
     still = replace(run, q=np.zeros_like(run.q), position_deviation=np.zeros(2))
-    with pytest.raises(EstimateError, match="cannot be told from the parameters before it"):
+    with pytest.raises(EstimateError, match="is indistinguishable from the parameters before it"):
         likelihood_fit(replace(problem, runs=(still,)))
 
 

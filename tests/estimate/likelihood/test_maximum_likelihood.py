@@ -81,9 +81,9 @@ def test_a_part_of_a_period_is_enough_if_period_and_harmonics_are_given():
 
 def test_gaps_are_no_harm_where_samples_are_used_as_they_are():
     whole = recording(11)
-    kept = np.r_[0:700, 740:1500]
-    torques = (TorqueChannel("motor_torque", whole.torques[0].values[:, kept]),)
-    log = replace(whole, time=whole.time[kept], q=whole.q[:, kept], torques=torques)
+    selected = np.r_[0:700, 740:1500]
+    torques = (TorqueChannel("motor_torque", whole.torques[0].values[:, selected]),)
+    log = replace(whole, time=whole.time[selected], q=whole.q[:, selected], torques=torques)
     settings = LikelihoodSettings(period=PERIOD)
     found = maximum_likelihood(evidence_of(log), settings, {})
     assert "harmonics 1 to 5 (found); 9.73333 s of samples as they are" in found.notes[0]
@@ -119,24 +119,24 @@ def test_intervals_cover_when_noise_is_found_from_the_periods():
 def test_several_recordings_share_the_parameters():
     logs = [recording(4, 2), recording(5, 2)]
     settings = LikelihoodSettings(period=PERIOD, harmonics=5)
-    told = []
-    both = maximum_likelihood(evidence_of(*logs), settings, {}, lambda done, total: told.append((done, total)))
+    reported = []
+    both = maximum_likelihood(evidence_of(*logs), settings, {}, lambda done, total: reported.append((done, total)))
     single = [maximum_likelihood(evidence_of(log), settings, {}).estimate for log in logs]
     assert len(both.notes) == 2
     mean = np.mean([each.values for each in single], axis=0)
     np.testing.assert_allclose((both.estimate.values - mean) / single[0].sigma, 0, atol=0.1)
     np.testing.assert_allclose(both.estimate.sigma, single[0].sigma / np.sqrt(2), rtol=0.05)
-    assert told[-1] == (1, 1)
+    assert reported[-1] == (1, 1)
 
 
 def test_columns_that_are_not_estimated_are_zero():
     names = p4().equations.names
-    kept = tuple(name for name in names if name not in ("YZ3", "XZ3"))
+    selected = tuple(name for name in names if name not in ("YZ3", "XZ3"))
     settings = LikelihoodSettings(period=PERIOD, harmonics=5)
-    estimate = maximum_likelihood(evidence_of(recording(6, 2), columns=kept), settings, {}).estimate
-    assert estimate.columns == kept
+    estimate = maximum_likelihood(evidence_of(recording(6, 2), columns=selected), settings, {}).estimate
+    assert estimate.columns == selected
     whole = maximum_likelihood(evidence_of(recording(6, 2)), settings, {}).estimate
-    assert (estimate.sigma <= whole.sigma[[names.index(name) for name in kept]] * 1.02).all()
+    assert (estimate.sigma <= whole.sigma[[names.index(name) for name in selected]] * 1.02).all()
 
 
 def test_periods_of_no_whole_number_of_samples_are_used_as_they_are():
@@ -185,21 +185,21 @@ def test_a_motion_that_does_not_repeat_is_refused_with_what_to_use_instead():
 
 
 @pytest.mark.parametrize(
-    ("wrong", "told"),
+    ("wrong", "message"),
     [
-        ({"period": 0.0}, "a time above 0"),
-        ({"period": float("nan")}, "a time above 0"),
+        ({"period": 0.0}, "a finite number above 0"),
+        ({"period": float("nan")}, "a finite number above 0"),
         ({"harmonics": 0}, "at least one line"),
         ({"harmonics": ()}, "at least one line"),
-        ({"harmonics": (1, 0)}, "whole numbers from 1 on"),
-        ({"position_noise": (-1.0,)}, "of 0 and above"),
-        ({"torque_noise": (0.0,)}, "above 0"),
+        ({"harmonics": (1, 0)}, "a whole number from 1"),
+        ({"position_noise": (-1.0,)}, "of 0 or more"),
+        ({"torque_noise": (0.0,)}, "a finite number above 0"),
         ({"algorithm": "gauss"}, "did you mean 'gauss_newton'"),
-        ({"tolerance": 0.0}, "a number above 0"),
-        ({"most_iterations": 0}, "whole numbers from 1 on"),
-        ({"sign_width": -0.1}, "0 or a speed above it"),
+        ({"tolerance": 0.0}, "a finite number above 0"),
+        ({"most_iterations": 0}, "a whole number from 1"),
+        ({"sign_width": -0.1}, "of 0 or more"),
     ],
 )
-def test_settings_that_make_no_sense_are_refused(wrong, told):
-    with pytest.raises(EstimateError, match=told):
+def test_settings_that_make_no_sense_are_refused(wrong, message):
+    with pytest.raises(EstimateError, match=message):
         LikelihoodSettings(**wrong)

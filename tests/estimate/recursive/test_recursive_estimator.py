@@ -20,7 +20,7 @@ from steelyard.observe import Preparation, equations_of, reduce_rows, resolve_pr
 
 TRUE = np.array([1.0, -2.0, 3.0])
 COLUMNS = (("p0", "p1"), ("p1", "p2"))
-CELLS = [("a", "motor", "joint_1"), ("a", "motor", "joint_2")]
+GROUPS = [("a", "motor", "joint_1"), ("a", "motor", "joint_2")]
 
 
 class GappyRows(SyntheticRows):
@@ -63,8 +63,8 @@ def stacked(pairs, deviations, usable=None):
     rows = np.zeros((count, 2, 4))
     for e, (pair, at) in enumerate(zip(pairs, ([0, 1, 3], [1, 2, 3]), strict=True)):
         rows[:, e, at] = pair / deviations[e]
-    kept = np.ones((count, 2), dtype=bool) if usable is None else usable
-    return rows[kept], np.repeat(np.arange(count), 2).reshape(count, 2)[kept]
+    selected = np.ones((count, 2), dtype=bool) if usable is None else usable
+    return rows[selected], np.repeat(np.arange(count), 2).reshape(count, 2)[selected]
 
 
 def solution(rows):
@@ -75,7 +75,7 @@ def solution(rows):
 def test_coefficients_and_sigmas_in_time_are_those_of_statsmodels(cuts):
     evidence = evidence_of(SyntheticRows("a", rows_of(0), COLUMNS, cuts=cuts))
     found = recursive_least_squares(evidence, RecursiveSettings(), {})
-    rows, _ = stacked(rows_of(0), [evidence.plain.deviations[group] for group in CELLS])
+    rows, _ = stacked(rows_of(0), [evidence.plain.deviations[group] for group in GROUPS])
     reference = RecursiveLS(rows[:, -1], rows[:, :-1]).fit()
     history = found.history
     assert history is not None
@@ -104,7 +104,7 @@ def test_without_forgetting_it_ends_at_weighted_least_squares():
 def test_older_rows_count_less_however_the_history_is_thinned(forgetting, most):
     evidence = evidence_of(SyntheticRows("a", rows_of(2), COLUMNS, cuts=(11, 200)))
     found = recursive_least_squares(evidence, RecursiveSettings(forgetting=forgetting, most_instants=most), {})
-    rows, instant = stacked(rows_of(2), [evidence.plain.deviations[group] for group in CELLS])
+    rows, instant = stacked(rows_of(2), [evidence.plain.deviations[group] for group in GROUPS])
     history = found.history
     assert history is not None
     assert 3 < len(history.time) <= most
@@ -125,7 +125,7 @@ def test_older_rows_count_less_however_the_history_is_thinned(forgetting, most):
 @pytest.mark.parametrize("forgetting", [1.0, 0.98])
 @pytest.mark.large
 def test_bands_cover_as_often_as_they_say_on_the_way_and_at_the_end(forgetting):
-    deviations = dict(zip(CELLS, (1.0, 3.0), strict=True))
+    deviations = dict(zip(GROUPS, (1.0, 3.0), strict=True))
     inside = []
     for seed in range(200):
         evidence = evidence_of(SyntheticRows("a", rows_of(1000 + seed, 120), COLUMNS), deviations=deviations)
@@ -165,7 +165,7 @@ def test_rows_of_one_instant_come_together_where_equations_have_other_gaps():
     found = recursive_least_squares(evidence, RecursiveSettings(forgetting=0.95), {})
     usable = np.ones((300, 2), dtype=bool)
     usable[40:60, 0] = usable[50:90, 1] = False
-    rows, instant = stacked(rows_of(5), [evidence.plain.deviations[group] for group in CELLS], usable)
+    rows, instant = stacked(rows_of(5), [evidence.plain.deviations[group] for group in GROUPS], usable)
     # Instants without any row forget nothing: 50 to 59.
     counts = np.asarray(usable.any(axis=1))
     age = np.array([counts[k + 1 :].sum() for k in instant])
@@ -179,13 +179,15 @@ def test_rows_of_one_instant_come_together_where_equations_have_other_gaps():
 def test_recordings_follow_one_another_on_one_clock():
     first, second = rows_of(6, 100), rows_of(7, 80, sizes=(2.0, 0.5))
     evidence = evidence_of(SyntheticRows("a", first, COLUMNS), SyntheticRows("b", second, COLUMNS))
-    told = []
-    found = recursive_least_squares(evidence, RecursiveSettings(), {}, lambda done, total: told.append((done, total)))
+    reported = []
+    found = recursive_least_squares(
+        evidence, RecursiveSettings(), {}, lambda done, total: reported.append((done, total))
+    )
     np.testing.assert_allclose(found.estimate.values, evidence.plain.values, rtol=1e-10)
     assert found.history is not None
     np.testing.assert_allclose(np.diff(found.history.time), 1 / RATE)
     assert found.history.time[-1] == pytest.approx(1.79)
-    assert told[-1] == (2, 2)
+    assert reported[-1] == (2, 2)
 
 
 def test_columns_that_are_not_estimated_and_cells_without_weight_are_left_out():
@@ -193,7 +195,7 @@ def test_columns_that_are_not_estimated_and_cells_without_weight_are_left_out():
     found = recursive_least_squares(evidence, RecursiveSettings(), {})
     assert found.estimate.columns == ("p0", "p2")
     np.testing.assert_allclose(found.estimate.values, evidence.plain.values, rtol=1e-10)
-    one = replace(evidence.plain, deviations={CELLS[0]: evidence.plain.deviations[CELLS[0]]})
+    one = replace(evidence.plain, deviations={GROUPS[0]: evidence.plain.deviations[GROUPS[0]]})
     alone = recursive_least_squares(
         replace(evidence, plain=replace(one, system=System(("p0", "p1"), np.eye(3), 300))), RecursiveSettings(), {}
     )
@@ -227,7 +229,7 @@ def test_rows_of_an_arm_give_what_weighted_least_squares_gives():
     np.testing.assert_allclose(found.estimate.values, plain.values, rtol=1e-9)
     np.testing.assert_allclose(found.estimate.covariance, plain.covariance, rtol=1e-8)
     assert found.history is not None
-    assert found.history.settled_after("ZZ1", float(plain.values[plain.columns.index("ZZ1")])) is not None
+    assert found.history.converged_after("ZZ1", float(plain.values[plain.columns.index("ZZ1")])) is not None
 
 
 def test_forgetting_too_fast_is_said_with_the_parameter_that_is_lost():
@@ -235,7 +237,9 @@ def test_forgetting_too_fast_is_said_with_the_parameter_that_is_lost():
     pairs[1][200:, :2] = pairs[1][200:, [0, 0]]  # p1 and p2 look alike from there on
     pairs[0][200:, 1] = 0.0
     evidence = evidence_of(SyntheticRows("a", pairs, COLUMNS))
-    with pytest.raises(EstimateError, match=r"'p2' from the parameters before it .*forget more slowly"):
+    with pytest.raises(
+        EstimateError, match=r"'p2' is indistinguishable from the parameters before it .*forget more slowly"
+    ):
         recursive_least_squares(evidence, RecursiveSettings(forgetting=0.5), {})
 
 
@@ -248,17 +252,17 @@ def test_a_prior_of_an_unknown_parameter_is_refused():
 
 
 @pytest.mark.parametrize(
-    ("wrong", "told"),
+    ("wrong", "message"),
     [
         ({"start": "squire"}, "did you mean 'square'"),
         ({"forgetting": 0.0}, "above 0 and at most 1"),
         ({"forgetting": float("nan")}, "above 0 and at most 1"),
-        ({"memory": -1.0}, "a time above 0"),
+        ({"memory": -1.0}, "a finite number above 0"),
         ({"memory": 3.0, "forgetting": 0.9}, "twice; give one"),
-        ({"wide": float("inf")}, "a standard deviation above 0"),
-        ({"most_instants": 1}, "whole numbers from 2 on"),
+        ({"wide": float("inf")}, "a finite number above 0"),
+        ({"most_instants": 1}, "a whole number from 2"),
     ],
 )
-def test_settings_that_make_no_sense_are_refused(wrong, told):
-    with pytest.raises(EstimateError, match=told):
+def test_settings_that_make_no_sense_are_refused(wrong, message):
+    with pytest.raises(EstimateError, match=message):
         RecursiveSettings(**wrong)

@@ -1,4 +1,4 @@
-"""Estimates that simulate the arm: instrumental variables, direct and inverse identification, and the test of both."""
+"""Estimators that simulate the arm: instrumental variables, direct and inverse identification, and their test."""
 
 from typing import TYPE_CHECKING
 
@@ -7,12 +7,9 @@ from ...lazy import lazy_names
 if TYPE_CHECKING:
     from .estimators import direct_and_inverse as direct_and_inverse
     from .estimators import instrumental_variables as instrumental_variables
-    from .settings import InstrumentSettings as InstrumentSettings
+    from .simulated import InstrumentSettings as InstrumentSettings
 
 __getattr__, __dir__ = lazy_names(
     __name__,
-    {
-        "estimators": ["direct_and_inverse", "instrumental_variables"],
-        "settings": ["InstrumentSettings"],
-    },
+    {"estimators": ["direct_and_inverse", "instrumental_variables"], "simulated": ["InstrumentSettings"]},
 )

@@ -1,13 +1,13 @@
-"""Instrumental variables: rows of the simulated motion, which know nothing of the noise, in place of the weights.
+"""Instrumental variables (IDIM-IV) and direct and inverse dynamic identification (DIDIM).
 
-Direct and inverse dynamic identification: least squares on the rows of the simulated motion alone.
-
-Does the simulated arm move as the real one? Positions apart, against what noise and disturbances explain.
+Both simulate the arm under its controller. The first uses the rows of the simulated motion, which are free of noise, as
+instruments; the second fits the measured torques on these rows alone. How far simulated positions are from the recorded
+ones is compared with what noise and disturbances explain.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,13 +15,12 @@ import numpy as np
 from ...errors import SimulationError
 from ...observe import RowSource, prepared_blocks
 from ...progress import Progress, silent
-from ..correlated import TRUSTED
-from ..evidence import Estimated, Evidence, estimate_of
+from ..evidence import Estimated, Evidence, Prior, estimate_of
+from ..gls import TRUSTED, noise_around
 from ..system import System
-from .iterations import Converged, IterationSolution, Method, converged_iterations, noise_around
+from .iterations import Converged, IterationSolution, Method, converged_iterations
 from .pairs import PairedRows, plain_pairs, whitened_pairs
-from .settings import InstrumentSettings
-from .simulated import with_cached_streams
+from .simulated import InstrumentSettings, with_cached_streams
 from .solution import InstrumentSolution, check_instruments, hausman_test
 
 LARGE = 3.0
@@ -56,16 +55,16 @@ class Agreement:
         """Return a sentence, which is a warning where the controller cannot be the real one."""
         worst = int(np.argmax(self.ratios))
         ratio = self.ratios[worst]
-        told = (
+        text = (
             f"simulated positions differ from the recorded ones by {self.apart[worst]:.2g} {self.units[worst]} rms on "
             f"{self.joints[worst]}, {ratio:.{0 if ratio >= 10 else 1}f} times what noise explains"
         )
         if ratio <= LARGE:
-            return told
+            return text
         if self.has_reference:
-            return f"{told}: the simulated controller is not the real one; give control, kp, kd"
+            return f"{text}: the simulated controller is not the real one; give control, kp, kd"
         return (
-            f"{told}: without a recorded reference the simulated arm should keep to the measured positions, and this "
+            f"{text}: without a recorded reference the simulated arm should keep to the measured positions, and this "
             "controller does not; declare a reference channel, or simulate control computed_torque"
         )
 
@@ -86,7 +85,7 @@ def agreement_of(evidence: Evidence, found: Converged) -> Agreement:
 
     Args:
         evidence: The real recordings.
-        found: What the rounds ended with.
+        found: What the iterations ended with.
     """
     residuals = [residual_torques(source, evidence.columns, found.solved.values) for source in evidence.sources]
     apart, pushed = found.motion.differences(found.simulated, found.twins.simulated, residuals)
@@ -114,10 +113,7 @@ def residual_torques(
 
 
 def instrumental_variables(
-    evidence: Evidence,
-    settings: InstrumentSettings,
-    prior: Mapping[str, tuple[float, float]],
-    progress: Progress = silent,
+    evidence: Evidence, settings: InstrumentSettings, prior: Prior, progress: Progress = silent
 ) -> Estimated:
     """Estimate with instruments from a simulation of the same motion (IDIM-IV).
 
@@ -130,9 +126,9 @@ def instrumental_variables(
 
     Args:
         evidence: The recordings and weighted least squares of them.
-        settings: Controller of the simulated arm, start and end of the rounds.
+        settings: Controller of the simulated arm, start and end of the iterations.
         prior: Values to start from, by column.
-        progress: Progress callback, counting rounds.
+        progress: Progress callback, counting iterations.
 
     Raises:
         EstimateError: If the arm cannot be simulated, or the simulated motion does not excite all parameters.
@@ -169,10 +165,7 @@ def _trusted(
 
 
 def direct_and_inverse(
-    evidence: Evidence,
-    settings: InstrumentSettings,
-    prior: Mapping[str, tuple[float, float]],
-    progress: Progress = silent,
+    evidence: Evidence, settings: InstrumentSettings, prior: Prior, progress: Progress = silent
 ) -> Estimated:
     """Estimate from torques and the reference, measured positions left out (DIDIM).
 
@@ -184,9 +177,9 @@ def direct_and_inverse(
 
     Args:
         evidence: The recordings and weighted least squares of them.
-        settings: Controller of the simulated arm, start and end of the rounds.
+        settings: Controller of the simulated arm, start and end of the iterations.
         prior: Values to start from, by column.
-        progress: Progress callback, counting rounds.
+        progress: Progress callback, counting iterations.
 
     Raises:
         EstimateError: If the arm cannot be simulated, or the simulated motion does not excite all parameters.
@@ -195,7 +188,7 @@ def direct_and_inverse(
     method = Method(plain_pairs, _solve_didim, lambda twins: twins.simulated, any_motion=False)
     found = converged_iterations(evidence, settings, prior, method, progress)
     columns, solved = evidence.columns, found.solved
-    real = noise_around(evidence, found.twins.real, solved)
+    real = noise_around(found.twins.real, evidence.plain.system, solved.values, solved.covariance)
     paired = whitened_pairs(found.twins, columns, real)
     tested = InstrumentSolution(paired)
     test, doubts = hausman_test(evidence, found.twins, solved, real, tested)

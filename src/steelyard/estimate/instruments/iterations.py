@@ -1,6 +1,6 @@
-"""Simulate with the parameters at hand, estimate, simulate with those found: until they stay.
+"""Iterations of simulation and estimate: simulate the arm, estimate, simulate with the new values until they converge.
 
-From the parameters that were simulated to those found, or as far towards them as there are arms.
+Where no arm has the new parameters, the step towards them is halved.
 """
 
 from __future__ import annotations
@@ -11,23 +11,22 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ...errors import EstimateError, SimulationError
-from ...observe import RowSource, decimator_correlation
+from ...observe import RowSource
 from ...progress import Progress
-from ..evidence import Evidence
-from ..lag_products import HIGHEST_ORDER, lag_products
-from ..noise import NoiseModel, fit_noise_around, noise_model
+from ..evidence import Evidence, Prior
+from ..gls import noise_around
+from ..noise import NoiseModel
 from .pairs import MovingRows, PairedRows, Twins
-from .settings import InstrumentSettings
-from .simulated import SimulatedMotion, robot_values, start_values
+from .simulated import InstrumentSettings, SimulatedMotion, robot_values, start_values
 
-# Of the margin that the start's inertia matrix has against being singular, this part is kept.
+# Of the margin that the start's inertia matrix has against being singular, this part must remain.
 _MARGIN = 0.1
 # A step shorter than this part leads nowhere.
 _SHORTEST = 1 / 256
 
 
 class Steps:
-    """The parameters of the simulated arm, round after round.
+    """The parameters of the simulated arm, iteration after iteration.
 
     Args:
         motion: Simulates the recordings.
@@ -59,7 +58,12 @@ class Steps:
         """Simulate with values (c,) of columns, or halve the step until an arm has the parameters; say if one had."""
         target, part = dict(zip(columns, values.tolist(), strict=True)), 1.0
         while part >= _SHORTEST:
-            trial = target if part == 1.0 else self._between(target, part)
+            trial = target
+            if part < 1.0:
+                pairs = {
+                    name: (self.values.get(name, 0.0), target.get(name, 0.0)) for name in {**self.values, **target}
+                }
+                trial = {name: (1 - part) * old + part * new for name, (old, new) in pairs.items()}
             try:
                 self._check(trial)
                 self.simulated = self._motion.sources(trial)
@@ -86,14 +90,10 @@ class Steps:
                 f"{margin:.2g}, needed is {self._least:.2g})"
             )
 
-    def _between(self, target: Mapping[str, float], part: float) -> dict[str, float]:
-        names = {**self.values, **target}
-        return {name: (1 - part) * self.values.get(name, 0.0) + part * target.get(name, 0.0) for name in names}
-
 
 @dataclass(frozen=True, eq=False)
 class IterationSolution:
-    """Parameters of one round.
+    """Parameters of one iteration.
 
     Attributes:
         values: Values (c,).
@@ -112,10 +112,10 @@ class IterationSolution:
 
 @dataclass(frozen=True, eq=False)
 class Converged:
-    """What the rounds ended with.
+    """What the iterations ended with.
 
     Attributes:
-        solved: Parameters of the last round.
+        solved: Parameters of the last iteration.
         twins: Rows of the recordings and of the motion that was simulated last.
         simulated: The parameters of that motion, by column.
         motion: What simulated it.
@@ -133,13 +133,13 @@ class Converged:
 
 @dataclass(frozen=True)
 class Method:
-    """How a round's parameters follow from the rows.
+    """How the parameters of an iteration follow from the rows.
 
     Attributes:
         pair: Stacks the real rows beside the simulated ones.
         solve: Parameters from these.
         noisy: The rows whose residuals are the noise.
-        any_motion: Whether a round's parameters are good whatever was simulated for them.
+        any_motion: Whether these parameters are good whatever was simulated for them.
     """
 
     pair: Callable[[Twins, Sequence[str], NoiseModel], PairedRows]
@@ -149,23 +149,19 @@ class Method:
 
 
 def converged_iterations(
-    evidence: Evidence,
-    settings: InstrumentSettings,
-    prior: Mapping[str, tuple[float, float]],
-    method: Method,
-    progress: Progress,
+    evidence: Evidence, settings: InstrumentSettings, prior: Prior, method: Method, progress: Progress
 ) -> Converged:
-    """Repeat simulation and estimate until the parameters stay.
+    """Repeat simulation and estimate until the parameters converge.
 
     Args:
         evidence: The real recordings.
         settings: Controller, start, tolerance.
         prior: Values to start from.
-        method: The estimate of a round.
-        progress: Progress callback, counting rounds.
+        method: The estimate of an iteration.
+        progress: Progress callback, counting iterations.
 
     Raises:
-        EstimateError: If no arm can be simulated, or the parameters do not settle and the method needs that.
+        EstimateError: If no arm can be simulated, or the parameters do not converge and the method needs that.
     """
     motion = SimulatedMotion(evidence, settings)
     notes = () if motion.has_reference else (_NO_REFERENCE,)
@@ -218,7 +214,7 @@ class _Iterations:
     progress: Progress
 
     def converged(self, start: Mapping[str, float]) -> Converged:
-        """Return the last round from a start.
+        """Return the last iteration from a start.
 
         Raises:
             SimulationError: If the arm cannot be simulated with the start's parameters.
@@ -227,43 +223,33 @@ class _Iterations:
         columns, noise, before, count = self.evidence.columns, self.evidence.noise, None, 0
         while True:
             count += 1
-            found = self._round(moving.twins(steps.simulated), steps.values, noise)
+            found = self._iteration(moving.twins(steps.simulated), steps.values, noise)
             noise, solved = found.noise, found.solved
             self.progress(count, self.settings.most_rounds)
             ahead = solved.change(steps.vector(columns))
-            # Short of parameters that no arm has, the rounds end when what they give stays.
+            # Short of parameters that no arm has, the iterations end when what they give stays.
             stays = before is not None and steps.shortened and solved.distance(before) <= _STAYS
             near = self.method.any_motion or ahead <= _NEAR
             if count > 1 and (ahead <= self.settings.tolerance or (stays and near)):
                 return _noted(found, count, steps.note(ahead))
             before = solved.values
             if count == self.settings.most_rounds or not steps.towards(columns, before):
-                return self._unsettled(found, count, ahead, steps)
+                return self._not_converged(found, count, ahead, steps)
 
-    def _round(self, twins: Twins, simulated: Mapping[str, float], noise: NoiseModel) -> Converged:
+    def _iteration(self, twins: Twins, simulated: Mapping[str, float], noise: NoiseModel) -> Converged:
         solved = self.method.solve(self.method.pair(twins, self.evidence.columns, noise))
-        noise = noise_around(self.evidence, self.method.noisy(twins), solved)
+        system = self.evidence.plain.system
+        noise = noise_around(self.method.noisy(twins), system, solved.values, solved.covariance)
         return Converged(solved, twins, simulated, self.motion, noise, ())
 
-    def _unsettled(self, found: Converged, count: int, ahead: float, steps: Steps) -> Converged:
-        told = f"the parameters still change by {ahead:.2g} after {count} round{'s' * (count > 1)}"
+    def _not_converged(self, found: Converged, count: int, ahead: float, steps: Steps) -> Converged:
+        text = f"the parameters still change by {ahead:.2g} after {count} iteration{'s' * (count > 1)}"
         if steps.reason is None:
-            return _noted(found, count, (told,))
+            return _noted(found, count, (text,))
         if not self.method.any_motion:
-            raise EstimateError(f"{told}: {steps.reason}; {_next(self.settings)}")
-        return _noted(found, count, (told, *steps.note(ahead)))
+            raise EstimateError(f"{text}: {steps.reason}; {_next(self.settings)}")
+        return _noted(found, count, (text, *steps.note(ahead)))
 
 
 def _noted(found: Converged, count: int, notes: tuple[str, ...]) -> Converged:
-    return replace(found, notes=(f"{count} round{'s' * (count > 1)} of simulation", *notes))
-
-
-def noise_around(
-    evidence: Evidence, sources: tuple[RowSource, ...], solved: IterationSolution, order: int = HIGHEST_ORDER
-) -> NoiseModel:
-    """Return the noise model of the residuals of rows at an estimate, of an order at most."""
-    plain, correlation = evidence.plain, decimator_correlation(evidence.sources[0])
-    scale = plain.system.scale
-    groups = lag_products(sources, plain.columns, correlation, scale, order)
-    fit = fit_noise_around(groups, solved.values * scale, solved.covariance * scale[:, None] * scale)
-    return noise_model(fit, correlation)
+    return replace(found, notes=(f"{count} iteration{'s' * (count > 1)} of simulation", *notes))

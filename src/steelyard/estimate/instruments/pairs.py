@@ -1,6 +1,6 @@
 """Rows of the real recordings beside those of the simulated ones, reduced to one triangle.
 
-Rows left out where the simulated arm is near standstill: a choice that no noise of the recording enters.
+Rows are left out where the simulated arm is near standstill: a choice that no noise of the recording enters.
 """
 
 from __future__ import annotations
@@ -172,7 +172,7 @@ def whitened_pairs(
         twins: Rows ``[W y]`` of the real recordings, and ``[Z y]`` of the same ones with simulated motion.
         columns: Names of the unknowns.
         noise: Deviation and correlation of every equation.
-        least_share: Rows of which a smaller part of the decimation window was kept are left out.
+        least_share: Rows of which a smaller part of the decimation window is usable are left out.
 
     Raises:
         EstimateError: If fewer rows than unknowns are usable.

@@ -1,10 +1,7 @@
-"""What the arm was told to do: the reference of a recording, stretch by stretch, at the controller's instants.
+"""References: the commanded motion of a recording, segment by segment, at the controller's instants.
 
-The stretches of a recording without gaps, found in one pass over its stamps.
-
-Torques that come in blocks, read at the controller's instants.
-
-A cubic spline through points that come in blocks: that of the whole, to rounding.
+Segments without gaps are found in one pass over the stamps. Between samples the reference is a cubic spline, read in
+blocks, which is that of the whole to rounding.
 """
 
 from __future__ import annotations
@@ -27,7 +24,7 @@ from ...simulation import Outline, OutlineStream
 
 @dataclass(frozen=True)
 class TimeSegment:
-    """A stretch of a recording without gaps.
+    """A segment of a recording without gaps.
 
     Attributes:
         samples: Which samples of the recording it is.
@@ -52,7 +49,7 @@ class TimeSegment:
 
 
 class _Open:
-    """A stretch that is still being read."""
+    """A segment that is still being read."""
 
     def __init__(self, first: int, start: float) -> None:
         self._first, self._start, self._end = first, start, start
@@ -69,14 +66,14 @@ class _Open:
             self._end, self._count = float(time[-1]), self._count + len(time)
 
     def closed(self, rate: float) -> TimeSegment:
-        """Return the stretch; evenness is that of :func:`steelyard.observe.reading.is_even` of all its stamps."""
+        """Return the segment; evenness is that of :func:`steelyard.observe.reading.is_even` of all its stamps."""
         allowed = JITTER + 4 * float(np.spacing(self._largest)) * rate
         is_even = self._uneven <= allowed and abs(self._drift) <= allowed + DRIFT * (self._count - 1)
         return TimeSegment(slice(self._first, self._first + self._count), self._start, self._end, is_even)
 
 
 def segments_of(recording: AnyRecording, resolved: ResolvedPreparation) -> tuple[TimeSegment, ...]:
-    """Return the stretches of a recording in the order of time: all of its samples."""
+    """Return the segments of a recording in the order of time: all of its samples."""
     found: list[TimeSegment] = []
     now: _Open | None = None
     before, taken = -np.inf, 0
@@ -95,7 +92,7 @@ def segments_of(recording: AnyRecording, resolved: ResolvedPreparation) -> tuple
 
 
 def parts_of(recording: AnyRecording, segments: tuple[TimeSegment, ...]) -> Iterator[tuple[int, Recording, slice]]:
-    """Yield the number of a stretch, a block that reaches into it, and which of the block's samples belong to it."""
+    """Yield the number of a segment, a block that reaches into it, and which of the block's samples belong to it."""
     number, taken = 0, 0
     for block in blocks_of(recording):
         first = 0
@@ -159,20 +156,20 @@ class SplineStream:
         return found
 
 
-# A stretch shorter than this gives no rows worth a simulation.
+# A segment shorter than this gives no rows worth a simulation.
 _LEAST_SAMPLES = 8
 
 
 @dataclass(frozen=True)
 class SegmentReference:
-    """A stretch of a recording with what the arm was told to do in it.
+    """A segment of a recording with its commanded motion.
 
     Attributes:
-        stretch: The stretch.
-        columns: Where its reference lies among the columns kept: at the control instants of an even grid, or at the
+        segment: The segment.
+        columns: Where its reference lies among the stored columns: at the control instants of an even grid, or at the
             samples themselves where it is not followed.
-        stamps: Where its stamps lie among those kept; nowhere where they are even.
-        outline: Outline of the reference; None where the stretch is too short to be simulated, so that the reference
+        stamps: Where its stamps lie among those stored; nowhere where they are even.
+        outline: Outline of the reference; None where the segment is too short to be simulated, so that the reference
             stands for the motion.
     """
 
@@ -184,12 +181,12 @@ class SegmentReference:
 
 @dataclass(frozen=True, eq=False)
 class References:
-    """All stretches of a recording.
+    """All segments of a recording.
 
     Attributes:
-        every: The courses, in the order of time.
-        reference: q, qd, qdd (3 n rows), courses one after the other.
-        stamps: Times since the start of a stretch, in samples (1 row), of those with uneven ones.
+        every: The references, in the order of time.
+        reference: q, qd, qdd (3 n rows), segments one after the other.
+        stamps: Times since the start of a segment, in samples (1 row), of those with uneven ones.
         recorded: Outline of the recorded positions.
     """
 
@@ -201,13 +198,13 @@ class References:
     def followed(self, first: int, last: int) -> np.ndarray:
         """Return which of the samples ``first`` to ``last`` (not included) are simulated (k,)."""
         places = np.arange(first, last)
-        ends = np.array([segment_reference.segment.samples.stop for segment_reference in self.every])
-        is_followed = np.array([segment_reference.outline is not None for segment_reference in self.every])
+        ends = np.array([part.segment.samples.stop for part in self.every])
+        is_followed = np.array([part.outline is not None for part in self.every])
         return is_followed[np.searchsorted(ends, places, side="right")]
 
 
 def references_of(recording: AnyRecording, resolved: ResolvedPreparation, every: int, label: str) -> References:
-    """Return the stretches of a recording with what the arm was told to do.
+    """Return the segments of a recording with their commanded motion.
 
     The reference is the recorded one, or the measured positions, low-passed, where none was recorded. Between samples
     it is a cubic spline, whose derivatives are its velocities and accelerations.
@@ -222,18 +219,21 @@ def references_of(recording: AnyRecording, resolved: ResolvedPreparation, every:
         EstimateError: If the reference has values that are no numbers.
     """
     segments, joints = segments_of(recording, resolved), len(resolved.joints)
-    smooth = None if template_of(recording).reference is not None else _smoothing(recording, resolved)
+    smooth = None
+    if template_of(recording).reference is None:  # measured positions, without delay
+        cutoff = resolved.cutoff or resolve_preparation(Preparation(rate=resolved.rate), [recording]).cutoff
+        smooth = low_pass(resolved.rate, cutoff, resolved.chosen.order)
     reference, stamps = CachedColumns(3 * joints), CachedColumns(1)
     recorded = OutlineStream(joints, segments[-1].samples.stop if segments else 0)
     found: list[SegmentReference] = []
     writer: _Writer | None = None
     for number, block, part in parts_of(recording, segments):
         if writer is None or number > len(found):
-            found += [] if writer is None else [writer.segment_reference()]
+            found += [] if writer is None else [writer.reference()]
             writer = _Writer(segments[number], resolved.rate, every, smooth, (reference, stamps))
         writer.push(block.time[part], _commanded(block, label)[:, part])
         recorded.push(block.q[:, part])
-    found += [] if writer is None else [writer.segment_reference()]
+    found += [] if writer is None else [writer.reference()]
     return References(tuple(found), reference, stamps, recorded.outline())
 
 
@@ -248,34 +248,23 @@ def _commanded(block: Recording, label: str) -> np.ndarray:
     return commanded
 
 
-def _smoothing(recording: AnyRecording, resolved: ResolvedPreparation) -> LowPass:
-    """Return the low-pass that makes measured positions a reference: the preparation's, without delay."""
-    cutoff = resolved.cutoff or resolve_preparation(Preparation(rate=resolved.rate), [recording]).cutoff
-    return low_pass(resolved.rate, cutoff, resolved.chosen.order)
-
-
 class _Writer:
-    """Keeps the reference of one stretch while its samples pass: made even, low-passed, read at the control instants.
+    """Stores the reference of one segment while its samples pass: made even, low-passed, read at the control instants.
 
     Args:
-        stretch: The stretch.
+        segment: The segment.
         rate: Rate of the recording [Hz].
         every: Control periods between two samples.
         smooth: Low-pass of the samples, if there is one.
-        kept: Where to keep reference and stamps.
+        stores: Where reference and stamps are stored.
     """
 
     def __init__(
-        self,
-        segment: TimeSegment,
-        rate: float,
-        every: int,
-        smooth: LowPass | None,
-        kept: tuple[CachedColumns, CachedColumns],
+        self, segment: TimeSegment, rate: float, every: int, smooth: LowPass | None, stores: tuple[CachedColumns, ...]
     ) -> None:
         self._segment, self._rate, self._every = segment, rate, every
-        self._reference, self._stamps = kept
-        self._first, self._grid = tuple(columns.count for columns in kept), segment.grid(rate)
+        self._reference, self._stamps = stores
+        self._first, self._grid = tuple(columns.count for columns in stores), segment.grid(rate)
         shortest, count = _LEAST_SAMPLES, segment.count
         if smooth is not None:
             shortest, count = max(shortest, sum(smooth.ends()) + 1, smooth.pad + 1), min(count, self._grid)
@@ -286,27 +275,27 @@ class _Writer:
         self._outline = OutlineStream(self._reference.rows // 3, self._grid * every, every)
         self._gridded = self._read = 0
 
-    def push(self, time: np.ndarray, told: np.ndarray) -> None:
-        """Take stamps (m,) [s], and what was told then (n, m)."""
+    def push(self, time: np.ndarray, commanded: np.ndarray) -> None:
+        """Take stamps (m,) [s], and the positions commanded then (n, m)."""
         if not self._is_followed:
-            self._reference.put(np.concatenate([told, np.zeros((2 * len(told), told.shape[1]))]))
+            self._reference.put(np.concatenate([commanded, np.zeros((2 * len(commanded), commanded.shape[1]))]))
         elif self._even is None:
-            self._take(told)
+            self._take(commanded)
         else:
             stamps = (time - self._segment.start) * self._rate
             self._stamps.put(stamps[None])
-            self._even.push(stamps, told)
+            self._even.push(stamps, commanded)
             self._take_grid(int(max(np.floor(self._even.limit) + 1, 0)))
 
-    def segment_reference(self) -> SegmentReference:
-        """End the stretch and return its course."""
+    def reference(self) -> SegmentReference:
+        """End the segment and return its reference."""
         outline = None
         if self._is_followed:
             if self._even is not None:
                 self._even.end()
                 self._take_grid(self._grid)
             if self._smooth is not None:
-                self._keep(self._smooth.flush())
+                self._put(self._smooth.flush())
             self._curve.end()
             self._write(self._taken)
             outline = self._outline.outline()
@@ -319,17 +308,17 @@ class _Writer:
             self._gridded = stop
             self._take(self._even.read(np.minimum(places, self._even.last)))
 
-    def _take(self, told: np.ndarray) -> None:
-        self._keep(told if self._smooth is None else self._smooth.push(told))
+    def _take(self, commanded: np.ndarray) -> None:
+        self._put(commanded if self._smooth is None else self._smooth.push(commanded))
 
-    def _keep(self, told: np.ndarray) -> None:
-        if told.shape[1]:
-            self._curve.push(np.arange(self._taken, self._taken + told.shape[1], dtype=float), told)
-            self._taken += told.shape[1]
+    def _put(self, smooth: np.ndarray) -> None:
+        if smooth.shape[1]:
+            self._curve.push(np.arange(self._taken, self._taken + smooth.shape[1], dtype=float), smooth)
+            self._taken += smooth.shape[1]
             self._write(int(max(self._curve.limit, 0.0)))
 
     def _write(self, stop: int) -> None:
-        """Keep the reference from the sample where it ended to another."""
+        """Store the reference from the sample where it ended to another."""
         if stop <= self._read:
             return
         instants = np.arange(self._read * self._every, stop * self._every) / self._every
@@ -341,22 +330,20 @@ class _Writer:
         self._read = stop
 
 
-def at_stamps(
-    segment_reference: SegmentReference, stamps: CachedColumns, grid: Iterator[np.ndarray]
-) -> Iterator[np.ndarray]:
-    """Yield signals (rows, m) of the even grid, which come in blocks, at the samples of a course."""
-    if segment_reference.segment.is_even:
+def at_stamps(part: SegmentReference, stamps: CachedColumns, grid: Iterator[np.ndarray]) -> Iterator[np.ndarray]:
+    """Yield signals (rows, m) of the even grid, which come in blocks, at the samples of a segment."""
+    if part.segment.is_even:
         yield from grid
         return
-    curve, taken, done = SplineStream(), 0, segment_reference.stamps.start
+    curve, taken, done = SplineStream(), 0, part.stamps.start
     for block in chain(grid, [None]):
         if block is None:
             curve.end()
         else:
             curve.push(np.arange(taken, taken + block.shape[1], dtype=float), block)
             taken += block.shape[1]
-        while done < segment_reference.stamps.stop:
-            places = stamps.read(done, min(done + BLOCK, segment_reference.stamps.stop))[0]
+        while done < part.stamps.stop:
+            places = stamps.read(done, min(done + BLOCK, part.stamps.stop))[0]
             places = places[places <= curve.limit]
             if not len(places):
                 break

@@ -1,7 +1,4 @@
-"""Instrumental variables, least squares and the test between them, all from one triangle of ``[Z W y]``.
-
-Was least squares biased? Durbin, Wu and Hausman's test, on rows whose noise is known.
-"""
+"""Instrumental variables, least squares, and Durbin, Wu and Hausman's test of bias, from a triangle of ``[Z W y]``."""
 
 from __future__ import annotations
 
@@ -14,9 +11,10 @@ from scipy import linalg
 from ...distributions import f_sf
 from ...errors import EstimateError, SignalError
 from ..evidence import Endogeneity, Evidence
+from ..gls import noise_around
 from ..noise import NoiseModel
 from ..system import DEPENDENT
-from .iterations import IterationSolution, noise_around
+from .iterations import IterationSolution
 from .pairs import PairedRows, Twins, whitened_pairs
 
 # Columns at unit length, a direction shorter than this is one of rounding.
@@ -35,7 +33,9 @@ def check_instruments(paired: PairedRows) -> None:
     lost = np.flatnonzero(~(np.abs(np.diag(triangle)) > DEPENDENT * lengths))
     if len(lost):
         name = paired.columns[int(lost[0])]
-        raise EstimateError(f"the simulated motion does not tell '{name}' from the parameters before it; {_NEXT}")
+        raise EstimateError(
+            f"in the simulated motion '{name}' is indistinguishable from the parameters before it; {_NEXT}"
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +69,7 @@ class InstrumentSolution:
         check_instruments(self.paired)
         singular = np.linalg.svd(crossed, compute_uv=False)
         if not singular[-1] > _NOTHING * singular[0]:
-            raise EstimateError(f"the instruments tell nothing of some direction of the parameters; {_NEXT}")
+            raise EstimateError(f"a combination of the parameters is not identifiable from the instruments; {_NEXT}")
         return crossed
 
     @cached_property
@@ -193,14 +193,14 @@ def hausman_test(
 
 
 def _finer(evidence: Evidence, twins: Twins, solved: IterationSolution, noise: NoiseModel) -> NoiseModel:
-    """Return a noise model of higher order of rows at the full rate; the one at hand where there is none."""
+    """Return a noise model of higher order of rows at the full rate; the given one where there is none."""
     if evidence.sources[0].resolved.decimates:
         return noise
     try:
-        finer = noise_around(evidence, twins.real, solved, FINE_ORDER)
+        finer = noise_around(twins.real, evidence.plain.system, solved.values, solved.covariance, FINE_ORDER)
         for equation in finer.coefficients:
             finer.whitening.whitener(equation)  # refuses what is all but known from the rows before
     except (EstimateError, SignalError):
         return noise
-    # Runs of rows shorter than the order tell nothing of their noise.
+    # From runs of rows shorter than the order their noise is not identifiable.
     return finer if finer.deviations.keys() == noise.deviations.keys() else noise

@@ -1,4 +1,4 @@
-"""The extended Kalman filter: parameters on line, beside positions and velocities, in square-root form."""
+"""The extended Kalman filter: parameters estimated on line with positions and velocities, in square-root form."""
 
 from typing import TYPE_CHECKING
 
@@ -10,9 +10,5 @@ if TYPE_CHECKING:
     from .settings import KalmanSettings as KalmanSettings
 
 __getattr__, __dir__ = lazy_names(
-    __name__,
-    {
-        "filter": ["kalman_filter", "kalman_filters"],
-        "settings": ["KalmanSettings"],
-    },
+    __name__, {"filter": ["kalman_filter", "kalman_filters"], "settings": ["KalmanSettings"]}
 )

@@ -1,18 +1,13 @@
-"""One step of the state in time, with its exact derivatives: the chain rule through every stage of the integrator.
+"""One step of the state in time with its exact derivatives, by the chain rule through every stage of the integrator.
 
 The state is ``x = [qd; q]``; the torque is held over the step. Forward Euler (P1) is ``x' = x + dt [qdd; qd]``, the
-classical Runge-Kutta method is of order four.
-
-Derivatives of one step in time, as numbers: all stages in one call of compiled code, then the chain rule.
-
-The stages' states are known before their derivatives are wanted, so the derivatives of all stages are columns of one
-batch, at the price of one.
+classical Runge-Kutta method is of order four. As numbers, the derivatives of all stages come from one call of compiled
+code: the stages' states are known before their derivatives are wanted, so that all stages are columns of one batch.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 import casadi as ca
@@ -28,21 +23,6 @@ FRACTIONS: dict[str, tuple[float, ...]] = {"euler": (0.0,), "rk4": (0.0, 0.5, 0.
 
 WEIGHTS: dict[str, tuple[float, ...]] = {"euler": (1.0,), "rk4": (1 / 6, 1 / 3, 1 / 3, 1 / 6)}
 """What the slope of each stage counts in the step."""
-
-
-@dataclass(frozen=True, eq=False)
-class DiscreteStep:
-    """A step written in symbols.
-
-    Attributes:
-        following: State after the step (2n).
-        derivative: Its derivatives by x, tau and the free parameters (2n, 2n + n + f).
-        pivots: Pivots of the inertia matrix at all stages.
-    """
-
-    following: ca.SX
-    derivative: ca.SX
-    pivots: ca.SX
 
 
 def stage_points(graph: ArmGraph, integrator: Integrator) -> ca.Function:
@@ -66,12 +46,17 @@ def stage_points(graph: ArmGraph, integrator: Integrator) -> ca.Function:
 
 def discrete_step(
     graph: ArmGraph, integrator: Integrator, dt: ca.SX, x: ca.SX, tau: ca.SX, chi: ca.SX, turn: ca.SX
-) -> DiscreteStep:
-    """Return a step of ``dt`` [s] from x with its derivatives; a direction that is held has none."""
+) -> tuple[ca.SX, ca.SX, ca.SX]:
+    """Return a step of ``dt`` [s] from x in symbols; a direction that is held has no derivative.
+
+    Returns:
+        State after the step (2n), its derivatives by x, tau and the free parameters (2n, 2n + n + f), and the pivots of
+        the inertia matrix at all stages.
+    """
     n, count = graph.joints, len(FRACTIONS[integrator])
     q, qd, qdd, following, pivots = stage_points(graph, integrator)(x, tau, chi, turn, dt)
     stages = [ca.reshape(part, count, n).T for part in (q, qd, qdd)]
-    return DiscreteStep(following, step_derivative(graph, integrator, dt, stages, chi, turn), pivots)
+    return following, step_derivative(graph, integrator, dt, stages, chi, turn), pivots
 
 
 def step_derivative(

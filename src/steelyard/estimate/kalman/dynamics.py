@@ -1,15 +1,14 @@
-"""Acceleration of an arm and its derivatives, from the model's own regressor: nothing of the physics is written twice.
+"""Acceleration of an arm and its derivatives, from the model's own regressor, and projection to possible arms.
 
 With W the columns of the regressor that are filtered, ``tau = W(q, qd, qdd) chi`` is linear in qdd:
 ``M = d(W chi)/dqdd``, ``N = W(q, qd, 0) chi`` and ``qdd = M^-1 (tau - N)`` (P1.7). Derivatives follow from the same
 equation at that qdd, by the rule of implicit functions: ``M dqdd = dtau - W dchi - d(W chi)/dq dq - d(W chi)/dqd dqd``,
 so that the acceleration itself is never differentiated by the parameters.
 
-Coulomb friction has the direction ``tanh(turn)``. Held, ``turn`` (n) is a velocity over a width that somebody else
-knows; smooth, it is one over the width and is multiplied by the velocity, which friction then follows at every instant.
+Coulomb friction has the direction ``tanh(turn)``. Held, ``turn`` (n) is a velocity over a width that is given from
+outside; smooth, it is one over the width and is multiplied by the velocity, which friction then follows at all times.
 
-Parameters that stay those of a possible arm: an inertia matrix that is positive definite, with a margin.
-
+Parameters are held at those of a possible arm: an inertia matrix that is positive definite, with a margin.
 ``u^T M(q, chi) u`` is linear in chi. Where the k-th pivot of ``M = L D L^T`` is too small, that form is d_k with
 ``u = L^-T e_k``, and ``a^T chi >= d`` with ``a = d(u^T M u)/dchi`` is an inequality that every possible arm obeys. The
 parameters are moved onto it by as little as can be in the measure of their own information,
@@ -72,7 +71,11 @@ def arm_graph(model: Model, columns: Sequence[str], free: Sequence[int], *, load
     Raises:
         EstimateError: If there is not one equation a joint.
     """
-    _check_equations(model)
+    if model.measured in ("both", "difference"):
+        raise EstimateError(
+            f"the Kalman filter needs one torque equation a joint, the model has torque '{model.measured}'; "
+            "choose `--torque motor` or `--torque joint`"
+        )
     smooth = replace(model, sign_width=1.0)
     motion = smooth.motion
     joints = motion.q.shape[0]
@@ -146,9 +149,9 @@ def solved(M: ca.SX, right: ca.SX) -> tuple[ca.SX, ca.SX]:
     low, pivots = ca.SX.eye(size), []
     for k in range(size):
         before = [low[k, j] * pivots[j] for j in range(k)]
-        pivots.append(M[k, k] - _sum(before[j] * low[k, j] for j in range(k)))
+        pivots.append(M[k, k] - sum((before[j] * low[k, j] for j in range(k)), ca.SX(0)))
         for row in range(k + 1, size):
-            low[row, k] = (M[row, k] - _sum(before[j] * low[row, j] for j in range(k))) / pivots[k]
+            low[row, k] = (M[row, k] - sum((before[j] * low[row, j] for j in range(k)), ca.SX(0))) / pivots[k]
     rows = [right[k, :] for k in range(size)]
     for k in range(size):
         for j in range(k):
@@ -158,18 +161,6 @@ def solved(M: ca.SX, right: ca.SX) -> tuple[ca.SX, ca.SX]:
         for j in range(k + 1, size):
             rows[k] = rows[k] - low[j, k] * rows[j]
     return ca.vertcat(*rows), ca.vertcat(*pivots)
-
-
-def _sum(terms) -> ca.SX:
-    return sum(terms, ca.SX(0))
-
-
-def _check_equations(model: Model) -> None:
-    if model.measured in ("both", "difference"):
-        raise EstimateError(
-            f"the Kalman filter needs one torque equation a joint, the model has torque '{model.measured}'; "
-            "choose `--torque motor` or `--torque joint`"
-        )
 
 
 TARGET = 1.2

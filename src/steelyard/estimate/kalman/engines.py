@@ -1,4 +1,4 @@
-"""Engines for a plan: graphs and machine code are made once for each arm and choice, and kept with the equations."""
+"""Engines that run filters: graphs and machine code are made once for each arm and choice, and cached."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from ...kernel import BatchFunction, compile_batch
 from ...observe import Equations
 from .discrete import Integrator
 from .dynamics import ArmGraph, arm_graph
-from .lapack_engine import CompiledArm, LapackEngine, compiled_arm
+from .lapack_engine import CompiledArm, LapackEngine
 from .loop_engine import LoopEngine
 from .state import Shape
 
 LARGEST_LOOP = 30
 """Filters with at most this many states and parameters are compiled whole."""
 
-_KEPT: WeakKeyDictionary[Equations, dict[tuple[Any, ...], Any]] = WeakKeyDictionary()
+_CACHE: WeakKeyDictionary[Equations, dict[tuple[Any, ...], Any]] = WeakKeyDictionary()
 
 
 def is_compiled_whole(shape: Shape) -> bool:
@@ -38,7 +38,7 @@ class Engine(Protocol):
 
 
 class Arms:
-    """An arm with some of its parameters free: what is made of it, when first asked for.
+    """An arm with some of its parameters free: its graph and machine code, made when first needed.
 
     Args:
         equations: Model and base parameters.
@@ -57,13 +57,13 @@ class Arms:
     def graph(self) -> ArmGraph:
         """Return the graph."""
         model = self._equations.model
-        return self._kept(
+        return self._cached(
             ("graph",), lambda: arm_graph(model, self._columns, self._free, loaded=self._loaded, held=self._held)
         )
 
     def inertia(self) -> BatchFunction:
         """Return :attr:`.ArmGraph.inertia`, compiled."""
-        return self._kept(("inertia",), lambda: compile_batch(self.graph().inertia))
+        return self._cached(("inertia",), lambda: compile_batch(self.graph().inertia))
 
     def engine(self, shape: Shape, integrator: Integrator, *, measured: bool, careful: bool) -> Engine:
         """Return what takes filters through time.
@@ -75,16 +75,16 @@ class Arms:
             careful: Whether parameters that make no possible arm are to be moved, whatever the size of the filter.
         """
         if is_compiled_whole(shape) and not careful:
-            return self._kept(
+            return self._cached(
                 ("loop", shape, integrator, measured),
                 lambda: LoopEngine(self.graph(), shape, integrator, self._free, measured=measured),
             )
-        arm: CompiledArm = self._kept(("arm", integrator), lambda: compiled_arm(self.graph(), integrator))
+        arm: CompiledArm = self._cached(("arm", integrator), lambda: CompiledArm(self.graph(), integrator))
         return LapackEngine(arm, shape, self._free, measured=measured)
 
-    def _kept(self, key: tuple[Any, ...], make: Callable[[], Any]) -> Any:
-        kept = _KEPT.setdefault(self._equations, {})
+    def _cached(self, key: tuple[Any, ...], make: Callable[[], Any]) -> Any:
+        cache = _CACHE.setdefault(self._equations, {})
         whole = (*key, self._columns, self._free, self._loaded, self._held)
-        if whole not in kept:
-            kept[whole] = make()
-        return kept[whole]
+        if whole not in cache:
+            cache[whole] = make()
+        return cache[whole]

@@ -1,11 +1,8 @@
-"""The extended Kalman filter on ``[qd, q, chi]`` (P1.7): recordings in, parameters and their history out.
-
-What a filter found, told as every estimator tells it.
-"""
+"""The extended Kalman filter on ``[qd, q, chi]`` (P1.7): from recordings to parameters and their history."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -14,7 +11,7 @@ from ...errors import EstimateError
 from ...observe import AnyRecording
 from ...progress import Progress, silent
 from ...recording import Recording
-from ..evidence import Estimate, Estimated, Evidence, History, estimate_of
+from ..evidence import Estimate, Estimated, Evidence, History, Prior, estimate_of
 from .engines import is_compiled_whole
 from .passes import Passed, filtered, shape_of
 from .plan import FilterPlan, plan_of
@@ -25,7 +22,7 @@ OVERCONFIDENT = 0.9
 """A filter with fewer of its innovations inside their 95 % bound than this trusts itself too much."""
 
 CAUTIOUS = 0.1
-"""A filter whose normalised innovations are smaller than this on average was told far too much noise."""
+"""A filter whose normalised innovations are smaller than this on average was given far too much noise."""
 
 NEAR = 2.0
 """Sigmas within which an estimate agrees with least squares of all rows."""
@@ -36,8 +33,8 @@ MANY = 0.1
 PERSISTENT = 0.5
 """Residuals with more correlation from row to row than this are no noise alone."""
 
-SETTLED = 0.05
-"""Part of its last value within which a parameter counts as settled."""
+CONVERGED = 0.05
+"""Part of its last value within which a parameter counts as converged."""
 
 
 def estimated(plan: FilterPlan, passed: Passed, column: int) -> Estimated:
@@ -79,7 +76,7 @@ def _history(plan: FilterPlan, passed: Passed, column: int, widening: float) -> 
     shape, free = passed.shape, list(plan.free)
     time = np.concatenate(passed.times)
     qd, q, values, sigma = np.split(
-        np.concatenate([part[:, :, column] for part in passed.kept]).T,
+        np.concatenate([part[:, :, column] for part in passed.recorded]).T,
         np.cumsum([shape.joints, shape.joints, shape.free]).tolist(),
     )
     all_values = np.repeat(plan.start.values[:, None], len(time), axis=1)
@@ -104,22 +101,22 @@ def _way(plan: FilterPlan) -> str:
 
 
 def _consistency(plan: FilterPlan, mean_square: float, inside: float) -> Iterator[str]:
-    """Tell what the innovations say of the filter."""
+    """Yield what the innovations say of the filter."""
     is_limited = plan.settings.position_noise is None and plan.settings.process == "torque"
     verdict = "no sign that the filter trusts itself too much"
     if inside < OVERCONFIDENT:
-        verdict = "the filter is over-confident: its noise is larger or more persistent than it was told"
+        verdict = "the filter is over-confident: the noise is larger or more persistent than its settings say"
     elif mean_square < CAUTIOUS and not is_limited:
-        verdict = "the filter was told far more noise than there is: its deviations are too wide"
+        verdict = "the settings have far more noise than there is: deviations are too wide"
     elif mean_square < CAUTIOUS:
-        verdict = "small, as what is faster than twice the cut-off is left out of sight"
+        verdict = "small, because what is faster than twice the cut-off is filtered out"
     yield f"{inside:.1%} of the innovations lie inside their 95 % bound, mean square {mean_square:.3g}: {verdict}"
     if mean_square > 1.0:
         yield f"sigmas are inflated by {np.sqrt(mean_square):.3g}, to agree with the innovations"
 
 
 def _possibility(plan: FilterPlan, share: float) -> Iterator[str]:
-    """Tell how often the parameters had to be moved to remain those of a possible arm."""
+    """Yield how often the parameters had to be moved to remain those of a possible arm."""
     if share > 0:
         yield (
             f"parameters were moved at {share:.1%} of the steps to keep the inertia matrix positive definite: data and "
@@ -128,7 +125,7 @@ def _possibility(plan: FilterPlan, share: float) -> Iterator[str]:
 
 
 def _against_batch(plan: FilterPlan, estimate: Estimate) -> Iterator[str]:
-    """Tell how far least squares of all rows is, and why if that is known."""
+    """Yield how far least squares of all rows is, and why if that is known."""
     plain, free = plan.evidence.plain, list(plan.free)
     away = (estimate.values - plain.values)[free] / estimate.sigma[free]
     k = int(np.abs(away).argmax())
@@ -155,10 +152,10 @@ def _against_batch(plan: FilterPlan, estimate: Estimate) -> Iterator[str]:
 
 
 def _settling(history: History) -> Iterator[str]:
-    """Tell when the parameters settled, of those that are known to better than half of their value."""
+    """Yield when the parameters converged, of those that are known to better than half of their value."""
     last, sigma = history.values[:, -1], history.sigma[:, -1]
     times = {
-        name: history.settled_after(name, value, SETTLED)
+        name: history.converged_after(name, value, CONVERGED)
         for name, value, deviation in zip(history.columns, last, sigma, strict=True)
         if abs(value) > 2 * deviation
     }
@@ -166,7 +163,7 @@ def _settling(history: History) -> Iterator[str]:
     if converged:
         slowest = max(converged, key=lambda name: converged[name])
         yield (
-            f"within {SETTLED:.0%} of their last values: half of the parameters after "
+            f"within {CONVERGED:.0%} of their last values: half of the parameters after "
             f"{np.median(list(converged.values())):.3g} s, the last ({slowest}) after {converged[slowest]:.3g} s"
         )
 
@@ -174,15 +171,8 @@ def _settling(history: History) -> Iterator[str]:
 NARROWER = (2.0, 1.0)
 """Factors on the start's deviations with which a filter that lost the arm is run again."""
 
-Prior = Mapping[str, tuple[float, float]]
 
-
-def kalman_filter(
-    evidence: Evidence,
-    settings: KalmanSettings,
-    prior: Prior,
-    progress: Progress = silent,
-) -> Estimated:
+def kalman_filter(evidence: Evidence, settings: KalmanSettings, prior: Prior, progress: Progress = silent) -> Estimated:
     """Estimate parameters sample by sample, beside positions and velocities.
 
     State ``z = [qd; q; chi]``, ``z' = [M(q, chi)^-1 (tau - N(q, qd, chi)); qd; 0]`` (P1.7), tau the measured torque,
@@ -201,19 +191,14 @@ def kalman_filter(
     """
     plan = plan_of(evidence, settings, prior)
     passed = filtered([plan], progress)
-    found = _found(plan, passed, 0, progress)
-    if isinstance(found, EstimateError):
-        found = _again(plan, found, prior, progress)
+    found = _retried(plan, passed, 0, prior, progress)
     if isinstance(found, EstimateError):
         raise found
     return found
 
 
 def kalman_filters(
-    evidences: Sequence[Evidence],
-    settings: KalmanSettings,
-    prior: Prior,
-    progress: Progress = silent,
+    evidences: Sequence[Evidence], settings: KalmanSettings, prior: Prior, progress: Progress = silent
 ) -> list[Estimated | EstimateError]:
     """Run the filter on many experiments of the same arm, side by side where their stamps agree.
 
@@ -228,37 +213,31 @@ def kalman_filters(
     Returns:
         For each what :func:`kalman_filter` returns, or the error that it raises.
     """
-    plans = [_tried(evidence, settings, prior) for evidence in evidences]
-    results: list[Estimated | EstimateError | None] = [
-        plan if isinstance(plan, EstimateError) else None for plan in plans
-    ]
-    waiting = {k: plan for k, plan in enumerate(plans) if isinstance(plan, FilterPlan)}
+    results: dict[int, Estimated | EstimateError] = {}
+    waiting: dict[int, FilterPlan] = {}
+    for k, evidence in enumerate(evidences):
+        try:
+            waiting[k] = plan_of(evidence, settings, prior)
+        except EstimateError as error:
+            results[k] = error
     while waiting:
         first = next(iter(waiting.values()))
         group = {k: plan for k, plan in waiting.items() if _fit_together(first, plan)}
-        _run_group(group, results, prior)
+        passed = filtered(list(group.values()), silent)
+        for column, (k, plan) in enumerate(group.items()):
+            results[k] = _retried(plan, passed, column, prior, silent)
         waiting = {k: plan for k, plan in waiting.items() if k not in group}
-        progress(len(plans) - len(waiting), len(plans))
-    return [result for result in results if result is not None]
+        progress(len(evidences) - len(waiting), len(evidences))
+    return [results[k] for k in range(len(evidences))]
 
 
-def _tried(evidence: Evidence, settings: KalmanSettings, prior: Prior) -> FilterPlan | EstimateError:
-    try:
-        return plan_of(evidence, settings, prior)
-    except EstimateError as error:
-        return error
-
-
-def _run_group(group: Mapping[int, FilterPlan], results: list[Estimated | EstimateError | None], prior: Prior) -> None:
-    passed = filtered(list(group.values()), silent)
-    for column, (k, plan) in enumerate(group.items()):
-        found = _found(plan, passed, column, silent)
-        results[k] = _again(plan, found, prior, silent) if isinstance(found, EstimateError) else found
-
-
-def _again(plan: FilterPlan, error: EstimateError, prior: Prior, progress: Progress) -> Estimated | EstimateError:
-    """Run a filter that lost the arm again, from a start of its own choice that it trusts more; else its error."""
-    settings = plan.settings
+def _retried(
+    plan: FilterPlan, passed: Passed, column: int, prior: Prior, progress: Progress
+) -> Estimated | EstimateError:
+    """Return what a filter found; one that lost the arm is run again, from a start that it trusts more."""
+    result, settings = _found(plan, passed, column, progress), plan.settings
+    if isinstance(result, Estimated):
+        return result
     for widen in NARROWER if settings.start == "auto" else ():
         closer = plan_of(plan.evidence, replace(settings, widen=min(widen, settings.widen)), prior)
         found = _found(closer, filtered([closer], progress), 0, progress)
@@ -268,7 +247,7 @@ def _again(plan: FilterPlan, error: EstimateError, prior: Prior, progress: Progr
                 f"again with {closer.settings.widen:g} times: what the motion shows little rests on the start"
             )
             return replace(found, notes=(note, *found.notes))
-    return error
+    return result
 
 
 def _found(plan: FilterPlan, passed: Passed, column: int, progress: Progress) -> Estimated | EstimateError:
@@ -289,11 +268,13 @@ def _fit_together(one: FilterPlan, other: FilterPlan) -> bool:
     if not is_compiled_whole(shape_of(one)):
         return False
     same = a.equations is b.equations and a.columns == b.columns and one.rate == other.rate
-    if not same or len(a.sources) != len(b.sources):
-        return False
-    return all(
-        x.loaded == y.loaded and _same_stamps(x.recording, y.recording)
-        for x, y in zip(a.sources, b.sources, strict=True)
+    return (
+        same
+        and len(a.sources) == len(b.sources)
+        and all(
+            x.loaded == y.loaded and _same_stamps(x.recording, y.recording)
+            for x, y in zip(a.sources, b.sources, strict=True)
+        )
     )
 
 

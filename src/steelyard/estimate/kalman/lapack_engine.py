@@ -1,19 +1,15 @@
-"""Filters of large arms: compiled physics, and LAPACK for the information root.
+"""Filters of large arms: compiled physics, and LAPACK for the information root, in buffers that are reused.
 
-One step of the square-root information filter with LAPACK, in buffers that are used again and again.
-
-The step is that of :mod:`.loop_step`. Matrices are kept transposed, so that rows of an array are the columns that
+The step is that of :func:`.loop_step`. Matrices are stored transposed, so that rows of an array are the columns that
 LAPACK wants side by side.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from scipy.linalg import get_blas_funcs, get_lapack_funcs
 
-from ...kernel import BatchFunction, compile_batch
+from ...kernel import compile_batch
 from ...observe import coupled_motors
 from .discrete import Integrator, StepDerivative, stage_points
 from .dynamics import ArmGraph, possible_move
@@ -132,28 +128,23 @@ class InformationRoot:
 (_TRTRI,) = get_lapack_funcs(("trtri",), dtype=np.float64)
 
 
-@dataclass(frozen=True, eq=False)
 class CompiledArm:
     """The physics of an arm as machine code.
 
-    Attributes:
+    Args:
         graph: The arm.
         integrator: How a step in time is taken.
+
+    Attributes:
         points: See :func:`.stage_points`.
         sensitivity: See :class:`.ArmGraph`.
     """
 
-    graph: ArmGraph
-    integrator: Integrator
-    points: BatchFunction
-    sensitivity: BatchFunction
-
-
-def compiled_arm(graph: ArmGraph, integrator: Integrator) -> CompiledArm:
-    """Return the physics of an arm, compiled."""
-    return CompiledArm(
-        graph, integrator, compile_batch(stage_points(graph, integrator)), compile_batch(graph.sensitivity)
-    )
+    def __init__(self, graph: ArmGraph, integrator: Integrator) -> None:
+        self.graph = graph
+        self.integrator: Integrator = integrator
+        self.points = compile_batch(stage_points(graph, integrator))
+        self.sensitivity = compile_batch(graph.sensitivity)
 
 
 class LapackEngine:
@@ -184,11 +175,11 @@ class LapackEngine:
         self, vectors: np.ndarray, given: np.ndarray, fixed: np.ndarray, before: int, stride: int
     ) -> tuple[np.ndarray, np.ndarray]:
         """Take T steps of C filters; see :meth:`.LoopEngine.advance`."""
-        results = [
-            self._one(vectors[:, k].copy(), given[:, :, k], fixed[:, k], before, stride)
-            for k in range(vectors.shape[1])
-        ]
-        return np.column_stack([vector for vector, _ in results]), np.stack([kept for _, kept in results], axis=-1)
+        filters = range(vectors.shape[1])
+        results = [self._one(vectors[:, k].copy(), given[:, :, k], fixed[:, k], before, stride) for k in filters]
+        return np.column_stack([vector for vector, _ in results]), np.stack(
+            [recorded for _, recorded in results], axis=-1
+        )
 
     def _one(
         self, vector: np.ndarray, given: np.ndarray, fixed: np.ndarray, before: int, stride: int
@@ -201,21 +192,21 @@ class LapackEngine:
         self._derivative.begin(float(dt[0]))
         self._begin(vector, noise, deviation)
         tally = shape.split(vector)[5]
-        kept = np.zeros((len(range(-before % stride, len(given), stride)), shape.recorded))
+        recorded = np.zeros((len(range(-before % stride, len(given), stride)), shape.recorded))
         for step, row in enumerate(given):
             if (before + step) % stride == 0:
-                kept[(before + step) // stride - -(-before // stride)] = self._instant()
+                recorded[(before + step) // stride - -(-before // stride)] = self._instant()
             squared, is_moved = self._step(row)
             trouble = self._trouble(squared)
             if trouble:
                 tally[3:5] = tally[0], trouble
                 tally[0] += len(given) - step
-                kept[:] = np.nan
+                recorded[:] = np.nan
                 break
             tally[:3] += 1.0, squared, squared <= bound[0]
             tally[5] += is_moved
         self._end(vector)
-        return vector, kept
+        return vector, recorded
 
     def _begin(self, vector: np.ndarray, noise: np.ndarray, deviation: np.ndarray) -> None:
         shape = self._shape

@@ -1,6 +1,4 @@
-"""Filters of small arms: the whole step compiled, one column for each run.
-
-The whole filter step in symbols, for the compiled time loop: predict, observe, correct.
+"""Filters of small arms: the whole step (predict, observe, correct) is compiled, one column for each run.
 
 The errors of state and free parameters are known by the root of their information, ``R = [R_xx R_xp; 0 R_pp]`` with
 ``|R e|^2`` the exponent of their density (Bierman's square-root information filter, parameters as biases). A step is
@@ -13,8 +11,6 @@ one triangularisation: with ``x' = F x + F_p p + G s w``, w white of variance 1,
 The rows of w are left behind, those of x' are the new ``R_xx R_xp``, what is left over goes into ``R_pp``. The
 parameters have no noise of their own, so R_pp is touched by this one merge alone. The root is never squared: its
 covariance ``R^-1 R^-T`` is positive definite whatever the rounding.
-
-Orthogonal triangularisation written in symbols, for states small enough to be compiled whole.
 """
 
 from __future__ import annotations
@@ -94,8 +90,8 @@ def loop_step(graph: ArmGraph, shape: Shape, integrator: Integrator, free: list[
     Derivatives are taken along the measured motion, which is then part of the input, or along the predicted one. The
     predicted acceleration ``M^-1 (tau - N)`` holds the noise of the very torque whose error its regressor is to
     explain, and the errors of the parameters; estimates are biased by the square of both. Along the measured motion
-    the innovation, seen as a torque, is linear in the parameters, whatever they are. That motion says then too which
-    way friction points, and who stands still.
+    the innovation, expressed as a torque, is linear in the parameters, whatever they are. That motion also gives the
+    direction of friction and the joints that stand still.
 
     Input: torque (n), observed (m), and of the measured motion positions in the middle of the step (n), velocities
     before and after it (2n) and accelerations in the middle (n). Parameters: those of :attr:`.Shape.given`; free
@@ -107,43 +103,38 @@ def loop_step(graph: ArmGraph, shape: Shape, integrator: Integrator, free: list[
     given = ca.SX.sym("given", shape.joints + shape.observed + 4 * motion)
     fixed = ca.SX.sym("fixed", sum(shape.given))
     x, values, *roots, tally = ca.vertsplit(state, shape.bounds)
-    R_xx, R_xp, R_pp = _matrices(shape, roots)
+    R_xx, R_pp = _triangle(roots[0], shape.states), _triangle(roots[2], shape.free)
+    R_xp = ca.reshape(roots[1], shape.states, shape.free)
     chi, noise, deviation, bound, dt, width, standstill, least = ca.vertsplit(fixed, _bounds(shape.given))
     chi = ca.SX(chi)
     chi[free] = values
     _, _, q, speed, later, qdd = ca.vertsplit(given, _bounds((shape.joints, shape.observed, *4 * (motion,))))
     speed = speed if measured else x[: shape.joints]
     turn = (speed if graph.held else ca.SX.ones(shape.joints)) / width
-    step = discrete_step(graph, integrator, dt, x, given[: shape.joints], chi, turn)
-    later = later if measured else step.following[: shape.joints]
+    after, derivative, pivots = discrete_step(graph, integrator, dt, x, given[: shape.joints], chi, turn)
+    later = later if measured else after[: shape.joints]
     noise = _unsure(shape, graph.coupling, noise, (speed, later), standstill)
-    innovation = given[shape.joints : shape.joints + shape.observed] - observed_part(step.following, shape)
-    derivative = step.derivative
+    innovation = given[shape.joints : shape.joints + shape.observed] - after[shape.states - shape.observed :]
     if measured:
         stages = [ca.repmat(part, 1, len(FRACTIONS[integrator])) for part in (q, (speed + later) / 2, qdd)]
         derivative = step_derivative(graph, integrator, dt, stages, chi, turn)
     stack = _stack(shape, derivative, (R_xx, R_xp), noise, deviation, innovation)
     found = triangularised(stack, shape.noises + shape.states)
-    kept = found[shape.noises : shape.noises + shape.states, shape.noises :]
+    rows = found[shape.noises : shape.noises + shape.states, shape.noises :]
     spill = found[shape.noises + shape.states :, shape.noises + shape.states :]
     corner = ca.blockcat([[R_pp, ca.SX(shape.free, 1)], [ca.SX(1, shape.free), ca.SX(1, 1)]])
     merged = absorbed(corner, spill)
     squared = merged[-1, -1] ** 2
     dp = back_substituted(merged[:-1, :-1], merged[:-1, -1])
-    new_xx, new_xp = kept[:, : shape.states], kept[:, shape.states : -1]
-    dx = back_substituted(new_xx, kept[:, -1] - ca.mtimes(new_xp, dp))
-    following, updated = step.following + dx, values + dp
-    is_possible = _possible(step.pivots, least)
-    told = _tally(tally, squared, bound, is_possible, innovation[-shape.joints :], ca.vertcat(following, updated))
+    new_xx, new_xp = rows[:, : shape.states], rows[:, shape.states : -1]
+    dx = back_substituted(new_xx, rows[:, -1] - ca.mtimes(new_xp, dp))
+    following, updated = after + dx, values + dp
+    is_possible = _possible(pivots, least)
+    counted = _tally(tally, squared, bound, is_possible, innovation[-shape.joints :], ca.vertcat(following, updated))
     roots = [_upper(new_xx), ca.vec(ca.densify(new_xp)), _upper(merged[:-1, :-1])]
     sigma = ca.sqrt(ca.sum2(back_substituted(R_pp, ca.SX.eye(shape.free)) ** 2))
-    outputs = [ca.vertcat(following, updated, *roots, told), ca.vertcat(x, values, sigma)]
+    outputs = [ca.vertcat(following, updated, *roots, counted), ca.vertcat(x, values, sigma)]
     return ca.Function("filter_step", [state, given, fixed], [ca.densify(ca.cse(part)) for part in outputs])
-
-
-def observed_part(x: ca.SX, shape: Shape) -> ca.SX:
-    """Return what is observed of x: positions, or velocities and positions."""
-    return x[shape.states - shape.observed :]
 
 
 def _stack(
@@ -203,22 +194,8 @@ def _tally(tally: ca.SX, squared: ca.SX, bound: ca.SX, possible: ca.SX, innovati
         possible, ca.if_else(near, ca.if_else(finite, 0, Trouble.STATE), Trouble.LOST), Trouble.INERTIA
     )
     is_new = ca.logic_and(first < 0, trouble > 0)
-    return ca.vertcat(
-        steps + 1,
-        total + squared,
-        inside + (squared <= bound),
-        ca.if_else(is_new, steps, first),
-        ca.if_else(is_new, trouble, reason),
-        moved,
-    )
-
-
-def _matrices(shape: Shape, roots: list[ca.SX]) -> tuple[ca.SX, ca.SX, ca.SX]:
-    return (
-        _triangle(roots[0], shape.states),
-        ca.reshape(roots[1], shape.states, shape.free),
-        _triangle(roots[2], shape.free),
-    )
+    first, reason = ca.if_else(is_new, steps, first), ca.if_else(is_new, trouble, reason)
+    return ca.vertcat(steps + 1, total + squared, inside + (squared <= bound), first, reason, moved)
 
 
 def _triangle(entries: ca.SX, size: int) -> ca.SX:
@@ -261,21 +238,21 @@ class LoopEngine:
             given: Torque over the step, what is observed after it, and the measured motion if derivatives are taken
                 along it, see :func:`.loop_step` (T, n + m + 4n, C).
             fixed: What is the same at every step, :attr:`.Shape.given` (k, C).
-            before: Steps taken since instants were first kept.
-            stride: Every how many steps the state before the step is kept.
+            before: Steps taken since instants were first recorded.
+            stride: Every how many steps the state before the step is recorded.
 
         Returns:
-            The state vectors after, and what was kept (K, 2n + 2f, C).
+            The state vectors after, and what was recorded (K, 2n + 2f, C).
         """
         lead = min(-before % stride, len(given))
         main = (len(given) - lead) // stride * stride
-        kept = []
+        recorded = []
         for first, last, every in (
             (0, lead, lead + 1), (lead, lead + main, stride), (lead + main, lead + main + 1, 1),
             (lead + main + 1, len(given), stride),
         ):  # fmt: skip
             part = given[first:last]
             if len(part):
-                vectors, told = self._loop(vectors, part, fixed, record_every=every)
-                kept.append(told)
-        return vectors, np.concatenate(kept) if kept else np.zeros((0, self._loop.n_outputs, vectors.shape[1]))
+                vectors, instants = self._loop(vectors, part, fixed, record_every=every)
+                recorded.append(instants)
+        return vectors, np.concatenate(recorded) if recorded else np.zeros((0, self._loop.n_outputs, vectors.shape[1]))

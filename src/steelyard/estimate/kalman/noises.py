@@ -1,6 +1,6 @@
-"""How uncertain torques, positions and the first state are, found from the data where nobody says.
+"""Standard deviations of torques, positions and the first state, and the measured motion beside raw samples.
 
-The measured motion beside raw samples: positions smoothed by local cubics, and their derivatives.
+What the settings leave open is found from the data. The measured motion is that of local cubics through the positions.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Noises:
     """Standard deviations of one recording, per sample.
 
     Attributes:
-        process: Of the torques that nobody measures (n,), or of noise on [qd, q] (2n,).
+        process: Of the unmeasured torques (n,), or of noise on [qd, q] (2n,).
         observed: Of what is observed: positions (n,), or velocities and positions (2n,).
         state: Of the first [qd, q] (2n,).
     """
@@ -57,10 +57,12 @@ def noises_of(evidence: Evidence, source: RowSource, settings: KalmanSettings) -
         process = spread(settings.torque_noise, joints, "torque_noise")
     else:
         process = torque_noise(evidence, source)
-    position = _position_noise(source, settings, head)
-    observed = position
+    if settings.position_noise is not None:
+        observed = spread(settings.position_noise, joints, "position_noise")
+    else:
+        observed = _at_least(source.resolved.signal_noise[:joints], head.q)
     if head.qd is not None:
-        observed = np.concatenate([_velocity_noise(source, settings, head.qd), position])
+        observed = np.concatenate([_velocity_noise(source, settings, head.qd), observed])
     return Noises(process, observed, _state_deviation(source, settings, observed))
 
 
@@ -122,13 +124,6 @@ def spread(value: PerJoint, count: int, name: str) -> np.ndarray:
     return np.broadcast_to(numbers, (count,)).copy()
 
 
-def _position_noise(source: RowSource, settings: KalmanSettings, head: RawBlock) -> np.ndarray:
-    joints = len(source.equations.joints)
-    if settings.position_noise is not None:
-        return spread(settings.position_noise, joints, "position_noise")
-    return _at_least(source.resolved.signal_noise[:joints], head.q)
-
-
 def _velocity_noise(source: RowSource, settings: KalmanSettings, velocity: np.ndarray) -> np.ndarray:
     if settings.velocity_noise is not None:
         return spread(settings.velocity_noise, len(velocity), "velocity_noise")
@@ -159,29 +154,14 @@ SHORTEST = 5
 """Samples of a cubic, at least."""
 
 
-@dataclass(frozen=True, eq=False)
-class MovingBlock:
-    """A block of samples with its measured motion.
-
-    Attributes:
-        samples: The block, k samples.
-        motion: Positions, velocities and accelerations (3n, k), one below the other; none (0, k) if not wanted.
-    """
-
-    samples: RawBlock
-    motion: np.ndarray
-
-
-def without_motion(blocks: Iterable[RawBlock]) -> Iterator[MovingBlock]:
-    """Yield samples alone."""
-    for block in blocks:
-        yield MovingBlock(block, np.zeros((0, len(block.time))))
+MovingBlock = tuple[RawBlock, np.ndarray]
+"""A block of k samples, and positions, velocities and accelerations (3n, k), one below the other; none (0, k)."""
 
 
 def with_motion(blocks: Iterable[RawBlock], rate: float, cutoff: float) -> Iterator[MovingBlock]:
     """Yield samples with their measured motion, block by block; cubics reach across the seams of blocks.
 
-    What stands alone and is shorter than a cubic is left out: its accelerations would be noise.
+    A segment that is shorter than a cubic is left out: its accelerations would be noise.
 
     Args:
         blocks: Blocks of a recording.
@@ -204,4 +184,4 @@ def with_motion(blocks: Iterable[RawBlock], rate: float, cutoff: float) -> Itera
         if not is_left_out:
             orders = [savgol_filter(q, window, 3, deriv=order, delta=1 / rate, axis=1) for order in range(3)]
             motion = np.concatenate([np.asarray(signals)[:, own] for signals in orders])
-            yield MovingBlock(replace(block, starts=starts), motion)
+            yield replace(block, starts=starts), motion

@@ -1,4 +1,4 @@
-"""Filters through all recordings, sample by sample: state anew at each stretch, parameters carried on."""
+"""Filters run through all recordings, sample by sample: the state starts anew at each segment, parameters carry on."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from ...errors import EstimateError
 from ...observe import RawBlock, raw_samples
 from ...progress import Progress
 from .engines import Engine
-from .noises import PERIODS, MovingBlock, with_motion, without_motion
+from .noises import PERIODS, MovingBlock, with_motion
 from .plan import FilterPlan, arms_of
 from .state import Shape, Trouble, divergence, impossible_joint, new_vector, parameter_root, restart
 
 INSTANTS = 2000
-"""Instants of the history that are kept, about."""
+"""Instants of the history, about."""
 
 
 @dataclass(eq=False)
@@ -27,8 +27,8 @@ class Passed:
     Attributes:
         shape: Sizes.
         vectors: State vectors (size, C).
-        times: Instants that were kept, pieces of them [s].
-        kept: What was kept then, pieces (K, 2n + 2f, C).
+        times: Instants that were recorded, pieces of them [s].
+        recorded: States, parameters and sigmas at these instants, pieces (K, 2n + 2f, C).
         failures: For each filter the error that stopped it, None if it got through.
         impossible: Filters that stopped because their parameters made no possible arm.
     """
@@ -37,7 +37,7 @@ class Passed:
     vectors: np.ndarray
     failures: list[EstimateError | None]
     times: list[np.ndarray] = field(default_factory=list)
-    kept: list[np.ndarray] = field(default_factory=list)
+    recorded: list[np.ndarray] = field(default_factory=list)
     impossible: set[int] = field(default_factory=set)
 
 
@@ -73,7 +73,7 @@ class _Run:
         sources = self._plans[0].evidence.sources
         for index in range(len(sources)):
             self._shift = None
-            for blocks in self._blocks(index):
+            for blocks in zip(*(_moving_blocks(plan, index) for plan in self._plans), strict=True):
                 self._take(index, blocks)
                 if all(failure is not None for failure in self._passed.failures):
                     return self._passed
@@ -81,7 +81,7 @@ class _Run:
         if not self._steps:
             self._passed.failures = [self._too_short()] * len(self._plans)
             return self._passed
-        self._keep_last()
+        self._record_last()
         return self._passed
 
     def _too_short(self) -> EstimateError:
@@ -90,20 +90,19 @@ class _Run:
         if cutoff is None:
             return EstimateError("no recording has two samples without a gap: there is nothing to filter")
         return EstimateError(
-            f"no stretch without a gap is as long as {PERIODS:g} periods of the cut-off, {PERIODS / cutoff:.3g} s: "
+            f"no segment without a gap is as long as {PERIODS:g} periods of the cut-off, {PERIODS / cutoff:.3g} s: "
             "there is nothing to filter; record longer, raise --cutoff, or choose derivatives 'predicted'"
         )
 
-    def _blocks(self, index: int) -> Iterator[tuple[MovingBlock, ...]]:
-        return zip(*(_moving_blocks(plan, index) for plan in self._plans), strict=True)
-
     def _take(self, index: int, moving: tuple[MovingBlock, ...]) -> None:
-        blocks = [one.samples for one in moving]
+        blocks = [block for block, _ in moving]
         first = blocks[0]
         if self._shift is None:
             self._shift = self._end - first.time[0] if index else 0.0
-        observed = np.stack([_observed(block) for block in blocks], axis=-1)
-        beside = np.stack([np.concatenate([one.samples.y, one.motion]) for one in moving], axis=-1)
+        observed = np.stack(
+            [block.q if block.qd is None else np.concatenate([block.qd, block.q]) for block in blocks], axis=-1
+        )
+        beside = np.stack([np.concatenate([block.y, motion]) for block, motion in moving], axis=-1)
         time = first.time
         if first.starts:
             for column, (plan, block) in enumerate(zip(self._plans, blocks, strict=True)):
@@ -137,30 +136,23 @@ class _Run:
         passed, source = self._passed, self._plans[0].evidence.sources[index]
         before, values = self._steps, self._parameters()
         with np.errstate(all="ignore"):
-            passed.vectors, kept = self._engine(index).advance(
-                passed.vectors, given, self._fixed(index), before, self._stride
-            )
+            engine, fixed = self._engine(index), self._fixed(index)
+            passed.vectors, recorded = engine.advance(passed.vectors, given, fixed, before, self._stride)
         self._steps += len(given)
         passed.times.append(time[(-before) % self._stride : len(given) : self._stride] + (self._shift or 0.0))
-        passed.kept.append(kept)
+        passed.recorded.append(recorded)
         tally = self._shape.split(passed.vectors)[5]
-        for column in np.flatnonzero(tally[3] >= 0):
+        for column in np.flatnonzero(tally[3] >= 0).tolist():
             if passed.failures[column] is None:
                 step, trouble = int(tally[3, column]), Trouble(int(tally[4, column]))
                 at = step - before
                 is_empty = trouble is Trouble.INERTIA and not values[:, column].any()
-                start = self._plans[int(column)].settings.start
+                start = self._plans[column].settings.start
                 error = divergence(trouble, time[at], source.label, step, start, is_empty=is_empty)
                 if trouble is Trouble.INERTIA and not is_empty:
-                    passed.impossible.add(int(column))
-                    error = self._explained(
-                        error,
-                        index,
-                        int(column),
-                        given[at, self._shape.joints :, column][
-                            self._shape.observed - self._shape.joints : self._shape.observed
-                        ],
-                    )
+                    passed.impossible.add(column)
+                    observed = self._shape.observed
+                    error = self._explained(error, index, column, given[at, observed:, column][: self._shape.joints])
                 passed.failures[column] = error
 
     def _explained(self, error: EstimateError, index: int, column: int, q: np.ndarray) -> EstimateError:
@@ -192,22 +184,19 @@ class _Run:
         return np.column_stack(columns)
 
     def _engine(self, index: int) -> Engine:
-        settings = self._plans[0].settings
-        return arms_of(self._plans[0], index).engine(
-            self._shape,
-            settings.integrator,
-            measured=self._plans[0].smoothing_cutoff is not None,
-            careful=self._careful,
+        plan = self._plans[0]
+        return arms_of(plan, index).engine(
+            self._shape, plan.settings.integrator, measured=plan.smoothing_cutoff is not None, careful=self._careful
         )
 
-    def _keep_last(self) -> None:
-        """Keep the instant after the last sample's correction."""
+    def _record_last(self) -> None:
+        """Record the instant after the last sample's correction."""
         shape, vectors = self._shape, self._passed.vectors
         x, values, *_ = shape.split(vectors)
         with np.errstate(all="ignore"):
             sigma = np.column_stack([np.linalg.norm(parameter_root(shape, vector), axis=1) for vector in vectors.T])
         self._passed.times.append(np.array([self._end - 1 / self._plans[0].rate]))
-        self._passed.kept.append(np.concatenate([x, values, sigma])[None])
+        self._passed.recorded.append(np.concatenate([x, values, sigma])[None])
 
 
 def shape_of(plan: FilterPlan) -> Shape:
@@ -221,17 +210,14 @@ def shape_of(plan: FilterPlan) -> Shape:
 def _moving_blocks(plan: FilterPlan, index: int) -> Iterator[MovingBlock]:
     source = plan.evidence.sources[index]
     blocks = raw_samples(source, velocity=plan.settings.observe == "q_qd")
-    cutoff = plan.smoothing_cutoff
-    return without_motion(blocks) if cutoff is None else with_motion(blocks, plan.rate, cutoff)
+    if plan.smoothing_cutoff is None:
+        return ((block, np.zeros((0, len(block.time)))) for block in blocks)
+    return with_motion(blocks, plan.rate, plan.smoothing_cutoff)
 
 
 def _middle(samples: np.ndarray) -> np.ndarray:
     """Return the means of neighbouring samples (rows, k, C)."""
     return (samples[:, :-1] + samples[:, 1:]) / 2
-
-
-def _observed(block: RawBlock) -> np.ndarray:
-    return block.q if block.qd is None else np.concatenate([block.qd, block.q])
 
 
 def _first_state(block: RawBlock, rate: float) -> np.ndarray:

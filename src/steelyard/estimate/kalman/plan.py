@@ -1,15 +1,13 @@
-"""All that a filter needs to know before the first sample."""
+"""Plan of a filter: its start, its free parameters and its noise, resolved before the first sample."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from ...errors import EstimateError
-from ...observe import RowSource, template_of
-from ..evidence import Evidence
+from ..evidence import Evidence, Prior
 from .engines import Arms
 from .noises import Noises, band_limited, noises_of
 from .settings import KalmanSettings
@@ -67,48 +65,34 @@ class FilterPlan:
         return self.evidence.sources[0].resolved.rate
 
 
-def plan_of(evidence: Evidence, settings: KalmanSettings, prior: Mapping[str, tuple[float, float]]) -> FilterPlan:
+def plan_of(evidence: Evidence, settings: KalmanSettings, prior: Prior) -> FilterPlan:
     """Return the plan of a filter: everything that was left open found from the data.
 
     Raises:
         EstimateError: If settings, prior and evidence do not fit each other.
     """
-    _check_velocities(evidence, settings)
-    free = tuple(free_columns(evidence.columns, settings.locked))
-    postures = RecordedPostures(evidence, free, held=settings.sign_width is None)
-    start = start_of(evidence, settings, prior, postures)
-    least = postures.least_pivots(start.values, evidence.plain.values)
-    noises = tuple(_noises(evidence, source, settings, start, postures, least) for source in evidence.sources)
-    impossible = (postures.pivots(evidence.plain.values) <= 0).mean(axis=1)
-    width, standstill = settings.sign_width, np.zeros(len(evidence.equations.joints))
-    if width is None:
-        standstill = evidence.sources[0].resolved.standstill
-        seen = standstill[standstill > 0]
-        width = max(SIGN_PART * float(seen.min()) if len(seen) else 0.0, LEAST_WIDTH)
-    return FilterPlan(evidence, settings, start, free, noises, width, standstill, least, impossible)
-
-
-def _check_velocities(evidence: Evidence, settings: KalmanSettings) -> None:
     for source in evidence.sources:
-        if settings.observe == "q_qd" and template_of(source.recording).qd is None:
+        if settings.observe == "q_qd" and source.template.qd is None:
             raise EstimateError(
                 f"ekf observe 'q_qd': recording '{source.label}' has no recorded velocity; observe q, or declare the "
                 "qd channel"
             )
-
-
-def _noises(
-    evidence: Evidence,
-    source: RowSource,
-    settings: KalmanSettings,
-    start: FilterStart,
-    postures: RecordedPostures,
-    least: np.ndarray,
-) -> Noises:
-    noises = noises_of(evidence, source, settings)
-    if settings.process != "torque" or not least.any():
-        return noises
-    return band_limited(noises, settings, postures.accelerations(start.values, noises.process), source.resolved.cutoff)
+    free = tuple(free_columns(evidence.columns, settings.locked))
+    postures = RecordedPostures(evidence, free, held=settings.sign_width is None)
+    start = start_of(evidence, settings, prior, postures)
+    least = postures.least_pivots(start.values, evidence.plain.values)
+    noises = [noises_of(evidence, source, settings) for source in evidence.sources]
+    if settings.process == "torque" and least.any():
+        cutoff = evidence.sources[0].resolved.cutoff
+        pushed = [postures.accelerations(start.values, each.process) for each in noises]
+        noises = [band_limited(each, settings, a, cutoff) for each, a in zip(noises, pushed, strict=True)]
+    impossible = (postures.pivots(evidence.plain.values) <= 0).mean(axis=1)
+    width, standstill = settings.sign_width, np.zeros(len(evidence.equations.joints))
+    if width is None:
+        standstill = evidence.sources[0].resolved.standstill
+        known = standstill[standstill > 0]
+        width = max(SIGN_PART * float(known.min()) if len(known) else 0.0, LEAST_WIDTH)
+    return FilterPlan(evidence, settings, start, free, tuple(noises), width, standstill, least, impossible)
 
 
 def arms_of(plan: FilterPlan, index: int) -> Arms:

@@ -1,4 +1,4 @@
-"""What may be chosen of the extended Kalman filter."""
+"""Settings of the extended Kalman filter."""
 
 from __future__ import annotations
 
@@ -6,19 +6,10 @@ import math
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from ...errors import EstimateError, nearest_match
+from ...configuration import Kind, list_of, number
+from ...errors import EstimateError
+from ...observe import check_fields
 from .discrete import Integrator
-
-_WORDS: dict[str, tuple[str, ...]] = {
-    "integrator": ("rk4", "euler"),
-    "observe": ("q", "q_qd"),
-    "start": ("auto", "first", "robot", "wls", "zero"),
-    "process": ("torque", "state"),
-    "torque": ("held", "mean"),
-    "derivatives": ("measured", "predicted"),
-}
-_POSITIVE = ("sign_width", "first", "widen", "position_noise", "velocity_noise", "state_deviation")
-_NOT_NEGATIVE = ("torque_noise", "state_noise")
 
 PerJoint = float | tuple[float, ...]
 """One number for all joints, or one for each."""
@@ -44,7 +35,7 @@ class KalmanSettings:
             overrides any of them by name.
         first: That part, 0 to 1.
         widen: Factor on the deviations of these values.
-        process: ``torque``: a torque that nobody measures drives the arm; ``state``: noise is added to [qd, q].
+        process: ``torque``: an unmeasured torque drives the arm; ``state``: noise is added to [qd, q].
         torque_noise: Its deviation [N m or N]; None: white noise with the power that the residuals have at low
             frequency.
         state_noise: Deviations of the noise on [qd, q] for each step, one number or 2n of them: qd first.
@@ -76,23 +67,16 @@ class KalmanSettings:
     derivatives: Literal["measured", "predicted"] = "measured"
 
     def __post_init__(self) -> None:
-        for field, allowed in _WORDS.items():
-            got = getattr(self, field)
-            if got not in allowed:
-                raise EstimateError(
-                    f"ekf {field}: got '{got}', allowed are {', '.join(allowed)}{nearest_match(str(got), allowed)}"
-                )
-        for field in _POSITIVE:
-            _check_numbers(field, getattr(self, field), above=True)
-        for field in _NOT_NEGATIVE:
-            _check_numbers(field, getattr(self, field), above=False)
-        if self.first > 1:
-            raise EstimateError(f"ekf first: got {self.first:g}, allowed are parts above 0 up to 1")
+        check_fields(self, _KINDS, "ekf", EstimateError)
 
 
-def _check_numbers(field: str, value: Any, *, above: bool) -> None:
-    numbers = () if value is None else value if isinstance(value, tuple) else (value,)
-    is_bad = value is not None and not numbers
-    if is_bad or any(not math.isfinite(x) or x < 0 or (above and x == 0) for x in numbers):
-        allowed = "finite numbers above 0" if above else "finite numbers of 0 and above"
-        raise EstimateError(f"ekf {field}: got {value}, allowed are {allowed}, one or one for each joint")
+def _each(kind: Kind[float]) -> Kind[tuple[float, ...]]:
+    return list_of(kind, None, "one number or one for each joint", alone=True)
+
+
+_KINDS: dict[str, Kind[Any]] = {
+    **dict.fromkeys(("position_noise", "velocity_noise", "state_deviation"), _each(number(above=0, largest=math.inf))),
+    **dict.fromkeys(("torque_noise", "state_noise"), _each(number(least=0, largest=math.inf))),
+    **dict.fromkeys(("sign_width", "widen"), number(above=0, largest=math.inf)),
+    "first": number(above=0, most=1),
+}

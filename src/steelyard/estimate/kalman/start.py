@@ -1,23 +1,19 @@
-"""Where the parameters start, and how little that is trusted.
-
-Recorded postures, at which parameters must be those of a possible arm.
-"""
+"""Start of the parameters and its covariance, and recorded postures at which they must be those of a possible arm."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from ...errors import EstimateError, nearest_match
-from ...observe import RowRun, RowSource, raw_samples, weighted_runs
+from ...observe import RowSource, raw_samples, weighted_runs
 from ...robot import INERTIAL_NAMES
-from ..evidence import Estimate, Evidence
+from ..evidence import Estimate, Evidence, Prior, checked_prior
 from .dynamics import possible_move
 from .engines import Arms
 from .settings import KalmanSettings
-from .state import impossible_joint, impossible_start
+from .state import impossible_joint
 
 POSTURES = 200
 """Postures that are looked at, about."""
@@ -38,13 +34,11 @@ class RecordedPostures:
     """
 
     def __init__(self, evidence: Evidence, free: tuple[int, ...], *, held: bool) -> None:
-        wanted = max(POSTURES // len(evidence.sources), 1)
-        self._parts = []
+        self._free, self._parts = list(free), []
         for source in evidence.sources:
-            q = _spread(source, wanted)
+            q = _spread(source, max(POSTURES // len(evidence.sources), 1))
             arms = Arms(evidence.equations, evidence.columns, free, loaded=source.loaded, held=held)
             self._parts.append((arms, np.ascontiguousarray(q)))
-        self._free = list(free)
 
     def pivots(self, values: np.ndarray) -> np.ndarray:
         """Return the pivots of the inertia matrix at all postures (n, P)."""
@@ -97,21 +91,20 @@ class RecordedPostures:
 
 def _spread(source: RowSource, wanted: int) -> np.ndarray:
     """Return about so many postures of a recording (n, P), or all if it has fewer; memory does not grow with it."""
-    kept = np.zeros((len(source.equations.joints), 0))
-    every, seen = 1, 0
+    postures, every, read = np.zeros((len(source.equations.joints), 0)), 1, 0
     for block in raw_samples(source):
-        kept = np.concatenate([kept, block.q[:, -seen % every :: every]], axis=1)
-        seen += block.q.shape[1]
-        while kept.shape[1] > 2 * wanted:
-            kept, every = kept[:, ::2], 2 * every
-    return kept
+        postures = np.concatenate([postures, block.q[:, -read % every :: every]], axis=1)
+        read += block.q.shape[1]
+        while postures.shape[1] > 2 * wanted:
+            postures, every = postures[:, ::2], 2 * every
+    return postures
 
 
 SHARES = (1.0, 0.8, 0.6, 0.4, 0.2, 0.1, 0.05)
 """Shares of the way from the robot's values to those of the first rows that are tried."""
 
-KEPT_PIVOT = 0.3
-"""Part of the pivots of the inertia matrix that the start keeps."""
+RETAINED_PIVOT = 0.3
+"""Part of the pivots of the inertia matrix that the start must retain."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,14 +120,12 @@ class FilterStart:
     covariance: np.ndarray
 
 
-def start_of(
-    evidence: Evidence, settings: KalmanSettings, prior: Mapping[str, tuple[float, float]], postures: RecordedPostures
-) -> FilterStart:
+def start_of(evidence: Evidence, settings: KalmanSettings, prior: Prior, postures: RecordedPostures) -> FilterStart:
     """Return the start that the settings ask for, with the prior's values and deviations where it has them.
 
     Raises:
         EstimateError: If the prior names a parameter that is not estimated, or has a deviation that is not above 0, or
-            the robot's own values are asked for and are no possible arm.
+            the robot's own values are requested and are no possible arm.
     """
     plain = evidence.plain
     if settings.start == "auto":
@@ -148,17 +139,17 @@ def start_of(
         covariance = np.diag(_weak(values, plain, settings) ** 2)
     else:
         values, covariance = np.zeros(len(plain.columns)), np.diag(_sizes(plain) ** 2)
-    for name, (value, deviation) in prior.items():
-        k = _place(plain.columns, name)
-        if not (np.isfinite(value) and np.isfinite(deviation) and deviation > 0):
-            raise EstimateError(f"prior for '{name}': got {value} +- {deviation}, needed is a deviation above 0")
+    for k, value, deviation in checked_prior(prior, plain.columns):
         values[k] = value
         covariance[k, :] = covariance[:, k] = 0.0
         covariance[k, k] = deviation**2
-    if settings.start == "robot":
-        joint = impossible_joint(evidence, postures.pivots(values).min(axis=1))
-        if joint is not None:
-            raise impossible_start(joint)
+    joint = impossible_joint(evidence, postures.pivots(values).min(axis=1)) if settings.start == "robot" else None
+    if joint is not None:
+        raise EstimateError(
+            "ekf start 'robot': with the values of the robot's file the inertia matrix is not positive definite at "
+            f"joint '{joint}': its links have no usable inertias there; start from the recordings (--option "
+            "start=auto), give a prior, or complete the file"
+        )
     return FilterStart(values, covariance)
 
 
@@ -173,8 +164,13 @@ def free_columns(columns: tuple[str, ...], locked: tuple[str, ...]) -> list[int]
     Raises:
         EstimateError: If a locked name is not a column, or none is left.
     """
-    held = {_place(columns, name) for name in locked}
-    free = [k for k in range(len(columns)) if k not in held]
+    for name in locked:
+        if name not in columns:
+            raise EstimateError(
+                f"ekf locked: '{name}' is not among the estimated parameters {', '.join(columns[:8])} ..."
+                f"{nearest_match(name, columns)}"
+            )
+    free = [k for k, name in enumerate(columns) if name not in locked]
     if not free:
         raise EstimateError("ekf locked: every parameter is locked, nothing is left to estimate; leave one free")
     return free
@@ -191,14 +187,6 @@ def robot_values(evidence: Evidence) -> np.ndarray:
     known |= robot.values
     base = equations.base_values(known)
     return np.array([base[name] for name in evidence.columns])
-
-
-def _place(columns: tuple[str, ...], name: str) -> int:
-    if name not in columns:
-        raise EstimateError(
-            f"'{name}' is not among the estimated parameters {', '.join(columns[:8])} ...{nearest_match(name, columns)}"
-        )
-    return columns.index(name)
 
 
 def _sizes(plain: Estimate) -> np.ndarray:
@@ -231,24 +219,16 @@ def _possible(
     lowest = postures.pivots(known)
     if (lowest > 0).all():
         wanted, covariance = _first_rows(evidence, settings, known, _weak(known, plain, settings))
-        shares = (share for share in SHARES if _keeps(postures.pivots(known + share * (wanted - known)), lowest))
-        values = known + next(shares, 0.0) * (wanted - known)
+        trials = ((share, postures.pivots(known + share * (wanted - known))) for share in SHARES)
+        share = next((share for share, pivots in trials if (pivots >= RETAINED_PIVOT * lowest).all()), 0.0)
+        values = known + share * (wanted - known)
     else:
         wanted, covariance = plain.values, settings.widen**2 * plain.covariance
-        values = _nearest(postures, wanted, covariance)
+        least = RETAINED_PIVOT * np.median(np.abs(postures.pivots(wanted)), axis=1)
+        found = postures.moved(wanted, least, np.linalg.cholesky(covariance))
+        values = wanted if found is None else found  # if none is found, the filter says where it stops
     move = values - wanted
     return values.copy(), covariance + np.outer(move, move)
-
-
-def _keeps(pivots: np.ndarray, lowest: np.ndarray) -> bool:
-    return bool((pivots >= KEPT_PIVOT * lowest).all())
-
-
-def _nearest(postures: RecordedPostures, values: np.ndarray, covariance: np.ndarray) -> np.ndarray:
-    """Return the nearest possible arm, or the values themselves if none is found: the filter says where it stops."""
-    least = KEPT_PIVOT * np.median(np.abs(postures.pivots(values)), axis=1)
-    found = postures.moved(values, least, np.linalg.cholesky(covariance))
-    return values if found is None else found
 
 
 def _first_triangle(evidence: Evidence, part: float) -> np.ndarray:
@@ -257,17 +237,10 @@ def _first_triangle(evidence: Evidence, part: float) -> np.ndarray:
     triangle = np.zeros((len(evidence.columns) + 1,) * 2)
     for source in evidence.sources:
         for block, runs in source.block_runs():
-            rows = _weighted(evidence, runs, wanted)
-            triangle = np.asarray(np.linalg.qr(np.vstack([triangle, rows]), mode="r"))
+            weighted = weighted_runs(runs, evidence.columns, evidence.plain.weights)
+            parts = [one.spread(len(evidence.columns))[: max(0, wanted - one.run.places.start)] for one in weighted]
+            triangle = np.asarray(np.linalg.qr(np.vstack([triangle, *parts]), mode="r"))
             wanted -= len(block.time)
             if wanted <= 0:
                 return triangle
     return triangle
-
-
-def _weighted(evidence: Evidence, runs: Sequence[RowRun], instants: int) -> np.ndarray:
-    """Return the weighted rows (k, c + 1) of the first instants of a block."""
-    size, parts = len(evidence.columns), []
-    for weighted in weighted_runs(runs, evidence.columns, evidence.plain.weights):
-        parts.append(weighted.spread(size)[: max(0, instants - weighted.run.places.start)])
-    return np.concatenate([np.zeros((0, size + 1)), *parts])

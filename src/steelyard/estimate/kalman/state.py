@@ -1,7 +1,4 @@
-"""The state of a filter as one vector: estimate, roots of the information, tally.
-
-What can go wrong in a filter, found at the step where it does and said once.
-"""
+"""State of a filter as one vector (estimate, roots of the information, tally), and the errors that stop a filter."""
 
 from __future__ import annotations
 
@@ -67,7 +64,7 @@ class Shape:
 
     @property
     def recorded(self) -> int:
-        """Length of what is kept of an instant: x, free parameters and their deviations."""
+        """Length of what is recorded of an instant: x, free parameters and their deviations."""
         return self.states + 2 * self.free
 
     def split(self, vector: np.ndarray) -> list[np.ndarray]:
@@ -101,7 +98,7 @@ def new_vector(shape: Shape, values: np.ndarray, covariance: np.ndarray) -> np.n
 
 
 def restart(shape: Shape, vector: np.ndarray, x: np.ndarray, deviation: np.ndarray) -> None:
-    """Begin a stretch of samples: x (2n,) is known anew and apart from the parameters, which carry on."""
+    """Begin a segment of samples: x (2n,) is known anew and apart from the parameters, which carry on."""
     state, _, root, cross, _, _ = shape.split(vector)
     state[:] = x
     root[:] = upper_entries(np.diag(1 / deviation))
@@ -139,47 +136,30 @@ def divergence(trouble: Trouble, time: float, label: str, step: int, start: str,
         time: When [s].
         label: In which recording.
         step: At which prediction, from 0.
-        start: Where the settings let it start: what has been tried is not advised.
+        start: Where the settings let it start: what has been tried is not recommended.
         is_empty: Whether all parameters are zero.
     """
-    when = (
-        f"at {time:.6g} s of recording '{label}' ({'the first prediction' if step == 0 else f'prediction {step + 1}'})"
-    )
+    number = "the first prediction" if step == 0 else f"prediction {step + 1}"
+    nearer = "start from a possible arm (--option start=auto)"
+    if start == "auto":
+        nearer = "trust the start more (--option widen=1)"
+    why = f"state or parameters are not finite; {nearer}, widen sign_width, or use integrator 'rk4'"
     if is_empty:
-        return EstimateError(
-            f"the filter stopped {when}: the inertia matrix is singular because all parameters are zero; no "
-            f"factorisation cures that: give a prior, or {_nearer(start)}"
+        why = (
+            "the inertia matrix is singular because all parameters are zero; no factorisation cures that: give a "
+            f"prior, or {nearer}"
         )
-    if trouble is Trouble.INERTIA:
-        return EstimateError(
-            f"the filter stopped {when}: the inertia matrix of its parameters is singular or not positive definite; "
-            f"{_nearer(start)}, give a prior with smaller deviations, or lock small parameters (option locked)"
+    elif trouble is Trouble.INERTIA:
+        why = (
+            f"the inertia matrix of its parameters is singular or not positive definite; {nearer}, give a prior with "
+            "smaller deviations, or lock small parameters (option locked)"
         )
-    if trouble is Trouble.LOST:
-        return EstimateError(
-            f"the filter stopped {when}: its prediction is more than {LOST:g} rad or m off the measured position; "
-            f"{_nearer(start)}, or smooth the sign of friction with a larger sign_width"
+    elif trouble is Trouble.LOST:
+        why = (
+            f"its prediction is more than {LOST:g} rad or m off the measured position; {nearer}, or smooth the sign of "
+            "friction with a larger sign_width"
         )
-    return EstimateError(
-        f"the filter stopped {when}: state or parameters are not finite; {_nearer(start)}, widen sign_width, or use "
-        "integrator 'rk4'"
-    )
-
-
-def _nearer(start: str) -> str:
-    """Return what brings the start nearer to the arm, as options of the command line."""
-    if start != "auto":
-        return "start from a possible arm (--option start=auto)"
-    return "trust the start more (--option widen=1)"
-
-
-def impossible_start(joint: str) -> EstimateError:
-    """Return the error of a start at a robot's own values that no arm can have."""
-    return EstimateError(
-        f"ekf start 'robot': with the values of the robot's file the inertia matrix is not positive definite at joint "
-        f"'{joint}': its links have no usable inertias there; start from the recordings (--option start=auto), give a "
-        "prior, or complete the file"
-    )
+    return EstimateError(f"the filter stopped at {time:.6g} s of recording '{label}' ({number}): {why}")
 
 
 def impossible_joint(evidence: Evidence, pivots: np.ndarray) -> str | None:

@@ -10,18 +10,18 @@ if TYPE_CHECKING:
     from .fit import likelihood_fit as likelihood_fit
     from .problem import LikelihoodProblem as LikelihoodProblem
     from .problem import LikelihoodRun as LikelihoodRun
+    from .problem import LikelihoodSettings as LikelihoodSettings
     from .problem import TorqueFunctions as TorqueFunctions
     from .problem import motion_basis as motion_basis
     from .problem import torque_functions as torque_functions
-    from .settings import ALGORITHMS as ALGORITHMS
-    from .settings import LikelihoodSettings as LikelihoodSettings
 
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
-        "problem": ["motion_basis", "LikelihoodProblem", "LikelihoodRun", "TorqueFunctions", "torque_functions"],
-        "estimator": ["maximum_likelihood"],
-        "fit": ["LikelihoodFit", "likelihood_fit"],
-        "settings": ["ALGORITHMS", "LikelihoodSettings"],
+        "problem": [
+            "LikelihoodProblem", "LikelihoodRun", "LikelihoodSettings", "TorqueFunctions", "motion_basis",
+            "torque_functions",
+        ],
+        "estimator": ["maximum_likelihood"], "fit": ["LikelihoodFit", "likelihood_fit"],
     },
-)
+)  # fmt: skip

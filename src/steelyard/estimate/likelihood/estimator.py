@@ -1,11 +1,8 @@
-"""Recordings to the most likely parameters.
-
-The noise of the torques where nothing but the fit itself tells it.
-"""
+"""Maximum likelihood of periodic recordings (P4.2), with the noise of the torques estimated where it is not known."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -14,22 +11,21 @@ from ...errors import EstimateError
 from ...observe import RowStack
 from ...progress import Progress, silent
 from ...signals import FourierFit, fit_fourier
-from ..evidence import Estimated, Evidence, estimate_of
+from ..evidence import Estimated, Evidence, Prior, estimate_of
 from .fit import Likelihood, LikelihoodFit, likelihood_fit
 from .linearised import RunLikelihood
 from .periodic import PeriodicSamples, periodic_samples
-from .problem import LikelihoodProblem, LikelihoodRun, fitted_motion, motion_basis
-from .settings import LikelihoodSettings
+from .problem import LikelihoodProblem, LikelihoodRun, LikelihoodSettings, fitted_motion, motion_basis
 
-MOST_ROUNDS = 10
-SETTLED = 1e-3
-"""Relative change of the deviations below which they have settled: far below what they are known to."""
+MOST_ITERATIONS = 10
+CONVERGED = 1e-3
+"""Relative change of the deviations below which they have converged: far below what they are known to."""
 
 
 def fit_with_unknown_noise(
     problem: LikelihoodProblem, unknown: tuple[bool, ...], settings: LikelihoodSettings
 ) -> tuple[LikelihoodProblem, LikelihoodFit]:
-    """Fit, and take the torques' deviations from the residuals where they are unknown, until they settle.
+    """Fit, and take the torques' deviations from the residuals where they are unknown, until they converge.
 
     Args:
         problem: What was measured; unknown deviations are any above zero.
@@ -45,7 +41,7 @@ def fit_with_unknown_noise(
     )
     problem = _with_deviations(problem, found)
     fit = likelihood_fit(problem, settings)
-    for _ in range(MOST_ROUNDS if any(unknown) else 0):
+    for _ in range(MOST_ITERATIONS if any(unknown) else 0):
         residual = torque_deviations(problem, fit)
         new = tuple(
             _above_zero(mine, run) if is_unknown else run.torque_deviation
@@ -54,7 +50,7 @@ def fit_with_unknown_noise(
         change = max(np.abs(np.log(a / b)).max() for a, b in zip(new, found, strict=True))
         problem, found = _with_deviations(problem, new), new
         fit = likelihood_fit(problem, settings, fit)
-        if change < SETTLED:
+        if change < CONVERGED:
             break
     return problem, fit
 
@@ -124,10 +120,7 @@ _EXACT = 1e-10
 
 
 def maximum_likelihood(
-    evidence: Evidence,
-    settings: LikelihoodSettings,
-    prior: Mapping[str, tuple[float, float]],
-    progress: Progress = silent,
+    evidence: Evidence, settings: LikelihoodSettings, prior: Prior, progress: Progress = silent
 ) -> Estimated:
     """Estimate parameters and motion together from periodic recordings, noise being on torques and positions (P4.2).
 
@@ -138,7 +131,7 @@ def maximum_likelihood(
         progress: Progress callback, called with done and total.
 
     Raises:
-        EstimateError: If a recording is not periodic, or the parameters cannot be told apart.
+        EstimateError: If a recording is not periodic, or not all parameters are identifiable.
     """
     del prior
     samples = []
@@ -174,14 +167,14 @@ def _run(
 
 
 def _torque_deviation(samples: PeriodicSamples, settings: LikelihoodSettings) -> np.ndarray | None:
-    """Return the noise of the torques (E,) as given or as periods tell it; None where only residuals can tell it."""
+    """Return the noise of the torques (E,) as given or from the spread between periods; None if neither is there."""
     if settings.torque_noise is not None:
         given = _spread_out("torque_noise", settings.torque_noise, len(samples.y))
         return given / np.sqrt(samples.averaged)
     if samples.spread is None:
         return None
     spread = samples.spread[len(samples.q) :]
-    # Periods that are alike to the last digits are those of a simulation, and tell no noise.
+    # Periods that are alike to the last digits are those of a simulation, and show no noise.
     return spread if (spread > _EXACT * np.abs(samples.y).max()).all() else None
 
 

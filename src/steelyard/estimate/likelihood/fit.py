@@ -1,10 +1,7 @@
-"""The iteration: from linear least squares at the fitted motion to the most likely motion and parameters.
+"""Gauss-Newton iteration from linear least squares at the fitted motion to the most likely motion and parameters.
 
-The likelihood of several recordings: its cost at a state, the start, and the step from there.
-
-The step of Gauss and Newton: the motions of all recordings eliminated, the parameters solved, the motions after.
-
-Each recording's triangle ``[R_dd R_dt z_d; 0 R_tt z_t]`` shows what it tells of the parameters when its own motion is
+In a step the motions of all recordings are eliminated, the parameters solved, and the motions solved after them. Each
+recording's triangle ``[R_dd R_dt z_d; 0 R_tt z_t]`` holds its information on the parameters when its own motion is
 free: ``R_tt``. These are stacked; the inverse of ``R_tt^T R_tt`` of the stack is the parameters' part of the inverse
 Fisher information, the Cramer-Rao bound.
 """
@@ -19,10 +16,10 @@ from scipy import linalg
 
 from ...errors import EstimateError
 from ...observe.factor import reduced
+from ...signals.checks import frozen
 from ..system import DEPENDENT, System
 from .linearised import RunLikelihood, turned_directions
-from .problem import LikelihoodProblem, fitted_motion
-from .settings import LikelihoodSettings
+from .problem import LikelihoodProblem, LikelihoodSettings, fitted_motion
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +29,7 @@ class LikelihoodStep:
     Attributes:
         theta: Of the parameters (c,).
         motions: Of every recording's coefficients (size,).
-        system: What is told of the parameters' step when all motions are free.
+        system: Equations of the parameters' step when all motions are free.
         gain: By how much the linearised cost falls with the whole step: the squared length of the gradient in
             standard deviations.
     """
@@ -52,14 +49,18 @@ def eliminated(triangles: Sequence[np.ndarray], columns: tuple[str, ...], dampin
         damping: mu of ``(J^T J + mu diag(J^T J)) step = J^T r``; 0: Gauss and Newton's.
 
     Raises:
-        EstimateError: If the recordings do not tell all parameters apart.
+        EstimateError: If not all parameters are identifiable from the recordings.
     """
     unknowns = len(columns) + 1
     heads: list[np.ndarray] = []
     tails: list[np.ndarray] = []
     for triangle in triangles:
         size = len(triangle) - unknowns
-        whole = reduced(np.vstack([triangle, _damping(triangle, size, damping)])) if damping else triangle
+        whole = triangle
+        if damping:  # rows that hold the motion's coefficients back, the first columns
+            lengths = np.linalg.norm(triangle[:, :size], axis=0)
+            held = np.eye(size, triangle.shape[1]) * (np.sqrt(damping) * lengths[:, None])
+            whole = reduced(np.vstack([triangle, held]))
         heads.append(whole[:size])
         tails.append(whole[size:, size:])
     stack = np.vstack(tails)
@@ -67,7 +68,13 @@ def eliminated(triangles: Sequence[np.ndarray], columns: tuple[str, ...], dampin
         own = np.sqrt(sum(np.sum(triangle[:, -unknowns:-1] ** 2, axis=0) for triangle in triangles))
         stack = np.vstack([stack, np.column_stack([np.diag(np.sqrt(damping) * own), np.zeros(len(columns))])])
     merged = reduced(stack)
-    _check_told_apart(merged, columns)
+    lengths = np.linalg.norm(merged[:, :-1], axis=0)
+    bad = np.flatnonzero(np.abs(np.diag(merged)[:-1]) <= DEPENDENT * np.maximum(lengths, 1e-150))
+    if len(bad):
+        raise EstimateError(
+            f"ml: with noise on torques and positions, '{columns[int(bad[0])]}' is indistinguishable from the "
+            "parameters before it; record a more exciting motion, give a smaller position_noise, or use gls"
+        )
     system = System(columns, merged, len(stack))
     theta = system.values
     motions = tuple(_solved(head, theta) for head in heads)
@@ -75,27 +82,11 @@ def eliminated(triangles: Sequence[np.ndarray], columns: tuple[str, ...], dampin
     return LikelihoodStep(theta, motions, system, gain)
 
 
-def _damping(triangle: np.ndarray, size: int, damping: float) -> np.ndarray:
-    """Return the rows that hold a motion's coefficients back, the first ``size`` columns."""
-    lengths = np.linalg.norm(triangle[:, :size], axis=0)
-    return np.eye(size, triangle.shape[1]) * (np.sqrt(damping) * lengths[:, None])
-
-
 def _solved(head: np.ndarray, theta: np.ndarray) -> np.ndarray:
     """Return the coefficients' step from the head ``[R_dd R_dt z_d]`` of a triangle and the parameters' step."""
     size = len(head)
     right = head[:, -1] - head[:, size:-1] @ theta
     return linalg.solve_triangular(head[:, :size], right) if size else right
-
-
-def _check_told_apart(triangle: np.ndarray, columns: tuple[str, ...]) -> None:
-    lengths = np.linalg.norm(triangle[:, :-1], axis=0)
-    bad = np.flatnonzero(np.abs(np.diag(triangle)[:-1]) <= DEPENDENT * np.maximum(lengths, 1e-150))
-    if len(bad):
-        raise EstimateError(
-            f"ml: with noise on torques and positions, '{columns[int(bad[0])]}' cannot be told from the parameters "
-            "before it; record a more exciting motion, give a smaller position_noise, or use gls"
-        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,10 +129,8 @@ class Likelihood:
         zero = np.zeros(len(self.columns))
         triangles = self.triangles(LikelihoodState(zero, tuple(coefficients), tuple(directions), np.inf))
         # Without the columns of the motions the triangles are those of positions taken as exact.
-        sizes = [run.size for run in self.runs]
-        fixed = [
-            np.asarray(np.linalg.qr(part[:, size:], mode="r")) for part, size in zip(triangles, sizes, strict=True)
-        ]
+        pairs = zip(triangles, self.runs, strict=True)
+        fixed = [np.asarray(np.linalg.qr(part[:, run.size :], mode="r")) for part, run in pairs]
         return self.at(eliminated(fixed, self.columns).theta, coefficients, directions)
 
     def step(self, state: LikelihoodState, triangles: Sequence[np.ndarray], damping: float) -> LikelihoodState:
@@ -152,7 +141,7 @@ class Likelihood:
         return self.at(state.theta + step.theta, coefficients, state.directions)
 
     def turned(self, state: LikelihoodState) -> LikelihoodState:
-        """Return the state with the signs of friction that its torques want; it costs no more."""
+        """Return the state with the signs of friction that fit its torques best; it costs no more."""
         parts = list(zip(self.runs, state.coefficients, state.directions, strict=True))
         found = [turned_directions(run, delta, held, state.theta) for run, delta, held in parts]
         if all(each is None for each in found):
@@ -219,7 +208,7 @@ def likelihood_fit(
 
     Gauss and Newton's step is taken whole where it lowers the cost and damped (Levenberg and Marquardt) where it does
     not. While a step is taken the exact sign of friction is held; afterwards it is turned next to reversals where
-    torques want it, which lowers the cost too. At the end the gradient is zero with the signs held.
+    that lowers the cost too. At the end the gradient is zero with the signs held.
 
     Args:
         problem: What was measured, with its noise.
@@ -227,7 +216,7 @@ def likelihood_fit(
         start: A fit of the same recordings to start from; weighted least squares at the fitted motion by default.
 
     Raises:
-        EstimateError: If the recordings do not tell all parameters apart, or the cost is not finite.
+        EstimateError: If not all parameters are identifiable from the recordings, or the cost is not finite.
     """
     settings = settings or LikelihoodSettings()
     least = _LEAST_DAMPING if settings.algorithm == "levenberg_marquardt" else 0.0
@@ -247,9 +236,13 @@ def likelihood_fit(
         costs.append(state.cost)
         triangles, whole = likelihood.linearised(state)
     gradient = float(np.sqrt(whole.gain))
+    theta, covariance, *others = (
+        frozen(np.array(part)) for part in (state.theta, whole.system.inverse, *state.coefficients, *state.directions)
+    )
+    count = len(state.coefficients)
     return LikelihoodFit(
-        problem.columns, _frozen(state.theta), _frozen(whole.system.inverse), tuple(map(_frozen, state.coefficients)),
-        tuple(map(_frozen, state.directions)), tuple(costs), gradient, gradient <= settings.tolerance,
+        problem.columns, theta, covariance, tuple(others[:count]), tuple(others[count:]), tuple(costs), gradient,
+        gradient <= settings.tolerance,
     )  # fmt: skip
 
 
@@ -263,9 +256,3 @@ def _lower(
             return found, damping
         damping = max(10 * damping, _LEAST_DAMPING)
     return None, damping
-
-
-def _frozen(array: np.ndarray) -> np.ndarray:
-    array = np.array(array)
-    array.setflags(write=False)
-    return array

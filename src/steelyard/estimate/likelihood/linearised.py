@@ -7,10 +7,9 @@ The weighted residuals have the derivatives ``-[T W] / sigma_y`` by (delta, thet
 and ``-B0 / sigma_q`` by the delta of their own joint. Positions are linear in delta, so all of them come down to the m
 rows ``R (delta_fit - delta) / sigma_q`` of each joint, R the triangle of B0.
 
-Which way a joint moves at the instants next to a reversal, where noisy positions do not tell but torques do.
-
+Near a reversal noisy positions do not show which way a joint moves, but torques do.
 Coulomb friction changes by twice its size when a joint turns. A sample on the wrong side of a reversal costs more than
-all that noise does. Moving the motion by as much as puts that sample on the other side costs, as far as positions tell,
+all that noise does. Moving the motion by as much as puts that sample on the other side costs, as far as positions show,
 ``(v / sigma_v)^2`` with v the velocity there and ``sigma_v^2 = sigma_q^2 B1^T (B0 B0^T)^-1 B1`` its variance. So a
 sign is turned against the motion where that lowers the cost by more than this price, and back where it lowers the cost.
 """
@@ -36,7 +35,7 @@ class RunLikelihood:
     Args:
         run: The recording.
         functions: Its compiled torques.
-        fitted: Its motion as positions alone tell it.
+        fitted: Its motion as fitted to the positions alone.
     """
 
     def __init__(self, run: LikelihoodRun, functions: TorqueFunctions, fitted: FittedMotion) -> None:
@@ -116,7 +115,7 @@ FARTHEST = 10.0
 def turned_directions(
     run: RunLikelihood, coefficients: np.ndarray, directions: np.ndarray, theta: np.ndarray
 ) -> np.ndarray | None:
-    """Return directions (n, N) with the signs turned that the torques want turned; None if there are none.
+    """Return directions (n, N) with signs turned where this lowers the cost of the torques; None if there are none.
 
     Args:
         run: The recording.

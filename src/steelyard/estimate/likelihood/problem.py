@@ -1,29 +1,80 @@
-"""What is measured of periodic motions, as arrays: the problem that maximum likelihood solves.
+"""The problem that maximum likelihood solves: its settings, measured periodic motions as arrays, compiled torques.
 
-Torques, their rows by the parameters and their slopes by the motion, compiled from the model's own graph.
-
-The exact sign of Coulomb friction has no slope but a step. Its columns are computed at velocities of their own, the
-directions, which an iteration can hold while it moves the motion: a reversal then moves by an instant, and the cost
-stays smooth. With a smooth sign (a width above zero) there is no such column and directions have no effect.
-
-The motions of a period: mean, sines and cosines with their derivatives.
+Torques, their rows by the parameters and their slopes by the motion are compiled from the model's own graph. The exact
+sign of Coulomb friction has no slope but a step. Its columns are computed at velocities of their own, the directions,
+which an iteration can hold while it moves the motion: a reversal then moves by an instant, and the cost stays smooth.
+With a smooth sign (a width above zero) there is no such column and directions have no effect.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any, Literal
 from weakref import WeakKeyDictionary
 
 import casadi as ca
 import numpy as np
 from scipy import linalg
 
+from ...configuration import Kind, list_of, number, whole_number
 from ...errors import EstimateError, nearest_match
 from ...kernel import BatchFunction, compile_batch
 from ...model import Model
-from ...observe import Equations
+from ...observe import Equations, check_fields
 from ...signals.fourier import fourier_basis
+
+_KINDS: dict[str, Kind[Any]] = {
+    "period": number(above=0),
+    "tolerance": number(above=0),
+    "most_iterations": whole_number(1),
+    "sign_width": number(least=0),
+    "position_noise": list_of(number(least=0), None, "a list of standard deviations"),
+    "torque_noise": list_of(number(above=0), None, "a list of standard deviations"),
+    "lines": list_of(whole_number(1), None, "a list of harmonics"),
+}
+
+
+@dataclass(frozen=True)
+class LikelihoodSettings:
+    """Settings of maximum likelihood; None is found from the data.
+
+    Attributes:
+        period: Period of the motion [s].
+        harmonics: Lines of the motion, as multiples of one over the period: a number K for 1 to K, or a list.
+        position_noise: Standard deviation of the noise on a sample of each joint's position, or one for all
+            [rad or m]; 0: this position is exact.
+        torque_noise: Standard deviation of the noise on a sample of each equation's torque, or one for all [N m or N].
+        algorithm: ``gauss_newton``: damped only where a whole step does not lower the cost; ``levenberg_marquardt``:
+            damped from the start.
+        tolerance: The iteration ends when the step that is left is below this many standard deviations, all
+            unknowns together.
+        most_iterations: Steps, at most.
+        sign_width: Width of the smooth sign in friction [rad/s or m/s]; 0 for the exact one; None: the model's.
+    """
+
+    period: float | None = None
+    harmonics: int | tuple[int, ...] | None = None
+    position_noise: tuple[float, ...] | None = None
+    torque_noise: tuple[float, ...] | None = None
+    algorithm: Literal["gauss_newton", "levenberg_marquardt"] = "gauss_newton"
+    tolerance: float = 1e-6
+    most_iterations: int = 50
+    sign_width: float | None = None
+
+    def __post_init__(self) -> None:
+        check_fields(self, _KINDS, "ml", EstimateError)
+        if self.harmonics is not None and not self.lines:
+            raise EstimateError("ml harmonics: got none, allowed is at least one line, such as 5 for lines 1 to 5")
+
+    @property
+    def lines(self) -> tuple[int, ...] | None:
+        """The lines of the motion, if they are given."""
+        if self.harmonics is None:
+            return None
+        if isinstance(self.harmonics, int):
+            return tuple(range(1, self.harmonics + 1))
+        return tuple(sorted(set(self.harmonics)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +114,7 @@ _COMPILED: WeakKeyDictionary[Equations, dict[_Key, TorqueFunctions]] = WeakKeyDi
 def torque_functions(
     equations: Equations, columns: Sequence[str], *, loaded: bool = True, sign_width: float | None = None
 ) -> TorqueFunctions:
-    """Return the compiled functions of some columns; compiled once for each choice and kept with the equations.
+    """Return the compiled functions of some columns; compiled once for each choice and cached with the equations.
 
     Args:
         equations: The equations.
@@ -74,10 +125,10 @@ def torque_functions(
     model = equations.model
     width = model.sign_width if sign_width is None else float(sign_width)
     key = (tuple(columns), loaded or model.payload == "none", width)
-    kept = _COMPILED.setdefault(equations, {})
-    if key not in kept:
-        kept[key] = _compiled(replace(model, sign_width=width), key[0], loaded=key[1])
-    return kept[key]
+    cache = _COMPILED.setdefault(equations, {})
+    if key not in cache:
+        cache[key] = _compiled(replace(model, sign_width=width), key[0], loaded=key[1])
+    return cache[key]
 
 
 def _compiled(model: Model, columns: tuple[str, ...], *, loaded: bool) -> TorqueFunctions:
@@ -197,7 +248,7 @@ class LikelihoodProblem:
 
 @dataclass(frozen=True, eq=False)
 class FittedMotion:
-    """What positions alone tell of a motion's coefficients: ``q = delta B0`` by least squares, one triangle.
+    """A motion's coefficients from the positions alone: ``q = delta B0`` by least squares, one triangle.
 
     Attributes:
         coefficients: delta (n, m).
@@ -214,15 +265,15 @@ def fitted_motion(run: LikelihoodRun) -> FittedMotion:
     """Fit the motion of a recording to its positions alone.
 
     Raises:
-        EstimateError: If the instants do not tell the coefficients apart.
+        EstimateError: If the coefficients are not identifiable from the instants.
     """
     basis = run.basis[0].T
     orthogonal, triangle = np.linalg.qr(basis)
     smallest = np.abs(np.diag(triangle)).min(initial=np.inf) if basis.shape[0] >= basis.shape[1] else 0.0
     if smallest < 1e-9 * np.sqrt(len(basis)):
         raise EstimateError(
-            f"ml, {run.label}: {len(basis)} instants do not tell the {basis.shape[1]} coefficients of a joint's motion "
-            "apart; record longer, or take fewer harmonics"
+            f"ml, {run.label}: the {basis.shape[1]} coefficients of a joint's motion are not identifiable from "
+            f"{len(basis)} instants; record longer, or take fewer harmonics"
         )
     coefficients = linalg.solve_triangular(triangle, orthogonal.T @ run.q.T).T
     squares = np.sum((run.q - coefficients @ run.basis[0]) ** 2, axis=1)

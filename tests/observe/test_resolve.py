@@ -1,4 +1,4 @@
-"""Settled preparations: cut-off, decimation and standstill from the data, each with its reason."""
+"""Resolved preparations: cut-off, decimation and standstill from the data, each with its reason."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_stamps_rounded_to_whole_milliseconds_give_the_true_rate():
     assert resolve_preparation(Preparation(cutoff=10.0), [rounded]).rate == pytest.approx(300.0, rel=1e-4)
 
 
-def test_a_stream_is_settled_like_the_recording_in_memory(tmp_path):
+def test_a_stream_is_resolved_like_the_recording_in_memory(tmp_path):
     model = model_of("scara_2r")
     recording = recording_for(model, 20_000)
     stream = stream_recording(model.robot, write_recording(recording, tmp_path / "log.npz"))
@@ -117,14 +117,14 @@ def test_a_joint_at_rest_has_the_noise_it_shows():
     np.testing.assert_allclose(resolved.velocity_noise[1], resolved.velocity_noise[0], rtol=0.1)
 
 
-def test_without_motion_a_cutoff_is_asked_for():
+def test_without_motion_a_cutoff_must_be_given():
     still = replace(noisy(1e-5), q=1e-5 * np.random.default_rng(0).standard_normal((2, 40_000)))
     with pytest.raises(ObservationError, match="no joint stands 10 dB above its noise"):
         resolve_preparation(Preparation(), [still])
     assert resolve_preparation(Preparation(cutoff=20.0), [still]).cutoff == 20.0
 
 
-def test_nothing_to_settle_on_is_refused():
+def test_nothing_to_resolve_from_is_refused():
     with pytest.raises(ObservationError, match="no recording"):
         resolve_preparation(Preparation(), [])
     one_sample = Recording(("a",), np.zeros(1), np.zeros((1, 1)))
@@ -138,20 +138,20 @@ def test_nothing_to_settle_on_is_refused():
 
 
 @pytest.mark.parametrize(
-    ("field", "value", "words"),
+    ("field", "value", "message"),
     [
         ("mode", "zero-phase", "did you mean 'zero_phase'"),
         ("resampling", "none", "linear, cubic, monotone"),
-        ("cutoff", float("nan"), "finite numbers above 0"),
-        ("rate", -1.0, "finite numbers above 0"),
-        ("decimation", 0, "whole numbers from 1"),
-        ("order", 2.5, "whole numbers"),
-        ("trim", -1, "whole numbers from 0"),
-        ("standstill", (0.1, -0.1), "speeds of 0 and above"),
+        ("cutoff", float("nan"), "finite number above 0"),
+        ("rate", -1.0, "finite number above 0"),
+        ("decimation", 0, "whole number from 1"),
+        ("order", 2.5, "whole number"),
+        ("trim", -1, "whole number from 0"),
+        ("standstill", (0.1, -0.1), "a list of speeds; entry 2 must be a finite number of 0 or more"),
     ],
 )
-def test_a_wrong_choice_is_refused_when_it_is_made(field, value, words):
-    with pytest.raises(ObservationError, match=words):
+def test_a_wrong_choice_is_refused_when_it_is_made(field, value, message):
+    with pytest.raises(ObservationError, match=message):
         Preparation(**{field: value})
 
 

@@ -1,4 +1,4 @@
-"""The Wald test of cells: equal to the F-test of least squares for white noise."""
+"""The Wald test of bins: equal to the F-test of least squares for white noise."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_for_white_noise_f_is_that_of_nested_least_squares_models():
     found = wald_test(e, base, columns, BinNoise([80, 120], np.ones(200), White()))
     assert found is not None
     full = sm.OLS(e, columns).fit()
-    # F of least squares divides by the variance left with the cells; here chance's part of them is put back.
+    # F of least squares divides by the variance left with the bins; here chance's part of them is put back.
     wald = 3 * full.compare_f_test(sm.OLS(e, np.ones(200)).fit())[0]
     noise = full.ssr * (1 + 3 / (200 - 1 - 3)) / 199
     assert found.f == pytest.approx(wald * full.mse_resid / 3 / noise, rel=2e-3)

@@ -1,4 +1,4 @@
-"""The sentences for patterns in residuals, and what to do about each."""
+"""Sentences that describe patterns in residuals, and the remedy for each."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Units:
         return units.get(signal, {"temperature": "deg C", "time": "s"}.get(signal, self.torque))
 
 
-# Words for what goes up with a signal: below, above.
+# How a sentence says that a signal is below, above or between limits.
 _COMPARED = {
     "velocity": ("it moves slower than", "it moves faster than", "its speed is between"),
     "temperature": ("it is colder than", "it is warmer than", "its temperature is between"),
@@ -33,7 +33,7 @@ _COMPARED = {
 }
 
 # (signal, parity, shape) or (signal, parity): the head of the sentence and the remedy.
-_WORDS = {
+_SENTENCES = {
     ("velocity", "odd", "slow"): (
         "friction at low speed on {joint}",
         "there is no effect for friction at low speed (Stribeck): the friction parameters of {joint} carry it; leave "
@@ -106,11 +106,11 @@ _WORDS = {
 }
 
 
-def mean_words(profile: BinProfile, joint: str, share: float, units: Units) -> tuple[str, str]:
+def mean_text(profile: BinProfile, joint: str, share: float, units: Units) -> tuple[str, str]:
     """Return the sentence and the remedy for means that depend on a signal."""
     shape = "line" if profile.signal == "acceleration" and profile.shape == "straight" else profile.shape
     general = (profile.signal, profile.parity)
-    head, remedy = _WORDS.get((*general, shape)) or _WORDS[general]
+    head, remedy = _SENTENCES.get((*general, shape)) or _SENTENCES[general]
     where = _where(profile, units)
     along = " in the direction of motion" if profile.parity == "odd" else ""
     size = f"residuals average {profile.worst_mean:+.2g} {units.torque}{along} while {where}"
@@ -119,7 +119,7 @@ def mean_words(profile: BinProfile, joint: str, share: float, units: Units) -> t
     )
 
 
-def spread_words(profile: BinProfile, ratio: float, joint: str, share: float, units: Units) -> tuple[str, str]:
+def spread_text(profile: BinProfile, ratio: float, joint: str, share: float, units: Units) -> tuple[str, str]:
     """Return the sentence and the remedy for a spread that depends on speed."""
     where = _where(profile, units)
     size = f"residuals spread {ratio:.2g} times as far while {where} ({_percent(share)})"
@@ -134,7 +134,7 @@ def spread_words(profile: BinProfile, ratio: float, joint: str, share: float, un
     return f"noise that depends on speed on {joint}: {size}", remedy
 
 
-def constant_words(mean: float, joint: str, share: float, units: Units) -> tuple[str, str]:
+def constant_text(mean: float, joint: str, share: float, units: Units) -> tuple[str, str]:
     """Return the sentence and the remedy for residuals whose mean is not zero."""
     text = f"constant offset on {joint}: residuals average {mean:+.2g} {units.torque} ({_percent(share)})"
     return text, (

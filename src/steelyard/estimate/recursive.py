@@ -1,39 +1,71 @@
-"""Recursive least squares over the recordings, one after the other.
+"""Recursive least squares: the weighted estimate as a function of time (P1.8), recordings one after the other.
 
-The square root of the information, updated by orthogonal reduction, with older rows forgotten.
-
-With lambda the forgetting factor, after instant k
+The square root of the information is updated by orthogonal reduction, and older rows are forgotten. With lambda the
+forgetting factor, after instant k
 
     R_k^T R_k = sum_i lambda^(k-i) [W_i y_i]^T [W_i y_i],    R_k = triangle of [sqrt(lambda) R_{k-1}; W_k y_k].
 
 Rows with white noise of unit variance give the estimate ``x = R^-1 z`` the covariance ``P S P``, ``P = (R^T R)^-1`` and
 ``S = sum_i lambda^(2(k-i)) W_i^T W_i``: a second triangle, with lambda in the place of its root, tracks S. Without
-forgetting S is the information itself and ``P S P = P``.
-
-Weighted rows in the order of time: all equations of one instant together.
-
-The history of an estimate, thinned while it grows: memory does not depend on the length of the log.
+forgetting S is the information itself and ``P S P = P``. The history of the estimate is thinned while it grows, so that
+memory does not depend on the length of the log.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Literal
 
 import numpy as np
 from scipy import linalg
 from scipy.linalg import lapack
 
-from ...errors import EstimateError, nearest_match
-from ...observe import RowBlock, RowSource, WeightedRun, weighted_runs
-from ...progress import Progress, silent
-from ..evidence import Estimate, Estimated, Evidence, History, estimate_of
-from ..system import DEPENDENT, System
-from .settings import RecursiveSettings
+from ..configuration import number, whole_number
+from ..errors import EstimateError
+from ..observe import RowSource, check_fields, weighted_runs
+from ..progress import Progress, silent
+from .evidence import Estimate, Estimated, Evidence, History, Prior, checked_prior, estimate_of
+from .system import DEPENDENT, System
 
 _PANEL = 16
 _NOTHING = 1e-150
+
+
+@dataclass(frozen=True)
+class RecursiveSettings:
+    """Settings of recursive least squares.
+
+    Attributes:
+        start: ``square``: the solution of the first rows from which all parameters are identifiable (P1.8), no prior
+            being used; ``prior``: from the prior; None: from the prior if there is one, else square.
+        forgetting: By how much the weight of older rows shrinks at every instant, above 0 and at most 1; 1 forgets
+            nothing.
+        memory: Time in which the weight of a row falls to 1/e [s], instead of ``forgetting``; None: none.
+        wide: Start ``prior``: standard deviation of parameters that have no prior, about zero, SI units.
+        most_instants: Instants of the history, at most.
+    """
+
+    start: Literal["square", "prior"] | None = None
+    forgetting: float = 1.0
+    memory: float | None = None
+    wide: float = 1e3
+    most_instants: int = 2000
+
+    def __post_init__(self) -> None:
+        above_zero, part = number(above=0, largest=math.inf), number(above=0, most=1)
+        kinds = {"forgetting": part, "memory": above_zero, "wide": above_zero, "most_instants": whole_number(2)}
+        check_fields(self, kinds, "rls", EstimateError)
+        if self.memory is not None and self.forgetting != 1.0:
+            raise EstimateError(
+                f"rls forgetting {self.forgetting:g} and memory {self.memory:g} s say the same thing twice; give one"
+            )
+
+    def factor(self, interval: float) -> float:
+        """Return the forgetting factor of instants that are an interval [s] apart."""
+        return self.forgetting if self.memory is None else math.exp(-interval / self.memory)
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,19 +160,12 @@ def updated(triangle: np.ndarray, rows: np.ndarray) -> np.ndarray:
     return lapack.dtpqrt(0, panel, triangle, rows)[0]  # pyright: ignore[reportAttributeAccessIssue]
 
 
-@dataclass(frozen=True, eq=False)
-class Instants:
-    """Neighbouring instants that have at least one usable row.
+Instants = tuple[np.ndarray, np.ndarray, np.ndarray]
+"""Neighbouring instants that have at least one usable row.
 
-    Attributes:
-        time: Their times on the recording's clock (k,) [s].
-        bounds: Rows of instant i are ``rows[bounds[i]:bounds[i + 1]]`` (k + 1,).
-        rows: ``[W y]`` over the deviations of their cells (m, c + 1), columns as those of the estimate.
-    """
-
-    time: np.ndarray
-    bounds: np.ndarray
-    rows: np.ndarray
+Their times on the recording's clock (k,) [s], bounds (k + 1,), and ``[W y]`` over the deviations of their noise groups
+(m, c + 1), columns as those of the estimate: rows of instant i are ``bounds[i]`` to ``bounds[i + 1]``.
+"""
 
 
 def instants_of(source: RowSource, plain: Estimate) -> Iterator[Instants]:
@@ -153,15 +178,11 @@ def instants_of(source: RowSource, plain: Estimate) -> Iterator[Instants]:
     for block, runs in source.block_runs():
         usable = list(weighted_runs(runs, plain.columns, plain.weights))
         if usable:
-            yield _instants(block, usable, len(plain.columns))
-
-
-def _instants(block: RowBlock, usable: Sequence[WeightedRun], size: int) -> Instants:
-    instant = np.concatenate([np.arange(one.run.places.start, one.run.places.stop) for one in usable])
-    order = np.argsort(instant, kind="stable")
-    present, first = np.unique(instant[order], return_index=True)
-    rows = np.concatenate([one.spread(size) for one in usable])
-    return Instants(block.time[present], np.append(first, len(order)), rows[order])
+            instant = np.concatenate([np.arange(one.run.places.start, one.run.places.stop) for one in usable])
+            order = np.argsort(instant, kind="stable")
+            present, first = np.unique(instant[order], return_index=True)
+            rows = np.concatenate([one.spread(len(plain.columns)) for one in usable])
+            yield block.time[present], np.append(first, len(order)), rows[order]
 
 
 class Track:
@@ -171,28 +192,27 @@ class Track:
         most: Largest number of instants.
 
     Attributes:
-        step: Instants from one that is kept to the next.
+        step: Instants from one that is recorded to the next.
     """
 
     def __init__(self, most: int) -> None:
         self._most = most
         self.step = 1
-        self._kept: list[tuple[int, float, np.ndarray, np.ndarray]] = []
+        self._recorded: list[tuple[int, float, np.ndarray, np.ndarray]] = []
 
     def add(self, instant: int, time: float, solved: RecursiveSolution) -> None:
-        """Keep what is known at an instant, numbered from 1."""
-        if self._kept and self._kept[-1][0] == instant:
+        """Record the estimate at an instant, numbered from 1."""
+        if self._recorded and self._recorded[-1][0] == instant:
             return
-        if len(self._kept) == self._most:
+        if len(self._recorded) == self._most:
             self.step *= 2
-            self._kept = [each for each in self._kept if each[0] % self.step == 0]
-        self._kept.append((instant, time, solved.values, solved.sigma))
+            self._recorded = [each for each in self._recorded if each[0] % self.step == 0]
+        self._recorded.append((instant, time, solved.values, solved.sigma))
 
     def history(self, columns: tuple[str, ...]) -> History:
         """Return the history of these columns."""
-        time = np.array([time for _, time, _, _ in self._kept])
-        values = np.array([values for _, _, values, _ in self._kept]).T
-        sigma = np.array([sigma for _, _, _, sigma in self._kept]).T
+        _, *parts = zip(*self._recorded, strict=True)
+        time, values, sigma = (np.array(part).T for part in parts)
         for array in (time, values, sigma):
             array.setflags(write=False)
         return History(columns, time, values, sigma)
@@ -203,15 +223,12 @@ _DEPENDENT = {"square": DEPENDENT, "prior": 1e-15}
 
 
 def recursive_least_squares(
-    evidence: Evidence,
-    settings: RecursiveSettings,
-    prior: Mapping[str, tuple[float, float]],
-    progress: Progress = silent,
+    evidence: Evidence, settings: RecursiveSettings, prior: Prior, progress: Progress = silent
 ) -> Estimated:
     """Estimate row by row in the order of time (P1.8), in square-root form.
 
-    Every row is weighted by one over the deviation of its cell, as in ``evidence.plain``. Without forgetting the last
-    estimate is that of weighted least squares. Sigmas are those of constant parameters; they are widened, at all
+    Every row is weighted by one over the deviation of its noise group, as in ``evidence.plain``. Without forgetting the
+    last estimate is that of weighted least squares. Sigmas are those of constant parameters; they are widened, at all
     instants alike, by what correlated noise does to those of weighted least squares. Beside a prior all rows count less
     by the median of that instead.
 
@@ -222,7 +239,7 @@ def recursive_least_squares(
         progress: Progress callback, called with done and total.
 
     Raises:
-        EstimateError: If the rows, or those not yet forgotten, do not tell all parameters apart.
+        EstimateError: If not all parameters are identifiable from the rows, or from those not yet forgotten.
     """
     interval = evidence.sources[0].resolved.decimation / evidence.sources[0].resolved.rate
     forgetting = settings.factor(interval)
@@ -233,18 +250,23 @@ def recursive_least_squares(
     widening = np.ones(len(evidence.columns)) if start == "prior" else evidence.widening
     track, limit = Track(settings.most_instants), _DEPENDENT[start]
     instant, now = 0, 0.0
-    for shift, part in _in_time(evidence, interval, progress):
-        first, count = 0, len(part.time)
+    for times, starts, rows in _in_time(evidence, interval, progress):
+        first, count = 0, len(times)
         while first < count:
             last = min(count, first + track.step - instant % track.step)
-            bounds = part.bounds[first : last + 1]
-            information.take(part.rows[bounds[0] : bounds[-1]] / share, bounds)
-            instant, first, now = instant + last - first, last, float(part.time[last - 1] + shift)
+            bounds = starts[first : last + 1]
+            information.take(rows[bounds[0] : bounds[-1]] / share, bounds)
+            instant, first, now = instant + last - first, last, float(times[last - 1])
             # The history begins with the first estimate that there is, and has gaps where too much is forgotten.
             if instant % track.step == 0 and (known := information.solved()).dependent(limit) is None:
                 track.add(instant, now, known)
     solved = information.solved()
-    _check_told_apart(solved.dependent(limit), evidence.columns, forgetting)
+    if (dependent := solved.dependent(limit)) is not None:
+        cure = "forget more slowly" if forgetting < 1 else "record a more exciting motion"
+        raise EstimateError(
+            f"rls: in the last rows '{evidence.columns[dependent]}' is indistinguishable from the parameters before it "
+            f"(forgetting {forgetting:.6g} an instant); {cure}, or use wls"
+        )
     track.add(instant, now, solved)
     estimate = _estimate(evidence, solved, information.rows, widening)
     history = track.history(evidence.columns)
@@ -252,47 +274,29 @@ def recursive_least_squares(
     return Estimated(estimate, history, notes=_notes(start, prior, forgetting, interval))
 
 
-def _in_time(evidence: Evidence, interval: float, progress: Progress) -> Iterator[tuple[float, Instants]]:
-    """Yield the instants of all recordings, with what brings their clocks behind the recording before."""
+def _in_time(evidence: Evidence, interval: float, progress: Progress) -> Iterator[Instants]:
+    """Yield the instants of all recordings, the times of each recording behind those of the one before."""
     end: float | None = None
     for k, source in enumerate(evidence.sources):
         shift: float | None = None
-        for part in instants_of(source, evidence.plain):
+        for time, bounds, rows in instants_of(source, evidence.plain):
             if shift is None:
-                shift = 0.0 if end is None else end + interval - float(part.time[0])
-            end = shift + float(part.time[-1])
-            yield shift, part
+                shift = 0.0 if end is None else end + interval - float(time[0])
+            end = shift + float(time[-1])
+            yield time + shift, bounds, rows
             progress(k + source.read, len(evidence.sources))
         progress(k + 1, len(evidence.sources))
 
 
-def _start(columns: Sequence[str], start: str, wide: float, prior: Mapping[str, tuple[float, float]]) -> np.ndarray:
+def _start(columns: Sequence[str], start: str, wide: float, prior: Prior) -> np.ndarray:
     """Return the rows (k, c + 1) that are known before the first instant."""
     if start == "square":
         return np.zeros((0, len(columns) + 1))
     rows = np.zeros((len(columns), len(columns) + 1))
     np.fill_diagonal(rows, 1 / wide)
-    for name, (value, deviation) in prior.items():
-        if name not in columns:
-            raise EstimateError(
-                f"prior for '{name}', which is not estimated; estimated are {', '.join(columns[:8])} ..."
-                f"{nearest_match(name, columns)}"
-            )
-        if not (np.isfinite(value) and np.isfinite(deviation) and deviation > 0):
-            raise EstimateError(f"prior for '{name}': got {value} +- {deviation}, needed is a deviation above 0")
-        place = columns.index(name)
+    for place, value, deviation in checked_prior(prior, columns):
         rows[place, place], rows[place, -1] = 1 / deviation, value / deviation
     return rows
-
-
-def _check_told_apart(dependent: int | None, columns: Sequence[str], forgetting: float) -> None:
-    if dependent is None:
-        return
-    cure = "forget more slowly" if forgetting < 1 else "record a more exciting motion"
-    raise EstimateError(
-        f"rls: the last rows do not tell '{columns[dependent]}' from the parameters before it (forgetting "
-        f"{forgetting:.6g} an instant); {cure}, or use wls"
-    )
 
 
 def _estimate(evidence: Evidence, solved: RecursiveSolution, rows: int, widening: np.ndarray) -> Estimate:
@@ -308,13 +312,13 @@ def _estimate(evidence: Evidence, solved: RecursiveSolution, rows: int, widening
     return estimate_of("rls", kind, evidence, solved.values, covariance * gain, float(freedom.min()))
 
 
-def _notes(start: str, prior: Mapping[str, tuple[float, float]], forgetting: float, interval: float) -> tuple[str, ...]:
-    words = {"square": "the first rows that tell all parameters apart", "prior": "the prior"}
+def _notes(start: str, prior: Prior, forgetting: float, interval: float) -> tuple[str, ...]:
+    first = {"square": "the first rows from which all parameters are identifiable", "prior": "the prior"}[start]
     unused = "; the prior is not used" if prior and start == "square" else ""
-    notes = [f"started from {words[start]}{unused}"]
-    if forgetting < 1:
-        notes.append(
-            f"rows are forgotten by {forgetting:.6g} an instant, to 1/e in {-interval / np.log(forgetting):.4g} s; "
-            "sigmas are those of constant parameters"
-        )
-    return tuple(notes)
+    if forgetting == 1:
+        return (f"started from {first}{unused}",)
+    return (
+        f"started from {first}{unused}",
+        f"rows are forgotten by {forgetting:.6g} an instant, to 1/e in {-interval / np.log(forgetting):.4g} s; "
+        "sigmas are those of constant parameters",
+    )

@@ -1,4 +1,4 @@
-"""What the arm was told to do, between the samples and across gaps."""
+"""The commanded motion, between the samples and across gaps."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ EVEN = np.arange(600) / 100.0
 
 def recording_at(time: np.ndarray, *, commanded: bool = True, noise: float = 0.0) -> Recording:
     q = PATH.at(time).q
-    seen = q + noise * np.random.default_rng(0).normal(size=q.shape)
-    return Recording(JOINTS, time, seen, reference=q if commanded else None)
+    measured = q + noise * np.random.default_rng(0).normal(size=q.shape)
+    return Recording(JOINTS, time, measured, reference=q if commanded else None)
 
 
 def references(recording: Recording, every: int = 10, **settings) -> References:
@@ -59,22 +59,22 @@ def test_a_reference_of_many_blocks_is_that_of_the_whole(even, commanded):
     recording = Recording(JOINTS, time, q, reference=q if commanded else None)
     resolved = resolve_preparation(Preparation(20.0, decimation=1, rate=100.0), [recording])
     found = references_of(recording, resolved, 3, "run")
-    told, grid = q, np.arange(20_000.0)
+    positions, grid = q, np.arange(20_000.0)
     if not even:
         grid = np.arange(np.ceil((time[-1] - time[0]) * 100) + 1)
-        told = CubicSpline(time - time[0], q, axis=1)(np.minimum(grid / 100, time[-1] - time[0]))
+        positions = CubicSpline(time - time[0], q, axis=1)(np.minimum(grid / 100, time[-1] - time[0]))
     if not commanded:
-        told = apply_low_pass(resolved.low_pass, told)
-    curve = CubicSpline(grid / 100, told, axis=1)
+        positions = apply_low_pass(resolved.low_pass, positions)
+    curve = CubicSpline(grid / 100, positions, axis=1)
     instants = np.minimum(np.arange(3 * len(grid)) / 300, grid[-1] / 100)
     for order, part in enumerate(np.split(reference_of(found), 3)):
         np.testing.assert_allclose(part, curve(instants, order), atol=1e-9 * 30**order)
     (segment_reference,) = found.every
     assert segment_reference.outline is not None
     np.testing.assert_allclose(segment_reference.outline.middle, curve(instants).mean(axis=1), atol=1e-9)
-    blocks = np.split(told, [300, 9000, 9001], axis=1)
+    blocks = np.split(positions, [300, 9000, 9001], axis=1)
     moved = np.concatenate(list(at_stamps(segment_reference, found.stamps, iter(blocks))), axis=1)
-    expected = told if even else CubicSpline(grid / 100, told, axis=1)(time - time[0])
+    expected = positions if even else CubicSpline(grid / 100, positions, axis=1)(time - time[0])
     np.testing.assert_allclose(moved, expected, atol=1e-9)
 
 
@@ -87,7 +87,7 @@ def test_uneven_stamps_get_their_own_values_back():
     np.testing.assert_allclose(moved, PATH.at(time).q, atol=1e-4)
 
 
-def test_a_gap_makes_two_courses_and_a_short_stretch_is_not_simulated():
+def test_a_gap_makes_two_references_and_a_short_segment_is_not_simulated():
     time = np.delete(EVEN, np.r_[200:300, 303:400])
     found = references(recording_at(time))
     samples = [segment_reference.segment.samples for segment_reference in found.every]
