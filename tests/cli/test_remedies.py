@@ -10,8 +10,8 @@ import pytest
 
 import steelyard
 from steelyard.cli.app import app
+from steelyard.effects import EFFECTS
 from steelyard.judge import pattern_text
-from steelyard.model import EFFECTS
 
 SOURCE = Path(steelyard.__file__).parent
 COMMANDS = [name for name in app if not name.startswith("-")]

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from arms import arm, motion_of
+from steelyard.effects import EFFECTS
 from steelyard.errors import ModelError
-from steelyard.model import EFFECTS, base_parameters, build_model, resolve_name
+from steelyard.model import base_parameters, build_model, resolve_name
 from steelyard.robot import Robot, load_robot
 
 

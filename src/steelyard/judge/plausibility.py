@@ -39,8 +39,7 @@ LIKE = 0.9
 # A torque of which less than this part is rigid-body torque says nothing of the links' sizes.
 _RIGID = 0.3
 
-_POSITIVE = ("XX", "YY", "ZZ", "M", "Ia", "Fvm", "Fcm", "Fvl", "Fcl", "Fcpm", "Fcnm", "Fcpl", "Fcnl")
-_FRICTION = ("Fvm", "Fvl", "Fcm", "Fcl", "Fcpm", "Fcnm", "Fcpl", "Fcnl")
+_POSITIVE = ("XX", "YY", "ZZ", "M", "Ia", "Iac")
 
 
 @dataclass(frozen=True)
@@ -203,9 +202,9 @@ def _negative_parameters(
 
 def _must_be_positive(equations: Equations, base: BaseParameter) -> bool:
     """Return whether all that is regrouped into a base parameter is positive, and so is its sum."""
-    symbols = {parameter.name: parameter.symbol for parameter in equations.model.parameters}
+    of_name = {parameter.name: parameter for parameter in equations.model.parameters}
     return all(
-        coefficient > 0 and symbols[name].removesuffix("L") in _POSITIVE
+        coefficient > 0 and (of_name[name].friction or of_name[name].symbol in _POSITIVE)
         for name, coefficient in base.regrouping.items()
     )
 
@@ -235,15 +234,16 @@ def _negative_friction(
     equations: Equations, estimate: Estimate, squares: Sequence[np.ndarray | None]
 ) -> Iterable[Impossible]:
     """Yield joints whose friction drives instead of brakes: ``mean(qd tau_f) < 0``, over the recorded motion."""
-    symbols = {parameter.name: (parameter.symbol, parameter.joint) for parameter in equations.model.parameters}
+    of_name = {parameter.name: parameter for parameter in equations.model.parameters}
     place = {name: k for k, name in enumerate(estimate.columns)}
     for kind, joint, columns, square in _with_squares(equations, squares):
-        friction = [k for k, name in enumerate(columns) if name in place and symbols[name][0] in _FRICTION]
-        own = [k for k in friction if symbols[columns[k]][1] == joint]
+        friction = [k for k, name in enumerate(columns) if name in place and of_name[name].friction]
+        # Friction of a coupled motor brakes two joints together: its power on one of them may have either sign.
+        own = [k for k in friction if (one := of_name[columns[k]]).joint == joint and one.effect != "coupling"]
         if not own:
             continue
         # The velocity is the column of viscous friction; without one its sign will do.
-        speed = min(own, key=lambda k: _FRICTION.index(symbols[columns[k]][0]))
+        speed = next((k for k in own if of_name[columns[k]].friction == "viscous"), own[0])
         power, at = square[speed, own], [place[columns[k]] for k in own]
         value = float(power @ estimate.values[at])
         sigma = float(np.sqrt(power @ estimate.covariance[np.ix_(at, at)] @ power))

@@ -10,11 +10,12 @@ from typing import Literal, get_args
 
 import casadi as ca
 
+from ..effects import EFFECTS, other_side
 from ..errors import ModelError, nearest_match
 from ..physics import motion_symbols
 from ..robot import AnyRobot, Robot, load_robot
 from ..text import short_repr
-from .terms import EFFECTS, MotionSymbols, Term, payload, payload_link
+from .terms import MotionSymbols, Term, payload, payload_link
 from .terms.term import Parameter
 
 Measured = Literal["motor", "joint", "both", "difference"]
@@ -22,9 +23,6 @@ Payload = Literal["none", "loaded", "paired"]
 MEASURED: tuple[str, ...] = get_args(Measured)
 PAYLOADS: tuple[str, ...] = get_args(Payload)
 
-# Friction and offsets of the motor side, and the same of the link side.
-_LINK_SIDE = {"Fvm": "Fvl", "Fcm": "Fcl", "Fcam": "Fcal", "offm": "offl"}
-_MOTOR_SIDE = {link: motor for motor, link in _LINK_SIDE.items()}
 # Sides of the gears on which each kind of row depends (P5's models A, B and D; C stacks A and B).
 _SIDES = {"motor": ("link", "motor"), "joint": ("link",), "difference": ("motor",)}
 
@@ -67,9 +65,13 @@ class Model:
     @cached_property
     def terms(self) -> tuple[Term, ...]:
         """The effects with their parameters and columns, in order; the payload last."""
-        terms = [EFFECTS[effect][0](self.robot, self.motion) for effect in self.effects]
+        return self.terms_in(self.motion)
+
+    def terms_in(self, motion: MotionSymbols) -> tuple[Term, ...]:
+        """Return the same terms, in other symbols."""
+        terms = [EFFECTS[effect].term(self.robot, motion) for effect in self.effects]
         if self.payload != "none":
-            terms.append(payload(self.robot, self.motion))
+            terms.append(payload(self.robot, motion))
         return tuple(terms)
 
     @cached_property
@@ -99,18 +101,19 @@ class Model:
         return self._regressor_function(loaded=False)
 
     def _regressor_function(self, *, loaded: bool) -> ca.Function:
-        kinds = ("motor", "joint") if self.measured == "both" else (self.measured,)
-        matrix = ca.sparsify(ca.vertcat(*(self._rows_of(kind, loaded) for kind in kinds)))
-        motion = self.motion
-        return ca.Function("regressor", [motion.q, motion.qd, motion.qdd], [ca.cse(matrix)], ["q", "qd", "qdd"], ["W"])
+        motion, matrix = self.motion, ca.cse(self.regressor_of(self.terms, loaded=loaded))
+        return ca.Function("regressor", [motion.q, motion.qd, motion.qdd], [matrix], ["q", "qd", "qdd"], ["W"])
 
-    def _rows_of(self, kind: str, loaded: bool) -> ca.SX:
-        blocks = []
-        for term in self.terms:
+    def regressor_of(self, terms: Iterable[Term], *, loaded: bool) -> ca.SX:
+        """Return W (rows, parameters) as an expression of the symbols that the terms are written in."""
+        kinds = ("motor", "joint") if self.measured == "both" else (self.measured,)
+        blocks: dict[str, list[ca.SX]] = {kind: [] for kind in kinds}
+        for term in terms:
             first = term.parameters[0]
-            nonzero = first.side in _SIDES[kind] and (loaded or first.effect != "payload")
-            blocks.append(term.columns if nonzero else ca.SX(*term.columns.shape))
-        return ca.horzcat(*blocks)
+            for kind, row in blocks.items():
+                nonzero = first.side in _SIDES[kind] and (loaded or first.effect != "payload")
+                row.append(term.columns if nonzero else ca.SX(*term.columns.shape))
+        return ca.sparsify(ca.vertcat(*(ca.horzcat(*row) for row in blocks.values())))
 
 
 def build_model(
@@ -157,14 +160,15 @@ def _default_effects(robot: Robot, measured: str) -> tuple[str, ...]:
     """
     present = {"coupling": bool(robot.gear_couplings), "spring": bool(robot.springs)}
     own = tuple(effect for effect in robot.defaults.effects if present.get(effect, True))
-    on_link = [effect for effect in own if effect in _MOTOR_SIDE]
-    on_motor = [effect for effect in own if effect in _LINK_SIDE]
+    twins = {effect: twin for effect in own if (twin := other_side(effect))}
+    on_link = [effect for effect in twins if EFFECTS[effect].side == "link"]
+    on_motor = [effect for effect in twins if EFFECTS[effect].side == "motor"]
     if measured in ("joint", "both") and on_motor and not on_link:
         retained = own if measured == "both" else tuple(effect for effect in own if effect not in (*on_motor, "Ia"))
-        return tuple(dict.fromkeys((*retained, *(_LINK_SIDE[effect] for effect in on_motor), "offl")))
+        return tuple(dict.fromkeys((*retained, *(twins[effect] for effect in on_motor), "offl")))
     if measured != "joint" and on_link and not on_motor:
         retained = own if measured == "both" else tuple(effect for effect in own if effect not in on_link)
-        return tuple(dict.fromkeys((*retained, "Ia", *(_MOTOR_SIDE[effect] for effect in on_link))))
+        return tuple(dict.fromkeys((*retained, "Ia", *(twins[effect] for effect in on_link))))
     return own
 
 

@@ -50,6 +50,7 @@ from types import MappingProxyType
 import numpy as np
 
 from ..configuration import ROOT, Section, checked, choice, located, names, number, numbers, record_from, text, vector
+from ..effects import value_symbols
 from ..errors import RobotError, nearest_match
 from ..files import decoded, parsed_toml
 from .checks import JOINT_KINDS, assembled_robot, checked_limits
@@ -185,11 +186,8 @@ ROBOT_KEYS = ("name", "gravity", "source", "payload_link", "floor", "springs", "
 TORQUE_KINDS = ("motor_current", "motor_torque", "joint_torque", "motor_pwm", "wrench")
 MEASURED_KINDS = ("motor", "joint", "both", "difference")
 
-# Families of parameters a table can know beforehand; the number of the moving joint follows. k: compliance.
-VALUE_FAMILIES = (
-    *("Ia", "Fvm", "Fcm", "offm", "Fvl", "Fcl", "offl"),
-    *("Ss", "Sc", "Iac", "Fvc", "Fcc", "k", "drive_gain"),
-)
+VALUE_FAMILIES = (*value_symbols(), "k", "drive_gain")
+"""Parameters whose values a table may give; the number of the moving joint follows. ``k`` is a compliance."""
 
 
 def read_table(path_or_bytes: PathOrBytes) -> Robot:

@@ -22,6 +22,9 @@ from .experiment import Experiment, noise_of_seed, quantised
 from .plant import plant_equations
 from .tuning import ClosedLoop
 
+_OF_MUJOCO = ("inertia", "Ia", "Fvm", "Fcm", "offm", "Fvl", "Fcl", "offl")
+"""Effects that MuJoCo's joints have, or that are added to their torques."""
+
 
 def import_mujoco() -> Any:
     """Return the mujoco module, or raise an error that says how to install it."""
@@ -87,8 +90,7 @@ def check_mujoco_can(model: Model, truth: Mapping[str, float], experiment: Exper
     if len(model.robot.bodies) != len(model.robot.actuated):
         raise SimulationError("plant 'mujoco': mimicking joints are not simulated there; use the compiled plant")
     for parameter in model.parameters:
-        foreign = parameter.effect in ("spring", "coupling", "Fcam", "Fcal")
-        if foreign and truth[parameter.name] != 0:
+        if parameter.effect not in _OF_MUJOCO and truth[parameter.name] != 0:
             raise SimulationError(
                 f"plant 'mujoco': {parameter.name} = {truth[parameter.name]:g} has no counterpart there; "
                 "use the compiled plant, or set it to 0 in the robot's file"

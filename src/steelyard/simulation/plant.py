@@ -19,20 +19,18 @@ from types import MappingProxyType
 import casadi as ca
 import numpy as np
 
+from ..effects import EFFECTS
 from ..errors import SimulationError, SteelyardError, nearest_match
-from ..model import EFFECTS, Model, build_model
+from ..model import Model, build_model
 from ..physics import forward_dynamics, inverse_dynamics
 from ..robot import INERTIAL_NAMES, Robot, moved_parameters, transform_from_placement
 from .experiment import Experiment
-
-# Which values of a robot mean that it has an effect.
-_FAMILY_OF_EFFECT = {"coupling": "Iac", "spring": "Ss", "Fcam": "Fcpm", "Fcal": "Fcpl"}
 
 
 def plant_model(robot: Robot, sign_width: float) -> Model:
     """Return the model with all effects that the robot has values of: the plant's equations."""
     families = {name.rstrip("0123456789") for name in robot.values}
-    effects = [effect for effect in EFFECTS if _FAMILY_OF_EFFECT.get(effect, effect) in families]
+    effects = [name for name, effect in EFFECTS.items() if families.intersection(effect.symbols)]
     return build_model(robot, ["inertia", *effects], measured="both", sign_width=sign_width)
 
 

@@ -162,8 +162,8 @@ def friction_decays(model: Model, values: np.ndarray, inertia: np.ndarray) -> tu
     rows = {body.number: row for row, body in enumerate(model.robot.actuated)}
     viscous, dry = np.zeros(len(rows)), np.zeros(len(rows))
     for parameter, value in zip(model.parameters, values, strict=True):
-        if parameter.symbol.startswith("Fv"):
+        if parameter.friction == "viscous":
             viscous[rows[parameter.number]] += abs(value)
-        elif parameter.symbol.startswith("Fc"):
+        elif parameter.friction == "dry":
             dry[rows[parameter.number]] += abs(value)
     return viscous * free, dry * free

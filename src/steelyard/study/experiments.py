@@ -11,12 +11,13 @@ from typing import Any
 
 import numpy as np
 
+from ..effects import EFFECTS
 from ..errors import SimulationError, SteelyardError, one_line
 from ..estimate.instruments import InstrumentSettings
 from ..estimators import ESTIMATORS
 from ..identification import Fitted, Settings, fit_arms, settings_from_table
 from ..identification.inputs import model_of
-from ..model import EFFECTS, build_model
+from ..model import build_model
 from ..motion import Trajectory
 from ..motion.files import trajectory_from_table
 from ..observe import Equations, Preparation, ResolvedPreparation, equations_of, resolve_preparation

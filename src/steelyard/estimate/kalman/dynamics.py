@@ -76,14 +76,14 @@ def arm_graph(model: Model, columns: Sequence[str], free: Sequence[int], *, load
             f"the Kalman filter needs one torque equation a joint, the model has torque '{model.measured}'; "
             "choose `--torque motor` or `--torque joint`"
         )
-    smooth = replace(model, sign_width=1.0)
-    motion = smooth.motion
+    motion = model.motion
     joints = motion.q.shape[0]
     turn = ca.SX.sym("turn", joints)
-    places = [smooth.names.index(name) for name in columns]
-    W = _friction_turned(smooth, places, loaded, turn if held else turn * motion.qd)
+    places = [model.names.index(name) for name in columns]
+    turned = replace(motion, turn=turn if held else turn * motion.qd)
+    W = model.regressor_of(model.terms_in(turned), loaded=loaded)[:, places]
     chi, tau = ca.SX.sym("chi", len(places)), ca.SX.sym("tau", joints)
-    torque, M = _torque_and_inertia(smooth, places, W, chi)
+    torque, M = _torque_and_inertia(model, places, W, chi)
     still = ca.SX.zeros(joints)
     qdd, pivots = solved(M, tau - ca.substitute(torque, motion.qdd, still))
     by_state = -ca.jacobian(torque, ca.vertcat(motion.qd, motion.q))
@@ -102,26 +102,6 @@ def arm_graph(model: Model, columns: Sequence[str], free: Sequence[int], *, load
 
 def _function(name: str, inputs: list[ca.SX], outputs: list[ca.SX]) -> ca.Function:
     return ca.Function(name, inputs, [ca.cse(ca.densify(part)) for part in outputs])
-
-
-def _friction_turned(model: Model, places: list[int], loaded: bool, turn: ca.SX) -> ca.SX:
-    """Return columns of the regressor (n, c), the directions of friction in them written as ``tanh(turn)``.
-
-    Columns of friction are those that change with the velocity by steps alone if the sign is exact.
-    """
-    motion = model.motion
-    symbols = (motion.q, motion.qd, motion.qdd)
-    smooth, exact = (
-        (each.regressor if loaded or model.payload == "none" else each.unloaded_regressor)(*symbols)[:, places]
-        for each in (model, replace(model, sign_width=0.0))
-    )
-    slopes = ca.sparsify(ca.jacobian(ca.densify(exact), motion.qd))
-    columns = []
-    for k in range(len(places)):
-        own = range(k * exact.shape[0], (k + 1) * exact.shape[0])
-        has_steps_alone = slopes[list(own), :].nnz() == 0 and ca.depends_on(exact[:, k], motion.qd)
-        columns.append(ca.substitute(smooth[:, k], motion.qd, turn) if has_steps_alone else smooth[:, k])
-    return ca.horzcat(*columns)
 
 
 def _torque_and_inertia(model: Model, places: list[int], W: ca.SX, chi: ca.SX) -> tuple[ca.SX, ca.SX]:

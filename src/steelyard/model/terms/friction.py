@@ -5,56 +5,36 @@ The side is part of the name: ``m`` acts on the motor torque only, ``l`` (link s
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import casadi as ca
 
-from ...physics import direction, forward_part
+from ...effects import Effect
 from ...robot import Robot
-from .term import MotionSymbols, Side, Term, TermBuilder, diagonal_term, joint_parameter
-
-_LETTER: dict[Side, str] = {"motor": "m", "link": "l"}
+from .term import MotionSymbols, Term, diagonal_term, joint_parameter
 
 
-def _per_joint(
-    symbol: str, side: Side, entries: Callable[[MotionSymbols], ca.SX], rotary_unit: str, linear_unit: str
-) -> TermBuilder:
-    """Return the builder of a torque with one parameter a joint, times these entries (na,)."""
-    effect = f"{symbol}{_LETTER[side]}"
-
-    def build(robot: Robot, motion: MotionSymbols) -> Term:
-        parameters = [joint_parameter(body, effect, effect, side, rotary_unit, linear_unit) for body in robot.actuated]
-        return diagonal_term(parameters, entries(motion))
-
-    return build
+def viscous(effect: Effect, robot: Robot, motion: MotionSymbols) -> Term:
+    """Return ``Fv qd``."""
+    units = "N m s/rad", "N s/m"
+    return diagonal_term(
+        [joint_parameter(body, effect.symbols[0], effect, *units, "viscous") for body in robot.actuated], motion.qd
+    )
 
 
-def viscous(side: Side) -> TermBuilder:
-    """Return the builder of ``Fv qd``."""
-    return _per_joint("Fv", side, lambda motion: motion.qd, "N m s/rad", "N s/m")
+def coulomb(effect: Effect, robot: Robot, motion: MotionSymbols) -> Term:
+    """Return ``Fc sign(qd)``."""
+    parameters = [joint_parameter(body, effect.symbols[0], effect, "N m", "N", "dry") for body in robot.actuated]
+    return diagonal_term(parameters, motion.sign(motion.qd))
 
 
-def coulomb(side: Side) -> TermBuilder:
-    """Return the builder of ``Fc sign(qd)``."""
-    return _per_joint("Fc", side, lambda motion: direction(motion.qd, motion.sign_width), "N m", "N")
+def offset(effect: Effect, robot: Robot, motion: MotionSymbols) -> Term:
+    """Return a constant torque ``off``: sensor bias, current offset, friction asymmetry."""
+    parameters = [joint_parameter(body, effect.symbols[0], effect, "N m", "N") for body in robot.actuated]
+    return diagonal_term(parameters, ca.SX.ones(motion.qd.shape[0]))
 
 
-def offset(side: Side) -> TermBuilder:
-    """Return the builder of a constant torque ``off``: sensor bias, current offset, friction asymmetry."""
-    return _per_joint("off", side, lambda motion: ca.SX.ones(motion.qd.shape[0]), "N m", "N")
-
-
-def asymmetric_coulomb(side: Side) -> TermBuilder:
-    """Return the builder of ``Fcp`` for motion forward and ``-Fcn`` for motion backward."""
-    effect = f"Fca{_LETTER[side]}"
-    symbols = (f"Fcp{_LETTER[side]}", f"Fcn{_LETTER[side]}")
-
-    def build(robot: Robot, motion: MotionSymbols) -> Term:
-        parameters = tuple(
-            joint_parameter(body, symbol, effect, side, "N m", "N") for symbol in symbols for body in robot.actuated
-        )
-        forward = forward_part(motion.qd, motion.sign_width)
-        backward = forward_part(-motion.qd, motion.sign_width)
-        return Term(parameters, ca.horzcat(ca.diag(forward), -ca.diag(backward)))
-
-    return build
+def asymmetric(effect: Effect, robot: Robot, motion: MotionSymbols) -> Term:
+    """Return ``Fcp`` for motion forward and ``-Fcn`` for motion backward."""
+    parameters = tuple(
+        joint_parameter(body, symbol, effect, "N m", "N", "dry") for symbol in effect.symbols for body in robot.actuated
+    )
+    return Term(parameters, ca.horzcat(ca.diag(motion.forward(motion.qd)), -ca.diag(motion.forward(-motion.qd))))

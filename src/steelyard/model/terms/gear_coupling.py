@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import casadi as ca
 
+from ...effects import Effect
 from ...errors import ModelError
-from ...physics import direction
 from ...robot import Robot
 from .term import MotionSymbols, Term, joint_parameter
 
-_UNITS = {"Iac": ("kg m^2", "kg"), "Fvc": ("N m s/rad", "N s/m"), "Fcc": ("N m", "N")}
+_UNITS = {"Iac": ("kg m^2", "kg"), "Fvc": ("N m s/rad", "N s/m", "viscous"), "Fcc": ("N m", "N", "dry")}
 
 
-def gear_coupling(robot: Robot, motion: MotionSymbols) -> Term:
+def coupling(effect: Effect, robot: Robot, motion: MotionSymbols) -> Term:
     """Return Iac, Fvc and Fcc for every motor that turns with more than one joint."""
     if not robot.gear_couplings:
         raise ModelError(
@@ -26,9 +26,9 @@ def gear_coupling(robot: Robot, motion: MotionSymbols) -> Term:
         )
     row_of = {body.joint.name: row for row, body in enumerate(robot.actuated)}
     parameters, columns = [], []
-    for coupling in robot.gear_couplings:
-        own, other, ratio = row_of[coupling.motor], row_of[coupling.also_turns_with], coupling.ratio
-        turning = direction(motion.qd[own] + ratio * motion.qd[other], motion.sign_width)
+    for motor in robot.gear_couplings:
+        own, other, ratio = row_of[motor.motor], row_of[motor.also_turns_with], motor.ratio
+        turning = motion.sign(motion.qd[own] + ratio * motion.qd[other])
         entries = {
             "Iac": (ratio * motion.qdd[other], ratio * motion.qdd[own]),
             "Fvc": (ratio * motion.qd[other], ratio * motion.qd[own]),
@@ -37,6 +37,6 @@ def gear_coupling(robot: Robot, motion: MotionSymbols) -> Term:
         for symbol, (on_own, on_other) in entries.items():
             column = ca.SX(motion.q.shape[0], 1)
             column[own], column[other] = on_own, on_other
-            parameters.append(joint_parameter(robot.actuated[own], symbol, "coupling", "motor", *_UNITS[symbol]))
+            parameters.append(joint_parameter(robot.actuated[own], symbol, effect, *_UNITS[symbol]))
             columns.append(column)
     return Term(tuple(parameters), ca.horzcat(*columns))

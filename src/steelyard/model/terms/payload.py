@@ -6,8 +6,8 @@ import casadi as ca
 import numpy as np
 
 from ...errors import ModelError
+from ...physics import inertial_regressor
 from ...robot import INERTIAL_NAMES, Robot, moved_parameters, transform_from_placement
-from .inertia import link_inertia
 from .term import INERTIAL_UNITS, MotionSymbols, Parameter, Term
 
 
@@ -27,7 +27,9 @@ def payload(robot: Robot, motion: MotionSymbols) -> Term:
     first = 10 * (frame.body - 1)
     rotation, translation = transform_from_placement(frame.placement)
     carried = np.column_stack([moved_parameters(unit, rotation, translation) for unit in np.eye(10)])
-    columns = ca.mtimes(link_inertia(robot, motion).columns[:, first : first + 10], ca.sparsify(ca.DM(carried)))
+    columns = ca.mtimes(
+        inertial_regressor(robot, motion.q, motion.qd, motion.qdd)[:, first : first + 10], ca.sparsify(ca.DM(carried))
+    )
     parameters = tuple(
         Parameter(f"{symbol}L", symbol, INERTIAL_UNITS[symbol], 0, "", "payload", "payload", "link")
         for symbol in INERTIAL_NAMES

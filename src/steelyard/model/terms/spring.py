@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import casadi as ca
 
+from ...effects import Effect
 from ...errors import ModelError
 from ...robot import Robot
 from .term import MotionSymbols, Term, joint_parameter
 
 
-def spring(robot: Robot, motion: MotionSymbols) -> Term:
+def spring(effect: Effect, robot: Robot, motion: MotionSymbols) -> Term:
     """Return ``Ss sin(q) + Sc cos(q)`` for every joint that the robot says has a spring."""
     if not robot.springs:
         raise ModelError(
@@ -23,6 +24,6 @@ def spring(robot: Robot, motion: MotionSymbols) -> Term:
         for symbol, value in (("Ss", ca.sin(motion.q[row])), ("Sc", ca.cos(motion.q[row]))):
             column = ca.SX(motion.q.shape[0], 1)
             column[row] = value
-            parameters.append(joint_parameter(body, symbol, "spring", "link", "N m", "N"))
+            parameters.append(joint_parameter(body, symbol, effect, "N m", "N"))
             columns.append(column)
     return Term(tuple(parameters), ca.horzcat(*columns))

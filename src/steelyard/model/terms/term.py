@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import casadi as ca
 
+from ...effects import Effect, Side
 from ...errors import ModelError, nearest_match
+from ...physics import direction, forward_part
 from ...robot import INERTIAL_NAMES, Body, Robot
 
-Side = Literal["link", "motor"]
+Friction = Literal["", "viscous", "dry"]
+"""Viscous friction vanishes at rest, dry friction changes there by a step; empty for all that is not friction."""
 
 INERTIAL_UNITS = dict(zip(INERTIAL_NAMES, ["kg m^2"] * 6 + ["kg m"] * 3 + ["kg"], strict=True))
 
@@ -30,6 +33,7 @@ class Parameter:
         link: Name of the link it belongs to.
         effect: The model term it comes from.
         side: ``link`` if it acts on a joint torque sensor, ``motor`` if on the motor torque only.
+        friction: Whether it is a coefficient of viscous or of dry friction, which no real arm has below zero.
 
     Example:
         >>> parameter = steelyard.build_model("scara_2r").parameters[-1]
@@ -45,12 +49,18 @@ class Parameter:
     link: str
     effect: str
     side: Side
+    friction: Friction = ""
 
 
-def joint_parameter(body: Body, symbol: str, effect: str, side: Side, rotary_unit: str, linear_unit: str) -> Parameter:
+def joint_parameter(
+    body: Body, symbol: str, effect: Effect, rotary_unit: str, linear_unit: str, friction: Friction = ""
+) -> Parameter:
     """Return a parameter of one joint, with the unit that fits a revolute or a prismatic joint."""
     unit = linear_unit if body.joint.kind == "prismatic" else rotary_unit
-    return Parameter(f"{symbol}{body.number}", symbol, unit, body.number, body.joint.name, body.link, effect, side)
+    return Parameter(
+        f"{symbol}{body.number}", symbol, unit, body.number, body.joint.name, body.link, effect.name, effect.side,
+        friction,
+    )  # fmt: skip
 
 
 def resolve_name(robot: Robot, parameters: Sequence[Parameter], text: str) -> str:
@@ -80,12 +90,35 @@ def resolve_name(robot: Robot, parameters: Sequence[Parameter], text: str) -> st
 
 @dataclass(frozen=True)
 class MotionSymbols:
-    """Symbols of the motion (na,) each, and the width of the smooth sign (0 for the exact one)."""
+    """Symbols of a motion, in which columns are written.
+
+    Attributes:
+        q: Positions (na,).
+        qd: Velocities (na,).
+        qdd: Accelerations (na,).
+        sign_width: Width of the smooth sign in friction [rad/s or m/s]; 0 for the exact sign.
+        turn: Velocities over the width of the sign (na,) from which directions of friction are taken instead, so that
+            an integrator can hold them over a step; None: directions are those of ``qd``.
+    """
 
     q: ca.SX
     qd: ca.SX
     qdd: ca.SX
     sign_width: float = 0.0
+    turn: ca.SX | None = None
+
+    def sign(self, velocity: ca.SX) -> ca.SX:
+        """Return the direction of a velocity, an expression of ``qd``: -1 to 1."""
+        return direction(*self._turned(velocity))
+
+    def forward(self, velocity: ca.SX) -> ca.SX:
+        """Return 1 where a velocity, an expression of ``qd``, is positive, else 0; smooth as the sign is."""
+        return forward_part(*self._turned(velocity))
+
+    def _turned(self, velocity: ca.SX) -> tuple[ca.SX, float]:
+        if self.turn is None:
+            return velocity, self.sign_width
+        return ca.substitute(velocity, self.qd, self.turn), 1.0
 
 
 @dataclass(frozen=True)
@@ -99,9 +132,6 @@ class Term:
 
     parameters: tuple[Parameter, ...]
     columns: ca.SX
-
-
-TermBuilder = Callable[[Robot, MotionSymbols], Term]
 
 
 def diagonal_term(parameters: list[Parameter], entries: ca.SX) -> Term:
