@@ -16,11 +16,8 @@ from steelyard.calibration.measurement.setup import CalibrationSetup, Columns, L
 from steelyard.calibration.measurement.validation import (
     Suspicion,
     check_configurations,
-    check_equations,
     check_markers,
     check_measurements,
-    check_orientation_is_seen,
-    collinear,
 )
 from steelyard.errors import CalibrationError
 from steelyard.physics import frame_pose
@@ -118,12 +115,6 @@ def test_one_configuration_and_none_are_refused(good):
         check_configurations(good.taken(np.zeros(good.rows, dtype=bool)))
     with pytest.raises(CalibrationError, match="no measured numbers"):
         check_configurations(replace(good, value=np.full_like(good.value, np.nan)))
-
-
-def test_fewer_equations_than_unknowns_are_refused():
-    check_equations(30, 30)
-    with pytest.raises(CalibrationError, match=r"29 measured numbers for 40 unknowns; measure at least 4 points more"):
-        check_equations(29, 40)
 
 
 @pytest.mark.parametrize(
@@ -249,17 +240,6 @@ def test_the_same_column_twice_is_refused_with_both_names(good):
     values[good.marker == 3] = values[good.marker == 2]
     with pytest.raises(CalibrationError, match=r"markers 'c' and 'd' have the same positions .* leave one"):
         check_markers(replace(good, value=values))
-
-
-def test_markers_on_a_line_show_no_orientation(robot, good):
-    check_orientation_is_seen(good)
-    line = seen(robot, "tool", markers=np.array([[0, 0, 0], [0.1, 0, 0], [0.3, 0, 0]]))
-    with pytest.raises(CalibrationError, match="markers a, b, c lie on a line"):
-        check_orientation_is_seen(line)
-    with pytest.raises(CalibrationError, match="2 markers"):
-        check_orientation_is_seen(seen(robot, "tool", markers=MARKERS[:2]))
-    assert collinear(np.array([[0, 0, 0], [1, 1, 1], [3, 3, 3.0]]))
-    assert not collinear(MARKERS)
 
 
 def test_a_turntable_has_no_reach_but_may_carry_a_tool(tmp_path):

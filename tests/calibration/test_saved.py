@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from calibration.small_problems import joined
 from steelyard.calibration import (
     CalibrationSettings,
     CalibrationSetup,
@@ -22,7 +23,6 @@ from steelyard.calibration import (
     read_calibration,
     simulated_measurements,
 )
-from steelyard.calibration.measurement.measurements import joined
 from steelyard.errors import CalibrationError
 from steelyard.robot import load_robot
 from steelyard.run import RunFolder

@@ -25,7 +25,6 @@ from ..fit.calibration import Calibration
 from ..fit.joint_ranges import joint_range_from_json, joint_range_to_json
 from ..fit.validation import Validation
 from ..fit.weights import is_shared_observed
-from ..measurement.measurements import joined
 from ..measurement.setup import CalibrationSetup, FrameSetup, MarkerSetup, completed_setup, default_setup
 from ..measurement.setup_file import setup_from_document
 from .accuracy_map import AccuracyMap
@@ -137,14 +136,10 @@ def _vector(numbers: np.ndarray) -> tuple[float, float, float]:
 
 
 def _problem(robot: Robot, setup: CalibrationSetup, with_pose: bool) -> MeasuredProblem:
-    """Return the problem of rows that nobody measured: what an arm needs of it is its chain."""
+    """Return the problem of one planned row: a calibrated arm needs only its chain."""
     q = np.zeros((len(robot.actuated), 1))
-    if with_pose and setup.markers:
-        both = [planned_measurements(robot, setup, q, kind=kind) for kind in ("position", "pose")]
-        return measured_problem(robot, setup, joined(*both))
-    return measured_problem(
-        robot, setup, planned_measurements(robot, setup, q, kind="pose" if with_pose else "position")
-    )
+    planned = planned_measurements(robot, setup, q, kind="pose" if with_pose else "position")
+    return measured_problem(robot, setup, replace(planned, markers=tuple(marker.name for marker in setup.markers)))
 
 
 def calibration_to_json(found: Calibration, workspace: AccuracyMap | None = None) -> dict[str, Any]:

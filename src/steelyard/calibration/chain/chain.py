@@ -12,7 +12,7 @@ from ...kernel import BatchFunction, compile_batch
 from ...physics import Transform
 from ...robot import Robot
 from ..measurement.setup import Between, CalibrationSetup, moving_chain
-from .chain_graph import ChainSymbols, chain_symbols, link_pose, unknown_frame
+from .chain_graph import ChainGraph, ChainSymbols, chain_symbols, unknown_frame
 from .unknowns import joint_springs
 
 NO_FRAME = np.array([1.0, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0])
@@ -52,14 +52,14 @@ class ChainFrames:
 
 @dataclass(frozen=True, eq=False)
 class MeasuredChain:
-    """The chain from the measurement frame to markers and tool, with unknowns. Make one with :func:`measured_chain`.
+    """The chain from the measurement frame to markers and tool, with unknowns.
 
     Functions are compiled when they are first called.
 
     Attributes:
         robot: The arm.
         setup: How it was measured.
-        names: Names of the unknowns (p).
+        names: Names of the unknowns (p), as of ``unknown_parameters``.
     """
 
     robot: Robot
@@ -125,7 +125,7 @@ class MeasuredChain:
     def _point_derivatives(self) -> BatchFunction:
         graph = self._graph
         by_values = ca.jacobian(graph.marker, graph.symbols.values).T
-        outputs = [graph.marker, by_values, graph.seen.rotation]
+        outputs = [graph.marker, by_values, graph.link.rotation]
         return _compiled("point_derivatives", graph, (graph.symbols.point,), outputs)
 
     @cached_property
@@ -144,9 +144,9 @@ class MeasuredChain:
         nodes = sum(len(nodes) for _, nodes in _nodes(self.robot, self.setup))
         symbols = chain_symbols(self.robot, nodes, self.names)
         base = unknown_frame("base", symbols.base, symbols)
-        seen = base.then(link_pose(self.robot, self.setup, symbols))
-        tool = seen.then(unknown_frame("tool", symbols.tool, symbols))
-        return _Graph(symbols, seen, seen.translation + ca.mtimes(seen.rotation, symbols.point), tool)
+        link = base.then(ChainGraph(self.robot, self.setup, symbols).link_pose())
+        tool = link.then(unknown_frame("tool", symbols.tool, symbols))
+        return _Graph(symbols, link, link.translation + ca.mtimes(link.rotation, symbols.point), tool)
 
 
 @dataclass(frozen=True)
@@ -154,14 +154,9 @@ class _Graph:
     """Symbols, the measured link's pose, a point of it and the tool's pose, all in the measurement frame."""
 
     symbols: ChainSymbols
-    seen: Transform
+    link: Transform
     marker: ca.SX
     tool: Transform
-
-
-def measured_chain(robot: Robot, setup: CalibrationSetup, names: tuple[str, ...]) -> MeasuredChain:
-    """Return the chain of a robot and a set-up, with the unknowns of these names (``unknown_parameters``)."""
-    return MeasuredChain(robot, setup, names)
 
 
 def _compiled(name: str, graph: _Graph, more: tuple[ca.SX, ...], outputs: list[ca.SX]) -> BatchFunction:
@@ -197,8 +192,8 @@ def node_weights(robot: Robot, setup: CalibrationSetup, q: np.ndarray) -> np.nda
 
 def _nodes(robot: Robot, setup: CalibrationSetup) -> list[tuple[int, tuple[float, ...]]]:
     """Return row and nodes of each joint whose compliance has nodes, along the chain."""
-    rows = [number - 1 for number in moving_chain(robot, setup.link)]
-    springs = [(row, spring) for row in rows for spring in joint_springs(robot, robot.bodies[row], setup.elastic)]
+    chain = moving_chain(robot, setup.link)
+    springs = [(body.number - 1, spring) for body in chain for spring in joint_springs(robot, body, setup.elastic)]
     return [(row, spring.nodes) for row, spring in springs if spring.nodes]
 
 

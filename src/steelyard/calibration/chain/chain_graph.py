@@ -60,14 +60,6 @@ class ChainSymbols:
 
 
 @dataclass(frozen=True)
-class _Bend:
-    """A spring on the chain: the motion it allows and its compliance at the present joint position."""
-
-    motion: ElementaryMotion
-    compliance: ca.SX
-
-
-@dataclass(frozen=True)
 class _Wrench:
     """Force and moment about the base's origin, in base axes."""
 
@@ -87,11 +79,6 @@ def chain_symbols(robot: Robot, nodes: int, names: tuple[str, ...]) -> ChainSymb
     return ChainSymbols(**{name: ca.SX.sym(name, size) for name, size in sizes.items()}, names=names)
 
 
-def link_pose(robot: Robot, setup: CalibrationSetup, symbols: ChainSymbols) -> Transform:
-    """Return the pose of the measured link in the robot's base frame, errors and springs included."""
-    return _Chain(robot, setup, symbols).measured_link()
-
-
 def unknown_frame(frame: str, numbers: ca.SX, symbols: ChainSymbols) -> Transform:
     """Return ``Trans(t0 + (x, y, z)) R0 Rot_x Rot_y Rot_z`` of base or tool, with R0 and t0 as numbers (12,)."""
     rotation = ca.reshape(numbers[:9], 3, 3).T
@@ -104,45 +91,46 @@ def unknown_frame(frame: str, numbers: ca.SX, symbols: ChainSymbols) -> Transfor
     return Transform(rotation, translation).then(_folded(turns))
 
 
-class _Chain:
-    """The bodies that count, each with its frame at rest, its springs and its weight."""
+class ChainGraph:
+    """The bodies of the chain and those that load it, each with its frame at rest, its springs and its weight."""
 
     def __init__(self, robot: Robot, setup: CalibrationSetup, symbols: ChainSymbols) -> None:
         self._robot, self._link, self._symbols = robot, setup.link, symbols
         geometry = exact_geometry(robot)
         self._positions = joint_coordinates(robot, symbols.q)
         self._end = geometry.frames[setup.link]
-        self._numbers = moving_chain(robot, setup.link)
+        self._bodies = moving_chain(robot, setup.link)
         self._rest = {body.number: self._at_rest(body, geometry.bodies[body.number - 1]) for body in robot.bodies}
-        self._bends = self._springs(setup)
+        self._springs = self._compliances(setup)
         self._weights = {body.number: self._weight(body, setup) for body in bodies_with_weight(robot, setup)}
 
-    def measured_link(self) -> Transform:
-        """Return the pose of the measured link in the base frame."""
+    def link_pose(self) -> Transform:
+        """Return the pose of the measured link in the robot's base frame, errors and springs included."""
         bent: dict[int, list[ca.SX]] = {}
-        for _ in range(_LOAD_PASSES if self._bends else 0):
-            bent = self._deflections(self._poses(bent, [*self._numbers, *self._weights]))
-        poses = self._poses(bent, self._numbers)
-        return self._measured(poses)
+        numbers = [body.number for body in self._bodies]
+        for _ in range(_LOAD_PASSES if self._springs else 0):
+            bent = self._deflections(self._poses(bent, [*numbers, *self._weights]))
+        return self._measured(self._poses(bent, numbers))
 
     def _measured(self, poses: dict[int, Transform]) -> Transform:
-        return poses[self._numbers[-1] if self._numbers else 0].then(self._end)
+        return poses[self._bodies[-1].number if self._bodies else 0].then(self._end)
 
     def _at_rest(self, body: Body, placement: Transform) -> Transform:
         """Return a body's frame in its parent's at q = 0, with its errors; only bodies of the chain have any."""
         errors = [(motion, self._symbols.unknown(motion.name)) for motion in error_motions(body)]
         return placement.then(_folded(errors))
 
-    def _springs(self, setup: CalibrationSetup) -> dict[int, list[_Bend]]:
-        bends: dict[int, list[_Bend]] = {}
+    def _compliances(self, setup: CalibrationSetup) -> dict[int, list[tuple[ElementaryMotion, ca.SX]]]:
+        """Return, by body, the motion that each spring allows and its compliance at the present joint position."""
+        found: dict[int, list[tuple[ElementaryMotion, ca.SX]]] = {}
         shares = self._symbols.node_weights
-        for number in self._numbers:
-            for spring in joint_springs(self._robot, self._robot.bodies[number - 1], setup.elastic):
+        for body in self._bodies:
+            for spring in joint_springs(self._robot, body, setup.elastic):
                 values = self._symbols.unknowns(spring.names)
                 own_shares, shares = shares[: len(spring.nodes)], shares[len(spring.nodes) :]
                 compliance = ca.dot(own_shares, values) if spring.nodes else values
-                bends.setdefault(number, []).append(_Bend(spring.motion, compliance))
-        return bends
+                found.setdefault(body.number, []).append((spring.motion, compliance))
+        return found
 
     def _weight(self, body: Body, setup: CalibrationSetup) -> ca.SX:
         """Return first moments and mass (4,) of a body."""
@@ -161,8 +149,8 @@ class _Chain:
         for number in sorted(self._with_parents(wanted)):
             body = self._robot.bodies[number - 1]
             motions = [(body.joint.motion(0.0), self._positions[number - 1])]
-            bends, amounts = self._bends.get(number, []), bent.get(number, [])
-            motions += [(bend.motion, amount) for bend, amount in zip(bends, amounts, strict=False)]
+            springs, amounts = self._springs.get(number, []), bent.get(number, [])
+            motions += [(motion, amount) for (motion, _), amount in zip(springs, amounts, strict=False)]
             poses[number] = poses[body.parent].then(self._rest[number]).then(_folded(motions))
         return poses
 
@@ -178,13 +166,13 @@ class _Chain:
         """Return how far each spring gives way: compliance times the load about (or along) its axis, ``k J^T F``."""
         borne = self._borne(poses)
         bent: dict[int, list[ca.SX]] = {}
-        for number, bends in self._bends.items():
+        for number, springs in self._springs.items():
             pose, load = poses[number], borne[number]
             moment = load.moment - ca.cross(pose.translation, load.force)
-            for bend in bends:
-                axis = ca.mtimes(pose.rotation, ca.sparsify(ca.SX(ca.DM(bend.motion.axis))))
-                effort = load.force if bend.motion.kind == "translate" else moment
-                bent.setdefault(number, []).append(bend.compliance * ca.dot(axis, effort))
+            for motion, compliance in springs:
+                axis = ca.mtimes(pose.rotation, ca.sparsify(ca.SX(ca.DM(motion.axis))))
+                effort = load.force if motion.kind == "translate" else moment
+                bent.setdefault(number, []).append(compliance * ca.dot(axis, effort))
         return bent
 
     def _borne(self, poses: dict[int, Transform]) -> dict[int, _Wrench]:
@@ -193,7 +181,7 @@ class _Chain:
         link, symbols = self._measured(poses), self._symbols
         at = link.translation + ca.mtimes(link.rotation, symbols.load_point)
         force = symbols.wrench[:3]
-        borne[self._numbers[-1]] = _Wrench(force, symbols.wrench[3:] + ca.cross(at, force))
+        borne[self._bodies[-1].number] = _Wrench(force, symbols.wrench[3:] + ca.cross(at, force))
         gravity = ca.sparsify(ca.SX(ca.DM(self._robot.gravity)))
         for number in sorted(poses, reverse=True):
             if number in self._weights:

@@ -92,7 +92,7 @@ class _Trial:
         self.robot, self.measurements = robot, measurements
         self.setup = completed_setup(setup, measurements.markers)
         self.reach = reach(robot, setup.link, measurements.q)
-        moving = {robot.bodies[number - 1].joint.name for number in moving_chain(robot, setup.link)}
+        moving = {body.joint.name for body in moving_chain(robot, setup.link)}
         self.names = [body.joint.name for body in robot.actuated]
         self.joints = [k for k, name in enumerate(self.names) if name in moving]
         self.error = self.misfit(measurements)
@@ -299,7 +299,7 @@ def _conventions(trial: _Trial) -> Iterator[_Hypothesis]:
 
 def _not_rigid(trial: _Trial) -> SetupFault | None:
     """Return the two markers whose distance varies most, if that is far more than a rigid link allows."""
-    points, names = marker_sets(trial.measurements).points, trial.measurements.markers
+    points, names = marker_sets(trial.measurements)[0], trial.measurements.markers
     worst = (0.0, 0.0, 0.0, 0, 0)
     for one, other in itertools.combinations(range(len(names)), 2):
         distance = np.linalg.norm(points[:, one] - points[:, other], axis=1)

@@ -18,7 +18,7 @@ from ..measurement.measurements import Measurements, instrument_sigma
 from ..measurement.reading import read_measurements
 from ..measurement.setup import CalibrationSetup, completed_setup, moving_chain
 from ..records import Linearised, MeasuredJoint, MeasurementEquations, Unknown
-from .chain import NO_FRAME, ChainFrames, ChainSamples, MeasuredChain, measured_chain
+from .chain import NO_FRAME, ChainFrames, ChainSamples, MeasuredChain
 from .equations import DISTANCE, FIRST_ROTATION, Prediction, equations_of, loads_of
 from .registration import Registration, register
 from .unknowns import PRINCIPAL, springs_at_nodes_left_out, unknown_parameters, with_known_springs
@@ -188,7 +188,7 @@ def measured_problem(
         )
         measurements = replace(measurements, notes=(*measurements.notes, note))
     names = tuple(each.name for each in unknown_parameters(robot, setup, orientation=_orientation(measurements)))
-    return _problem(measured_chain(robot, setup, names), measurements)
+    return _problem(MeasuredChain(robot, setup, names), measurements)
 
 
 def _problem(chain: MeasuredChain, measurements: Measurements) -> MeasuredProblem:
@@ -227,7 +227,7 @@ def _with_markers(measurements: Measurements, markers: tuple[str, ...]) -> Measu
 
 def _joint_positions(robot: Robot, setup: CalibrationSetup, measurements: Measurements) -> tuple[MeasuredJoint, ...]:
     """Return where the joints that move the measured link are at every configuration; NaN where it has no row."""
-    moving = {robot.bodies[number - 1].joint.name for number in moving_chain(robot, setup.link)}
+    moving = {body.joint.name for body in moving_chain(robot, setup.link)}
     poses, first = np.unique(measurements.pose, return_index=True)
     found = []
     for body, row in zip(robot.actuated, measurements.q, strict=True):

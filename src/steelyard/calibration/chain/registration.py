@@ -18,6 +18,7 @@ from scipy.spatial.transform import Rotation
 from ...errors import CalibrationError
 from ...robot import origin_placement, transform_from_placement
 from ..measurement.measurements import Measurements
+from ..measurement.nominal import orthogonal_part
 from ..measurement.setup import CalibrationSetup, FrameSetup, MarkerSetup
 
 # Points within this of a line, relative to their spread, do not fix a rotation about it.
@@ -148,7 +149,7 @@ class _Lines:
         if "base" in self.free:
             base[9:] = self.centre + turn.T @ y[self.free["base"]]
         if "turn" in self.free:
-            tool[:9] = _nearest_rotation(y[self.free["turn"]].reshape(3, 3)).ravel()
+            tool[:9] = orthogonal_part(y[self.free["turn"]].reshape(3, 3)).ravel()
         points = {number: y[self.free[number]] if number in self.free else at for number, at in self.points.items()}
         tool[9:] = points.pop(-1)
         return Registration(base, tool, np.array(list(points.values())).reshape(-1, 3))
@@ -231,8 +232,3 @@ def _weakest_turn(rows: np.ndarray, turn: np.ndarray) -> float:
     if len(rows) < 3:
         return 0.0
     return float(np.linalg.svd(rows @ _turned(turn).T, compute_uv=False)[-1])
-
-
-def _nearest_rotation(matrix: np.ndarray) -> np.ndarray:
-    left, _, right = np.linalg.svd(matrix)
-    return left @ np.diag([1.0, 1.0, np.linalg.det(left @ right)]) @ right

@@ -16,6 +16,7 @@ from scipy.spatial.transform import Rotation
 from ...distributions import f_sf
 from ...errors import CalibrationError
 from ..chain.problem import MeasuredProblem
+from ..measurement.nominal import orthogonal_part
 from ..records import COORDINATES, CalibrationProblem, MeasurementEquations
 from .accuracy import Accuracy, accuracy_of, point_distances
 from .outliers import Outlier
@@ -158,10 +159,9 @@ def _kabsch(source: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.ndar
     if len(source) < 3:
         return None
     centre, middle = target.mean(axis=0), source.mean(axis=0)
-    left, size, right = np.linalg.svd((target - centre).T @ (source - middle))
-    if size[1] <= _ON_A_LINE * size[0]:
-        return None
-    return left @ np.diag([1.0, 1.0, np.linalg.det(left @ right)]) @ right, centre, middle
+    cross = (target - centre).T @ (source - middle)
+    size = np.linalg.svd(cross, compute_uv=False)
+    return None if size[1] <= _ON_A_LINE * size[0] else (orthogonal_part(cross), centre, middle)
 
 
 def _turn_back(equations: MeasurementEquations, residual: np.ndarray, turn: Rotation) -> None:

@@ -96,12 +96,6 @@ class Measurements:
             rotation=self.rotation[rows], repeat=self.repeat[rows],
         )  # fmt: skip
 
-    @property
-    def size(self) -> int:
-        """Number of measured numbers, three for a measured orientation: the equations of a calibration."""
-        oriented = np.isfinite(self.rotation).all(axis=(1, 2))
-        return int(np.isfinite(self.value).sum() + 3 * oriented.sum())
-
 
 def position_measurements(
     joints: Sequence[str],
@@ -154,25 +148,6 @@ def _check_numbers(measured: Measurements) -> None:
             raise CalibrationError(
                 f"{name} holds numbers from {numbers.min()} to {numbers.max()}; allowed are {least} to {count - 1}"
             )
-
-
-def joined(first: Measurements, second: Measurements) -> Measurements:
-    """Return the rows of both, of the same joints and configurations; markers are those of the one that has some.
-
-    Raises:
-        CalibrationError: If joints or configurations differ, or both have other markers.
-    """
-    markers = first.markers or second.markers
-    if first.joints != second.joints or first.poses != second.poses or (second.markers or markers) != markers:
-        raise CalibrationError("measurements to be joined differ in joints, configurations or markers; join like ones")
-    stacked = {
-        name: np.concatenate([getattr(first, name), getattr(second, name)])
-        for name in ("pose", "marker", "other", "load", "value", "rotation", "repeat")
-    }
-    return Measurements(
-        joints=first.joints, q=np.hstack([first.q, second.q]), kind=first.kind + second.kind, poses=first.poses,
-        markers=markers, notes=(*first.notes, *second.notes), **stacked,
-    )  # fmt: skip
 
 
 TWO_READINGS = np.sqrt(2.0)

@@ -31,12 +31,11 @@ def nominal_poses(robot: Robot, link: str, q: np.ndarray) -> tuple[np.ndarray, n
     matrix, offset = robot.coupling()
     positions = matrix @ q + offset[:, np.newaxis]
     rotation, point = np.tile(np.eye(3), (q.shape[1], 1, 1)), np.zeros((q.shape[1], 3))
-    for number in moving_chain(robot, link):
-        joint = robot.bodies[number - 1].joint
-        turn, shift = transform_from_placement(robot.bodies[number - 1].placement)
+    for body in moving_chain(robot, link):
+        turn, shift = transform_from_placement(body.placement)
         rotation, point = rotation @ turn, point + rotation @ shift
-        motion = positions[number - 1][:, np.newaxis] * np.array(joint.axis)
-        if joint.kind == "prismatic":
+        motion = positions[body.number - 1][:, np.newaxis] * np.array(body.joint.axis)
+        if body.joint.kind == "prismatic":
             point = point + np.einsum("nij,nj->ni", rotation, motion)
         else:
             rotation = rotation @ Rotation.from_rotvec(motion).as_matrix()
@@ -56,19 +55,18 @@ def reach(robot: Robot, link: str, q: np.ndarray) -> float:
     positions = matrix @ q + offset[:, np.newaxis]
     chain = moving_chain(robot, link)
     total = float(np.linalg.norm(transform_from_placement(robot.frame(link).placement)[1]))
-    for number in chain:
-        body = robot.bodies[number - 1]
-        if number != chain[0]:
+    for body in chain:
+        if body is not chain[0]:
             total += float(np.linalg.norm(transform_from_placement(body.placement)[1]))
         if body.joint.kind == "prismatic":
-            total += float(np.abs(positions[number - 1]).max(initial=0.0))
+            total += float(np.abs(positions[body.number - 1]).max(initial=0.0))
     return total
 
 
 CLEARLY, SMALL = 4.0, 0.02
 """A mirrored frame must fit this many times better before it is believed, and to this part of the arm's reach: where it
 does not, something else is wrong, such as the sign of a joint."""
-ROUNDS = 60
+ITERATIONS = 60
 FEWEST_POSES = 6
 MOST_ROWS = 3000
 """More rows than this make the answer no surer."""
@@ -89,21 +87,19 @@ def check_right_handed(robot: Robot, setup: CalibrationSetup, measurements: Meas
 
 
 def nominal_misfit(robot: Robot, link: str, measurements: Measurements, sign: float = 1.0) -> float:
-    """Return the median distance [m] of complete positions from the nominal arm in a frame of one handedness."""
-    taken = measurements.taken(np.arange(0, measurements.rows, -(-measurements.rows // MOST_ROWS)))
-    return _misfit(*nominal_poses(robot, link, taken.q), taken.marker + 1, taken.value, sign)
+    """Return the median distance [m] of complete positions from the nominal arm in a frame of one handedness.
 
-
-def _misfit(rotation: np.ndarray, point: np.ndarray, marker: np.ndarray, value: np.ndarray, sign: float) -> float:
-    """Return the median distance [m] that a frame of one handedness leaves, with free base and markers.
-
-    ``value = A (point + rotation m) + t``: frame and markers in turn, each by linear least squares (Kabsch).
+    ``value = A (point + rotation m) + t`` is solved for the frame and for the markers in turn, each by linear least
+    squares (Kabsch).
     """
+    taken = measurements.taken(np.arange(0, measurements.rows, -(-measurements.rows // MOST_ROWS)))
+    rotation, point = nominal_poses(robot, link, taken.q)
+    marker, value = taken.marker + 1, taken.value
     markers = np.zeros((marker.max() + 1, 3))
     misfit = np.zeros(len(value))
-    for _ in range(ROUNDS):
+    for _ in range(ITERATIONS):
         there = point + np.einsum("nij,nj->ni", rotation, markers[marker])
-        frame = _aligned(there, value, sign)
+        frame = orthogonal_part((value - value.mean(axis=0)).T @ (there - there.mean(axis=0)), sign)
         shift = np.median(value - there @ frame.T, axis=0)
         gap = (value - shift) @ frame - there
         misfit = np.linalg.norm(gap, axis=1)
@@ -113,10 +109,12 @@ def _misfit(rotation: np.ndarray, point: np.ndarray, marker: np.ndarray, value: 
     return float(np.median(misfit))
 
 
-def _aligned(source: np.ndarray, target: np.ndarray, sign: float) -> np.ndarray:
-    """Return the orthogonal matrix of determinant ``sign`` with the least ``|target - A source|`` about the means."""
-    cross = (target - target.mean(axis=0)).T @ (source - source.mean(axis=0))
-    left, _, right = np.linalg.svd(cross)
+def orthogonal_part(matrix: np.ndarray, sign: float = 1.0) -> np.ndarray:
+    """Return the orthogonal matrix (3, 3) of determinant ``sign`` that is nearest to a matrix.
+
+    For ``target^T source`` of points about their means it is A with the least ``|target - A source|`` (Kabsch).
+    """
+    left, _, right = np.linalg.svd(matrix)
     return left @ np.diag([1.0, 1.0, sign * np.linalg.det(left @ right)]) @ right
 
 
@@ -171,7 +169,7 @@ def _middle_range(values: np.ndarray) -> float:
 
 
 def _check_not_degrees(robot: Robot, setup: CalibrationSetup, measurements: Measurements) -> None:
-    chain = {robot.bodies[number - 1].joint.name for number in moving_chain(robot, setup.link)}
+    chain = {body.joint.name for body in moving_chain(robot, setup.link)}
     for row, body in enumerate(robot.actuated):
         if body.joint.kind == "prismatic" or body.joint.name not in chain:
             continue

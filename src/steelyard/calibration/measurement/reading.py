@@ -236,7 +236,7 @@ def _joint_positions(table: NamedColumns, robot: Robot, setup: CalibrationSetup)
 def _moving_joints(robot: Robot, link: str) -> set[str]:
     """Return the names of the actuated joints that move a link, by themselves or through joints that follow them."""
     matrix, _ = robot.coupling()
-    chain = [number - 1 for number in moving_chain(robot, link)]
+    chain = [body.number - 1 for body in moving_chain(robot, link)]
     return {robot.actuated[column].joint.name for column in np.flatnonzero(np.any(matrix[chain] != 0, axis=0))}
 
 

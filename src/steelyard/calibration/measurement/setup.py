@@ -5,35 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Literal, final
+from typing import Literal, final, get_args
 
 from ...errors import CalibrationError, nearest_match
 from ...excitation.limits.space_limits import last_link
-from ...robot import AnyRobot, Robot, load_robot
+from ...robot import AnyRobot, Body, Robot, load_robot
 from ...robot.placement import Vector3
 
 Between = Literal["nearest", "linear"]
 OwnWeight = Literal["none", "model", "unknown"]
 Angles = Literal["commanded", "measured"]
 Kind = Literal["position", "pose", "distance", "difference"]
-KINDS: tuple[Kind, ...] = ("position", "pose", "distance", "difference")
+KINDS: tuple[Kind, ...] = get_args(Kind)
 
 LENGTHS = MappingProxyType({"m": 1.0, "mm": 1e-3, "um": 1e-6, "in": 0.0254})
 """Units of positions, in metres."""
 TURNS = MappingProxyType({"rad": 1.0, "deg": 0.017453292519943295})
 """Units of angles, in radians."""
-
-
-def _no_nodes() -> Mapping[str, tuple[float, ...]]:
-    return MappingProxyType({})
-
-
-def _no_map() -> Mapping[str, Mapping[str, float]]:
-    return MappingProxyType({})
-
-
-def _no_columns() -> Mapping[str, tuple[str, ...]]:
-    return MappingProxyType({})
 
 
 @final
@@ -103,7 +91,7 @@ class ElasticSetup:
 
     joints: tuple[str, ...] = ()
     lateral: tuple[str, ...] = ()
-    nodes: Mapping[str, tuple[float, ...]] = field(default_factory=_no_nodes)
+    nodes: Mapping[str, tuple[float, ...]] = field(default_factory=lambda: MappingProxyType({}))
     between: Between = "nearest"
     own_weight: OwnWeight = "none"
     known: tuple[str, ...] = ()
@@ -115,16 +103,16 @@ class TrackerNoise:
     """Noise of an instrument that measures a distance and two angles from where it stands.
 
     Attributes:
-        station: Where it stands, in the measurement frame (3,) [m].
         distance: Standard deviation of the distance [m].
-        distance_per_metre: What is added to it for each metre of distance [m/m].
         angle: Standard deviation of each angle [rad].
+        distance_per_metre: What is added to that of the distance for each metre [m/m].
+        station: Where the instrument stands, in the measurement frame (3,) [m].
     """
 
-    station: Vector3
     distance: float
-    distance_per_metre: float
     angle: float
+    distance_per_metre: float = 0.0
+    station: Vector3 = (0.0, 0.0, 0.0)
 
 
 @final
@@ -148,7 +136,7 @@ class Columns:
     position: str = "m"
     angle: str = "rad"
     slide: str = "m"
-    markers: Mapping[str, tuple[str, ...]] = field(default_factory=_no_columns)
+    markers: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: MappingProxyType({}))
     tool: tuple[str, ...] = ()
     names: tuple[str, ...] = ()
     renamed: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
@@ -185,7 +173,7 @@ class CalibrationSetup:
     loads: tuple[Load, ...] = ()
     elastic: ElasticSetup = field(default_factory=ElasticSetup)
     geometry: tuple[str, ...] | Literal["all", "none"] = "all"
-    joint_map: Mapping[str, Mapping[str, float]] = field(default_factory=_no_map)
+    joint_map: Mapping[str, Mapping[str, float]] = field(default_factory=lambda: MappingProxyType({}))
     sigma: tuple[float, ...] | None = None
     tracker: TrackerNoise | None = None
     angles: Angles = "commanded"
@@ -199,16 +187,15 @@ def default_setup(robot: AnyRobot) -> CalibrationSetup:
     The last link is measured, base and markers are unknown, all joints may be misplaced, nothing bends; metres and
     radians.
     """
-    robot = load_robot(robot)
-    return CalibrationSetup(link=last_link(robot))
+    return CalibrationSetup(link=last_link(load_robot(robot)))
 
 
-def moving_chain(robot: Robot, link: str) -> tuple[int, ...]:
-    """Return the numbers of the bodies between the base and a link, from the base on."""
+def moving_chain(robot: Robot, link: str) -> tuple[Body, ...]:
+    """Return the bodies between the base and a link, from the base on."""
     chain, number = [], robot.frame(link).body
     while number:
-        chain.append(number)
-        number = robot.bodies[number - 1].parent
+        chain.append(robot.bodies[number - 1])
+        number = chain[-1].parent
     return tuple(reversed(chain))
 
 
@@ -235,13 +222,10 @@ def load_named(setup: CalibrationSetup, name: str | None) -> Load | None:
     Raises:
         CalibrationError: If the set-up has no such load.
     """
-    if name is None:
-        return None
-    for load in setup.loads:
-        if load.name == name:
-            return load
-    names = [load.name for load in setup.loads]
-    raise CalibrationError(
-        f"load: got '{name}', the set-up has {', '.join(names) or 'none'}{nearest_match(name, names)}; write it under "
-        f"[loads.{name}]"
-    )
+    loads = {load.name: load for load in setup.loads}
+    if name is not None and name not in loads:
+        raise CalibrationError(
+            f"load: got '{name}', the set-up has {', '.join(loads) or 'none'}{nearest_match(name, loads)}; write it "
+            f"under [loads.{name}]"
+        )
+    return None if name is None else loads[name]

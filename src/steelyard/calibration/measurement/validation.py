@@ -28,8 +28,6 @@ MOST_PERMUTED = 6
 """Most markers of which every order is tried; among more of them only pairs are exchanged."""
 SAME_PLACE = 1e-9
 """Markers that agree this closely [m] in every pose are the same column twice."""
-FLAT = 0.01
-"""A set whose extent across its longest line is below this part of its length lies on a line."""
 THIN = 1e-3
 """Four markers that span less than this part of a cube of their size have no sign of their volume."""
 
@@ -50,28 +48,19 @@ class Suspicion:
     size: float
 
 
-@final
-@dataclass(frozen=True, eq=False)
-class MarkerSets:
-    """Markers seen at the same time: sets of the same configuration, load and repeat.
+def marker_sets(measurements: Measurements) -> tuple[np.ndarray, np.ndarray]:
+    """Return markers measured at the same time: sets of the same configuration, load and repeat.
 
-    Attributes:
-        points: Positions (S, m, 3) [m], NaN where a marker was not seen or a coordinate is missing.
-        pose: Number of the configuration of each set (S,).
+    Returns:
+        Positions (S, m, 3) [m], NaN where a marker or a coordinate was not measured, and the number of the
+        configuration of each set (S,).
     """
-
-    points: np.ndarray
-    pose: np.ndarray
-
-
-def marker_sets(measurements: Measurements) -> MarkerSets:
-    """Return the markers that were seen at the same time."""
     rows = np.flatnonzero(measurements.of_kind("position"))
     keys = np.column_stack([measurements.pose[rows], measurements.load[rows], measurements.repeat[rows]])
     unique, member = np.unique(keys, axis=0, return_inverse=True)
     points = np.full((len(unique), len(measurements.markers), 3), np.nan)
     points[member.ravel(), measurements.marker[rows]] = measurements.value[rows]
-    return MarkerSets(points, unique[:, 0] if len(unique) else np.zeros(0, dtype=int))
+    return points, unique[:, 0]
 
 
 def check_markers(measurements: Measurements) -> tuple[Suspicion, ...]:
@@ -81,42 +70,21 @@ def check_markers(measurements: Measurements) -> tuple[Suspicion, ...]:
     fit after an exchange of markers has them swapped; one in which only the distances to one marker do not fit is a
     suspicion. Sets of four and more markers that are mirrored have the wrong sign of the volume they span.
     """
-    sets = marker_sets(measurements)
-    _check_columns_differ(sets.points, measurements.markers)
-    if len(measurements.markers) < 2 or len(np.unique(sets.pose)) < FEWEST_SETS:
+    points, pose = marker_sets(measurements)
+    names = [measurements.poses[number] for number in pose]
+    _check_columns_differ(points, measurements.markers)
+    if len(measurements.markers) < 2 or len(np.unique(pose)) < FEWEST_SETS:
         return ()
-    distances = _distances(sets.points)
+    distances = np.linalg.norm(points[:, :, np.newaxis] - points[:, np.newaxis], axis=3)
     median, allowed = _usual_distances(distances)
     found = []
-    for number in range(len(sets.pose)):
-        change = np.abs(distances[number] - median)
+    for name, own in zip(names, distances, strict=True):
+        change = np.abs(own - median)
         if np.any(change > allowed):
-            name = measurements.poses[sets.pose[number]]
-            _check_order(distances[number], median, allowed, name, measurements.markers)
+            _check_order(own, median, allowed, name, measurements.markers)
             found += _suspicions(change, allowed, name, measurements.markers)
-    _check_mirrored(sets, measurements)
+    _check_mirrored(points, names, measurements.markers)
     return tuple(found)
-
-
-def collinear(points: np.ndarray) -> bool:
-    """Return whether points (m, 3) lie on a line, or are fewer than three: they do not show an orientation."""
-    points = points[np.isfinite(points).all(axis=1)]
-    if len(points) < 3:
-        return True
-    extent = np.linalg.svd(points - points.mean(axis=0), compute_uv=False)
-    return bool(extent[1] <= FLAT * extent[0])
-
-
-def check_orientation_is_seen(measurements: Measurements) -> None:
-    """Refuse markers on a line, and fewer than three: for questions to which the orientation of the link is needed."""
-    sets = marker_sets(measurements)
-    shown = [not collinear(points) for points in sets.points]
-    if measurements.of_kind("pose").any() or sum(shown) > len(shown) / 2:
-        return
-    names = ", ".join(measurements.markers)
-    if len(measurements.markers) < 3:
-        raise CalibrationError(f"{len(measurements.markers)} markers ({names}) show no orientation; three are needed")
-    raise CalibrationError(f"markers {names} lie on a line and show no orientation; move one of them off the line")
 
 
 def _check_columns_differ(points: np.ndarray, names: Sequence[str]) -> None:
@@ -127,10 +95,6 @@ def _check_columns_differ(points: np.ndarray, names: Sequence[str]) -> None:
                 f"markers '{names[first]}' and '{names[second]}' have the same positions in every pose; they are one "
                 "column twice, leave one of them out of the set-up"
             )
-
-
-def _distances(points: np.ndarray) -> np.ndarray:
-    return np.linalg.norm(points[:, :, np.newaxis] - points[:, np.newaxis], axis=3)
 
 
 def _usual_distances(distances: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -183,19 +147,18 @@ def _suspicions(change: np.ndarray, allowed: np.ndarray, pose: str, names: Seque
     return found
 
 
-def _check_mirrored(sets: MarkerSets, measurements: Measurements) -> None:
-    """Refuse sets whose signed volumes have the other sign than most."""
-    names = measurements.markers
-    for four in itertools.islice(itertools.combinations(range(len(names)), 4), 20):
-        edges = sets.points[:, four[1:]] - sets.points[:, [four[0]]]
+def _check_mirrored(points: np.ndarray, poses: Sequence[str], markers: Sequence[str]) -> None:
+    """Refuse sets of markers whose signed volume has the opposite sign of most sets."""
+    for four in itertools.islice(itertools.combinations(range(len(markers)), 4), 20):
+        edges = points[:, four[1:]] - points[:, [four[0]]]
         volume = np.linalg.det(np.nan_to_num(edges))
         length = np.linalg.norm(np.nan_to_num(edges), axis=2).max(initial=0.0)
         usual = np.median(volume)
         mirrored = np.flatnonzero((volume * usual < 0) & (np.abs(volume) > 0.5 * np.abs(usual)))
         if mirrored.size and np.abs(usual) > THIN * length**3:
             raise CalibrationError(
-                f"pose '{measurements.poses[sets.pose[mirrored[0]]]}': markers {', '.join(names[k] for k in four)} are "
-                "mirrored against the other poses; check the signs and the order of its coordinates"
+                f"pose '{poses[mirrored[0]]}': markers {', '.join(markers[k] for k in four)} are mirrored against the "
+                "other poses; check the signs and the order of its coordinates"
             )
 
 
@@ -249,18 +212,4 @@ def check_loads(setup: CalibrationSetup, measurements: Measurements) -> None:
         raise CalibrationError(
             f"pose '{measurements.poses[measurements.pose[bare[0]]]}' measures a difference between loaded and "
             'unloaded, but names no load; add a column load, or load = "NAME" in [measurement] and [loads.NAME]'
-        )
-
-
-def check_equations(equations: int, unknowns: int) -> None:
-    """Refuse fewer equations than unknowns.
-
-    Args:
-        equations: Number of measured numbers.
-        unknowns: Number of unknowns that can be told apart.
-    """
-    if equations < unknowns:
-        raise CalibrationError(
-            f"{equations} measured numbers for {unknowns} unknowns; measure at least "
-            f"{-(-(unknowns - equations) // 3)} points more, or set fewer unknowns: [geometry] joints, known = true"
         )
