@@ -119,17 +119,17 @@ def test_the_summary_says_how_bad_and_where(arm):
 
 
 def test_bad_configurations_points_and_frames_are_refused(arm):
-    with pytest.raises(CalibrationError, match=r"got shape \(5, 3\), allowed is \(6, N\)"):
+    with pytest.raises(CalibrationError, match=r"got shape \(5, 3\), allowed are finite numbers of shape \(6, N\)"):
         accuracy_map(arm, np.zeros((5, 3)))
     with pytest.raises(CalibrationError, match=r"got shape \(6, 0\)"):
         accuracy_map(arm, np.zeros((6, 0)))
-    with pytest.raises(CalibrationError, match="got nan for joint 'elbow_joint' at number 1"):
+    with pytest.raises(CalibrationError, match=r"shoulder_pan_joint, .*: got nan at \(2, 1\)"):
         accuracy_map(arm, np.where(np.arange(12).reshape(6, 2) == 5, np.nan, 0.0))
-    with pytest.raises(CalibrationError, match="tool point: got"):
+    with pytest.raises(CalibrationError, match=r"tool point .*: got inf at \(1,\)"):
         accuracy_map(arm, np.zeros((6, 1)), point=(0.0, np.inf, 0.0))
-    with pytest.raises(CalibrationError, match="load 'heavy': got force"):
+    with pytest.raises(CalibrationError, match="load 'heavy', force and moment: got nan"):
         accuracy_map(arm, np.zeros((6, 1)), load=Load("heavy", (0, 0, np.nan), (0, 0, 0), (0, 0, 0)))
-    with pytest.raises(CalibrationError, match="no rotation"):
+    with pytest.raises(CalibrationError, match="the orientation of the base is a left-handed frame"):
         accuracy_map(arm, np.zeros((6, 1)), base_rotation=np.diag([1.0, 1.0, -1.0]))
     with pytest.raises(CalibrationError, match=r"covariance of the calibrated arm: got shape \(2, 2\)"):
         replace(arm, covariance=np.eye(2))

@@ -62,7 +62,7 @@ def test_corrected_targets_bring_the_true_arm_within_twice_the_predicted_uncerta
     found = corrected_targets(arm, targets, load=LOAD)
     good = found.reached
     assert good.mean() > 0.6  # others are near singularities, and named
-    assert all(found.told[k] for k in np.flatnonzero(~good))
+    assert all(found.why[k] for k in np.flatnonzero(~good))
     before = np.linalg.norm(true_position(truth, arm, q, LOAD) - targets.wanted.position, axis=1)[good]
     after = np.linalg.norm(true_position(truth, arm, found.q, LOAD) - targets.wanted.position, axis=1)[good]
     predicted = np.sqrt(np.trace(found.sigma, axis1=1, axis2=2))[good]

@@ -12,7 +12,6 @@ from scipy.spatial.transform import Rotation
 
 from calibrated_stand_in import stand_in
 from steelyard.calibration.application.calibration_yaml import (
-    FramePlace,
     calibration_yaml,
     write_calibration_yaml,
 )
@@ -62,7 +61,7 @@ def test_every_unknown_is_there_with_all_its_digits(arm):
 
 def test_a_parser_of_yaml_reads_numbers_as_numbers_and_groups_by_joint(arm):
     yaml = pytest.importorskip("yaml", reason="PyYAML is not installed: run 'make test'")
-    text = calibration_yaml(arm, base=FramePlace(TURN, np.array([1.0, 2.0, 1e-5])))
+    text = calibration_yaml(arm, base=(TURN, np.array([1.0, 2.0, 1e-5])))
     document = yaml.safe_load(text)
     assert document["robot"] == "ur10e"
     assert document["link"] == "ee_link"

@@ -36,7 +36,7 @@ def test_what_is_found_is_worth_finding(counted, case):
     """The fit knows the arm far better than the errors it was given: else intervals that hold would say nothing."""
     found, simulated = counted[case.name], ARMS.SimulatedCalibration(case)
     units = {parameter.name: parameter.unit for parameter in simulated.problem.parameters}
-    sizes = np.array([ARMS.SIZES[units[name]] for name in found.kept])
+    sizes = np.array([ARMS.SIZES[units[name]] for name in found.fitted])
     assert np.median(found.sigma.mean(axis=0) / sizes) < 0.2
 
 

@@ -303,17 +303,21 @@ def test_a_spring_begins_soft_where_weights_are_unknown():
 def test_values_that_do_not_fit_are_refused(mixed, values):
     problem, _ = mixed
     wrong = values[: len(problem.start)]
-    with pytest.raises(CalibrationError, match=f"allowed are {len(problem.start)} finite numbers"):
+    with pytest.raises(CalibrationError, match=rf"allowed are finite numbers of shape \({len(problem.start)}\)"):
         problem.at(wrong)
 
 
 @pytest.mark.parametrize(
     ("q", "wrench", "message"),
     [
-        (np.zeros(6), None, r"joint positions: got shape \(6,\), allowed is \(6, N\)"),
-        (np.zeros((5, 2)), None, r"joint positions: got shape \(5, 2\), allowed is \(6, N\)"),
-        (np.zeros((6, 2)), np.zeros((6, 3)), r"wrench: got shape \(6, 3\), allowed is \(6, 2\)"),
-        (np.full((6, 2), np.inf), None, "joint positions: got 12 values that are not finite"),
+        (np.zeros(6), None, r"joint positions: got shape \(6,\), allowed are finite numbers of shape \(6, N\)"),
+        (np.zeros((5, 2)), None, r"joint positions: got shape \(5, 2\), allowed are finite numbers of shape \(6, N\)"),
+        (
+            np.zeros((6, 2)),
+            np.zeros((6, 3)),
+            r"wrench: got shape \(6, 3\), allowed are finite numbers of shape \(6, 2\)",
+        ),
+        (np.full((6, 2), np.inf), None, r"joint positions: got inf at \(0, 0\), allowed are finite"),
     ],
 )
 def test_postures_that_do_not_fit_are_refused(mixed, q, wrench, message):

@@ -9,8 +9,7 @@ import pytest
 
 from calibration.small_problems import laid_out, linear_problem, noise_like
 from steelyard.calibration.fit.accuracy import Accuracy
-from steelyard.calibration.fit.calibration import calibrated
-from steelyard.calibration.fit.evidence import independent_numbers
+from steelyard.calibration.fit.calibration import calibrated, independent_numbers
 from steelyard.calibration.fit.settings import CalibrationSettings, CalibrationThresholds
 from steelyard.calibration.fit.validation import Validation
 from steelyard.calibration.fit.verdict import CalibrationEvidence, Deviation, judge_calibration
@@ -149,6 +148,6 @@ def test_an_error_that_configurations_share_is_said():
 
 def test_weights_that_have_not_settled_are_said():
     problem, _ = linear_problem(noise_like("unequal", 1e-4, 15, 3, 6, 3), 15, 3, 6)
-    verdict = calibrated(problem, settings=CalibrationSettings(rounds=1)).verdict
+    verdict = calibrated(problem, settings=CalibrationSettings(reweightings=1)).verdict
     assert any("still change after 1 rounds" in reason.text for reason in verdict.reasons)
     assert dict(verdict.questions)["known"] != "good"

@@ -91,8 +91,6 @@ def test_a_single_equation_as_its_own_group_is_refused_with_the_reason():
         estimated_sigmas(fit, problem.equations, "equation")  # pyright: ignore[reportArgumentType]
     with pytest.raises(CalibrationError, match="its own residual, is refused"):
         estimated_sigmas(fit, problem.equations, least=1)
-    with pytest.raises(CalibrationError, match=r"grouping: got 'directions'.*did you mean 'direction'"):
-        estimated_sigmas(fit, problem.equations, "directions")  # pyright: ignore[reportArgumentType]
 
 
 def test_weights_from_own_residuals_would_not_hold_the_truth():

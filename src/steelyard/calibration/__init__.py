@@ -7,7 +7,6 @@ from .application.calibrated_arm import CalibratedArm as CalibratedArm
 from .application.calibrated_arm import calibrated_arm as calibrated_arm
 from .application.calibrated_arm import joint_range as joint_range
 from .application.calibrated_arm import random_configurations as random_configurations
-from .application.calibration_yaml import FramePlace as FramePlace
 from .application.calibration_yaml import write_calibration_yaml as write_calibration_yaml
 from .application.corrected import Corrected as Corrected
 from .application.corrected import corrected_targets as corrected_targets

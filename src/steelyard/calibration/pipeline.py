@@ -23,7 +23,7 @@ from ..run import hashes_of
 from ..text import short_repr
 from .application.accuracy_map import AccuracyMap, accuracy_map, map_csv
 from .application.calibrated_arm import CalibratedArm, calibrated_arm, random_configurations
-from .application.calibration_yaml import FramePlace, write_calibration_yaml
+from .application.calibration_yaml import write_calibration_yaml
 from .application.saved import calibration_to_json
 from .application.urdf import write_urdf
 from .chain.problem import MeasuredProblem, measured_problem
@@ -202,7 +202,7 @@ def export_calibration(
     found, problem, written = result.calibration, result.problem, []
     arm = calibrated_arm(problem, found.values, found.covariance)
     if "yaml" in formats:
-        base, tool = (FramePlace(*place(found.values)) for place in (problem.base_pose, problem.tool_pose))
+        base, tool = problem.base_pose(found.values), problem.tool_pose(found.values)
         write_calibration_yaml(folder / "calibration.yaml", arm, base=base, tool=tool, run=run)
         written.append("calibration.yaml")
     if "urdf" in formats:

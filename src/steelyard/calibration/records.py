@@ -7,15 +7,38 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from ..errors import CalibrationError
 from ..text import short_repr
 
 Group = Literal["base", "joint", "tool", "marker", "compliance", "weight"]
 """What an unknown belongs to: base frame, joint frames, tool frame, markers, springs, first moments of links."""
 
+FRAMES = ("base", "tool", "marker")
+"""Groups of unknowns that belong to the set-up, not to the arm."""
+
 COORDINATES = ("x", "y", "z", "rx", "ry", "rz", "distance")
-Coordinate = Literal["x", "y", "z", "rx", "ry", "rz", "distance"]
 """What an equation measures: a position [m], a rotation vector [rad], or a distance between markers [m]."""
+
+
+def finite(array: ArrayLike, shape: tuple[int | None, ...], what: str) -> np.ndarray:
+    """Return an array of finite numbers of a shape, in which None stands for any length from 1 on.
+
+    Raises:
+        CalibrationError: If the shape is another one, or a number is not finite.
+    """
+    given = np.asarray(array, dtype=float)
+    bad = np.argwhere(~np.isfinite(given))
+    pairs = zip(given.shape, shape, strict=False)
+    if given.ndim != len(shape) or not all(size == wanted or (wanted is None and size) for size, wanted in pairs):
+        got = f"shape {given.shape}"
+    elif len(bad):
+        got = f"{given[tuple(bad[0])]} at {tuple(bad[0].tolist())}"
+    else:
+        return given
+    allowed = ", ".join("N" if size is None else str(size) for size in shape)
+    raise CalibrationError(f"{what}: got {got}, allowed are finite numbers of shape ({allowed})")
 
 
 @dataclass(frozen=True)

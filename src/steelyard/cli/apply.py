@@ -87,7 +87,7 @@ def _point(text: str | None) -> tuple[float, float, float]:
 def _corrected_to_json(found: Corrected) -> dict[str, Any]:
     rows = [
         {
-            "name": name, "status": found.status[k], "why": found.told[k],
+            "name": name, "status": found.status[k], "why": found.why[k],
             "joints": dict(zip(found.joints, found.q[:, k], strict=True)),
             "nominal": dict(zip(found.joints, found.nominal[:, k], strict=True)),
             "uncorrected_mm": 1e3 * found.uncorrected[k], "residual_mm": 1e3 * found.residual[k],
@@ -112,7 +112,7 @@ def _print(found: Corrected, out: Path | None) -> None:
     rows = [
         [
             name, f"{1e3 * found.uncorrected[k]:.3g}", f"{1e3 * found.semi_axis[k]:.3g}",
-            f"{abs(found.correction[:, k]).max():.3g}", found.told[k] or "reached",
+            f"{abs(found.correction[:, k]).max():.3g}", found.why[k] or "reached",
         ]
         for k, name in enumerate(found.names[:_MOST_ROWS])
     ]  # fmt: skip

@@ -166,7 +166,7 @@ def print_calibration(
     screen.line(
         (content["robot"], "bold"),
         f"  {content['configurations']} configurations, {content['equations']} equations, "
-        f"{len(found.calibration.kept)} unknowns, method: {content['method']}",
+        f"{len(found.calibration.fitted)} unknowns, method: {content['method']}",
     )
     print_verdict(screen, found.calibration.verdict)
     screen.line()

@@ -95,7 +95,7 @@ def p3_theory(experiment: Experiment3) -> Theory3:
     unequal = inverse @ (B.T * variance) @ B @ inverse
     weighted = np.linalg.inv((B.T / variance) @ B)
     return Theory3(
-        seen.kept, seen.columns, {each.name: each.why for each in seen.invisible}, seen.condition,
+        seen.names, seen.columns, {each.name: each.why for each in seen.invisible}, seen.condition,
         np.sqrt(np.diag(unequal)), np.sqrt(np.diag(weighted)),
     )  # fmt: skip
 

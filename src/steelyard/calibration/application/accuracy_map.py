@@ -9,19 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import final
 
 import numpy as np
 
-from ...errors import CalibrationError
 from ...text import csv_text, short_repr
+from ..measurement.measurements import check_rotations
 from ..measurement.setup import Load
+from ..records import finite
 from .calibrated_arm import POINT_AT_LINK, CalibratedArm, configurations_of, point_of
 
 BASE_UNKNOWNS = ("base_x", "base_y", "base_z", "base_rx", "base_ry", "base_rz")
 
 
-@final
 @dataclass(frozen=True)
 class AccuracySummary:
     """Largest semi-axes of the 1-sigma ellipsoids of position, over configurations.
@@ -41,7 +40,6 @@ class AccuracySummary:
     worst_q: tuple[float, ...]
 
 
-@final
 @dataclass(frozen=True, eq=False)
 class AccuracyMap:
     """Predicted uncertainty of position.
@@ -109,7 +107,7 @@ def accuracy_map(
     position = position + rotation @ place
     derivatives = arm.point_derivatives(configurations, place, load)
     if base_rotation is not None:
-        derivatives = seen_from_outside(arm, position, derivatives, base_rotation)
+        derivatives = in_measurement_frame(arm, position, derivatives, base_rotation)
     sigma = arm.position_covariance(configurations, derivatives)
     result = AccuracyMap(configurations.copy(), position, sigma, largest_semi_axis(sigma))
     for array in (result.q, result.position, result.sigma, result.semi_axis):
@@ -122,7 +120,7 @@ def largest_semi_axis(sigma: np.ndarray) -> np.ndarray:
     return np.sqrt(np.maximum(np.linalg.eigvalsh(sigma)[:, -1], 0.0))
 
 
-def seen_from_outside(
+def in_measurement_frame(
     arm: CalibratedArm, position: np.ndarray, derivatives: np.ndarray, base_rotation: np.ndarray
 ) -> np.ndarray:
     """Return derivatives (N, 3, p) of positions in the measurement frame, ``t + R0 Rot_x Rot_y Rot_z p``.
@@ -133,29 +131,22 @@ def seen_from_outside(
         derivatives: Their derivatives there (N, 3, p).
         base_rotation: R0 (3, 3).
     """
-    start = np.asarray(base_rotation, dtype=float)
-    if start.shape != (3, 3) or not np.allclose(start @ start.T, np.eye(3), atol=1e-6) or np.linalg.det(start) < 0:
-        raise CalibrationError(
-            f"base_rotation: got an array of shape {start.shape} that is no rotation, allowed is a right-handed "
-            "orthogonal matrix (3, 3)"
-        )
+    start = finite(base_rotation, (3, 3), "base_rotation")
+    check_rotations(start[None], ["the base"], 1e-6)
     angles = [float(arm.values[arm.names.index(name)]) if name in arm.names else 0.0 for name in BASE_UNKNOWNS[3:]]
     about_x, about_y, about_z = (_turned(axis, angle) for axis, angle in enumerate(angles))
     whole = start @ about_x @ about_y @ about_z
     # Axes about which the three angles turn, in the frame that R0 reaches.
     axes = np.stack([np.eye(3)[0], about_x[:, 1], (about_x @ about_y)[:, 2]])
-    observed = whole @ derivatives
+    result = whole @ derivatives
     turned = position @ (about_x @ about_y @ about_z).T
-    for name, column in _base_columns(arm):
-        if name < 3:
-            observed[:, :, column] = np.eye(3)[name]
-        else:
-            observed[:, :, column] = np.cross(axes[name - 3], turned) @ start.T
-    return observed
-
-
-def _base_columns(arm: CalibratedArm) -> list[tuple[int, int]]:
-    return [(BASE_UNKNOWNS.index(name), column) for column, name in enumerate(arm.names) if name in BASE_UNKNOWNS]
+    for axis in range(3):
+        for column, name in enumerate(arm.names):
+            if name == BASE_UNKNOWNS[axis]:
+                result[:, :, column] = np.eye(3)[axis]
+            elif name == BASE_UNKNOWNS[3 + axis]:
+                result[:, :, column] = np.cross(axes[axis], turned) @ start.T
+    return result
 
 
 def _turned(axis: int, angle: float) -> np.ndarray:

@@ -5,9 +5,8 @@ Configurations of an arm: joint positions that fit it, and its limits.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol, final
 
 import numpy as np
 
@@ -17,7 +16,7 @@ from ...text import short_repr
 from ..chain.problem import MeasuredProblem
 from ..fit.joint_ranges import JointRange
 from ..measurement.setup import Load
-from ..records import Unknown
+from ..records import Unknown, finite
 
 HELD_BY_CONTROLLER = ("joint", "compliance")
 """Groups of unknowns that a controller takes as zero: it knows the robot's file and a rigid arm."""
@@ -25,30 +24,13 @@ HELD_BY_CONTROLLER = ("joint", "compliance")
 POINT_AT_LINK = (0.0, 0.0, 0.0)
 
 
-class FramePose(Protocol):
-    """Where the measured link is in the robot's base frame."""
-
-    def __call__(
-        self, values: np.ndarray, q: np.ndarray, wrench: np.ndarray | None, point: np.ndarray | None, /
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Return rotation (N, 3, 3) and position (N, 3) [m].
-
-        At values (p,) and joints (na, N), under wrenches (6, N) in base axes at a point (3,) of the measured link.
-        """
-        ...
+FramePose = Callable[[np.ndarray, np.ndarray, np.ndarray | None, np.ndarray | None], tuple[np.ndarray, np.ndarray]]
+"""Rotation (N, 3, 3) and position (N, 3) [m] of the measured link in the robot's base frame, from values (p,) of the
+unknowns, joints (na, N), wrenches (6, N) in base axes and the point (3,) of the measured link where they act."""
+FrameDerivatives = Callable[[np.ndarray, np.ndarray, np.ndarray | None, np.ndarray | None], np.ndarray]
+"""Translation and small rotation of the measured link in base axes by every unknown (6, p, N), from the same."""
 
 
-class FrameDerivatives(Protocol):
-    """How the measured link moves with every unknown."""
-
-    def __call__(
-        self, values: np.ndarray, q: np.ndarray, wrench: np.ndarray | None, point: np.ndarray | None, /
-    ) -> np.ndarray:
-        """Return translation and small rotation in base axes by every unknown (6, p, N)."""
-        ...
-
-
-@final
 @dataclass(frozen=True, eq=False)
 class CalibratedArm:
     """A robot with calibrated unknowns.
@@ -80,12 +62,7 @@ class CalibratedArm:
     def __post_init__(self) -> None:
         size = len(self.parameters)
         for name, shape in (("values", (size,)), ("covariance", (size, size))):
-            array = np.array(getattr(self, name), dtype=float)
-            if array.shape != shape or not np.isfinite(array).all():
-                raise CalibrationError(
-                    f"{name} of the calibrated arm: got shape {array.shape}, allowed are finite numbers {shape}; "
-                    "calibrate the arm again"
-                )
+            array = finite(getattr(self, name), shape, f"{name} of the calibrated arm").copy()
             array.setflags(write=False)
             object.__setattr__(self, name, array)
 
@@ -175,52 +152,32 @@ def _pull(load: Load | None, samples: int) -> tuple[np.ndarray | None, np.ndarra
     """Return wrench (6, N) and point (3,) of a load."""
     if load is None:
         return None, None
-    wrench = np.array([*load.force, *load.moment], dtype=float)
-    point = np.array(load.point, dtype=float)
-    if wrench.shape != (6,) or point.shape != (3,) or not np.isfinite([*wrench, *point]).all():
-        raise CalibrationError(
-            f"load '{load.name}': got force {load.force}, moment {load.moment} and point {load.point}, allowed are "
-            "three finite numbers each"
-        )
+    wrench = finite([*load.force, *load.moment], (6,), f"load '{load.name}', force and moment")
+    point = finite(load.point, (3,), f"load '{load.name}', point")
     return np.ascontiguousarray(np.broadcast_to(wrench[:, None], (6, samples))), point
 
 
 def point_of(point: Sequence[float]) -> np.ndarray:
     """Return a point fixed to the measured link (3,) [m], checked."""
-    array = np.asarray(point, dtype=float)
-    if array.shape != (3,) or not np.isfinite(array).all():
-        raise CalibrationError(f"tool point: got {point}, allowed are three finite numbers [m] in the link's frame")
-    return array
+    return finite(point, (3,), "tool point [m] in the frame of the measured link")
 
 
 def configurations_of(robot: Robot, q: np.ndarray) -> np.ndarray:
     """Return joint positions (na, N), checked against the robot."""
-    array = np.asarray(q, dtype=float)
-    size = len(robot.actuated)
-    if array.ndim != 2 or array.shape[0] != size or array.shape[1] == 0:
-        raise CalibrationError(
-            f"configurations: got shape {array.shape}, allowed is ({size}, N) with N of at least 1: a row for each of "
-            f"{', '.join(body.joint.name for body in robot.actuated)}"
-        )
-    if not np.isfinite(array).all():
-        row, column = (int(k) for k in np.argwhere(~np.isfinite(array))[0])
-        raise CalibrationError(
-            f"configurations: got {array[row, column]} for joint '{robot.actuated[row].joint.name}' at number "
-            f"{column}, allowed are finite numbers"
-        )
-    return array
+    names = [body.joint.name for body in robot.actuated]
+    return finite(q, (len(names), None), f"configurations, a row for each of {', '.join(names)}")
 
 
 def joint_range(robot: AnyRobot) -> tuple[np.ndarray, np.ndarray]:
     """Return the lowest and highest positions of the actuated joints (na,); followers' limits count too.
 
     Raises:
-        CalibrationError: If the robot is told in motor positions: its limits are those of its joints.
+        CalibrationError: If the robot is described in motor positions: its limits are those of its joints.
     """
     robot = load_robot(robot)
     if robot.coordinates == "motor" and robot.gear_couplings:
         raise CalibrationError(
-            f"robot '{robot.name}' is told in motor positions, but its limits are those of its joints; "
+            f"robot '{robot.name}' is described in motor positions, but its limits are those of its joints; "
             "calibrate and correct it in joint positions"
         )
     matrix, offset = robot.coupling()
@@ -247,11 +204,7 @@ def random_configurations(robot: AnyRobot, count: int, rng: np.random.Generator)
                     f"joint '{body.joint.name}' slides without limits; state them in the robot's file, or give "
                     "configurations"
                 )
-            lowest[row], highest[row] = _turn(lowest[row], highest[row])
+            if np.isinf(lowest[row]):
+                lowest[row] = -np.pi if np.isinf(highest[row]) else highest[row] - 2 * np.pi
+            highest[row] = min(highest[row], lowest[row] + 2 * np.pi)
     return rng.uniform(lowest[:, None], highest[:, None], (len(lowest), count))
-
-
-def _turn(lower: float, upper: float) -> tuple[float, float]:
-    if np.isfinite(lower):
-        return lower, lower + 2 * np.pi
-    return (upper - 2 * np.pi, upper) if np.isfinite(upper) else (-np.pi, np.pi)

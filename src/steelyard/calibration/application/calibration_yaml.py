@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import final
 
 import numpy as np
 
@@ -18,13 +16,8 @@ from .urdf import roll_pitch_yaw
 FORMAT = 1
 
 
-@final
-@dataclass(frozen=True, eq=False)
-class FramePlace:
-    """Where a frame was found: rotation (3, 3) and translation (3,) [m]."""
-
-    rotation: np.ndarray
-    translation: np.ndarray
+FramePlace = tuple[np.ndarray, np.ndarray]
+"""Where a frame was found: rotation (3, 3) and translation (3,) [m]."""
 
 
 def calibration_yaml(arm: CalibratedArm, *, base: FramePlace | None = None, tool: FramePlace | None = None) -> str:
@@ -67,25 +60,21 @@ def _frame(name: str, place: FramePlace | None, arm: CalibratedArm) -> Iterator[
         return
     yield f"{name}:"
     if place is not None:
-        yield f"  xyz: [{', '.join(_number(value) for value in place.translation)}]"
-        yield f"  rpy: [{', '.join(_number(value) for value in roll_pitch_yaw(place.rotation))}]"
+        yield f"  xyz: [{', '.join(_number(value) for value in place[1])}]"
+        yield f"  rpy: [{', '.join(_number(value) for value in roll_pitch_yaw(place[0]))}]"
     if rows:
         yield "  unknowns:"
         yield from _entries(arm, rows, "    ")
 
 
 def _joints(arm: CalibratedArm) -> Iterator[str]:
-    number_of = {name: row for row, name in enumerate(arm.names)}
-    found = False
+    if arm.in_group("joint").any():
+        yield "joints:"
     for body in arm.robot.bodies:
-        rows = [number_of[motion.name] for motion in error_motions(body) if motion.name in number_of]
-        if not rows:
-            continue
-        if not found:
-            yield "joints:"
-        found = True
-        yield f"  {_text(body.joint.name)}:"
-        yield from _entries(arm, rows, "    ")
+        rows = [arm.names.index(motion.name) for motion in error_motions(body) if motion.name in arm.names]
+        if rows:
+            yield f"  {_text(body.joint.name)}:"
+            yield from _entries(arm, rows, "    ")
 
 
 def _section(title: str, group: str, arm: CalibratedArm) -> Iterator[str]:
@@ -110,12 +99,12 @@ def _entries(arm: CalibratedArm, rows: Iterable[int], indent: str) -> Iterator[s
             "nominal": _number(parameter.nominal),
             "meaning": _text(parameter.meaning),
         }
-        yield f"{indent}{_text(parameter.name)}: {{{', '.join(f'{key}: {told}' for key, told in entry.items())}}}"
+        yield f"{indent}{_text(parameter.name)}: {{{', '.join(f'{key}: {value}' for key, value in entry.items())}}}"
 
 
-def _text(words: str) -> str:
+def _text(text: str) -> str:
     """Return a quoted string: a JSON string is one in YAML too, whatever it holds."""
-    return json.dumps(words)
+    return json.dumps(text)
 
 
 def _number(value: float) -> str:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal, final
+from typing import Literal
 
 import numpy as np
 
@@ -34,7 +34,6 @@ _MOST_STARTS = 20
 _AT_LIMIT = 1e-9
 
 
-@final
 @dataclass(frozen=True, eq=False)
 class Corrected:
     """Corrected joint targets, one a target. Where a target fails, q is the nearest that was found: look at ``status``.
@@ -45,7 +44,7 @@ class Corrected:
         nominal: Joints to which a controller would go by itself (na, N) [rad or m].
         q: Joints to command instead (na, N) [rad or m].
         status: What became of each target (N).
-        told: Why a target failed, in words; empty where it is reached (N).
+        why: Why a target failed; empty where it is reached (N).
         uncorrected: How far the arm would be from the wanted position at the nominal joints (N,) [m].
         residual: How far it is by the calibrated model at the corrected ones (N,) [m].
         residual_rotation: The same for the orientation (N,) [rad]; zero where that is free.
@@ -60,7 +59,7 @@ class Corrected:
     nominal: np.ndarray
     q: np.ndarray
     status: tuple[Status, ...]
-    told: tuple[str, ...]
+    why: tuple[str, ...]
     uncorrected: np.ndarray
     residual: np.ndarray
     residual_rotation: np.ndarray
@@ -100,10 +99,10 @@ def corrected_targets(
     problem = _problem(arm, targets, _model(arm, targets.point, load), _model(arm, targets.point, None, rigid=True))
     found = solved_postures(problem, nominal)
     uncorrected = np.linalg.norm(problem.pose_of(nominal)[1] - targets.wanted.position, axis=1)
-    status, told = _outcome(arm, problem, nominal, found)
+    status, why = _outcome(arm, problem, nominal, found)
     sigma = arm.position_covariance(found.q, arm.point_derivatives(found.q, targets.point, load))
     result = Corrected(
-        targets.names, tuple(body.joint.name for body in arm.robot.actuated), nominal, found.q, status, told,
+        targets.names, tuple(body.joint.name for body in arm.robot.actuated), nominal, found.q, status, why,
         uncorrected, found.position_error, found.rotation_error, sigma, largest_semi_axis(sigma),
     )  # fmt: skip
     for value in vars(result).values():
@@ -168,10 +167,10 @@ def _problem(
 def _outcome(
     arm: CalibratedArm, problem: InverseProblem, nominal: np.ndarray, found: Postures
 ) -> tuple[tuple[Status, ...], tuple[str, ...]]:
-    """Return status and words of every target."""
+    """Return the status of every target, and why it failed."""
     beyond = _beyond_limits(problem, nominal, found)
     judged = [_judged(arm, problem, nominal[:, row], found, row, beyond.get(row)) for row in range(nominal.shape[1])]
-    return tuple(status for status, _ in judged), tuple(words for _, words in judged)
+    return tuple(status for status, _ in judged), tuple(why for _, why in judged)
 
 
 def _beyond_limits(problem: InverseProblem, nominal: np.ndarray, found: Postures) -> dict[int, np.ndarray]:
@@ -233,7 +232,7 @@ def corrected_csv(found: Corrected, robot: AnyRobot, *, length: str = "m", angle
         reached = found.status[row] == "reached"
         joints = [repr(float(q / one)) if reached else "" for q, one in zip(found.q[:, row], scale, strict=True)]
         figures = (found.uncorrected[row], found.residual[row], found.semi_axis[row])
-        table.append([name, *joints, found.status[row], *(f"{1e3 * x:.6g}" for x in figures), found.told[row]])
+        table.append([name, *joints, found.status[row], *(f"{1e3 * x:.6g}" for x in figures), found.why[row]])
     return csv_text(table)
 
 

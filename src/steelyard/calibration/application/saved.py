@@ -13,6 +13,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from ...configuration import vector
 from ...errors import CalibrationError
 from ...plain_data import plain
 from ...robot import Robot, load_robot
@@ -27,6 +28,7 @@ from ..fit.validation import Validation
 from ..fit.weights import is_shared_observed
 from ..measurement.setup import CalibrationSetup, FrameSetup, MarkerSetup, completed_setup, default_setup
 from ..measurement.setup_file import setup_from_document
+from ..records import FRAMES
 from .accuracy_map import AccuracyMap
 from .calibrated_arm import CalibratedArm, calibrated_arm
 from .urdf import roll_pitch_yaw
@@ -87,7 +89,7 @@ def read_calibration(folder: Path, robot_name: str | None = None) -> SavedCalibr
     problem = _problem(robot, setup, bool(arrays["pose_is_measured"]))
     if [each.name for each in problem.parameters] != arrays["names"].tolist():
         raise CalibrationError(f"'{folder}' has other unknowns than its set-up gives now; calibrate the arm again")
-    outside = np.array([each.group in ("base", "tool", "marker") for each in problem.parameters])
+    outside = np.array([each.group in FRAMES for each in problem.parameters])
     # Base, tool and markers start where they were found: nothing is left to add to them.
     values = np.where(outside, problem.start, arrays["values"])
     ranges = [joint_range_from_json(each) for each in content.get("joint_ranges", ())]
@@ -117,7 +119,7 @@ def _placed(setup: CalibrationSetup, arrays: Mapping[str, np.ndarray]) -> Calibr
     completed = completed_setup(setup, tuple(names))
     by_name = {marker.name: marker for marker in completed.markers}
     markers = tuple(
-        MarkerSetup(name, _vector(place), by_name[name].known)
+        MarkerSetup(name, vector(place.tolist()), by_name[name].known)
         for name, place in zip(names, arrays["markers"], strict=True)
     )
     return replace(
@@ -127,12 +129,7 @@ def _placed(setup: CalibrationSetup, arrays: Mapping[str, np.ndarray]) -> Calibr
 
 
 def _frame(place: np.ndarray, known: bool) -> FrameSetup:
-    return FrameSetup(_vector(place[:, 3]), roll_pitch_yaw(place[:, :3]), known)
-
-
-def _vector(numbers: np.ndarray) -> tuple[float, float, float]:
-    x, y, z = (float(number) for number in numbers)
-    return x, y, z
+    return FrameSetup(vector(place[:, 3].tolist()), roll_pitch_yaw(place[:, :3]), known)
 
 
 def _problem(robot: Robot, setup: CalibrationSetup, with_pose: bool) -> MeasuredProblem:
@@ -149,11 +146,8 @@ def calibration_to_json(found: Calibration, workspace: AccuracyMap | None = None
         found: The calibration.
         workspace: Predicted uncertainty over the workspace, if it was computed.
     """
-    problem = cast(MeasuredProblem, found.problem)
+    problem, own = cast(MeasuredProblem, found.problem), found.validation
     equations = problem.equations
-    base_rotation, base_position = problem.base_pose(found.values)
-    tool_rotation, tool_position = problem.tool_pose(found.values)
-    own = found.validation
     unseen = (found.before_held_out, found.held_out) if own is None else (own.before, own.after)
     return plain(
         {
@@ -166,13 +160,10 @@ def calibration_to_json(found: Calibration, workspace: AccuracyMap | None = None
             "verdict": verdict_to_json(found.verdict),
             "parameters": _parameters(found),
             "invisible": [{"name": each.name, "why": each.why} for each in found.invisible],
-            "weak": [
-                {"name": each.name, "inflation": each.inflation, "resembles": list(each.resembles)}
-                for each in found.identifiability.weak
-            ],
+            "weak": found.identifiability.weak,
             "condition_number": found.identifiability.condition,
-            "base": {"xyz": base_position, "rpy": roll_pitch_yaw(base_rotation)},
-            "tool": {"xyz": tool_position, "rpy": roll_pitch_yaw(tool_rotation)},
+            "base": _frame_to_json(*problem.base_pose(found.values)),
+            "tool": _frame_to_json(*problem.tool_pose(found.values)),
             "before": found.before,
             "after": found.after,
             "held_out_before": unseen[0],
@@ -180,9 +171,7 @@ def calibration_to_json(found: Calibration, workspace: AccuracyMap | None = None
             "held_out_is": "own files" if own else "none" if unseen[1] is None else "cross-validated",
             "cross_validated": found.held_out,
             "validation": None if own is None else _validation(own),
-            "outliers": [
-                {"pose": each.pose, "marker": each.marker, "size_mm": each.size_mm} for each in found.outliers
-            ],
+            "outliers": found.outliers,
             "unmodelled_mm": 1e3 * found.unmodelled,
             "joint_ranges": [joint_range_to_json(each) for each in found.ranges],
             "weights": [
@@ -192,12 +181,14 @@ def calibration_to_json(found: Calibration, workspace: AccuracyMap | None = None
             "shared_part_of_noise": found.weights.correlation
             if is_shared_observed(equations.taken(found.used))
             else None,
-            "iterations": [
-                {"objective": each.objective, "step": each.step, "damping": each.damping} for each in found.iterations
-            ],
+            "iterations": found.iterations,
             "workspace": None if workspace is None else _workspace(workspace),
         }
     )
+
+
+def _frame_to_json(rotation: np.ndarray, position: np.ndarray) -> dict[str, Any]:
+    return {"xyz": position, "rpy": roll_pitch_yaw(rotation)}
 
 
 def _validation(own: Validation) -> dict[str, Any]:
@@ -209,23 +200,20 @@ def _validation(own: Validation) -> dict[str, Any]:
         "shift_mm": None if own.motion is None else own.motion.shift_mm,
         "turn_deg": None if own.motion is None else own.motion.turn_deg,
         "moved": own.moved,
-        "gross": [{"pose": each.pose, "marker": each.marker, "size_mm": each.size_mm} for each in own.gross],
+        "gross": own.gross,
     }
 
 
 def _parameters(found: Calibration) -> list[dict[str, Any]]:
-    kept, rows = set(found.kept), []
-    intervals = found.interval()
-    for number, each in enumerate(found.problem.parameters):
-        if each.name in kept:
-            rows.append(
-                {
-                    "name": each.name, "value": found.values[number], "sigma": found.sigma[number], "unit": each.unit,
-                    "nominal": each.nominal, "low": intervals[number, 0], "high": intervals[number, 1],
-                    "group": each.group, "meaning": each.meaning,
-                }
-            )  # fmt: skip
-    return rows
+    bounds, sigma, parameters = found.interval(), found.sigma, found.problem.parameters
+    return [
+        {
+            "name": each.name, "value": found.values[number], "sigma": sigma[number], "unit": each.unit,
+            "nominal": each.nominal, "low": bounds[number, 0], "high": bounds[number, 1], "group": each.group,
+            "meaning": each.meaning,
+        }
+        for number, each in ((column, parameters[column]) for column in found.fit.columns)
+    ]  # fmt: skip
 
 
 def _workspace(workspace: AccuracyMap) -> dict[str, Any]:

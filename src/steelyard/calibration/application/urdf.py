@@ -14,16 +14,17 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import final
 from xml.parsers import expat
 
 import numpy as np
 from lxml import etree  # pyright: ignore[reportMissingImports, reportAttributeAccessIssue]
 
+from ...configuration import vector
 from ...errors import CalibrationError
 from ...files import opened_aside
 from ...robot import Joint, origin_placement, parse_urdf_document, read_urdf, transform_from_placement
 from ...robot.files import LARGEST_FILE, content_of
+from ...robot.placement import Vector3
 from ...robot.urdf import child, children, vector_from_text
 from ..chain.unknowns import error_motions
 from ..measurement.nominal import nominal_poses
@@ -35,13 +36,8 @@ _JOINT_DEPTH = 2
 _UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
 
-@final
-@dataclass(frozen=True)
-class Origin:
-    """Where a joint's frame stands in its parent's: xyz [m] and roll, pitch, yaw [rad]."""
-
-    xyz: tuple[float, float, float]
-    rpy: tuple[float, float, float]
+Origin = tuple[Vector3, Vector3]
+"""Where a joint's frame stands in its parent's: xyz [m], and roll, pitch and yaw [rad]."""
 
 
 def with_origins(content: bytes, origins: Mapping[str, Origin]) -> bytes:
@@ -74,13 +70,13 @@ class _Places:
         self._parser.Parse(content, True)
 
     def _start(self, tag: str, attributes: Mapping[str, str]) -> None:
-        word = tag.rpartition(":")[2]
-        self._open.append(word)
+        name = tag.rpartition(":")[2]
+        self._open.append(name)
         if len(self._open) == _JOINT_DEPTH:
-            self._joint = attributes.get("name") if word == "joint" else None
+            self._joint = attributes.get("name") if name == "joint" else None
             if self._joint is not None:
                 self.joints[self._joint] = self._parser.CurrentByteIndex
-        elif len(self._open) == _JOINT_DEPTH + 1 and word == "origin" and self._joint is not None:
+        elif len(self._open) == _JOINT_DEPTH + 1 and name == "origin" and self._joint is not None:
             self.origins.setdefault(self._joint, self._parser.CurrentByteIndex)
 
     def _end(self, _: str) -> None:
@@ -91,13 +87,12 @@ def _edit(content: bytes, joint: int, origin: int | None, new: Origin) -> tuple[
     """Return start, end and text of a replacement."""
     if origin is not None:
         tag = _tag_at(content, origin)
-        return origin, origin + len(tag), _with_attribute(_with_attribute(tag, b"xyz", new.xyz), b"rpy", new.rpy)
+        return origin, origin + len(tag), _with_place(tag, new)
     opening = _tag_at(content, joint)
     after = joint + len(opening)
     indent = _BLANK.match(content, after)
     prefix = opening[1:].split(b"joint", 1)[0]  # of a namespace
-    bare = _with_attribute(_with_attribute(b"<" + prefix + b"origin/>", b"xyz", new.xyz), b"rpy", new.rpy)
-    return after, after, (indent.group() if indent else b"") + bare
+    return after, after, (indent.group() if indent else b"") + _with_place(b"<" + prefix + b"origin/>", new)
 
 
 def _tag_at(content: bytes, start: int) -> bytes:
@@ -107,7 +102,11 @@ def _tag_at(content: bytes, start: int) -> bytes:
     return found.group()
 
 
-def _with_attribute(tag: bytes, name: bytes, values: tuple[float, float, float]) -> bytes:
+def _with_place(tag: bytes, new: Origin) -> bytes:
+    return _with_attribute(_with_attribute(tag, b"xyz", new[0]), b"rpy", new[1])
+
+
+def _with_attribute(tag: bytes, name: bytes, values: Vector3) -> bytes:
     text = b'"' + " ".join(repr(value) for value in values).encode() + b'"'
     present = re.compile(rb"(\s" + name + rb"\s*=\s*)(\"[^\"]*\"|'[^']*')")
     if present.search(tag):
@@ -123,7 +122,6 @@ _AGREES = 1e-9
 _CHECKED_CONFIGURATIONS = 20
 
 
-@final
 @dataclass(frozen=True)
 class EditedUrdf:
     """A calibrated URDF.
@@ -159,8 +157,7 @@ def edited_urdf(urdf: Path | bytes, arm: CalibratedArm) -> EditedUrdf:
             )
         rotation, translation = _calibrated(arm, joint)
         if _moved(elements[joint.name], joint, rotation, translation):
-            x, y, z = (float(value) for value in translation)
-            origins[joint.name] = Origin((x, y, z), roll_pitch_yaw(rotation))
+            origins[joint.name] = (vector(translation.tolist()), roll_pitch_yaw(rotation))
     content = with_origins(content_of(urdf, LARGEST_FILE), origins)
     _check(content, arm)
     return EditedUrdf(content, tuple(origins), _notes(arm, origins))
@@ -184,7 +181,7 @@ def joint_error(arm: CalibratedArm, joint: Joint) -> tuple[np.ndarray, np.ndarra
     return np.eye(3), np.zeros(3)
 
 
-def roll_pitch_yaw(rotation: np.ndarray) -> tuple[float, float, float]:
+def roll_pitch_yaw(rotation: np.ndarray) -> Vector3:
     """Return the angles [rad] of ``Rz(yaw) Ry(pitch) Rx(roll)``, exact to rounding at any pitch.
 
     Pitch and roll are read off after the yaw is taken away: at a pitch of 90 degrees, where the yaw is free, they still
@@ -216,8 +213,8 @@ def _moved(element: etree._Element, joint: Joint, rotation: np.ndarray, translat
     """Return whether a joint's origin must be changed; refuse an origin that is not the robot's."""
     origin, what = child(element, "origin"), f"joint '{joint.name}'"
     xyz, rpy = (
-        vector_from_text("0 0 0" if origin is None else origin.get(word, "0 0 0"), f"{what}: origin {word}")
-        for word in ("xyz", "rpy")
+        vector_from_text("0 0 0" if origin is None else origin.get(key, "0 0 0"), f"{what}: origin {key}")
+        for key in ("xyz", "rpy")
     )
     turn, shift = transform_from_placement(origin_placement(xyz, rpy))
     nominal_turn, nominal_shift = transform_from_placement(joint.placement)
@@ -236,7 +233,7 @@ def _is_taken_as_right(angle: float) -> bool:
 
 def _notes(arm: CalibratedArm, origins: Mapping[str, Origin]) -> tuple[str, ...]:
     notes = []
-    near_right = [name for name, origin in origins.items() if any(_is_taken_as_right(angle) for angle in origin.rpy)]
+    near_right = [name for name, origin in origins.items() if any(_is_taken_as_right(angle) for angle in origin[1])]
     if near_right:
         notes.append(
             f"angles of {', '.join(near_right)} lie within {_RIGHT_ANGLE_OF_READERS:g} rad of a right angle; Steelyard "

@@ -17,7 +17,7 @@ from ...text import short_repr
 from ..measurement.measurements import Measurements, instrument_sigma
 from ..measurement.reading import read_measurements
 from ..measurement.setup import CalibrationSetup, completed_setup, moving_chain
-from ..records import Linearised, MeasuredJoint, MeasurementEquations, Unknown
+from ..records import FRAMES, Linearised, MeasuredJoint, MeasurementEquations, Unknown, finite
 from .chain import NO_FRAME, ChainFrames, ChainSamples, MeasuredChain
 from .equations import DISTANCE, FIRST_ROTATION, Prediction, equations_of, loads_of
 from .registration import Registration, register
@@ -149,16 +149,10 @@ class MeasuredProblem:
     @property
     def _outside(self) -> np.ndarray:
         """Which unknowns are not the arm's own (p,)."""
-        return np.array([each.group in ("base", "tool", "marker") for each in self.parameters], dtype=bool)
+        return np.array([each.group in FRAMES for each in self.parameters], dtype=bool)
 
     def _checked(self, values: np.ndarray) -> np.ndarray:
-        array = np.asarray(values, dtype=float)
-        if array.shape != (len(self.parameters),) or not np.isfinite(array).all():
-            raise CalibrationError(
-                f"values of the unknowns: got shape {array.shape} with {np.count_nonzero(~np.isfinite(array))} not "
-                f"finite, allowed are {len(self.parameters)} finite numbers"
-            )
-        return np.ascontiguousarray(array)
+        return np.ascontiguousarray(finite(values, (len(self.parameters),), "values of the unknowns"))
 
     @cached_property
     def _prediction(self) -> Prediction:
@@ -265,13 +259,7 @@ def _columns_of(array: np.ndarray, rows: int, count: int | None, what: str) -> n
     """Return a finite array (rows, count); one column serves all."""
     given = np.asarray(array, dtype=float)
     given = given[:, None] if given.ndim == 1 and count is not None else given
-    if given.ndim != 2 or len(given) != rows or (count is not None and given.shape[1] not in (1, count)):
-        allowed = f"({rows}, N)" if count is None else f"({rows}, {count})"
-        raise CalibrationError(f"{what}: got shape {np.shape(array)}, allowed is {allowed}, a column for each posture")
-    if not np.isfinite(given).all():
-        raise CalibrationError(
-            f"{what}: got {np.count_nonzero(~np.isfinite(given))} values that are not finite numbers"
-        )
+    given = finite(given, (rows, 1 if given.shape[1:] == (1,) else count), what)
     return np.ascontiguousarray(np.broadcast_to(given, (rows, count or given.shape[1])))
 
 

@@ -10,7 +10,7 @@ are linear over so short a way. Where they are not, as the residuals at the new 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
@@ -56,9 +56,15 @@ def point_distances(equations: MeasurementEquations, residual: np.ndarray) -> tu
 
     Off is the norm over the coordinates that were measured; rotations do not count.
     """
-    placed = ~np.isin(equations.coordinate, _ROTATIONS)
-    rows, number = np.unique(equations.row[placed], return_inverse=True)
-    return rows, np.sqrt(np.bincount(number, residual[placed] ** 2, minlength=len(rows)))
+    return _row_norms(equations, residual, ~np.isin(equations.coordinate, _ROTATIONS))
+
+
+def _row_norms(
+    equations: MeasurementEquations, residual: np.ndarray, chosen: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the rows (n,) of the chosen equations (E,) and the norm of their residuals in each (n,)."""
+    rows, number = np.unique(equations.row[chosen], return_inverse=True)
+    return rows, np.sqrt(np.bincount(number, residual[chosen] ** 2, minlength=len(rows)))
 
 
 def accuracy_of(equations: MeasurementEquations, residual: np.ndarray) -> Accuracy:
@@ -70,22 +76,9 @@ def accuracy_of(equations: MeasurementEquations, residual: np.ndarray) -> Accura
     distances = point_distances(equations, residual)[1] * 1e3
     if not len(distances):
         raise CalibrationError("accuracy: none of the equations measures a position or a distance")
-    angles = np.degrees(turn_angles(equations, residual))
-    placed = Accuracy(*_four_numbers(distances), len(distances))
-    if not len(angles):
-        return placed
-    mean, rms, p95, largest = _four_numbers(angles)
-    return replace(
-        placed, rotation_mean_deg=mean, rotation_rms_deg=rms, rotation_p95_deg=p95, rotation_max_deg=largest,
-        rotations=len(angles),
-    )  # fmt: skip
-
-
-def turn_angles(equations: MeasurementEquations, residual: np.ndarray) -> np.ndarray:
-    """Return the angle between measured and predicted orientation of each row that has one (n,) [rad]."""
-    turned = np.isin(equations.coordinate, _ROTATIONS)
-    rows, number = np.unique(equations.row[turned], return_inverse=True)
-    return np.sqrt(np.bincount(number, residual[turned] ** 2, minlength=len(rows)))
+    angles = np.degrees(_row_norms(equations, residual, np.isin(equations.coordinate, _ROTATIONS))[1])
+    rotations = (*_four_numbers(angles), len(angles)) if len(angles) else ()
+    return Accuracy(*_four_numbers(distances), len(distances), *rotations)
 
 
 def _four_numbers(errors: np.ndarray) -> tuple[float, float, float, float]:

@@ -189,17 +189,9 @@ class _Search:
     def __init__(
         self, problem: CalibrationProblem, columns: np.ndarray, weight: np.ndarray | None, prior: np.ndarray | None
     ) -> None:
-        equations = problem.equations
         self.problem, self.columns = problem, columns
-        self.weight = np.ones(equations.size) if weight is None else np.array(weight, dtype=float)
+        self.weight = np.ones(problem.equations.size) if weight is None else np.array(weight, dtype=float)
         sigma = np.full(len(problem.parameters), np.inf) if prior is None else np.asarray(prior, dtype=float)
-        if self.weight.shape != (equations.size,) or not (np.isfinite(self.weight).all() and (self.weight >= 0).all()):
-            raise CalibrationError(
-                f"weights: got shape {self.weight.shape}, allowed are {equations.size} finite numbers of 0 and above, "
-                "one an equation"
-            )
-        if sigma.shape != (len(problem.parameters),) or not (sigma > 0).all():
-            raise CalibrationError("prior: allowed is a sigma above 0 for every unknown, inf for no prior")
         self.precision = sigma[columns] ** -2.0
         self.nominal = np.array([problem.parameters[column].nominal for column in columns])
         count = int((self.weight > 0).sum() + (self.precision > 0).sum())

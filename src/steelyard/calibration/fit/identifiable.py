@@ -9,14 +9,14 @@ the base is kept, and the names that remain are those that a person knows.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 import numpy as np
 from scipy.linalg import solve_triangular
 
 from ...errors import CalibrationError
-from ..records import Unknown
+from ..records import CalibrationProblem, Unknown
 
 DEPENDENT = 1e-6
 """A column is spanned by others if its distance to them, relative to its own length, is below this."""
@@ -33,10 +33,6 @@ _NAMED = 6
 _LARGEST_SHARE = 0.1
 
 
-def _nothing() -> Mapping[str, float]:
-    return MappingProxyType({})
-
-
 @dataclass(frozen=True)
 class Invisible:
     """An unknown that these measurements cannot tell; it stays at its start.
@@ -49,7 +45,7 @@ class Invisible:
 
     name: str
     why: str
-    combination: Mapping[str, float] = field(default_factory=_nothing)
+    combination: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
 
 
 @dataclass(frozen=True)
@@ -73,7 +69,7 @@ class IdentifiableUnknowns:
 
     Attributes:
         columns: Numbers of the kept unknowns (k,), ascending.
-        kept: Their names.
+        names: Their names.
         invisible: The others, in order, with reasons.
         weak: Kept ones that are nearly a combination of others.
         condition: Condition number of the kept columns, each of unit length.
@@ -83,7 +79,7 @@ class IdentifiableUnknowns:
     """
 
     columns: np.ndarray
-    kept: tuple[str, ...]
+    names: tuple[str, ...]
     invisible: tuple[Invisible, ...]
     weak: tuple[WeakUnknown, ...]
     condition: float
@@ -227,3 +223,34 @@ def _weak(scaled: np.ndarray, names: tuple[str, ...]) -> tuple[WeakUnknown, ...]
         closest = [row for row in np.argsort(-alike, kind="stable") if alike[row] > _LARGEST_SHARE][:_NAMED]
         found.append(WeakUnknown(names[column], float(inflation[column]), tuple(names[row] for row in closest)))
     return tuple(found)
+
+
+def newly_identifiable(
+    problem: CalibrationProblem, identified: IdentifiableUnknowns, values: np.ndarray, tolerance: float
+) -> IdentifiableUnknowns | None:
+    """Return what is identifiable at some values if unknowns without effect at the start have one there, else None.
+
+    Those that are identifiable at the start stay so. Of a compliance and the weights behind it, for example, only the
+    products are identifiable without a load: the compliance then has an effect, and stays at its value.
+    """
+    parameters = problem.parameters
+    names = [parameter.name for parameter in parameters]
+    without_effect = [names.index(item.name) for item in identified.invisible if not item.combination]
+    jacobian = problem.at(values).jacobian
+    nonzero = nonzero_columns(parameters, jacobian)
+    added = np.array([column for column in without_effect if nonzero[column]], dtype=int)
+    if not len(added):
+        return None
+    among = np.sort(np.concatenate([identified.columns, added]))
+    decided = np.isin(among, identified.columns)
+    wider = identifiability([parameters[column] for column in among], jacobian[:, among], tolerance, decided)
+    columns = among[wider.columns]
+    regrouping = np.zeros((len(columns), len(parameters)))
+    regrouping[:, among] = wider.regrouping
+    spanned = np.array([names.index(item.name) for item in identified.invisible if item.combination], dtype=int)
+    # Those spanned before are combinations of what was fitted then, of which some may be spanned now.
+    regrouping[:, spanned] = regrouping[:, identified.columns] @ identified.regrouping[:, spanned]
+    regrouping.setflags(write=False)
+    left = [item for item in identified.invisible if names.index(item.name) not in added]
+    invisible = sorted([*left, *wider.invisible], key=lambda item: names.index(item.name))
+    return replace(wider, columns=columns, invisible=tuple(invisible), regrouping=regrouping)

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from ...plain_data import plain
 from ..records import MeasuredJoint
 
 CLUSTER_FALSE_ALARM = 0.002
@@ -130,9 +131,7 @@ class JointRange:
 
 def joint_range_to_json(each: JointRange) -> dict[str, Any]:
     """Return a range as plain data; an end that is open is None."""
-    content = {key: value for key, value in vars(each).items() if key not in ("low", "high")}
-    ends = {key: None if np.isinf(getattr(each, key)) else getattr(each, key) for key in ("low", "high")}
-    return {**content, **ends, "text": each.text}
+    return {**plain(each), "text": each.text}
 
 
 def joint_range_from_json(content: Mapping[str, Any]) -> JointRange:

@@ -142,7 +142,6 @@ class _PointSearch:
         self.count = np.bincount(self.point)
         self.pose = equations.pose[first]
         self.marker = equations.marker[first]
-        self.last: tuple[np.ndarray, Linearised] | None = None
         self.noise = _noise_by_pose(problem)
         # So weak that it matters only for an unknown that the points of a set cannot tell.
         self.prior = 1e6 * np.array([PLAUSIBLE.get(parameter.unit, 1.0) for parameter in problem.parameters])
@@ -194,14 +193,14 @@ class _PointSearch:
             alarm: How many points with normal noise are called wrong.
         """
         out = np.zeros(self.points, dtype=bool) if out is None else out
-        observed = {good.tobytes()}
+        visited = {good.tobytes()}
         for _ in range(_STEPS):
             fit = self.fit(good[self.point], values)
             values, good = fit.values, self._agreeing(fit, good, trimming, long_tails, alarm) & ~out
             trimming = 1.0
-            if good.tobytes() in observed:
+            if good.tobytes() in visited:
                 break
-            observed.add(good.tobytes())
+            visited.add(good.tobytes())
         return good, values
 
     def without_wrong_configurations(self, good: np.ndarray, values: np.ndarray, out: np.ndarray) -> np.ndarray:
@@ -227,7 +226,9 @@ class _PointSearch:
         usual = np.median(size[~good & np.isin(self.pose, poses[wrong])]) if wrong.any() else 0.0
         blunder = ~good & (size > _ALONE * usual)
         wrong &= ~np.isin(poses, self.pose[blunder])
-        wrong[wrong] = [self._moved_as_one(pose, good, values) for pose in poses[wrong]]
+        if wrong.any():
+            here = self.problem.at(values)
+            wrong[wrong] = [self._moved_as_one(pose, good, here) for pose in poses[wrong]]
         ranges, chosen = clustered_ranges([replace(each, q=each.q[poses]) for each in equations.joints], wrong, seed)
         inside = np.isin(self.pose, poses[chosen])
         where = {each.name: each.q[self.pose] for each in equations.joints}
@@ -235,12 +236,11 @@ class _PointSearch:
         elsewhere = size[good & ~inside]
         return tuple(each.measured(mine, elsewhere) for each, mine in zip(ranges, own, strict=True)), inside
 
-    def _moved_as_one(self, pose: int, good: np.ndarray, values: np.ndarray) -> bool:
+    def _moved_as_one(self, pose: int, good: np.ndarray, here: Linearised) -> bool:
         """Return whether a rigid motion explains how the points of a configuration lie off: none was misread.
 
         Errors of base and joints move all points of the tool as one body. Points that were misread do not.
         """
-        here = self._linearised(values)
         own = self.problem.equations.pose == pose
         rigid = [column for column, each in enumerate(self.problem.parameters) if each.group in ("base", "joint")]
         motions, sizes, _ = np.linalg.svd(here.jacobian[np.ix_(own, rigid)], full_matrices=False)
@@ -251,12 +251,6 @@ class _PointSearch:
         usual = np.sqrt(np.mean(here.residual[good[self.point]] ** 2))
         left = here.residual[own] - motions @ (motions.T @ here.residual[own])
         return bool(left @ left <= usual**2 * chi2_ppf(1 - FALSE_ALARM / self.points, freedom))
-
-    def _linearised(self, values: np.ndarray) -> Linearised:
-        """Return residuals and derivatives by all unknowns; those asked for last are remembered."""
-        if self.last is None or not np.array_equal(self.last[0], values):
-            self.last = (values, self.problem.at(values))
-        return self.last[1]
 
     def _agreeing(
         self, fit: CalibrationFit, good: np.ndarray, trimming: float, long_tails: bool, alarm: float = FALSE_ALARM

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import final
 
 import numpy as np
 from scipy.spatial.transform import Rotation
@@ -24,7 +23,6 @@ NOT_MEASURED = -1
 """Number of a marker or load where there is none."""
 
 
-@final
 @dataclass(frozen=True, eq=False)
 class Measurements:
     """Measured positions, poses, distances and deflections in SI units, a row for each marker and repeat.
@@ -251,21 +249,22 @@ def _check_lengths(table: NamedColumns, lengths: np.ndarray) -> None:
         )
 
 
-def check_rotations(rotation: np.ndarray, rows: Sequence[str]) -> None:
+def check_rotations(rotation: np.ndarray, rows: Sequence[str], most: float = ORTHOGONAL) -> None:
     """Refuse matrices (R, 3, 3) that are no rotations: left-handed frames and axes that are not orthonormal.
 
     Args:
         rotation: The matrices, NaN where not measured.
         rows: What messages call each row, as in ``pose '3'``.
+        most: Largest deviation of its axes from orthonormal.
     """
     there = np.flatnonzero(np.isfinite(rotation).all(axis=(1, 2)))
     square = np.einsum("rij,rkj->rik", rotation[there], rotation[there])
     askew = np.abs(square - np.eye(3)).max(axis=(1, 2), initial=0.0)
     for place, row in enumerate(there.tolist()):
-        if askew[place] > ORTHOGONAL:
+        if askew[place] > most:
             raise CalibrationError(
                 f"the orientation of {rows[row]} is no rotation: its axes are {askew[place]:.2g} from orthonormal; "
-                f"at most {ORTHOGONAL:g} is allowed, check the order of its numbers"
+                f"at most {most:g} is allowed, check the order of its numbers"
             )
         if np.linalg.det(rotation[row]) < 0:
             raise CalibrationError(

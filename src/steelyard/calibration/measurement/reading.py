@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import cast, final
+from typing import cast
 
 import numpy as np
 
@@ -23,7 +23,6 @@ FIRST_MARKER = "marker_1"
 """Name of the only marker of a file that names none."""
 
 
-@final
 @dataclass(frozen=True, eq=False)
 class Observed:
     """What was observed (R): row of the file, names of the markers, and what was measured."""

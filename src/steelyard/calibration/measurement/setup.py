@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Literal, final, get_args
+from typing import Literal, get_args
 
 from ...errors import CalibrationError, nearest_match
 from ...excitation.limits.space_limits import last_link
@@ -24,7 +24,6 @@ TURNS = MappingProxyType({"rad": 1.0, "deg": 0.017453292519943295})
 """Units of angles, in radians."""
 
 
-@final
 @dataclass(frozen=True)
 class Load:
     """What pulls at the arm while it is measured.
@@ -42,7 +41,6 @@ class Load:
     point: Vector3
 
 
-@final
 @dataclass(frozen=True)
 class MarkerSetup:
     """A point on the measured link that the instrument sees.
@@ -58,7 +56,6 @@ class MarkerSetup:
     known: bool = False
 
 
-@final
 @dataclass(frozen=True)
 class FrameSetup:
     """Where the base stands in the measurement frame, or the tool in the measured link's frame.
@@ -74,7 +71,6 @@ class FrameSetup:
     known: bool = False
 
 
-@final
 @dataclass(frozen=True)
 class ElasticSetup:
     """Which springs are unknown, and what loads them besides the applied loads.
@@ -97,7 +93,6 @@ class ElasticSetup:
     known: tuple[str, ...] = ()
 
 
-@final
 @dataclass(frozen=True)
 class TrackerNoise:
     """Noise of an instrument that measures a distance and two angles from where it stands.
@@ -115,7 +110,6 @@ class TrackerNoise:
     station: Vector3 = (0.0, 0.0, 0.0)
 
 
-@final
 @dataclass(frozen=True)
 class Columns:
     """How the numbers of a file become measurements.
@@ -144,7 +138,6 @@ class Columns:
     kind: str = ""
 
 
-@final
 @dataclass(frozen=True)
 class CalibrationSetup:
     """How an arm was measured and which unknowns a calibration has. Set-ups in files: ``read_setup``.

@@ -8,7 +8,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import final
 
 import numpy as np
 
@@ -32,7 +31,6 @@ THIN = 1e-3
 """Four markers that span less than this part of a cube of their size have no sign of their volume."""
 
 
-@final
 @dataclass(frozen=True)
 class Suspicion:
     """A marker in a pose that does not fit the other poses; to be looked at, it is not left out.

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Literal, final
+from typing import Literal
 
 import numpy as np
 
@@ -48,7 +48,6 @@ class PoseCriterion(ABC):
         """Return the figure that a cost stands for, as books tell it."""
 
 
-@final
 @dataclass(frozen=True, eq=False)
 class Volume(PoseCriterion):
     """``-log det M / p``; its figure is the geometric mean sigma, or O1."""
@@ -73,7 +72,6 @@ class Volume(PoseCriterion):
         return float(np.exp(-cost / 2) / np.sqrt(poses) if self.index else np.exp(cost / 2))
 
 
-@final
 @dataclass(frozen=True, eq=False)
 class Variance(PoseCriterion):
     """``log max_t trace(A_t C A_t^T)`` over test matrices A_t (T, r, p); one identity makes it A-optimality."""
@@ -116,7 +114,6 @@ class Variance(PoseCriterion):
         return np.einsum("trp,ps,trs->t", self.tests, inverse, self.tests, optimize=True)
 
 
-@final
 @dataclass(frozen=True, eq=False)
 class Extremes(PoseCriterion):
     """``high log lmax - low log lmin`` of the eigenvalues l = s^2 of M: O2, O3 and O4 are its exponentials."""

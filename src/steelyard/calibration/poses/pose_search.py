@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import final
 
 import numpy as np
 
@@ -31,7 +30,6 @@ _MOST_SWEEPS = 30
 _TRIED = 8
 
 
-@final
 @dataclass(frozen=True, eq=False)
 class PoseSearch:
     """Candidates' rows with columns at unit size, and the criterion in those units.
