@@ -9,8 +9,7 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from calibrated_stand_in import product_arm, stand_in
-from steelyard.calibration.application.accuracy_map import accuracy_map
-from steelyard.calibration.application.calibrated_arm import random_configurations
+from steelyard.calibration.application.calibrated_arm import accuracy_map, random_configurations
 from steelyard.calibration.measurement.setup import Load
 from steelyard.calibration.records import Unknown
 from steelyard.errors import CalibrationError

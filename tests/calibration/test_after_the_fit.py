@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from calibrated_stand_in import NumpyChain
-from steelyard.calibration.application.accuracy_map import accuracy_map
-from steelyard.calibration.application.calibrated_arm import calibrated_arm, random_configurations
+from steelyard.calibration.application.calibrated_arm import accuracy_map, calibrated_arm, random_configurations
 from steelyard.calibration.application.corrected import corrected_targets
 from steelyard.calibration.application.targets import targets_from_joints
 from steelyard.calibration.chain.problem import measured_problem

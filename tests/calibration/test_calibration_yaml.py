@@ -11,10 +11,7 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from calibrated_stand_in import stand_in
-from steelyard.calibration.application.calibration_yaml import (
-    calibration_yaml,
-    write_calibration_yaml,
-)
+from steelyard.calibration.application.exports import calibration_yaml, write_calibration_yaml
 from steelyard.calibration.records import Unknown
 from steelyard.robot import load_robot
 

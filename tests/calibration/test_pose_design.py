@@ -11,8 +11,8 @@ import pytest
 from calibrated_stand_in import stand_in, turned
 from independent import central_difference
 from steelyard.calibration.application.calibrated_arm import joint_range, random_configurations
-from steelyard.calibration.poses.pose_criteria import POSE_CRITERIA, pose_criterion
 from steelyard.calibration.poses.pose_design import design_poses, marker_rows, pose_value
+from steelyard.calibration.poses.pose_search import POSE_CRITERIA, pose_criterion
 from steelyard.calibration.records import Unknown
 from steelyard.errors import CalibrationError
 from steelyard.robot import load_robot

@@ -11,7 +11,7 @@ from scipy.spatial.transform import Rotation
 
 from data_folder import data_folder
 from steelyard import tables
-from steelyard.calibration.measurement.reading import read_measurements
+from steelyard.calibration.measurement.files import read_measurements
 from steelyard.calibration.measurement.setup import CalibrationSetup
 from steelyard.calibration.measurement.setup_file import read_setup, setup_from_document
 from steelyard.errors import CalibrationError

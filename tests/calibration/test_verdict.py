@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 from calibration.small_problems import laid_out, linear_problem, noise_like
-from steelyard.calibration.fit.accuracy import Accuracy
+from steelyard.calibration.fit.accuracy import Accuracy, Validation
 from steelyard.calibration.fit.calibration import calibrated, independent_numbers
 from steelyard.calibration.fit.settings import CalibrationSettings, CalibrationThresholds
-from steelyard.calibration.fit.validation import Validation
 from steelyard.calibration.fit.verdict import CalibrationEvidence, Deviation, judge_calibration
 from steelyard.errors import CalibrationError
 from steelyard.verdict import Reason

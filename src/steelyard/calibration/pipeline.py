@@ -21,16 +21,21 @@ from ..progress import Progress, silent
 from ..robot import AnyRobot, Robot, load_robot
 from ..run import hashes_of
 from ..text import short_repr
-from .application.accuracy_map import AccuracyMap, accuracy_map, map_csv
-from .application.calibrated_arm import CalibratedArm, calibrated_arm, random_configurations
-from .application.calibration_yaml import write_calibration_yaml
+from .application.calibrated_arm import (
+    AccuracyMap,
+    CalibratedArm,
+    accuracy_map,
+    calibrated_arm,
+    map_csv,
+    random_configurations,
+)
+from .application.exports import write_calibration_yaml, write_urdf
 from .application.saved import calibration_to_json
-from .application.urdf import write_urdf
 from .chain.problem import MeasuredProblem, measured_problem
 from .fit.calibration import Calibration, calibrated
 from .fit.settings import CalibrationSettings, Method
+from .measurement.files import read_measurements
 from .measurement.measurements import Measurements, declared_sigma
-from .measurement.reading import read_measurements
 from .measurement.setup import CalibrationSetup, default_setup, load_named
 from .measurement.setup_file import read_setup
 from .measurement.validation import Suspicion, check_measurements

@@ -19,8 +19,7 @@ from ...files import write_aside
 from ...robot import AnyRobot, load_robot
 from ...text import csv_text, short_repr
 from ..measurement.setup import LENGTHS, TURNS, Load
-from .accuracy_map import largest_semi_axis
-from .calibrated_arm import CalibratedArm, configurations_of, joint_range, random_configurations
+from .calibrated_arm import CalibratedArm, configurations_of, joint_range, largest_semi_axis, random_configurations
 from .inverse import InverseProblem, PoseOf, Postures, solved_postures
 from .targets import Targets, unit_of
 

@@ -22,16 +22,15 @@ from ...text import short_repr
 from ...verdict import verdict_to_json
 from ..chain.problem import MeasuredProblem, measured_problem
 from ..chain.simulated import planned_measurements
+from ..fit.accuracy import Validation
 from ..fit.calibration import Calibration
 from ..fit.joint_ranges import joint_range_from_json, joint_range_to_json
-from ..fit.validation import Validation
 from ..fit.weights import is_shared_observed
 from ..measurement.setup import CalibrationSetup, FrameSetup, MarkerSetup, completed_setup, default_setup
 from ..measurement.setup_file import setup_from_document
 from ..records import FRAMES
-from .accuracy_map import AccuracyMap
-from .calibrated_arm import CalibratedArm, calibrated_arm
-from .urdf import roll_pitch_yaw
+from .calibrated_arm import AccuracyMap, CalibratedArm, calibrated_arm
+from .exports import roll_pitch_yaw
 
 _ARRAYS = ("names", "values", "covariance", "base", "tool", "markers", "marker_names", "pose_is_measured")
 

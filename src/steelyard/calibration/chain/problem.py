@@ -14,8 +14,8 @@ import numpy as np
 from ...errors import CalibrationError, nearest_match, require_type
 from ...robot import AnyRobot, ElementaryMotion, Robot, load_robot, transform_from_placement
 from ...text import short_repr
+from ..measurement.files import read_measurements
 from ..measurement.measurements import Measurements, instrument_sigma
-from ..measurement.reading import read_measurements
 from ..measurement.setup import CalibrationSetup, completed_setup, moving_chain
 from ..records import FRAMES, Linearised, MeasuredJoint, MeasurementEquations, Unknown, finite
 from .chain import NO_FRAME, ChainFrames, ChainSamples, MeasuredChain

@@ -17,11 +17,10 @@ from ..chain.hypotheses import likely_cause
 from ..chain.problem import MeasuredProblem
 from ..measurement.nominal import reach
 from ..records import COORDINATES, FRAMES, CalibrationProblem, MeasurementEquations
-from .accuracy import Accuracy
+from .accuracy import Accuracy, Outlier
 from .covariances import Covariance, intervals
 from .fit import Iteration
 from .identifiable import Invisible
-from .outliers import Outlier
 from .settings import WIDE, CalibrationSettings, Method
 from .stages import MOSTLY_SHARED, Stages, run_stages
 from .verdict import MUCH_NOISE, CalibrationEvidence, Deviation, judge_calibration

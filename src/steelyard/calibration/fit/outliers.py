@@ -19,7 +19,7 @@ import numpy as np
 
 from ...distributions import chi2_ppf, f_ppf
 from ..records import CalibrationProblem, Linearised, MeasurementEquations
-from .accuracy import point_distances
+from .accuracy import Outlier, point_distances
 from .covariances import clusters_by_size
 from .fit import LEAST_EXCESS, CalibrationFit, fitted, trimmed_step, trimmed_variance
 from .identifiable import PLAUSIBLE
@@ -49,27 +49,6 @@ _REPEATS = 4
 _DEGREES, _RIGID = 6, 1e-6
 _TUKEY = np.array([4.685, 5.123, 5.490, 5.810, 6.096, 6.356])
 """Where Tukey's weight ends for an efficiency of 95 % with normal noise in 1, 2, ... 6 coordinates."""
-
-
-@dataclass(frozen=True)
-class Outlier:
-    """A gross error.
-
-    Attributes:
-        pose: Name of the configuration.
-        marker: Name of the marker; None if the whole configuration is wrong.
-        size_mm: How far it lies off [mm], the farthest marker of a configuration; [mrad] where no position is measured.
-    """
-
-    pose: str
-    marker: str | None
-    size_mm: float
-
-    @property
-    def text(self) -> str:
-        """In words: ``pose_6, marker m1: 91.2 mm off``."""
-        what = "all of it" if self.marker is None else f"marker {self.marker}"
-        return f"{self.pose}, {what}: {self.size_mm:.3g} mm off"
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,9 +14,9 @@ from ...errors import CalibrationError, nearest_match
 from ...text import short_repr
 from ...verdict import check_thresholds
 from ..records import FRAMES, Unknown
+from .accuracy import VALIDATION_BASES, ValidationBase
 from .covariances import COVARIANCES, CovarianceKind
 from .identifiable import DEPENDENT
-from .validation import VALIDATION_BASES, ValidationBase
 from .weights import GROUPINGS, LEAST_EQUATIONS, Grouping
 
 

@@ -12,14 +12,13 @@ import numpy as np
 from ...errors import CalibrationError
 from ...text import short_repr
 from ..records import FRAMES, CalibrationProblem, MeasurementEquations
-from .accuracy import Accuracy, CrossValidation, accuracy_of, cross_validated, point_distances
+from .accuracy import Accuracy, CrossValidation, Validation, accuracy_of, cross_validated, point_distances, validated
 from .covariances import Covariance, covariance_of
 from .fit import CalibrationFit, Iteration, fitted
 from .identifiable import IdentifiableUnknowns, identifiability, newly_identifiable, nonzero_columns
 from .joint_ranges import JointRange
 from .outliers import Screening, screened, tukey_factors
 from .settings import CalibrationSettings, prior_sigmas
-from .validation import Validation, validated
 from .weights import Sigmas, damped_weights, declared_sigmas, estimated_sigmas, inverse_weights
 
 # Until the residuals say more, a number is as good as this [m or rad]; it matters only beside a prior.

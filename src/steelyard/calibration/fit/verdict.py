@@ -18,9 +18,8 @@ from ...verdict import (
     row_not_judged,
     verdict_of,
 )
-from .accuracy import Accuracy
+from .accuracy import Accuracy, Validation
 from .settings import CalibrationThresholds
-from .validation import Validation
 
 # Errors below these are those of rounding: their ratio says nothing.
 _ROUNDING_MM, _ROUNDING_DEG = 1e-9, 1e-9

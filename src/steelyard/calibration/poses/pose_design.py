@@ -20,15 +20,19 @@ from ...errors import CalibrationError, nearest_match
 from ...plain_data import plain
 from ...robot import AnyRobot, Robot, load_robot
 from ...text import csv_text, short_repr
-from ..application.accuracy_map import in_measurement_frame
-from ..application.calibrated_arm import CalibratedArm, calibrated_arm, joint_range, random_configurations
+from ..application.calibrated_arm import (
+    CalibratedArm,
+    calibrated_arm,
+    in_measurement_frame,
+    joint_range,
+    random_configurations,
+)
 from ..application.targets import read_targets
 from ..chain.problem import MeasuredProblem, measured_problem
 from ..chain.simulated import planned_rows, planned_setup
 from ..fit.identifiable import identifiability
 from ..measurement.setup import CalibrationSetup, Load, default_setup, load_named
-from .pose_criteria import PoseCriterionName, is_singular
-from .pose_search import PoseSearch, Rows, pose_search
+from .pose_search import PoseCriterionName, PoseSearch, Rows, is_singular, pose_search
 
 _DIFFERENCE = 1e-6
 _RANDOM_CHOICES = 200

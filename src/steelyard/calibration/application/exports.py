@@ -1,17 +1,17 @@
-"""A URDF edited in place: joint origins moved to where the calibration found them, everything else as it was.
+"""Calibrations for other programs: YAML of all unknowns, and the robot's URDF with corrected joint origins.
 
 The error of joint i follows its placement, ``placement_i Error_i``, so that it goes into the origin of that joint.
-Angles that were taken as exact right angles when the robot was read are written as such on the whole path to the
-measured link: any reader of the file gets the geometry that was calibrated. Springs have no place in a URDF.
-
-Joint origins of a URDF replaced byte by byte: what is not a joint's origin stays as it was, to the last blank.
+Origins are replaced byte by byte, the rest of the URDF stays as it is. Angles that were taken as exact right angles
+when the robot was read are written as such on the whole path to the measured link, so that any reader of the file gets
+the geometry that was calibrated. A URDF cannot hold springs.
 """
 
 from __future__ import annotations
 
+import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from xml.parsers import expat
@@ -21,7 +21,7 @@ from lxml import etree  # pyright: ignore[reportMissingImports, reportAttributeA
 
 from ...configuration import vector
 from ...errors import CalibrationError
-from ...files import opened_aside
+from ...files import opened_aside, write_aside
 from ...robot import Joint, origin_placement, parse_urdf_document, read_urdf, transform_from_placement
 from ...robot.files import LARGEST_FILE, content_of
 from ...robot.placement import Vector3
@@ -257,3 +257,104 @@ def _check(content: bytes, arm: CalibratedArm) -> None:
             f"the edited URDF differs from the calibrated model by {off:.2g} m or rad; is a joint's axis not of unit "
             "length or nearly, but not quite, along x, y or z? Write it out exactly"
         )
+
+
+FORMAT = 1
+
+
+FramePlace = tuple[np.ndarray, np.ndarray]
+"""Where a frame was found: rotation (3, 3) and translation (3,) [m]."""
+
+
+def calibration_yaml(arm: CalibratedArm, *, base: FramePlace | None = None, tool: FramePlace | None = None) -> str:
+    """Return the calibrated unknowns as YAML text.
+
+    Every unknown is ``{value, sigma, unit, nominal, meaning}``; a sigma of null says that it was not estimated.
+
+    Args:
+        arm: The calibrated arm.
+        base: The robot's base in the measurement frame, if it was found.
+        tool: The tool in the measured link's frame, if it was found.
+    """
+    lines = [
+        "# Joint errors are deviations from the robot's file: each joint's frame is followed by",
+        "# Trans(x) Trans(y) Trans(z) Rot_x Rot_y Rot_z in its own axes; offset adds to the joint's position.",
+        f"steelyard_calibration: {FORMAT}",
+        f"robot: {_text(arm.robot.name)}",
+        f"link: {_text(arm.link)}",
+        *_frame("base", base, arm),
+        *_joints(arm),
+        *_frame("tool", tool, arm),
+        *_section("markers", "marker", arm),
+        *_section("compliances", "compliance", arm),
+        *_section("weights", "weight", arm),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def write_calibration_yaml(
+    path: Path, arm: CalibratedArm, *, base: FramePlace | None = None, tool: FramePlace | None = None, run: str = ""
+) -> None:
+    """Write the calibrated unknowns as YAML, with the identifier of the run they come from, if there is one."""
+    head = f"# run {run}\n" if run else ""
+    write_aside(path, head + calibration_yaml(arm, base=base, tool=tool))
+
+
+def _frame(name: str, place: FramePlace | None, arm: CalibratedArm) -> Iterator[str]:
+    rows = _rows(arm, name)
+    if place is None and not rows:
+        return
+    yield f"{name}:"
+    if place is not None:
+        yield f"  xyz: [{', '.join(_number(value) for value in place[1])}]"
+        yield f"  rpy: [{', '.join(_number(value) for value in roll_pitch_yaw(place[0]))}]"
+    if rows:
+        yield "  unknowns:"
+        yield from _entries(arm, rows, "    ")
+
+
+def _joints(arm: CalibratedArm) -> Iterator[str]:
+    if arm.in_group("joint").any():
+        yield "joints:"
+    for body in arm.robot.bodies:
+        rows = [arm.names.index(motion.name) for motion in error_motions(body) if motion.name in arm.names]
+        if rows:
+            yield f"  {_text(body.joint.name)}:"
+            yield from _entries(arm, rows, "    ")
+
+
+def _section(title: str, group: str, arm: CalibratedArm) -> Iterator[str]:
+    rows = _rows(arm, group)
+    if rows:
+        yield f"{title}:"
+        yield from _entries(arm, rows, "  ")
+
+
+def _rows(arm: CalibratedArm, group: str) -> list[int]:
+    return [int(row) for row in np.flatnonzero(arm.in_group(group))]
+
+
+def _entries(arm: CalibratedArm, rows: Iterable[int], indent: str) -> Iterator[str]:
+    sigma = arm.sigma
+    for row in rows:
+        parameter = arm.parameters[row]
+        entry = {
+            "value": _number(arm.values[row]),
+            "sigma": _number(sigma[row]) if sigma[row] > 0 else "null",
+            "unit": _text(parameter.unit),
+            "nominal": _number(parameter.nominal),
+            "meaning": _text(parameter.meaning),
+        }
+        yield f"{indent}{_text(parameter.name)}: {{{', '.join(f'{key}: {value}' for key, value in entry.items())}}}"
+
+
+def _text(text: str) -> str:
+    """Return a quoted string: a JSON string is one in YAML too, whatever it holds."""
+    return json.dumps(text)
+
+
+def _number(value: float) -> str:
+    """Return all digits of a number; readers of YAML 1.1 know a float with an exponent only by its point."""
+    digits = repr(float(value))
+    mantissa, mark, exponent = digits.partition("e")
+    return f"{mantissa}.0e{exponent}" if mark and "." not in mantissa else digits
