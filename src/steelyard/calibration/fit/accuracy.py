@@ -102,7 +102,7 @@ class Outlier:
     Attributes:
         pose: Name of the configuration.
         marker: Name of the marker; None if the whole configuration is wrong.
-        size_mm: How far it lies off [mm], the farthest marker of a configuration; [mrad] where no position is measured.
+        size_mm: Residual [mm], of the farthest marker for a configuration; [mrad] where no position is measured.
     """
 
     pose: str

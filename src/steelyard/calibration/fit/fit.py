@@ -1,4 +1,4 @@
-"""Fit of the kept unknowns: Gauss-Newton with Levenberg-Marquardt damping, exact derivatives, every iteration recorded.
+"""Fit of the selected unknowns: Gauss-Newton with Levenberg-Marquardt damping and exact derivatives.
 
 Minimised is ``sum (w (measured - predicted))^2 + sum ((x - nominal) / s)^2``, the second part only where a prior is
 given. An iteration factors the weighted, column-scaled Jacobian once; trial steps with other damping then cost a
@@ -282,7 +282,7 @@ _STARTS, _REFINED, _FIRST_STEPS, _STEPS = 60, 5, 3, 20
 _DRAWN_FROM = 120
 
 
-def trimmed_step(fit: CalibrationFit, point: np.ndarray, pose: np.ndarray, kept: int, seed: int) -> np.ndarray:
+def trimmed_step(fit: CalibrationFit, point: np.ndarray, pose: np.ndarray, core: int, seed: int) -> np.ndarray:
     """Return the step (k,) from a fit to the least trimmed squares of its equations, linear as they are there.
 
     Random sets of configurations are fitted, each set is replaced by the points that lie nearest, and so on; the best
@@ -292,7 +292,7 @@ def trimmed_step(fit: CalibrationFit, point: np.ndarray, pose: np.ndarray, kept:
         fit: Residuals and derivatives.
         point: Number of the point of each equation (E,).
         pose: Number of the configuration of each point (n,).
-        kept: How many points are to agree.
+        core: Number of points that are fitted.
         seed: Of the random sets.
     """
     random = np.random.default_rng(seed)
@@ -301,7 +301,7 @@ def trimmed_step(fit: CalibrationFit, point: np.ndarray, pose: np.ndarray, kept:
     count = np.bincount(point)
     drawn = random.permutation(np.unique(pose))[:_DRAWN_FROM]
     part = np.isin(pose, drawn)
-    linear = _Linear(fit.jacobian / scale, fit.residual, point, count, part, int(np.ceil(kept * part.mean())))
+    linear = _Linear(fit.jacobian / scale, fit.residual, point, count, part, int(np.ceil(core * part.mean())))
     each = int(np.ceil(LEAST_EXCESS * len(scale) / (count[part].sum() / len(drawn)))) + 1
     found = []
     for _ in range(_STARTS):
@@ -328,15 +328,15 @@ class _Linear:
     point: np.ndarray
     count: np.ndarray
     part: np.ndarray
-    kept: int
+    core: int
 
     def refined(self, points: np.ndarray, steps: int) -> tuple[float, np.ndarray, np.ndarray]:
-        """Return objective, kept points (n,) and step (k,) after fitting and ranking some times."""
+        """Return objective, fitted points (n,) and step (k,) after fitting and ranking some times."""
         step, objective = self._solved(points), np.inf
         for _ in range(steps):
             distance = np.bincount(self.point, (self.residual - self.rows @ step) ** 2) / self.count
             distance[~self.part] = np.inf
-            nearest = np.argsort(distance, kind="stable")[: self.kept]
+            nearest = np.argsort(distance, kind="stable")[: self.core]
             if distance[nearest].sum() >= objective:
                 break
             objective = float(distance[nearest].sum())
@@ -349,6 +349,6 @@ class _Linear:
         chosen = points[self.point]
         own = self.rows[chosen]
         gram = own.T @ own
-        # A little of the diagonal keeps what a set cannot tell where it is.
+        # A little of the diagonal holds unknowns that a set leaves free.
         gram[np.diag_indices_from(gram)] += 1e-9 * np.trace(gram) / len(gram)
         return np.linalg.solve(gram, own.T @ self.residual[chosen])
