@@ -24,11 +24,11 @@ def spatial():
     return problem, identifiability(problem.parameters, problem.at(problem.start).jacobian)
 
 
-def test_the_base_is_kept_and_the_first_offset_is_told_to_be_the_same():
+def test_the_base_is_selected_and_the_first_offset_is_reported_to_act_alike():
     found = planar()
     assert found.names == ("base_x", "base_y", "base_rz", "x[m1]", "y[m1]", "x2")
     reasons = {item.name: item for item in found.invisible}
-    assert reasons["offset1"].why == "cannot be told from base_rz: offset1 acts as 1 base_rz"
+    assert reasons["offset1"].why == "is indistinguishable from base_rz: offset1 acts as 1 base_rz"
     assert dict(reasons["offset2"].combination) == pytest.approx({"y[m1]": 0.1})
     assert reasons["z2"].why == "has no effect on any measured number"
 

@@ -21,7 +21,7 @@ from steelyard.calibration.fit import outliers
 from steelyard.calibration.fit.fit import fitted, trimmed_variance
 from steelyard.calibration.fit.identifiable import identifiability
 from steelyard.calibration.fit.outliers import FALSE_ALARM, PointSearch, screened, tukey_factors
-from steelyard.calibration.records import Linearised
+from steelyard.calibration.records import Linearised, MeasuredJoint
 
 KEPT = np.arange(4)
 
@@ -300,3 +300,25 @@ def test_long_tails_let_whole_configurations_deviate_but_no_single_point(monkeyp
     assert long[13] == agrees
     assert not short[13]
     assert (long == short)[good].all()
+
+
+def test_wrong_configurations_of_a_joint_range_are_inside_it_but_for_those_with_a_blunder():
+    q = np.linspace(-2.0, 2.0, 40)
+    noise = np.full((40, 3, 3), 1e-4 / np.sqrt(3))
+    noise[30:] *= 10  # 1 mm where the joint is above 1.0 rad
+    noise[33, 1] *= 100  # a blunder of 100 mm
+    noise[5] *= 10  # wrong, but alone
+    problem, truth = linear_problem(noise.ravel(), 40, 3, 1)
+    joints = (MeasuredJoint("elbow", "rad", q), MeasuredJoint("wrist", "rad", np.random.default_rng(0).permutation(q)))
+    problem = replace(problem, equations=replace(problem.equations, joints=joints))
+    good = np.ones((40, 3), dtype=bool)
+    good[30:, :2], good[5] = False, False  # two of three points are most of a configuration
+    search = PointSearch(problem, KEPT)
+    (found,), inside = search.clustered(good.ravel(), truth, 0)
+    expected = np.zeros((40, 3), dtype=bool)
+    expected[[30, 31, 32, *range(34, 40)]] = True
+    np.testing.assert_array_equal(inside.reshape(40, 3), expected)
+    assert found.joint == "elbow"
+    assert found.points == 27
+    assert found.inside_mm == pytest.approx(1.0)
+    assert found.elsewhere_mm == pytest.approx(np.sqrt((29 * 3 * 0.1**2 + 1.0**2) / (29 * 3 + 1)))

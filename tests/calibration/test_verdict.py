@@ -21,7 +21,7 @@ def accuracy(rms: float) -> Accuracy:
 
 
 def validation(before: float, after: float) -> Validation:
-    return Validation("same", accuracy(before), accuracy(after), None, None, moved=False, gross=())
+    return Validation("same", accuracy(before), accuracy(after), None, None, None, moved=False, gross=())
 
 
 GOOD = CalibrationEvidence(
@@ -70,7 +70,7 @@ def test_each_row_can_decide(change, grade, words):
     ("change", "grade", "words"),
     [
         ({"condition": 500.0}, "fair", "condition number with normalised columns is 500"),
-        ({"condition": 5000.0}, "poor", "hardly told apart"),
+        ({"condition": 5000.0}, "poor", "nearly indistinguishable"),
         ({"numbers": 80}, "fair", "80 independent numbers for 33 unknowns"),
         ({"numbers": 40}, "poor", "1.21 each"),
         ({"small": tuple("abcdefghijklmn")}, "fair", "not so: a, b, c and 11 more"),
@@ -145,8 +145,8 @@ def test_an_error_that_configurations_share_is_said():
     assert any("shared by all numbers of a configuration" in text for text in texts)
 
 
-def test_weights_that_have_not_settled_are_said():
+def test_weights_that_have_not_converged_are_reported():
     problem, _ = linear_problem(noise_like("unequal", 1e-4, 15, 3, 6, 3), 15, 3, 6)
     verdict = calibrated(problem, settings=CalibrationSettings(reweightings=1)).verdict
-    assert any("still change after 1 rounds" in reason.text for reason in verdict.reasons)
+    assert any("still change after 1 reweightings" in reason.text for reason in verdict.reasons)
     assert dict(verdict.questions)["known"] != "good"

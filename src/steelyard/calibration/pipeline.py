@@ -63,7 +63,7 @@ class CalibrationResult:
     Attributes:
         problem: Robot, set-up and measurements, as unknowns and equations.
         calibration: What was found, how sure, and the verdict.
-        workspace: Predicted uncertainty over the workspace; None if it was not asked for.
+        workspace: Predicted uncertainty over the workspace; None if it was not computed.
         suspicions: Points whose distances to other markers do not fit, found before any fit.
     """
 
@@ -84,7 +84,7 @@ class CalibrationResult:
         """Return the content of ``result.json``, without what a run folder adds."""
         return {
             **calibration_to_json(self.calibration, self.workspace),
-            "suspicions": [{"pose": s.pose, "marker": s.marker, "size_mm": 1e3 * s.size} for s in self.suspicions],
+            "suspicions": plain(self.suspicions),
             "notes": plain(self.problem.measurements.notes),
         }
 

@@ -4,7 +4,7 @@ A controller that knows the nominal arm goes to nominal joints q_n with ``f_nomi
 there; the command q with ``f_calibrated(q, load) = pose`` is sought near q_n: within limits, on the same branch and,
 where joints outnumber what is wanted, with the least motion from q_n.
 
-Corrected targets as a CSV file, in the units in which the targets came: what a controller is to be told.
+They are written as a CSV file in the units of the targets.
 """
 
 from __future__ import annotations

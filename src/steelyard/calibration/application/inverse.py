@@ -156,8 +156,8 @@ def _towards_home(
         if np.abs(step).max() < REACHED:
             break
     nearer = np.linalg.norm(here - goal, axis=0) <= np.linalg.norm(before - goal, axis=0)
-    kept = nearer & (_size(off) <= REACHED)
-    return np.where(kept, here, before), np.where(kept[:, None], off, error[chosen])
+    better = nearer & (_size(off) <= REACHED)
+    return np.where(better, here, before), np.where(better[:, None], off, error[chosen])
 
 
 def _bounded_step(

@@ -22,7 +22,6 @@ from ...text import short_repr
 from ...verdict import verdict_to_json
 from ..chain.problem import MeasuredProblem, measured_problem
 from ..chain.simulated import planned_measurements
-from ..fit.accuracy import Validation
 from ..fit.calibration import Calibration
 from ..fit.joint_ranges import joint_range_from_json, joint_range_to_json
 from ..fit.weights import is_shared_observed
@@ -169,7 +168,7 @@ def calibration_to_json(found: Calibration, workspace: AccuracyMap | None = None
             "held_out": unseen[1],
             "held_out_is": "own files" if own else "none" if unseen[1] is None else "cross-validated",
             "cross_validated": found.held_out,
-            "validation": None if own is None else _validation(own),
+            "validation": own,
             "outliers": found.outliers,
             "unmodelled_mm": 1e3 * found.unmodelled,
             "joint_ranges": [joint_range_to_json(each) for each in found.ranges],
@@ -188,19 +187,6 @@ def calibration_to_json(found: Calibration, workspace: AccuracyMap | None = None
 
 def _frame_to_json(rotation: np.ndarray, position: np.ndarray) -> dict[str, Any]:
     return {"xyz": position, "rpy": roll_pitch_yaw(rotation)}
-
-
-def _validation(own: Validation) -> dict[str, Any]:
-    return {
-        "base": own.base,
-        "before": own.before,
-        "after": own.after,
-        "own_registration": own.registered,
-        "shift_mm": None if own.motion is None else own.motion.shift_mm,
-        "turn_deg": None if own.motion is None else own.motion.turn_deg,
-        "moved": own.moved,
-        "gross": own.gross,
-    }
 
 
 def _parameters(found: Calibration) -> list[dict[str, Any]]:

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
+from typing import NamedTuple
 
 import casadi as ca
 import numpy as np
@@ -216,8 +217,7 @@ NO_FRAME = np.array([1.0, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0])
 NO_FRAME.setflags(write=False)
 
 
-@dataclass(frozen=True, eq=False)
-class ChainSamples:
+class ChainSamples(NamedTuple):
     """Where the arm stood and what pulled at it, N samples.
 
     Attributes:
@@ -232,14 +232,8 @@ class ChainSamples:
     load_point: np.ndarray
     node_weights: np.ndarray
 
-    @property
-    def arrays(self) -> tuple[np.ndarray, ...]:
-        """The inputs that differ from sample to sample, in the order of the compiled functions."""
-        return self.q, self.wrench, self.load_point, self.node_weights
 
-
-@dataclass(frozen=True, eq=False)
-class ChainFrames:
+class ChainFrames(NamedTuple):
     """Rotations and translations (12,) of base and tool, before their unknown parts."""
 
     base: np.ndarray
@@ -276,7 +270,7 @@ class MeasuredChain:
 
     def points(self, values: np.ndarray, samples: ChainSamples, point: np.ndarray, frames: ChainFrames) -> np.ndarray:
         """Return where points (3, N) of the measured link are in the measurement frame (3, N)."""
-        (position,) = self._points(*samples.arrays, point, frames.base, frames.tool, values)
+        (position,) = self._points(*samples, point, *frames, values)
         return position
 
     def point_derivatives(
@@ -290,13 +284,13 @@ class MeasuredChain:
         """
         count = samples.q.shape[1]
         out = (np.empty((3, 1, count)), np.zeros((len(self.names), 3, count)), np.zeros((3, 3, count)))
-        inputs = (*samples.arrays, point, frames.base, frames.tool, values)
+        inputs = (*samples, point, *frames, values)
         position, derivatives, rotation = self._point_derivatives.dense(*inputs, out=out)
         return position[:, 0], derivatives, rotation
 
     def poses(self, values: np.ndarray, samples: ChainSamples, frames: ChainFrames) -> tuple[np.ndarray, np.ndarray]:
         """Return rotations (3, 3, N) and positions (3, N) of the tool's frame in the measurement frame."""
-        rotation, position = self._poses.dense(*samples.arrays, frames.base, frames.tool, values)
+        rotation, position = self._poses.dense(*samples, *frames, values)
         return rotation, position[:, 0]
 
     def pose_derivatives(
@@ -308,7 +302,7 @@ class MeasuredChain:
             Rotations (3, 3, N); positions (3, N); derivatives by the unknowns, transposed (p, 6, N): translation of the
             tool's origin, then small rotation w with ``dR = skew(w) R``, both in measurement axes.
         """
-        inputs = (*samples.arrays, frames.base, frames.tool, values)
+        inputs = (*samples, *frames, values)
         rotation, position, derivatives = self._pose_derivatives.dense(*inputs)
         return rotation, position[:, 0], derivatives
 

@@ -73,8 +73,7 @@ def likely_cause(robot: Robot, setup: CalibrationSetup, measurements: Measuremen
         setup: How it was measured.
         measurements: Rows that are to be explained; only complete positions and poses are used.
     """
-    placed = measurements.of_kind("position") | measurements.of_kind("pose")
-    rows = np.flatnonzero(placed & np.isfinite(measurements.value).all(axis=1))
+    rows = np.flatnonzero(measurements.complete)
     if len(np.unique(measurements.pose[rows])) < _FEWEST_POSES:
         return None
     trial = _Trial(robot, setup, measurements.taken(rows[:: -(-len(rows) // _MOST_ROWS)]))
@@ -266,7 +265,7 @@ def _sides(trial: _Trial) -> Iterator[SetupFault]:
 
 
 def _other_side(name: str) -> str:
-    """Return a name with left and right exchanged: the words, or l and r between underscores."""
+    """Return a name with left and right, or l and r between underscores, exchanged."""
     other = {"left": "right", "right": "left", "l": "r", "r": "l"}
     return re.sub(r"(?<![a-zA-Z])(left|right|l|r)(?![a-zA-Z])", lambda found: other[found[0]], name)
 

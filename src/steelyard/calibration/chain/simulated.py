@@ -1,6 +1,6 @@
-"""Rehearsed measurements: what an instrument would see of an arm whose errors, springs and markers are known.
+"""Simulated measurements of an arm whose errors, springs and markers are known, and plans of experiments.
 
-An experiment before it is done: where nothing is known yet, places are assumed, so that rows can be computed.
+A plan has rows without measured values; frames and markers whose places are not given are assumed.
 """
 
 from __future__ import annotations

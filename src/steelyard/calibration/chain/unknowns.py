@@ -1,8 +1,7 @@
-"""The unknowns of a calibration: errors of frames, springs and weights, each with a name a robot engineer knows.
+"""The unknowns of a calibration: errors of frames, compliances and weights, each with its name and meaning.
 
-Order: base, joints, tool, markers, compliances, weights.
-
-What a robot engineer calls an error of a joint's frame: joint offset, link length, twist, parallelism.
+Order: base, joints, tool, markers, compliances, weights. Errors of a joint's frame are called joint offset, link
+length, twist, parallelism.
 """
 
 from __future__ import annotations
@@ -130,7 +129,7 @@ def error_motions(body: Body) -> Placement:
 
 
 def joint_springs(robot: Robot, body: Body, elastic: ElasticSetup) -> tuple[Spring, ...]:
-    """Return the springs of a joint: about its own axis, then about the two others, as the set-up asks."""
+    """Return the springs of a joint: about its own axis, then about the two others, as the set-up declares."""
     name, springs = body.joint.name, []
     if name in (*elastic.joints, *elastic.known):
         springs.append(_own_spring(robot, body, elastic.nodes.get(name, ())))

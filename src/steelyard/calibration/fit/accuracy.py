@@ -61,9 +61,9 @@ class Accuracy:
 
 
 def point_distances(equations: MeasurementEquations, residual: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the rows that have a position or a distance (n,), and how far each lies off (n,) [m].
+    """Return the rows that have a position or a distance (n,), and the residual of each (n,) [m].
 
-    Off is the norm over the coordinates that were measured; rotations do not count.
+    The residual is the norm over the coordinates that were measured; rotations do not count.
     """
     return _row_norms(equations, residual, ~np.isin(equations.coordinate, _ROTATIONS))
 
@@ -123,19 +123,19 @@ FOLDS = 10
 
 # A step counts as linear if what it leaves out is below this part of the residuals.
 _LINEAR = 1e-3
-# A held-out unknown that the rest cannot tell shows as a scaled pivot below this.
-_UNTOLD = 1e-10
+# An unknown that is not identifiable without a fold has a scaled pivot below this.
+_SINGULAR = 1e-10
 
 
 @dataclass(frozen=True, eq=False)
 class CrossValidation:
-    """What was predicted without having been seen.
+    """Predictions of configurations that were held out of the fit.
 
     Attributes:
         residual: Measured minus predicted by the fit without the configuration (E,); NaN where there is no such fit.
         folds: Number of the fold of each equation (E,).
         accuracy: Statistics of the points; None if none could be predicted.
-        unpredicted: Names of configurations without which some unknown cannot be told, as of a marker seen only there.
+        unpredicted: Names of configurations without which some unknown is not identifiable.
     """
 
     residual: np.ndarray
@@ -198,12 +198,12 @@ def _folds(pose: np.ndarray, folds: int | None, seed: int) -> np.ndarray:
 
 
 def _step(gram: np.ndarray, rows: np.ndarray, weighted: np.ndarray) -> np.ndarray | None:
-    """Return the step of scaled unknowns without some rows; None if the others cannot tell all unknowns."""
+    """Return the step of scaled unknowns without some rows; None if an unknown is not identifiable without them."""
     try:
         factor = cho_factor(gram - rows.T @ rows, lower=True)
     except LinAlgError:
         return None
-    if len(gram) and np.diag(factor[0]).min() ** 2 < _UNTOLD:
+    if len(gram) and np.diag(factor[0]).min() ** 2 < _SINGULAR:
         return None
     return -cho_solve(factor, rows.T @ weighted)
 
@@ -243,19 +243,6 @@ _FIRST_ROTATION = COORDINATES.index("rx")
 
 
 @dataclass(frozen=True)
-class FrameShift:
-    """A rigid motion of the measurement frame between two files.
-
-    Attributes:
-        shift_mm: How far it moves the middle of the measured points [mm].
-        turn_deg: By which angle it turns [deg].
-    """
-
-    shift_mm: float
-    turn_deg: float
-
-
-@dataclass(frozen=True)
 class Validation:
     """What the fit predicts of measurements of their own; all their points count.
 
@@ -263,8 +250,10 @@ class Validation:
         base: ``same``, the base of the fit; ``own``, the file registered by itself.
         before: Accuracy of the nominal arm, base, tool and markers as fitted with it to the other file.
         after: Accuracy of the calibrated arm at the same points.
-        registered: Accuracy of the calibrated arm with the file registered by itself; None if its points cannot fix it.
-        motion: What that registration moves.
+        own_registration: Accuracy of the calibrated arm with the file registered by itself; None if its points cannot
+            fix it.
+        shift_mm: How far that registration moves the middle of the measured points [mm], or None.
+        turn_deg: By which angle it turns [deg], or None.
         moved: Whether the frame has moved: the registration cures an error far above the cross-validated one.
         gross: Points that are far off, named; they count.
     """
@@ -272,8 +261,9 @@ class Validation:
     base: ValidationBase
     before: Accuracy
     after: Accuracy
-    registered: Accuracy | None
-    motion: FrameShift | None
+    own_registration: Accuracy | None
+    shift_mm: float | None
+    turn_deg: float | None
     moved: bool
     gross: tuple[Outlier, ...]
 
@@ -310,8 +300,9 @@ def validated(
         base=base,
         before=accuracy_of(equations, usual),
         after=accuracy_of(equations, residual),
-        registered=None if own is None else accuracy_of(equations, own[0]),
-        motion=None if own is None else own[1],
+        own_registration=None if own is None else accuracy_of(equations, own[0]),
+        shift_mm=None if own is None else own[1],
+        turn_deg=None if own is None else own[2],
         moved=moved,
         gross=_far_off(equations, own[0] if own is not None and moved else residual),
     )
@@ -331,8 +322,8 @@ def _points(problem: CalibrationProblem) -> np.ndarray:
 
 def _registered(
     equations: MeasurementEquations, points: np.ndarray, residual: np.ndarray
-) -> tuple[np.ndarray, FrameShift] | None:
-    """Return the residuals (E,) after the rigid motion of the predicted points that fits best, and the motion.
+) -> tuple[np.ndarray, float, float] | None:
+    """Return the residuals (E,) after the rigid motion of predicted points that fits best, its shift [mm] and turn [deg].
 
     Points that are far off do not take part in finding the motion.
     """
@@ -352,7 +343,7 @@ def _registered(
     result[points] = measured - centre - (predicted - middle) @ turn.T
     _turn_back(equations, result, Rotation.from_matrix(turn))
     angle = float(np.degrees(Rotation.from_matrix(turn).magnitude()))
-    return result, FrameShift(1e3 * float(np.linalg.norm(centre - middle)), angle)
+    return result, 1e3 * float(np.linalg.norm(centre - middle)), angle
 
 
 def _kabsch(source: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:

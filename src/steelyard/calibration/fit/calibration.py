@@ -272,11 +272,11 @@ def _validation(stages: Stages, others: CalibrationProblem | None) -> Iterator[R
     own = stages.validation
     if own is None or others is None:
         return
-    if own.moved and own.registered is not None and own.motion is not None:
+    if own.moved and own.own_registration is not None:
         text = (
-            f"the tracker or the base seems to have moved by {own.motion.shift_mm:.3g} mm and "
-            f"{own.motion.turn_deg:.2g} deg between the files: with a registration of its own the validation file is "
-            f"off by {own.registered.rms_mm:.3g} mm (rms) instead of {own.after.rms_mm:.3g} mm"
+            f"the tracker or the base seems to have moved by {own.shift_mm:.3g} mm and {own.turn_deg:.2g} deg between "
+            "the files: with a registration of its own the validation file is off by "
+            f"{own.own_registration.rms_mm:.3g} mm (rms) instead of {own.after.rms_mm:.3g} mm"
         )
         remedy = "measure both files from one station, or judge with --validate-base own if it was moved on purpose"
         yield Reason(text, remedy, "validation", "poor", "predicts")

@@ -96,7 +96,7 @@ def _sandwich(
     fit: CalibrationFit, equations: MeasurementEquations, sigma: np.ndarray, correlation: float
 ) -> np.ndarray:
     """Return eq. 11 with ``Sigma_g = sigma_i sigma_j ((1 - r) delta_ij + r)`` within a configuration and direction."""
-    # Influences first, then their squares: no variance comes out negative, however badly unknowns are told apart.
+    # Influences first, then their squares: no variance comes out negative, however alike unknowns are.
     influence = fit.jacobian * (fit.weight**2 * sigma)[:, None] @ fit.inverse
     prior = np.sqrt(fit.precision)[:, None] * fit.inverse
     matrix = (1 - correlation) * influence.T @ influence + prior.T @ prior

@@ -123,7 +123,7 @@ class CalibrationFit:
         inverse: ``(B^T W^2 B + P)^-1`` (k, k).
         iterations: Every step that was taken.
         converged: Whether the last step was small enough.
-        reason: Why it ended, in words.
+        reason: Why it ended.
     """
 
     values: np.ndarray

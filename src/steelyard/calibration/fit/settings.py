@@ -72,7 +72,7 @@ class CalibrationThresholds:
 
 WIDE = MappingProxyType({"m": 0.02, "rad": 0.1, "rad/(N m)": 1e-2, "m/N": 1e-2, "kg m": 500.0, "kg": 1000.0})
 """Sigmas of the errors of a joint, of compliances and of weights before anything is measured, by unit: far beyond those
-of any arm, they matter only for what the measurements hardly tell, which would else run away."""
+of any arm, they matter only for unknowns that are hardly identifiable, which would diverge without them."""
 
 Method = Literal["wls", "ols", "eq14", "declared", "robust"]
 METHODS: tuple[Method, ...] = get_args(Method)

@@ -9,7 +9,7 @@ A group of a single equation, whose own residual would be its sigma, is refused:
 confirms whatever the last fit said. On P3's own case it claims sigmas 27 to 42 times smaller than least squares, and
 its intervals hold the truth 3 to 20 times in a hundred.
 
-Errors that all numbers of one configuration and direction share: repeats with the same wrong joint angles.
+Numbers of one configuration and direction share errors such as those of its joint angles.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def shared_correlation(fit: CalibrationFit, equations: MeasurementEquations, sig
     ])  # fmt: skip
     whitened = np.where(used, fit.residual / sigma, 0.0)
     observed = np.array([whitened @ whitened, (np.bincount(group, whitened) ** 2).sum()])
-    # With one equation a group the two sums are the same: nothing can be seen to be shared.
+    # With one equation a group the two sums are the same: no shared error is identifiable.
     if np.linalg.det(system) <= _SAME * system[0, 0] * system[1, 1]:
         return 0.0
     alone, shared = np.linalg.solve(system, observed)

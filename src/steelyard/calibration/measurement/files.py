@@ -40,7 +40,7 @@ class Observed:
     def taken(self, chosen: np.ndarray) -> Observed:
         """Return those of a mask (R,)."""
         places = np.flatnonzero(chosen)
-        marker, other, kind = (tuple(words[k] for k in places) for words in (self.marker, self.other, self.kind))
+        marker, other, kind = (tuple(column[k] for k in places) for column in (self.marker, self.other, self.kind))
         return Observed(
             self.row[places], marker, other, cast(tuple[Kind, ...], kind), self.value[places], self.rotation[places]
         )

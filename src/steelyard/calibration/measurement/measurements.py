@@ -1,8 +1,7 @@
-"""Measurements of an arm: at which joint positions, under which load, which marker was seen where.
+"""Measurements of an arm: markers and poses by joint positions and load, their declared noise, and orientations.
 
-What an instrument's data sheet says of each measured position: standard deviations by row and axis.
-
-Measured orientations: quaternions, or roll, pitch and yaw, as rotation matrices, checked.
+Standard deviations by row and axis follow from what the instrument's data sheet states. Orientations are read as
+quaternions, as roll, pitch and yaw, or as matrices, and checked.
 """
 
 from __future__ import annotations
@@ -83,7 +82,12 @@ class Measurements:
 
     def of_kind(self, kind: Kind) -> np.ndarray:
         """Return a mask (R,) of the rows of one kind."""
-        return np.array([word == kind for word in self.kind], dtype=bool)
+        return np.array([each == kind for each in self.kind], dtype=bool)
+
+    @property
+    def complete(self) -> np.ndarray:
+        """Mask (R,) of positions and poses whose x, y and z are all measured."""
+        return (self.of_kind("position") | self.of_kind("pose")) & np.isfinite(self.value).all(axis=1)
 
     def taken(self, chosen: np.ndarray | Sequence[int]) -> Measurements:
         """Return some of the rows, by numbers or as a mask; names and numbers of poses and markers stay."""
@@ -131,9 +135,9 @@ def position_measurements(
 
 
 def _check_numbers(measured: Measurements) -> None:
-    for word in measured.kind:
-        if word not in KINDS:
-            raise CalibrationError(f"a row measures '{word}'; allowed: {', '.join(KINDS)}")
+    for kind in measured.kind:
+        if kind not in KINDS:
+            raise CalibrationError(f"a row measures '{kind}'; allowed: {', '.join(KINDS)}")
     if not np.isfinite(measured.q).all():
         row = int(np.flatnonzero(~np.isfinite(measured.q).all(axis=0))[0])
         raise CalibrationError(f"q of row {row + 1} holds {measured.q[:, row]}; joint positions must be finite numbers")
@@ -196,9 +200,9 @@ def tracker_sigma(noise: TrackerNoise, points: np.ndarray) -> np.ndarray:
     With u the unit vector from the station to the point at distance r, the covariance is
     ``s_r^2 u u^T + (r s_a)^2 (I - u u^T)``, ``s_r = distance + distance_per_metre r``, and its diagonal is returned.
     """
-    sight = points - np.array(noise.station)
-    distance = np.linalg.norm(sight, axis=1, keepdims=True)
-    along = (sight / np.where(distance > 0, distance, 1.0)) ** 2
+    ray = points - np.array(noise.station)
+    distance = np.linalg.norm(ray, axis=1, keepdims=True)
+    along = (ray / np.where(distance > 0, distance, 1.0)) ** 2
     radial = (noise.distance + noise.distance_per_metre * distance) ** 2
     across = (noise.angle * distance) ** 2
     return np.sqrt(radial * along + across * (1 - along))
@@ -269,5 +273,5 @@ def check_rotations(rotation: np.ndarray, rows: Sequence[str], most: float = ORT
         if np.linalg.det(rotation[row]) < 0:
             raise CalibrationError(
                 f"the orientation of {rows[row]} is a left-handed frame (determinant -1); frames must be right-handed, "
-                "turn one of its axes round"
+                "reverse one of its axes"
             )

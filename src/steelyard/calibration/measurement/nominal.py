@@ -1,8 +1,7 @@
-"""Where the robot's file says the measured link is, in numbers: for the checks of measurements, not for their fit.
+"""Nominal poses of the measured link, and checks of measurements against them: units and handedness.
 
-Doors for units: positions and joint angles whose size does not fit the arm are refused.
-
-Is the measurement frame right-handed? Positions that fit the arm only in a mirror say that it is not.
+Positions and joint angles whose size does not fit the arm are refused, as are positions that fit the nominal arm only
+in a left-handed frame.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ def nominal_poses(robot: Robot, link: str, q: np.ndarray) -> tuple[np.ndarray, n
 
 
 def reach(robot: Robot, link: str, q: np.ndarray) -> float:
-    """Return the most a link can be away from the first joint [m]: all lengths and slides of the chain, stretched out.
+    """Return the largest distance of a link from the first joint [m]: the sum of all lengths and slides of the chain.
 
     Args:
         robot: The arm.
@@ -74,15 +73,14 @@ MOST_ROWS = 3000
 
 def check_right_handed(robot: Robot, setup: CalibrationSetup, measurements: Measurements) -> None:
     """Refuse positions that fit the robot's file in a left-handed frame much better than in a right-handed one."""
-    whole = np.isfinite(measurements.value).all(axis=1)
-    seen = (measurements.of_kind("position") | measurements.of_kind("pose")) & whole
-    if len(np.unique(measurements.pose[seen])) < FEWEST_POSES:
+    complete = measurements.taken(measurements.complete)
+    if len(np.unique(complete.pose)) < FEWEST_POSES:
         return
-    right, left = (nominal_misfit(robot, setup.link, measurements.taken(seen), sign) for sign in (1.0, -1.0))
+    right, left = (nominal_misfit(robot, setup.link, complete, sign) for sign in (1.0, -1.0))
     if left * CLEARLY < right and left < SMALL * reach(robot, setup.link, measurements.q):
         raise CalibrationError(
             f"measured positions fit the arm to {1e3 * left:.3g} mm in a left-handed frame and to {1e3 * right:.3g} mm "
-            "in a right-handed one; turn one axis of the measurement round, or exchange two"
+            "in a right-handed one; reverse one axis of the measurement, or exchange two"
         )
 
 
@@ -119,19 +117,19 @@ def orthogonal_part(matrix: np.ndarray, sign: float = 1.0) -> np.ndarray:
 
 
 MOST_TURN = 4 * math.pi
-"""A joint that turns further [rad] from its zero was told in degrees."""
+"""A joint that turns further [rad] from its zero was given in degrees."""
 BEYOND_LIMITS = math.radians(20)
 """Joint positions may be beyond the file's limits by this [rad]: limits of files are often too narrow."""
 LONGEST_TOOL = 1.0
 """Markers may be this far from the measured link [m], or as far as the arm reaches."""
 TOO_LITTLE = 0.06
-"""Markers that move less than this part of what the measured link moves were told in another unit, if one fits."""
+"""Markers that move less than this part of what the measured link moves are in another unit, if one fits."""
 FITS = 4.0
 """A unit fits in which markers move up to this many times more or less than the measured link: one that turns about a
 fixed point fits in none, and is no error."""
 TOO_MUCH = 5.0
 """Markers that move this many times further than the measured link: with angles all within a few degrees, these are
-radians told as degrees."""
+radians declared as degrees."""
 FEW_DEGREES = math.radians(2 * math.pi)
 """Half a turn to either side, when radians are taken as degrees [rad]."""
 LARGEST_DEFLECTION = 0.1
@@ -154,10 +152,10 @@ def largest_spread(measurements: Measurements) -> float | None:
 
     Medians and the middle 90 % keep a single wrong number from deciding.
     """
-    seen = measurements.of_kind("position") | measurements.of_kind("pose")
+    placed = measurements.of_kind("position") | measurements.of_kind("pose")
     spreads = []
-    for marker in np.unique(measurements.marker[seen]):
-        values = measurements.value[seen & (measurements.marker == marker)]
+    for marker in np.unique(measurements.marker[placed]):
+        values = measurements.value[placed & (measurements.marker == marker)]
         columns = [column[np.isfinite(column)] for column in values.T]
         spreads.append(max((_middle_range(column) for column in columns if column.size), default=0.0))
     return float(np.median(spreads)) if spreads else None
@@ -187,13 +185,12 @@ def _check_not_degrees(robot: Robot, setup: CalibrationSetup, measurements: Meas
 
 def _fits_in_degrees(robot: Robot, setup: CalibrationSetup, measurements: Measurements) -> bool:
     """Return whether the nominal arm fits the points better with angles in degrees, or nothing can be said."""
-    placed = (measurements.of_kind("position") | measurements.of_kind("pose")) & np.isfinite(measurements.value).all(1)
-    if not placed.any():
+    read = measurements.taken(measurements.complete)
+    if not read.rows:
         return True
-    seen = measurements.taken(placed)
     turns = np.array([body.joint.kind != "prismatic" for body in robot.actuated])
-    degrees = replace(seen, q=np.where(turns[:, np.newaxis], np.radians(seen.q), seen.q))
-    return nominal_misfit(robot, setup.link, degrees) < nominal_misfit(robot, setup.link, seen)
+    degrees = replace(read, q=np.where(turns[:, np.newaxis], np.radians(read.q), read.q))
+    return nominal_misfit(robot, setup.link, degrees) < nominal_misfit(robot, setup.link, read)
 
 
 def _check_spread(
@@ -219,7 +216,7 @@ def _check_spread(
 
 
 def _better_unit(spread: float, declared: str, expected: float) -> tuple[str, float]:
-    """Return advice: the unit in which the spread is nearest to what the arm moves, and how many times off it is."""
+    """Return as a remedy the unit in which the spread is nearest to the motion of the arm, and the ratio of the two."""
     raw = spread / LENGTHS[declared]
     sizes: Mapping[str, float] = {unit: abs(math.log(raw * scale / expected)) for unit, scale in LENGTHS.items() if raw}
     best = min(sizes, key=lambda unit: sizes[unit], default=declared)

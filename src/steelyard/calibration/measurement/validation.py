@@ -1,6 +1,6 @@
-"""The doors of a calibration: measurements that cannot give an answer are refused with the reason, at once.
+"""Validation of measurements before any fit: those from which no arm can be calibrated are refused with the reason.
 
-Doors for sets of markers: distances between the markers of one pose must be the same in every pose.
+Markers are on one rigid link: distances between the markers of one pose must be the same in every pose.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ class Suspicion:
 
     Attributes:
         pose: Name of the configuration.
-        marker: Name of the marker, or ``a or b`` where the two cannot be told apart.
-        size: Largest change of its distances to the other markers [m].
+        marker: Name of the marker, or ``a or b`` where the two are indistinguishable.
+        size_mm: Largest change of its distances to the other markers [mm].
     """
 
     pose: str
     marker: str
-    size: float
+    size_mm: float
 
 
 def marker_sets(measurements: Measurements) -> tuple[np.ndarray, np.ndarray]:
@@ -96,11 +96,11 @@ def _check_columns_differ(points: np.ndarray, names: Sequence[str]) -> None:
 
 
 def _usual_distances(distances: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return medians (m, m) over the sets and the largest change that is noise; NaN for pairs never seen together."""
-    seen = np.isfinite(distances).any(axis=0)
-    filled = np.where(seen, distances, 0.0)
-    median = np.where(seen, np.nanmedian(filled, axis=0), np.nan)
-    scale = 1.4826 * np.nanmedian(np.abs(filled - np.where(seen, median, 0.0)), axis=0)
+    """Return medians (m, m) over the sets and the largest change by noise; NaN for pairs never measured together."""
+    measured = np.isfinite(distances).any(axis=0)
+    filled = np.where(measured, distances, 0.0)
+    median = np.where(measured, np.nanmedian(filled, axis=0), np.nan)
+    scale = 1.4826 * np.nanmedian(np.abs(filled - np.where(measured, median, 0.0)), axis=0)
     return median, np.maximum(LIKELY * scale, SMALLEST_ERROR * median)
 
 
@@ -123,12 +123,8 @@ def _orders(count: int) -> list[tuple[int, ...]]:
         # Exchanges of few markers come first: they are the likelier mistake.
         orders = [order for order in itertools.permutations(range(count)) if order != tuple(range(count))]
         return sorted(orders, key=lambda order: sum(k != other for k, other in enumerate(order)))
-    exchanges = []
-    for first, second in itertools.combinations(range(count), 2):
-        order = list(range(count))
-        order[first], order[second] = second, first
-        exchanges.append(tuple(order))
-    return exchanges
+    pairs = itertools.combinations(range(count), 2)
+    return [tuple({one: other, other: one}.get(k, k) for k in range(count)) for one, other in pairs]
 
 
 def _suspicions(change: np.ndarray, allowed: np.ndarray, pose: str, names: Sequence[str]) -> list[Suspicion]:
@@ -140,7 +136,7 @@ def _suspicions(change: np.ndarray, allowed: np.ndarray, pose: str, names: Seque
         worst = int(np.argmax(counts + 1e-9 * np.nan_to_num(change).sum(axis=1) / np.nanmax(change)))
         alike = np.flatnonzero((counts == counts[worst]) & bad[worst])
         name = f"{names[worst]} or {names[alike[0]]}" if counts[worst] == 1 and alike.size else names[worst]
-        found.append(Suspicion(pose, name, float(np.nanmax(np.where(bad[worst], change[worst], np.nan)))))
+        found.append(Suspicion(pose, name, 1e3 * float(np.nanmax(np.where(bad[worst], change[worst], np.nan)))))
         bad[worst], bad[:, worst] = False, False
     return found
 

@@ -52,9 +52,9 @@ class PoseDesign:
             in units of their columns' size over the candidates, but for ``industrial``, which is in its own units.
         value_of_candidates: The same before the configurations were moved off the candidates.
         value_of_random: The same for random choices of as many candidates, the median of 200; infinite (zero for O1 to
-            O4) where most leave an unknown unseen.
+            O4) where most leave an unknown unidentifiable.
         covariance: Predicted covariance of the unknowns (p, p), all repeats counted.
-        sweeps: Rounds of exchanges.
+        sweeps: Sweeps of exchanges over all configurations.
     """
 
     __repr__ = short_repr
@@ -94,7 +94,7 @@ def design_poses(
         repeats: How often each configuration is measured.
         lower: Lowest joint positions (na,); no limit if not given.
         upper: Highest joint positions (na,).
-        movable: Which joints may be moved off the candidates (na,); all if not given, none keeps to the candidates.
+        movable: Which joints may be moved off the candidates (na,); all if not given.
         names: Names of the unknowns, for messages.
         seed: Of the random choices to compare with.
     """
@@ -204,8 +204,8 @@ def marker_rows(
             for letter, direction in zip("xyz", rotation.transpose(2, 0, 1), strict=True):
                 if f"{letter}[{name}]" in arm.names:
                     derivatives[:, :, arm.names.index(f"{letter}[{name}]")] = direction
-            seen = in_measurement_frame(arm, position + rotation @ place, derivatives, start)
-            blocks.append(seen[:, :, columns] / noise[:, None])
+            moved = in_measurement_frame(arm, position + rotation @ place, derivatives, start)
+            blocks.append(moved[:, :, columns] / noise[:, None])
         return np.concatenate(blocks, axis=1)
 
     return rows
@@ -213,7 +213,7 @@ def marker_rows(
 
 @dataclass(frozen=True, eq=False)
 class ChosenPoses:
-    """Configurations to measure on an arm, and the accuracy that they promise.
+    """Configurations to measure on an arm, and their predicted accuracy.
 
     Attributes:
         robot: The arm.

@@ -25,10 +25,10 @@ PoseCriterionName = Literal["D", "A", "O1", "O2", "O3", "O4", "industrial"]
 POSE_CRITERIA: tuple[PoseCriterionName, ...] = ("D", "A", "O1", "O2", "O3", "O4", "industrial")
 
 SINGULAR = 1e-12
-"""Eigenvalues of M with unit diagonal below this part of the largest are zero: an unknown is not seen."""
+"""Eigenvalues of M with unit diagonal below this part of the largest are zero: an unknown is not identifiable."""
 
 _SHARPNESS = 20.0
-"""The largest of several is told smoothly, for gradients, as a norm of this order."""
+"""The largest of several is approximated smoothly, for gradients, by a norm of this order."""
 _MOST_NUMBERS = 4_000_000
 
 
@@ -50,7 +50,7 @@ class PoseCriterion(ABC):
 
     @abstractmethod
     def figure(self, cost: float, poses: int) -> float:
-        """Return the figure that a cost stands for, as books tell it."""
+        """Return the figure that a cost stands for, as it is usually reported."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,11 +92,11 @@ class Variance(PoseCriterion):
         inverse = np.linalg.inv(information)
         logs = np.log(self._traces(inverse))
         parts = np.exp(_SHARPNESS * (logs - logs.max()))
-        seen = self.tests @ inverse
+        products = self.tests @ inverse
         weight = parts / parts.sum() / np.exp(logs)
         return (
             float(logs.max() + np.log(parts.sum()) / _SHARPNESS),
-            -np.einsum("t,trp,trs->ps", weight, seen, seen),
+            -np.einsum("t,trp,trs->ps", weight, products, products),
         )
 
     def costs_with(self, information: np.ndarray, rows: np.ndarray) -> np.ndarray:
@@ -107,8 +107,8 @@ class Variance(PoseCriterion):
         before = self._traces(inverse)
         after = np.empty((len(rows), len(self.tests)))
         for number, test in enumerate(self.tests):
-            seen = through @ test.T
-            after[:, number] = before[number] - (seen * np.linalg.solve(grown, seen)).sum(axis=(1, 2))
+            products = through @ test.T
+            after[:, number] = before[number] - (products * np.linalg.solve(grown, products)).sum(axis=(1, 2))
         return np.log(np.maximum(after.max(axis=1), np.finfo(float).tiny))
 
     def figure(self, cost: float, poses: int) -> float:
@@ -182,12 +182,12 @@ def pose_criterion(name: str, unknowns: int, tests: np.ndarray | None = None) ->
 
 
 def is_singular(information: np.ndarray) -> bool:
-    """Return whether some unknown, or a combination of them, is not seen."""
-    return unseen_direction(information) is not None
+    """Return whether some unknown, or a combination of them, is not identifiable."""
+    return unidentifiable_direction(information) is not None
 
 
-def unseen_direction(information: np.ndarray) -> np.ndarray | None:
-    """Return a combination of unknowns (p,), at unit diagonal, that is not seen, or None."""
+def unidentifiable_direction(information: np.ndarray) -> np.ndarray | None:
+    """Return a combination of unknowns (p,), at unit diagonal, that is not identifiable, or None."""
     scale = np.sqrt(np.diag(information))
     if not (scale > 0).all():
         return (scale == 0).astype(float)
@@ -234,7 +234,7 @@ class PoseSearch:
         return self.repeats * flat.T @ flat
 
     def cost(self, blocks: np.ndarray) -> float:
-        """Return the cost of scaled rows; infinite if an unknown is not seen."""
+        """Return the cost of scaled rows; infinite if an unknown is not identifiable."""
         information = self.information(blocks)
         return np.inf if is_singular(information) else self.criterion.cost(information)
 
@@ -243,17 +243,17 @@ class PoseSearch:
         return self.criterion.figure(self.cost(blocks), len(blocks))
 
     def added(self) -> np.ndarray:
-        """Return K candidates, each the best next one: by volume until all unknowns are seen, then by the criterion."""
+        """Return K candidates, each the best next one: by volume while M is singular, then by the criterion."""
         chosen: list[int] = []
         for _ in range(self.count):
             information = self.information(self.blocks[chosen])
-            blind = is_singular(information)
-            costs = self._costs(Volume() if blind else self.criterion, information, chosen)
+            singular = is_singular(information)
+            costs = self._costs(Volume() if singular else self.criterion, information, chosen)
             chosen.append(int(np.argmin(costs)))
         return np.array(chosen)
 
     def exchanged(self, chosen: np.ndarray) -> tuple[np.ndarray, int]:
-        """Return the choice after exchanges that no further exchange improves, and the number of rounds."""
+        """Return the choice after exchanges that no further exchange improves, and the number of sweeps."""
         chosen, cost = chosen.copy(), self.cost(self.blocks[chosen])
         for sweep in range(1, _MOST_SWEEPS + 1):
             before = cost
@@ -267,7 +267,7 @@ class PoseSearch:
         """Put the best candidate at a place, if it is better than what is there; return the cost."""
         others = np.delete(chosen, place)
         costs = self._costs(self.criterion, self.information(self.blocks[others]), [*others, chosen[place]])
-        # The best by the update may leave an unknown unseen, which only the exact cost tells.
+        # The best by the update may leave an unknown unidentifiable, which only the exact cost shows.
         for candidate in np.argsort(costs)[:_TRIED]:
             trial = self.cost(self.blocks[np.append(others, candidate)])
             if trial < cost - _HELPS:
@@ -312,7 +312,7 @@ def pose_search(
     scaled_tests = None if tests is None else _checked(tests, unknowns) * scale
     judge = pose_criterion(criterion, unknowns, scaled_tests)
     search = PoseSearch(rows, blocks * scale, scale, count, repeats, judge)
-    _check_sight(search, names)
+    _check_identifiable(search, names)
     return search
 
 
@@ -326,17 +326,17 @@ def _checked(tests: np.ndarray, unknowns: int) -> np.ndarray:
     return matrices
 
 
-def _check_sight(search: PoseSearch, names: Sequence[str]) -> None:
-    """Refuse unknowns that no choice of the candidates can show."""
+def _check_identifiable(search: PoseSearch, names: Sequence[str]) -> None:
+    """Refuse unknowns that no choice of candidates makes identifiable."""
     equations, unknowns = search.count * search.blocks.shape[1], search.blocks.shape[2]
     if equations < unknowns:
         raise CalibrationError(
             f"pose design: {search.count} configurations give {equations} equations for {unknowns} unknowns; "
             f"at least {-(-unknowns // search.blocks.shape[1])} configurations are needed"
         )
-    unseen = unseen_direction(search.information(search.blocks))
-    if unseen is not None:
-        worst = int(np.argmax(np.abs(unseen)))
+    direction = unidentifiable_direction(search.information(search.blocks))
+    if direction is not None:
+        worst = int(np.argmax(np.abs(direction)))
         which = f"'{names[worst]}'" if names else f"number {worst}"
         raise CalibrationError(
             f"pose design: no candidate shows unknown {which}, alone or apart from others; leave it out, or change "

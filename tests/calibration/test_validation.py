@@ -103,7 +103,7 @@ def test_good_measurements_pass_and_mirrored_frames_do_not(name):
             measured = seen(robot, setup.link, markers=markers, seed=seed)
             assert check_measurements(robot, setup, measured) == ()
             mirrored = replace(measured, value=measured.value * [1, -1, 1])
-            with pytest.raises(CalibrationError, match=r"in a left-handed frame .* turn one axis"):
+            with pytest.raises(CalibrationError, match=r"in a left-handed frame .* reverse one axis"):
                 check_measurements(robot, setup, mirrored)
 
 
@@ -214,7 +214,7 @@ def test_a_single_wrong_point_is_a_suspicion_and_not_refused(robot, setup, good)
     distances = np.linalg.norm(good.value[8:12] - value_of(good, 2, 1), axis=1)
     moved = np.linalg.norm(good.value[8:12] - value_of(wrong, 2, 1), axis=1)
     # Against the median over poses, which differs from this pose's by the noise of a distance.
-    assert found[0].size == pytest.approx(np.abs(moved - distances)[[0, 2, 3]].max(), abs=1e-3)
+    assert found[0].size_mm == pytest.approx(1e3 * np.abs(moved - distances)[[0, 2, 3]].max(), abs=1)
 
 
 def test_of_two_markers_the_wrong_one_cannot_be_told(robot):
