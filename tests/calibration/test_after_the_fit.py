@@ -39,8 +39,8 @@ def fitted():
     truth |= {"k1": 0.0, "k2": 2e-6, "k3": 3e-6, "k4": 5e-6, "k5": 0.0, "k6": 0.0}
     q = random_configurations(robot, 40, rng)
     unknown = {name: value for name, value in truth.items() if name not in ("k1", "k5", "k6")}
-    seen = simulated_measurements(robot, setup, q, unknown, loads=("", "weight"), sigma=5e-5, seed=1)
-    problem = measured_problem(robot, setup, seen)
+    measured = simulated_measurements(robot, setup, q, unknown, loads=("", "weight"), sigma=5e-5, seed=1)
+    problem = measured_problem(robot, setup, measured)
     found = calibrated(problem, "ols")
     return calibrated_arm(problem, found.values, found.covariance), truth
 

@@ -41,10 +41,10 @@ def test_a_spatial_arm_is_calibrated_to_its_noise():
     assert found.outliers == ()
     assert found.used.all()
     assert found.verdict.grade == "good"
-    kept = np.isin([p.name for p in problem.parameters], found.fitted)
-    assert (found.sigma[kept] > 0).all()
-    assert not found.covariance[~kept].any()
-    np.testing.assert_array_equal(found.values[~kept], problem.start[~kept])
+    is_fitted = np.isin([p.name for p in problem.parameters], found.fitted)
+    assert (found.sigma[is_fitted] > 0).all()
+    assert not found.covariance[~is_fitted].any()
+    np.testing.assert_array_equal(found.values[~is_fitted], problem.start[~is_fitted])
     np.testing.assert_allclose(found.residual, problem.residual(found.values))
     for array in (found.values, found.covariance):
         assert not array.flags.writeable
@@ -56,8 +56,8 @@ def test_intervals_of_a_planar_arm_hold_the_truth():
     for seed in range(120):
         found = calibrated(planar_problem(TRUTH, 1e-4, seed=seed))
         low, high = found.interval().T
-        kept = found.sigma > 0
-        held.append(((low <= TRUTH) & (high >= TRUTH))[kept])
+        is_fitted = found.sigma > 0
+        held.append(((low <= TRUTH) & (high >= TRUTH))[is_fitted])
     # 120 runs of six unknowns each.
     assert 0.93 <= np.mean(held) <= 0.97
 

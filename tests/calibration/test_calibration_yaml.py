@@ -42,8 +42,8 @@ def entries(text: str) -> dict[str, tuple[float, float | None, str, float, str]]
         match = ENTRY.match(line)
         if match:
             name, value, sigma, unit, nominal, meaning = match.groups()
-            told = None if sigma == "null" else float(sigma)
-            found[json.loads(name)] = (float(value), told, json.loads(unit), float(nominal), json.loads(meaning))
+            spread = None if sigma == "null" else float(sigma)
+            found[json.loads(name)] = (float(value), spread, json.loads(unit), float(nominal), json.loads(meaning))
     return found
 
 

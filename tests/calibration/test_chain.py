@@ -74,7 +74,7 @@ def test_poses_with_errors_are_those_of_pinocchio_with_moved_joints(name):
     samples = chain.samples(q)
     frames = ChainFrames(base, tool)
     rotation, position = chain.poses(values, samples, frames)
-    seen = chain.points(values, samples, points, frames)
+    positions = chain.points(values, samples, points, frames)
     matrix, offset = robot.coupling()
     frame = robot.frame(setup.link)
     end = pin.SE3(*transform_from_placement(frame.placement))
@@ -85,7 +85,7 @@ def test_poses_with_errors_are_those_of_pinocchio_with_moved_joints(name):
         expected = link * after
         np.testing.assert_allclose(rotation[:, :, k], expected.rotation, atol=1e-12)
         np.testing.assert_allclose(position[:, k], expected.translation, atol=1e-12)
-        np.testing.assert_allclose(seen[:, k], link.act(points[:, k]), atol=1e-12)
+        np.testing.assert_allclose(positions[:, k], link.act(points[:, k]), atol=1e-12)
 
 
 CASES = [
@@ -191,10 +191,10 @@ def test_large_deflections_are_near_the_equilibrium():
     value = dict(zip(chain.names, compliance.tolist(), strict=True))
     numpy_chain = NumpyChain(robot, setup, q, wrench, load)
     point = np.append(marker[:, 0], 1.0)
-    stiff, once, settled = (np.real(numpy_chain.link_pose(value, passes) @ point)[:3] for passes in (0, 1, 60))
-    assert np.linalg.norm(settled - stiff) > 3e-3
-    assert np.linalg.norm(found - settled) < 0.05 * np.linalg.norm(once - settled)
-    assert np.linalg.norm(found - settled) < 1e-6
+    stiff, once, converged = (np.real(numpy_chain.link_pose(value, passes) @ point)[:3] for passes in (0, 1, 60))
+    assert np.linalg.norm(converged - stiff) > 3e-3
+    assert np.linalg.norm(found - converged) < 0.05 * np.linalg.norm(once - converged)
+    assert np.linalg.norm(found - converged) < 1e-6
 
 
 def test_the_spring_of_a_vertical_axis_does_not_show_under_a_vertical_load():

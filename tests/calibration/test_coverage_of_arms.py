@@ -1,4 +1,4 @@
-"""Simulated calibrations of four arms: what can be told is found, within the intervals that are claimed.
+"""Simulated calibrations of four arms: identifiable unknowns are recovered, within the intervals that are claimed.
 
 A few seeds with wide bounds; ``python -m benchmarks calibration_coverage`` counts hundreds.
 """
@@ -21,7 +21,7 @@ def counted():
 
 
 @pytest.mark.parametrize("case", ARMS.CASES, ids=lambda case: case.name)
-def test_all_that_can_be_told_is_recovered(counted, case):
+def test_identifiable_unknowns_are_recovered(counted, case):
     found = counted[case.name]
     assert found.converged.all()
     scaled = found.error / found.sigma

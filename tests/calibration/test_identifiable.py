@@ -1,4 +1,4 @@
-"""Identifiability: rank, names that a person knows, reasons in words."""
+"""Identifiability: rank, preferred names, reasons."""
 
 from __future__ import annotations
 

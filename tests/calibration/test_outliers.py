@@ -23,7 +23,7 @@ from steelyard.calibration.fit.identifiable import identifiability
 from steelyard.calibration.fit.outliers import FALSE_ALARM, PointSearch, screened, tukey_factors
 from steelyard.calibration.records import Linearised, MeasuredJoint
 
-KEPT = np.arange(4)
+COLUMNS = np.arange(4)
 
 
 def spoiled(seed: int):
@@ -68,13 +68,13 @@ def test_clean_measurements_have_no_outliers():
     named = 0
     for seed in range(40):
         problem, _ = linear_problem(noise_like("equal", 1e-4, 15, 3, 1, seed), 15, 3, 1)
-        named += len(screened(problem, KEPT).outliers)
+        named += len(screened(problem, COLUMNS).outliers)
     assert named <= 2
 
 
 def test_a_configuration_with_more_noise_is_no_gross_error():
     problem, _ = linear_problem(noise_like("unequal", 1e-4, 15, 3, 6, 0), 15, 3, 6)
-    assert len(screened(problem, KEPT).outliers) <= 1
+    assert len(screened(problem, COLUMNS).outliers) <= 1
 
 
 def test_a_gross_point_beside_a_wrong_configuration_is_named_by_itself():
@@ -82,7 +82,7 @@ def test_a_gross_point_beside_a_wrong_configuration_is_named_by_itself():
     noise[4] += [0.005, 0.0, 0.0]
     noise[4, 1] += [0.0, 0.4, 0.0]
     problem, _ = linear_problem(noise.ravel(), 15, 3, 1)
-    named = {(item.pose, item.marker): item.size_mm for item in screened(problem, KEPT).outliers}
+    named = {(item.pose, item.marker): item.size_mm for item in screened(problem, COLUMNS).outliers}
     assert set(named) == {("pose_5", "m2"), ("pose_5", None)}
     assert named["pose_5", "m2"] == pytest.approx(400, rel=0.01)
     assert named["pose_5", None] == pytest.approx(5, rel=0.1)
@@ -92,7 +92,7 @@ def test_an_outlier_says_what_it_is():
     noise = noise_like("equal", 1e-4, 15, 3, 1, 0)
     noise[9 * 7 + 4] += 0.0915
     problem, _ = linear_problem(noise, 15, 3, 1)
-    (found,) = screened(problem, KEPT).outliers
+    (found,) = screened(problem, COLUMNS).outliers
     assert found.size_mm == pytest.approx(91.5, abs=0.3)
     assert found.text == f"pose_8, marker m2: {found.size_mm:.3g} mm off"
 
@@ -107,7 +107,7 @@ def test_the_same_seed_gives_the_same_answer():
 
 def test_with_hardly_more_equations_than_unknowns_nothing_is_judged():
     problem, _ = linear_problem(np.zeros(6), 2, 1, 1)
-    found = screened(problem, KEPT)
+    found = screened(problem, COLUMNS)
     assert not found.judged
     assert found.good.all()
 
@@ -271,7 +271,7 @@ def test_a_point_left_out_agrees_up_to_the_noise_and_the_uncertainty_of_the_fit(
     """The covariance of a left-out point is ``I + w H``, with w larger where points of a configuration share errors."""
     monkeypatch.setattr(outliers, "shared_correlation", lambda *_: 0.9)
     problem, _ = linear_problem(noise_like("equal", 1e-4, 15, 3, 1, 0), 15, 3, 1)
-    search, good = PointSearch(problem, KEPT), ~points(45, 22)
+    search, good = PointSearch(problem, COLUMNS), ~points(45, 22)
     own, mask = search.point == 22, good[search.point]
     fit = search.fit(mask, problem.start)
     coordinate = problem.equations.coordinate
@@ -291,7 +291,7 @@ def test_a_point_left_out_agrees_up_to_the_noise_and_the_uncertainty_of_the_fit(
 def test_long_tails_let_whole_configurations_deviate_but_no_single_point(monkeypatch, sizes, agrees):
     monkeypatch.setattr(outliers, "shared_correlation", lambda *_: 0.5)
     problem, _ = linear_problem(noise_like("equal", 1e-4, 15, 3, 1, 0), 15, 3, 1)
-    search, moved = PointSearch(problem, KEPT), np.zeros((15, 3))
+    search, moved = PointSearch(problem, COLUMNS), np.zeros((15, 3))
     moved[4] = sizes
     good = moved.ravel() == 0
     fit = search.fit(good[search.point], problem.start)
@@ -313,7 +313,7 @@ def test_wrong_configurations_of_a_joint_range_are_inside_it_but_for_those_with_
     problem = replace(problem, equations=replace(problem.equations, joints=joints))
     good = np.ones((40, 3), dtype=bool)
     good[30:, :2], good[5] = False, False  # two of three points are most of a configuration
-    search = PointSearch(problem, KEPT)
+    search = PointSearch(problem, COLUMNS)
     (found,), inside = search.clustered(good.ravel(), truth, 0)
     expected = np.zeros((40, 3), dtype=bool)
     expected[[30, 31, 32, *range(34, 40)]] = True

@@ -167,7 +167,7 @@ def test_poses_are_read_from_quaternions_and_from_angles(read):
     np.testing.assert_allclose(read(text, {"measurement": {"angle": "deg"}}).rotation, turned.as_matrix(), atol=1e-14)
 
 
-def test_distances_and_differences_are_told_apart(read):
+def test_distances_and_differences_are_distinguished(read):
     columns = {"kind": "what", "marker": "target"}
     document = {
         "measurement": {"position": "mm", "columns": columns}, "loads": {"w": {"mass": 10, "point": [0, 0, 0]}}

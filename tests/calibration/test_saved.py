@@ -63,7 +63,7 @@ def test_the_arm_read_back_is_the_arm_that_was_calibrated(tmp_path, kinds):
     np.testing.assert_allclose(np.array(back.setup.base.xyz), problem.base_pose(found.values)[1], atol=1e-12)
 
 
-def test_damage_is_told_in_one_line(tmp_path):
+def test_damage_is_reported_in_one_line(tmp_path):
     saved_run(tmp_path, ("position",))
     content = json.loads((tmp_path / "result.json").read_text())
     (tmp_path / content["files"]["calibration"]).write_bytes(b"PK broken")

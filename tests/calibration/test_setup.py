@@ -202,8 +202,8 @@ def test_tracker_noise_is_that_of_distance_and_angles_drawn_at_random():
     # Angles of the same size across the line of sight: that of the azimuth grows towards the pole.
     a = azimuth + random.standard_normal(200_000) * noise.angle / np.cos(elevation)
     e = elevation + random.standard_normal(200_000) * noise.angle
-    seen = np.stack([r * np.cos(e) * np.cos(a), r * np.cos(e) * np.sin(a), r * np.sin(e)])
-    np.testing.assert_allclose(tracker_sigma(noise, point[np.newaxis])[0], seen.std(axis=1), rtol=0.01)
+    scattered = np.stack([r * np.cos(e) * np.cos(a), r * np.cos(e) * np.sin(a), r * np.sin(e)])
+    np.testing.assert_allclose(tracker_sigma(noise, point[np.newaxis])[0], scattered.std(axis=1), rtol=0.01)
 
 
 def test_the_instrument_counts_twice_in_differences(robot):

@@ -1,4 +1,4 @@
-"""Rehearsed measurements: what a perfect instrument sees, and noise as it was asked for."""
+"""Simulated measurements: exact ones of a perfect instrument, and noise of the requested size."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ def test_good_numbers_give_a_good_verdict_without_reasons():
 
 
 @pytest.mark.parametrize(
-    ("change", "grade", "words"),
+    ("change", "grade", "message"),
     [
         ({"held_out": accuracy(1.5), "after": accuracy(1.4)}, "fair", "0.75 times that of the nominal arm"),
         ({"held_out": accuracy(2.5), "after": accuracy(2.4)}, "poor", "1.25 times that of the nominal arm"),
@@ -58,16 +58,16 @@ def test_good_numbers_give_a_good_verdict_without_reasons():
         ({"validation": validation(2.0, 0.36)}, "poor", "3.00 times that of cross-validation"),
     ],
 )
-def test_each_row_can_decide(change, grade, words):
+def test_each_row_can_decide(change, grade, message):
     verdict = judge_calibration(replace(GOOD, **change))
     assert verdict.grade == grade
     (reason,) = verdict.reasons
-    assert words in reason.text
+    assert message in reason.text
     assert reason.remedy
 
 
 @pytest.mark.parametrize(
-    ("change", "grade", "words"),
+    ("change", "grade", "message"),
     [
         ({"condition": 500.0}, "fair", "condition number with normalised columns is 500"),
         ({"condition": 5000.0}, "poor", "nearly indistinguishable"),
@@ -76,12 +76,12 @@ def test_each_row_can_decide(change, grade, words):
         ({"small": tuple("abcdefghijklmn")}, "fair", "not so: a, b, c and 11 more"),
     ],
 )
-def test_rows_on_parameters_answer_a_question_of_their_own(change, grade, words):
+def test_rows_on_parameters_answer_a_question_of_their_own(change, grade, message):
     verdict = judge_calibration(replace(GOOD, **change))
     assert verdict.grade == "good"
     assert dict(verdict.questions) == {"plausible": "good", "predicts": "good", "known": grade}
     (reason,) = verdict.reasons
-    assert words in reason.text
+    assert message in reason.text
     assert reason.remedy
 
 

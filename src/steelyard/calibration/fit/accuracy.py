@@ -323,7 +323,7 @@ def _points(problem: CalibrationProblem) -> np.ndarray:
 def _registered(
     equations: MeasurementEquations, points: np.ndarray, residual: np.ndarray
 ) -> tuple[np.ndarray, float, float] | None:
-    """Return the residuals (E,) after the rigid motion of predicted points that fits best, its shift [mm] and turn [deg].
+    """Return the residuals (E,) after the rigid motion of predicted points that fits best, its shift [mm], turn [deg].
 
     Points that are far off do not take part in finding the motion.
     """
