@@ -1,4 +1,4 @@
-"""A calibration from files to a result: set-up and measurements are read and checked, the arm is fitted and judged.
+"""Calibration from files: set-up and measurements are read and checked, the arm is fitted and judged.
 
 :func:`calibrate` is what ``steelyard calibrate`` runs. Its parts are public too: :func:`read_measurements`,
 :func:`measured_problem`, :func:`calibrated`, :func:`accuracy_map`.
@@ -51,14 +51,14 @@ EXPORTS = ("urdf", "yaml")
 
 SetupLike = CalibrationSetup | str | os.PathLike[str]
 MeasurementsLike = Measurements | str | os.PathLike[str]
-"""The thing itself, or the path of its file."""
+"""The record, or the path of its file."""
 
 _SEED = 0
 
 
 @dataclass(frozen=True, eq=False)
 class CalibrationResult:
-    """What a calibration from files gives.
+    """Result of a calibration from files.
 
     Attributes:
         problem: Robot, set-up and measurements, as unknowns and equations.

@@ -1,4 +1,4 @@
-"""What flows through a calibration: named unknowns, measured numbers, and a problem that can be linearised."""
+"""Records of a calibration: named unknowns, measured numbers, and the protocol of a problem that can be linearised."""
 
 from __future__ import annotations
 
@@ -43,15 +43,15 @@ def finite(array: ArrayLike, shape: tuple[int | None, ...], what: str) -> np.nda
 
 @dataclass(frozen=True)
 class Unknown:
-    """An unknown.
+    """An unknown of a calibration.
 
     Attributes:
         name: ``offset2``, ``x3``, ``ry4``, ``base_x``, ``tool_rz``, ``x[marker_1]``, ``k2``, ``k21``, ``k4x``, ``MX3``.
         group: What it belongs to.
         unit: ``m``, ``rad``, ``rad/(N m)``, ``m/N``, ``kg m`` or ``kg``.
         nominal: Its value by the robot's file or the set-up.
-        meaning: What a person calls it: ``offset of joint_2 about its own axis``.
-        known: Whether it has its nominal value for sure: it acts and is not fitted.
+        meaning: Its description: ``offset of joint_2 about its own axis``.
+        known: Whether its nominal value is exact: it has an effect and is not fitted.
     """
 
     name: str
@@ -64,7 +64,7 @@ class Unknown:
 
 @dataclass(frozen=True, eq=False)
 class MeasuredJoint:
-    """Where a joint is at every configuration.
+    """Positions of a joint at all configurations.
 
     Attributes:
         name: Of the joint.
@@ -135,7 +135,7 @@ class Linearised:
 
 
 class CalibrationProblem(Protocol):
-    """Unknowns and equations, and how the ones follow from the others."""
+    """Unknowns, equations, and residuals with their derivatives at given values."""
 
     @property
     def parameters(self) -> Sequence[Unknown]:
@@ -149,7 +149,7 @@ class CalibrationProblem(Protocol):
 
     @property
     def start(self) -> np.ndarray:
-        """Where a fit begins (p,)."""
+        """Values from which a fit starts (p,)."""
         ...
 
     def at(self, values: np.ndarray) -> Linearised:

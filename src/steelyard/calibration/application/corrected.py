@@ -1,4 +1,4 @@
-"""Corrected joint targets: what to command so that the real arm, as calibrated and loaded, reaches the wanted poses.
+"""Corrected joint targets: commands with which the calibrated and loaded arm reaches the wanted poses.
 
 A controller that knows the nominal arm goes to nominal joints q_n with ``f_nominal(q_n) = pose``. The real arm errs
 there; the command q with ``f_calibrated(q, load) = pose`` is sought near q_n: within limits, on the same branch and,
@@ -84,7 +84,7 @@ def corrected_targets(
     start: np.ndarray | None = None,
     seed: int = 0,
 ) -> Corrected:
-    """Return what to command so that the calibrated arm reaches its targets.
+    """Return the joint commands with which the calibrated arm reaches its targets.
 
     Args:
         arm: The calibrated arm.
@@ -111,7 +111,7 @@ def corrected_targets(
 
 
 def nominal_joints(arm: CalibratedArm, targets: Targets, start: np.ndarray | None = None, seed: int = 0) -> np.ndarray:
-    """Return where a controller would go by itself (na, N): as given, or by the nominal arm's inverse kinematics.
+    """Return the joints that a controller would command (na, N): as given, or by the nominal arm's inverse kinematics.
 
     Targets that the first start does not lead to are tried from up to twenty random ones; where none leads there, the
     nearest that was found is returned.
@@ -173,7 +173,7 @@ def _outcome(
 
 
 def _beyond_limits(problem: InverseProblem, nominal: np.ndarray, found: Postures) -> dict[int, np.ndarray]:
-    """Return joints (na,) that would reach what is not reached, by target, were it not for the limits."""
+    """Return, by target that is not reached, joints (na,) that would reach it without the joint limits."""
     failed = np.flatnonzero(~found.reached)
     if not len(failed):
         return {}
@@ -209,7 +209,7 @@ def _judged(
 
 
 FIGURES = ("uncorrected_mm", "residual_mm", "uncertainty_mm")
-"""What the arm would err by at the nominal joints; what is left; the largest semi-axis of the 1-sigma ellipsoid."""
+"""Error at the nominal joints, remaining error, and largest semi-axis of the 1-sigma ellipsoid."""
 
 
 def corrected_csv(found: Corrected, robot: AnyRobot, *, length: str = "m", angle: str = "rad") -> str:

@@ -1,7 +1,4 @@
-"""A calibration in a run folder, and the calibrated arm read back from it.
-
-A calibration as plain data for JSON.
-"""
+"""Calibrations in run folders: as plain data for JSON, and as the calibrated arm read back."""
 
 from __future__ import annotations
 

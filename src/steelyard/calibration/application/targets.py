@@ -1,10 +1,9 @@
-"""Wanted poses: where the measured link, or a tool point fixed to it, shall be in the robot's base frame.
+"""Targets: wanted poses of the measured link, or of a tool point fixed to it, in the robot's base frame.
 
-Files of targets: text with a header, NPZ or Parquet; units declared by the caller.
-
-It names joints (by their names, or q1, q2, ...), or ``x y z`` with or without ``qw qx qy qz`` or ``roll pitch yaw``, or
-both. Joints alone mean: the pose that the nominal arm would have there is what is wanted. A column ``name`` may name
-the targets; lines that begin with # are comments; a row may leave its orientation blank.
+A file of targets is text with a header, NPZ or Parquet, in units that the caller declares. It has columns of joints (by
+their names, or q1, q2, ...), or ``x y z`` with or without ``qw qx qy qz`` or ``roll pitch yaw``, or both. Joints alone
+stand for the pose that the nominal arm has there. A column ``name`` may name the targets; lines that begin with # are
+comments; the orientation of a row may be blank.
 """
 
 from __future__ import annotations
@@ -61,7 +60,7 @@ def targets_from_poses(
     names: Sequence[str] = (),
     point: Sequence[float] = POINT_AT_LINK,
 ) -> Targets:
-    """Return targets.
+    """Return targets from wanted positions and orientations.
 
     Args:
         position: Wanted positions of the tool point in the robot's base frame (N, 3) [m].

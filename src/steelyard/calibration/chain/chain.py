@@ -30,7 +30,7 @@ _LOAD_PASSES = 2
 
 @dataclass(frozen=True)
 class ChainSymbols:
-    """What the graph is a function of.
+    """Symbols that the graph is a function of.
 
     Attributes:
         q: Actuated joint positions (na,).
@@ -167,7 +167,7 @@ class ChainGraph:
         return found
 
     def _deflections(self, poses: dict[int, Transform]) -> dict[int, list[ca.SX]]:
-        """Return how far each spring gives way: compliance times the load about (or along) its axis, ``k J^T F``."""
+        """Return the deflection of each spring: compliance times the load about (or along) its axis, ``k J^T F``."""
         borne = self._borne(poses)
         bent: dict[int, list[ca.SX]] = {}
         for number, springs in self._springs.items():
@@ -180,7 +180,7 @@ class ChainGraph:
         return bent
 
     def _borne(self, poses: dict[int, Transform]) -> dict[int, _Wrench]:
-        """Return what each joint bears: the applied wrench and the weights of all bodies behind it."""
+        """Return the load of each joint: the applied wrench and the weights of all bodies behind it."""
         borne = {number: _Wrench(ca.SX(3, 1), ca.SX(3, 1)) for number in poses}
         link, symbols = self._measured(poses), self._symbols
         at = link.translation + ca.mtimes(link.rotation, symbols.load_point)
@@ -218,7 +218,7 @@ NO_FRAME.setflags(write=False)
 
 
 class ChainSamples(NamedTuple):
-    """Where the arm stood and what pulled at it, N samples.
+    """Configurations and loads of N samples.
 
     Attributes:
         q: Actuated joint positions (na, N).

@@ -1,4 +1,4 @@
-"""Which mistake in the set-up or the file explains errors of the arm's own size: the usual ones are tried one by one.
+"""Likely mistakes in the set-up or the file: common ones are tried one by one where the nominal arm is far off.
 
 Each hypothesis reads the measurements in another way (a joint with the other sign, rows in another order, another
 convention of orientations), and the nominal arm is registered again: base, tool and markers only. The true one brings
@@ -66,7 +66,7 @@ class SetupFault:
 
 
 def likely_cause(robot: Robot, setup: CalibrationSetup, measurements: Measurements) -> SetupFault | None:
-    """Return the mistake that explains why the registered nominal arm is far off; None if it is not, or none does.
+    """Return the mistake that explains a large error of the registered nominal arm; None if there is none.
 
     Args:
         robot: The arm.
@@ -83,7 +83,7 @@ def likely_cause(robot: Robot, setup: CalibrationSetup, measurements: Measuremen
 
 
 class _Trial:
-    """The nominal arm against measurements, as they are read and as they might be."""
+    """Errors of the nominal arm for measurements as they are read, and as they are read under hypotheses."""
 
     def __init__(self, robot: Robot, setup: CalibrationSetup, measurements: Measurements) -> None:
         self.robot, self.measurements = robot, measurements
@@ -315,7 +315,7 @@ def _not_rigid(trial: _Trial) -> SetupFault | None:
 
 
 def _unpaired(trial: _Trial) -> SetupFault | None:
-    """Return that joint positions and points do not belong together, if random pairs fit about as well."""
+    """Return the fault that joint positions and points do not belong together, if random pairs fit about as well."""
     poses, first, number = np.unique(trial.measurements.pose, return_index=True, return_inverse=True)
     random = np.random.default_rng(0)
     orders = [first[random.permutation(len(poses))][number] for _ in range(_RANDOM_ORDERS)]

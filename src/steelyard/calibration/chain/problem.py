@@ -1,4 +1,4 @@
-"""A calibration as equations: what was measured, what the chain predicts, and how that changes with every unknown.
+"""The calibration problem: unknowns, measured equations, their predictions by the chain and exact derivatives.
 
 ``measured - predicted ~ residual - B dX`` (P3 eq. 4), with B exact at any values of the unknowns.
 """
@@ -220,7 +220,7 @@ def _with_markers(measurements: Measurements, markers: tuple[str, ...]) -> Measu
 
 
 def _joint_positions(robot: Robot, setup: CalibrationSetup, measurements: Measurements) -> tuple[MeasuredJoint, ...]:
-    """Return where the joints that move the measured link are at every configuration; NaN where it has no row."""
+    """Return the positions of the joints that move the measured link, by configuration; NaN where it has no row."""
     moving = {body.joint.name for body in moving_chain(robot, setup.link)}
     poses, first = np.unique(measurements.pose, return_index=True)
     found = []

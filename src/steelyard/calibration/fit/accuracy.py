@@ -33,7 +33,7 @@ _ROTATIONS = (COORDINATES.index("rx"), COORDINATES.index("ry"), COORDINATES.inde
 
 @dataclass(frozen=True)
 class Accuracy:
-    """How far predicted points and orientations lie from measured ones.
+    """Errors of predicted points and orientations.
 
     Attributes:
         mean_mm: Mean of the distances [mm].
@@ -244,7 +244,7 @@ _FIRST_ROTATION = COORDINATES.index("rx")
 
 @dataclass(frozen=True)
 class Validation:
-    """What the fit predicts of measurements of their own; all their points count.
+    """Accuracy on measurements that were not fitted; all their points count.
 
     Attributes:
         base: ``same``, the base of the fit; ``own``, the file registered by itself.

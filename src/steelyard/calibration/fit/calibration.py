@@ -1,4 +1,4 @@
-"""A calibration from measured numbers to a verdict."""
+"""Calibration of a problem: its stages, the evidence they give, and the verdict."""
 
 from __future__ import annotations
 

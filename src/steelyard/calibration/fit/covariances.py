@@ -1,4 +1,4 @@
-"""How far the unknowns can be trusted: covariances by name, intervals, and two estimates compared.
+"""Covariances of the fitted unknowns, and their intervals.
 
 With weights W and noise Sigma the estimate ``X = (B^T W^2 B)^-1 B^T W^2 dp`` has the covariance of P3 eq. 11,
 ``M B^T W^2 Sigma^2 W^2 B M`` with ``M = (B^T W^2 B)^-1``. Equal weights make it eq. 8, ``W Sigma = I`` makes it eq. 13,

@@ -5,9 +5,8 @@ given. An iteration factors the weighted, column-scaled Jacobian once; trial ste
 small triangle each. The damping follows the gain ratio (actual over predicted decrease), so that large errors of the
 geometry are walked through and the last iterations are those of plain Gauss-Newton (P3 eq. 4, repeated).
 
-Least squares by a triangle: R of the rows, fast by Cholesky where they are well conditioned, else by QR.
-
-Least trimmed squares of linear equations: the fit that most points agree with, whatever the others say.
+Least squares use the triangular factor R of the rows, by Cholesky where they are well conditioned, else by QR. Least
+trimmed squares fit the part of the points that agrees best.
 """
 
 from __future__ import annotations
@@ -168,7 +167,7 @@ def fitted(
 
 @dataclass(frozen=True, eq=False)
 class _Point:
-    """Values (p,), what the problem says there, and the triangle R (k, k) of the weighted rows with ``Q^T r`` (k,)."""
+    """Values (p,), residuals and derivatives there, and the triangle R (k, k) of weighted rows with ``Q^T r`` (k,)."""
 
     values: np.ndarray
     residual: np.ndarray

@@ -1,4 +1,4 @@
-"""The rows of the verdict on a calibration: what is measured, its limits, one sentence and one remedy each."""
+"""The rows of the verdict on a calibration: each has a figure, its limits, one sentence and one remedy."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Deviation:
 
 @dataclass(frozen=True)
 class CalibrationEvidence:
-    """What a verdict on a calibration is made of, as plain numbers.
+    """The numbers on which the verdict on a calibration rests.
 
     Attributes:
         before: Accuracy of the nominal arm, base and markers fitted.

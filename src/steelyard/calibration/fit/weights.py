@@ -1,4 +1,4 @@
-"""What a measured number is worth: sigmas by group of equations, and the weights that follow from them (P3.4, eq. 14).
+"""Sigmas by noise group of equations, and the weights that follow from them (P3.4, eq. 14).
 
 A sigma is estimated from the residuals of a group: the equations of one configuration and direction (markers times
 repeats), with the degrees of freedom that the fit took counted. Where the numbers of a group share an error, as

@@ -28,7 +28,7 @@ FIRST_MARKER = "marker_1"
 
 @dataclass(frozen=True, eq=False)
 class Observed:
-    """What was observed (R): row of the file, names of the markers, and what was measured."""
+    """Measured values (R) with the row of the file and the names of the markers that they belong to."""
 
     row: np.ndarray
     marker: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""How an arm was measured: which link, from where, with which markers and loads, and what is unknown."""
+"""Set-up of a calibration: measured link, base, tool, markers, loads, springs, and which of them are unknown."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TURNS = MappingProxyType({"rad": 1.0, "deg": 0.017453292519943295})
 
 @dataclass(frozen=True)
 class Load:
-    """What pulls at the arm while it is measured.
+    """A load on the arm while it is measured.
 
     Attributes:
         name: Name by which rows of the measurements call it.
@@ -43,7 +43,7 @@ class Load:
 
 @dataclass(frozen=True)
 class MarkerSetup:
-    """A point on the measured link that the instrument sees.
+    """A point on the measured link whose position is measured.
 
     Attributes:
         name: Name of the marker.

@@ -182,7 +182,7 @@ def check_measurements(
 
 
 def check_configurations(measurements: Measurements, fewest: int = 2) -> None:
-    """Refuse measurements of nothing, and of one configuration: they do not show what the joints do."""
+    """Refuse measurements without numbers, and of one configuration, which show nothing of the joints."""
     if not measurements.rows or not np.isfinite(measurements.value).any():
         raise CalibrationError("there are no measured numbers; at least two configurations are needed, better thirty")
     distinct = np.unique(np.round(measurements.q.T, 9), axis=0)

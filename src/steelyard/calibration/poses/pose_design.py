@@ -1,4 +1,4 @@
-"""Which configurations to measure: the best few of many candidates, then moved to where they are best (P3.6).
+"""Choice of the configurations to measure: the best few of many candidates, moved to a local optimum (P3.6).
 
 After the choice among candidates all configurations are moved together, within limits, along the gradient of the
 criterion: exact by the rows of equations, central differences of these by the joints.
