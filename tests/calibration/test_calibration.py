@@ -175,7 +175,7 @@ def test_settings_that_make_no_sense_are_refused():
         ("validation_base", "owns", "own"),
     ):
         with pytest.raises(CalibrationError, match=rf"{name} is '{wrong}'; allowed: .*did you mean '{meant}'"):
-            CalibrationSettings(**{name: wrong})
+            CalibrationSettings(**{name: wrong})  # pyright: ignore[reportArgumentType]
     with pytest.raises(CalibrationError, match="method 'declared': no sigma is given"):
         CalibrationSettings(method="declared")
     with pytest.raises(CalibrationError, match="level: got 95"):

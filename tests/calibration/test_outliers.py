@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -132,7 +133,7 @@ class Scripted(PointSearch):
         super().__init__(problem, np.arange(len(problem.parameters)))
         self.fits, self.judgements, self.calls, self.alarms = list(fits), list(judgements), 0, []
 
-    def fit(self, mask, start):
+    def fit(self, mask: np.ndarray, start: np.ndarray) -> Any:
         self.calls += 1
         if not self.fits:
             return super().fit(mask, start)
@@ -194,8 +195,8 @@ def test_equations_are_curved_if_the_linear_prediction_errs_by_a_tenth_of_the_re
     good, after = points(45, *range(30)), random.standard_normal(135)
     before = (1 + part) * after + jacobian @ step
     before[~good[search.point]] += 100.0  # whatever the others do
-    one = SimpleNamespace(residual=before, jacobian=jacobian, values=np.zeros(4))
-    other = SimpleNamespace(residual=after, values=step)
+    one: Any = SimpleNamespace(residual=before, jacobian=jacobian, values=np.zeros(4))
+    other: Any = SimpleNamespace(residual=after, values=step)
     assert search.curved(one, other, good) is curved
 
 
@@ -259,7 +260,9 @@ def test_a_configuration_moved_as_one_body_if_noise_explains_what_a_rigid_motion
 def test_one_marker_or_few_unknowns_show_no_rigid_motion():
     search = small_search()
     residual = np.where(search.pose[search.point] == 3, np.arange(135), 1e-4)
-    assert search._moved_as_one(3, search.pose != 3, Linearised(residual, search.problem.matrix)) is True
+    assert (
+        search._moved_as_one(3, search.pose != 3, Linearised(residual, search.problem.at(np.zeros(4)).jacobian)) is True
+    )
     problem, _ = linear_problem(np.zeros(45), 15, 1, 1, 8)
     search = PointSearch(problem, np.arange(8))
     residual = np.where(search.pose[search.point] == 3, np.arange(45), 1e-4)

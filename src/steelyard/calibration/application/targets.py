@@ -86,7 +86,7 @@ def _orientations(turns: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray
     if turns.shape != (count, 3, 3):
         raise CalibrationError(f"wanted orientations: got shape {turns.shape}, allowed is ({count}, 3, 3)")
     check_rotations(turns, [f"target number {number}" for number in range(count)], 1e-6)
-    turned = np.isfinite(turns).all(axis=(1, 2))
+    turned = np.asarray(np.isfinite(turns.reshape(count, 9)).all(axis=1))
     return np.where(turned[:, None, None], turns, np.eye(3)), turned
 
 

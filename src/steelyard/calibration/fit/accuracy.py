@@ -86,8 +86,9 @@ def accuracy_of(equations: MeasurementEquations, residual: np.ndarray) -> Accura
     if not len(distances):
         raise CalibrationError("accuracy: none of the equations measures a position or a distance")
     angles = np.degrees(_row_norms(equations, residual, np.isin(equations.coordinate, _ROTATIONS))[1])
-    rotations = (*_four_numbers(angles), len(angles)) if len(angles) else ()
-    return Accuracy(*_four_numbers(distances), len(distances), *rotations)
+    if not len(angles):
+        return Accuracy(*_four_numbers(distances), len(distances))
+    return Accuracy(*_four_numbers(distances), len(distances), *_four_numbers(angles), rotations=len(angles))
 
 
 def _four_numbers(errors: np.ndarray) -> tuple[float, float, float, float]:
