@@ -137,7 +137,7 @@ class SimulatedCalibration:
         names = ("", *(load.name for load in setup.loads))
         self.problem = measured_problem(robot, setup, planned_measurements(robot, setup, q, loads=names))
         told = identifiability(self.problem.parameters, self.problem.at(self.problem.start).jacobian)
-        self.columns, self.kept = told.columns, told.kept
+        self.columns, self.kept = told.columns, told.names
 
     def drawn(self, seed: int) -> tuple[MeasuredProblem, np.ndarray]:
         """Return the problem with the measured numbers of a seed, and the true values of all unknowns (p,)."""

@@ -106,7 +106,7 @@ def question(springs: bool) -> Question:
     parameters = [problem.parameters[column] for column in told.columns]
     truth = {p.name: p.nominal + SIZES[p.group] * _size(p.group, rng) for p in parameters}
     measured = with_noise(exact_measurements(robot, setup, planned, truth), NOISE, seed=2)
-    return Question(robot, setup, measured, told.kept, told.columns, np.array(list(truth.values())))
+    return Question(robot, setup, measured, told.names, told.columns, np.array(list(truth.values())))
 
 
 def _size(group: str, rng: np.random.Generator) -> float:

@@ -42,7 +42,7 @@ def placed(placement) -> np.ndarray:
 
 @dataclass(frozen=True)
 class NumpyChain:
-    """A serial arm along x, y or z axes with six errors a joint, and a spring about every joint where asked."""
+    """A serial arm along x, y or z axes with six errors a joint, and a spring about every joint if required."""
 
     robot: Robot
     link: str

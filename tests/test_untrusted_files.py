@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 
 from fuzz.kinds import CALIBRATION_SETUPS, COLUMNS, LIMITS, MOTIONS, TABLE, arm, samples
-from steelyard.calibration.measurement.reading import read_measurements
+from steelyard.calibration.measurement.files import read_measurements
 from steelyard.calibration.measurement.setup_file import read_setup as read_calibration_setup
 from steelyard.cli import main
 from steelyard.errors import LONGEST_MESSAGE, SteelyardError, nearest_match, one_line

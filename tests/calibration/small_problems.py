@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from steelyard.calibration.measurement.measurements import Measurements
 from steelyard.calibration.records import Linearised, MeasurementEquations, Unknown
 
 Predict = Callable[[np.ndarray], np.ndarray]
@@ -56,6 +57,13 @@ class LinearProblem:
 
     def taken(self, chosen: np.ndarray) -> LinearProblem:
         return LinearProblem(self.parameters, self.equations.taken(chosen), self.start, self.matrix[chosen])
+
+
+def joined(positions: Measurements, poses: Measurements) -> Measurements:
+    """Rows of marker positions and of tool poses of the same configurations in one record."""
+    names = ("pose", "marker", "other", "load", "value", "rotation", "repeat")
+    rows = {name: np.concatenate([getattr(positions, name), getattr(poses, name)]) for name in names}
+    return replace(positions, q=np.hstack([positions.q, poses.q]), kind=positions.kind + poses.kind, **rows)
 
 
 def laid_out(

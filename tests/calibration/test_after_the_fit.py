@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from calibrated_stand_in import NumpyChain
-from steelyard.calibration.application.accuracy_map import accuracy_map
-from steelyard.calibration.application.calibrated_arm import calibrated_arm, random_configurations
+from steelyard.calibration.application.calibrated_arm import accuracy_map, calibrated_arm, random_configurations
 from steelyard.calibration.application.corrected import corrected_targets
 from steelyard.calibration.application.targets import targets_from_joints
 from steelyard.calibration.chain.problem import measured_problem
@@ -40,8 +39,8 @@ def fitted():
     truth |= {"k1": 0.0, "k2": 2e-6, "k3": 3e-6, "k4": 5e-6, "k5": 0.0, "k6": 0.0}
     q = random_configurations(robot, 40, rng)
     unknown = {name: value for name, value in truth.items() if name not in ("k1", "k5", "k6")}
-    seen = simulated_measurements(robot, setup, q, unknown, loads=("", "weight"), sigma=5e-5, seed=1)
-    problem = measured_problem(robot, setup, seen)
+    measured = simulated_measurements(robot, setup, q, unknown, loads=("", "weight"), sigma=5e-5, seed=1)
+    problem = measured_problem(robot, setup, measured)
     found = calibrated(problem, "ols")
     return calibrated_arm(problem, found.values, found.covariance), truth
 
@@ -62,7 +61,7 @@ def test_corrected_targets_bring_the_true_arm_within_twice_the_predicted_uncerta
     found = corrected_targets(arm, targets, load=LOAD)
     good = found.reached
     assert good.mean() > 0.6  # others are near singularities, and named
-    assert all(found.told[k] for k in np.flatnonzero(~good))
+    assert all(found.why[k] for k in np.flatnonzero(~good))
     before = np.linalg.norm(true_position(truth, arm, q, LOAD) - targets.wanted.position, axis=1)[good]
     after = np.linalg.norm(true_position(truth, arm, found.q, LOAD) - targets.wanted.position, axis=1)[good]
     predicted = np.sqrt(np.trace(found.sigma, axis1=1, axis2=2))[good]

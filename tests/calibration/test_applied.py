@@ -12,7 +12,7 @@ from arms import SKEWED_CHAIN, SLIDING_TREE
 from calibrated_stand_in import product_arm
 from data_folder import data_folder
 from steelyard.calibration.application.calibrated_arm import CalibratedArm, random_configurations
-from steelyard.calibration.application.urdf import edited_urdf, joint_error, roll_pitch_yaw, write_urdf
+from steelyard.calibration.application.exports import edited_urdf, joint_error, roll_pitch_yaw, write_urdf
 from steelyard.calibration.measurement.setup import moving_chain
 from steelyard.errors import CalibrationError, RobotError
 from steelyard.robot import load_robot, read_urdf

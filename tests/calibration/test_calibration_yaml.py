@@ -11,11 +11,7 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from calibrated_stand_in import stand_in
-from steelyard.calibration.application.calibration_yaml import (
-    FramePlace,
-    calibration_yaml,
-    write_calibration_yaml,
-)
+from steelyard.calibration.application.exports import calibration_yaml, write_calibration_yaml
 from steelyard.calibration.records import Unknown
 from steelyard.robot import load_robot
 
@@ -46,8 +42,8 @@ def entries(text: str) -> dict[str, tuple[float, float | None, str, float, str]]
         match = ENTRY.match(line)
         if match:
             name, value, sigma, unit, nominal, meaning = match.groups()
-            told = None if sigma == "null" else float(sigma)
-            found[json.loads(name)] = (float(value), told, json.loads(unit), float(nominal), json.loads(meaning))
+            spread = None if sigma == "null" else float(sigma)
+            found[json.loads(name)] = (float(value), spread, json.loads(unit), float(nominal), json.loads(meaning))
     return found
 
 
@@ -62,7 +58,7 @@ def test_every_unknown_is_there_with_all_its_digits(arm):
 
 def test_a_parser_of_yaml_reads_numbers_as_numbers_and_groups_by_joint(arm):
     yaml = pytest.importorskip("yaml", reason="PyYAML is not installed: run 'make test'")
-    text = calibration_yaml(arm, base=FramePlace(TURN, np.array([1.0, 2.0, 1e-5])))
+    text = calibration_yaml(arm, base=(TURN, np.array([1.0, 2.0, 1e-5])))
     document = yaml.safe_load(text)
     assert document["robot"] == "ur10e"
     assert document["link"] == "ee_link"

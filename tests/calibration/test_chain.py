@@ -12,7 +12,7 @@ from arms import arm
 from calibration.chain_in_numpy import NumpyChain, error_matrix, frame_matrix
 from independent import complex_step
 from oracles import NO_PINOCCHIO, pinocchio_model
-from steelyard.calibration.chain.chain import NO_FRAME, ChainFrames, measured_chain, node_weights
+from steelyard.calibration.chain.chain import NO_FRAME, ChainFrames, MeasuredChain, node_weights
 from steelyard.calibration.chain.unknowns import unknown_parameters
 from steelyard.calibration.measurement.setup import CalibrationSetup, ElasticSetup, FrameSetup, OwnWeight
 from steelyard.errors import CalibrationError
@@ -70,11 +70,11 @@ def test_poses_with_errors_are_those_of_pinocchio_with_moved_joints(name):
     data, count = model.createData(), 20
     q, points = rng.uniform(-2, 2, (len(robot.actuated), count)), rng.normal(size=(3, count))
     base, tool = random_frame(rng), random_frame(rng)
-    chain = measured_chain(robot, setup, names)
+    chain = MeasuredChain(robot, setup, names)
     samples = chain.samples(q)
     frames = ChainFrames(base, tool)
     rotation, position = chain.poses(values, samples, frames)
-    seen = chain.points(values, samples, points, frames)
+    positions = chain.points(values, samples, points, frames)
     matrix, offset = robot.coupling()
     frame = robot.frame(setup.link)
     end = pin.SE3(*transform_from_placement(frame.placement))
@@ -85,7 +85,7 @@ def test_poses_with_errors_are_those_of_pinocchio_with_moved_joints(name):
         expected = link * after
         np.testing.assert_allclose(rotation[:, :, k], expected.rotation, atol=1e-12)
         np.testing.assert_allclose(position[:, k], expected.translation, atol=1e-12)
-        np.testing.assert_allclose(seen[:, k], link.act(points[:, k]), atol=1e-12)
+        np.testing.assert_allclose(positions[:, k], link.act(points[:, k]), atol=1e-12)
 
 
 CASES = [
@@ -108,7 +108,7 @@ def test_positions_and_derivatives_are_those_of_plain_numpy_and_its_complex_step
     if name not in FULLY_ELASTIC:  # rigid: errors of frames alone
         setup = replace(setup, elastic=ElasticSetup())
     names, values = names_of(robot, setup), random_values(robot, setup, rng)
-    chain = measured_chain(robot, setup, names)
+    chain = MeasuredChain(robot, setup, names)
     q = rng.uniform(-2, 2, len(robot.actuated))
     wrench, load, point = rng.normal(size=6) * 100, rng.normal(size=3), rng.normal(size=3)
     frames = ChainFrames(random_frame(rng), random_frame(rng))
@@ -147,7 +147,7 @@ def kr270_under_load():
         link="tool", base=FrameSetup(known=True), tool=FrameSetup(known=True), geometry="none",
         elastic=ElasticSetup(joints=joints),
     )  # fmt: skip
-    return robot, setup, measured_chain(robot, setup, names_of(robot, setup))
+    return robot, setup, MeasuredChain(robot, setup, names_of(robot, setup))
 
 
 def test_small_deflections_are_p3s_linear_form():
@@ -191,10 +191,10 @@ def test_large_deflections_are_near_the_equilibrium():
     value = dict(zip(chain.names, compliance.tolist(), strict=True))
     numpy_chain = NumpyChain(robot, setup, q, wrench, load)
     point = np.append(marker[:, 0], 1.0)
-    stiff, once, settled = (np.real(numpy_chain.link_pose(value, passes) @ point)[:3] for passes in (0, 1, 60))
-    assert np.linalg.norm(settled - stiff) > 3e-3
-    assert np.linalg.norm(found - settled) < 0.05 * np.linalg.norm(once - settled)
-    assert np.linalg.norm(found - settled) < 1e-6
+    stiff, once, converged = (np.real(numpy_chain.link_pose(value, passes) @ point)[:3] for passes in (0, 1, 60))
+    assert np.linalg.norm(converged - stiff) > 3e-3
+    assert np.linalg.norm(found - converged) < 0.05 * np.linalg.norm(once - converged)
+    assert np.linalg.norm(found - converged) < 1e-6
 
 
 def test_the_spring_of_a_vertical_axis_does_not_show_under_a_vertical_load():
@@ -216,7 +216,7 @@ def test_coupled_motors_move_the_same_chain():
     names, rng = names_of(robot, setup), np.random.default_rng(6)
     values, q = random_values(robot, setup, rng), rng.uniform(-2, 2, (6, 8))
     frames = ChainFrames(random_frame(rng), random_frame(rng))
-    by_joints, by_motors = (measured_chain(each, setup, names) for each in (robot, robot.in_motor_coordinates()))
+    by_joints, by_motors = (MeasuredChain(each, setup, names) for each in (robot, robot.in_motor_coordinates()))
     for one, other in zip(
         by_joints.poses(values, by_joints.samples(q), frames),
         by_motors.poses(values, by_motors.samples(robot.motor_coupling() @ q), frames),
@@ -230,7 +230,7 @@ def test_links_beside_the_chain_count_by_their_weight_alone():
     setup = CalibrationSetup(link="left_tool", elastic=ElasticSetup(joints=("lift",), own_weight="model"))
     names = names_of(robot, setup)
     assert not any(name.endswith(("3", "4")) for name in names)
-    chain, frames = measured_chain(robot, setup, names), ChainFrames(NO_FRAME, NO_FRAME)
+    chain, frames = MeasuredChain(robot, setup, names), ChainFrames(NO_FRAME, NO_FRAME)
     values = np.zeros(len(names))
     q = np.array([[0.1], [0.4], [0.7], [0.2]])
     stiff = chain.points(values, chain.samples(q), np.zeros((3, 1)), frames)
@@ -255,7 +255,7 @@ def test_nodes_share_a_compliance_by_nearness_or_linearly():
 def test_own_weight_by_the_model_needs_masses():
     robot = load_robot("kuka_kr270")
     setup = CalibrationSetup(link="tool", elastic=ElasticSetup(joints=("joint_3",), own_weight="model"))
-    chain = measured_chain(robot, setup, names_of(robot, setup))
+    chain = MeasuredChain(robot, setup, names_of(robot, setup))
     with pytest.raises(
         CalibrationError, match=r"own_weight 'model' needs the mass of every link .* 'unknown' or 'none'"
     ):

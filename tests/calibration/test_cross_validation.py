@@ -10,18 +10,18 @@ from steelyard.calibration.fit.accuracy import accuracy_of, cross_validated, poi
 from steelyard.calibration.fit.fit import fitted
 from steelyard.errors import CalibrationError
 
-KEPT = np.array([0, 1, 2, 3, 4, 7])
+COLUMNS = np.array([0, 1, 2, 3, 4, 7])
 TRUTH = np.array([0.3, -0.2, 0.4, 0.13, 0.02, 0.0, 0.0, 0.01, 0.0])
 
 
 @pytest.mark.parametrize(("sigma", "folds"), [(1e-4, None), (0.05, None), (1e-4, 4)])
 def test_every_fold_is_that_of_a_fit_without_it(sigma, folds):
     problem = planar_problem(TRUTH, sigma=sigma)
-    found = cross_validated(problem, fitted(problem, KEPT), folds)
+    found = cross_validated(problem, fitted(problem, COLUMNS), folds)
     assert len(np.unique(found.folds)) == (folds or 20)
     for fold in np.unique(found.folds):
         out = found.folds == fold
-        alone = fitted(problem.taken(~out), KEPT)
+        alone = fitted(problem.taken(~out), COLUMNS)
         np.testing.assert_allclose(found.residual[out], problem.residual(alone.values)[out], atol=2e-3 * sigma)
 
 
@@ -65,7 +65,7 @@ def test_a_marker_seen_in_one_configuration_only_cannot_be_predicted():
 
 def test_folds_that_do_not_fit_are_refused():
     problem = planar_problem(TRUTH, sigma=1e-4)
-    fit = fitted(problem, KEPT)
+    fit = fitted(problem, COLUMNS)
     for folds in (1, 21):
         with pytest.raises(CalibrationError, match=f"got {folds} folds of 20 configurations"):
             cross_validated(problem, fit, folds)

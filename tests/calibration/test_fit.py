@@ -21,7 +21,7 @@ from steelyard.calibration.fit.fit import fitted, inverse_of, triangle_of
 from steelyard.calibration.fit.identifiable import identifiability
 from steelyard.errors import CalibrationError
 
-KEPT = np.array([0, 1, 2, 3, 4, 7])
+COLUMNS = np.array([0, 1, 2, 3, 4, 7])
 TRUTH = np.array([0.3, -0.2, 0.4, 0.13, 0.02, 0.0, 0.0, 0.01, 0.0])
 
 
@@ -45,7 +45,7 @@ def test_weights_multiply_residuals():
 
 def test_a_planar_arm_is_found_exactly_from_half_a_radian_away():
     problem = planar_problem(TRUTH)
-    fit = fitted(problem, KEPT)
+    fit = fitted(problem, COLUMNS)
     np.testing.assert_allclose(fit.values, TRUTH, atol=1e-12)
     assert fit.converged
     objectives = [iteration.objective for iteration in fit.iterations]
@@ -79,7 +79,7 @@ def test_rounding_of_the_objective_near_its_end_is_no_failure():
     truth = TRUTH.copy()
     truth[0] = 1e5
     for seed in range(30):
-        fit = fitted(planar_problem(truth, 0.05, seed=seed), KEPT)
+        fit = fitted(planar_problem(truth, 0.05, seed=seed), COLUMNS)
         assert fit.converged, fit.reason
 
 
@@ -122,12 +122,6 @@ def test_no_unknowns_give_the_residuals_at_the_start():
 
 def test_bad_input_is_refused():
     problem, _ = linear_problem(noise_like("equal", 1e-4, 15, 3, 2, 0))
-    with pytest.raises(CalibrationError, match=r"weights: got shape \(3,\), allowed are 270 finite numbers"):
-        fitted(problem, np.arange(4), np.ones(3))
-    with pytest.raises(CalibrationError, match="allowed are 270 finite numbers of 0 and above"):
-        fitted(problem, np.arange(4), -np.ones(270))
-    with pytest.raises(CalibrationError, match="prior: allowed is a sigma above 0"):
-        fitted(problem, np.arange(4), prior=np.zeros(4))
     with pytest.raises(CalibrationError, match="got 3 equations for 4 unknowns"):
         fitted(problem.taken(np.arange(3)), np.arange(4))
     with pytest.raises(CalibrationError, match="are not finite"):

@@ -1,4 +1,4 @@
-"""Identifiability: rank, names that a person knows, reasons in words."""
+"""Identifiability: rank, preferred names, reasons."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ def spatial():
     return problem, identifiability(problem.parameters, problem.at(problem.start).jacobian)
 
 
-def test_the_base_is_kept_and_the_first_offset_is_told_to_be_the_same():
+def test_the_base_is_selected_and_the_first_offset_is_reported_to_act_alike():
     found = planar()
-    assert found.kept == ("base_x", "base_y", "base_rz", "x[m1]", "y[m1]", "x2")
+    assert found.names == ("base_x", "base_y", "base_rz", "x[m1]", "y[m1]", "x2")
     reasons = {item.name: item for item in found.invisible}
-    assert reasons["offset1"].why == "cannot be told from base_rz: offset1 acts as 1 base_rz"
+    assert reasons["offset1"].why == "is indistinguishable from base_rz: offset1 acts as 1 base_rz"
     assert dict(reasons["offset2"].combination) == pytest.approx({"y[m1]": 0.1})
     assert reasons["z2"].why == "has no effect on any measured number"
 
@@ -36,11 +36,11 @@ def test_the_base_is_kept_and_the_first_offset_is_told_to_be_the_same():
 def test_the_rank_of_a_spatial_arm_is_that_of_numpy():
     problem, found = spatial()
     jacobian = problem.at(problem.start).jacobian
-    assert len(found.kept) == np.linalg.matrix_rank(jacobian / np.linalg.norm(jacobian, axis=0).clip(1e-9)) == 33
-    assert len(found.kept) + len(found.invisible) == len(problem.parameters)
+    assert len(found.names) == np.linalg.matrix_rank(jacobian / np.linalg.norm(jacobian, axis=0).clip(1e-9)) == 33
+    assert len(found.names) + len(found.invisible) == len(problem.parameters)
     assert found.gap[0] < 1e-12 < 0.01 < found.gap[1]
     assert {"offset1", "z2", "offset6", "ry6"} <= {item.name for item in found.invisible}
-    assert {"offset2", "offset3", "offset4", "offset5", "x3", "x4"} <= set(found.kept)
+    assert {"offset2", "offset3", "offset4", "offset5", "x3", "x4"} <= set(found.names)
 
 
 def test_the_regrouping_gives_what_dropped_deviations_do_to_kept_ones():
@@ -56,17 +56,17 @@ def test_a_column_of_rounding_errors_is_no_unknown():
     problem = planar_problem(TRUTH)
     jacobian = problem.at(problem.start).jacobian.copy()
     jacobian[:, 8] = 1e-14 * np.random.default_rng(0).standard_normal(len(jacobian))
-    assert "z2" not in identifiability(PLANAR, jacobian).kept
+    assert "z2" not in identifiability(PLANAR, jacobian).names
 
 
 def test_a_compliance_is_judged_by_what_a_plausible_one_does():
     parameters = [joint_parameter("offset1"), Unknown("k2", "compliance", "rad/(N m)", 0.0, "spring")]
     torque = 1e3 * np.random.default_rng(0).standard_normal(12)
     jacobian = np.column_stack([np.ones(12), torque])
-    assert identifiability(parameters, jacobian).kept == ("offset1", "k2")
+    assert identifiability(parameters, jacobian).names == ("offset1", "k2")
     jacobian[:, 1] *= 1e-9
     found = identifiability(parameters, jacobian)
-    assert found.kept == ("offset1",)
+    assert found.names == ("offset1",)
     assert found.invisible[0].why == "has no effect on any measured number"
 
 
@@ -75,7 +75,7 @@ def test_a_weak_unknown_is_kept_and_named_with_what_it_resembles():
     jacobian = random.standard_normal((50, 3))
     jacobian[:, 2] = jacobian[:, 0] + 1e-3 * jacobian[:, 2]
     found = identifiability([joint_parameter(f"offset{k}") for k in (1, 2, 3)], jacobian)
-    assert found.kept == ("offset1", "offset2", "offset3")
+    assert found.names == ("offset1", "offset2", "offset3")
     assert {(item.name, item.resembles) for item in found.weak} == {
         ("offset1", ("offset3",)),
         ("offset3", ("offset1",)),
@@ -90,9 +90,9 @@ def test_the_tolerance_decides_and_is_said():
     jacobian = random.standard_normal((50, 2))
     jacobian[:, 1] = jacobian[:, 0] + 1e-4 * jacobian[:, 1]
     parameters = [joint_parameter("offset1"), joint_parameter("offset2")]
-    assert len(identifiability(parameters, jacobian).kept) == 2
+    assert len(identifiability(parameters, jacobian).names) == 2
     coarse = identifiability(parameters, jacobian, tolerance=1e-2)
-    assert coarse.kept == ("offset1",)
+    assert coarse.names == ("offset1",)
     assert coarse.tolerance == 1e-2
 
 
@@ -118,6 +118,6 @@ def test_bad_jacobians_are_refused():
 def test_dependencies_are_those_of_the_start_although_the_solution_blurs_them():
     problem, found = spatial()
     elsewhere = identifiability(problem.parameters, problem.at(spatial_truth()).jacobian)
-    assert len(elsewhere.kept) == len(found.kept)
-    assert elsewhere.kept != found.kept
+    assert len(elsewhere.names) == len(found.names)
+    assert elsewhere.names != found.names
     assert elsewhere.condition > 10 * found.condition

@@ -1,4 +1,4 @@
-"""Errors that gather in a range of a joint, told from scattered ones by a test with a stated false-alarm rate."""
+"""Errors that gather in a range of a joint are distinguished from scattered ones at a stated false-alarm rate."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def joints(seed: int, count: int = 60) -> list[MeasuredJoint]:
 
 
 @pytest.mark.parametrize(
-    ("wrong", "words"),
+    ("wrong", "text"),
     [
         (lambda q: q > 1.2, "joint_3 above "),
         (lambda q: q < -1.5, "joint_3 below -"),
@@ -29,10 +29,10 @@ def joints(seed: int, count: int = 60) -> list[MeasuredJoint]:
         (lambda q: np.abs(q) < 0.8, "joint_3 between -"),
     ],
 )
-def test_wrong_configurations_of_a_range_are_found_with_joint_and_ends(wrong, words):
+def test_wrong_configurations_of_a_range_are_found_with_joint_and_ends(wrong, text):
     places = joints(0)
     (found,), chosen = clustered_ranges(places, wrong(places[2].q))
-    assert found.where.startswith(words)
+    assert found.where.startswith(text)
     assert found.p_value <= CLUSTER_FALSE_ALARM
     assert chosen.sum() >= 0.9 * wrong(places[2].q).sum()
     assert not chosen[~wrong(places[2].q)].any()

@@ -22,11 +22,6 @@ def measured(**changes) -> Measurements:
     return Measurements(**{**given, **changes})
 
 
-def test_every_measured_number_is_counted():
-    assert measured().size == 2 + 6 + 1
-    assert measured().rows == 3
-
-
 def test_arrays_cannot_be_written_and_are_copies():
     q = np.zeros((2, 3))
     record = measured(q=q)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
 import numpy as np
 import pytest
 from scipy import integrate, stats
@@ -14,11 +18,13 @@ from calibration.small_problems import (
     spatial_problem,
     spatial_truth,
 )
+from steelyard.calibration.fit import outliers
 from steelyard.calibration.fit.fit import fitted, trimmed_variance
 from steelyard.calibration.fit.identifiable import identifiability
-from steelyard.calibration.fit.outliers import screened, tukey_factors
+from steelyard.calibration.fit.outliers import FALSE_ALARM, PointSearch, screened, tukey_factors
+from steelyard.calibration.records import Linearised, MeasuredJoint
 
-KEPT = np.arange(4)
+COLUMNS = np.arange(4)
 
 
 def spoiled(seed: int):
@@ -63,13 +69,13 @@ def test_clean_measurements_have_no_outliers():
     named = 0
     for seed in range(40):
         problem, _ = linear_problem(noise_like("equal", 1e-4, 15, 3, 1, seed), 15, 3, 1)
-        named += len(screened(problem, KEPT).outliers)
+        named += len(screened(problem, COLUMNS).outliers)
     assert named <= 2
 
 
 def test_a_configuration_with_more_noise_is_no_gross_error():
     problem, _ = linear_problem(noise_like("unequal", 1e-4, 15, 3, 6, 0), 15, 3, 6)
-    assert len(screened(problem, KEPT).outliers) <= 1
+    assert len(screened(problem, COLUMNS).outliers) <= 1
 
 
 def test_a_gross_point_beside_a_wrong_configuration_is_named_by_itself():
@@ -77,7 +83,7 @@ def test_a_gross_point_beside_a_wrong_configuration_is_named_by_itself():
     noise[4] += [0.005, 0.0, 0.0]
     noise[4, 1] += [0.0, 0.4, 0.0]
     problem, _ = linear_problem(noise.ravel(), 15, 3, 1)
-    named = {(item.pose, item.marker): item.size_mm for item in screened(problem, KEPT).outliers}
+    named = {(item.pose, item.marker): item.size_mm for item in screened(problem, COLUMNS).outliers}
     assert set(named) == {("pose_5", "m2"), ("pose_5", None)}
     assert named["pose_5", "m2"] == pytest.approx(400, rel=0.01)
     assert named["pose_5", None] == pytest.approx(5, rel=0.1)
@@ -87,7 +93,7 @@ def test_an_outlier_says_what_it_is():
     noise = noise_like("equal", 1e-4, 15, 3, 1, 0)
     noise[9 * 7 + 4] += 0.0915
     problem, _ = linear_problem(noise, 15, 3, 1)
-    (found,) = screened(problem, KEPT).outliers
+    (found,) = screened(problem, COLUMNS).outliers
     assert found.size_mm == pytest.approx(91.5, abs=0.3)
     assert found.text == f"pose_8, marker m2: {found.size_mm:.3g} mm off"
 
@@ -102,7 +108,7 @@ def test_the_same_seed_gives_the_same_answer():
 
 def test_with_hardly_more_equations_than_unknowns_nothing_is_judged():
     problem, _ = linear_problem(np.zeros(6), 2, 1, 1)
-    found = screened(problem, KEPT)
+    found = screened(problem, COLUMNS)
     assert not found.judged
     assert found.good.all()
 
@@ -118,3 +124,204 @@ def test_the_variance_of_trimmed_points_is_that_of_the_integral():
     inside = integrate.quad(lambda t: t * stats.chi2.pdf(t, 3), 0, limit)[0] / 0.6 / 3
     assert trimmed_variance(0.6, 3) == pytest.approx(inside, rel=1e-6)
     assert trimmed_variance(1.0, 3) == 1.0
+
+
+class Scripted(PointSearch):
+    """A search whose fits and judgements are given, one after the other, and counted."""
+
+    def __init__(self, problem, fits=(), judgements=()):
+        super().__init__(problem, np.arange(len(problem.parameters)))
+        self.fits, self.judgements, self.calls, self.alarms = list(fits), list(judgements), 0, []
+
+    def fit(self, mask: np.ndarray, start: np.ndarray) -> Any:
+        self.calls += 1
+        if not self.fits:
+            return super().fit(mask, start)
+        residual = np.where(self.fits.pop(0), 1e-4, 1e-2)[self.point]
+        return SimpleNamespace(values=start, residual=residual, jacobian=self.problem.at(start).jacobian)
+
+    def _agreeing(self, fit, good, trimming, long_tails, alarm=FALSE_ALARM):
+        self.alarms.append((trimming, alarm))
+        return self.judgements.pop(0)
+
+
+def points(count: int, *chosen: int) -> np.ndarray:
+    mask = np.zeros(count, dtype=bool)
+    mask[list(chosen)] = True
+    return mask
+
+
+def small_search(**what) -> Scripted:
+    """15 configurations of three markers, 4 unknowns."""
+    return Scripted(linear_problem(noise_like("equal", 1e-4, 15, 3, 1, 0), 15, 3, 1)[0], **what)
+
+
+@pytest.mark.parametrize(
+    ("poses", "unknowns", "core"),
+    [(15, 4, 27), (4, 4, 8), (10, 40, 20), (5, 40, 15)],
+    ids=["a share", "rounded up", "enough equations", "all points"],
+)
+def test_the_core_is_a_share_of_the_points_with_enough_equations_for_the_unknowns(poses, unknowns, core):
+    problem, _ = linear_problem(np.zeros(poses * 9), poses, 3, 1, unknowns)
+    search = PointSearch(problem, np.arange(unknowns))
+    assert search.core == core
+    # A million times a plausible deviation of 1 mrad.
+    np.testing.assert_allclose(search.prior, 1e3)
+
+
+def test_the_core_is_final_when_hardly_a_point_changes_places():
+    everything = np.ones(135, dtype=bool)
+    start = small_search().fit(everything, np.zeros(4))
+    # One point for another changes 2 of 45, more than 3 %: the next fit is done, and changes nothing.
+    first = small_search().concentrated(start, 0)[0]
+    inside, outside = np.flatnonzero(first)[0], np.flatnonzero(~first)[0]
+    second = first.copy()
+    second[[inside, outside]] = False, True
+    search = small_search(fits=[second, second, second])
+    good, _ = search.concentrated(start, 0)
+    np.testing.assert_array_equal(good, second)
+    assert search.calls == 2
+    # Points that go on changing end the search after twenty fits.
+    search = small_search(fits=[second, first] * 20)
+    search.concentrated(start, 0)
+    assert search.calls == 20
+
+
+@pytest.mark.parametrize(("part", "curved"), [(0.05, False), (0.2, True)])
+def test_equations_are_curved_if_the_linear_prediction_errs_by_a_tenth_of_the_residuals_of_good_points(part, curved):
+    search = small_search()
+    random = np.random.default_rng(0)
+    jacobian, step = random.standard_normal((135, 4)), random.standard_normal(4)
+    good, after = points(45, *range(30)), random.standard_normal(135)
+    before = (1 + part) * after + jacobian @ step
+    before[~good[search.point]] += 100.0  # whatever the others do
+    one: Any = SimpleNamespace(residual=before, jacobian=jacobian, values=np.zeros(4))
+    other: Any = SimpleNamespace(residual=after, values=step)
+    assert search.curved(one, other, good) is curved
+
+
+def test_points_are_judged_until_a_set_comes_again():
+    first, second, third = (points(45, *range(count)) for count in (40, 41, 42))
+    search = small_search(judgements=[second, third, second])
+    good, _ = search.judged(first, np.zeros(4), 0.5)
+    np.testing.assert_array_equal(good, second)
+    assert search.calls == 3
+    # Only the points to start with are trimmed.
+    assert search.alarms == [(0.5, FALSE_ALARM), (1.0, FALSE_ALARM), (1.0, FALSE_ALARM)]
+    search = small_search(judgements=[first])
+    search.judged(first, np.zeros(4), alarm=3.0)
+    assert search.alarms == [(1.0, 3.0)]
+
+
+def test_points_that_are_out_are_never_good():
+    search = small_search(judgements=[points(45, *range(45))] * 2)
+    good, _ = search.judged(points(45, *range(1, 45)), np.zeros(4), out=points(45, 0))
+    np.testing.assert_array_equal(good, points(45, *range(1, 45)))
+    assert search.calls == 1
+
+
+@pytest.mark.parametrize(
+    ("wrong", "near", "left"),
+    [((0, 1), (), (0, 1, 2)), ((0, 1), (2,), (0, 1)), ((0,), (), (0,))],
+    ids=["most are wrong", "one is right beyond doubt", "most are right"],
+)
+def test_a_configuration_most_of_whose_points_are_wrong_goes_as_a_whole(wrong, near, left):
+    search = small_search(judgements=[points(45, *near, *range(3, 45))])
+    good = search.without_wrong_configurations(~points(45, *wrong), np.zeros(4), np.zeros(45, dtype=bool))
+    np.testing.assert_array_equal(good, ~points(45, *left))
+    ((trimming, alarm),) = search.alarms
+    assert trimming == 1.0
+    assert alarm == pytest.approx(0.05 * 45)
+
+
+def test_a_half_of_wrong_points_is_not_most():
+    problem, _ = linear_problem(noise_like("equal", 1e-4, 15, 2, 1, 0), 15, 2, 1)
+    search = Scripted(problem, judgements=[points(30, *range(2, 30))])
+    good = search.without_wrong_configurations(~points(30, 0), np.zeros(4), np.zeros(30, dtype=bool))
+    np.testing.assert_array_equal(good, ~points(30, 0))
+
+
+@pytest.mark.parametrize(("size", "rigid"), [(0.95, True), (1.05, False)])
+def test_a_configuration_moved_as_one_body_if_noise_explains_what_a_rigid_motion_does_not(size, rigid):
+    truth, q = spatial_truth(), np.random.default_rng(0).uniform(-1.5, 1.5, (6, 20))
+    problem = spatial_problem(spatial_points(truth, q), q)
+    search, here = PointSearch(problem, np.arange(51)), problem.at(truth)
+    own = problem.equations.pose == 7
+    joints = [column for column, each in enumerate(problem.parameters) if each.group != "marker"]
+    motions, sizes, _ = np.linalg.svd(here.jacobian[np.ix_(own, joints)])
+    assert (sizes > 1e-6 * sizes[0]).sum() == 6  # three markers of a body have nine numbers: three are left
+    residual = np.where(np.arange(180) % 2, 1e-4, -1e-4)
+    limit = 1e-4 * np.sqrt(stats.chi2.ppf(1 - FALSE_ALARM / 60, 3))
+    residual[own] = motions[:, :6] @ np.full(6, 0.02) + size * limit * motions[:, 7]
+    good = search.pose != 7
+    assert search._moved_as_one(7, good, Linearised(residual, here.jacobian)) is rigid
+
+
+def test_one_marker_or_few_unknowns_show_no_rigid_motion():
+    search = small_search()
+    residual = np.where(search.pose[search.point] == 3, np.arange(135), 1e-4)
+    assert (
+        search._moved_as_one(3, search.pose != 3, Linearised(residual, search.problem.at(np.zeros(4)).jacobian)) is True
+    )
+    problem, _ = linear_problem(np.zeros(45), 15, 1, 1, 8)
+    search = PointSearch(problem, np.arange(8))
+    residual = np.where(search.pose[search.point] == 3, np.arange(45), 1e-4)
+    assert search._moved_as_one(3, search.pose != 3, Linearised(residual, problem.matrix)) is True
+
+
+@pytest.mark.parametrize(("size", "agrees"), [(0.98, True), (1.02, False)])
+def test_a_point_left_out_agrees_up_to_the_noise_and_the_uncertainty_of_the_fit(monkeypatch, size, agrees):
+    """The covariance of a left-out point is ``I + w H``, with w larger where points of a configuration share errors."""
+    monkeypatch.setattr(outliers, "shared_correlation", lambda *_: 0.9)
+    problem, _ = linear_problem(noise_like("equal", 1e-4, 15, 3, 1, 0), 15, 3, 1)
+    search, good = PointSearch(problem, COLUMNS), ~points(45, 22)
+    own, mask = search.point == 22, good[search.point]
+    fit = search.fit(mask, problem.start)
+    coordinate = problem.equations.coordinate
+    freedom = np.bincount(coordinate, np.where(mask, 1 - fit.leverage, 0.0))
+    sigma = np.sqrt(np.bincount(coordinate, np.where(mask, fit.residual**2, 0.0)) / freedom)
+    hat = fit.jacobian[own] @ fit.inverse @ fit.jacobian[own].T
+    wider = 1 + 0.9 * ((14 * 3 + 2) / 15 - 1)
+    values, vectors = np.linalg.eigh((1 + 1e-6) * np.eye(3) + wider * hat)
+    distance = np.sqrt(values[-1] * 3 * stats.f.ppf(1 - FALSE_ALARM / 45, 3, freedom.sum()))
+    residual = fit.residual.copy()
+    residual[own] = size * distance * vectors[:, -1] * sigma
+    moved = replace(fit, residual=residual)
+    assert search._agreeing(moved, good, 1.0, long_tails=False)[22] == agrees
+
+
+@pytest.mark.parametrize(("sizes", "agrees"), [((6, 6, 6), True), ((0, 6, 0), False), ((20, 20, 20), False)])
+def test_long_tails_let_whole_configurations_deviate_but_no_single_point(monkeypatch, sizes, agrees):
+    monkeypatch.setattr(outliers, "shared_correlation", lambda *_: 0.5)
+    problem, _ = linear_problem(noise_like("equal", 1e-4, 15, 3, 1, 0), 15, 3, 1)
+    search, moved = PointSearch(problem, COLUMNS), np.zeros((15, 3))
+    moved[4] = sizes
+    good = moved.ravel() == 0
+    fit = search.fit(good[search.point], problem.start)
+    residual = fit.residual + 1e-4 * (moved[:, :, None] * [1.0, 0.0, 0.0]).ravel()
+    long, short = (search._agreeing(replace(fit, residual=residual), good, 1.0, tails) for tails in (True, False))
+    assert long[13] == agrees
+    assert not short[13]
+    assert (long == short)[good].all()
+
+
+def test_wrong_configurations_of_a_joint_range_are_inside_it_but_for_those_with_a_blunder():
+    q = np.linspace(-2.0, 2.0, 40)
+    noise = np.full((40, 3, 3), 1e-4 / np.sqrt(3))
+    noise[30:] *= 10  # 1 mm where the joint is above 1.0 rad
+    noise[33, 1] *= 100  # a blunder of 100 mm
+    noise[5] *= 10  # wrong, but alone
+    problem, truth = linear_problem(noise.ravel(), 40, 3, 1)
+    joints = (MeasuredJoint("elbow", "rad", q), MeasuredJoint("wrist", "rad", np.random.default_rng(0).permutation(q)))
+    problem = replace(problem, equations=replace(problem.equations, joints=joints))
+    good = np.ones((40, 3), dtype=bool)
+    good[30:, :2], good[5] = False, False  # two of three points are most of a configuration
+    search = PointSearch(problem, COLUMNS)
+    (found,), inside = search.clustered(good.ravel(), truth, 0)
+    expected = np.zeros((40, 3), dtype=bool)
+    expected[[30, 31, 32, *range(34, 40)]] = True
+    np.testing.assert_array_equal(inside.reshape(40, 3), expected)
+    assert found.joint == "elbow"
+    assert found.points == 27
+    assert found.inside_mm == pytest.approx(1.0)
+    assert found.elsewhere_mm == pytest.approx(np.sqrt((29 * 3 * 0.1**2 + 1.0**2) / (29 * 3 + 1)))

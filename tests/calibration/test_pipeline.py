@@ -88,16 +88,16 @@ def test_declared_sigmas_come_from_the_set_up(folder):
 
 
 @pytest.mark.parametrize(
-    ("change", "words"),
+    ("change", "message"),
     [
         ({"workspace": -1}, "workspace: got -1"),
         ({"load": "anvil"}, "load"),
         ({"validate": "points.csv"}, "is the file that is fitted"),
     ],
 )
-def test_what_makes_no_sense_is_refused(folder, change, words, monkeypatch):
+def test_what_makes_no_sense_is_refused(folder, change, message, monkeypatch):
     monkeypatch.chdir(folder)
-    with pytest.raises(CalibrationError, match=words):
+    with pytest.raises(CalibrationError, match=message):
         calibrate(ROBOT, "points.csv", setup="setup.toml", settings=FAST, **change)
 
 
@@ -120,7 +120,7 @@ def test_poses_are_chosen_from_numbers_arrays_or_files(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("change", "words"),
+    ("change", "message"),
     [
         ({"count": 0}, "count is 0; allowed are whole numbers from 1 on"),
         ({"candidates": 0}, "candidates is 0"),
@@ -130,6 +130,6 @@ def test_poses_are_chosen_from_numbers_arrays_or_files(tmp_path):
         ({"fixed": ["elbow"]}, "fixed: no joint 'elbow'; joints: "),
     ],
 )
-def test_choices_that_make_no_sense_are_refused(change, words):
-    with pytest.raises(CalibrationError, match=words):
+def test_choices_that_make_no_sense_are_refused(change, message):
+    with pytest.raises(CalibrationError, match=message):
         choose_poses(ROBOT, **{"count": 20, **change})

@@ -11,8 +11,8 @@ import pytest
 from calibrated_stand_in import stand_in, turned
 from independent import central_difference
 from steelyard.calibration.application.calibrated_arm import joint_range, random_configurations
-from steelyard.calibration.poses.pose_criteria import POSE_CRITERIA, pose_criterion
 from steelyard.calibration.poses.pose_design import design_poses, marker_rows, pose_value
+from steelyard.calibration.poses.pose_search import POSE_CRITERIA, pose_criterion
 from steelyard.calibration.records import Unknown
 from steelyard.errors import CalibrationError
 from steelyard.robot import load_robot
@@ -198,30 +198,32 @@ def test_rows_of_markers_are_the_derivatives_of_what_a_tracker_sees():
         ),
     )  # fmt: skip
     markers, sigma = {"a": (0.1, 0.0, 0.05), "b": (-0.1, 0.1, 0.2)}, (1e-5, 2e-5, 3e-5)
-    kept = ("offset2", "x3", "base_x", "base_rz", "x[a]", "z[b]")
+    unknowns = ("offset2", "x3", "base_x", "base_rz", "x[a]", "z[b]")
     q = random_configurations(arm.robot, 3, np.random.default_rng(2))
 
-    def seen(values):
+    def measured_point(values):
         rotation, position = arm.pose(q, None, values[:size])
         places = {"a": (values[-2], 0.0, 0.05), "b": (-0.1, 0.1, values[-1])}
         turn = turned((0, 0, 1), np.array([values[size + 1]]))[0, :3, :3]
         return np.stack([(position + rotation @ np.array(p)) @ turn.T + [values[size], 0, 0] for p in places.values()])
 
-    found = marker_rows(wider, markers, sigma, kept)(q)
-    for column, name in enumerate(kept):
+    found = marker_rows(wider, markers, sigma, unknowns)(q)
+    for column, name in enumerate(unknowns):
         unit = np.eye(size + 4)[wider.names.index(name)] * 1e-6
-        expected = (seen(wider.values + unit) - seen(wider.values - unit)) / 2e-6 / np.array(sigma)
+        expected = (measured_point(wider.values + unit) - measured_point(wider.values - unit)) / 2e-6 / np.array(sigma)
         np.testing.assert_allclose(found[:, :, column], expected.transpose(1, 0, 2).reshape(3, 6), rtol=1e-5, atol=1e-3)
 
 
 def test_a_real_arm_gets_a_design_within_its_limits_that_beats_chance():
     arm = stand_in(load_robot("ur10e"), "ee_link", springs=False)
-    kept = tuple(name for name in arm.names if name.startswith(("offset", "x", "y")))[3:]
-    rows = marker_rows(arm, {"a": (0.1, 0.0, 0.05), "b": (-0.1, 0.1, 0.2), "c": (0, 0, 0)}, (1e-5, 1e-5, 1e-5), kept)
+    unknowns = tuple(name for name in arm.names if name.startswith(("offset", "x", "y")))[3:]
+    rows = marker_rows(
+        arm, {"a": (0.1, 0.0, 0.05), "b": (-0.1, 0.1, 0.2), "c": (0, 0, 0)}, (1e-5, 1e-5, 1e-5), unknowns
+    )
     candidates = random_configurations(arm.robot, 60, np.random.default_rng(4))
     lower, upper = joint_range(arm.robot)
-    seen = rows(candidates).reshape(-1, len(kept))
-    independent = _independent(seen)
+    stacked = rows(candidates).reshape(-1, len(unknowns))
+    independent = _independent(stacked)
     found = design_poses(
         lambda q: rows(q)[:, :, independent], candidates, 8, criterion="O1", lower=lower, upper=upper,
         movable=np.zeros(6, dtype=bool),
@@ -236,10 +238,10 @@ def test_a_real_arm_gets_a_design_within_its_limits_that_beats_chance():
     assert found.value_of_random == pytest.approx(np.median(by_chance), rel=0.02)
 
 
-def _independent(seen: np.ndarray) -> list[int]:
+def _independent(stacked: np.ndarray) -> list[int]:
     chosen: list[int] = []
-    for column in range(seen.shape[1]):
-        trial = seen[:, [*chosen, column]]
+    for column in range(stacked.shape[1]):
+        trial = stacked[:, [*chosen, column]]
         trial = trial / np.maximum(np.linalg.norm(trial, axis=0), 1e-12)
         if np.linalg.svd(trial, compute_uv=False)[-1] > 1e-3:
             chosen.append(column)

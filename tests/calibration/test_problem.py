@@ -51,7 +51,7 @@ def measured_by(problem: MeasuredProblem, values: np.ndarray, base: np.ndarray, 
     value = dict(zip(problem.chain.names, values.tolist(), strict=True))
     numbers, turns = np.full((given.rows, 3), np.nan), np.full((given.rows, 3, 3), np.nan)
 
-    def seen(row: int, load: int, marker: int) -> np.ndarray:
+    def position_of(row: int, load: int, marker: int) -> np.ndarray:
         pull = setup.loads[load] if load >= 0 else Load("", (0, 0, 0), (0, 0, 0), (0, 0, 0))
         wrench = np.array([*pull.force, *pull.moment])
         link = NumpyChain(robot, setup, given.q[:, row], wrench, np.array(pull.point)).link_pose(value)
@@ -63,13 +63,13 @@ def measured_by(problem: MeasuredProblem, values: np.ndarray, base: np.ndarray, 
         return np.real(link @ np.array([*position, 1.0]))[:3]
 
     for row, kind in enumerate(given.kind):
-        found = seen(row, given.load[row], -1 if kind == "pose" else given.marker[row])
+        found = position_of(row, given.load[row], -1 if kind == "pose" else given.marker[row])
         if kind == "pose":
             numbers[row], turns[row] = found[:3, 3], found[:3, :3]
         elif kind == "distance":
-            numbers[row, 0] = np.linalg.norm(found - seen(row, given.load[row], given.other[row]))
+            numbers[row, 0] = np.linalg.norm(found - position_of(row, given.load[row], given.other[row]))
         else:
-            numbers[row] = found - (seen(row, -1, given.marker[row]) if kind == "difference" else 0)
+            numbers[row] = found - (position_of(row, -1, given.marker[row]) if kind == "difference" else 0)
     return replace(given, value=numbers, rotation=turns)
 
 
@@ -162,12 +162,12 @@ def test_missing_coordinates_give_no_equations(mixed):
     fewer = problem.with_measurements(replace(problem.measurements, value=value, rotation=rotation))
     assert fewer.equations.size == problem.equations.size - 4 - 6 - 1
     np.testing.assert_allclose(fewer.at(truth).residual, 0, atol=1e-12)
-    asked = list(zip(problem.equations.row.tolist(), problem.equations.coordinate.tolist(), strict=True))
-    kept = [
-        asked.index(pair)
+    pairs = list(zip(problem.equations.row.tolist(), problem.equations.coordinate.tolist(), strict=True))
+    left = [
+        pairs.index(pair)
         for pair in zip(fewer.equations.row.tolist(), fewer.equations.coordinate.tolist(), strict=True)
     ]
-    np.testing.assert_array_equal(fewer.at(truth).jacobian, problem.at(truth).jacobian[kept])
+    np.testing.assert_array_equal(fewer.at(truth).jacobian, problem.at(truth).jacobian[left])
 
 
 @pytest.mark.parametrize("chosen", ["mask", "numbers", "one kind", "none"])
@@ -271,16 +271,16 @@ def test_base_and_markers_of_which_nothing_is_known_are_found_and_a_fit_ends_at_
     np.testing.assert_allclose(apart, [np.linalg.norm(exact[0] - exact[k]) for k in (1, 2)], atol=1e-9)
 
 
-def test_base_and_tool_are_told_with_their_unknown_parts(mixed):
+def test_base_and_tool_are_given_with_their_unknown_parts(mixed):
     problem, truth = mixed
     value = dict(zip(problem.chain.names, truth.tolist(), strict=True))
-    for frame, numbers, told in (
+    for frame, numbers, given in (
         ("base", problem.registration.base, problem.base_pose(truth)),
         ("tool", problem.registration.tool, problem.tool_pose(truth)),
     ):
         expected = np.real(frame_matrix(frame, numbers, value))
-        np.testing.assert_allclose(told[0], expected[:3, :3], atol=1e-14)
-        np.testing.assert_allclose(told[1], expected[:3, 3], atol=1e-14)
+        np.testing.assert_allclose(given[0], expected[:3, :3], atol=1e-14)
+        np.testing.assert_allclose(given[1], expected[:3, 3], atol=1e-14)
     names = [f"{letter}[b]" for letter in "xyz"]
     np.testing.assert_array_equal(problem.marker_positions(truth)[1], [value[name] for name in names])
 
@@ -303,17 +303,21 @@ def test_a_spring_begins_soft_where_weights_are_unknown():
 def test_values_that_do_not_fit_are_refused(mixed, values):
     problem, _ = mixed
     wrong = values[: len(problem.start)]
-    with pytest.raises(CalibrationError, match=f"allowed are {len(problem.start)} finite numbers"):
+    with pytest.raises(CalibrationError, match=rf"allowed are finite numbers of shape \({len(problem.start)}\)"):
         problem.at(wrong)
 
 
 @pytest.mark.parametrize(
     ("q", "wrench", "message"),
     [
-        (np.zeros(6), None, r"joint positions: got shape \(6,\), allowed is \(6, N\)"),
-        (np.zeros((5, 2)), None, r"joint positions: got shape \(5, 2\), allowed is \(6, N\)"),
-        (np.zeros((6, 2)), np.zeros((6, 3)), r"wrench: got shape \(6, 3\), allowed is \(6, 2\)"),
-        (np.full((6, 2), np.inf), None, "joint positions: got 12 values that are not finite"),
+        (np.zeros(6), None, r"joint positions: got shape \(6,\), allowed are finite numbers of shape \(6, N\)"),
+        (np.zeros((5, 2)), None, r"joint positions: got shape \(5, 2\), allowed are finite numbers of shape \(6, N\)"),
+        (
+            np.zeros((6, 2)),
+            np.zeros((6, 3)),
+            r"wrench: got shape \(6, 3\), allowed are finite numbers of shape \(6, 2\)",
+        ),
+        (np.full((6, 2), np.inf), None, r"joint positions: got inf at \(0, 0\), allowed are finite"),
     ],
 )
 def test_postures_that_do_not_fit_are_refused(mixed, q, wrench, message):

@@ -29,7 +29,7 @@ def files_of(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def told(files_of, capsys):
+def result_of(files_of, capsys):
     """Return what the command says of a set, by name, as JSON."""
 
     def calibrate(name: str) -> dict:
@@ -45,8 +45,8 @@ def outliers(result: dict) -> set[tuple[str, str | None]]:
     return {(each["pose"], each["marker"]) for each in result["outliers"]}
 
 
-def test_the_fanuc_is_accurate_to_0_40_mm_in_poses_that_are_left_out(told):
-    result = told("fanuc")
+def test_the_fanuc_is_accurate_to_0_40_mm_in_poses_that_are_left_out(result_of):
+    result = result_of("fanuc")
     assert result["held_out_is"] == "cross-validated"
     assert result["held_out"]["mean_mm"] <= 0.40
     assert result["held_out"]["mean_mm"] < result["before"]["mean_mm"]
@@ -66,8 +66,8 @@ def test_the_fanuc_is_so_accurate_even_if_every_point_counts(files_of):
     assert held_out.mean_mm <= 0.40
 
 
-def test_the_kr210_s_bad_points_and_suspicious_poses_are_named(told):
-    result = told("kr210")
+def test_the_kr210_s_bad_points_and_suspicious_poses_are_named(result_of):
+    result = result_of("kr210")
     found = outliers(result)
     assert {("6", "marker_1"), ("18", "marker_3")} <= found
     assert {"1", "2", "3", "8"} <= {pose for pose, _ in found}
@@ -75,14 +75,14 @@ def test_the_kr210_s_bad_points_and_suspicious_poses_are_named(told):
     assert result["held_out"]["mean_mm"] <= 1.3
 
 
-def test_the_talos_errs_by_less_than_half_in_poses_that_are_left_out(told):
-    result = told("talos")
+def test_the_talos_errs_by_less_than_half_in_poses_that_are_left_out(result_of):
+    result = result_of("talos")
     assert result["held_out"]["mean_mm"] < result["before"]["mean_mm"] / 2
     assert result["held_out"]["rms_mm"] < result["before"]["rms_mm"] / 2
 
 
-def test_the_tiago_s_outlier_is_named_and_its_accuracy_not_praised(told):
-    result = told("tiago_35")
+def test_the_tiago_s_outlier_is_named_and_its_accuracy_not_praised(result_of):
+    result = result_of("tiago_35")
     found = outliers(result)
     assert ("10", None) in found
     assert {pose for pose, _ in found} == {"10"}

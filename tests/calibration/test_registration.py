@@ -21,7 +21,7 @@ def link_poses(rng, count):
 
 
 def seen_by(base, rotation, position, markers):
-    """Return where markers (M, 3) are seen: a row for every pose and marker."""
+    """Return the measured positions of markers (M, 3): a row for every pose and marker."""
     turn, at = base[:9].reshape(3, 3), base[9:]
     return np.array([turn @ (t + r @ m) + at for r, t in zip(rotation, position, strict=True) for m in markers])
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from calibration.small_problems import joined
 from steelyard.calibration import (
     CalibrationSettings,
     CalibrationSetup,
@@ -22,7 +23,6 @@ from steelyard.calibration import (
     read_calibration,
     simulated_measurements,
 )
-from steelyard.calibration.measurement.measurements import joined
 from steelyard.errors import CalibrationError
 from steelyard.robot import load_robot
 from steelyard.run import RunFolder
@@ -63,7 +63,7 @@ def test_the_arm_read_back_is_the_arm_that_was_calibrated(tmp_path, kinds):
     np.testing.assert_allclose(np.array(back.setup.base.xyz), problem.base_pose(found.values)[1], atol=1e-12)
 
 
-def test_damage_is_told_in_one_line(tmp_path):
+def test_damage_is_reported_in_one_line(tmp_path):
     saved_run(tmp_path, ("position",))
     content = json.loads((tmp_path / "result.json").read_text())
     (tmp_path / content["files"]["calibration"]).write_bytes(b"PK broken")

@@ -127,7 +127,7 @@ def test_without_a_file_everything_but_springs_is_unknown(robot):
     setup = default_setup(robot)
     assert setup == setup_from_document({}, robot)
     assert (setup.geometry, setup.elastic.joints, setup.base.known) == ("all", (), False)
-    assert moving_chain(robot, setup.link) == (1, 2, 3, 4, 5, 6)
+    assert moving_chain(robot, setup.link) == robot.bodies[:6]
     assert default_setup(load_robot("ur10e")).link == "ee_link"
 
 
@@ -192,7 +192,7 @@ def test_files_that_are_no_set_up_are_refused(tmp_path, robot, text, said):
 
 
 def test_tracker_noise_is_that_of_distance_and_angles_drawn_at_random():
-    noise = TrackerNoise((1.0, -2.0, 0.5), 20e-6, 5e-6, 15e-6)
+    noise = TrackerNoise(20e-6, 15e-6, 5e-6, (1.0, -2.0, 0.5))
     point = np.array([3.0, 2.0, 1.5])
     random = np.random.default_rng(4)
     sight = point - noise.station
@@ -202,8 +202,8 @@ def test_tracker_noise_is_that_of_distance_and_angles_drawn_at_random():
     # Angles of the same size across the line of sight: that of the azimuth grows towards the pole.
     a = azimuth + random.standard_normal(200_000) * noise.angle / np.cos(elevation)
     e = elevation + random.standard_normal(200_000) * noise.angle
-    seen = np.stack([r * np.cos(e) * np.cos(a), r * np.cos(e) * np.sin(a), r * np.sin(e)])
-    np.testing.assert_allclose(tracker_sigma(noise, point[np.newaxis])[0], seen.std(axis=1), rtol=0.01)
+    scattered = np.stack([r * np.cos(e) * np.cos(a), r * np.cos(e) * np.sin(a), r * np.sin(e)])
+    np.testing.assert_allclose(tracker_sigma(noise, point[np.newaxis])[0], scattered.std(axis=1), rtol=0.01)
 
 
 def test_the_instrument_counts_twice_in_differences(robot):
@@ -218,7 +218,7 @@ def test_the_instrument_counts_twice_in_differences(robot):
     assert twice is not None
     np.testing.assert_allclose(once, [[1e-5, 1e-5, 2e-5]] * 2)
     np.testing.assert_allclose(twice, math.sqrt(2) * once)
-    tracked = CalibrationSetup("tool", tracker=TrackerNoise((0, 0, 0), 1e-5, 0, 1e-5))
+    tracked = CalibrationSetup("tool", tracker=TrackerNoise(1e-5, 1e-5))
     np.testing.assert_allclose(np.asarray(instrument_sigma(tracked, positions)), 1e-5 * np.sqrt(7 / 3))
     with pytest.raises(CalibrationError, match="declare sigma instead of tracker"):
         instrument_sigma(tracked, differences)

@@ -79,7 +79,7 @@ def test_poses_may_come_with_the_joints_a_controller_would_take(arm, written):
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("text", "message"),
     [
         ("x,y,z\n", "there are no targets in it"),
         ("", "the file is empty; expected: targets"),
@@ -96,8 +96,8 @@ def test_poses_may_come_with_the_joints_a_controller_would_take(arm, written):
         ("x,y,z,qw,qx,qy,qz\n0,0,0,1,0,,0\n", "line 2 lacks a number; give all of qw, qx, qy, qz or none"),
     ],
 )
-def test_what_is_unclear_is_refused_with_its_place(arm, written, text, words):
-    with pytest.raises(CalibrationError, match=words):
+def test_what_is_unclear_is_refused_with_its_place(arm, written, text, message):
+    with pytest.raises(CalibrationError, match=message):
         read_targets(written(text), arm)
 
 

@@ -8,11 +8,9 @@ import numpy as np
 import pytest
 
 from calibration.small_problems import laid_out, linear_problem, noise_like
-from steelyard.calibration.fit.accuracy import Accuracy
-from steelyard.calibration.fit.calibration import calibrated
-from steelyard.calibration.fit.evidence import independent_numbers
+from steelyard.calibration.fit.accuracy import Accuracy, Validation
+from steelyard.calibration.fit.calibration import calibrated, independent_numbers
 from steelyard.calibration.fit.settings import CalibrationSettings, CalibrationThresholds
-from steelyard.calibration.fit.validation import Validation
 from steelyard.calibration.fit.verdict import CalibrationEvidence, Deviation, judge_calibration
 from steelyard.errors import CalibrationError
 from steelyard.verdict import Reason
@@ -23,7 +21,7 @@ def accuracy(rms: float) -> Accuracy:
 
 
 def validation(before: float, after: float) -> Validation:
-    return Validation("same", accuracy(before), accuracy(after), None, None, moved=False, gross=())
+    return Validation("same", accuracy(before), accuracy(after), None, None, None, moved=False, gross=())
 
 
 GOOD = CalibrationEvidence(
@@ -40,7 +38,7 @@ def test_good_numbers_give_a_good_verdict_without_reasons():
 
 
 @pytest.mark.parametrize(
-    ("change", "grade", "words"),
+    ("change", "grade", "message"),
     [
         ({"held_out": accuracy(1.5), "after": accuracy(1.4)}, "fair", "0.75 times that of the nominal arm"),
         ({"held_out": accuracy(2.5), "after": accuracy(2.4)}, "poor", "1.25 times that of the nominal arm"),
@@ -60,30 +58,30 @@ def test_good_numbers_give_a_good_verdict_without_reasons():
         ({"validation": validation(2.0, 0.36)}, "poor", "3.00 times that of cross-validation"),
     ],
 )
-def test_each_row_can_decide(change, grade, words):
+def test_each_row_can_decide(change, grade, message):
     verdict = judge_calibration(replace(GOOD, **change))
     assert verdict.grade == grade
     (reason,) = verdict.reasons
-    assert words in reason.text
+    assert message in reason.text
     assert reason.remedy
 
 
 @pytest.mark.parametrize(
-    ("change", "grade", "words"),
+    ("change", "grade", "message"),
     [
         ({"condition": 500.0}, "fair", "condition number with normalised columns is 500"),
-        ({"condition": 5000.0}, "poor", "hardly told apart"),
+        ({"condition": 5000.0}, "poor", "nearly indistinguishable"),
         ({"numbers": 80}, "fair", "80 independent numbers for 33 unknowns"),
         ({"numbers": 40}, "poor", "1.21 each"),
         ({"small": tuple("abcdefghijklmn")}, "fair", "not so: a, b, c and 11 more"),
     ],
 )
-def test_rows_on_parameters_answer_a_question_of_their_own(change, grade, words):
+def test_rows_on_parameters_answer_a_question_of_their_own(change, grade, message):
     verdict = judge_calibration(replace(GOOD, **change))
     assert verdict.grade == "good"
     assert dict(verdict.questions) == {"plausible": "good", "predicts": "good", "known": grade}
     (reason,) = verdict.reasons
-    assert words in reason.text
+    assert message in reason.text
     assert reason.remedy
 
 
@@ -147,8 +145,8 @@ def test_an_error_that_configurations_share_is_said():
     assert any("shared by all numbers of a configuration" in text for text in texts)
 
 
-def test_weights_that_have_not_settled_are_said():
+def test_weights_that_have_not_converged_are_reported():
     problem, _ = linear_problem(noise_like("unequal", 1e-4, 15, 3, 6, 3), 15, 3, 6)
-    verdict = calibrated(problem, settings=CalibrationSettings(rounds=1)).verdict
-    assert any("still change after 1 rounds" in reason.text for reason in verdict.reasons)
+    verdict = calibrated(problem, settings=CalibrationSettings(reweightings=1)).verdict
+    assert any("still change after 1 reweightings" in reason.text for reason in verdict.reasons)
     assert dict(verdict.questions)["known"] != "good"

@@ -1,7 +1,7 @@
 """Accuracy over the workspace: what a calibration predicts is what many calibrations of the same arm really do.
 
 The base is known, so that nothing is left to convention: an arm is where it is. All placements of its joints are wrong,
-also those that cannot be told from others.
+also those that are indistinguishable from others.
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from calibration.small_problems import joined
 from steelyard.calibration import Measurements, read_measurements, write_measurements
 from steelyard.calibration.chain.simulated import planned_measurements, simulated_measurements
 from steelyard.calibration.measurement.setup import CalibrationSetup, FrameSetup, Load, MarkerSetup
@@ -64,10 +65,7 @@ def test_what_is_written_is_read_back_to_the_last_bit(measured, tmp_path):
 
 
 def test_kinds_may_stand_in_one_file(tmp_path):
-    poses, positions = simulated(kind="pose"), simulated()
-    names = ("pose", "marker", "other", "load", "value", "rotation", "repeat")
-    joined = {name: np.concatenate([getattr(positions, name), getattr(poses, name)]) for name in names}
-    both = replace(positions, q=np.hstack([positions.q, poses.q]), kind=positions.kind + poses.kind, **joined)
+    both = joined(simulated(), simulated(kind="pose"))
     write_measurements(tmp_path / "both.csv", both)
     found = read_measurements(tmp_path / "both.csv", ROBOT, SETUP)
     assert found.kind == both.kind

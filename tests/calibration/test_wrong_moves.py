@@ -55,7 +55,7 @@ def simulated(
 def calibrate(tmp_path, capsys):
     """Return exit code and answer of the command, by arm and measurements."""
 
-    def called(arm: str, measured: Measurements, *words: str, others: Measurements | None = None, setup: str = ""):
+    def called(arm: str, measured: Measurements, *options: str, others: Measurements | None = None, setup: str = ""):
         joints = [load_robot(arm).bodies[number - 1].joint.name for number in WRONG_JOINTS]
         text = f'[measurement]\nlink = "{ARMS[arm]}"\nsigma = 50e-6\n[geometry]\njoints = {json.dumps(joints)}\n{setup}'
         (tmp_path / "setup.toml").write_text(text)
@@ -66,7 +66,7 @@ def calibrate(tmp_path, capsys):
         if others is not None:
             files += ["--validate", str(tmp_path / "others.csv")]
         capsys.readouterr()
-        code = main(["calibrate", arm, str(tmp_path / "points.csv"), *files, "--workspace", "0", "--json", *words])
+        code = main(["calibrate", arm, str(tmp_path / "points.csv"), *files, "--workspace", "0", "--json", *options])
         printed = capsys.readouterr()
         assert code in (0, 2), printed.err
         return code, json.loads(printed.out)
@@ -85,12 +85,12 @@ def write(path: Path, measured: Measurements) -> None:
     np.savetxt(path, rows, delimiter=",", header=",".join(titles), comments="", fmt="%.12g")
 
 
-def poor_for(answer: dict, question: str, *words: str) -> bool:
+def poor_for(answer: dict, question: str, *parts: str) -> bool:
     """Return whether a question is poor and the first reason names the cause."""
     verdict = answer["verdict"]
     assert verdict["grade"] == "poor"
     assert verdict["questions"][question] == "poor"
-    assert all(word in verdict["reasons"][0]["text"] for word in words), verdict["reasons"]
+    assert all(part in verdict["reasons"][0]["text"] for part in parts), verdict["reasons"]
     assert verdict["reasons"][0]["remedy"]
     return True
 
@@ -167,31 +167,31 @@ RARE = ("rows one late", "angles in another order")
 """Among many seeds only."""
 
 
-def named(arm: str, words: tuple[str, ...]) -> list[str]:
+def named(arm: str, parts: tuple[str, ...]) -> list[str]:
     joints = [body.joint.name for body in load_robot(arm).actuated]
-    return [f"'{joints[int(word[-1]) - 1]}'" if word.startswith("JOINT") else word for word in words]
+    return [f"'{joints[int(part[-1]) - 1]}'" if part.startswith("JOINT") else part for part in parts]
 
 
 @pytest.mark.parametrize("arm", TWO_ARMS)
 @pytest.mark.parametrize("fault", [fault for fault in FAULTS if fault not in RARE])
 def test_a_mistake_is_poor_and_named(calibrate, arm, fault):
-    plant, poses, words = FAULTS[fault]
+    plant, poses, parts = FAULTS[fault]
     code, answer = calibrate(arm, plant(simulated(arm, 0, 20, poses=poses)), "--folds", "4")
     assert code == 2
-    assert poor_for(answer, "plausible", "likely cause", *named(arm, words))
+    assert poor_for(answer, "plausible", "likely cause", *named(arm, parts))
 
 
 @pytest.mark.large
 @pytest.mark.parametrize("arm", ARMS)
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_mistake_is_named_whatever_the_arm_and_the_noise(calibrate, arm, fault):
-    plant, poses, words = FAULTS[fault]
+    plant, poses, parts = FAULTS[fault]
     right = 0
     for seed in range(10):
         code, answer = calibrate(arm, plant(simulated(arm, seed, 25, poses=poses)), "--folds", "4")
         assert code == 2
         assert answer["verdict"]["questions"]["plausible"] == "poor"
-        right += all(word in answer["verdict"]["reasons"][0]["text"] for word in named(arm, words))
+        right += all(part in answer["verdict"]["reasons"][0]["text"] for part in named(arm, parts))
     assert right >= 9
 
 
@@ -336,8 +336,8 @@ def test_a_declared_length_is_no_sigma_of_rotations(calibrate):
 def test_a_declared_sigma_of_rotations_is_taken(tmp_path, capsys):
     write(tmp_path / "points.csv", simulated("ur10e", 0, 20, poses=True))
     (tmp_path / "setup.toml").write_text('[measurement]\nlink = "ee_link"\nsigma = 50e-6\nsigma_rotation = 3e-4\n')
-    words = [str(tmp_path / "points.csv"), "--config", str(tmp_path / "setup.toml"), "--workspace", "0", "--json"]
-    assert main(["calibrate", "ur10e", *words, "--method", "declared"]) == 0
+    options = [str(tmp_path / "points.csv"), "--config", str(tmp_path / "setup.toml"), "--workspace", "0", "--json"]
+    assert main(["calibrate", "ur10e", *options, "--method", "declared"]) == 0
     answer = json.loads(capsys.readouterr().out)
     assert {each["sigma"] for each in answer["weights"] if each["group"] in ("rx", "ry", "rz")} == {3e-4}
     assert not any("is declared" in each["text"] for each in answer["verdict"]["reasons"])

@@ -51,9 +51,9 @@ def folder(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module")
 def run(folder) -> Path:
-    words = ["calibrate", "ur10e", str(folder / "points.csv"), "--config", str(folder / "setup.toml")]
+    command = ["calibrate", "ur10e", str(folder / "points.csv"), "--config", str(folder / "setup.toml")]
     assert main(
-        [*words, "--validate", str(folder / "others.csv"), "--out", str(folder / "run"), "--workspace", "100"]
+        [*command, "--validate", str(folder / "others.csv"), "--out", str(folder / "run"), "--workspace", "100"]
     ) in (0, 2)
     return folder / "run"
 
@@ -99,12 +99,12 @@ def test_targets_are_corrected_so_that_the_true_arm_reaches_them(run, folder, ca
     corrected = np.array([[row["joints"][name] for name in JOINTS] for row in content["targets"]]).T
     wanted, reached = problem.frame_pose(0 * truth, q), problem.frame_pose(truth, corrected)
     moved = problem.frame_pose(truth, q)
-    # What cannot be told from the base stays with it: the arm is corrected up to one common motion.
+    # Errors that are indistinguishable from the base stay with it: the arm is corrected up to one common motion.
     assert np.ptp(reached[1] - wanted[1], axis=0).max() < 0.5 * np.ptp(moved[1] - wanted[1], axis=0).max()
 
 
 def test_the_screen_says_the_verdict_first(folder, capsys):
-    words = [
+    command = [
         "calibrate",
         "ur10e",
         str(folder / "points.csv"),
@@ -113,15 +113,15 @@ def test_the_screen_says_the_verdict_first(folder, capsys):
         "--workspace",
         "0",
     ]
-    assert main([*words, "--method", "ols"]) in (0, 2)
+    assert main([*command, "--method", "ols"]) in (0, 2)
     out = capsys.readouterr().out
     assert out.index("verdict:") < out.index("position errors, mm") < out.index("offset4") < out.index("kept as it was")
 
 
 @pytest.mark.large
 def test_configurations_are_chosen_with_the_sigmas_they_promise(folder, capsys):
-    words = ["poses", "ur10e", "--config", str(folder / "setup.toml"), "--count", "15", "--candidates", "60"]
-    assert main([*words, "--out", str(folder / "chosen"), "--json"]) == 0
+    command = ["poses", "ur10e", "--config", str(folder / "setup.toml"), "--count", "15", "--candidates", "60"]
+    assert main([*command, "--out", str(folder / "chosen"), "--json"]) == 0
     content = json.loads(capsys.readouterr().out)
     assert len(content["configurations"]) == 15
     assert content["value"] < content["value_of_random_choice"]
@@ -133,8 +133,8 @@ def test_configurations_may_be_chosen_from_a_file_and_kept_as_they_are(folder, c
     q = random_configurations(ROBOT, 40, np.random.default_rng(11)).T
     rows = [",".join(JOINTS), *(",".join(repr(float(x)) for x in row) for row in q)]
     (folder / "reachable.csv").write_text("\n".join(rows) + "\n")
-    words = ["poses", "ur10e", "--config", str(folder / "setup.toml"), "--count", "12", "--keep", "--json"]
-    assert main([*words, "--from", str(folder / "reachable.csv")]) == 0
+    command = ["poses", "ur10e", "--config", str(folder / "setup.toml"), "--count", "12", "--keep", "--json"]
+    assert main([*command, "--from", str(folder / "reachable.csv")]) == 0
     chosen = [tuple(row.values()) for row in json.loads(capsys.readouterr().out)["configurations"]]
     assert len(set(chosen)) == 12
     assert {tuple(row) for row in q.tolist()} >= set(chosen)
@@ -156,11 +156,11 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("words", "said"), REFUSED, ids=[" ".join(words) for words, _ in REFUSED])
-def test_bad_input_gets_one_line(words, said, folder, monkeypatch, capsys):
+@pytest.mark.parametrize(("command", "said"), REFUSED, ids=[" ".join(command) for command, _ in REFUSED])
+def test_bad_input_gets_one_line(command, said, folder, monkeypatch, capsys):
     monkeypatch.chdir(folder)
-    config = ["--config", "setup.toml"] if words[0] == "calibrate" else []
-    assert main([*words, *config]) == 1
+    config = ["--config", "setup.toml"] if command[0] == "calibrate" else []
+    assert main([*command, *config]) == 1
     error = capsys.readouterr().err.strip()
     assert "\n" not in error
     assert said in error

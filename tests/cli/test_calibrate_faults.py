@@ -81,7 +81,7 @@ def calibrated(
     folder: Path,
     capsys: pytest.CaptureFixture[str],
     taken: Measurements,
-    *words: str,
+    *options: str,
     setup: str = "",
     name: str = "ur10e",
 ) -> tuple[int, dict]:
@@ -90,7 +90,7 @@ def calibrated(
     (folder / "setup.toml").write_text(setup or '[measurement]\nlink = "ee_link"\n')
     capsys.readouterr()
     code = main(
-        ["calibrate", name, str(folder / "points.csv"), "--config", str(folder / "setup.toml"), "--json", *words]
+        ["calibrate", name, str(folder / "points.csv"), "--config", str(folder / "setup.toml"), "--json", *options]
     )
     return code, json.loads(capsys.readouterr().out)
 
@@ -148,11 +148,11 @@ def test_what_the_model_lacks_in_a_range_is_fitted_said_and_widens_the_predictio
     assert inside > 1.5 * elsewhere
 
 
-@pytest.mark.parametrize(("declared", "words"), [(10e-6, "worse than declared"), (200e-6, "better than declared")])
-def test_noise_that_is_not_as_declared_is_said(declared, words, tmp_path, capsys):
+@pytest.mark.parametrize(("declared", "message"), [(10e-6, "worse than declared"), (200e-6, "better than declared")])
+def test_noise_that_is_not_as_declared_is_said(declared, message, tmp_path, capsys):
     setup = f'[measurement]\nlink = "ee_link"\nsigma = {declared}\n'
     _, content = calibrated(tmp_path, capsys, measured(0), "--workspace", "0", setup=setup)
-    assert any(words in reason["text"] for reason in content["verdict"]["reasons"])
+    assert any(message in reason["text"] for reason in content["verdict"]["reasons"])
     assert content["verdict"]["grade"] == ("fair" if declared < 50e-6 else "good")
 
 

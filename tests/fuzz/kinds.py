@@ -20,9 +20,9 @@ import polars as pl
 from scipy.spatial.transform import Rotation
 
 from steelyard.calibration.chain.problem import measured_problem
+from steelyard.calibration.measurement.files import read_measurements
 from steelyard.calibration.measurement.measurements import Measurements
 from steelyard.calibration.measurement.nominal import nominal_poses
-from steelyard.calibration.measurement.reading import read_measurements
 from steelyard.calibration.measurement.setup import CalibrationSetup
 from steelyard.calibration.measurement.setup_file import read_setup as read_calibration_setup
 from steelyard.calibration.measurement.validation import check_measurements

@@ -1,17 +1,17 @@
 """Geometry and elasticity of an arm from measured positions."""
 
-from .application.accuracy_map import AccuracyMap as AccuracyMap
-from .application.accuracy_map import accuracy_map as accuracy_map
-from .application.accuracy_map import map_csv as map_csv
+from .application.calibrated_arm import AccuracyMap as AccuracyMap
 from .application.calibrated_arm import CalibratedArm as CalibratedArm
+from .application.calibrated_arm import accuracy_map as accuracy_map
 from .application.calibrated_arm import calibrated_arm as calibrated_arm
 from .application.calibrated_arm import joint_range as joint_range
+from .application.calibrated_arm import map_csv as map_csv
 from .application.calibrated_arm import random_configurations as random_configurations
-from .application.calibration_yaml import FramePlace as FramePlace
-from .application.calibration_yaml import write_calibration_yaml as write_calibration_yaml
 from .application.corrected import Corrected as Corrected
 from .application.corrected import corrected_targets as corrected_targets
 from .application.corrected import write_corrected as write_corrected
+from .application.exports import write_calibration_yaml as write_calibration_yaml
+from .application.exports import write_urdf as write_urdf
 from .application.saved import SavedCalibration as SavedCalibration
 from .application.saved import calibration_to_json as calibration_to_json
 from .application.saved import fill_calibration as fill_calibration
@@ -19,7 +19,6 @@ from .application.saved import read_calibration as read_calibration
 from .application.targets import read_targets as read_targets
 from .application.targets import targets_from_joints as targets_from_joints
 from .application.targets import targets_from_poses as targets_from_poses
-from .application.urdf import write_urdf as write_urdf
 from .chain.problem import MeasuredProblem as MeasuredProblem
 from .chain.problem import measured_problem as measured_problem
 from .chain.simulated import planned_rows as planned_rows
@@ -31,11 +30,12 @@ from .fit.calibration import Calibration as Calibration
 from .fit.calibration import calibrated as calibrated
 from .fit.identifiable import identifiability as identifiability
 from .fit.settings import CalibrationSettings as CalibrationSettings
+from .measurement.files import read_measurements as read_measurements
+from .measurement.files import write_measurements as write_measurements
 from .measurement.measurements import Measurements as Measurements
 from .measurement.measurements import declared_sigma as declared_sigma
 from .measurement.measurements import instrument_sigma as instrument_sigma
 from .measurement.measurements import position_measurements as position_measurements
-from .measurement.reading import read_measurements as read_measurements
 from .measurement.setup import CalibrationSetup as CalibrationSetup
 from .measurement.setup import ElasticSetup as ElasticSetup
 from .measurement.setup import FrameSetup as FrameSetup
@@ -45,17 +45,16 @@ from .measurement.setup import default_setup as default_setup
 from .measurement.setup import load_named as load_named
 from .measurement.setup_file import read_setup as read_setup
 from .measurement.validation import check_measurements as check_measurements
-from .measurement.writing import write_measurements as write_measurements
 from .pipeline import CalibrationResult as CalibrationResult
 from .pipeline import calibrate as calibrate
 from .pipeline import export_calibration as export_calibration
 from .pipeline import load_setup as load_setup
-from .poses.pose_criteria import PoseCriterionName as PoseCriterionName
 from .poses.pose_design import ChosenPoses as ChosenPoses
 from .poses.pose_design import PoseDesign as PoseDesign
 from .poses.pose_design import choose_poses as choose_poses
 from .poses.pose_design import design_poses as design_poses
 from .poses.pose_design import marker_rows as marker_rows
+from .poses.pose_search import PoseCriterionName as PoseCriterionName
 from .records import COORDINATES as COORDINATES
 from .records import CalibrationProblem as CalibrationProblem
 from .records import Linearised as Linearised

@@ -1,4 +1,4 @@
-"""A calibration from files to a result: set-up and measurements are read and checked, the arm is fitted and judged.
+"""Calibration from files: set-up and measurements are read and checked, the arm is fitted and judged.
 
 :func:`calibrate` is what ``steelyard calibrate`` runs. Its parts are public too: :func:`read_measurements`,
 :func:`measured_problem`, :func:`calibrated`, :func:`accuracy_map`.
@@ -21,16 +21,21 @@ from ..progress import Progress, silent
 from ..robot import AnyRobot, Robot, load_robot
 from ..run import hashes_of
 from ..text import short_repr
-from .application.accuracy_map import AccuracyMap, accuracy_map, map_csv
-from .application.calibrated_arm import CalibratedArm, calibrated_arm, random_configurations
-from .application.calibration_yaml import FramePlace, write_calibration_yaml
+from .application.calibrated_arm import (
+    AccuracyMap,
+    CalibratedArm,
+    accuracy_map,
+    calibrated_arm,
+    map_csv,
+    random_configurations,
+)
+from .application.exports import write_calibration_yaml, write_urdf
 from .application.saved import calibration_to_json
-from .application.urdf import write_urdf
 from .chain.problem import MeasuredProblem, measured_problem
 from .fit.calibration import Calibration, calibrated
 from .fit.settings import CalibrationSettings, Method
+from .measurement.files import read_measurements
 from .measurement.measurements import Measurements, declared_sigma
-from .measurement.reading import read_measurements
 from .measurement.setup import CalibrationSetup, default_setup, load_named
 from .measurement.setup_file import read_setup
 from .measurement.validation import Suspicion, check_measurements
@@ -46,19 +51,19 @@ EXPORTS = ("urdf", "yaml")
 
 SetupLike = CalibrationSetup | str | os.PathLike[str]
 MeasurementsLike = Measurements | str | os.PathLike[str]
-"""The thing itself, or the path of its file."""
+"""The record, or the path of its file."""
 
 _SEED = 0
 
 
 @dataclass(frozen=True, eq=False)
 class CalibrationResult:
-    """What a calibration from files gives.
+    """Result of a calibration from files.
 
     Attributes:
         problem: Robot, set-up and measurements, as unknowns and equations.
         calibration: What was found, how sure, and the verdict.
-        workspace: Predicted uncertainty over the workspace; None if it was not asked for.
+        workspace: Predicted uncertainty over the workspace; None if it was not computed.
         suspicions: Points whose distances to other markers do not fit, found before any fit.
 
     Example:
@@ -90,7 +95,7 @@ class CalibrationResult:
         """Return the content of ``result.json``, without what a run folder adds."""
         return {
             **calibration_to_json(self.calibration, self.workspace),
-            "suspicions": [{"pose": s.pose, "marker": s.marker, "size_mm": 1e3 * s.size} for s in self.suspicions],
+            "suspicions": plain(self.suspicions),
             "notes": plain(self.problem.measurements.notes),
         }
 
@@ -218,7 +223,7 @@ def export_calibration(
     found, problem, written = result.calibration, result.problem, []
     arm = calibrated_arm(problem, found.values, found.covariance)
     if "yaml" in formats:
-        base, tool = (FramePlace(*place(found.values)) for place in (problem.base_pose, problem.tool_pose))
+        base, tool = problem.base_pose(found.values), problem.tool_pose(found.values)
         write_calibration_yaml(folder / "calibration.yaml", arm, base=base, tool=tool, run=run)
         written.append("calibration.yaml")
     if "urdf" in formats:

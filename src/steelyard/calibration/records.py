@@ -1,4 +1,4 @@
-"""What flows through a calibration: named unknowns, measured numbers, and a problem that can be linearised."""
+"""Records of a calibration: named unknowns, measured numbers, and the protocol of a problem that can be linearised."""
 
 from __future__ import annotations
 
@@ -7,28 +7,51 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from ..errors import CalibrationError
 from ..text import short_repr
 
 Group = Literal["base", "joint", "tool", "marker", "compliance", "weight"]
 """What an unknown belongs to: base frame, joint frames, tool frame, markers, springs, first moments of links."""
 
+FRAMES = ("base", "tool", "marker")
+"""Groups of unknowns that belong to the set-up, not to the arm."""
+
 COORDINATES = ("x", "y", "z", "rx", "ry", "rz", "distance")
-Coordinate = Literal["x", "y", "z", "rx", "ry", "rz", "distance"]
 """What an equation measures: a position [m], a rotation vector [rad], or a distance between markers [m]."""
+
+
+def finite(array: ArrayLike, shape: tuple[int | None, ...], what: str) -> np.ndarray:
+    """Return an array of finite numbers of a shape, in which None stands for any length from 1 on.
+
+    Raises:
+        CalibrationError: If the shape is another one, or a number is not finite.
+    """
+    given = np.asarray(array, dtype=float)
+    bad = np.argwhere(~np.isfinite(given))
+    pairs = zip(given.shape, shape, strict=False)
+    if given.ndim != len(shape) or not all(size == wanted or (wanted is None and size) for size, wanted in pairs):
+        got = f"shape {given.shape}"
+    elif len(bad):
+        got = f"{given[tuple(bad[0])]} at {tuple(bad[0].tolist())}"
+    else:
+        return given
+    allowed = ", ".join("N" if size is None else str(size) for size in shape)
+    raise CalibrationError(f"{what}: got {got}, allowed are finite numbers of shape ({allowed})")
 
 
 @dataclass(frozen=True)
 class Unknown:
-    """An unknown.
+    """An unknown of a calibration.
 
     Attributes:
         name: ``offset2``, ``x3``, ``ry4``, ``base_x``, ``tool_rz``, ``x[marker_1]``, ``k2``, ``k21``, ``k4x``, ``MX3``.
         group: What it belongs to.
         unit: ``m``, ``rad``, ``rad/(N m)``, ``m/N``, ``kg m`` or ``kg``.
         nominal: Its value by the robot's file or the set-up.
-        meaning: What a person calls it: ``offset of joint_2 about its own axis``.
-        known: Whether it has its nominal value for sure: it acts and is not fitted.
+        meaning: Its description: ``offset of joint_2 about its own axis``.
+        known: Whether its nominal value is exact: it has an effect and is not fitted.
     """
 
     name: str
@@ -41,7 +64,7 @@ class Unknown:
 
 @dataclass(frozen=True, eq=False)
 class MeasuredJoint:
-    """Where a joint is at every configuration.
+    """Positions of a joint at all configurations.
 
     Attributes:
         name: Of the joint.
@@ -112,7 +135,7 @@ class Linearised:
 
 
 class CalibrationProblem(Protocol):
-    """Unknowns and equations, and how the ones follow from the others."""
+    """Unknowns, equations, and residuals with their derivatives at given values."""
 
     @property
     def parameters(self) -> Sequence[Unknown]:
@@ -126,7 +149,7 @@ class CalibrationProblem(Protocol):
 
     @property
     def start(self) -> np.ndarray:
-        """Where a fit begins (p,)."""
+        """Values from which a fit starts (p,)."""
         ...
 
     def at(self, values: np.ndarray) -> Linearised:

@@ -42,35 +42,20 @@ def apply(
 ) -> int:
     """Correct targets: joint commands with which the calibrated arm reaches the wanted poses, load included."""
     require_files(run, targets)
-    with quietly(quiet):
-        return _run(run, targets, length, angle, _point(point), load, robot, out, json)
-
-
-def _run(
-    folder: Path,
-    targets: Path,
-    length: str,
-    angle: str,
-    point: tuple[float, float, float],
-    load: str | None,
-    robot: str | None,
-    out: Path | None,
-    json: bool,
-) -> int:
-    """Correct targets, print and save them; return 2 if one cannot be reached."""
     from ..calibration import corrected_targets, load_named, read_calibration, read_targets, write_corrected
     from ..run import RunFolder, hashes_of
 
-    with RunFolder(out, "apply") as run:
-        saved = read_calibration(folder, robot)
-        wanted = read_targets(targets, saved.arm, length=length, angle=angle, point=point)
+    place = _point(point)
+    with quietly(quiet), RunFolder(out, "apply") as saved_run:
+        saved = read_calibration(run, robot)
+        wanted = read_targets(targets, saved.arm, length=length, angle=angle, point=place)
         found = corrected_targets(saved.arm, wanted, load=load_named(saved.setup, load))
-        settings = {"run": str(folder), "targets": str(targets), "length": length, "angle": angle, "load": load}
-        content = run.save(
-            settings, hashes_of(folder / "result.json", targets), _corrected_to_json(found),
-            lambda place, _: write_corrected(place / FILE, found, saved.arm.robot, length=length, angle=angle),
+        settings = {"run": str(run), "targets": str(targets), "length": length, "angle": angle, "load": load}
+        content = saved_run.save(
+            settings, hashes_of(run / "result.json", targets), _corrected_to_json(found),
+            lambda folder, _: write_corrected(folder / FILE, found, saved.arm.robot, length=length, angle=angle),
         )  # fmt: skip
-        print(json_text("apply", content)) if json else _print(found, run.place)
+        print(json_text("apply", content)) if json else _print(found, saved_run.place)
     return 0 if found.reached.all() else POOR
 
 
@@ -78,7 +63,7 @@ def _point(text: str | None) -> tuple[float, float, float]:
     if text is None:
         return 0.0, 0.0, 0.0
     try:
-        x, y, z = (float(word) for word in text.split(","))
+        x, y, z = (float(part) for part in text.split(","))
     except ValueError as error:
         raise CalibrationError(f"--point is '{text}'; allowed are three numbers by commas [m]") from error
     return x, y, z
@@ -87,7 +72,7 @@ def _point(text: str | None) -> tuple[float, float, float]:
 def _corrected_to_json(found: Corrected) -> dict[str, Any]:
     rows = [
         {
-            "name": name, "status": found.status[k], "why": found.told[k],
+            "name": name, "status": found.status[k], "why": found.why[k],
             "joints": dict(zip(found.joints, found.q[:, k], strict=True)),
             "nominal": dict(zip(found.joints, found.nominal[:, k], strict=True)),
             "uncorrected_mm": 1e3 * found.uncorrected[k], "residual_mm": 1e3 * found.residual[k],
@@ -112,7 +97,7 @@ def _print(found: Corrected, out: Path | None) -> None:
     rows = [
         [
             name, f"{1e3 * found.uncorrected[k]:.3g}", f"{1e3 * found.semi_axis[k]:.3g}",
-            f"{abs(found.correction[:, k]).max():.3g}", found.told[k] or "reached",
+            f"{abs(found.correction[:, k]).max():.3g}", found.why[k] or "reached",
         ]
         for k, name in enumerate(found.names[:_MOST_ROWS])
     ]  # fmt: skip

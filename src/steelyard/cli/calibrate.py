@@ -80,36 +80,22 @@ def calibrate(
     }  # fmt: skip
     given = {key: value for key, value in flags.items() if value is not None}
     map_options: dict[str, Any] = {"load": load, **({} if workspace is None else {"workspace": workspace})}
-    with quietly(quiet):
-        return _run(robot, measurements, config, validate, given, map_options, comma_separated(export), out, json)
+    exports = _exports(robot, comma_separated(export), out)
 
-
-def _run(
-    robot: str,
-    measurements: Path,
-    config: Path | None,
-    validate: Path | None,
-    flags: Mapping[str, Any],
-    map_options: Mapping[str, Any],
-    export: Sequence[str] | None,
-    out: Path | None,
-    json: bool,
-) -> int:
-    """Calibrate, print and save; return 2 if the verdict is poor."""
-    from ..calibration import CalibrationSettings, calibrate
+    from ..calibration import CalibrationSettings
+    from ..calibration import calibrate as calibrate_arm
     from ..run import RunFolder, hashes_of
 
-    exports = _exports(robot, export, out)
-    own = {key: value for key, value in flags.items() if key != "method"}
-    settings = CalibrationSettings(**{**own, "prior": dict(_prior(text) for text in flags.get("prior", ()))})
-    with RunFolder(out, "calibrate") as run:
+    own = {key: value for key, value in given.items() if key != "method"}
+    settings = CalibrationSettings(**{**own, "prior": dict(_prior(text) for text in prior)})
+    with quietly(quiet), RunFolder(out, "calibrate") as run:
         with ProgressBar("calibrating") as progress:
-            found = calibrate(
-                robot, measurements, setup=config, method=flags.get("method"), settings=settings, validate=validate,
-                **map_options, progress=progress,
+            found = calibrate_arm(
+                robot, measurements, setup=config, method=method, settings=settings, validate=validate, **map_options,
+                progress=progress,
             )  # fmt: skip
         content = run.save(
-            {"robot": robot, "measurements": str(measurements), **flags},
+            {"robot": robot, "measurements": str(measurements), **given},
             hashes_of(Path(robot), measurements, config, validate),
             found.to_json(),
             lambda place, identifier: _fill(found, robot, config, exports, place, identifier),
@@ -166,7 +152,7 @@ def print_calibration(
     screen.line(
         (content["robot"], "bold"),
         f"  {content['configurations']} configurations, {content['equations']} equations, "
-        f"{len(found.calibration.kept)} unknowns, method: {content['method']}",
+        f"{len(found.calibration.fitted)} unknowns, method: {content['method']}",
     )
     print_verdict(screen, found.calibration.verdict)
     screen.line()

@@ -1,4 +1,4 @@
-"""``steelyard poses``: configurations to measure, and the sigmas they promise."""
+"""``steelyard poses``: configurations to measure, and the sigmas predicted for them."""
 
 from __future__ import annotations
 
@@ -50,38 +50,25 @@ def poses(
     json: Json = False,
     quiet: Quiet = False,
 ) -> int:
-    """Choose configurations to measure, and the sigmas they promise."""
+    """Choose configurations to measure, and predict the sigmas that they give."""
     require_files(robot_file(robot), config, choose_from, test)
-    choice = {
+    choice: dict[str, Any] = {
         "count": count, "criterion": criterion, "candidates": candidates if choose_from is None else choose_from,
         "keep": keep, "tests": test, "sigma": sigma, "repeats": repeats, "load": load,
         "fixed": comma_separated(fixed) or (),
         "seed": seed,
     }  # fmt: skip
-    with quietly(quiet):
-        return _run(robot, config, choice, (test, choose_from), out, json)
-
-
-def _run(
-    name: str,
-    config: Path | None,
-    choice: dict[str, Any],
-    files: tuple[Path | None, ...],
-    out: Path | None,
-    json: bool,
-) -> int:
-    """Choose configurations, print and save them."""
     from ..calibration import choose_poses, load_setup
     from ..robot import load_robot
     from ..run import RunFolder, hashes_of
 
-    robot = load_robot(name)
-    setup = load_setup(robot, config)
-    with RunFolder(out, "poses") as run:
-        found = choose_poses(robot, setup=setup, **choice)
-        settings = {"robot": name, **{key: choice[key] for key in ("count", "criterion", "seed")}}
+    arm = load_robot(robot)
+    setup = load_setup(arm, config)
+    with quietly(quiet), RunFolder(out, "poses") as run:
+        found = choose_poses(arm, setup=setup, **choice)
+        settings = {"robot": robot, **{key: choice[key] for key in ("count", "criterion", "seed")}}
         content = run.save(
-            settings, hashes_of(Path(name), config, *files), found.to_json(),
+            settings, hashes_of(Path(robot), config, test, choose_from), found.to_json(),
             lambda place, _: write_aside(place / FILE, found.to_csv()),
         )  # fmt: skip
         print(json_text("poses", content)) if json else _print(found, run.place)
@@ -90,7 +77,7 @@ def _run(
 
 def _print(found: ChosenPoses, out: Path | None) -> None:
     screen, design = Screen(), found.design
-    random = f"{design.value_of_random:.4g}" if isfinite(design.value_of_random) else "some unknowns stay unseen"
+    random = f"{design.value_of_random:.4g}" if isfinite(design.value_of_random) else "not all are identifiable"
     unit = " m^2" if design.criterion == "industrial" else ""
     screen.line(
         f"{design.q.shape[1]} configurations by criterion {design.criterion}: {design.value:.4g}{unit} (a random "
@@ -109,6 +96,6 @@ def _print(found: ChosenPoses, out: Path | None) -> None:
     ]
     screen.table([Column("pose", "key"), *columns], rows)
     pairs = zip(found.predicted_sigma.items(), found.units, strict=True)
-    screen.line(f"promised sigmas: {', '.join(f'{name} {value:.2g} {unit}' for (name, value), unit in pairs)}")
+    screen.line(f"predicted sigmas: {', '.join(f'{name} {value:.2g} {unit}' for (name, value), unit in pairs)}")
     if out is not None:
         screen.line(f"saved in {out}: {FILE}, result.json", always=True)

@@ -95,7 +95,7 @@ def p3_theory(experiment: Experiment3) -> Theory3:
     unequal = inverse @ (B.T * variance) @ B @ inverse
     weighted = np.linalg.inv((B.T / variance) @ B)
     return Theory3(
-        found.kept, found.columns, {each.name: each.why for each in found.invisible}, found.condition,
+        found.names, found.columns, {each.name: each.why for each in found.invisible}, found.condition,
         np.sqrt(np.diag(unequal)), np.sqrt(np.diag(weighted)),
     )  # fmt: skip
 

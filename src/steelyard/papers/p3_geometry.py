@@ -49,7 +49,7 @@ class Geometry3:
     def _kept_intervals(self) -> Iterator[tuple[str, tuple[float, float]]]:
         names = [each.name for each in self.calibration.problem.parameters]
         rows = self.calibration.interval(0.95)
-        for name in self.calibration.kept:
+        for name in self.calibration.fitted:
             low, high = rows[names.index(name)]
             yield name, (float(low), float(high))
 
@@ -82,7 +82,7 @@ def p3_geometry(progress: Progress) -> Geometry3:
         1e3 * float(np.linalg.norm(others.residual(values).reshape(3, -1), axis=0).mean())
         for values in (problem.start, found.values)
     ]
-    return Geometry3(found, {name: truth[name] for name in identifiable.kept}, errors[0], errors[1])
+    return Geometry3(found, {name: truth[name] for name in identifiable.names}, errors[0], errors[1])
 
 
 def geometry_claims(geometry: Geometry3) -> Iterator[Claim]:
@@ -92,7 +92,7 @@ def geometry_claims(geometry: Geometry3) -> Iterator[Claim]:
         f"geometry, {CONFIGURATIONS} configurations, {len(MARKERS)} markers, noise 0.05 mm: mean error on unseen "
         "configurations after calibration, mm",
         "not said", geometry.unseen, 0.0, 0.05,
-        f"{geometry.before:.2f} mm before; {len(found.kept)} of {len(found.problem.parameters)} unknowns are "
+        f"{geometry.before:.2f} mm before; {len(found.fitted)} of {len(found.problem.parameters)} unknowns are "
         "identifiable, base and markers among them", why="the noise of one measured coordinate",
         fails_if="a geometric error is missed or assigned to the wrong joint, or dependent unknowns are both fitted",
     )  # fmt: skip
@@ -107,7 +107,7 @@ def geometry_table(geometry: Geometry3) -> PaperTable:
     found = geometry.calibration
     numbers = {each.name: k for k, each in enumerate(found.problem.parameters)}
     rows = []
-    for name in found.kept:
+    for name in found.fitted:
         each = found.problem.parameters[numbers[name]]
         rows.append(
             [name, each.meaning, each.unit, geometry.truth[name], float(found.values[numbers[name]]),

@@ -255,7 +255,7 @@ def one_run(experiment: Experiment3, columns: np.ndarray, seed: int = 0) -> OneR
     for method in ("ols", "wls"):
         values, sigma = _weighted(problem, columns, CalibrationSettings(method=method, covariance="groups"))
         found[method] = np.column_stack([values - 3 * sigma, values + 3 * sigma])
-    iterations = weighted_fit(problem, columns, CalibrationSettings(method="wls")).rounds[:, columns]
+    iterations = weighted_fit(problem, columns, CalibrationSettings(method="wls")).history[:, columns]
     return OneRun3(iterations, found["ols"], found["wls"])
 
 
@@ -282,7 +282,7 @@ def _estimates(problem: CalibrationProblem, columns: np.ndarray) -> dict[str, tu
         "ols": _weighted(problem, columns, CalibrationSettings(method="ols", covariance="groups")),
         "wls": _weighted(problem, columns, CalibrationSettings(method="wls", covariance="groups")),
         "wls, one iteration": (
-            weighted_fit(problem, columns, CalibrationSettings(method="wls", rounds=1)).fit.values[columns],
+            weighted_fit(problem, columns, CalibrationSettings(method="wls", reweightings=1)).fit.values[columns],
             None,
         ),
     }

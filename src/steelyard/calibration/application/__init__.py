@@ -1,1 +1,1 @@
-"""What a calibrated arm is good for: accuracy over the workspace, corrected targets, files for controllers."""
+"""Uses of a calibrated arm: accuracy over the workspace, corrected targets, files for controllers."""

@@ -1,23 +1,25 @@
-"""An arm as a calibration left it: where its measured link really is, and how well that is known.
+"""The calibrated arm: where its measured link is, how well that is known, and the map of its accuracy.
 
-Configurations of an arm: joint positions that fit it, and its limits.
+A position p(X, q) of the calibrated arm is uncertain by ``Sigma(q) = D C D^T`` with C the covariance of the unknowns X
+and D = dp/dX (3, p) at the configuration q: P3 eq. 8 and eq. 11 give C, the product carries it to the workspace. Where
+the model lacks something in a range of a joint, the errors that the fit left there are added.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol, final
 
 import numpy as np
 
 from ...errors import CalibrationError
 from ...robot import AnyRobot, Robot, load_robot
-from ...text import short_repr
+from ...text import csv_text, short_repr
 from ..chain.problem import MeasuredProblem
 from ..fit.joint_ranges import JointRange
+from ..measurement.measurements import check_rotations
 from ..measurement.setup import Load
-from ..records import Unknown
+from ..records import Unknown, finite
 
 HELD_BY_CONTROLLER = ("joint", "compliance")
 """Groups of unknowns that a controller takes as zero: it knows the robot's file and a rigid arm."""
@@ -25,30 +27,13 @@ HELD_BY_CONTROLLER = ("joint", "compliance")
 POINT_AT_LINK = (0.0, 0.0, 0.0)
 
 
-class FramePose(Protocol):
-    """Where the measured link is in the robot's base frame."""
-
-    def __call__(
-        self, values: np.ndarray, q: np.ndarray, wrench: np.ndarray | None, point: np.ndarray | None, /
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Return rotation (N, 3, 3) and position (N, 3) [m].
-
-        At values (p,) and joints (na, N), under wrenches (6, N) in base axes at a point (3,) of the measured link.
-        """
-        ...
+FramePose = Callable[[np.ndarray, np.ndarray, np.ndarray | None, np.ndarray | None], tuple[np.ndarray, np.ndarray]]
+"""Rotation (N, 3, 3) and position (N, 3) [m] of the measured link in the robot's base frame, from values (p,) of the
+unknowns, joints (na, N), wrenches (6, N) in base axes and the point (3,) of the measured link where they act."""
+FrameDerivatives = Callable[[np.ndarray, np.ndarray, np.ndarray | None, np.ndarray | None], np.ndarray]
+"""Translation and small rotation of the measured link in base axes by every unknown (6, p, N), from the same."""
 
 
-class FrameDerivatives(Protocol):
-    """How the measured link moves with every unknown."""
-
-    def __call__(
-        self, values: np.ndarray, q: np.ndarray, wrench: np.ndarray | None, point: np.ndarray | None, /
-    ) -> np.ndarray:
-        """Return translation and small rotation in base axes by every unknown (6, p, N)."""
-        ...
-
-
-@final
 @dataclass(frozen=True, eq=False)
 class CalibratedArm:
     """A robot with calibrated unknowns.
@@ -80,12 +65,7 @@ class CalibratedArm:
     def __post_init__(self) -> None:
         size = len(self.parameters)
         for name, shape in (("values", (size,)), ("covariance", (size, size))):
-            array = np.array(getattr(self, name), dtype=float)
-            if array.shape != shape or not np.isfinite(array).all():
-                raise CalibrationError(
-                    f"{name} of the calibrated arm: got shape {array.shape}, allowed are finite numbers {shape}; "
-                    "calibrate the arm again"
-                )
+            array = finite(getattr(self, name), shape, f"{name} of the calibrated arm").copy()
             array.setflags(write=False)
             object.__setattr__(self, name, array)
 
@@ -175,52 +155,32 @@ def _pull(load: Load | None, samples: int) -> tuple[np.ndarray | None, np.ndarra
     """Return wrench (6, N) and point (3,) of a load."""
     if load is None:
         return None, None
-    wrench = np.array([*load.force, *load.moment], dtype=float)
-    point = np.array(load.point, dtype=float)
-    if wrench.shape != (6,) or point.shape != (3,) or not np.isfinite([*wrench, *point]).all():
-        raise CalibrationError(
-            f"load '{load.name}': got force {load.force}, moment {load.moment} and point {load.point}, allowed are "
-            "three finite numbers each"
-        )
+    wrench = finite([*load.force, *load.moment], (6,), f"load '{load.name}', force and moment")
+    point = finite(load.point, (3,), f"load '{load.name}', point")
     return np.ascontiguousarray(np.broadcast_to(wrench[:, None], (6, samples))), point
 
 
 def point_of(point: Sequence[float]) -> np.ndarray:
     """Return a point fixed to the measured link (3,) [m], checked."""
-    array = np.asarray(point, dtype=float)
-    if array.shape != (3,) or not np.isfinite(array).all():
-        raise CalibrationError(f"tool point: got {point}, allowed are three finite numbers [m] in the link's frame")
-    return array
+    return finite(point, (3,), "tool point [m] in the frame of the measured link")
 
 
 def configurations_of(robot: Robot, q: np.ndarray) -> np.ndarray:
     """Return joint positions (na, N), checked against the robot."""
-    array = np.asarray(q, dtype=float)
-    size = len(robot.actuated)
-    if array.ndim != 2 or array.shape[0] != size or array.shape[1] == 0:
-        raise CalibrationError(
-            f"configurations: got shape {array.shape}, allowed is ({size}, N) with N of at least 1: a row for each of "
-            f"{', '.join(body.joint.name for body in robot.actuated)}"
-        )
-    if not np.isfinite(array).all():
-        row, column = (int(k) for k in np.argwhere(~np.isfinite(array))[0])
-        raise CalibrationError(
-            f"configurations: got {array[row, column]} for joint '{robot.actuated[row].joint.name}' at number "
-            f"{column}, allowed are finite numbers"
-        )
-    return array
+    names = [body.joint.name for body in robot.actuated]
+    return finite(q, (len(names), None), f"configurations, a row for each of {', '.join(names)}")
 
 
 def joint_range(robot: AnyRobot) -> tuple[np.ndarray, np.ndarray]:
     """Return the lowest and highest positions of the actuated joints (na,); followers' limits count too.
 
     Raises:
-        CalibrationError: If the robot is told in motor positions: its limits are those of its joints.
+        CalibrationError: If the robot is described in motor positions: its limits are those of its joints.
     """
     robot = load_robot(robot)
     if robot.coordinates == "motor" and robot.gear_couplings:
         raise CalibrationError(
-            f"robot '{robot.name}' is told in motor positions, but its limits are those of its joints; "
+            f"robot '{robot.name}' is described in motor positions, but its limits are those of its joints; "
             "calibrate and correct it in joint positions"
         )
     matrix, offset = robot.coupling()
@@ -247,11 +207,146 @@ def random_configurations(robot: AnyRobot, count: int, rng: np.random.Generator)
                     f"joint '{body.joint.name}' slides without limits; state them in the robot's file, or give "
                     "configurations"
                 )
-            lowest[row], highest[row] = _turn(lowest[row], highest[row])
+            if np.isinf(lowest[row]):
+                lowest[row] = -np.pi if np.isinf(highest[row]) else highest[row] - 2 * np.pi
+            highest[row] = min(highest[row], lowest[row] + 2 * np.pi)
     return rng.uniform(lowest[:, None], highest[:, None], (len(lowest), count))
 
 
-def _turn(lower: float, upper: float) -> tuple[float, float]:
-    if np.isfinite(lower):
-        return lower, lower + 2 * np.pi
-    return (upper - 2 * np.pi, upper) if np.isfinite(upper) else (-np.pi, np.pi)
+BASE_UNKNOWNS = ("base_x", "base_y", "base_z", "base_rx", "base_ry", "base_rz")
+
+
+@dataclass(frozen=True)
+class AccuracySummary:
+    """Largest semi-axes of the 1-sigma ellipsoids of position, over configurations.
+
+    Attributes:
+        median: Half of the configurations are better [m].
+        p95: 95 % are better [m].
+        worst: The largest [m].
+        worst_position: Where it is (3,) [m].
+        worst_q: At which joint positions (na,).
+    """
+
+    median: float
+    p95: float
+    worst: float
+    worst_position: tuple[float, ...]
+    worst_q: tuple[float, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class AccuracyMap:
+    """Predicted uncertainty of position.
+
+    Attributes:
+        q: Configurations (na, N).
+        position: Position there (N, 3) [m], by the calibrated model, in the robot's base frame.
+        sigma: Covariance of the position (N, 3, 3) [m^2]; axes of the robot's base, or of the measurement frame where
+            the base's own uncertainty is included.
+        semi_axis: Largest semi-axis of the 1-sigma ellipsoid (N,) [m].
+    """
+
+    __repr__ = short_repr
+
+    q: np.ndarray
+    position: np.ndarray
+    sigma: np.ndarray
+    semi_axis: np.ndarray
+
+    @property
+    def deviation(self) -> np.ndarray:
+        """Root mean square distance from the predicted position (N,) [m], ``sqrt(trace Sigma)``."""
+        return np.sqrt(np.trace(self.sigma, axis1=1, axis2=2))
+
+    def summary(self) -> AccuracySummary:
+        """Return median, 95 % and worst, and where the worst is."""
+        worst = int(np.argmax(self.semi_axis))
+        return AccuracySummary(
+            median=float(np.median(self.semi_axis)),
+            p95=float(np.quantile(self.semi_axis, 0.95)),
+            worst=float(self.semi_axis[worst]),
+            worst_position=tuple(float(x) for x in self.position[worst]),
+            worst_q=tuple(float(x) for x in self.q[:, worst]),
+        )
+
+
+def map_csv(mapped: AccuracyMap, joints: Sequence[str]) -> str:
+    """Return the map as a table: joints, position [m], standard deviations in x, y, z and largest semi-axis [mm]."""
+    heading = [*joints, "x", "y", "z", "sigma_x_mm", "sigma_y_mm", "sigma_z_mm", "largest_mm"]
+    sigma = 1e3 * np.sqrt(np.diagonal(mapped.sigma, axis1=1, axis2=2))
+    numbers = np.column_stack([mapped.q.T, mapped.position, sigma, 1e3 * mapped.semi_axis])
+    return csv_text([heading, *([f"{x:.9g}" for x in row] for row in numbers)])
+
+
+def accuracy_map(
+    arm: CalibratedArm,
+    q: np.ndarray,
+    *,
+    point: Sequence[float] = POINT_AT_LINK,
+    load: Load | None = None,
+    base_rotation: np.ndarray | None = None,
+) -> AccuracyMap:
+    """Return the predicted uncertainty of a point of the calibrated arm at configurations.
+
+    Args:
+        arm: The calibrated arm.
+        q: Configurations (na, N); ``random_configurations`` fills the workspace.
+        point: The point, in the measured link's frame (3,) [m].
+        load: What pulls at the measured link: it bends the arm.
+        base_rotation: Start R0 (3, 3) of the base in the measurement frame: then positions are in the measurement
+            frame and the base's own unknowns count. Left out: positions relative to the robot's base.
+    """
+    configurations, place = configurations_of(arm.robot, q), point_of(point)
+    rotation, position = arm.pose(configurations, load)
+    position = position + rotation @ place
+    derivatives = arm.point_derivatives(configurations, place, load)
+    if base_rotation is not None:
+        derivatives = in_measurement_frame(arm, position, derivatives, base_rotation)
+    sigma = arm.position_covariance(configurations, derivatives)
+    result = AccuracyMap(configurations.copy(), position, sigma, largest_semi_axis(sigma))
+    for array in (result.q, result.position, result.sigma, result.semi_axis):
+        array.setflags(write=False)
+    return result
+
+
+def largest_semi_axis(sigma: np.ndarray) -> np.ndarray:
+    """Return the largest semi-axis of the 1-sigma ellipsoid (N,) [m] of covariances (N, 3, 3) [m^2]."""
+    return np.sqrt(np.maximum(np.linalg.eigvalsh(sigma)[:, -1], 0.0))
+
+
+def in_measurement_frame(
+    arm: CalibratedArm, position: np.ndarray, derivatives: np.ndarray, base_rotation: np.ndarray
+) -> np.ndarray:
+    """Return derivatives (N, 3, p) of positions in the measurement frame, ``t + R0 Rot_x Rot_y Rot_z p``.
+
+    Args:
+        arm: The calibrated arm.
+        position: Positions in the base frame (N, 3) [m].
+        derivatives: Their derivatives there (N, 3, p).
+        base_rotation: R0 (3, 3).
+    """
+    start = finite(base_rotation, (3, 3), "base_rotation")
+    check_rotations(start[None], ["the base"], 1e-6)
+    angles = [float(arm.values[arm.names.index(name)]) if name in arm.names else 0.0 for name in BASE_UNKNOWNS[3:]]
+    about_x, about_y, about_z = (_turned(axis, angle) for axis, angle in enumerate(angles))
+    whole = start @ about_x @ about_y @ about_z
+    # Axes about which the three angles turn, in the frame that R0 reaches.
+    axes = np.stack([np.eye(3)[0], about_x[:, 1], (about_x @ about_y)[:, 2]])
+    result = whole @ derivatives
+    turned = position @ (about_x @ about_y @ about_z).T
+    for axis in range(3):
+        for column, name in enumerate(arm.names):
+            if name == BASE_UNKNOWNS[axis]:
+                result[:, :, column] = np.eye(3)[axis]
+            elif name == BASE_UNKNOWNS[3 + axis]:
+                result[:, :, column] = np.cross(axes[axis], turned) @ start.T
+    return result
+
+
+def _turned(axis: int, angle: float) -> np.ndarray:
+    cosine, sine = np.cos(angle), np.sin(angle)
+    rotation, first, second = np.eye(3), (axis + 1) % 3, (axis + 2) % 3
+    rotation[first, first] = rotation[second, second] = cosine
+    rotation[first, second], rotation[second, first] = -sine, sine
+    return rotation

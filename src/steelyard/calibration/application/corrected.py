@@ -1,17 +1,17 @@
-"""Corrected joint targets: what to command so that the real arm, as calibrated and loaded, reaches the wanted poses.
+"""Corrected joint targets: commands with which the calibrated and loaded arm reaches the wanted poses.
 
 A controller that knows the nominal arm goes to nominal joints q_n with ``f_nominal(q_n) = pose``. The real arm errs
 there; the command q with ``f_calibrated(q, load) = pose`` is sought near q_n: within limits, on the same branch and,
 where joints outnumber what is wanted, with the least motion from q_n.
 
-Corrected targets as a CSV file, in the units in which the targets came: what a controller is to be told.
+They are written as a CSV file in the units of the targets.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal, final
+from typing import Literal
 
 import numpy as np
 
@@ -19,8 +19,7 @@ from ...files import write_aside
 from ...robot import AnyRobot, load_robot
 from ...text import csv_text, short_repr
 from ..measurement.setup import LENGTHS, TURNS, Load
-from .accuracy_map import largest_semi_axis
-from .calibrated_arm import CalibratedArm, configurations_of, joint_range, random_configurations
+from .calibrated_arm import CalibratedArm, configurations_of, joint_range, largest_semi_axis, random_configurations
 from .inverse import InverseProblem, PoseOf, Postures, solved_postures
 from .targets import Targets, unit_of
 
@@ -34,7 +33,6 @@ _MOST_STARTS = 20
 _AT_LIMIT = 1e-9
 
 
-@final
 @dataclass(frozen=True, eq=False)
 class Corrected:
     """Corrected joint targets, one a target. Where a target fails, q is the nearest that was found: look at ``status``.
@@ -45,7 +43,7 @@ class Corrected:
         nominal: Joints to which a controller would go by itself (na, N) [rad or m].
         q: Joints to command instead (na, N) [rad or m].
         status: What became of each target (N).
-        told: Why a target failed, in words; empty where it is reached (N).
+        why: Why a target failed; empty where it is reached (N).
         uncorrected: How far the arm would be from the wanted position at the nominal joints (N,) [m].
         residual: How far it is by the calibrated model at the corrected ones (N,) [m].
         residual_rotation: The same for the orientation (N,) [rad]; zero where that is free.
@@ -60,7 +58,7 @@ class Corrected:
     nominal: np.ndarray
     q: np.ndarray
     status: tuple[Status, ...]
-    told: tuple[str, ...]
+    why: tuple[str, ...]
     uncorrected: np.ndarray
     residual: np.ndarray
     residual_rotation: np.ndarray
@@ -86,7 +84,7 @@ def corrected_targets(
     start: np.ndarray | None = None,
     seed: int = 0,
 ) -> Corrected:
-    """Return what to command so that the calibrated arm reaches its targets.
+    """Return the joint commands with which the calibrated arm reaches its targets.
 
     Args:
         arm: The calibrated arm.
@@ -100,10 +98,10 @@ def corrected_targets(
     problem = _problem(arm, targets, _model(arm, targets.point, load), _model(arm, targets.point, None, rigid=True))
     found = solved_postures(problem, nominal)
     uncorrected = np.linalg.norm(problem.pose_of(nominal)[1] - targets.wanted.position, axis=1)
-    status, told = _outcome(arm, problem, nominal, found)
+    status, why = _outcome(arm, problem, nominal, found)
     sigma = arm.position_covariance(found.q, arm.point_derivatives(found.q, targets.point, load))
     result = Corrected(
-        targets.names, tuple(body.joint.name for body in arm.robot.actuated), nominal, found.q, status, told,
+        targets.names, tuple(body.joint.name for body in arm.robot.actuated), nominal, found.q, status, why,
         uncorrected, found.position_error, found.rotation_error, sigma, largest_semi_axis(sigma),
     )  # fmt: skip
     for value in vars(result).values():
@@ -113,7 +111,7 @@ def corrected_targets(
 
 
 def nominal_joints(arm: CalibratedArm, targets: Targets, start: np.ndarray | None = None, seed: int = 0) -> np.ndarray:
-    """Return where a controller would go by itself (na, N): as given, or by the nominal arm's inverse kinematics.
+    """Return the joints that a controller would command (na, N): as given, or by the nominal arm's inverse kinematics.
 
     Targets that the first start does not lead to are tried from up to twenty random ones; where none leads there, the
     nearest that was found is returned.
@@ -168,14 +166,14 @@ def _problem(
 def _outcome(
     arm: CalibratedArm, problem: InverseProblem, nominal: np.ndarray, found: Postures
 ) -> tuple[tuple[Status, ...], tuple[str, ...]]:
-    """Return status and words of every target."""
+    """Return the status of every target, and why it failed."""
     beyond = _beyond_limits(problem, nominal, found)
     judged = [_judged(arm, problem, nominal[:, row], found, row, beyond.get(row)) for row in range(nominal.shape[1])]
-    return tuple(status for status, _ in judged), tuple(words for _, words in judged)
+    return tuple(status for status, _ in judged), tuple(why for _, why in judged)
 
 
 def _beyond_limits(problem: InverseProblem, nominal: np.ndarray, found: Postures) -> dict[int, np.ndarray]:
-    """Return joints (na,) that would reach what is not reached, by target, were it not for the limits."""
+    """Return, by target that is not reached, joints (na,) that would reach it without the joint limits."""
     failed = np.flatnonzero(~found.reached)
     if not len(failed):
         return {}
@@ -211,7 +209,7 @@ def _judged(
 
 
 FIGURES = ("uncorrected_mm", "residual_mm", "uncertainty_mm")
-"""What the arm would err by at the nominal joints; what is left; the largest semi-axis of the 1-sigma ellipsoid."""
+"""Error at the nominal joints, remaining error, and largest semi-axis of the 1-sigma ellipsoid."""
 
 
 def corrected_csv(found: Corrected, robot: AnyRobot, *, length: str = "m", angle: str = "rad") -> str:
@@ -233,7 +231,7 @@ def corrected_csv(found: Corrected, robot: AnyRobot, *, length: str = "m", angle
         reached = found.status[row] == "reached"
         joints = [repr(float(q / one)) if reached else "" for q, one in zip(found.q[:, row], scale, strict=True)]
         figures = (found.uncorrected[row], found.residual[row], found.semi_axis[row])
-        table.append([name, *joints, found.status[row], *(f"{1e3 * x:.6g}" for x in figures), found.told[row]])
+        table.append([name, *joints, found.status[row], *(f"{1e3 * x:.6g}" for x in figures), found.why[row]])
     return csv_text(table)
 
 

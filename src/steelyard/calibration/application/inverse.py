@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import final
 
 import numpy as np
 from scipy.spatial.transform import Rotation
@@ -28,7 +27,6 @@ _DIFFERENCE = 1e-6  # rad or m: central differences err by about 1e-10
 _LEAST_DAMPING, _MOST_DAMPING = 1e-10, 1e8
 
 
-@final
 @dataclass(frozen=True, eq=False)
 class Wanted:
     """Wanted poses in the robot's base frame.
@@ -48,7 +46,6 @@ class Wanted:
         return Wanted(self.position[chosen], self.rotation[chosen], self.turned[chosen])
 
 
-@final
 @dataclass(frozen=True, eq=False)
 class Postures:
     """Joint positions that bring the arm as near to the wanted poses as was found.
@@ -69,7 +66,6 @@ class Postures:
         return np.hypot(self.position_error, self.rotation_error) <= REACHED
 
 
-@final
 @dataclass(frozen=True, eq=False)
 class InverseProblem:
     """What to solve: a model, a smooth model near it for derivatives, wanted poses, and limits (na,)."""
@@ -160,8 +156,8 @@ def _towards_home(
         if np.abs(step).max() < REACHED:
             break
     nearer = np.linalg.norm(here - goal, axis=0) <= np.linalg.norm(before - goal, axis=0)
-    kept = nearer & (_size(off) <= REACHED)
-    return np.where(kept, here, before), np.where(kept[:, None], off, error[chosen])
+    better = nearer & (_size(off) <= REACHED)
+    return np.where(better, here, before), np.where(better[:, None], off, error[chosen])
 
 
 def _bounded_step(

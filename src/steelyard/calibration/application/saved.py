@@ -1,7 +1,4 @@
-"""A calibration in a run folder, and the calibrated arm read back from it.
-
-A calibration as plain data for JSON.
-"""
+"""Calibrations in run folders: as plain data for JSON, and as the calibrated arm read back."""
 
 from __future__ import annotations
 
@@ -13,6 +10,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from ...configuration import vector
 from ...errors import CalibrationError
 from ...plain_data import plain
 from ...robot import Robot, load_robot
@@ -23,14 +21,12 @@ from ..chain.problem import MeasuredProblem, measured_problem
 from ..chain.simulated import planned_measurements
 from ..fit.calibration import Calibration
 from ..fit.joint_ranges import joint_range_from_json, joint_range_to_json
-from ..fit.validation import Validation
 from ..fit.weights import is_shared_observed
-from ..measurement.measurements import joined
 from ..measurement.setup import CalibrationSetup, FrameSetup, MarkerSetup, completed_setup, default_setup
 from ..measurement.setup_file import setup_from_document
-from .accuracy_map import AccuracyMap
-from .calibrated_arm import CalibratedArm, calibrated_arm
-from .urdf import roll_pitch_yaw
+from ..records import FRAMES
+from .calibrated_arm import AccuracyMap, CalibratedArm, calibrated_arm
+from .exports import roll_pitch_yaw
 
 _ARRAYS = ("names", "values", "covariance", "base", "tool", "markers", "marker_names", "pose_is_measured")
 
@@ -88,7 +84,7 @@ def read_calibration(folder: Path, robot_name: str | None = None) -> SavedCalibr
     problem = _problem(robot, setup, bool(arrays["pose_is_measured"]))
     if [each.name for each in problem.parameters] != arrays["names"].tolist():
         raise CalibrationError(f"'{folder}' has other unknowns than its set-up gives now; calibrate the arm again")
-    outside = np.array([each.group in ("base", "tool", "marker") for each in problem.parameters])
+    outside = np.array([each.group in FRAMES for each in problem.parameters])
     # Base, tool and markers start where they were found: nothing is left to add to them.
     values = np.where(outside, problem.start, arrays["values"])
     ranges = [joint_range_from_json(each) for each in content.get("joint_ranges", ())]
@@ -118,7 +114,7 @@ def _placed(setup: CalibrationSetup, arrays: Mapping[str, np.ndarray]) -> Calibr
     completed = completed_setup(setup, tuple(names))
     by_name = {marker.name: marker for marker in completed.markers}
     markers = tuple(
-        MarkerSetup(name, _vector(place), by_name[name].known)
+        MarkerSetup(name, vector(place.tolist()), by_name[name].known)
         for name, place in zip(names, arrays["markers"], strict=True)
     )
     return replace(
@@ -128,23 +124,14 @@ def _placed(setup: CalibrationSetup, arrays: Mapping[str, np.ndarray]) -> Calibr
 
 
 def _frame(place: np.ndarray, known: bool) -> FrameSetup:
-    return FrameSetup(_vector(place[:, 3]), roll_pitch_yaw(place[:, :3]), known)
-
-
-def _vector(numbers: np.ndarray) -> tuple[float, float, float]:
-    x, y, z = (float(number) for number in numbers)
-    return x, y, z
+    return FrameSetup(vector(place[:, 3].tolist()), roll_pitch_yaw(place[:, :3]), known)
 
 
 def _problem(robot: Robot, setup: CalibrationSetup, with_pose: bool) -> MeasuredProblem:
-    """Return the problem of rows that nobody measured: what an arm needs of it is its chain."""
+    """Return the problem of one planned row: a calibrated arm needs only its chain."""
     q = np.zeros((len(robot.actuated), 1))
-    if with_pose and setup.markers:
-        both = [planned_measurements(robot, setup, q, kind=kind) for kind in ("position", "pose")]
-        return measured_problem(robot, setup, joined(*both))
-    return measured_problem(
-        robot, setup, planned_measurements(robot, setup, q, kind="pose" if with_pose else "position")
-    )
+    planned = planned_measurements(robot, setup, q, kind="pose" if with_pose else "position")
+    return measured_problem(robot, setup, replace(planned, markers=tuple(marker.name for marker in setup.markers)))
 
 
 def calibration_to_json(found: Calibration, workspace: AccuracyMap | None = None) -> dict[str, Any]:
@@ -154,11 +141,8 @@ def calibration_to_json(found: Calibration, workspace: AccuracyMap | None = None
         found: The calibration.
         workspace: Predicted uncertainty over the workspace, if it was computed.
     """
-    problem = cast(MeasuredProblem, found.problem)
+    problem, own = cast(MeasuredProblem, found.problem), found.validation
     equations = problem.equations
-    base_rotation, base_position = problem.base_pose(found.values)
-    tool_rotation, tool_position = problem.tool_pose(found.values)
-    own = found.validation
     unseen = (found.before_held_out, found.held_out) if own is None else (own.before, own.after)
     return plain(
         {
@@ -171,23 +155,18 @@ def calibration_to_json(found: Calibration, workspace: AccuracyMap | None = None
             "verdict": verdict_to_json(found.verdict),
             "parameters": _parameters(found),
             "invisible": [{"name": each.name, "why": each.why} for each in found.invisible],
-            "weak": [
-                {"name": each.name, "inflation": each.inflation, "resembles": list(each.resembles)}
-                for each in found.identifiability.weak
-            ],
+            "weak": found.identifiability.weak,
             "condition_number": found.identifiability.condition,
-            "base": {"xyz": base_position, "rpy": roll_pitch_yaw(base_rotation)},
-            "tool": {"xyz": tool_position, "rpy": roll_pitch_yaw(tool_rotation)},
+            "base": _frame_to_json(*problem.base_pose(found.values)),
+            "tool": _frame_to_json(*problem.tool_pose(found.values)),
             "before": found.before,
             "after": found.after,
             "held_out_before": unseen[0],
             "held_out": unseen[1],
             "held_out_is": "own files" if own else "none" if unseen[1] is None else "cross-validated",
             "cross_validated": found.held_out,
-            "validation": None if own is None else _validation(own),
-            "outliers": [
-                {"pose": each.pose, "marker": each.marker, "size_mm": each.size_mm} for each in found.outliers
-            ],
+            "validation": own,
+            "outliers": found.outliers,
             "unmodelled_mm": 1e3 * found.unmodelled,
             "joint_ranges": [joint_range_to_json(each) for each in found.ranges],
             "weights": [
@@ -197,40 +176,26 @@ def calibration_to_json(found: Calibration, workspace: AccuracyMap | None = None
             "shared_part_of_noise": found.weights.correlation
             if is_shared_observed(equations.taken(found.used))
             else None,
-            "iterations": [
-                {"objective": each.objective, "step": each.step, "damping": each.damping} for each in found.iterations
-            ],
+            "iterations": found.iterations,
             "workspace": None if workspace is None else _workspace(workspace),
         }
     )
 
 
-def _validation(own: Validation) -> dict[str, Any]:
-    return {
-        "base": own.base,
-        "before": own.before,
-        "after": own.after,
-        "own_registration": own.registered,
-        "shift_mm": None if own.motion is None else own.motion.shift_mm,
-        "turn_deg": None if own.motion is None else own.motion.turn_deg,
-        "moved": own.moved,
-        "gross": [{"pose": each.pose, "marker": each.marker, "size_mm": each.size_mm} for each in own.gross],
-    }
+def _frame_to_json(rotation: np.ndarray, position: np.ndarray) -> dict[str, Any]:
+    return {"xyz": position, "rpy": roll_pitch_yaw(rotation)}
 
 
 def _parameters(found: Calibration) -> list[dict[str, Any]]:
-    kept, rows = set(found.kept), []
-    intervals = found.interval()
-    for number, each in enumerate(found.problem.parameters):
-        if each.name in kept:
-            rows.append(
-                {
-                    "name": each.name, "value": found.values[number], "sigma": found.sigma[number], "unit": each.unit,
-                    "nominal": each.nominal, "low": intervals[number, 0], "high": intervals[number, 1],
-                    "group": each.group, "meaning": each.meaning,
-                }
-            )  # fmt: skip
-    return rows
+    bounds, sigma, parameters = found.interval(), found.sigma, found.problem.parameters
+    return [
+        {
+            "name": each.name, "value": found.values[number], "sigma": sigma[number], "unit": each.unit,
+            "nominal": each.nominal, "low": bounds[number, 0], "high": bounds[number, 1], "group": each.group,
+            "meaning": each.meaning,
+        }
+        for number, each in ((column, parameters[column]) for column in found.fit.columns)
+    ]  # fmt: skip
 
 
 def _workspace(workspace: AccuracyMap) -> dict[str, Any]:

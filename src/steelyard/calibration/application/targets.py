@@ -1,10 +1,9 @@
-"""Wanted poses: where the measured link, or a tool point fixed to it, shall be in the robot's base frame.
+"""Targets: wanted poses of the measured link, or of a tool point fixed to it, in the robot's base frame.
 
-Files of targets: text with a header, NPZ or Parquet; units declared by the caller.
-
-It names joints (by their names, or q1, q2, ...), or ``x y z`` with or without ``qw qx qy qz`` or ``roll pitch yaw``, or
-both. Joints alone mean: the pose that the nominal arm would have there is what is wanted. A column ``name`` may name
-the targets; lines that begin with # are comments; a row may leave its orientation blank.
+A file of targets is text with a header, NPZ or Parquet, in units that the caller declares. It has columns of joints (by
+their names, or q1, q2, ...), or ``x y z`` with or without ``qw qx qy qz`` or ``roll pitch yaw``, or both. Joints alone
+stand for the pose that the nominal arm has there. A column ``name`` may name the targets; lines that begin with # are
+comments; the orientation of a row may be blank.
 """
 
 from __future__ import annotations
@@ -12,21 +11,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import final
 
 import numpy as np
-from scipy.spatial.transform import Rotation
 
-from ...configuration import LARGEST_NUMBER, checked, choice
+from ...configuration import checked, choice
 from ...errors import CalibrationError
 from ...robot import Robot
 from ...tables import NamedColumns, read_columns
+from ..measurement.measurements import EULER, QUATERNION, check_rotations, measured_rotations
 from ..measurement.setup import LENGTHS, TURNS
+from ..records import finite
 from .calibrated_arm import POINT_AT_LINK, CalibratedArm, configurations_of, point_of
 from .inverse import Wanted
 
 
-@final
 @dataclass(frozen=True, eq=False)
 class Targets:
     """Wanted poses.
@@ -62,7 +60,7 @@ def targets_from_poses(
     names: Sequence[str] = (),
     point: Sequence[float] = POINT_AT_LINK,
 ) -> Targets:
-    """Return targets.
+    """Return targets from wanted positions and orientations.
 
     Args:
         position: Wanted positions of the tool point in the robot's base frame (N, 3) [m].
@@ -71,11 +69,7 @@ def targets_from_poses(
         names: A name for each.
         point: The tool point, in the measured link's frame (3,) [m].
     """
-    places = np.array(position, dtype=float)
-    if places.ndim != 2 or places.shape[1] != 3 or not len(places) or not np.isfinite(places).all():
-        raise CalibrationError(
-            f"wanted positions: got shape {places.shape}, allowed are finite numbers (N, 3) [m] with N of at least 1"
-        )
+    places = finite(position, (None, 3), "wanted positions [m]").copy()
     if joints is not None and np.shape(joints)[-1] != len(places):
         raise CalibrationError(
             f"joints of the targets: got shape {np.shape(joints)}, allowed is one column for each of {len(places)}"
@@ -88,18 +82,12 @@ def targets_from_poses(
 
 
 def _orientations(turns: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return rotations (N, 3, 3), the identity where they are free, and whether each counts (N,)."""
     if turns.shape != (count, 3, 3):
         raise CalibrationError(f"wanted orientations: got shape {turns.shape}, allowed is ({count}, 3, 3)")
+    check_rotations(turns, [f"target number {number}" for number in range(count)], 1e-6)
     turned = np.asarray(np.isfinite(turns.reshape(count, 9)).all(axis=1))
-    filled = np.where(turned[:, None, None], turns, np.eye(3))
-    orthogonal = np.abs(filled @ filled.transpose(0, 2, 1) - np.eye(3)).max(axis=(1, 2)) < 1e-6
-    wrong = np.flatnonzero(~orthogonal | (np.linalg.det(filled) < 0))
-    if len(wrong):
-        raise CalibrationError(
-            f"wanted orientation number {wrong[0]} is no rotation, allowed are right-handed orthogonal matrices; "
-            "is it transposed or mirrored?"
-        )
-    return filled, turned
+    return np.where(turned[:, None, None], turns, np.eye(3)), turned
 
 
 def _names(names: Sequence[str], count: int) -> tuple[str, ...]:
@@ -108,8 +96,7 @@ def _names(names: Sequence[str], count: int) -> tuple[str, ...]:
     return tuple(names) or tuple(str(number) for number in range(1, count + 1))
 
 
-_POSITION, _QUATERNION, _ROLL_PITCH_YAW = ("x", "y", "z"), ("qw", "qx", "qy", "qz"), ("roll", "pitch", "yaw")
-_QUATERNION_ROUNDING = 1e-2
+_POSITION = ("x", "y", "z")
 
 
 def read_targets(
@@ -125,25 +112,25 @@ def read_targets(
         point: The tool point, in the measured link's frame (3,) [m].
     """
     to_metres, to_radians = unit_of(length, LENGTHS, "length"), unit_of(angle, TURNS, "angle")
-    advice = "needed are the robot's joints, or x, y and z"
-    table = read_columns(path, what="targets", advice=advice)
+    needed = "needed are the robot's joints, or x, y and z"
+    table = read_columns(path, what="targets", advice=needed)
     if not table.named:
-        raise CalibrationError(f"{path}: has no header; name its columns in the first line, {advice}")
+        raise CalibrationError(f"{path}: has no header; name its columns in the first line, {needed}")
     joints = _joint_columns(table, arm.robot)
     q = None
     if joints:
         scale = [to_metres if body.joint.kind == "prismatic" else to_radians for body in arm.robot.actuated]
-        q = np.array([table.numbers(name, largest=LARGEST_NUMBER) for name in joints]) * np.array(scale)[:, None]
+        q = np.array([table.numbers(name) for name in joints]) * np.array(scale)[:, None]
     names = table.texts("name") if "name" in table.cells else ()
     if q is not None and not any(name in table.cells for name in _POSITION):
         return targets_from_joints(arm, q, names=names, point=point)
-    position = np.array([table.numbers(name, largest=LARGEST_NUMBER) for name in _POSITION]).T * to_metres
+    position = np.array([table.numbers(name) for name in _POSITION]).T * to_metres
     return targets_from_poses(position, _turns(table, to_radians), joints=q, names=names, point=point)
 
 
-def unit_of(word: str, known: Mapping[str, float], what: str) -> float:
+def unit_of(name: str, known: Mapping[str, float], what: str) -> float:
     """Return what one unit is in SI."""
-    return known[checked(word, choice(*known), f"unit of {what}", CalibrationError)]
+    return known[checked(name, choice(*known), f"unit of {what}", CalibrationError)]
 
 
 def _joint_columns(table: NamedColumns, robot: Robot) -> list[str]:
@@ -162,32 +149,14 @@ def _joint_columns(table: NamedColumns, robot: Robot) -> list[str]:
 
 def _turns(table: NamedColumns, to_radians: float) -> np.ndarray | None:
     """Return orientations (N, 3, 3), NaN in rows that leave all their numbers out, or None without such columns."""
-    for columns in (_QUATERNION, _ROLL_PITCH_YAW):
+    for columns in (QUATERNION, EULER):
         if not any(name in table.cells for name in columns):
             continue
-        numbers = np.array([table.numbers(name, may_miss=True, largest=LARGEST_NUMBER) for name in columns]).T
-        free = np.isnan(numbers).all(axis=1)
-        if np.isnan(numbers[~free]).any():
-            row = int(np.flatnonzero(np.isnan(numbers).any(axis=1) & ~free)[0])
+        missing = np.isnan([table.numbers(name, may_miss=True) for name in columns])
+        partial = np.flatnonzero(missing.any(axis=0) & ~missing.all(axis=0))
+        if len(partial):
             raise CalibrationError(
-                f"{table.path}: line {table.lines[row]} lacks a number; give all of {', '.join(columns)} or none"
+                f"{table.path}: line {table.lines[partial[0]]} lacks a number; give all of {', '.join(columns)} or none"
             )
-        result = np.full((len(numbers), 3, 3), np.nan)
-        if not free.all():
-            given = numbers[~free]
-            result[~free] = _from_quaternions(given, table) if len(columns) == 4 else _from_angles(given * to_radians)
-        return result
+        return measured_rotations(table, columns, to_radians)
     return None
-
-
-def _from_quaternions(numbers: np.ndarray, table: NamedColumns) -> np.ndarray:
-    length = np.linalg.norm(numbers, axis=1)
-    if np.abs(length - 1).max() > _QUATERNION_ROUNDING:
-        raise CalibrationError(
-            f"{table.path}: a quaternion qw qx qy qz has length {length[np.abs(length - 1).argmax()]:.4g}, allowed is 1"
-        )
-    return Rotation.from_quat(numbers[:, [1, 2, 3, 0]]).as_matrix()
-
-
-def _from_angles(numbers: np.ndarray) -> np.ndarray:
-    return Rotation.from_euler("xyz", numbers).as_matrix()

@@ -1,4 +1,4 @@
-"""Which mistake in the set-up or the file explains errors of the arm's own size: the usual ones are tried one by one.
+"""Likely mistakes in the set-up or the file: common ones are tried one by one where the nominal arm is far off.
 
 Each hypothesis reads the measurements in another way (a joint with the other sign, rows in another order, another
 convention of orientations), and the nominal arm is registered again: base, tool and markers only. The true one brings
@@ -52,31 +52,28 @@ _PAIR = "pair every configuration with the points that were measured there; a co
 
 @dataclass(frozen=True)
 class SetupFault:
-    """A mistake that would explain the errors: what seems to be wrong, and what to change."""
+    """A mistake that would explain the errors.
+
+    Attributes:
+        text: What seems to be wrong.
+        remedy: What to change.
+        error: Error of the registered nominal arm [m] if the measurements are read without the mistake, if known.
+    """
 
     text: str
     remedy: str
-
-
-@dataclass(frozen=True)
-class _Hypothesis:
-    """Another way to read the measurements, and the error of the registered nominal arm under it [m]."""
-
-    text: str
-    remedy: str
-    error: float
+    error: float = np.inf
 
 
 def likely_cause(robot: Robot, setup: CalibrationSetup, measurements: Measurements) -> SetupFault | None:
-    """Return the mistake that explains why the registered nominal arm is far off; None if it is not, or none does.
+    """Return the mistake that explains a large error of the registered nominal arm; None if there is none.
 
     Args:
         robot: The arm.
         setup: How it was measured.
         measurements: Rows that are to be explained; only complete positions and poses are used.
     """
-    placed = measurements.of_kind("position") | measurements.of_kind("pose")
-    rows = np.flatnonzero(placed & np.isfinite(measurements.value).all(axis=1))
+    rows = np.flatnonzero(measurements.complete)
     if len(np.unique(measurements.pose[rows])) < _FEWEST_POSES:
         return None
     trial = _Trial(robot, setup, measurements.taken(rows[:: -(-len(rows) // _MOST_ROWS)]))
@@ -86,13 +83,13 @@ def likely_cause(robot: Robot, setup: CalibrationSetup, measurements: Measuremen
 
 
 class _Trial:
-    """The nominal arm against measurements, as they are read and as they might be."""
+    """Errors of the nominal arm for measurements as they are read, and as they are read under hypotheses."""
 
     def __init__(self, robot: Robot, setup: CalibrationSetup, measurements: Measurements) -> None:
         self.robot, self.measurements = robot, measurements
         self.setup = completed_setup(setup, measurements.markers)
         self.reach = reach(robot, setup.link, measurements.q)
-        moving = {robot.bodies[number - 1].joint.name for number in moving_chain(robot, setup.link)}
+        moving = {body.joint.name for body in moving_chain(robot, setup.link)}
         self.names = [body.joint.name for body in robot.actuated]
         self.joints = [k for k, name in enumerate(self.names) if name in moving]
         self.error = self.misfit(measurements)
@@ -105,6 +102,15 @@ class _Trial:
     def with_q(self, q: np.ndarray) -> float:
         """Return the error [m] with other joint positions (na, R)."""
         return self.misfit(replace(self.measurements, q=q))
+
+    def with_joints(
+        self, text: str, positions: Mapping[int, np.ndarray], terms: Mapping[int, Mapping[str, float]]
+    ) -> SetupFault:
+        """Return the hypothesis that some joints have other positions (R,), by other terms of the file's columns."""
+        q = self.measurements.q.copy()
+        for joint, position in positions.items():
+            q[joint] = position
+        return SetupFault(text, _declared(self, terms), self.with_q(q))
 
     def misfit(self, read: Measurements, link: str | None = None) -> float:
         """Return the rms error [m] of the registered nominal arm; orientations count as turns of the measured points.
@@ -130,7 +136,7 @@ class _Trial:
 
 def _cure(trial: _Trial) -> SetupFault | None:
     """Return the hypothesis that brings the error down to that of a nominal arm, if there is one."""
-    found: list[_Hypothesis] = []
+    found: list[SetupFault] = []
     for tried in (_signs, _conventions, _swapped_joints, _couplings, _sides, _markers, _row_orders):
         found += tried(trial)
         if min((each.error for each in found), default=np.inf) < min(trial.error / _SURE, _SURELY * trial.reach):
@@ -138,14 +144,11 @@ def _cure(trial: _Trial) -> SetupFault | None:
     named = _best(trial, found) or _best(trial, list(_zeros(trial)))
     if named is None:
         return None
-    return SetupFault(
-        f"likely cause: {named.text}; so read, the nominal arm is off by {1e3 * named.error:.3g} mm (rms) instead of "
-        f"{1e3 * trial.error:.3g} mm",
-        named.remedy,
-    )
+    errors = f"{1e3 * named.error:.3g} mm (rms) instead of {1e3 * trial.error:.3g} mm"
+    return replace(named, text=f"likely cause: {named.text}; so read, the nominal arm is off by {errors}")
 
 
-def _best(trial: _Trial, found: list[_Hypothesis]) -> _Hypothesis | None:
+def _best(trial: _Trial, found: list[SetupFault]) -> SetupFault | None:
     best = min((each.error for each in found), default=np.inf)
     if CURED * best >= trial.error or best >= SMALL * trial.reach:
         return None
@@ -153,13 +156,13 @@ def _best(trial: _Trial, found: list[_Hypothesis]) -> _Hypothesis | None:
 
 
 def _declared(trial: _Trial, joints: Mapping[int, Mapping[str, float]]) -> str:
-    """Return the advice to declare joints as functions of columns, in the words of a set-up file."""
+    """Return the remedy to declare joints as functions of columns, as lines of a set-up file."""
     lines = []
     for joint, terms in joints.items():
-        words = [f"{_key(column)} = {factor:g}" for column, factor in terms.items() if column and factor]
+        entries = [f"{_key(column)} = {factor:g}" for column, factor in terms.items() if column and factor]
         if terms.get(""):
-            words.append(f"constant_deg = {np.degrees(terms['']):.1f}")
-        lines.append(f"{_key(trial.names[joint])} = {{{', '.join(words)}}}")
+            entries.append(f"constant_deg = {np.degrees(terms['']):.1f}")
+        lines.append(f"{_key(trial.names[joint])} = {{{', '.join(entries)}}}")
     return f"write under [joints] in the set-up: {'; '.join(lines)}"
 
 
@@ -167,40 +170,34 @@ def _key(name: str) -> str:
     return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else f'"{name}"'
 
 
-def _signs(trial: _Trial) -> Iterator[_Hypothesis]:
+def _signs(trial: _Trial) -> Iterator[SetupFault]:
     for joints in (*((joint,) for joint in trial.joints), tuple(trial.joints)):
-        q = trial.measurements.q.copy()
-        q[list(joints)] *= -1
         what = f"joint '{trial.names[joints[0]]}'" if len(joints) == 1 else "all joints"
         terms = {k: {column: -factor for column, factor in trial.column_terms(k).items()} for k in joints}
-        yield _Hypothesis(f"the sign of {what} is reversed", _declared(trial, terms), trial.with_q(q))
+        positions = {k: -trial.measurements.q[k] for k in joints}
+        yield trial.with_joints(f"the sign of {what} is reversed", positions, terms)
 
 
-def _swapped_joints(trial: _Trial) -> Iterator[_Hypothesis]:
-    for pair in itertools.combinations(trial.joints, 2):
-        q = trial.measurements.q.copy()
-        q[list(pair)] = q[list(pair[::-1])]
-        one, other = (trial.names[joint] for joint in pair)
-        text = f"the columns of joints '{one}' and '{other}' are swapped"
-        terms = {pair[0]: trial.column_terms(pair[1]), pair[1]: trial.column_terms(pair[0])}
-        yield _Hypothesis(text, _declared(trial, terms), trial.with_q(q))
+def _swapped_joints(trial: _Trial) -> Iterator[SetupFault]:
+    q = trial.measurements.q
+    for one, other in itertools.combinations(trial.joints, 2):
+        text = f"the columns of joints '{trial.names[one]}' and '{trial.names[other]}' are swapped"
+        terms = {one: trial.column_terms(other), other: trial.column_terms(one)}
+        yield trial.with_joints(text, {one: q[other], other: q[one]}, terms)
 
 
-def _couplings(trial: _Trial) -> Iterator[_Hypothesis]:
+def _couplings(trial: _Trial) -> Iterator[SetupFault]:
+    q, names = trial.measurements.q, trial.names
     near = [pair for pair in itertools.permutations(trial.joints, 2) if abs(pair[0] - pair[1]) <= _COUPLED]
-    for first, second in near:
-        for sign, word in ((1, "plus"), (-1, "minus")):
-            q = trial.measurements.q.copy()
-            q[second] += sign * q[first]
-            one, other = trial.names[first], trial.names[second]
-            text = f"a coupling is missing: joint '{other}' turns by its own column {word} that of '{one}'"
-            terms = trial.column_terms(second)
-            for column, factor in trial.column_terms(first).items():
-                terms[column] = terms.get(column, 0.0) + sign * factor
-            yield _Hypothesis(text, _declared(trial, {second: terms}), trial.with_q(q))
+    for (one, other), (sign, by) in itertools.product(near, ((1, "plus"), (-1, "minus"))):
+        text = f"a coupling is missing: joint '{names[other]}' turns by its own column {by} that of '{names[one]}'"
+        terms = trial.column_terms(other)
+        for column, factor in trial.column_terms(one).items():
+            terms[column] = terms.get(column, 0.0) + sign * factor
+        yield trial.with_joints(text, {other: q[other] + sign * q[one]}, {other: terms})
 
 
-def _zeros(trial: _Trial) -> Iterator[_Hypothesis]:
+def _zeros(trial: _Trial) -> Iterator[SetupFault]:
     def error(joint: int, angle: float) -> float:
         q = trial.measurements.q.copy()
         q[joint] += angle
@@ -216,10 +213,10 @@ def _zeros(trial: _Trial) -> Iterator[_Hypothesis]:
             text = f"the zero of joint '{trial.names[joint]}' is off by {np.degrees(-angle):.1f} deg"
             terms = trial.column_terms(joint)
             terms[""] = terms.get("", 0.0) + angle
-            yield _Hypothesis(text, _declared(trial, {joint: terms}), float(found.fun))
+            yield SetupFault(text, _declared(trial, {joint: terms}), float(found.fun))
 
 
-def _row_orders(trial: _Trial) -> Iterator[_Hypothesis]:
+def _row_orders(trial: _Trial) -> Iterator[SetupFault]:
     poses, first, number = np.unique(trial.measurements.pose, return_index=True, return_inverse=True)
     q, count = trial.measurements.q[:, first], len(poses)
     for shift in (1, -1, 2, -2):
@@ -229,12 +226,12 @@ def _row_orders(trial: _Trial) -> Iterator[_Hypothesis]:
         read = replace(trial.measurements, q=q[:, there % count][:, number]).taken(rows)
         which = f"points belong to the joint positions of {abs(shift)} row{'s' * (abs(shift) > 1)}"
         text = f"rows are shuffled: {which} {'further down' if shift > 0 else 'further up'}"
-        yield _Hypothesis(text, _PAIR, trial.misfit(read))
+        yield SetupFault(text, _PAIR, trial.misfit(read))
     text = "rows are shuffled: points and joint positions run in opposite orders"
-    yield _Hypothesis(text, _PAIR, trial.with_q(q[:, ::-1][:, number]))
+    yield SetupFault(text, _PAIR, trial.with_q(q[:, ::-1][:, number]))
 
 
-def _markers(trial: _Trial) -> Iterator[_Hypothesis]:
+def _markers(trial: _Trial) -> Iterator[SetupFault]:
     """Exchange markers whose positions the set-up gives, and leave each marker out in turn."""
     read, names = trial.measurements, trial.measurements.markers
     placed = [k for k, marker in enumerate(trial.setup.markers) if marker.position is not None]
@@ -244,36 +241,36 @@ def _markers(trial: _Trial) -> Iterator[_Hypothesis]:
         first, second = sorted((names[one], names[other]))
         text = f"markers '{first}' and '{second}' are swapped"
         remedy = f"exchange the positions of [markers.{first}] and [markers.{second}] in the set-up"
-        yield _Hypothesis(text, remedy, trial.misfit(replace(read, marker=np.append(order[:-1], -1)[read.marker])))
+        yield SetupFault(text, remedy, trial.misfit(replace(read, marker=np.append(order[:-1], -1)[read.marker])))
     for number, name in enumerate(names if len(names) > 1 else ()):
         text = f"marker '{name}' does not move with link '{trial.setup.link}' as the other markers do"
         remedy = f"take [markers.{name}] and its columns out of the set-up, or its rows out of the file"
-        yield _Hypothesis(text, remedy, trial.misfit(read.taken(read.marker != number)))
+        yield SetupFault(text, remedy, trial.misfit(read.taken(read.marker != number)))
 
 
-def _sides(trial: _Trial) -> Iterator[_Hypothesis]:
-    """Read the other arm's joints, the other arm's link, or both, where names tell left from right."""
+def _sides(trial: _Trial) -> Iterator[SetupFault]:
+    """Read the other arm's joints, the other arm's link, or both, where names distinguish left from right."""
     link, mirrored = trial.setup.link, [_other_side(name) for name in trial.names]
     other = _other_side(link)
     order = [trial.names.index(name) if name in trial.names else k for k, name in enumerate(mirrored)]
     exchanged = replace(trial.measurements, q=trial.measurements.q[order])
     remedy = f"set link under [measurement] and the columns under [joints] to the side that was measured, not '{link}'"
     if order != list(range(len(order))):
-        yield _Hypothesis("the sides are swapped: joint columns are those of the other arm", remedy,
+        yield SetupFault("the sides are swapped: joint columns are those of the other arm", remedy,
                           trial.misfit(exchanged))  # fmt: skip
     if other != link and other in trial.robot.frames:
         text = f"the sides are swapped: what was measured moves with link '{other}'"
-        yield _Hypothesis(text, remedy, trial.misfit(trial.measurements, other))
-        yield _Hypothesis(text, remedy, trial.misfit(exchanged, other))
+        yield SetupFault(text, remedy, trial.misfit(trial.measurements, other))
+        yield SetupFault(text, remedy, trial.misfit(exchanged, other))
 
 
 def _other_side(name: str) -> str:
-    """Return a name with left and right exchanged: the words, or l and r between underscores."""
+    """Return a name with left and right, or l and r between underscores, exchanged."""
     other = {"left": "right", "right": "left", "l": "r", "r": "l"}
     return re.sub(r"(?<![a-zA-Z])(left|right|l|r)(?![a-zA-Z])", lambda found: other[found[0]], name)
 
 
-def _conventions(trial: _Trial) -> Iterator[_Hypothesis]:
+def _conventions(trial: _Trial) -> Iterator[SetupFault]:
     """Read measured orientations in other conventions."""
     read = trial.measurements
     observed = np.isfinite(read.rotation).all(axis=(1, 2))
@@ -294,12 +291,12 @@ def _conventions(trial: _Trial) -> Iterator[_Hypothesis]:
         rotation = read.rotation.copy()
         rotation[observed] = rotations.as_matrix()
         text = f"the convention of orientations: {what}"
-        yield _Hypothesis(text, remedy, trial.misfit(replace(read, rotation=rotation)))
+        yield SetupFault(text, remedy, trial.misfit(replace(read, rotation=rotation)))
 
 
 def _not_rigid(trial: _Trial) -> SetupFault | None:
     """Return the two markers whose distance varies most, if that is far more than a rigid link allows."""
-    points, names = marker_sets(trial.measurements).points, trial.measurements.markers
+    points, names = marker_sets(trial.measurements)[0], trial.measurements.markers
     worst = (0.0, 0.0, 0.0, 0, 0)
     for one, other in itertools.combinations(range(len(names)), 2):
         distance = np.linalg.norm(points[:, one] - points[:, other], axis=1)
@@ -318,7 +315,7 @@ def _not_rigid(trial: _Trial) -> SetupFault | None:
 
 
 def _unpaired(trial: _Trial) -> SetupFault | None:
-    """Return that joint positions and points do not belong together, if random pairs fit about as well."""
+    """Return the fault that joint positions and points do not belong together, if random pairs fit about as well."""
     poses, first, number = np.unique(trial.measurements.pose, return_index=True, return_inverse=True)
     random = np.random.default_rng(0)
     orders = [first[random.permutation(len(poses))][number] for _ in range(_RANDOM_ORDERS)]

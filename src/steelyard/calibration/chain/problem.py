@@ -1,4 +1,4 @@
-"""A calibration as equations: what was measured, what the chain predicts, and how that changes with every unknown.
+"""The calibration problem: unknowns, measured equations, their predictions by the chain and exact derivatives.
 
 ``measured - predicted ~ residual - B dX`` (P3 eq. 4), with B exact at any values of the unknowns.
 """
@@ -14,11 +14,11 @@ import numpy as np
 from ...errors import CalibrationError, nearest_match, require_type
 from ...robot import AnyRobot, ElementaryMotion, Robot, load_robot, transform_from_placement
 from ...text import short_repr
+from ..measurement.files import read_measurements
 from ..measurement.measurements import Measurements, instrument_sigma
-from ..measurement.reading import read_measurements
 from ..measurement.setup import CalibrationSetup, completed_setup, moving_chain
-from ..records import Linearised, MeasuredJoint, MeasurementEquations, Unknown
-from .chain import NO_FRAME, ChainFrames, ChainSamples, MeasuredChain, measured_chain
+from ..records import FRAMES, Linearised, MeasuredJoint, MeasurementEquations, Unknown, finite
+from .chain import NO_FRAME, ChainFrames, ChainSamples, MeasuredChain
 from .equations import DISTANCE, FIRST_ROTATION, Prediction, equations_of, loads_of
 from .registration import Registration, register
 from .unknowns import PRINCIPAL, springs_at_nodes_left_out, unknown_parameters, with_known_springs
@@ -149,16 +149,10 @@ class MeasuredProblem:
     @property
     def _outside(self) -> np.ndarray:
         """Which unknowns are not the arm's own (p,)."""
-        return np.array([each.group in ("base", "tool", "marker") for each in self.parameters], dtype=bool)
+        return np.array([each.group in FRAMES for each in self.parameters], dtype=bool)
 
     def _checked(self, values: np.ndarray) -> np.ndarray:
-        array = np.asarray(values, dtype=float)
-        if array.shape != (len(self.parameters),) or not np.isfinite(array).all():
-            raise CalibrationError(
-                f"values of the unknowns: got shape {array.shape} with {np.count_nonzero(~np.isfinite(array))} not "
-                f"finite, allowed are {len(self.parameters)} finite numbers"
-            )
-        return np.ascontiguousarray(array)
+        return np.ascontiguousarray(finite(values, (len(self.parameters),), "values of the unknowns"))
 
     @cached_property
     def _prediction(self) -> Prediction:
@@ -188,7 +182,7 @@ def measured_problem(
         )
         measurements = replace(measurements, notes=(*measurements.notes, note))
     names = tuple(each.name for each in unknown_parameters(robot, setup, orientation=_orientation(measurements)))
-    return _problem(measured_chain(robot, setup, names), measurements)
+    return _problem(MeasuredChain(robot, setup, names), measurements)
 
 
 def _problem(chain: MeasuredChain, measurements: Measurements) -> MeasuredProblem:
@@ -226,8 +220,8 @@ def _with_markers(measurements: Measurements, markers: tuple[str, ...]) -> Measu
 
 
 def _joint_positions(robot: Robot, setup: CalibrationSetup, measurements: Measurements) -> tuple[MeasuredJoint, ...]:
-    """Return where the joints that move the measured link are at every configuration; NaN where it has no row."""
-    moving = {robot.bodies[number - 1].joint.name for number in moving_chain(robot, setup.link)}
+    """Return the positions of the joints that move the measured link, by configuration; NaN where it has no row."""
+    moving = {body.joint.name for body in moving_chain(robot, setup.link)}
     poses, first = np.unique(measurements.pose, return_index=True)
     found = []
     for body, row in zip(robot.actuated, measurements.q, strict=True):
@@ -265,13 +259,7 @@ def _columns_of(array: np.ndarray, rows: int, count: int | None, what: str) -> n
     """Return a finite array (rows, count); one column serves all."""
     given = np.asarray(array, dtype=float)
     given = given[:, None] if given.ndim == 1 and count is not None else given
-    if given.ndim != 2 or len(given) != rows or (count is not None and given.shape[1] not in (1, count)):
-        allowed = f"({rows}, N)" if count is None else f"({rows}, {count})"
-        raise CalibrationError(f"{what}: got shape {np.shape(array)}, allowed is {allowed}, a column for each posture")
-    if not np.isfinite(given).all():
-        raise CalibrationError(
-            f"{what}: got {np.count_nonzero(~np.isfinite(given))} values that are not finite numbers"
-        )
+    given = finite(given, (rows, 1 if given.shape[1:] == (1,) else count), what)
     return np.ascontiguousarray(np.broadcast_to(given, (rows, count or given.shape[1])))
 
 

@@ -1,10 +1,10 @@
 """Where a calibration starts: base, tool and markers where the set-up says nothing of them.
 
-With the measured link at (R_s, t_s) in the robot's base, a marker m is seen at ``p = R0 (t_s + R_s m) + t0``. With
+With the measured link at (R_s, t_s) in the robot's base, a marker m is measured at ``p = R0 (t_s + R_s m) + t0``. With
 Q = R0^T and c the mean of the points, ``Q (p - c) - s - R_s m = t_s``: linear in all but the rotation, and the
 linear unknowns s and m (and a tool, whose rotation is left free here) can be projected out once, whatever Q is. What is
 left is a least-squares problem in nine numbers over rotations: Kabsch's for known markers, and small for unknown ones,
-so that it is solved from all 24 rotations of a cube and the best solution is kept.
+so that it is solved from all 24 rotations of a cube and the best solution is taken.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from scipy.spatial.transform import Rotation
 from ...errors import CalibrationError
 from ...robot import origin_placement, transform_from_placement
 from ..measurement.measurements import Measurements
+from ..measurement.nominal import orthogonal_part
 from ..measurement.setup import CalibrationSetup, FrameSetup, MarkerSetup
 
 # Points within this of a line, relative to their spread, do not fix a rotation about it.
@@ -87,8 +88,7 @@ class _Lines:
     def __init__(
         self, setup: CalibrationSetup, measurements: Measurements, rotation: np.ndarray, position: np.ndarray
     ) -> None:
-        placed = measurements.of_kind("position") | measurements.of_kind("pose")
-        placed &= np.isfinite(measurements.value).all(axis=1)
+        placed = measurements.complete
         turned = measurements.of_kind("pose") & np.isfinite(measurements.rotation).all(axis=(1, 2))
         self.base, self.tool = frame_numbers(setup.base), frame_numbers(setup.tool)
         self.points = {-1: self.tool[9:]} | {k: _position(marker) for k, marker in enumerate(setup.markers)}
@@ -122,7 +122,7 @@ class _Lines:
         return _in_nine_numbers(observed), columns.reshape(right.size, self.width), right.ravel()
 
     def _of_turns(self, observed: np.ndarray, rotation: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the equations of orientations, ``Q R_seen - R_s R_tool = 0``, by columns, as large as the points."""
+        """Return the equations of orientations, ``Q R_measured - R_s R_tool = 0``, by columns, scaled to the points."""
         columns = np.zeros((len(observed), 3, 3, self.width))
         right = np.zeros((len(observed), 3, 3))
         if "turn" in self.free:
@@ -148,7 +148,7 @@ class _Lines:
         if "base" in self.free:
             base[9:] = self.centre + turn.T @ y[self.free["base"]]
         if "turn" in self.free:
-            tool[:9] = _nearest_rotation(y[self.free["turn"]].reshape(3, 3)).ravel()
+            tool[:9] = orthogonal_part(y[self.free["turn"]].reshape(3, 3)).ravel()
         points = {number: y[self.free[number]] if number in self.free else at for number, at in self.points.items()}
         tool[9:] = points.pop(-1)
         return Registration(base, tool, np.array(list(points.values())).reshape(-1, 3))
@@ -159,7 +159,7 @@ def _position(marker: MarkerSetup) -> np.ndarray:
 
 
 def _free_unknowns(setup: CalibrationSetup, observed: set[int], *, orientation: bool) -> dict[str | int, slice]:
-    """Return where in y each linear unknown is that was seen and that the set-up does not give."""
+    """Return the place in y of each linear unknown that was measured and that the set-up does not give."""
     sizes: dict[str | int, int] = {}
     if not setup.base.known and setup.base.xyz is None:
         sizes["base"] = 3
@@ -231,8 +231,3 @@ def _weakest_turn(rows: np.ndarray, turn: np.ndarray) -> float:
     if len(rows) < 3:
         return 0.0
     return float(np.linalg.svd(rows @ _turned(turn).T, compute_uv=False)[-1])
-
-
-def _nearest_rotation(matrix: np.ndarray) -> np.ndarray:
-    left, _, right = np.linalg.svd(matrix)
-    return left @ np.diag([1.0, 1.0, np.linalg.det(left @ right)]) @ right

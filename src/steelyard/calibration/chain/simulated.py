@@ -1,10 +1,11 @@
-"""Rehearsed measurements: what an instrument would see of an arm whose errors, springs and markers are known.
+"""Simulated measurements of an arm whose errors, springs and markers are known, and plans of experiments.
 
-An experiment before it is done: where nothing is known yet, places are assumed, so that rows can be computed.
+A plan has rows without measured values; frames and markers whose places are not given are assumed.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -83,7 +84,8 @@ def planned_measurements(
     pose, load, marker, repeat = (
         index.ravel() for index in np.indices((q.shape[1], len(loads), max(len(markers), 1), repeats))
     )
-    numbers = np.array([_load_number(setup, name) for name in loads])
+    carried = [load_named(setup, name or None) for name in loads]
+    numbers = np.array([NOT_MEASURED if load is None else setup.loads.index(load) for load in carried])
     rows, oriented = pose.size, kind == "pose"
     return Measurements(
         joints=joints, q=q[:, pose], kind=(kind,) * rows, pose=pose,
@@ -156,23 +158,16 @@ def with_noise(
     return replace(measurements, value=value, rotation=turn @ measurements.rotation)
 
 
-def _load_number(setup: CalibrationSetup, name: str) -> int:
-    names = [load.name for load in setup.loads]
-    if not name:
-        return NOT_MEASURED
-    if name not in names:
-        raise CalibrationError(
-            f"load '{name}' is not in the set-up; loads: {', '.join(names) or 'none'}{nearest_match(name, names)}"
-        )
-    return names.index(name)
-
-
 def _placed(setup: CalibrationSetup, markers: Sequence[str]) -> CalibrationSetup:
     """Return the set-up with frames and markers that it does not place at the origin, unknown as before."""
     setup = completed_setup(setup, markers)
-    base, tool = (FrameSetup(f.xyz or ORIGIN, f.rpy or ORIGIN, f.known) for f in (setup.base, setup.tool))
     placed = tuple(replace(marker, position=marker.position or ORIGIN) for marker in setup.markers)
-    return replace(setup, base=base, tool=tool, markers=placed)
+    return replace(setup, base=_at_origin(setup.base), tool=_at_origin(setup.tool), markers=placed)
+
+
+def _at_origin(frame: FrameSetup) -> FrameSetup:
+    """Return a frame at the origin of its parent as far as its place is not given."""
+    return FrameSetup(frame.xyz or ORIGIN, frame.rpy or ORIGIN, frame.known)
 
 
 LEVER = 0.1
@@ -189,18 +184,12 @@ def planned_setup(setup: CalibrationSetup) -> CalibrationSetup:
     """Return the set-up with a start for all that has none: the base at the origin, markers on the link's axes."""
     markers = tuple(
         each if each.position is not None else replace(assumed, name=each.name)
-        for each, assumed in zip(setup.markers, _cycled(len(setup.markers)), strict=True)
+        for each, assumed in zip(setup.markers, itertools.cycle(ASSUMED_MARKERS), strict=False)
     )
-    base = FrameSetup(setup.base.xyz or (0.0, 0.0, 0.0), setup.base.rpy or (0.0, 0.0, 0.0), setup.base.known)
-    return replace(setup, base=base, markers=markers or ASSUMED_MARKERS)
+    return replace(setup, base=_at_origin(setup.base), markers=markers or ASSUMED_MARKERS)
 
 
 def planned_rows(robot: AnyRobot, setup: CalibrationSetup, q: np.ndarray, load: str | None = None) -> Measurements:
     """Return rows of positions of all markers at configurations (na, N), under a load of the set-up if one is named."""
-    robot = load_robot(robot)
     load_named(setup, load)
-    return planned_measurements(robot, setup, q, loads=(load or "",))
-
-
-def _cycled(count: int) -> list[MarkerSetup]:
-    return [ASSUMED_MARKERS[k % len(ASSUMED_MARKERS)] for k in range(count)]
+    return planned_measurements(load_robot(robot), setup, q, loads=(load or "",))

@@ -1,8 +1,7 @@
-"""The unknowns of a calibration: errors of frames, springs and weights, each with a name a robot engineer knows.
+"""The unknowns of a calibration: errors of frames, compliances and weights, each with its name and meaning.
 
-Order: base, joints, tool, markers, compliances, weights.
-
-What a robot engineer calls an error of a joint's frame: joint offset, link length, twist, parallelism.
+Order: base, joints, tool, markers, compliances, weights. Errors of a joint's frame are called joint offset, link
+length, twist, parallelism.
 """
 
 from __future__ import annotations
@@ -10,14 +9,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 
+from ...configuration import vector
 from ...errors import CalibrationError, nearest_match
 from ...robot import Body, ElementaryMotion, Placement, Robot, transform_from_placement
 from ...robot.placement import Vector3, X, Y, Z
 from ..measurement.setup import CalibrationSetup, ElasticSetup, moving_chain
-from ..records import Group, Unknown
+from ..records import Unknown
 
 # Directions and lengths below this, relative to 1 or in metres, are zero as files mean it.
 _NONE = 1e-9
@@ -107,17 +108,10 @@ def directions(body: Body) -> dict[str, Vector3]:
     axis = np.array(body.joint.axis)
     largest = int(np.argmax(np.abs(axis)))
     if np.abs(np.delete(axis, largest)).max() <= _SAME_DIRECTION:
-        letter = "xyz"[largest]
-        return {**PRINCIPAL, letter: body.joint.axis}
+        return {**PRINCIPAL, "xyz"[largest]: body.joint.axis}
     across = np.cross(axis, np.eye(3)[int(np.argmin(np.abs(axis)))])
     u = across / np.linalg.norm(across)
-    v = np.cross(axis, u)
-    return {"u": _vector(u), "v": _vector(v), "w": body.joint.axis}
-
-
-def own_letter(body: Body) -> str:
-    """Return the letter of the joint's own axis among the body's directions."""
-    return next(letter for letter, axis in directions(body).items() if axis == body.joint.axis)
+    return {"u": vector(u.tolist()), "v": vector(np.cross(axis, u).tolist()), "w": body.joint.axis}
 
 
 def error_motions(body: Body) -> Placement:
@@ -125,28 +119,21 @@ def error_motions(body: Body) -> Placement:
 
     What turns about (or slides along) the joint's own axis is ``offset``: it adds to the joint's position.
     """
-    own, number = own_letter(body), body.number
-    slides = body.joint.kind == "prismatic"
-    shifts = tuple(
-        ElementaryMotion("translate", axis, 0.0, f"offset{number}" if slides and letter == own else f"{letter}{number}")
+    own = ("translate" if body.joint.kind == "prismatic" else "rotate", body.joint.axis)
+    kinds: tuple[tuple[Literal["translate", "rotate"], str], ...] = (("translate", ""), ("rotate", "r"))
+    return tuple(
+        ElementaryMotion(kind, axis, 0.0, f"{'offset' if (kind, axis) == own else prefix + letter}{body.number}")
+        for kind, prefix in kinds
         for letter, axis in directions(body).items()
     )
-    turns = tuple(
-        ElementaryMotion(
-            "rotate", axis, 0.0, f"offset{number}" if not slides and letter == own else f"r{letter}{number}"
-        )
-        for letter, axis in directions(body).items()
-    )
-    return (*shifts, *turns)
 
 
 def joint_springs(robot: Robot, body: Body, elastic: ElasticSetup) -> tuple[Spring, ...]:
-    """Return the springs of a joint: about its own axis, then about the two others, as the set-up asks."""
+    """Return the springs of a joint: about its own axis, then about the two others, as the set-up declares."""
     name, springs = body.joint.name, []
     if name in (*elastic.joints, *elastic.known):
         springs.append(_own_spring(robot, body, elastic.nodes.get(name, ())))
     if name in elastic.lateral:
-        own = own_letter(body)
         springs += [
             Spring(
                 (f"k{body.number}{letter}",),
@@ -154,7 +141,7 @@ def joint_springs(robot: Robot, body: Body, elastic: ElasticSetup) -> tuple[Spri
                 (f"lateral compliance of {name} about {letter} of its frame",),
             )
             for letter, axis in directions(body).items()
-            if letter != own
+            if axis != body.joint.axis
         ]
     return tuple(springs)
 
@@ -164,29 +151,25 @@ def with_known_springs(robot: Robot, setup: CalibrationSetup) -> CalibrationSetu
 
     Where nothing loads the arm, neither applied loads nor weights, springs do nothing and none is added.
     """
-    if not setup.loads and setup.elastic.own_weight == "none":
+    if not _is_loaded(setup):
         return setup
-    bodies = [robot.bodies[number - 1] for number in moving_chain(robot, setup.link)]
-    known = tuple(
-        body.joint.name
-        for body in bodies
-        if robot.values.get(f"k{body.number}") and body.joint.name not in setup.elastic.joints
-    )
+    bodies = [body for body in moving_chain(robot, setup.link) if robot.values.get(f"k{body.number}")]
+    known = tuple(body.joint.name for body in bodies if body.joint.name not in setup.elastic.joints)
     return replace(setup, elastic=replace(setup.elastic, known=known))
+
+
+def _is_loaded(setup: CalibrationSetup) -> bool:
+    return bool(setup.loads) or setup.elastic.own_weight != "none"
 
 
 def springs_at_nodes_left_out(robot: Robot, setup: CalibrationSetup) -> tuple[str, ...]:
     """Return the joints of the chain whose compliances the file gives at nodes that the set-up does not place."""
-    if not setup.loads and setup.elastic.own_weight == "none":
-        return ()
-    bodies = [robot.bodies[number - 1] for number in moving_chain(robot, setup.link)]
-    plain = {f"k{body.number}" for body in robot.bodies}
+    at_nodes = robot.values.keys() - {f"k{body.number}" for body in robot.bodies}
     named = (*setup.elastic.joints, *setup.elastic.known)
     return tuple(
         body.joint.name
-        for body in bodies
-        if body.joint.name not in named
-        and any(re.fullmatch(rf"k{body.number}_?[1-9]", name) for name in robot.values.keys() - plain)
+        for body in (moving_chain(robot, setup.link) if _is_loaded(setup) else ())
+        if body.joint.name not in named and any(re.fullmatch(rf"k{body.number}_?[1-9]", name) for name in at_nodes)
     )
 
 
@@ -207,7 +190,7 @@ def bodies_with_weight(robot: Robot, setup: CalibrationSetup) -> tuple[Body, ...
     if setup.elastic.own_weight == "none":
         return ()
     chain = moving_chain(robot, setup.link)
-    loading = {number for number in chain if joint_springs(robot, robot.bodies[number - 1], setup.elastic)}
+    loading = {body.number for body in chain if joint_springs(robot, body, setup.elastic)}
     for body in robot.bodies:  # a parent comes before its children
         if body.parent in loading:
             loading.add(body.number)
@@ -228,10 +211,10 @@ def unknown_parameters(
     Raises:
         CalibrationError: If the set-up names a joint that does not move the measured link.
     """
-    chain = [robot.bodies[number - 1] for number in moving_chain(robot, setup.link)]
+    chain = moving_chain(robot, setup.link)
     wrong = _chosen(chain, setup)
     return (
-        *([] if setup.base.known else _frame_parameters("base", "robot base in the measurement frame")),
+        *(() if setup.base.known else _frame_parameters("base", "robot base in the measurement frame")),
         *(parameter for body in wrong for parameter in _joint_parameters(robot, body)),
         *(
             _frame_parameters("tool", f"tool in the frame of {setup.link}")
@@ -258,12 +241,11 @@ def _chosen(chain: Sequence[Body], setup: CalibrationSetup) -> list[Body]:
     return [body for body in chain if setup.geometry == "all" or body.joint.name in named]
 
 
-def _frame_parameters(frame: str, words: str) -> Iterable[Unknown]:
-    group: Group = "base" if frame == "base" else "tool"
+def _frame_parameters(frame: Literal["base", "tool"], what: str) -> Iterable[Unknown]:
     for letter in "xyz":
-        yield Unknown(f"{frame}_{letter}", group, "m", 0.0, f"shift along {letter} of the {words}")
+        yield Unknown(f"{frame}_{letter}", frame, "m", 0.0, f"shift along {letter} of the {what}")
     for letter in "xyz":
-        yield Unknown(f"{frame}_r{letter}", group, "rad", 0.0, f"turn about {letter} of the {words}")
+        yield Unknown(f"{frame}_r{letter}", frame, "rad", 0.0, f"turn about {letter} of the {what}")
 
 
 def _joint_parameters(robot: Robot, body: Body) -> Iterable[Unknown]:
@@ -278,8 +260,8 @@ def _marker_parameters(setup: CalibrationSetup, markers: np.ndarray | None) -> I
             continue
         nominal = (marker.position or (0.0, 0.0, 0.0)) if markers is None else markers[row]
         for letter, value in zip("xyz", nominal, strict=True):
-            words = f"position of {marker.name} along {letter} of the frame of {setup.link}"
-            yield Unknown(f"{letter}[{marker.name}]", "marker", "m", float(value), words)
+            meaning = f"position of {marker.name} along {letter} of the frame of {setup.link}"
+            yield Unknown(f"{letter}[{marker.name}]", "marker", "m", float(value), meaning)
 
 
 def _compliance_parameters(robot: Robot, body: Body, elastic: ElasticSetup) -> Iterable[Unknown]:
@@ -296,10 +278,7 @@ def _weight_parameters(robot: Robot, setup: CalibrationSetup) -> Iterable[Unknow
     for body in bodies_with_weight(robot, setup):
         values = (0.0,) * 4 if body.inertia is None else body.inertia[6:10]
         for label, value in zip(FIRST_MOMENTS_AND_MASS, values, strict=True):
-            words = f"first moment of {body.link} along {label[1:].lower()}" if label != "M" else f"mass of {body.link}"
-            unit = "kg" if label == "M" else "kg m"
-            yield Unknown(f"{label}{body.number}", "weight", unit, float(value), words)
-
-
-def _vector(array: np.ndarray) -> Vector3:
-    return (float(array[0]), float(array[1]), float(array[2]))
+            meaning, unit = f"mass of {body.link}", "kg"
+            if label != "M":
+                meaning, unit = f"first moment of {body.link} along {label[1:].lower()}", "kg m"
+            yield Unknown(f"{label}{body.number}", "weight", unit, float(value), meaning)

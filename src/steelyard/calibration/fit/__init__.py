@@ -1,1 +1,1 @@
-"""From equations to unknowns: what can be told, weights, covariances, gross errors, verdict."""
+"""From equations to unknowns: identifiability, weights, covariances, gross errors, verdict."""

@@ -1,21 +1,30 @@
-"""Errors of measured points and orientations in four numbers each: mean, rms, 95 % and largest [mm, deg].
+"""Accuracy of a calibration: errors of the fit, of configurations held out, and of measurements that were not fitted.
 
-Accuracy at configurations that the fit has not seen: whole configurations are held out in turn.
+Errors of points and orientations are given as mean, rms, 95 % and maximum [mm, deg].
 
-All markers and repeats of a configuration go together, and everything unknown, base and markers included, is fitted
-again without them. A fold's fit starts from the fit of all: with ``A = W B`` and u the weighted residuals of the fold,
-``dX = -(A^T A - A_f^T A_f)^-1 A_f^T u_f`` is its Gauss-Newton step, which is all there is to do where the equations
-are linear over so short a way. Where they are not, as the residuals at the new values tell, the fold is fitted in full.
+Cross-validation holds out whole configurations, all their markers and repeats together, and fits all unknowns again,
+base and markers included. A fold's fit starts from the fit of all: with ``A = W B`` and u the weighted residuals of the
+fold, ``dX = -(A^T A - A_f^T A_f)^-1 A_f^T u_f`` is its Gauss-Newton step, which suffices where the equations are linear
+over so short a way. Where the residuals at the new values show that they are not, the fold is fitted in full.
+
+In a validation file every point counts; base, tool and markers are those of the fit. If the instrument or the base was
+moved between the files, predicted and measured points differ by one rigid motion ``K p + t``; Kabsch's solution gives
+its size and the error that is left without it.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.spatial.transform import Rotation
 
+from ...distributions import f_sf
 from ...errors import CalibrationError
+from ..chain.problem import MeasuredProblem
+from ..measurement.nominal import orthogonal_part
 from ..records import COORDINATES, CalibrationProblem, MeasurementEquations
 from .fit import CalibrationFit, fitted
 
@@ -24,7 +33,7 @@ _ROTATIONS = (COORDINATES.index("rx"), COORDINATES.index("ry"), COORDINATES.inde
 
 @dataclass(frozen=True)
 class Accuracy:
-    """How far predicted points and orientations lie from measured ones.
+    """Errors of predicted points and orientations.
 
     Attributes:
         mean_mm: Mean of the distances [mm].
@@ -52,13 +61,19 @@ class Accuracy:
 
 
 def point_distances(equations: MeasurementEquations, residual: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the rows that have a position or a distance (n,), and how far each lies off (n,) [m].
+    """Return the rows that have a position or a distance (n,), and the residual of each (n,) [m].
 
-    Off is the norm over the coordinates that were measured; rotations do not count.
+    The residual is the norm over the coordinates that were measured; rotations do not count.
     """
-    placed = ~np.isin(equations.coordinate, _ROTATIONS)
-    rows, number = np.unique(equations.row[placed], return_inverse=True)
-    return rows, np.sqrt(np.bincount(number, residual[placed] ** 2, minlength=len(rows)))
+    return _row_norms(equations, residual, ~np.isin(equations.coordinate, _ROTATIONS))
+
+
+def _row_norms(
+    equations: MeasurementEquations, residual: np.ndarray, chosen: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the rows (n,) of the chosen equations (E,) and the norm of their residuals in each (n,)."""
+    rows, number = np.unique(equations.row[chosen], return_inverse=True)
+    return rows, np.sqrt(np.bincount(number, residual[chosen] ** 2, minlength=len(rows)))
 
 
 def accuracy_of(equations: MeasurementEquations, residual: np.ndarray) -> Accuracy:
@@ -70,27 +85,36 @@ def accuracy_of(equations: MeasurementEquations, residual: np.ndarray) -> Accura
     distances = point_distances(equations, residual)[1] * 1e3
     if not len(distances):
         raise CalibrationError("accuracy: none of the equations measures a position or a distance")
-    angles = np.degrees(turn_angles(equations, residual))
-    placed = Accuracy(*_four_numbers(distances), len(distances))
+    angles = np.degrees(_row_norms(equations, residual, np.isin(equations.coordinate, _ROTATIONS))[1])
     if not len(angles):
-        return placed
-    mean, rms, p95, largest = _four_numbers(angles)
-    return replace(
-        placed, rotation_mean_deg=mean, rotation_rms_deg=rms, rotation_p95_deg=p95, rotation_max_deg=largest,
-        rotations=len(angles),
-    )  # fmt: skip
-
-
-def turn_angles(equations: MeasurementEquations, residual: np.ndarray) -> np.ndarray:
-    """Return the angle between measured and predicted orientation of each row that has one (n,) [rad]."""
-    turned = np.isin(equations.coordinate, _ROTATIONS)
-    rows, number = np.unique(equations.row[turned], return_inverse=True)
-    return np.sqrt(np.bincount(number, residual[turned] ** 2, minlength=len(rows)))
+        return Accuracy(*_four_numbers(distances), len(distances))
+    return Accuracy(*_four_numbers(distances), len(distances), *_four_numbers(angles), rotations=len(angles))
 
 
 def _four_numbers(errors: np.ndarray) -> tuple[float, float, float, float]:
     root = float(np.sqrt(np.mean(errors**2)))
     return float(errors.mean()), root, float(np.quantile(errors, 0.95)), float(errors.max())
+
+
+@dataclass(frozen=True)
+class Outlier:
+    """A gross error.
+
+    Attributes:
+        pose: Name of the configuration.
+        marker: Name of the marker; None if the whole configuration is wrong.
+        size_mm: Residual [mm], of the farthest marker for a configuration; [mrad] where no position is measured.
+    """
+
+    pose: str
+    marker: str | None
+    size_mm: float
+
+    @property
+    def text(self) -> str:
+        """As text: ``pose_6, marker m1: 91.2 mm off``."""
+        what = "all of it" if self.marker is None else f"marker {self.marker}"
+        return f"{self.pose}, {what}: {self.size_mm:.3g} mm off"
 
 
 ALONE_UP_TO = 50
@@ -100,19 +124,19 @@ FOLDS = 10
 
 # A step counts as linear if what it leaves out is below this part of the residuals.
 _LINEAR = 1e-3
-# A held-out unknown that the rest cannot tell shows as a scaled pivot below this.
-_UNTOLD = 1e-10
+# An unknown that is not identifiable without a fold has a scaled pivot below this.
+_SINGULAR = 1e-10
 
 
 @dataclass(frozen=True, eq=False)
 class CrossValidation:
-    """What was predicted without having been seen.
+    """Predictions of configurations that were held out of the fit.
 
     Attributes:
         residual: Measured minus predicted by the fit without the configuration (E,); NaN where there is no such fit.
         folds: Number of the fold of each equation (E,).
         accuracy: Statistics of the points; None if none could be predicted.
-        unpredicted: Names of configurations without which some unknown cannot be told, as of a marker seen only there.
+        unpredicted: Names of configurations without which some unknown is not identifiable.
     """
 
     residual: np.ndarray
@@ -175,12 +199,12 @@ def _folds(pose: np.ndarray, folds: int | None, seed: int) -> np.ndarray:
 
 
 def _step(gram: np.ndarray, rows: np.ndarray, weighted: np.ndarray) -> np.ndarray | None:
-    """Return the step of scaled unknowns without some rows; None if the others cannot tell all unknowns."""
+    """Return the step of scaled unknowns without some rows; None if an unknown is not identifiable without them."""
     try:
         factor = cho_factor(gram - rows.T @ rows, lower=True)
     except LinAlgError:
         return None
-    if len(gram) and np.diag(factor[0]).min() ** 2 < _UNTOLD:
+    if len(gram) and np.diag(factor[0]).min() ** 2 < _SINGULAR:
         return None
     return -cho_solve(factor, rows.T @ weighted)
 
@@ -197,3 +221,170 @@ def _predicted(
         again = fitted(problem.taken(~out), fit.columns, fit.weight[~out], start=values, prior=prior)
         residual = problem.residual(again.values)
     return residual[out]
+
+
+ValidationBase = Literal["same", "own"]
+VALIDATION_BASES = ("same", "own")
+"""The base of the fit holds for the validation file too, or the file is registered by itself."""
+
+MOVED = 2.0
+"""A frame has moved if its own registration makes the median error so many times smaller, ..."""
+EXPECTED = 3.0
+"""... down to at most so many times the error that the fit leads to expect."""
+FAR_OFF = 8.0
+"""A point so many times farther off than the median is named as a gross error; it counts all the same."""
+
+_FALSE_ALARM = 1e-4
+# Points farther off than so many medians do not take part in a registration, which is repeated so often.
+_NEAR, _ROUNDS = 4.0, 4
+_RIGID = 6
+# Points within this of a line, relative to their spread, do not fix a rotation about it.
+_ON_A_LINE = 1e-3
+_FIRST_ROTATION = COORDINATES.index("rx")
+
+
+@dataclass(frozen=True)
+class Validation:
+    """Accuracy on measurements that were not fitted; all their points count.
+
+    Attributes:
+        base: ``same``, the base of the fit; ``own``, the file registered by itself.
+        before: Accuracy of the nominal arm, base, tool and markers as fitted with it to the other file.
+        after: Accuracy of the calibrated arm at the same points.
+        own_registration: Accuracy of the calibrated arm with the file registered by itself; None if its points cannot
+            fix it.
+        shift_mm: How far that registration moves the middle of the measured points [mm], or None.
+        turn_deg: By which angle it turns [deg], or None.
+        moved: Whether the frame has moved: the registration cures an error far above the cross-validated one.
+        gross: Points that are far off, named; they count.
+    """
+
+    base: ValidationBase
+    before: Accuracy
+    after: Accuracy
+    own_registration: Accuracy | None
+    shift_mm: float | None
+    turn_deg: float | None
+    moved: bool
+    gross: tuple[Outlier, ...]
+
+
+def validated(
+    problem: CalibrationProblem, values: np.ndarray, nominal: np.ndarray, expected_mm: float, base: ValidationBase
+) -> Validation:
+    """Return the accuracy on measurements that were not fitted.
+
+    Args:
+        problem: Their equations, with the unknowns and the registration of the fitted problem.
+        values: Unknowns by the fit (p,).
+        nominal: The nominal arm, with base, tool and markers by a fit of their own (p,).
+        expected_mm: Error that the fit leads to expect (rms) [mm].
+        base: Whose base holds.
+
+    Raises:
+        CalibrationError: If the file is to be registered by itself and its points do not fix the base.
+    """
+    equations, points = problem.equations, _points(problem)
+    residual = problem.residual(values)
+    own = _registered(equations, points, residual)
+    usual = problem.residual(nominal)
+    if base == "own":
+        bare = _registered(equations, points, usual)
+        if own is None or bare is None:
+            raise CalibrationError(
+                f"--validate-base own: {len(points)} complete positions of the validation file do not fix its base; "
+                "measure three or more that are not on a line, or take --validate-base same"
+            )
+        residual, usual = own[0], bare[0]
+    moved = own is not None and _has_moved(residual[points], own[0][points], 1e-3 * expected_mm)
+    return Validation(
+        base=base,
+        before=accuracy_of(equations, usual),
+        after=accuracy_of(equations, residual),
+        own_registration=None if own is None else accuracy_of(equations, own[0]),
+        shift_mm=None if own is None else own[1],
+        turn_deg=None if own is None else own[2],
+        moved=moved,
+        gross=_far_off(equations, own[0] if own is not None and moved else residual),
+    )
+
+
+def _points(problem: CalibrationProblem) -> np.ndarray:
+    """Return the equations of x, y and z (n, 3) of every complete position; differences of positions are none."""
+    equations = problem.equations
+    placed = equations.coordinate < _FIRST_ROTATION
+    if isinstance(problem, MeasuredProblem):
+        placed &= ~problem.measurements.of_kind("difference")[equations.row]
+    where = np.flatnonzero(placed)
+    order = where[np.lexsort((equations.coordinate[where], equations.row[where]))]
+    rows, first, count = np.unique(equations.row[order], return_index=True, return_counts=True)
+    return order[first[count == 3][:, None] + np.arange(3)] if len(rows) else np.zeros((0, 3), dtype=int)
+
+
+def _registered(
+    equations: MeasurementEquations, points: np.ndarray, residual: np.ndarray
+) -> tuple[np.ndarray, float, float] | None:
+    """Return the residuals (E,) after the rigid motion of predicted points that fits best, its shift [mm], turn [deg].
+
+    Points that are far off do not take part in finding the motion.
+    """
+    measured, predicted = equations.measured[points], (equations.measured - residual)[points]
+    found = _kabsch(predicted, measured)
+    for _ in range(_ROUNDS):
+        if found is None:
+            return None
+        turn, centre, middle = found
+        size = np.linalg.norm(measured - centre - (predicted - middle) @ turn.T, axis=1)
+        near = size <= _NEAR * np.median(size)
+        found = _kabsch(predicted[near], measured[near])
+    if found is None:
+        return None
+    turn, centre, middle = found
+    result = residual.copy()
+    result[points] = measured - centre - (predicted - middle) @ turn.T
+    _turn_back(equations, result, Rotation.from_matrix(turn))
+    angle = float(np.degrees(Rotation.from_matrix(turn).magnitude()))
+    return result, 1e3 * float(np.linalg.norm(centre - middle)), angle
+
+
+def _kabsch(source: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
+    """Return the rotation (3, 3) of points onto others and the means of these and those; None for points on a line."""
+    if len(source) < 3:
+        return None
+    centre, middle = target.mean(axis=0), source.mean(axis=0)
+    cross = (target - centre).T @ (source - middle)
+    size = np.linalg.svd(cross, compute_uv=False)
+    return None if size[1] <= _ON_A_LINE * size[0] else (orthogonal_part(cross), centre, middle)
+
+
+def _turn_back(equations: MeasurementEquations, residual: np.ndarray, turn: Rotation) -> None:
+    """Take a turn of the predicted frames off residual orientations: ``log(exp(r) K^T)``."""
+    where = np.flatnonzero((equations.coordinate >= _FIRST_ROTATION) & (equations.coordinate < _FIRST_ROTATION + 3))
+    if not len(where):
+        return
+    order = where[np.lexsort((equations.coordinate[where], equations.row[where]))].reshape(-1, 3)
+    residual[order] = (Rotation.from_rotvec(residual[order]) * turn.inv()).as_rotvec()
+
+
+def _has_moved(after: np.ndarray, registered: np.ndarray, expected: float) -> bool:
+    """Return whether a rigid motion explains gaps (n, 3) [m] far better than chance lets its six numbers do."""
+    left = after.size - _RIGID
+    if left < 3:
+        return False
+    before, rest = (float(np.median(np.linalg.norm(gap, axis=1))) for gap in (after, registered))
+    rest *= np.sqrt(after.size / left)
+    if before <= MOVED * max(rest, expected) or rest > EXPECTED * expected:
+        return False
+    gain = (before / max(rest, np.finfo(float).tiny)) ** 2 - 1
+    return bool(f_sf(gain * left / _RIGID, _RIGID, left) < _FALSE_ALARM)
+
+
+def _far_off(equations: MeasurementEquations, residual: np.ndarray) -> tuple[Outlier, ...]:
+    rows, distance = point_distances(equations, residual)
+    far = np.flatnonzero(distance > FAR_OFF * np.median(distance))
+    found = []
+    for place in far[np.argsort(-distance[far], kind="stable")]:
+        first = int(np.flatnonzero(equations.row == rows[place])[0])
+        marker = equations.markers[int(equations.marker[first])]
+        found.append(Outlier(equations.poses[int(equations.pose[first])], marker, 1e3 * float(distance[place])))
+    return tuple(found)

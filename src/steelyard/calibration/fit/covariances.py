@@ -1,4 +1,4 @@
-"""How far the unknowns can be trusted: covariances by name, intervals, and two estimates compared.
+"""Covariances of the fitted unknowns, and their intervals.
 
 With weights W and noise Sigma the estimate ``X = (B^T W^2 B)^-1 B^T W^2 dp`` has the covariance of P3 eq. 11,
 ``M B^T W^2 Sigma^2 W^2 B M`` with ``M = (B^T W^2 B)^-1``. Equal weights make it eq. 8, ``W Sigma = I`` makes it eq. 13,
@@ -18,18 +18,18 @@ With weights W and noise Sigma the estimate ``X = (B^T W^2 B)^-1 B^T W^2 dp`` ha
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 
 from ...distributions import t_ppf
-from ...errors import CalibrationError, nearest_match
+from ...errors import CalibrationError
 from ..records import MeasurementEquations
 from .fit import CalibrationFit, square_root
 from .weights import Sigmas, configuration_groups, group_sums
 
 CovarianceKind = Literal["shared", "groups", "model", "classical", "cluster"]
-COVARIANCES = ("shared", "groups", "model", "classical", "cluster")
+COVARIANCES: tuple[CovarianceKind, ...] = get_args(CovarianceKind)
 
 # Directions of a configuration that the fit took whole have no residual to correct.
 _TAKEN_WHOLE = 1e-9
@@ -63,12 +63,8 @@ def covariance_of(
     A prior counts as a measurement of the unknown with its sigma.
 
     Raises:
-        CalibrationError: If the kind is not known, or there are too few equations or configurations for it.
+        CalibrationError: If there are too few equations or configurations for it.
     """
-    if kind not in COVARIANCES:
-        raise CalibrationError(
-            f"covariance: got '{kind}', allowed are {', '.join(COVARIANCES)}{nearest_match(kind, COVARIANCES)}"
-        )
     if kind == "cluster":
         return _cluster(fit, equations)
     size = len(fit.columns)
@@ -100,7 +96,7 @@ def _sandwich(
     fit: CalibrationFit, equations: MeasurementEquations, sigma: np.ndarray, correlation: float
 ) -> np.ndarray:
     """Return eq. 11 with ``Sigma_g = sigma_i sigma_j ((1 - r) delta_ij + r)`` within a configuration and direction."""
-    # Influences first, then their squares: no variance comes out negative, however badly unknowns are told apart.
+    # Influences first, then their squares: no variance comes out negative, however alike unknowns are.
     influence = fit.jacobian * (fit.weight**2 * sigma)[:, None] @ fit.inverse
     prior = np.sqrt(fit.precision)[:, None] * fit.inverse
     matrix = (1 - correlation) * influence.T @ influence + prior.T @ prior
@@ -203,8 +199,3 @@ def intervals(values: np.ndarray, covariance: Covariance, level: float = 0.95) -
 def overlap(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     """Return whether the intervals (k, 2) of two estimates have a point in common (k,), as in P3's Fig. 3."""
     return (first[:, 0] <= second[:, 1]) & (second[:, 0] <= first[:, 1])
-
-
-def sigma_ratio(first: Covariance, second: Covariance) -> np.ndarray:
-    """Return the sigmas of one estimate over those of another (k,), as in P3's Table 3."""
-    return first.sigma / second.sigma

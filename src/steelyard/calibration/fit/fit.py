@@ -1,13 +1,12 @@
-"""Fit of the kept unknowns: Gauss-Newton with Levenberg-Marquardt damping, exact derivatives, every iteration recorded.
+"""Fit of the selected unknowns: Gauss-Newton with Levenberg-Marquardt damping and exact derivatives.
 
 Minimised is ``sum (w (measured - predicted))^2 + sum ((x - nominal) / s)^2``, the second part only where a prior is
 given. An iteration factors the weighted, column-scaled Jacobian once; trial steps with other damping then cost a
 small triangle each. The damping follows the gain ratio (actual over predicted decrease), so that large errors of the
 geometry are walked through and the last iterations are those of plain Gauss-Newton (P3 eq. 4, repeated).
 
-Least squares by a triangle: R of the rows, fast by Cholesky where they are well conditioned, else by QR.
-
-Least trimmed squares of linear equations: the fit that most points agree with, whatever the others say.
+Least squares use the triangular factor R of the rows, by Cholesky where they are well conditioned, else by QR. Least
+trimmed squares fit the part of the points that agrees best.
 """
 
 from __future__ import annotations
@@ -123,7 +122,7 @@ class CalibrationFit:
         inverse: ``(B^T W^2 B + P)^-1`` (k, k).
         iterations: Every step that was taken.
         converged: Whether the last step was small enough.
-        reason: Why it ended, in words.
+        reason: Why it ended.
     """
 
     values: np.ndarray
@@ -168,7 +167,7 @@ def fitted(
 
 @dataclass(frozen=True, eq=False)
 class _Point:
-    """Values (p,), what the problem says there, and the triangle R (k, k) of the weighted rows with ``Q^T r`` (k,)."""
+    """Values (p,), residuals and derivatives there, and the triangle R (k, k) of weighted rows with ``Q^T r`` (k,)."""
 
     values: np.ndarray
     residual: np.ndarray
@@ -189,17 +188,9 @@ class _Search:
     def __init__(
         self, problem: CalibrationProblem, columns: np.ndarray, weight: np.ndarray | None, prior: np.ndarray | None
     ) -> None:
-        equations = problem.equations
         self.problem, self.columns = problem, columns
-        self.weight = np.ones(equations.size) if weight is None else np.array(weight, dtype=float)
+        self.weight = np.ones(problem.equations.size) if weight is None else np.array(weight, dtype=float)
         sigma = np.full(len(problem.parameters), np.inf) if prior is None else np.asarray(prior, dtype=float)
-        if self.weight.shape != (equations.size,) or not (np.isfinite(self.weight).all() and (self.weight >= 0).all()):
-            raise CalibrationError(
-                f"weights: got shape {self.weight.shape}, allowed are {equations.size} finite numbers of 0 and above, "
-                "one an equation"
-            )
-        if sigma.shape != (len(problem.parameters),) or not (sigma > 0).all():
-            raise CalibrationError("prior: allowed is a sigma above 0 for every unknown, inf for no prior")
         self.precision = sigma[columns] ** -2.0
         self.nominal = np.array([problem.parameters[column].nominal for column in columns])
         count = int((self.weight > 0).sum() + (self.precision > 0).sum())
@@ -290,7 +281,7 @@ _STARTS, _REFINED, _FIRST_STEPS, _STEPS = 60, 5, 3, 20
 _DRAWN_FROM = 120
 
 
-def trimmed_step(fit: CalibrationFit, point: np.ndarray, pose: np.ndarray, kept: int, seed: int) -> np.ndarray:
+def trimmed_step(fit: CalibrationFit, point: np.ndarray, pose: np.ndarray, core: int, seed: int) -> np.ndarray:
     """Return the step (k,) from a fit to the least trimmed squares of its equations, linear as they are there.
 
     Random sets of configurations are fitted, each set is replaced by the points that lie nearest, and so on; the best
@@ -300,7 +291,7 @@ def trimmed_step(fit: CalibrationFit, point: np.ndarray, pose: np.ndarray, kept:
         fit: Residuals and derivatives.
         point: Number of the point of each equation (E,).
         pose: Number of the configuration of each point (n,).
-        kept: How many points are to agree.
+        core: Number of points that are fitted.
         seed: Of the random sets.
     """
     random = np.random.default_rng(seed)
@@ -309,7 +300,7 @@ def trimmed_step(fit: CalibrationFit, point: np.ndarray, pose: np.ndarray, kept:
     count = np.bincount(point)
     drawn = random.permutation(np.unique(pose))[:_DRAWN_FROM]
     part = np.isin(pose, drawn)
-    linear = _Linear(fit.jacobian / scale, fit.residual, point, count, part, int(np.ceil(kept * part.mean())))
+    linear = _Linear(fit.jacobian / scale, fit.residual, point, count, part, int(np.ceil(core * part.mean())))
     each = int(np.ceil(LEAST_EXCESS * len(scale) / (count[part].sum() / len(drawn)))) + 1
     found = []
     for _ in range(_STARTS):
@@ -336,15 +327,15 @@ class _Linear:
     point: np.ndarray
     count: np.ndarray
     part: np.ndarray
-    kept: int
+    core: int
 
     def refined(self, points: np.ndarray, steps: int) -> tuple[float, np.ndarray, np.ndarray]:
-        """Return objective, kept points (n,) and step (k,) after fitting and ranking some times."""
+        """Return objective, fitted points (n,) and step (k,) after fitting and ranking some times."""
         step, objective = self._solved(points), np.inf
         for _ in range(steps):
             distance = np.bincount(self.point, (self.residual - self.rows @ step) ** 2) / self.count
             distance[~self.part] = np.inf
-            nearest = np.argsort(distance, kind="stable")[: self.kept]
+            nearest = np.argsort(distance, kind="stable")[: self.core]
             if distance[nearest].sum() >= objective:
                 break
             objective = float(distance[nearest].sum())
@@ -357,6 +348,6 @@ class _Linear:
         chosen = points[self.point]
         own = self.rows[chosen]
         gram = own.T @ own
-        # A little of the diagonal keeps what a set cannot tell where it is.
+        # A little of the diagonal holds unknowns that a set leaves free.
         gram[np.diag_indices_from(gram)] += 1e-9 * np.trace(gram) / len(gram)
         return np.linalg.solve(gram, own.T @ self.residual[chosen])

@@ -1,22 +1,22 @@
-"""Which unknowns these measurements can tell, which they cannot, and why: rank in an order of preference, in words.
+"""Identifiability: which unknowns can be fitted to given measurements, which cannot, and why.
 
 A column that is zero in absolute terms is set aside first: scaled to unit length, its rounding errors would pass for an
 unknown. The others are taken in a fixed order (base, tool and markers, own-axis offsets, lengths, twists, compliances,
-lateral compliances, weights), and one is kept if those kept before do not span it. So of ``base_rz`` and ``offset1``
-the base is kept, and the names that remain are those that a person knows.
+lateral compliances, weights), and one is selected if those selected before do not span it. So of ``base_rz`` and
+``offset1`` the base is selected, and the selected unknowns are those that an engineer would choose.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 import numpy as np
 from scipy.linalg import solve_triangular
 
 from ...errors import CalibrationError
-from ..records import Unknown
+from ..records import CalibrationProblem, Unknown
 
 DEPENDENT = 1e-6
 """A column is spanned by others if its distance to them, relative to its own length, is below this."""
@@ -33,33 +33,29 @@ _NAMED = 6
 _LARGEST_SHARE = 0.1
 
 
-def _nothing() -> Mapping[str, float]:
-    return MappingProxyType({})
-
-
 @dataclass(frozen=True)
 class Invisible:
-    """An unknown that these measurements cannot tell; it stays at its start.
+    """An unknown that is not identifiable from these measurements; it stays at its start.
 
     Attributes:
         name: Its name.
-        why: In words.
-        combination: What it acts as: coefficients of kept unknowns by name; empty if it has no effect.
+        why: The reason.
+        combination: What it acts as: coefficients of selected unknowns by name; empty if it has no effect.
     """
 
     name: str
     why: str
-    combination: Mapping[str, float] = field(default_factory=_nothing)
+    combination: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
 
 
 @dataclass(frozen=True)
 class WeakUnknown:
-    """An unknown that is kept, but hardly told from others.
+    """An unknown that is selected, but nearly indistinguishable from others.
 
     Attributes:
         name: Its name.
         inflation: Its sigma over the one it had if all others were known.
-        resembles: The kept unknowns that act most alike, closest first.
+        resembles: The selected unknowns that act most alike, closest first.
     """
 
     name: str
@@ -69,21 +65,21 @@ class WeakUnknown:
 
 @dataclass(frozen=True, eq=False)
 class IdentifiableUnknowns:
-    """What can be told.
+    """The unknowns that are identifiable, and the others.
 
     Attributes:
-        columns: Numbers of the kept unknowns (k,), ascending.
-        kept: Their names.
+        columns: Numbers of the selected unknowns (k,), ascending.
+        names: Their names.
         invisible: The others, in order, with reasons.
-        weak: Kept ones that are nearly a combination of others.
-        condition: Condition number of the kept columns, each of unit length.
+        weak: Selected ones that are nearly a combination of others.
+        condition: Condition number of the selected columns, each of unit length.
         tolerance: Relative distance below which a column counted as spanned.
-        gap: Largest relative distance of a dropped column, smallest of a kept one.
-        regrouping: (k, p): the values that the kept unknowns take if dropped ones deviate, to first order.
+        gap: Largest relative distance of a dropped column, smallest of a selected one.
+        regrouping: (k, p): the values that the selected unknowns take if dropped ones deviate, to first order.
     """
 
     columns: np.ndarray
-    kept: tuple[str, ...]
+    names: tuple[str, ...]
     invisible: tuple[Invisible, ...]
     weak: tuple[WeakUnknown, ...]
     condition: float
@@ -114,15 +110,15 @@ def identifiability(
     tolerance: float = DEPENDENT,
     decided: np.ndarray | None = None,
 ) -> IdentifiableUnknowns:
-    """Return what measurements with this Jacobian (E, p) can tell.
+    """Return which unknowns are identifiable from measurements with this Jacobian (E, p).
 
     Take the Jacobian at the start, where the geometry is that of the robot's file: there what depends on what is exact
-    (parallel axes); at a solution such unknowns are nearly, not quite, the same, and both would be kept and be weak.
+    (parallel axes); at a solution such unknowns are nearly, not quite, the same, and both would be selected and weak.
 
     Args:
         parameters: The unknowns (p).
         jacobian: (E, p).
-        tolerance: Relative distance below which a column counts as spanned by those kept before.
+        tolerance: Relative distance below which a column counts as spanned by those selected before.
         decided: Which unknowns are known to be independent (p,), from the start: they come first. The others, judged at
             a solution, count as spanned where they would be weak.
 
@@ -138,15 +134,15 @@ def identifiability(
     order = np.array([column for column in np.lexsort((ranks, later)) if nonzero[column]])
     norms = np.linalg.norm(jacobian, axis=0)
     triangle = np.asarray(np.linalg.qr(jacobian[:, order] / norms[order], mode="r"))
-    kept, spanned, gap = _split(triangle, np.where(later[order], max(tolerance, WEAK), tolerance))
-    alike = np.linalg.lstsq(triangle[:, kept], triangle[:, spanned], rcond=None)[0]
-    columns = np.sort(order[kept])
-    place = np.argsort(order[kept])
-    regrouping = np.zeros((len(kept), len(parameters)))
-    regrouping[np.arange(len(kept)), columns] = 1.0
+    selected, spanned, gap = _split(triangle, np.where(later[order], max(tolerance, WEAK), tolerance))
+    alike = np.linalg.lstsq(triangle[:, selected], triangle[:, spanned], rcond=None)[0]
+    columns = np.sort(order[selected])
+    place = np.argsort(order[selected])
+    regrouping = np.zeros((len(selected), len(parameters)))
+    regrouping[np.arange(len(selected)), columns] = 1.0
     alike = np.where(np.abs(alike) < _NEGLIGIBLE, 0.0, alike)[place]
     regrouping[:, order[spanned]] = alike * norms[order[spanned]] / norms[columns][:, None]
-    scaled = triangle[:, np.array(kept)[place]]
+    scaled = triangle[:, np.array(selected)[place]]
     regrouping.setflags(write=False)
     columns.setflags(write=False)
     names = tuple(parameters[column].name for column in columns)
@@ -167,9 +163,9 @@ def _check(parameters: Sequence[Unknown], jacobian: np.ndarray) -> None:
 
 
 def _split(triangle: np.ndarray, tolerance: np.ndarray) -> tuple[list[int], list[int], tuple[float, float]]:
-    """Take unit columns in order; keep each that the kept ones do not span (Gram-Schmidt, done twice)."""
+    """Take unit columns in order; select each that those before do not span (Gram-Schmidt, done twice)."""
     basis = np.zeros((triangle.shape[0], 0))
-    kept: list[int] = []
+    selected: list[int] = []
     spanned: list[int] = []
     distances = np.zeros(triangle.shape[1])
     for column in range(triangle.shape[1]):
@@ -178,15 +174,15 @@ def _split(triangle: np.ndarray, tolerance: np.ndarray) -> tuple[list[int], list
             rest = rest - basis @ (basis.T @ rest)
         distances[column] = np.linalg.norm(rest)
         if distances[column] > tolerance[column]:
-            kept.append(column)
+            selected.append(column)
             basis = np.column_stack([basis, rest / distances[column]])
         else:
             spanned.append(column)
-    return kept, spanned, (float(distances[spanned].max(initial=0.0)), float(distances[kept].min(initial=1.0)))
+    return selected, spanned, (float(distances[spanned].max(initial=0.0)), float(distances[selected].min(initial=1.0)))
 
 
 def _invisible(
-    parameters: Sequence[Unknown], nonzero: np.ndarray, kept: tuple[str, ...], regrouping: np.ndarray,
+    parameters: Sequence[Unknown], nonzero: np.ndarray, selected: tuple[str, ...], regrouping: np.ndarray,
     columns: np.ndarray,
 ) -> tuple[Invisible, ...]:  # fmt: skip
     found = []
@@ -200,7 +196,7 @@ def _invisible(
             continue
         share = np.abs(regrouping[:, number]) * np.array([PLAUSIBLE.get(parameters[c].unit, 1.0) for c in columns])
         rows = [row for row in np.argsort(-share, kind="stable") if regrouping[row, number]]
-        content = {kept[row]: float(regrouping[row, number]) for row in rows}
+        content = {selected[row]: float(regrouping[row, number]) for row in rows}
         found.append(Invisible(name, _identified_from(name, content), MappingProxyType(content)))
     return tuple(found)
 
@@ -208,10 +204,10 @@ def _invisible(
 def _identified_from(name: str, content: Mapping[str, float]) -> str:
     named = list(content)[:_NAMED]
     more = f" and {len(content) - _NAMED} more" if len(content) > _NAMED else ""
-    words = "".join(f" {'-' if content[n] < 0 else '+'} {abs(content[n]):.4g} {n}" for n in named)
-    words = f"-{words[3:]}" if words.startswith(" - ") else words[3:]
+    terms = "".join(f" {'-' if content[n] < 0 else '+'} {abs(content[n]):.4g} {n}" for n in named)
+    terms = f"-{terms[3:]}" if terms.startswith(" - ") else terms[3:]
     further = " + ..." if more else ""
-    return f"cannot be told from {', '.join(named)}{more}: {name} acts as {words}{further}"
+    return f"is indistinguishable from {', '.join(named)}{more}: {name} acts as {terms}{further}"
 
 
 def _weak(scaled: np.ndarray, names: tuple[str, ...]) -> tuple[WeakUnknown, ...]:
@@ -227,3 +223,34 @@ def _weak(scaled: np.ndarray, names: tuple[str, ...]) -> tuple[WeakUnknown, ...]
         closest = [row for row in np.argsort(-alike, kind="stable") if alike[row] > _LARGEST_SHARE][:_NAMED]
         found.append(WeakUnknown(names[column], float(inflation[column]), tuple(names[row] for row in closest)))
     return tuple(found)
+
+
+def newly_identifiable(
+    problem: CalibrationProblem, identified: IdentifiableUnknowns, values: np.ndarray, tolerance: float
+) -> IdentifiableUnknowns | None:
+    """Return what is identifiable at some values if unknowns without effect at the start have one there, else None.
+
+    Those that are identifiable at the start stay so. Of a compliance and the weights behind it, for example, only the
+    products are identifiable without a load: the compliance then has an effect, and stays at its value.
+    """
+    parameters = problem.parameters
+    names = [parameter.name for parameter in parameters]
+    without_effect = [names.index(item.name) for item in identified.invisible if not item.combination]
+    jacobian = problem.at(values).jacobian
+    nonzero = nonzero_columns(parameters, jacobian)
+    added = np.array([column for column in without_effect if nonzero[column]], dtype=int)
+    if not len(added):
+        return None
+    among = np.sort(np.concatenate([identified.columns, added]))
+    decided = np.isin(among, identified.columns)
+    wider = identifiability([parameters[column] for column in among], jacobian[:, among], tolerance, decided)
+    columns = among[wider.columns]
+    regrouping = np.zeros((len(columns), len(parameters)))
+    regrouping[:, among] = wider.regrouping
+    spanned = np.array([names.index(item.name) for item in identified.invisible if item.combination], dtype=int)
+    # Those spanned before are combinations of what was fitted then, of which some may be spanned now.
+    regrouping[:, spanned] = regrouping[:, identified.columns] @ identified.regrouping[:, spanned]
+    regrouping.setflags(write=False)
+    left = [item for item in identified.invisible if names.index(item.name) not in added]
+    invisible = sorted([*left, *wider.invisible], key=lambda item: names.index(item.name))
+    return replace(wider, columns=columns, invisible=tuple(invisible), regrouping=regrouping)

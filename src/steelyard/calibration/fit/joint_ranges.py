@@ -1,4 +1,4 @@
-"""Ranges of a joint in which configurations lie off together: what the model lacks there, not gross errors.
+"""Ranges of a joint in which configurations have large residuals together: model errors, not gross errors.
 
 Gross errors are scattered over the joints' ranges; an eccentric gear or a spring that was left out shows where the
 joint is. Tested is Kulldorff's scan statistic: over all arcs of a joint's sorted positions (above, below, between and
@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from ...plain_data import plain
 from ..records import MeasuredJoint
 
 CLUSTER_FALSE_ALARM = 0.002
@@ -42,8 +43,8 @@ class JointRange:
         outside: Whether the range is what lies outside of low to high.
         p_value: Chance of so clear a range if wrong configurations were scattered.
         points: Points of the wrong configurations in it.
-        inside_mm: How far they lie off a fit of the others, rms [mm].
-        elsewhere_mm: How far the others do.
+        inside_mm: Their residuals from a fit of the others, rms [mm].
+        elsewhere_mm: Residuals of the others, rms [mm].
         positions: Joint positions (n,) at which the error that remains after the fit is known.
         errors: That error (n,) [m], rms of the points there.
     """
@@ -67,7 +68,7 @@ class JointRange:
 
     @property
     def where(self) -> str:
-        """In words: ``elbow_joint above 1.2 rad``."""
+        """As text: ``elbow_joint above 1.2 rad``."""
         if self.outside:
             return f"{self.joint} outside {self.low:.3g} to {self.high:.3g} {self.unit}"
         if np.isinf(self.low):
@@ -78,7 +79,7 @@ class JointRange:
 
     @property
     def text(self) -> str:
-        """In words, with figures."""
+        """As a sentence with figures."""
         return (
             f"points with {self.where} are {self.ratio:.2g} times worse than the others ({self.inside_mm:.3g} against "
             f"{self.elsewhere_mm:.3g} mm)"
@@ -90,7 +91,7 @@ class JointRange:
         return ~between if self.outside else between
 
     def measured(self, inside: np.ndarray, elsewhere: np.ndarray) -> JointRange:
-        """Return the range with how far points in it and elsewhere lie off [mm]."""
+        """Return the range with the residuals of points in it and elsewhere [mm]."""
         return replace(self, points=len(inside), inside_mm=_rms(inside), elsewhere_mm=_rms(elsewhere))
 
     def fitted(self, position: np.ndarray, distance: np.ndarray) -> JointRange:
@@ -98,7 +99,7 @@ class JointRange:
 
         Args:
             position: Position of the joint at every point (n,).
-            distance: How far each point lies off (n,) [m].
+            distance: Residual of each point (n,) [m].
         """
         inside = self.holds(position)
         places, number = np.unique(position[inside], return_inverse=True)
@@ -130,9 +131,7 @@ class JointRange:
 
 def joint_range_to_json(each: JointRange) -> dict[str, Any]:
     """Return a range as plain data; an end that is open is None."""
-    content = {key: value for key, value in vars(each).items() if key not in ("low", "high")}
-    ends = {key: None if np.isinf(getattr(each, key)) else getattr(each, key) for key in ("low", "high")}
-    return {**content, **ends, "text": each.text}
+    return {**plain(each), "text": each.text}
 
 
 def joint_range_from_json(content: Mapping[str, Any]) -> JointRange:
@@ -150,7 +149,7 @@ def clustered_ranges(
 
     Args:
         joints: Positions of the joints at the configurations (n,).
-        wrong: Which configurations lie off as a whole (n,).
+        wrong: Which configurations have large residuals as a whole (n,).
         seed: Of the shuffles.
     """
     chosen, left = np.zeros(len(wrong), dtype=bool), np.ones(len(wrong), dtype=bool)

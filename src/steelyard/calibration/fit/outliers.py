@@ -1,14 +1,14 @@
-"""Gross errors, named: points read wrongly, and whole configurations whose joint angles are not those written down.
+"""Detection of gross errors: misread points, and configurations whose joint angles are not those of the file.
 
-A fit by least squares bends towards gross errors and hides them. So a start is sought that most points agree with:
-least trimmed squares from many random sets of configurations (each refined by fitting the better half and ranking
-anew), on the equations linearised at the plain fit. From there points are judged one by one, by how far they lie off
-for a fit without them, and taken in or left out until nothing changes.
+Gross errors pull a least-squares fit towards themselves and hide. So the search starts from values that most points
+agree with: least trimmed squares from many random sets of configurations (each refined by fitting the better part and
+ranking anew), on the equations linearised at the plain fit. From there every point is tested against a fit without it
+and included or excluded, until nothing changes.
 
-Not everything that lies off is a gross error. Whole configurations that lie off in one range of a joint are what the
-model lacks there (``joint_ranges``): they stay in the fit. And where the points of a configuration share most of their
-error, that error is the model's, whose tails are longer than those of noise: whole configurations are then judged by a
-t distribution, single points still by how far they lie from the others of their configuration.
+Not every large residual is a gross error. Whole configurations with large residuals in one range of a joint show what
+the model lacks there (``joint_ranges``): they stay in the fit. Where the points of a configuration share most of their
+error, that error is the model's, whose tails are longer than those of noise: whole configurations are then tested by a
+t distribution, single points still by their distance from the others of their configuration.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 
 from ...distributions import chi2_ppf, f_ppf
 from ..records import CalibrationProblem, Linearised, MeasurementEquations
-from .accuracy import point_distances
+from .accuracy import Outlier, point_distances
 from .covariances import clusters_by_size
 from .fit import LEAST_EXCESS, CalibrationFit, fitted, trimmed_step, trimmed_variance
 from .identifiable import PLAUSIBLE
@@ -27,61 +27,41 @@ from .joint_ranges import JointRange, clustered_ranges
 from .weights import shared_correlation
 
 FALSE_ALARM = 0.01
-"""Chance that among points with normal noise one is called a gross error."""
+"""Probability that any point is called a gross error if all have normal noise."""
 
 MODEL_TAILS = 4.0
-"""Degrees of freedom of the t distribution of errors that the model makes: longer tails than those of noise."""
+"""Degrees of freedom of the t distribution of model errors, whose tails are longer than those of noise."""
 
 _STEPS = 20
-# Points that may still change places when the ranking ends.
+# Share of points that may still change between core and rest when the ranking ends.
 _CHANGING = 0.03
 _CURVED = 0.1
-_KEPT_SHARE = 0.6
-# A point so many times farther off than its like in a wrong configuration is wrong by itself.
+_CORE_SHARE = 0.6
+# A point so many times farther off than the median of a wrong configuration is wrong by itself.
 _ALONE = 10.0
-# Chance that a point with normal noise is suspected to belong to a range in which the model lacks something.
+# Probability that a point with normal noise is a candidate for a range in which the model lacks something.
 _SUSPECTED = 0.01
-# A configuration most of whose points are wrong goes as a whole if its other points would be called wrong this often.
+# A configuration most of whose points are wrong is excluded as a whole unless another of its points passes a test at
+# this false-alarm rate.
 _COMPANY = 0.05
 # Repeats of one marker in one configuration from which its own noise is judged.
 _REPEATS = 4
 # Motions of a rigid tool, and how small a motion is none.
 _DEGREES, _RIGID = 6, 1e-6
 _TUKEY = np.array([4.685, 5.123, 5.490, 5.810, 6.096, 6.356])
-"""Where Tukey's weight ends for an efficiency of 95 % with normal noise in 1, 2, ... 6 coordinates."""
-
-
-@dataclass(frozen=True)
-class Outlier:
-    """A gross error.
-
-    Attributes:
-        pose: Name of the configuration.
-        marker: Name of the marker; None if the whole configuration is wrong.
-        size_mm: How far it lies off [mm], the farthest marker of a configuration; [mrad] where no position is measured.
-    """
-
-    pose: str
-    marker: str | None
-    size_mm: float
-
-    @property
-    def text(self) -> str:
-        """In words: ``pose_6, marker m1: 91.2 mm off``."""
-        what = "all of it" if self.marker is None else f"marker {self.marker}"
-        return f"{self.pose}, {what}: {self.size_mm:.3g} mm off"
+"""Distance at which Tukey's weight is 0, for 95 % efficiency with normal noise in 1, 2, ... 6 coordinates."""
 
 
 @dataclass(frozen=True, eq=False)
 class Screening:
-    """What remains when gross errors are left out.
+    """The equations that remain when gross errors are left out.
 
     Attributes:
         good: Which equations remain (E,).
         outliers: What was left out, by configuration and marker.
-        values: All unknowns (p,) by the fit of what agrees: where a fit may begin.
-        judged: Whether there were equations enough to judge by.
-        ranges: Ranges of joints in which configurations lie off together; they remain.
+        values: All unknowns (p,) by the fit of the points that agree, to start another fit from.
+        judged: Whether there were enough equations to detect gross errors.
+        ranges: Ranges of joints in which whole configurations have large residuals; they remain.
     """
 
     good: np.ndarray
@@ -112,16 +92,16 @@ def screened(problem: CalibrationProblem, columns: np.ndarray, seed: int = 0) ->
         seed: Of the random sets of configurations.
     """
     equations = problem.equations
-    search = _PointSearch(problem, np.asarray(columns))
+    search = PointSearch(problem, np.asarray(columns))
     everything = search.fit(np.ones(equations.size, dtype=bool), problem.start)
     if equations.size < LEAST_EXCESS * len(columns) + 1:
         return _result(equations, np.ones(search.points, dtype=bool), search, everything.values, judged=False)
     good, fit = search.concentrated(everything, seed)
     if search.curved(everything, fit, good):
-        # Now the equations are linear where most points agree, not where the gross errors pulled the fit.
+        # Now the equations are linearised where most points agree, not where gross errors pulled the fit to.
         good, fit = search.concentrated(fit, seed)
-    # An error that grows with a joint's position begins small: points are suspected far sooner than called gross
-    # errors. Whether they gather in a range is a test of its own.
+    # An error that grows with a joint's position begins small: candidates for ranges are taken at a far higher
+    # false-alarm rate than gross errors. Whether they cluster in a range is a test of its own.
     close, values = search.judged(good, fit.values, alarm=_SUSPECTED * search.points)
     ranges, inside = search.clustered(close, values, seed)
     if not ranges:
@@ -131,8 +111,19 @@ def screened(problem: CalibrationProblem, columns: np.ndarray, seed: int = 0) ->
     return _result(equations, good | inside, search, values, judged=True, ranges=ranges)
 
 
-class _PointSearch:
-    """Points (rows of the measurements) of a problem, and fits of some of them."""
+class PointSearch:
+    """Points (rows of the measurements) of a problem, and fits of some of them.
+
+    Attributes:
+        points: Number of points n.
+        point: Number of the point of each equation (E,).
+        count: Equations of each point (n,).
+        pose: Configuration of each point (n,).
+        marker: Marker of each point (n,).
+        noise: Scatter of repeats by configuration over the usual one, at least 1.
+        prior: Sigmas of the unknowns (p,), so weak that they matter only for what the points of a set leave free.
+        core: Number of points that the trimmed fit uses.
+    """
 
     def __init__(self, problem: CalibrationProblem, columns: np.ndarray) -> None:
         self.problem, self.columns = problem, columns
@@ -142,27 +133,25 @@ class _PointSearch:
         self.count = np.bincount(self.point)
         self.pose = equations.pose[first]
         self.marker = equations.marker[first]
-        self.last: tuple[np.ndarray, Linearised] | None = None
         self.noise = _noise_by_pose(problem)
-        # So weak that it matters only for an unknown that the points of a set cannot tell.
         self.prior = 1e6 * np.array([PLAUSIBLE.get(parameter.unit, 1.0) for parameter in problem.parameters])
         enough = int(np.ceil(LEAST_EXCESS * len(columns) / self.count.mean()))
-        self.kept = min(max(int(np.ceil(_KEPT_SHARE * self.points)), enough), self.points)
+        self.core = min(max(int(np.ceil(_CORE_SHARE * self.points)), enough), self.points)
 
     def fit(self, mask: np.ndarray, start: np.ndarray) -> CalibrationFit:
-        """Fit the equations of a mask (E,); the others come back in the residuals and derivatives with weight 0."""
+        """Fit the equations of a mask (E,); the result has residuals and derivatives of the others, with weight 0."""
         return fitted(self.problem, self.columns, mask.astype(float), start=start, prior=self.prior)
 
     def best(self, residual: np.ndarray) -> np.ndarray:
-        """Return the points (n,) that lie nearest, as many as are kept."""
+        """Return the core of points (n,) with the smallest mean squared residuals."""
         distance = np.bincount(self.point, residual**2) / self.count
         chosen = np.zeros(self.points, dtype=bool)
-        chosen[np.argsort(distance, kind="stable")[: self.kept]] = True
+        chosen[np.argsort(distance, kind="stable")[: self.core]] = True
         return chosen
 
     def concentrated(self, fit: CalibrationFit, seed: int) -> tuple[np.ndarray, CalibrationFit]:
-        """Return points (n,) that agree and their fit: least trimmed squares, then fits and rankings in full."""
-        step = trimmed_step(fit, self.point, self.pose, self.kept, seed)
+        """Return a core of points (n,) that agree and its fit: least trimmed squares, then full fits and rankings."""
+        step = trimmed_step(fit, self.point, self.pose, self.core, seed)
         good = self.best(fit.residual - fit.jacobian @ step)
         values = fit.values.copy()
         values[self.columns] += step
@@ -174,7 +163,7 @@ class _PointSearch:
         return good, fit
 
     def curved(self, before: CalibrationFit, after: CalibrationFit, good: np.ndarray) -> bool:
-        """Return whether the equations of good points (n,) are not linear from one fit to the other."""
+        """Return whether the equations of good points (n,) are far from linear between two fits."""
         linear = before.residual - before.jacobian @ (after.values - before.values)[self.columns]
         own = good[self.point]
         return bool(np.linalg.norm((linear - after.residual)[own]) > _CURVED * np.linalg.norm(after.residual[own]))
@@ -183,32 +172,32 @@ class _PointSearch:
         self, good: np.ndarray, values: np.ndarray, trimming: float = 1.0, *, long_tails: bool = False,
         out: np.ndarray | None = None, alarm: float = FALSE_ALARM,
     ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
-        """Take points in that the others agree with, leave out those that they do not, until nothing changes.
+        """Include points that agree with a fit of the others and exclude those that do not, until nothing changes.
 
         Args:
-            good: Points (n,) to begin with.
-            values: Of the unknowns (p,), to begin with.
-            trimming: What the variance of the first points is of that of all.
-            long_tails: Whether configurations may lie off by what the model lacks.
+            good: Points (n,) to start with.
+            values: Values of the unknowns (p,) to start with.
+            trimming: Variance of the first points over that of all.
+            long_tails: Whether whole configurations may deviate by an error of the model.
             out: Points (n,) that are neither fitted nor judged.
-            alarm: How many points with normal noise are called wrong.
+            alarm: Expected number of points with normal noise that are called wrong.
         """
         out = np.zeros(self.points, dtype=bool) if out is None else out
-        observed = {good.tobytes()}
+        visited = {good.tobytes()}
         for _ in range(_STEPS):
             fit = self.fit(good[self.point], values)
             values, good = fit.values, self._agreeing(fit, good, trimming, long_tails, alarm) & ~out
             trimming = 1.0
-            if good.tobytes() in observed:
+            if good.tobytes() in visited:
                 break
-            observed.add(good.tobytes())
+            visited.add(good.tobytes())
         return good, values
 
     def without_wrong_configurations(self, good: np.ndarray, values: np.ndarray, out: np.ndarray) -> np.ndarray:
         """Return good points (n,) without those of configurations most of whose points are wrong.
 
-        They lie off by less only by chance; one that nobody would call wrong by itself stays, as all of its
-        configuration then do: there points were read wrongly, one by one.
+        The other points of such a configuration passed the test by chance. But if one of them has a small residual, all
+        of them stay: then its points were misread one by one.
         """
         near = self._agreeing(
             self.fit(good[self.point], values), good, 1.0, long_tails=False, alarm=_COMPANY * self.points
@@ -217,17 +206,19 @@ class _PointSearch:
         return good & ~((bad > total / 2) & (fine == 0))[self.pose]
 
     def clustered(self, good: np.ndarray, values: np.ndarray, seed: int) -> tuple[tuple[JointRange, ...], np.ndarray]:
-        """Return ranges of joints in which whole configurations lie off, and which points (n,) these are."""
+        """Return ranges of joints in which whole configurations have large residuals, and their points (n,)."""
         equations = self.problem.equations
         size = _sizes(equations, self.problem.residual(values), self)
         total, bad = np.bincount(self.pose), np.bincount(self.pose, ~good)
         poses = np.flatnonzero(total)
         wrong = bad[poses] > total[poses] / 2
-        # A blunder far beyond its like tells nothing of a range.
+        # Configurations with a point far beyond the others are gross errors and say nothing about a range.
         usual = np.median(size[~good & np.isin(self.pose, poses[wrong])]) if wrong.any() else 0.0
         blunder = ~good & (size > _ALONE * usual)
         wrong &= ~np.isin(poses, self.pose[blunder])
-        wrong[wrong] = [self._moved_as_one(pose, good, values) for pose in poses[wrong]]
+        if wrong.any():
+            here = self.problem.at(values)
+            wrong[wrong] = [self._moved_as_one(pose, good, here) for pose in poses[wrong]]
         ranges, chosen = clustered_ranges([replace(each, q=each.q[poses]) for each in equations.joints], wrong, seed)
         inside = np.isin(self.pose, poses[chosen])
         where = {each.name: each.q[self.pose] for each in equations.joints}
@@ -235,12 +226,11 @@ class _PointSearch:
         elsewhere = size[good & ~inside]
         return tuple(each.measured(mine, elsewhere) for each, mine in zip(ranges, own, strict=True)), inside
 
-    def _moved_as_one(self, pose: int, good: np.ndarray, values: np.ndarray) -> bool:
-        """Return whether a rigid motion explains how the points of a configuration lie off: none was misread.
+    def _moved_as_one(self, pose: int, good: np.ndarray, here: Linearised) -> bool:
+        """Return whether a rigid motion explains the residuals of a configuration, so that no point was misread.
 
-        Errors of base and joints move all points of the tool as one body. Points that were misread do not.
+        Errors of base and joints move all points of the tool as one body; misread points do not follow it.
         """
-        here = self._linearised(values)
         own = self.problem.equations.pose == pose
         rigid = [column for column, each in enumerate(self.problem.parameters) if each.group in ("base", "joint")]
         motions, sizes, _ = np.linalg.svd(here.jacobian[np.ix_(own, rigid)], full_matrices=False)
@@ -252,16 +242,10 @@ class _PointSearch:
         left = here.residual[own] - motions @ (motions.T @ here.residual[own])
         return bool(left @ left <= usual**2 * chi2_ppf(1 - FALSE_ALARM / self.points, freedom))
 
-    def _linearised(self, values: np.ndarray) -> Linearised:
-        """Return residuals and derivatives by all unknowns; those asked for last are remembered."""
-        if self.last is None or not np.array_equal(self.last[0], values):
-            self.last = (values, self.problem.at(values))
-        return self.last[1]
-
     def _agreeing(
         self, fit: CalibrationFit, good: np.ndarray, trimming: float, long_tails: bool, alarm: float = FALSE_ALARM
     ) -> np.ndarray:
-        """Return which points (n,) lie as near to a fit without them as noise allows, and what the model lacks."""
+        """Return which points (n,) lie as near to a fit without them as noise, and errors of the model, allow."""
         mask = good[self.point]
         coordinate = self.problem.equations.coordinate
         left = np.bincount(coordinate, np.where(mask, 1 - fit.leverage, 0.0), minlength=7)
@@ -270,7 +254,7 @@ class _PointSearch:
         usual = np.maximum(sigma[coordinate] * self.noise[self.problem.equations.pose], 1e-12)
         whitened = fit.residual / usual
         freedom = max(float(left.sum()), 3.0)
-        # Where points of a configuration share an error, the fit is less certain than their number says.
+        # Where points of a configuration share an error, the fit is less certain than their number suggests.
         together = np.bincount(self.pose, good)
         shared = shared_correlation(fit, self.problem.equations, usual)
         wider = 1 + shared * (together[together > 0].mean() - 1)
@@ -282,7 +266,7 @@ class _PointSearch:
         return (off <= limit) | ((off <= longer) & (self._apart(whitened, good) <= limit))
 
     def _limit(self, alarm: float, freedom: float) -> np.ndarray:
-        """Return the squared distance (n,) that one of all points exceeds with a given chance."""
+        """Return the squared distances (n,) that ``alarm`` of all points with normal noise are expected to exceed."""
         return self.count * f_ppf(1 - alarm / self.points, self.count, freedom)
 
     def _distances(self, fit: CalibrationFit, whitened: np.ndarray, sign: np.ndarray) -> np.ndarray:
@@ -303,7 +287,7 @@ class _PointSearch:
     def _apart(self, whitened: np.ndarray, good: np.ndarray) -> np.ndarray:
         """Return the squared distance of every point (n,) from the mean of the good others of its configuration.
 
-        Zero where there are none: nothing then tells the point from its configuration.
+        Zero where there are no others to compare with.
         """
         coordinate, mask = self.problem.equations.coordinate, good[self.point]
         place = self.pose[self.point] * 7 + coordinate
@@ -315,7 +299,7 @@ class _PointSearch:
 
 
 def _noise_by_pose(problem: CalibrationProblem) -> np.ndarray:
-    """Return how much larger than usual the scatter of repeats is in each configuration (poses,), at least 1."""
+    """Return the scatter of repeats in each configuration over the median one (poses,), at least 1."""
     equations = problem.equations
     noise = np.ones(len(equations.poses))
     key = (equations.pose * (equations.marker.max() + 1) + equations.marker) * 7 + equations.coordinate
@@ -334,7 +318,7 @@ def _noise_by_pose(problem: CalibrationProblem) -> np.ndarray:
 
 
 def _result(
-    equations: MeasurementEquations, good: np.ndarray, search: _PointSearch, values: np.ndarray, *, judged: bool,
+    equations: MeasurementEquations, good: np.ndarray, search: PointSearch, values: np.ndarray, *, judged: bool,
     ranges: tuple[JointRange, ...] = (),
 ) -> Screening:  # fmt: skip
     distance = _sizes(equations, search.problem.residual(values), search)
@@ -356,8 +340,8 @@ def _result(
     return Screening(mask, tuple(found), values, judged, ranges)
 
 
-def _sizes(equations: MeasurementEquations, residual: np.ndarray, search: _PointSearch) -> np.ndarray:
-    """Return how far each point lies off (n,) [mm]; by its rotation [mrad] where it has no position."""
+def _sizes(equations: MeasurementEquations, residual: np.ndarray, search: PointSearch) -> np.ndarray:
+    """Return the size of the residual of each point (n,) [mm], or [mrad] of its rotation if it has no position."""
     size = np.sqrt(np.bincount(search.point, residual**2))
     rows, distance = point_distances(equations, residual)
     size[np.searchsorted(np.unique(equations.row), rows)] = distance

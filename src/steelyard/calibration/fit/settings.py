@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 
+from ...configuration import checked, choice
 from ...errors import CalibrationError, nearest_match
 from ...text import short_repr
 from ...verdict import check_thresholds
-from ..records import Unknown
+from ..records import FRAMES, Unknown
+from .accuracy import VALIDATION_BASES, ValidationBase
 from .covariances import COVARIANCES, CovarianceKind
 from .identifiable import DEPENDENT
-from .validation import VALIDATION_BASES, ValidationBase
 from .weights import GROUPINGS, LEAST_EQUATIONS, Grouping
 
 
@@ -71,14 +72,10 @@ class CalibrationThresholds:
 
 WIDE = MappingProxyType({"m": 0.02, "rad": 0.1, "rad/(N m)": 1e-2, "m/N": 1e-2, "kg m": 500.0, "kg": 1000.0})
 """Sigmas of the errors of a joint, of compliances and of weights before anything is measured, by unit: far beyond those
-of any arm, they matter only for what the measurements hardly tell, which would else run away."""
+of any arm, they matter only for unknowns that are hardly identifiable, which would diverge without them."""
 
 Method = Literal["wls", "ols", "eq14", "declared", "robust"]
-METHODS = ("wls", "ols", "eq14", "declared", "robust")
-
-
-def _no_prior() -> Mapping[str, float]:
-    return MappingProxyType({})
+METHODS: tuple[Method, ...] = get_args(Method)
 
 
 @dataclass(frozen=True)
@@ -91,7 +88,7 @@ class CalibrationSettings:
         covariance: ``shared``, ``groups``, ``model``, ``classical`` or ``cluster``.
         grouping: Equations that share a sigma: by ``configuration`` (and direction), ``direction`` or ``kind``.
         least: Independent equations that a group must be worth to have its own sigma.
-        rounds: How often sigmas are estimated from the residuals and the fit repeated, at most.
+        reweightings: Most times that sigmas are estimated from the residuals and the fit is repeated.
         sigma: Declared sigmas, one an equation or one for each of x, y, z [m]; needed for ``declared`` only. NaN where
             none is declared, as of rotations: those are estimated from the residuals, one for each kind.
         sigma0: Claimed precision of the instrument in ``eq14`` [m].
@@ -117,11 +114,11 @@ class CalibrationSettings:
     covariance: CovarianceKind = "shared"
     grouping: Grouping = "configuration"
     least: float = LEAST_EQUATIONS
-    rounds: int = 10
+    reweightings: int = 10
     sigma: np.ndarray | Sequence[float] | None = None
     sigma0: float = 10e-6
     eta: float = 1.0
-    prior: Mapping[str, float] = field(default_factory=_no_prior)
+    prior: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
     screen: bool = True
     folds: int | None = None
     tolerance: float = DEPENDENT
@@ -131,21 +128,18 @@ class CalibrationSettings:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        for what, got, allowed in (
-            ("method", self.method, METHODS),
-            ("covariance", self.covariance, COVARIANCES),
-            ("grouping", self.grouping, (*GROUPINGS, "equation")),
-            ("validation base", self.validation_base, VALIDATION_BASES),
+        for what, allowed in (
+            ("method", METHODS),
+            ("covariance", COVARIANCES),
+            ("grouping", (*GROUPINGS, "equation")),
+            ("validation_base", VALIDATION_BASES),
         ):
-            if got not in allowed:
-                raise CalibrationError(
-                    f"{what}: got '{got}', allowed are {', '.join(allowed)}{nearest_match(got, allowed)}"
-                )
+            checked(getattr(self, what), choice(*allowed), what, CalibrationError)
         for what, number in (("tolerance", self.tolerance), ("level", self.level)):
             if not 0 < number < 1:
                 raise CalibrationError(f"{what}: got {number}, allowed is a number between 0 and 1")
-        if self.rounds < 0:
-            raise CalibrationError(f"rounds: got {self.rounds}, allowed are 0 and above")
+        if self.reweightings < 0:
+            raise CalibrationError(f"reweightings: got {self.reweightings}, allowed are 0 and above")
         if self.method == "declared" and self.sigma is None:
             raise CalibrationError("method 'declared': no sigma is given; give one an equation or one for x, y and z")
 
@@ -156,19 +150,12 @@ def prior_sigmas(settings: CalibrationSettings, parameters: Sequence[Unknown]) -
     Raises:
         CalibrationError: If a key is neither a name nor a unit, or a sigma is not above 0.
     """
-    allowed = {p.name for p in parameters} | {
-        p.unit for p in parameters if p.group in ("joint", "compliance", "weight")
-    }
+    allowed = {p.name for p in parameters} | {p.unit for p in parameters if p.group not in FRAMES}
     for key, sigma in settings.prior.items():
         if key not in allowed:
             raise CalibrationError(f"prior: got '{key}', allowed are unknowns and units{nearest_match(key, allowed)}")
         if not sigma > 0:
             raise CalibrationError(f"prior of {key}: got {sigma}, allowed is a sigma above 0, or inf for none")
-    return np.array([settings.prior.get(p.name, _of_unit(settings.prior, p)) for p in parameters])
-
-
-def _of_unit(prior: Mapping[str, float], parameter: Unknown) -> float:
-    """A prior by unit is one about the arm: base, tool and markers have no nominal value worth the name."""
-    if parameter.group not in ("joint", "compliance", "weight"):
-        return np.inf
-    return prior.get(parameter.unit, WIDE.get(parameter.unit, np.inf))
+    # A prior by unit is one about the arm: base, tool and markers have no nominal values to rely on.
+    by_unit = {unit: settings.prior.get(unit, WIDE.get(unit, np.inf)) for unit in {p.unit for p in parameters}}
+    return np.array([settings.prior.get(p.name, np.inf if p.group in FRAMES else by_unit[p.unit]) for p in parameters])

@@ -1,4 +1,4 @@
-"""The rows of the verdict on a calibration: what is measured, its limits, one sentence and one remedy each."""
+"""The rows of the verdict on a calibration: each has a figure, its limits, one sentence and one remedy."""
 
 from __future__ import annotations
 
@@ -18,9 +18,8 @@ from ...verdict import (
     row_not_judged,
     verdict_of,
 )
-from .accuracy import Accuracy
+from .accuracy import Accuracy, Validation
 from .settings import CalibrationThresholds
-from .validation import Validation
 
 # Errors below these are those of rounding: their ratio says nothing.
 _ROUNDING_MM, _ROUNDING_DEG = 1e-9, 1e-9
@@ -49,13 +48,13 @@ class Deviation:
 
 @dataclass(frozen=True)
 class CalibrationEvidence:
-    """What a verdict on a calibration is made of, as plain numbers.
+    """The numbers on which the verdict on a calibration rests.
 
     Attributes:
         before: Accuracy of the nominal arm, base and markers fitted.
         after: Accuracy of the fit.
         held_out: Accuracy at configurations held out; None if none could be.
-        condition: Condition number of the kept columns, each of unit length.
+        condition: Condition number of the fitted columns, each of unit length.
         configurations: How many configurations remain.
         numbers: Independent numbers: equations, but no more than six for a configuration of one rigid tool.
         unknowns: How many are fitted.
@@ -71,7 +70,7 @@ class CalibrationEvidence:
         negative: Compliances whose interval holds no positive value.
         doubtful: Compliances that came out negative and may be positive.
         compliances: How many compliances are fitted.
-        ranges: Ranges of joints in which the model lacks something, in words.
+        ranges: Ranges of joints in which the model lacks something, as text.
         worst_range: How many times worse the points of the worst of them are.
         noise_ratio: Noise found over the noise that the instrument's maker states; None if none is stated.
         noise_agrees: Whether chance explains that they differ.
@@ -116,8 +115,8 @@ def judge_calibration(
             the grade only if they carry one, for their own question. Poor ones come first.
     """
     limits = limits or CalibrationThresholds()
-    rows = (*_plausible(evidence, limits), *_predicts(evidence, limits), *_parameters_known(evidence, limits))
-    return verdict_of(rows, cautions)
+    known = (_condition(evidence, limits), _enough(evidence, limits), _known(evidence, limits))
+    return verdict_of((*_plausible(evidence, limits), *_predicts(evidence, limits), *known), cautions)
 
 
 def _plausible(evidence: CalibrationEvidence, limits: CalibrationThresholds) -> list[VerdictRow]:
@@ -194,7 +193,7 @@ class _Unseen:
 
 
 def _fewer(evidence: CalibrationEvidence) -> str:
-    """Return the advice to fit fewer unknowns, where there are any that could be left out."""
+    """Return the remedy to fit fewer unknowns, where there are any that could be left out."""
     if evidence.joint_unknowns:
         return "let fewer joints have errors ([geometry] joints), or "
     return "name fewer joints in [elastic], or " if evidence.arm_unknowns else ""
@@ -262,16 +261,12 @@ def _turned(unseen: _Unseen, fit: Accuracy, named: str, limits: CalibrationThres
     ]  # fmt: skip
 
 
-def _parameters_known(evidence: CalibrationEvidence, limits: CalibrationThresholds) -> list[VerdictRow]:
-    return [_condition(evidence, limits), _enough(evidence, limits), _known(evidence, limits)]
-
-
 def _condition(evidence: CalibrationEvidence, limits: CalibrationThresholds) -> VerdictRow:
     value = evidence.condition
     return row_below(
         "known", "condition number, normalised", value, f"{value:.3g}", (limits.condition_good, limits.condition_fair),
         f"the condition number with normalised columns is {value:.3g}"
-        + ("" if value <= limits.condition_good else ": some unknowns are hardly told apart"),
+        + ("" if value <= limits.condition_good else ": some unknowns are nearly indistinguishable"),
         "measure configurations that spread over the joint ranges, joints moved together, orientations varied",
     )  # fmt: skip
 
@@ -302,7 +297,7 @@ def _known(evidence: CalibrationEvidence, limits: CalibrationThresholds) -> Verd
     if evidence.finds_nothing:
         return graded_row(
             "known", "unknowns beyond their sigma", 0.0, "none", bounds, "poor",
-            "nothing was found of the arm: these measurements tell only where base and markers are",
+            "no unknown of the arm is identifiable: these measurements show only where base and markers are",
             "measure configurations in which all joints move, better thirty than ten (steelyard poses chooses them)",
         )  # fmt: skip
     share = 100 * (total - len(evidence.small)) / total if total else 100.0
@@ -319,26 +314,20 @@ def _compliances(evidence: CalibrationEvidence) -> list[VerdictRow]:
     """A spring gives way in the direction of its load: a compliance that is negative for sure is no spring's."""
     if not evidence.compliances:
         return []
-    wrong, doubtful = evidence.negative, evidence.doubtful
+    wrong, grade = evidence.negative, "good"
+    sentence, remedy = "all compliances are positive", ""
     if wrong:
-        sentence = (
-            f"compliances that are negative beyond doubt: {', '.join(wrong)}; no joint gives way against its load"
-        )
-    elif doubtful:
-        sentence = f"compliances that came out negative, within their intervals: {', '.join(doubtful)}"
-    else:
-        sentence = "all compliances are positive"
-    remedy = (
-        'check sign and point of the loads and the sign of these joints, or add what is missing (own_weight = "model")'
-        if wrong
-        else "leave these joints out of [elastic] joints, or measure with a larger load"
-    )
-    return [
-        graded_row(
-            "plausible", "negative compliances", float(len(wrong)), f"{len(wrong)} of {evidence.compliances}",
-            ("0", "in doubt"), "poor" if wrong else "fair" if doubtful else "good", sentence, remedy,
-        )
-    ]  # fmt: skip
+        grade, named = "poor", ", ".join(wrong)
+        sentence = f"compliances that are negative beyond doubt: {named}; no joint gives way against its load"
+        remedy = "check sign and point of the loads and the sign of these joints, or add what is missing "
+        remedy += '(own_weight = "model")'
+    elif evidence.doubtful:
+        grade = "fair"
+        sentence = f"compliances that came out negative, within their intervals: {', '.join(evidence.doubtful)}"
+        remedy = "leave these joints out of [elastic] joints, or measure with a larger load"
+    value = f"{len(wrong)} of {evidence.compliances}"
+    limits = ("0", "in doubt")
+    return [graded_row("plausible", "negative compliances", float(len(wrong)), value, limits, grade, sentence, remedy)]
 
 
 def _ranges(evidence: CalibrationEvidence) -> list[VerdictRow]:

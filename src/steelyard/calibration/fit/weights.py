@@ -1,4 +1,4 @@
-"""What a measured number is worth: sigmas by group of equations, and the weights that follow from them (P3.4, eq. 14).
+"""Sigmas by noise group of equations, and the weights that follow from them (P3.4, eq. 14).
 
 A sigma is estimated from the residuals of a group: the equations of one configuration and direction (markers times
 repeats), with the degrees of freedom that the fit took counted. Where the numbers of a group share an error, as
@@ -9,18 +9,18 @@ A group of a single equation, whose own residual would be its sigma, is refused:
 confirms whatever the last fit said. On P3's own case it claims sigmas 27 to 42 times smaller than least squares, and
 its intervals hold the truth 3 to 20 times in a hundred.
 
-Errors that all numbers of one configuration and direction share: repeats with the same wrong joint angles.
+Numbers of one configuration and direction share errors such as those of its joint angles.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 
-from ...errors import CalibrationError, nearest_match
+from ...errors import CalibrationError
 from ..records import COORDINATES, MeasurementEquations
 from .fit import CalibrationFit
 
@@ -61,21 +61,21 @@ def shared_correlation(fit: CalibrationFit, equations: MeasurementEquations, sig
     used = fit.weight > 0
     group = configuration_groups(equations)
     count = np.bincount(group, used)
-    seen = fit.jacobian * np.where(used, 1 / sigma, 0.0)[:, None]
-    taken = (fit.jacobian * (fit.weight**2 * sigma)[:, None]) @ fit.inverse
-    seen_sums, taken_sums = group_sums(seen, group), group_sums(taken, group)
-    inner_seen, inner_taken = seen.T @ seen, taken.T @ taken
-    outer_seen, outer_taken = seen_sums.T @ seen_sums, taken_sums.T @ taken_sums
-    once = count.sum() - 2 * (seen_sums * taken_sums).sum()
-    twice = (count**2).sum() - 2 * count @ (seen_sums * taken_sums).sum(axis=1)
+    rows = fit.jacobian * np.where(used, 1 / sigma, 0.0)[:, None]
+    gain = (fit.jacobian * (fit.weight**2 * sigma)[:, None]) @ fit.inverse
+    row_sums, gain_sums = group_sums(rows, group), group_sums(gain, group)
+    inner_rows, inner_gain = rows.T @ rows, gain.T @ gain
+    outer_rows, outer_gain = row_sums.T @ row_sums, gain_sums.T @ gain_sums
+    once = count.sum() - 2 * (row_sums * gain_sums).sum()
+    twice = (count**2).sum() - 2 * count @ (row_sums * gain_sums).sum(axis=1)
     system = np.array([
-        [count.sum() - 2 * (seen * taken).sum() + (inner_seen * inner_taken).sum(),
-         once + (outer_taken * inner_seen).sum()],
-        [once + (outer_seen * inner_taken).sum(), twice + (outer_seen * outer_taken).sum()],
+        [count.sum() - 2 * (rows * gain).sum() + (inner_rows * inner_gain).sum(),
+         once + (outer_gain * inner_rows).sum()],
+        [once + (outer_rows * inner_gain).sum(), twice + (outer_rows * outer_gain).sum()],
     ])  # fmt: skip
     whitened = np.where(used, fit.residual / sigma, 0.0)
     observed = np.array([whitened @ whitened, (np.bincount(group, whitened) ** 2).sum()])
-    # With one equation a group the two sums are the same: nothing can be seen to be shared.
+    # With one equation a group the two sums are the same: no shared error is identifiable.
     if np.linalg.det(system) <= _SAME * system[0, 0] * system[1, 1]:
         return 0.0
     alone, shared = np.linalg.solve(system, observed)
@@ -83,13 +83,12 @@ def shared_correlation(fit: CalibrationFit, equations: MeasurementEquations, sig
 
 
 Grouping = Literal["kind", "direction", "configuration"]
-GROUPINGS = ("kind", "direction", "configuration")
+GROUPINGS: tuple[Grouping, ...] = get_args(Grouping)
 """One sigma for positions, one for rotations, one for distances; by coordinate; by configuration and coordinate."""
 
 LEAST_EQUATIONS = 10.0
 """A group that is worth fewer independent equations is pooled."""
 
-_LEVELS = ("kind", "direction", "configuration")
 _KINDS = ("position", "rotation", "distance")
 _KIND_OF = np.array([0, 0, 0, 1, 1, 1, 2])
 _LEAST_FREEDOM = 0.5
@@ -151,7 +150,11 @@ def estimated_sigmas(
     Raises:
         CalibrationError: If each equation were to be its own group, or if the fit left no equation to estimate from.
     """
-    _check_grouping(by, least)
+    if by == "equation" or least < 2:
+        raise CalibrationError(
+            "a sigma from a single equation, its own residual, is refused: such weights confirm the last fit, and "
+            "their intervals hold the truth 3 to 20 % of the time; group by configuration, direction or kind"
+        )
     left = np.where(fit.weight > 0, 1 - fit.leverage, 0.0)
     alone = _grouped(fit, equations, by, least, left)
     # Groups with sigmas of their own show what is shared whatever their sizes; pooled ones show how much of it.
@@ -178,7 +181,7 @@ def _grouped(
     kind = _KIND_OF[equations.coordinate]
     pooled = np.bincount(kind, squares) / np.maximum(np.bincount(kind, left), _LEAST_FREEDOM)
     floor = np.maximum(_LEAST_PART * np.sqrt(pooled[kind]), _LEAST_SIGMA)
-    for level in _LEVELS[_LEVELS.index(by) :: -1]:
+    for level in GROUPINGS[GROUPINGS.index(by) :: -1]:
         label = _labels(level, equations)
         variance = np.bincount(label, squares) / np.maximum(np.bincount(label, left), np.finfo(float).tiny)
         needed = least if level != "kind" else min(_LEAST_FREEDOM, worth.sum())
@@ -212,12 +215,13 @@ def declared_sigmas(equations: MeasurementEquations, sigma: np.ndarray | Sequenc
             f"declared sigmas: got shape {given.shape}, allowed are 3 or {equations.size} finite numbers above 0"
         )
     coordinates, number = np.unique(equations.coordinate, return_inverse=True)
-    groups = []
-    for coordinate in coordinates:
-        own = given[equations.coordinate == coordinate]
-        groups.append(SigmaGroup(COORDINATES[coordinate], float(np.sqrt(np.mean(own**2))), len(own), np.inf))
+    own = [given[equations.coordinate == coordinate] for coordinate in coordinates]
+    groups = tuple(
+        SigmaGroup(COORDINATES[coordinate], float(np.sqrt(np.mean(part**2))), len(part), np.inf)
+        for coordinate, part in zip(coordinates, own, strict=True)
+    )
     given.setflags(write=False)
-    return Sigmas(given, number, tuple(groups), 0.0)
+    return Sigmas(given, number, groups, 0.0)
 
 
 def inverse_weights(sigma: np.ndarray) -> np.ndarray:
@@ -242,18 +246,6 @@ def damped_weights(sigma: np.ndarray, sigma0: float, eta: float) -> np.ndarray:
         )
     weight = sigma0 / (sigma0 + eta * sigma)
     return weight / np.sqrt(np.mean((weight * sigma) ** 2))
-
-
-def _check_grouping(by: str, least: float) -> None:
-    if by == "equation" or least < 2:
-        raise CalibrationError(
-            "a sigma from a single equation, its own residual, is refused: such weights confirm the last fit, and "
-            "their intervals hold the truth 3 to 20 % of the time; group by configuration, direction or kind"
-        )
-    if by not in GROUPINGS:
-        raise CalibrationError(
-            f"grouping: got '{by}', allowed are {', '.join(GROUPINGS)}{nearest_match(by, GROUPINGS)}"
-        )
 
 
 def _labels(level: str, equations: MeasurementEquations) -> np.ndarray:

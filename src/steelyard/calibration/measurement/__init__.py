@@ -1,1 +1,1 @@
-"""How an arm was measured: set-up, measurements, files, and what is refused at the door."""
+"""How an arm was measured: set-up, measurements, files, and their validation."""

@@ -1,15 +1,13 @@
-"""Measurements of an arm: at which joint positions, under which load, which marker was seen where.
+"""Measurements of an arm: markers and poses by joint positions and load, their declared noise, and orientations.
 
-What an instrument's data sheet says of each measured position: standard deviations by row and axis.
-
-Measured orientations: quaternions, or roll, pitch and yaw, as rotation matrices, checked.
+Standard deviations by row and axis follow from what the instrument's data sheet states. Orientations are read as
+quaternions, as roll, pitch and yaw, or as matrices, and checked.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import final
 
 import numpy as np
 from scipy.spatial.transform import Rotation
@@ -24,7 +22,6 @@ NOT_MEASURED = -1
 """Number of a marker or load where there is none."""
 
 
-@final
 @dataclass(frozen=True, eq=False)
 class Measurements:
     """Measured positions, poses, distances and deflections in SI units, a row for each marker and repeat.
@@ -85,7 +82,12 @@ class Measurements:
 
     def of_kind(self, kind: Kind) -> np.ndarray:
         """Return a mask (R,) of the rows of one kind."""
-        return np.array([word == kind for word in self.kind], dtype=bool)
+        return np.array([each == kind for each in self.kind], dtype=bool)
+
+    @property
+    def complete(self) -> np.ndarray:
+        """Mask (R,) of positions and poses whose x, y and z are all measured."""
+        return (self.of_kind("position") | self.of_kind("pose")) & np.isfinite(self.value).all(axis=1)
 
     def taken(self, chosen: np.ndarray | Sequence[int]) -> Measurements:
         """Return some of the rows, by numbers or as a mask; names and numbers of poses and markers stay."""
@@ -95,12 +97,6 @@ class Measurements:
             marker=self.marker[rows], other=self.other[rows], load=self.load[rows], value=self.value[rows],
             rotation=self.rotation[rows], repeat=self.repeat[rows],
         )  # fmt: skip
-
-    @property
-    def size(self) -> int:
-        """Number of measured numbers, three for a measured orientation: the equations of a calibration."""
-        oriented = np.isfinite(self.rotation).all(axis=(1, 2))
-        return int(np.isfinite(self.value).sum() + 3 * oriented.sum())
 
 
 def position_measurements(
@@ -139,9 +135,9 @@ def position_measurements(
 
 
 def _check_numbers(measured: Measurements) -> None:
-    for word in measured.kind:
-        if word not in KINDS:
-            raise CalibrationError(f"a row measures '{word}'; allowed: {', '.join(KINDS)}")
+    for kind in measured.kind:
+        if kind not in KINDS:
+            raise CalibrationError(f"a row measures '{kind}'; allowed: {', '.join(KINDS)}")
     if not np.isfinite(measured.q).all():
         row = int(np.flatnonzero(~np.isfinite(measured.q).all(axis=0))[0])
         raise CalibrationError(f"q of row {row + 1} holds {measured.q[:, row]}; joint positions must be finite numbers")
@@ -154,25 +150,6 @@ def _check_numbers(measured: Measurements) -> None:
             raise CalibrationError(
                 f"{name} holds numbers from {numbers.min()} to {numbers.max()}; allowed are {least} to {count - 1}"
             )
-
-
-def joined(first: Measurements, second: Measurements) -> Measurements:
-    """Return the rows of both, of the same joints and configurations; markers are those of the one that has some.
-
-    Raises:
-        CalibrationError: If joints or configurations differ, or both have other markers.
-    """
-    markers = first.markers or second.markers
-    if first.joints != second.joints or first.poses != second.poses or (second.markers or markers) != markers:
-        raise CalibrationError("measurements to be joined differ in joints, configurations or markers; join like ones")
-    stacked = {
-        name: np.concatenate([getattr(first, name), getattr(second, name)])
-        for name in ("pose", "marker", "other", "load", "value", "rotation", "repeat")
-    }
-    return Measurements(
-        joints=first.joints, q=np.hstack([first.q, second.q]), kind=first.kind + second.kind, poses=first.poses,
-        markers=markers, notes=(*first.notes, *second.notes), **stacked,
-    )  # fmt: skip
 
 
 TWO_READINGS = np.sqrt(2.0)
@@ -223,9 +200,9 @@ def tracker_sigma(noise: TrackerNoise, points: np.ndarray) -> np.ndarray:
     With u the unit vector from the station to the point at distance r, the covariance is
     ``s_r^2 u u^T + (r s_a)^2 (I - u u^T)``, ``s_r = distance + distance_per_metre r``, and its diagonal is returned.
     """
-    sight = points - np.array(noise.station)
-    distance = np.linalg.norm(sight, axis=1, keepdims=True)
-    along = (sight / np.where(distance > 0, distance, 1.0)) ** 2
+    ray = points - np.array(noise.station)
+    distance = np.linalg.norm(ray, axis=1, keepdims=True)
+    along = (ray / np.where(distance > 0, distance, 1.0)) ** 2
     radial = (noise.distance + noise.distance_per_metre * distance) ** 2
     across = (noise.angle * distance) ** 2
     return np.sqrt(radial * along + across * (1 - along))
@@ -276,24 +253,25 @@ def _check_lengths(table: NamedColumns, lengths: np.ndarray) -> None:
         )
 
 
-def check_rotations(rotation: np.ndarray, rows: Sequence[str]) -> None:
+def check_rotations(rotation: np.ndarray, rows: Sequence[str], most: float = ORTHOGONAL) -> None:
     """Refuse matrices (R, 3, 3) that are no rotations: left-handed frames and axes that are not orthonormal.
 
     Args:
         rotation: The matrices, NaN where not measured.
         rows: What messages call each row, as in ``pose '3'``.
+        most: Largest deviation of its axes from orthonormal.
     """
     there = np.flatnonzero(np.isfinite(rotation).all(axis=(1, 2)))
     square = np.einsum("rij,rkj->rik", rotation[there], rotation[there])
     askew = np.abs(square - np.eye(3)).max(axis=(1, 2), initial=0.0)
     for place, row in enumerate(there.tolist()):
-        if askew[place] > ORTHOGONAL:
+        if askew[place] > most:
             raise CalibrationError(
                 f"the orientation of {rows[row]} is no rotation: its axes are {askew[place]:.2g} from orthonormal; "
-                f"at most {ORTHOGONAL:g} is allowed, check the order of its numbers"
+                f"at most {most:g} is allowed, check the order of its numbers"
             )
         if np.linalg.det(rotation[row]) < 0:
             raise CalibrationError(
                 f"the orientation of {rows[row]} is a left-handed frame (determinant -1); frames must be right-handed, "
-                "turn one of its axes round"
+                "reverse one of its axes"
             )

@@ -1,8 +1,7 @@
-"""Where the robot's file says the measured link is, in numbers: for the checks of measurements, not for their fit.
+"""Nominal poses of the measured link, and checks of measurements against them: units and handedness.
 
-Doors for units: positions and joint angles whose size does not fit the arm are refused.
-
-Is the measurement frame right-handed? Positions that fit the arm only in a mirror say that it is not.
+Positions and joint angles whose size does not fit the arm are refused, as are positions that fit the nominal arm only
+in a left-handed frame.
 """
 
 from __future__ import annotations
@@ -31,12 +30,11 @@ def nominal_poses(robot: Robot, link: str, q: np.ndarray) -> tuple[np.ndarray, n
     matrix, offset = robot.coupling()
     positions = matrix @ q + offset[:, np.newaxis]
     rotation, point = np.tile(np.eye(3), (q.shape[1], 1, 1)), np.zeros((q.shape[1], 3))
-    for number in moving_chain(robot, link):
-        joint = robot.bodies[number - 1].joint
-        turn, shift = transform_from_placement(robot.bodies[number - 1].placement)
+    for body in moving_chain(robot, link):
+        turn, shift = transform_from_placement(body.placement)
         rotation, point = rotation @ turn, point + rotation @ shift
-        motion = positions[number - 1][:, np.newaxis] * np.array(joint.axis)
-        if joint.kind == "prismatic":
+        motion = positions[body.number - 1][:, np.newaxis] * np.array(body.joint.axis)
+        if body.joint.kind == "prismatic":
             point = point + np.einsum("nij,nj->ni", rotation, motion)
         else:
             rotation = rotation @ Rotation.from_rotvec(motion).as_matrix()
@@ -45,7 +43,7 @@ def nominal_poses(robot: Robot, link: str, q: np.ndarray) -> tuple[np.ndarray, n
 
 
 def reach(robot: Robot, link: str, q: np.ndarray) -> float:
-    """Return the most a link can be away from the first joint [m]: all lengths and slides of the chain, stretched out.
+    """Return the largest distance of a link from the first joint [m]: the sum of all lengths and slides of the chain.
 
     Args:
         robot: The arm.
@@ -56,19 +54,18 @@ def reach(robot: Robot, link: str, q: np.ndarray) -> float:
     positions = matrix @ q + offset[:, np.newaxis]
     chain = moving_chain(robot, link)
     total = float(np.linalg.norm(transform_from_placement(robot.frame(link).placement)[1]))
-    for number in chain:
-        body = robot.bodies[number - 1]
-        if number != chain[0]:
+    for body in chain:
+        if body is not chain[0]:
             total += float(np.linalg.norm(transform_from_placement(body.placement)[1]))
         if body.joint.kind == "prismatic":
-            total += float(np.abs(positions[number - 1]).max(initial=0.0))
+            total += float(np.abs(positions[body.number - 1]).max(initial=0.0))
     return total
 
 
 CLEARLY, SMALL = 4.0, 0.02
 """A mirrored frame must fit this many times better before it is believed, and to this part of the arm's reach: where it
 does not, something else is wrong, such as the sign of a joint."""
-ROUNDS = 60
+ITERATIONS = 60
 FEWEST_POSES = 6
 MOST_ROWS = 3000
 """More rows than this make the answer no surer."""
@@ -76,34 +73,31 @@ MOST_ROWS = 3000
 
 def check_right_handed(robot: Robot, setup: CalibrationSetup, measurements: Measurements) -> None:
     """Refuse positions that fit the robot's file in a left-handed frame much better than in a right-handed one."""
-    whole = np.isfinite(measurements.value).all(axis=1)
-    seen = (measurements.of_kind("position") | measurements.of_kind("pose")) & whole
-    if len(np.unique(measurements.pose[seen])) < FEWEST_POSES:
+    complete = measurements.taken(measurements.complete)
+    if len(np.unique(complete.pose)) < FEWEST_POSES:
         return
-    right, left = (nominal_misfit(robot, setup.link, measurements.taken(seen), sign) for sign in (1.0, -1.0))
+    right, left = (nominal_misfit(robot, setup.link, complete, sign) for sign in (1.0, -1.0))
     if left * CLEARLY < right and left < SMALL * reach(robot, setup.link, measurements.q):
         raise CalibrationError(
             f"measured positions fit the arm to {1e3 * left:.3g} mm in a left-handed frame and to {1e3 * right:.3g} mm "
-            "in a right-handed one; turn one axis of the measurement round, or exchange two"
+            "in a right-handed one; reverse one axis of the measurement, or exchange two"
         )
 
 
 def nominal_misfit(robot: Robot, link: str, measurements: Measurements, sign: float = 1.0) -> float:
-    """Return the median distance [m] of complete positions from the nominal arm in a frame of one handedness."""
-    taken = measurements.taken(np.arange(0, measurements.rows, -(-measurements.rows // MOST_ROWS)))
-    return _misfit(*nominal_poses(robot, link, taken.q), taken.marker + 1, taken.value, sign)
+    """Return the median distance [m] of complete positions from the nominal arm in a frame of one handedness.
 
-
-def _misfit(rotation: np.ndarray, point: np.ndarray, marker: np.ndarray, value: np.ndarray, sign: float) -> float:
-    """Return the median distance [m] that a frame of one handedness leaves, with free base and markers.
-
-    ``value = A (point + rotation m) + t``: frame and markers in turn, each by linear least squares (Kabsch).
+    ``value = A (point + rotation m) + t`` is solved for the frame and for the markers in turn, each by linear least
+    squares (Kabsch).
     """
+    taken = measurements.taken(np.arange(0, measurements.rows, -(-measurements.rows // MOST_ROWS)))
+    rotation, point = nominal_poses(robot, link, taken.q)
+    marker, value = taken.marker + 1, taken.value
     markers = np.zeros((marker.max() + 1, 3))
     misfit = np.zeros(len(value))
-    for _ in range(ROUNDS):
+    for _ in range(ITERATIONS):
         there = point + np.einsum("nij,nj->ni", rotation, markers[marker])
-        frame = _aligned(there, value, sign)
+        frame = orthogonal_part((value - value.mean(axis=0)).T @ (there - there.mean(axis=0)), sign)
         shift = np.median(value - there @ frame.T, axis=0)
         gap = (value - shift) @ frame - there
         misfit = np.linalg.norm(gap, axis=1)
@@ -113,27 +107,29 @@ def _misfit(rotation: np.ndarray, point: np.ndarray, marker: np.ndarray, value: 
     return float(np.median(misfit))
 
 
-def _aligned(source: np.ndarray, target: np.ndarray, sign: float) -> np.ndarray:
-    """Return the orthogonal matrix of determinant ``sign`` with the least ``|target - A source|`` about the means."""
-    cross = (target - target.mean(axis=0)).T @ (source - source.mean(axis=0))
-    left, _, right = np.linalg.svd(cross)
+def orthogonal_part(matrix: np.ndarray, sign: float = 1.0) -> np.ndarray:
+    """Return the orthogonal matrix (3, 3) of determinant ``sign`` that is nearest to a matrix.
+
+    For ``target^T source`` of points about their means it is A with the least ``|target - A source|`` (Kabsch).
+    """
+    left, _, right = np.linalg.svd(matrix)
     return left @ np.diag([1.0, 1.0, sign * np.linalg.det(left @ right)]) @ right
 
 
 MOST_TURN = 4 * math.pi
-"""A joint that turns further [rad] from its zero was told in degrees."""
+"""A joint that turns further [rad] from its zero was given in degrees."""
 BEYOND_LIMITS = math.radians(20)
 """Joint positions may be beyond the file's limits by this [rad]: limits of files are often too narrow."""
 LONGEST_TOOL = 1.0
 """Markers may be this far from the measured link [m], or as far as the arm reaches."""
 TOO_LITTLE = 0.06
-"""Markers that move less than this part of what the measured link moves were told in another unit, if one fits."""
+"""Markers that move less than this part of what the measured link moves are in another unit, if one fits."""
 FITS = 4.0
 """A unit fits in which markers move up to this many times more or less than the measured link: one that turns about a
 fixed point fits in none, and is no error."""
 TOO_MUCH = 5.0
 """Markers that move this many times further than the measured link: with angles all within a few degrees, these are
-radians told as degrees."""
+radians declared as degrees."""
 FEW_DEGREES = math.radians(2 * math.pi)
 """Half a turn to either side, when radians are taken as degrees [rad]."""
 LARGEST_DEFLECTION = 0.1
@@ -156,10 +152,10 @@ def largest_spread(measurements: Measurements) -> float | None:
 
     Medians and the middle 90 % keep a single wrong number from deciding.
     """
-    seen = measurements.of_kind("position") | measurements.of_kind("pose")
+    placed = measurements.of_kind("position") | measurements.of_kind("pose")
     spreads = []
-    for marker in np.unique(measurements.marker[seen]):
-        values = measurements.value[seen & (measurements.marker == marker)]
+    for marker in np.unique(measurements.marker[placed]):
+        values = measurements.value[placed & (measurements.marker == marker)]
         columns = [column[np.isfinite(column)] for column in values.T]
         spreads.append(max((_middle_range(column) for column in columns if column.size), default=0.0))
     return float(np.median(spreads)) if spreads else None
@@ -171,7 +167,7 @@ def _middle_range(values: np.ndarray) -> float:
 
 
 def _check_not_degrees(robot: Robot, setup: CalibrationSetup, measurements: Measurements) -> None:
-    chain = {robot.bodies[number - 1].joint.name for number in moving_chain(robot, setup.link)}
+    chain = {body.joint.name for body in moving_chain(robot, setup.link)}
     for row, body in enumerate(robot.actuated):
         if body.joint.kind == "prismatic" or body.joint.name not in chain:
             continue
@@ -189,13 +185,12 @@ def _check_not_degrees(robot: Robot, setup: CalibrationSetup, measurements: Meas
 
 def _fits_in_degrees(robot: Robot, setup: CalibrationSetup, measurements: Measurements) -> bool:
     """Return whether the nominal arm fits the points better with angles in degrees, or nothing can be said."""
-    placed = (measurements.of_kind("position") | measurements.of_kind("pose")) & np.isfinite(measurements.value).all(1)
-    if not placed.any():
+    read = measurements.taken(measurements.complete)
+    if not read.rows:
         return True
-    seen = measurements.taken(placed)
     turns = np.array([body.joint.kind != "prismatic" for body in robot.actuated])
-    degrees = replace(seen, q=np.where(turns[:, np.newaxis], np.radians(seen.q), seen.q))
-    return nominal_misfit(robot, setup.link, degrees) < nominal_misfit(robot, setup.link, seen)
+    degrees = replace(read, q=np.where(turns[:, np.newaxis], np.radians(read.q), read.q))
+    return nominal_misfit(robot, setup.link, degrees) < nominal_misfit(robot, setup.link, read)
 
 
 def _check_spread(
@@ -221,7 +216,7 @@ def _check_spread(
 
 
 def _better_unit(spread: float, declared: str, expected: float) -> tuple[str, float]:
-    """Return advice: the unit in which the spread is nearest to what the arm moves, and how many times off it is."""
+    """Return as a remedy the unit in which the spread is nearest to the motion of the arm, and the ratio of the two."""
     raw = spread / LENGTHS[declared]
     sizes: Mapping[str, float] = {unit: abs(math.log(raw * scale / expected)) for unit, scale in LENGTHS.items() if raw}
     best = min(sizes, key=lambda unit: sizes[unit], default=declared)

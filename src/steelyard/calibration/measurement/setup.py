@@ -1,22 +1,22 @@
-"""How an arm was measured: which link, from where, with which markers and loads, and what is unknown."""
+"""Set-up of a calibration: measured link, base, tool, markers, loads, springs, and which of them are unknown."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Literal, final
+from typing import Literal, get_args
 
 from ...errors import CalibrationError, nearest_match
 from ...excitation.limits.space_limits import last_link
-from ...robot import AnyRobot, Robot, load_robot
+from ...robot import AnyRobot, Body, Robot, load_robot
 from ...robot.placement import Vector3
 
 Between = Literal["nearest", "linear"]
 OwnWeight = Literal["none", "model", "unknown"]
 Angles = Literal["commanded", "measured"]
 Kind = Literal["position", "pose", "distance", "difference"]
-KINDS: tuple[Kind, ...] = ("position", "pose", "distance", "difference")
+KINDS: tuple[Kind, ...] = get_args(Kind)
 
 LENGTHS = MappingProxyType({"m": 1.0, "mm": 1e-3, "um": 1e-6, "in": 0.0254})
 """Units of positions, in metres."""
@@ -24,22 +24,9 @@ TURNS = MappingProxyType({"rad": 1.0, "deg": 0.017453292519943295})
 """Units of angles, in radians."""
 
 
-def _no_nodes() -> Mapping[str, tuple[float, ...]]:
-    return MappingProxyType({})
-
-
-def _no_map() -> Mapping[str, Mapping[str, float]]:
-    return MappingProxyType({})
-
-
-def _no_columns() -> Mapping[str, tuple[str, ...]]:
-    return MappingProxyType({})
-
-
-@final
 @dataclass(frozen=True)
 class Load:
-    """What pulls at the arm while it is measured.
+    """A load on the arm while it is measured.
 
     Attributes:
         name: Name by which rows of the measurements call it.
@@ -54,10 +41,9 @@ class Load:
     point: Vector3
 
 
-@final
 @dataclass(frozen=True)
 class MarkerSetup:
-    """A point on the measured link that the instrument sees.
+    """A point on the measured link whose position is measured.
 
     Attributes:
         name: Name of the marker.
@@ -75,7 +61,6 @@ class MarkerSetup:
     known: bool = False
 
 
-@final
 @dataclass(frozen=True)
 class FrameSetup:
     """Where the base stands in the measurement frame, or the tool in the measured link's frame.
@@ -91,7 +76,6 @@ class FrameSetup:
     known: bool = False
 
 
-@final
 @dataclass(frozen=True)
 class ElasticSetup:
     """Which springs are unknown, and what loads them besides the applied loads.
@@ -108,31 +92,29 @@ class ElasticSetup:
 
     joints: tuple[str, ...] = ()
     lateral: tuple[str, ...] = ()
-    nodes: Mapping[str, tuple[float, ...]] = field(default_factory=_no_nodes)
+    nodes: Mapping[str, tuple[float, ...]] = field(default_factory=lambda: MappingProxyType({}))
     between: Between = "nearest"
     own_weight: OwnWeight = "none"
     known: tuple[str, ...] = ()
 
 
-@final
 @dataclass(frozen=True)
 class TrackerNoise:
     """Noise of an instrument that measures a distance and two angles from where it stands.
 
     Attributes:
-        station: Where it stands, in the measurement frame (3,) [m].
         distance: Standard deviation of the distance [m].
-        distance_per_metre: What is added to it for each metre of distance [m/m].
         angle: Standard deviation of each angle [rad].
+        distance_per_metre: What is added to that of the distance for each metre [m/m].
+        station: Where the instrument stands, in the measurement frame (3,) [m].
     """
 
-    station: Vector3
     distance: float
-    distance_per_metre: float
     angle: float
+    distance_per_metre: float = 0.0
+    station: Vector3 = (0.0, 0.0, 0.0)
 
 
-@final
 @dataclass(frozen=True)
 class Columns:
     """How the numbers of a file become measurements.
@@ -153,7 +135,7 @@ class Columns:
     position: str = "m"
     angle: str = "rad"
     slide: str = "m"
-    markers: Mapping[str, tuple[str, ...]] = field(default_factory=_no_columns)
+    markers: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: MappingProxyType({}))
     tool: tuple[str, ...] = ()
     names: tuple[str, ...] = ()
     renamed: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
@@ -161,7 +143,6 @@ class Columns:
     kind: str = ""
 
 
-@final
 @dataclass(frozen=True)
 class CalibrationSetup:
     """How an arm was measured and which unknowns a calibration has. Set-ups in files: ``read_setup``.
@@ -195,7 +176,7 @@ class CalibrationSetup:
     loads: tuple[Load, ...] = ()
     elastic: ElasticSetup = field(default_factory=ElasticSetup)
     geometry: tuple[str, ...] | Literal["all", "none"] = "all"
-    joint_map: Mapping[str, Mapping[str, float]] = field(default_factory=_no_map)
+    joint_map: Mapping[str, Mapping[str, float]] = field(default_factory=lambda: MappingProxyType({}))
     sigma: tuple[float, ...] | None = None
     tracker: TrackerNoise | None = None
     angles: Angles = "commanded"
@@ -209,16 +190,15 @@ def default_setup(robot: AnyRobot) -> CalibrationSetup:
     The last link is measured, base and markers are unknown, all joints may be misplaced, nothing bends; metres and
     radians.
     """
-    robot = load_robot(robot)
-    return CalibrationSetup(link=last_link(robot))
+    return CalibrationSetup(link=last_link(load_robot(robot)))
 
 
-def moving_chain(robot: Robot, link: str) -> tuple[int, ...]:
-    """Return the numbers of the bodies between the base and a link, from the base on."""
+def moving_chain(robot: Robot, link: str) -> tuple[Body, ...]:
+    """Return the bodies between the base and a link, from the base on."""
     chain, number = [], robot.frame(link).body
     while number:
-        chain.append(number)
-        number = robot.bodies[number - 1].parent
+        chain.append(robot.bodies[number - 1])
+        number = chain[-1].parent
     return tuple(reversed(chain))
 
 
@@ -245,13 +225,10 @@ def load_named(setup: CalibrationSetup, name: str | None) -> Load | None:
     Raises:
         CalibrationError: If the set-up has no such load.
     """
-    if name is None:
-        return None
-    for load in setup.loads:
-        if load.name == name:
-            return load
-    names = [load.name for load in setup.loads]
-    raise CalibrationError(
-        f"load: got '{name}', the set-up has {', '.join(names) or 'none'}{nearest_match(name, names)}; write it under "
-        f"[loads.{name}]"
-    )
+    loads = {load.name: load for load in setup.loads}
+    if name is not None and name not in loads:
+        raise CalibrationError(
+            f"load: got '{name}', the set-up has {', '.join(loads) or 'none'}{nearest_match(name, loads)}; write it "
+            f"under [loads.{name}]"
+        )
+    return None if name is None else loads[name]

@@ -60,7 +60,6 @@ from types import MappingProxyType
 from typing import Any, cast
 
 from ...configuration import (
-    ROOT,
     Section,
     choice,
     flag,
@@ -68,6 +67,7 @@ from ...configuration import (
     names,
     number,
     numbers,
+    record_from,
     text,
     toml_file,
     vector,
@@ -96,6 +96,7 @@ from .setup import (
 ORIGIN: Vector3 = (0.0, 0.0, 0.0)
 NUMBER = number()
 POSITIVE = number(above=0)
+TRACKER = {"station": vector, "distance": POSITIVE, "distance_per_metre": number(least=0), "angle": POSITIVE}
 TABLES = ("measurement", "joints", "base", "tool", "markers", "loads", "elastic", "geometry")
 MEASUREMENT_KEYS = (
     "position", "angle", "slide", "link", "angles", "sigma", "sigma_rotation", "tracker", "load", "kind", "names",
@@ -117,7 +118,7 @@ def read_setup(path: str | os.PathLike[str], robot: AnyRobot) -> CalibrationSetu
 
 def setup_from_document(document: Mapping[str, Any], robot: Robot) -> CalibrationSetup:
     """Return the set-up that the tables of a document describe, see the module's text."""
-    return _setup(Section(document, ROOT, CalibrationError), robot)
+    return _setup(Section(document, "", CalibrationError), robot)
 
 
 def _setup(file: Section, robot: Robot) -> CalibrationSetup:
@@ -141,7 +142,9 @@ def _setup(file: Section, robot: Robot) -> CalibrationSetup:
         geometry=geometry.get("joints", _joints(robot.bodies, "all", "none"), "all"),
         joint_map=_joint_map(file.section("joints"), robot),
         sigma=measurement.optional("sigma", _sigma),
-        tracker=_tracker(measurement.section("tracker")) if "tracker" in measurement else None,
+        tracker=record_from(TrackerNoise, measurement.section("tracker"), TRACKER)
+        if "tracker" in measurement
+        else None,
         angles=cast(Angles, measurement.get("angles", choice("commanded", "measured"), "commanded")),
         columns=_columns(file, measurement, markers, loads),
         sigma_rotation=measurement.optional("sigma_rotation", POSITIVE),
@@ -207,14 +210,13 @@ def _point(table: Section, key: str, robot: Robot, link: str) -> Vector3:
         )
     rotation, origin = transform_from_placement(robot.frame(link).placement)
     there = transform_from_placement(robot.frame(given).placement)[1]
-    x, y, z = (float(value) for value in rotation.T @ (there - origin))
-    return x, y, z
+    return vector((rotation.T @ (there - origin)).tolist())
 
 
 def _elastic(table: Section, robot: Robot, link: str) -> ElasticSetup:
     """Return the springs of ``[elastic]``."""
     table.check_keys(("joints", "lateral", "nodes", "nodes_deg", "between", "own_weight"))
-    chain = tuple(robot.bodies[place - 1].joint.name for place in moving_chain(robot, link))
+    chain = tuple(body.joint.name for body in moving_chain(robot, link))
     given = (table.get(key, _joints(robot.bodies, "all"), ()) for key in ("joints", "lateral"))
     joints, lateral = (chain if chosen == "all" else chosen for chosen in given)
     nodes = {**_nodes(table.section("nodes"), joints), **_nodes(table.section("nodes_deg"), joints, in_radians)}
@@ -253,17 +255,6 @@ def _joints(bodies: Iterable[Any], *others: str) -> Callable[[Any], Any]:
         return tuple(value)
 
     return convert
-
-
-def _tracker(table: Section) -> TrackerNoise:
-    """Return the noise model of ``tracker`` in ``[measurement]``."""
-    table.check_keys(("station", "distance", "distance_per_metre", "angle"))
-    return TrackerNoise(
-        table.get("station", vector, ORIGIN),
-        table.get("distance", POSITIVE),
-        table.get("distance_per_metre", number(least=0), 0.0),
-        table.get("angle", POSITIVE),
-    )
 
 
 def _columns(

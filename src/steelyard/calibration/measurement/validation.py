@@ -1,6 +1,6 @@
-"""The doors of a calibration: measurements that cannot give an answer are refused with the reason, at once.
+"""Validation of measurements before any fit: those from which no arm can be calibrated are refused with the reason.
 
-Doors for sets of markers: distances between the markers of one pose must be the same in every pose.
+Markers are on one rigid link: distances between the markers of one pose must be the same in every pose.
 """
 
 from __future__ import annotations
@@ -8,7 +8,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import final
 
 import numpy as np
 
@@ -28,50 +27,38 @@ MOST_PERMUTED = 6
 """Most markers of which every order is tried; among more of them only pairs are exchanged."""
 SAME_PLACE = 1e-9
 """Markers that agree this closely [m] in every pose are the same column twice."""
-FLAT = 0.01
-"""A set whose extent across its longest line is below this part of its length lies on a line."""
 THIN = 1e-3
 """Four markers that span less than this part of a cube of their size have no sign of their volume."""
 
 
-@final
 @dataclass(frozen=True)
 class Suspicion:
     """A marker in a pose that does not fit the other poses; to be looked at, it is not left out.
 
     Attributes:
         pose: Name of the configuration.
-        marker: Name of the marker, or ``a or b`` where the two cannot be told apart.
-        size: Largest change of its distances to the other markers [m].
+        marker: Name of the marker, or ``a or b`` where the two are indistinguishable.
+        size_mm: Largest change of its distances to the other markers [mm].
     """
 
     pose: str
     marker: str
-    size: float
+    size_mm: float
 
 
-@final
-@dataclass(frozen=True, eq=False)
-class MarkerSets:
-    """Markers seen at the same time: sets of the same configuration, load and repeat.
+def marker_sets(measurements: Measurements) -> tuple[np.ndarray, np.ndarray]:
+    """Return markers measured at the same time: sets of the same configuration, load and repeat.
 
-    Attributes:
-        points: Positions (S, m, 3) [m], NaN where a marker was not seen or a coordinate is missing.
-        pose: Number of the configuration of each set (S,).
+    Returns:
+        Positions (S, m, 3) [m], NaN where a marker or a coordinate was not measured, and the number of the
+        configuration of each set (S,).
     """
-
-    points: np.ndarray
-    pose: np.ndarray
-
-
-def marker_sets(measurements: Measurements) -> MarkerSets:
-    """Return the markers that were seen at the same time."""
     rows = np.flatnonzero(measurements.of_kind("position"))
     keys = np.column_stack([measurements.pose[rows], measurements.load[rows], measurements.repeat[rows]])
     unique, member = np.unique(keys, axis=0, return_inverse=True)
     points = np.full((len(unique), len(measurements.markers), 3), np.nan)
     points[member.ravel(), measurements.marker[rows]] = measurements.value[rows]
-    return MarkerSets(points, unique[:, 0] if len(unique) else np.zeros(0, dtype=int))
+    return points, unique[:, 0]
 
 
 def check_markers(measurements: Measurements) -> tuple[Suspicion, ...]:
@@ -81,42 +68,21 @@ def check_markers(measurements: Measurements) -> tuple[Suspicion, ...]:
     fit after an exchange of markers has them swapped; one in which only the distances to one marker do not fit is a
     suspicion. Sets of four and more markers that are mirrored have the wrong sign of the volume they span.
     """
-    sets = marker_sets(measurements)
-    _check_columns_differ(sets.points, measurements.markers)
-    if len(measurements.markers) < 2 or len(np.unique(sets.pose)) < FEWEST_SETS:
+    points, pose = marker_sets(measurements)
+    names = [measurements.poses[number] for number in pose]
+    _check_columns_differ(points, measurements.markers)
+    if len(measurements.markers) < 2 or len(np.unique(pose)) < FEWEST_SETS:
         return ()
-    distances = _distances(sets.points)
+    distances = np.linalg.norm(points[:, :, np.newaxis] - points[:, np.newaxis], axis=3)
     median, allowed = _usual_distances(distances)
     found = []
-    for number in range(len(sets.pose)):
-        change = np.abs(distances[number] - median)
+    for name, own in zip(names, distances, strict=True):
+        change = np.abs(own - median)
         if np.any(change > allowed):
-            name = measurements.poses[sets.pose[number]]
-            _check_order(distances[number], median, allowed, name, measurements.markers)
+            _check_order(own, median, allowed, name, measurements.markers)
             found += _suspicions(change, allowed, name, measurements.markers)
-    _check_mirrored(sets, measurements)
+    _check_mirrored(points, names, measurements.markers)
     return tuple(found)
-
-
-def collinear(points: np.ndarray) -> bool:
-    """Return whether points (m, 3) lie on a line, or are fewer than three: they do not show an orientation."""
-    points = points[np.isfinite(points).all(axis=1)]
-    if len(points) < 3:
-        return True
-    extent = np.linalg.svd(points - points.mean(axis=0), compute_uv=False)
-    return bool(extent[1] <= FLAT * extent[0])
-
-
-def check_orientation_is_seen(measurements: Measurements) -> None:
-    """Refuse markers on a line, and fewer than three: for questions to which the orientation of the link is needed."""
-    sets = marker_sets(measurements)
-    shown = [not collinear(points) for points in sets.points]
-    if measurements.of_kind("pose").any() or sum(shown) > len(shown) / 2:
-        return
-    names = ", ".join(measurements.markers)
-    if len(measurements.markers) < 3:
-        raise CalibrationError(f"{len(measurements.markers)} markers ({names}) show no orientation; three are needed")
-    raise CalibrationError(f"markers {names} lie on a line and show no orientation; move one of them off the line")
 
 
 def _check_columns_differ(points: np.ndarray, names: Sequence[str]) -> None:
@@ -129,16 +95,12 @@ def _check_columns_differ(points: np.ndarray, names: Sequence[str]) -> None:
             )
 
 
-def _distances(points: np.ndarray) -> np.ndarray:
-    return np.linalg.norm(points[:, :, np.newaxis] - points[:, np.newaxis], axis=3)
-
-
 def _usual_distances(distances: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return medians (m, m) over the sets and the largest change that is noise; NaN for pairs never seen together."""
-    seen = np.isfinite(distances).any(axis=0)
-    filled = np.where(seen, distances, 0.0)
-    median = np.where(seen, np.nanmedian(filled, axis=0), np.nan)
-    scale = 1.4826 * np.nanmedian(np.abs(filled - np.where(seen, median, 0.0)), axis=0)
+    """Return medians (m, m) over the sets and the largest change by noise; NaN for pairs never measured together."""
+    measured = np.isfinite(distances).any(axis=0)
+    filled = np.where(measured, distances, 0.0)
+    median = np.where(measured, np.nanmedian(filled, axis=0), np.nan)
+    scale = 1.4826 * np.nanmedian(np.abs(filled - np.where(measured, median, 0.0)), axis=0)
     return median, np.maximum(LIKELY * scale, SMALLEST_ERROR * median)
 
 
@@ -161,12 +123,8 @@ def _orders(count: int) -> list[tuple[int, ...]]:
         # Exchanges of few markers come first: they are the likelier mistake.
         orders = [order for order in itertools.permutations(range(count)) if order != tuple(range(count))]
         return sorted(orders, key=lambda order: sum(k != other for k, other in enumerate(order)))
-    exchanges = []
-    for first, second in itertools.combinations(range(count), 2):
-        order = list(range(count))
-        order[first], order[second] = second, first
-        exchanges.append(tuple(order))
-    return exchanges
+    pairs = itertools.combinations(range(count), 2)
+    return [tuple({one: other, other: one}.get(k, k) for k in range(count)) for one, other in pairs]
 
 
 def _suspicions(change: np.ndarray, allowed: np.ndarray, pose: str, names: Sequence[str]) -> list[Suspicion]:
@@ -178,24 +136,23 @@ def _suspicions(change: np.ndarray, allowed: np.ndarray, pose: str, names: Seque
         worst = int(np.argmax(counts + 1e-9 * np.nan_to_num(change).sum(axis=1) / np.nanmax(change)))
         alike = np.flatnonzero((counts == counts[worst]) & bad[worst])
         name = f"{names[worst]} or {names[alike[0]]}" if counts[worst] == 1 and alike.size else names[worst]
-        found.append(Suspicion(pose, name, float(np.nanmax(np.where(bad[worst], change[worst], np.nan)))))
+        found.append(Suspicion(pose, name, 1e3 * float(np.nanmax(np.where(bad[worst], change[worst], np.nan)))))
         bad[worst], bad[:, worst] = False, False
     return found
 
 
-def _check_mirrored(sets: MarkerSets, measurements: Measurements) -> None:
-    """Refuse sets whose signed volumes have the other sign than most."""
-    names = measurements.markers
-    for four in itertools.islice(itertools.combinations(range(len(names)), 4), 20):
-        edges = sets.points[:, four[1:]] - sets.points[:, [four[0]]]
+def _check_mirrored(points: np.ndarray, poses: Sequence[str], markers: Sequence[str]) -> None:
+    """Refuse sets of markers whose signed volume has the opposite sign of most sets."""
+    for four in itertools.islice(itertools.combinations(range(len(markers)), 4), 20):
+        edges = points[:, four[1:]] - points[:, [four[0]]]
         volume = np.linalg.det(np.nan_to_num(edges))
         length = np.linalg.norm(np.nan_to_num(edges), axis=2).max(initial=0.0)
         usual = np.median(volume)
         mirrored = np.flatnonzero((volume * usual < 0) & (np.abs(volume) > 0.5 * np.abs(usual)))
         if mirrored.size and np.abs(usual) > THIN * length**3:
             raise CalibrationError(
-                f"pose '{measurements.poses[sets.pose[mirrored[0]]]}': markers {', '.join(names[k] for k in four)} are "
-                "mirrored against the other poses; check the signs and the order of its coordinates"
+                f"pose '{poses[mirrored[0]]}': markers {', '.join(markers[k] for k in four)} are mirrored against the "
+                "other poses; check the signs and the order of its coordinates"
             )
 
 
@@ -225,7 +182,7 @@ def check_measurements(
 
 
 def check_configurations(measurements: Measurements, fewest: int = 2) -> None:
-    """Refuse measurements of nothing, and of one configuration: they do not show what the joints do."""
+    """Refuse measurements without numbers, and of one configuration, which show nothing of the joints."""
     if not measurements.rows or not np.isfinite(measurements.value).any():
         raise CalibrationError("there are no measured numbers; at least two configurations are needed, better thirty")
     distinct = np.unique(np.round(measurements.q.T, 9), axis=0)
@@ -249,18 +206,4 @@ def check_loads(setup: CalibrationSetup, measurements: Measurements) -> None:
         raise CalibrationError(
             f"pose '{measurements.poses[measurements.pose[bare[0]]]}' measures a difference between loaded and "
             'unloaded, but names no load; add a column load, or load = "NAME" in [measurement] and [loads.NAME]'
-        )
-
-
-def check_equations(equations: int, unknowns: int) -> None:
-    """Refuse fewer equations than unknowns.
-
-    Args:
-        equations: Number of measured numbers.
-        unknowns: Number of unknowns that can be told apart.
-    """
-    if equations < unknowns:
-        raise CalibrationError(
-            f"{equations} measured numbers for {unknowns} unknowns; measure at least "
-            f"{-(-(unknowns - equations) // 3)} points more, or set fewer unknowns: [geometry] joints, known = true"
         )

@@ -1,1 +1,1 @@
-"""Which configurations to measure."""
+"""Choice of the configurations to measure."""

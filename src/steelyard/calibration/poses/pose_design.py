@@ -1,4 +1,4 @@
-"""Which configurations to measure: the best few of many candidates, then moved to where they are best (P3.6).
+"""Choice of the configurations to measure: the best few of many candidates, moved to a local optimum (P3.6).
 
 After the choice among candidates all configurations are moved together, within limits, along the gradient of the
 criterion: exact by the rows of equations, central differences of these by the joints.
@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, final
+from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize
@@ -20,15 +20,19 @@ from ...errors import CalibrationError, nearest_match
 from ...plain_data import plain
 from ...robot import AnyRobot, Robot, load_robot
 from ...text import csv_text, short_repr
-from ..application.accuracy_map import seen_from_outside
-from ..application.calibrated_arm import CalibratedArm, calibrated_arm, joint_range, random_configurations
+from ..application.calibrated_arm import (
+    CalibratedArm,
+    calibrated_arm,
+    in_measurement_frame,
+    joint_range,
+    random_configurations,
+)
 from ..application.targets import read_targets
 from ..chain.problem import MeasuredProblem, measured_problem
 from ..chain.simulated import planned_rows, planned_setup
 from ..fit.identifiable import identifiability
 from ..measurement.setup import CalibrationSetup, Load, default_setup, load_named
-from .pose_criteria import PoseCriterionName, is_singular
-from .pose_search import PoseSearch, Rows, pose_search
+from .pose_search import PoseCriterionName, PoseSearch, Rows, is_singular, pose_search
 
 _DIFFERENCE = 1e-6
 _RANDOM_CHOICES = 200
@@ -36,7 +40,6 @@ _TESTED = 20
 _NOISE = 1e-4
 
 
-@final
 @dataclass(frozen=True, eq=False)
 class PoseDesign:
     """Configurations to measure.
@@ -49,9 +52,9 @@ class PoseDesign:
             in units of their columns' size over the candidates, but for ``industrial``, which is in its own units.
         value_of_candidates: The same before the configurations were moved off the candidates.
         value_of_random: The same for random choices of as many candidates, the median of 200; infinite (zero for O1 to
-            O4) where most leave an unknown unseen.
+            O4) where most leave an unknown unidentifiable.
         covariance: Predicted covariance of the unknowns (p, p), all repeats counted.
-        sweeps: Rounds of exchanges.
+        sweeps: Sweeps of exchanges over all configurations.
     """
 
     __repr__ = short_repr
@@ -91,7 +94,7 @@ def design_poses(
         repeats: How often each configuration is measured.
         lower: Lowest joint positions (na,); no limit if not given.
         upper: Highest joint positions (na,).
-        movable: Which joints may be moved off the candidates (na,); all if not given, none keeps to the candidates.
+        movable: Which joints may be moved off the candidates (na,); all if not given.
         names: Names of the unknowns, for messages.
         seed: Of the random choices to compare with.
     """
@@ -165,7 +168,7 @@ def marker_rows(
     arm: CalibratedArm,
     markers: dict[str, tuple[float, float, float]],
     sigma: tuple[float, float, float],
-    kept: tuple[str, ...],
+    unknowns: tuple[str, ...],
     *,
     load: Load | None = None,
     base_rotation: np.ndarray | None = None,
@@ -176,20 +179,20 @@ def marker_rows(
         arm: The arm, at the values about which the rows are linear: nominal before a calibration.
         markers: Positions of the markers in the measured link's frame [m], by name.
         sigma: Noise of the instrument in x, y, z [m].
-        kept: Names of the unknowns to be found, the columns; those of base and markers may be among them.
+        unknowns: Names of the unknowns to be found, the columns; those of base and markers may be among them.
         load: What pulls at the measured link: it bends the arm.
         base_rotation: Start R0 (3, 3) of the base in the measurement frame; its axes if not given.
     """
-    missing = [name for name in kept if name not in arm.names]
-    if missing or not kept or not markers:
+    missing = [name for name in unknowns if name not in arm.names]
+    if missing or not unknowns or not markers:
         raise CalibrationError(
-            f"rows of markers: got unknowns {', '.join(kept) or 'none'} and markers {', '.join(markers) or 'none'}; "
+            f"rows: got unknowns {', '.join(unknowns) or 'none'} and markers {', '.join(markers) or 'none'}; "
             f"allowed are unknowns of the arm{f', {missing[0]} is none' if missing else ''}, and at least one marker"
         )
     noise = np.asarray(sigma, dtype=float)
     if noise.shape != (3,) or not (noise > 0).all() or not np.isfinite(noise).all():
         raise CalibrationError(f"sigma: got {sigma}, allowed are three finite numbers above 0 [m]")
-    columns = [arm.names.index(name) for name in kept]
+    columns = [arm.names.index(name) for name in unknowns]
     start = np.eye(3) if base_rotation is None else base_rotation
 
     def rows(q: np.ndarray) -> np.ndarray:
@@ -201,17 +204,16 @@ def marker_rows(
             for letter, direction in zip("xyz", rotation.transpose(2, 0, 1), strict=True):
                 if f"{letter}[{name}]" in arm.names:
                     derivatives[:, :, arm.names.index(f"{letter}[{name}]")] = direction
-            seen = seen_from_outside(arm, position + rotation @ place, derivatives, start)
-            blocks.append(seen[:, :, columns] / noise[:, None])
+            moved = in_measurement_frame(arm, position + rotation @ place, derivatives, start)
+            blocks.append(moved[:, :, columns] / noise[:, None])
         return np.concatenate(blocks, axis=1)
 
     return rows
 
 
-@final
 @dataclass(frozen=True, eq=False)
 class ChosenPoses:
-    """Configurations to measure on an arm, and the accuracy that they promise.
+    """Configurations to measure on an arm, and their predicted accuracy.
 
     Attributes:
         robot: The arm.
@@ -307,23 +309,23 @@ def choose_poses(
     if given.shape[1] < count:
         raise CalibrationError(f"{count} configurations cannot be chosen from {given.shape[1]} candidates")
     problem = measured_problem(robot, setup, planned_rows(robot, setup, given, load))
-    kept = identifiability(problem.parameters, problem.at(problem.start).jacobian).kept
+    unknowns = identifiability(problem.parameters, problem.at(problem.start).jacobian).names
     arm, carried = _nominal_arm(problem), load_named(setup, load)
     markers = {each.name: each.position or (0.0, 0.0, 0.0) for each in setup.markers}
     x, y, z = (sigma,) * 3 if sigma is not None else setup.sigma or (_NOISE,) * 3
     base_rotation = problem.registration.base[:9].reshape(3, 3)
-    rows = marker_rows(arm, markers, (x, y, z), kept, load=carried, base_rotation=base_rotation)
+    rows = marker_rows(arm, markers, (x, y, z), unknowns, load=carried, base_rotation=base_rotation)
     test_rows = None
     if criterion == "industrial":
         tested = _configurations(robot, setup, _TESTED if tests is None else tests, rng)
-        test_rows = marker_rows(arm, {"tool": (0.0, 0.0, 0.0)}, (1.0, 1.0, 1.0), kept, load=carried)(tested)
+        test_rows = marker_rows(arm, {"tool": (0.0, 0.0, 0.0)}, (1.0, 1.0, 1.0), unknowns, load=carried)(tested)
     lower, upper = joint_range(robot)
     design = design_poses(
         rows, given, count, criterion=criterion, tests=test_rows, repeats=repeats, lower=lower, upper=upper,
-        movable=movable, names=kept, seed=seed,
+        movable=movable, names=unknowns, seed=seed,
     )  # fmt: skip
     units = {each.name: each.unit for each in problem.parameters}
-    return ChosenPoses(robot, design, kept, tuple(units[name] for name in kept))
+    return ChosenPoses(robot, design, unknowns, tuple(units[name] for name in unknowns))
 
 
 def _check_numbers(count: int, candidates: int | np.ndarray | Path, repeats: int, sigma: float | None) -> None:

@@ -1,29 +1,30 @@
-"""A URDF edited in place: joint origins moved to where the calibration found them, everything else as it was.
+"""Calibrations for other programs: YAML of all unknowns, and the robot's URDF with corrected joint origins.
 
 The error of joint i follows its placement, ``placement_i Error_i``, so that it goes into the origin of that joint.
-Angles that were taken as exact right angles when the robot was read are written as such on the whole path to the
-measured link: any reader of the file gets the geometry that was calibrated. Springs have no place in a URDF.
-
-Joint origins of a URDF replaced byte by byte: what is not a joint's origin stays as it was, to the last blank.
+Origins are replaced byte by byte, the rest of the URDF stays as it is. Angles that were taken as exact right angles
+when the robot was read are written as such on the whole path to the measured link, so that any reader of the file gets
+the geometry that was calibrated. A URDF cannot hold springs.
 """
 
 from __future__ import annotations
 
+import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import final
 from xml.parsers import expat
 
 import numpy as np
 from lxml import etree  # pyright: ignore[reportMissingImports, reportAttributeAccessIssue]
 
+from ...configuration import vector
 from ...errors import CalibrationError
-from ...files import opened_aside
+from ...files import opened_aside, write_aside
 from ...robot import Joint, origin_placement, parse_urdf_document, read_urdf, transform_from_placement
 from ...robot.files import LARGEST_FILE, content_of
+from ...robot.placement import Vector3
 from ...robot.urdf import child, children, vector_from_text
 from ..chain.unknowns import error_motions
 from ..measurement.nominal import nominal_poses
@@ -35,13 +36,8 @@ _JOINT_DEPTH = 2
 _UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
 
-@final
-@dataclass(frozen=True)
-class Origin:
-    """Where a joint's frame stands in its parent's: xyz [m] and roll, pitch, yaw [rad]."""
-
-    xyz: tuple[float, float, float]
-    rpy: tuple[float, float, float]
+Origin = tuple[Vector3, Vector3]
+"""Where a joint's frame stands in its parent's: xyz [m], and roll, pitch and yaw [rad]."""
 
 
 def with_origins(content: bytes, origins: Mapping[str, Origin]) -> bytes:
@@ -74,13 +70,13 @@ class _Places:
         self._parser.Parse(content, True)
 
     def _start(self, tag: str, attributes: Mapping[str, str]) -> None:
-        word = tag.rpartition(":")[2]
-        self._open.append(word)
+        name = tag.rpartition(":")[2]
+        self._open.append(name)
         if len(self._open) == _JOINT_DEPTH:
-            self._joint = attributes.get("name") if word == "joint" else None
+            self._joint = attributes.get("name") if name == "joint" else None
             if self._joint is not None:
                 self.joints[self._joint] = self._parser.CurrentByteIndex
-        elif len(self._open) == _JOINT_DEPTH + 1 and word == "origin" and self._joint is not None:
+        elif len(self._open) == _JOINT_DEPTH + 1 and name == "origin" and self._joint is not None:
             self.origins.setdefault(self._joint, self._parser.CurrentByteIndex)
 
     def _end(self, _: str) -> None:
@@ -91,13 +87,12 @@ def _edit(content: bytes, joint: int, origin: int | None, new: Origin) -> tuple[
     """Return start, end and text of a replacement."""
     if origin is not None:
         tag = _tag_at(content, origin)
-        return origin, origin + len(tag), _with_attribute(_with_attribute(tag, b"xyz", new.xyz), b"rpy", new.rpy)
+        return origin, origin + len(tag), _with_place(tag, new)
     opening = _tag_at(content, joint)
     after = joint + len(opening)
     indent = _BLANK.match(content, after)
     prefix = opening[1:].split(b"joint", 1)[0]  # of a namespace
-    bare = _with_attribute(_with_attribute(b"<" + prefix + b"origin/>", b"xyz", new.xyz), b"rpy", new.rpy)
-    return after, after, (indent.group() if indent else b"") + bare
+    return after, after, (indent.group() if indent else b"") + _with_place(b"<" + prefix + b"origin/>", new)
 
 
 def _tag_at(content: bytes, start: int) -> bytes:
@@ -107,7 +102,11 @@ def _tag_at(content: bytes, start: int) -> bytes:
     return found.group()
 
 
-def _with_attribute(tag: bytes, name: bytes, values: tuple[float, float, float]) -> bytes:
+def _with_place(tag: bytes, new: Origin) -> bytes:
+    return _with_attribute(_with_attribute(tag, b"xyz", new[0]), b"rpy", new[1])
+
+
+def _with_attribute(tag: bytes, name: bytes, values: Vector3) -> bytes:
     text = b'"' + " ".join(repr(value) for value in values).encode() + b'"'
     present = re.compile(rb"(\s" + name + rb"\s*=\s*)(\"[^\"]*\"|'[^']*')")
     if present.search(tag):
@@ -123,7 +122,6 @@ _AGREES = 1e-9
 _CHECKED_CONFIGURATIONS = 20
 
 
-@final
 @dataclass(frozen=True)
 class EditedUrdf:
     """A calibrated URDF.
@@ -159,8 +157,7 @@ def edited_urdf(urdf: Path | bytes, arm: CalibratedArm) -> EditedUrdf:
             )
         rotation, translation = _calibrated(arm, joint)
         if _moved(elements[joint.name], joint, rotation, translation):
-            x, y, z = (float(value) for value in translation)
-            origins[joint.name] = Origin((x, y, z), roll_pitch_yaw(rotation))
+            origins[joint.name] = (vector(translation.tolist()), roll_pitch_yaw(rotation))
     content = with_origins(content_of(urdf, LARGEST_FILE), origins)
     _check(content, arm)
     return EditedUrdf(content, tuple(origins), _notes(arm, origins))
@@ -184,7 +181,7 @@ def joint_error(arm: CalibratedArm, joint: Joint) -> tuple[np.ndarray, np.ndarra
     return np.eye(3), np.zeros(3)
 
 
-def roll_pitch_yaw(rotation: np.ndarray) -> tuple[float, float, float]:
+def roll_pitch_yaw(rotation: np.ndarray) -> Vector3:
     """Return the angles [rad] of ``Rz(yaw) Ry(pitch) Rx(roll)``, exact to rounding at any pitch.
 
     Pitch and roll are read off after the yaw is taken away: at a pitch of 90 degrees, where the yaw is free, they still
@@ -216,8 +213,8 @@ def _moved(element: etree._Element, joint: Joint, rotation: np.ndarray, translat
     """Return whether a joint's origin must be changed; refuse an origin that is not the robot's."""
     origin, what = child(element, "origin"), f"joint '{joint.name}'"
     xyz, rpy = (
-        vector_from_text("0 0 0" if origin is None else origin.get(word, "0 0 0"), f"{what}: origin {word}")
-        for word in ("xyz", "rpy")
+        vector_from_text("0 0 0" if origin is None else origin.get(key, "0 0 0"), f"{what}: origin {key}")
+        for key in ("xyz", "rpy")
     )
     turn, shift = transform_from_placement(origin_placement(xyz, rpy))
     nominal_turn, nominal_shift = transform_from_placement(joint.placement)
@@ -236,7 +233,7 @@ def _is_taken_as_right(angle: float) -> bool:
 
 def _notes(arm: CalibratedArm, origins: Mapping[str, Origin]) -> tuple[str, ...]:
     notes = []
-    near_right = [name for name, origin in origins.items() if any(_is_taken_as_right(angle) for angle in origin.rpy)]
+    near_right = [name for name, origin in origins.items() if any(_is_taken_as_right(angle) for angle in origin[1])]
     if near_right:
         notes.append(
             f"angles of {', '.join(near_right)} lie within {_RIGHT_ANGLE_OF_READERS:g} rad of a right angle; Steelyard "
@@ -260,3 +257,104 @@ def _check(content: bytes, arm: CalibratedArm) -> None:
             f"the edited URDF differs from the calibrated model by {off:.2g} m or rad; is a joint's axis not of unit "
             "length or nearly, but not quite, along x, y or z? Write it out exactly"
         )
+
+
+FORMAT = 1
+
+
+FramePlace = tuple[np.ndarray, np.ndarray]
+"""Where a frame was found: rotation (3, 3) and translation (3,) [m]."""
+
+
+def calibration_yaml(arm: CalibratedArm, *, base: FramePlace | None = None, tool: FramePlace | None = None) -> str:
+    """Return the calibrated unknowns as YAML text.
+
+    Every unknown is ``{value, sigma, unit, nominal, meaning}``; a sigma of null says that it was not estimated.
+
+    Args:
+        arm: The calibrated arm.
+        base: The robot's base in the measurement frame, if it was found.
+        tool: The tool in the measured link's frame, if it was found.
+    """
+    lines = [
+        "# Joint errors are deviations from the robot's file: each joint's frame is followed by",
+        "# Trans(x) Trans(y) Trans(z) Rot_x Rot_y Rot_z in its own axes; offset adds to the joint's position.",
+        f"steelyard_calibration: {FORMAT}",
+        f"robot: {_text(arm.robot.name)}",
+        f"link: {_text(arm.link)}",
+        *_frame("base", base, arm),
+        *_joints(arm),
+        *_frame("tool", tool, arm),
+        *_section("markers", "marker", arm),
+        *_section("compliances", "compliance", arm),
+        *_section("weights", "weight", arm),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def write_calibration_yaml(
+    path: Path, arm: CalibratedArm, *, base: FramePlace | None = None, tool: FramePlace | None = None, run: str = ""
+) -> None:
+    """Write the calibrated unknowns as YAML, with the identifier of the run they come from, if there is one."""
+    head = f"# run {run}\n" if run else ""
+    write_aside(path, head + calibration_yaml(arm, base=base, tool=tool))
+
+
+def _frame(name: str, place: FramePlace | None, arm: CalibratedArm) -> Iterator[str]:
+    rows = _rows(arm, name)
+    if place is None and not rows:
+        return
+    yield f"{name}:"
+    if place is not None:
+        yield f"  xyz: [{', '.join(_number(value) for value in place[1])}]"
+        yield f"  rpy: [{', '.join(_number(value) for value in roll_pitch_yaw(place[0]))}]"
+    if rows:
+        yield "  unknowns:"
+        yield from _entries(arm, rows, "    ")
+
+
+def _joints(arm: CalibratedArm) -> Iterator[str]:
+    if arm.in_group("joint").any():
+        yield "joints:"
+    for body in arm.robot.bodies:
+        rows = [arm.names.index(motion.name) for motion in error_motions(body) if motion.name in arm.names]
+        if rows:
+            yield f"  {_text(body.joint.name)}:"
+            yield from _entries(arm, rows, "    ")
+
+
+def _section(title: str, group: str, arm: CalibratedArm) -> Iterator[str]:
+    rows = _rows(arm, group)
+    if rows:
+        yield f"{title}:"
+        yield from _entries(arm, rows, "  ")
+
+
+def _rows(arm: CalibratedArm, group: str) -> list[int]:
+    return [int(row) for row in np.flatnonzero(arm.in_group(group))]
+
+
+def _entries(arm: CalibratedArm, rows: Iterable[int], indent: str) -> Iterator[str]:
+    sigma = arm.sigma
+    for row in rows:
+        parameter = arm.parameters[row]
+        entry = {
+            "value": _number(arm.values[row]),
+            "sigma": _number(sigma[row]) if sigma[row] > 0 else "null",
+            "unit": _text(parameter.unit),
+            "nominal": _number(parameter.nominal),
+            "meaning": _text(parameter.meaning),
+        }
+        yield f"{indent}{_text(parameter.name)}: {{{', '.join(f'{key}: {value}' for key, value in entry.items())}}}"
+
+
+def _text(text: str) -> str:
+    """Return a quoted string: a JSON string is one in YAML too, whatever it holds."""
+    return json.dumps(text)
+
+
+def _number(value: float) -> str:
+    """Return all digits of a number; readers of YAML 1.1 know a float with an exponent only by its point."""
+    digits = repr(float(value))
+    mantissa, mark, exponent = digits.partition("e")
+    return f"{mantissa}.0e{exponent}" if mark and "." not in mantissa else digits

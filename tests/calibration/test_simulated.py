@@ -1,4 +1,4 @@
-"""Rehearsed measurements: what a perfect instrument sees, and noise as it was asked for."""
+"""Simulated measurements: exact ones of a perfect instrument, and noise of the requested size."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def test_missing_coordinates_stay_missing(robot, setup, q):
     assert np.flatnonzero(np.isnan(found.value).any(axis=1)).tolist() == [3]
 
 
-def test_what_cannot_be_rehearsed_is_refused(robot, setup, q):
+def test_what_cannot_be_simulated_is_refused(robot, setup, q):
     plan = planned_measurements(robot, setup, q)
     with pytest.raises(CalibrationError, match=r"'ofset2' is no unknown of this set-up; .*did you mean 'offset2'"):
         exact_measurements(robot, setup, plan, {"ofset2": 1.0})
@@ -140,7 +140,7 @@ def test_what_cannot_be_rehearsed_is_refused(robot, setup, q):
         planned_measurements(robot, setup, q.T)
     with pytest.raises(CalibrationError, match="0 markers are planned"):
         planned_measurements(robot, replace(setup, markers=()), q)
-    with pytest.raises(CalibrationError, match="load 'heavy' is not in the set-up; loads: none"):
+    with pytest.raises(CalibrationError, match="load: got 'heavy', the set-up has none"):
         planned_measurements(robot, setup, q, loads=("heavy",))
     with pytest.raises(CalibrationError, match="how noisy the instrument is"):
         simulated_measurements(robot, replace(setup, sigma=None), q, {})

@@ -1,21 +1,24 @@
-"""Measurements from files: a row for each marker and repeat, or several markers in one row.
-
-What the rows of a file measure: a marker's position, a pose, a distance; long and wide files.
-"""
+"""Files of measurements: read with a row for each marker and repeat or one for several markers, written in SI units."""
 
 from __future__ import annotations
 
+import itertools
+import math
 import os
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import cast, final
+from pathlib import Path
+from typing import cast
 
 import numpy as np
 
 from ...configuration import LARGEST_NUMBER
 from ...errors import CalibrationError, nearest_match
+from ...files import write_aside
 from ...robot import AnyRobot, Robot, load_robot
 from ...tables import NamedColumns, read_columns
+from ...text import csv_text
 from .measurements import EULER, MATRIX, NOT_MEASURED, QUATERNION, Measurements, measured_rotations
 from .setup import KINDS, LENGTHS, TURNS, CalibrationSetup, Kind, moving_chain
 
@@ -23,10 +26,9 @@ FIRST_MARKER = "marker_1"
 """Name of the only marker of a file that names none."""
 
 
-@final
 @dataclass(frozen=True, eq=False)
 class Observed:
-    """What was observed (R): row of the file, names of the markers, and what was measured."""
+    """Measured values (R) with the row of the file and the names of the markers that they belong to."""
 
     row: np.ndarray
     marker: tuple[str, ...]
@@ -38,7 +40,7 @@ class Observed:
     def taken(self, chosen: np.ndarray) -> Observed:
         """Return those of a mask (R,)."""
         places = np.flatnonzero(chosen)
-        marker, other, kind = (tuple(words[k] for k in places) for words in (self.marker, self.other, self.kind))
+        marker, other, kind = (tuple(column[k] for k in places) for column in (self.marker, self.other, self.kind))
         return Observed(
             self.row[places], marker, other, cast(tuple[Kind, ...], kind), self.value[places], self.rotation[places]
         )
@@ -51,6 +53,12 @@ def column_of(table: NamedColumns, setup: CalibrationSetup, role: str) -> str | 
         table.column(declared)
         return declared
     return role if role in table.cells else None
+
+
+def texts_of(table: NamedColumns, setup: CalibrationSetup, role: str, default: str) -> list[str]:
+    """Return the texts of the column that has a role; the default in every row if there is none."""
+    column = column_of(table, setup, role)
+    return [default] * table.rows if column is None else table.texts(column)
 
 
 def observed_in_wide(table: NamedColumns, setup: CalibrationSetup) -> Observed:
@@ -79,24 +87,20 @@ def observed_in_wide(table: NamedColumns, setup: CalibrationSetup) -> Observed:
 
 def observed_in_long(table: NamedColumns, setup: CalibrationSetup) -> Observed:
     """Return what a file with a row for each marker and repeat measures."""
-    found = {role: column_of(table, setup, role) for role in ("x", "y", "z", "distance", "to", "marker", "kind")}
-    if not any(found[role] for role in ("x", "y", "z", "distance")):
+    found = [column_of(table, setup, role) for role in ("x", "y", "z", "distance")]
+    if not any(found):
         raise CalibrationError(
             f"{table.path}: there is no column x, y, z or distance; columns: {', '.join(table.cells)}; name "
             "those of the markers in the set-up, [markers.NAME] columns = [...]"
         )
-    value = np.full((table.rows, 3), np.nan)
-    for axis, role in enumerate(("x", "y", "z")):
-        if (column := found[role]) is not None:
-            value[:, axis] = table.numbers(column, may_miss=True)
-    distance = np.full(table.rows, np.nan) if found["distance"] is None else table.numbers(found["distance"], True)
+    numbers = [np.full(table.rows, np.nan) if name is None else table.numbers(name, may_miss=True) for name in found]
+    value, distance = np.column_stack(numbers[:3]), numbers[3]
     rotation = _long_rotations(table, setup)
     oriented = np.isfinite(rotation.reshape(table.rows, 9)).all(axis=1)
-    kinds = _kinds(table, setup, found["kind"], np.isfinite(distance), np.asarray(oriented))
+    kinds = _kinds(table, setup, np.isfinite(distance), np.asarray(oriented))
     apart = np.array([kind == "distance" for kind in kinds])
     value[apart] = np.column_stack([distance, np.full((table.rows, 2), np.nan)])[apart]
-    marker = _marker_names(table, setup, found["marker"], kinds)
-    other = _second_markers(table, found["to"], kinds)
+    marker, other = _marker_names(table, setup, kinds), _second_markers(table, setup, kinds)
     scale = LENGTHS[setup.columns.position]
     return Observed(np.arange(table.rows), marker, other, kinds, value * scale, rotation)
 
@@ -113,13 +117,11 @@ def _long_rotations(table: NamedColumns, setup: CalibrationSetup) -> np.ndarray:
     return np.full((table.rows, 3, 3), np.nan)
 
 
-def _kinds(
-    table: NamedColumns, setup: CalibrationSetup, column: str | None, apart: np.ndarray, oriented: np.ndarray
-) -> tuple[Kind, ...]:
+def _kinds(table: NamedColumns, setup: CalibrationSetup, apart: np.ndarray, oriented: np.ndarray) -> tuple[Kind, ...]:
     """Return what each row measures: as it says, as the set-up says, or by what is filled in."""
-    said = table.texts(column) if column is not None else [""] * table.rows
+    said = texts_of(table, setup, "kind", "")
     by_content = np.where(apart, "distance", np.where(oriented, "pose", "position"))
-    kinds = [word or setup.columns.kind or str(kind) for word, kind in zip(said, by_content, strict=True)]
+    kinds = [text or setup.columns.kind or str(kind) for text, kind in zip(said, by_content, strict=True)]
     for line, kind in zip(table.lines, kinds, strict=True):
         if kind not in KINDS:
             raise CalibrationError(
@@ -128,12 +130,10 @@ def _kinds(
     return tuple(cast(Kind, kind) for kind in kinds)
 
 
-def _marker_names(
-    table: NamedColumns, setup: CalibrationSetup, column: str | None, kinds: Sequence[Kind]
-) -> tuple[str, ...]:
+def _marker_names(table: NamedColumns, setup: CalibrationSetup, kinds: Sequence[Kind]) -> tuple[str, ...]:
     only = setup.markers[0].name if len(setup.markers) == 1 else FIRST_MARKER
-    said = table.texts(column) if column is not None else [only] * table.rows
-    names = tuple("" if kind == "pose" else word or only for word, kind in zip(said, kinds, strict=True))
+    said = texts_of(table, setup, "marker", only)
+    names = tuple("" if kind == "pose" else text or only for text, kind in zip(said, kinds, strict=True))
     declared = [marker.name for marker in setup.markers]
     for line, name in zip(table.lines, names, strict=True):
         if declared and name and name not in declared:
@@ -144,14 +144,14 @@ def _marker_names(
     return names
 
 
-def _second_markers(table: NamedColumns, column: str | None, kinds: Sequence[Kind]) -> tuple[str, ...]:
-    said = table.texts(column) if column is not None else [""] * table.rows
-    for line, word, kind in zip(table.lines, said, kinds, strict=True):
-        if kind == "distance" and not word:
+def _second_markers(table: NamedColumns, setup: CalibrationSetup, kinds: Sequence[Kind]) -> tuple[str, ...]:
+    said = texts_of(table, setup, "to", "")
+    for line, text, kind in zip(table.lines, said, kinds, strict=True):
+        if kind == "distance" and not text:
             raise CalibrationError(
                 f"{table.path}: line {line} measures a distance; name the second marker in column 'to'"
             )
-    return tuple(word if kind == "distance" else "" for word, kind in zip(said, kinds, strict=True))
+    return tuple(text if kind == "distance" else "" for text, kind in zip(said, kinds, strict=True))
 
 
 SAME_POSITION = 1e-9
@@ -175,11 +175,6 @@ def read_measurements(path: str | os.PathLike[str], robot: AnyRobot, setup: Cali
     """
     robot = load_robot(robot)
     table = read_columns(path, setup.columns.names, advice="joints may be named otherwise under [joints]")
-    return measurements_from_columns(table, robot, setup)
-
-
-def measurements_from_columns(table: NamedColumns, robot: Robot, setup: CalibrationSetup) -> Measurements:
-    """Return the measurements in the columns of a file, see ``read_measurements``."""
     q = _joint_positions(table, robot, setup)
     wide = bool(setup.columns.markers or setup.columns.tool)
     observed = observed_in_wide(table, setup) if wide else observed_in_long(table, setup)
@@ -236,23 +231,22 @@ def _joint_positions(table: NamedColumns, robot: Robot, setup: CalibrationSetup)
 def _moving_joints(robot: Robot, link: str) -> set[str]:
     """Return the names of the actuated joints that move a link, by themselves or through joints that follow them."""
     matrix, _ = robot.coupling()
-    chain = [number - 1 for number in moving_chain(robot, link)]
+    chain = [body.number - 1 for body in moving_chain(robot, link)]
     return {robot.actuated[column].joint.name for column in np.flatnonzero(np.any(matrix[chain] != 0, axis=0))}
 
 
 def _loads(table: NamedColumns, setup: CalibrationSetup) -> np.ndarray:
     """Return the number of the load of every row of the file, -1 for none."""
-    column = column_of(table, setup, "load")
     numbers = {load.name: k for k, load in enumerate(setup.loads)} | {"": NOT_MEASURED, "none": NOT_MEASURED}
-    said = table.texts(column) if column is not None else [setup.columns.load] * table.rows
-    for line, word in zip(table.lines, said, strict=True):
-        if word not in numbers:
+    said = texts_of(table, setup, "load", setup.columns.load)
+    for line, name in zip(table.lines, said, strict=True):
+        if name not in numbers:
             names = [load.name for load in setup.loads]
             raise CalibrationError(
-                f"{table.path}: line {line} names load '{word}'; loads of the set-up: "
-                f"{', '.join(names) or 'none, add [loads.' + word + ']'}{nearest_match(word, names)}"
+                f"{table.path}: line {line} names load '{name}'; loads of the set-up: "
+                f"{', '.join(names) or 'none, add [loads.' + name + ']'}{nearest_match(name, names)}"
             )
-    return np.array([numbers[word] for word in said])
+    return np.array([numbers[name] for name in said])
 
 
 def _poses(
@@ -260,15 +254,10 @@ def _poses(
 ) -> tuple[np.ndarray, tuple[str, ...]]:
     """Return the number of every measurement's configuration, and their names, in the order of the file."""
     column = column_of(table, setup, "pose")
-    if column is None:
-        keys: list = [tuple(values) for values in np.round(q.T / SAME_POSITION).astype(np.int64)]
-        first = dict.fromkeys(keys)
-        names = tuple(str(number) for number in range(1, len(first) + 1))
-    else:
-        keys = [table.texts(column)[k] for k in row]
-        first = dict.fromkeys(keys)
-        names = tuple(first)
-    number = {key: k for k, key in enumerate(first)}
+    texts = [] if column is None else table.texts(column)
+    keys: list = _rounded(q) if column is None else [texts[k] for k in row]
+    number = {key: k for k, key in enumerate(dict.fromkeys(keys))}
+    names = tuple(str(k + 1) if column is None else key for key, k in number.items())
     pose = np.array([number[key] for key in keys])
     _check_pose_names(table, q, pose, names)
     return pose, names
@@ -276,11 +265,15 @@ def _poses(
 
 def _merged(q: np.ndarray, pose: np.ndarray, names: Sequence[str]) -> tuple[np.ndarray, tuple[str, ...]]:
     """Return numbers and names of configurations, those of equal joint positions under the first of their names."""
-    first = q[:, np.unique(pose, return_index=True)[1]]
-    keys = [tuple(values) for values in np.round(first.T / SAME_POSITION).astype(np.int64)]
+    keys = _rounded(q[:, np.unique(pose, return_index=True)[1]])
     number = {key: k for k, key in enumerate(dict.fromkeys(keys))}
-    kept = {number[key]: name for key, name in zip(reversed(keys), reversed(names), strict=True)}
-    return np.array([number[key] for key in keys])[pose], tuple(kept[k] for k in range(len(number)))
+    first = dict(zip(reversed(keys), reversed(names), strict=True))
+    return np.array([number[key] for key in keys])[pose], tuple(first[key] for key in number)
+
+
+def _rounded(q: np.ndarray) -> list[tuple[int, ...]]:
+    """Return configurations (na, N) as keys that are equal where joint positions agree."""
+    return [tuple(values) for values in np.round(q.T / SAME_POSITION).astype(np.int64)]
 
 
 def _check_pose_names(table: NamedColumns, q: np.ndarray, pose: np.ndarray, names: Sequence[str]) -> None:
@@ -290,7 +283,7 @@ def _check_pose_names(table: NamedColumns, q: np.ndarray, pose: np.ndarray, name
     if apart[worst] > MOST_SPREAD:
         raise CalibrationError(
             f"{table.path}: pose '{names[pose[worst]]}' has joint positions {apart[worst]:.3g} rad or m apart; give "
-            " each configuration a name of its own, or leave the column out"
+            "each configuration a name of its own, or leave the column out"
         )
 
 
@@ -301,9 +294,75 @@ def _repeats(
     column = column_of(table, setup, "repeat")
     if column is not None and not counted:
         return table.numbers(column)[row].astype(int)
-    count: dict[tuple[int, ...], int] = {}
-    repeats = []
-    for key in map(tuple, groups):
-        repeats.append(count.get(key, 0))
-        count[key] = repeats[-1] + 1
-    return np.array(repeats)
+    count: defaultdict[tuple[int, ...], Iterator[int]] = defaultdict(itertools.count)
+    return np.array([next(count[tuple(key)]) for key in groups])
+
+
+_POSITION = ("x", "y", "z")
+_TEXTS = ("kind", "pose", "marker", "to", "load", "repeat")
+
+
+def write_measurements(path: Path, measurements: Measurements, loads: Sequence[str] = ()) -> None:
+    """Write measurements as a long CSV file; a reader sees the old file or the new, never a part.
+
+    ``read_measurements`` with a set-up in metres and radians, without ``[joints]`` and ``columns``, gives the same
+    numbers to the last bit; configurations and markers are then numbered in the order in which they appear. What was
+    not measured is an empty cell; rows in which nothing was measured are not read back.
+
+    Args:
+        path: The file, with an ending such as ``.csv``.
+        measurements: What was measured.
+        loads: Names of the loads of the set-up, in its order; needed where a row has a load.
+
+    Raises:
+        CalibrationError: If a load has no name, or a name cannot be written so that it is read back.
+    """
+    titles = [*_TEXTS, *measurements.joints, *_POSITION, "distance", *MATRIX]
+    _check(measurements, loads, titles)
+    apart = measurements.of_kind("distance")
+    value = np.where(apart[:, None], np.nan, measurements.value)
+    distance = np.where(apart, measurements.value[:, 0], np.nan)
+    numbers = np.column_stack([measurements.q.T, value, distance, measurements.rotation.reshape(-1, len(MATRIX))])
+    cells = [["" if math.isnan(number) else repr(float(number)) for number in row] for row in numbers]
+    rows = [[*texts, *own] for texts, own in zip(_texts(measurements, loads), cells, strict=True)]
+    # Columns that no row fills are left out; those of joints and positions say what the file is.
+    needed = {*measurements.joints, *_POSITION}
+    columns = [k for k, title in enumerate(titles) if title in needed or any(row[k] for row in rows)]
+    write_aside(path, csv_text([row[k] for k in columns] for row in (titles, *rows)))
+
+
+def _texts(measurements: Measurements, loads: Sequence[str]) -> list[list[str]]:
+    """Return kind, configuration, markers, load and repeat of every row."""
+    return [
+        [
+            kind,
+            measurements.poses[measurements.pose[row]],
+            _named(measurements.markers, measurements.marker[row]),
+            _named(measurements.markers, measurements.other[row]),
+            _named(loads, measurements.load[row]),
+            str(measurements.repeat[row]),
+        ]
+        for row, kind in enumerate(measurements.kind)
+    ]
+
+
+def _named(names: Sequence[str], number: int) -> str:
+    return "" if number == NOT_MEASURED else names[number]
+
+
+def _check(measurements: Measurements, loads: Sequence[str], titles: Sequence[str]) -> None:
+    for title in measurements.joints:
+        if titles.count(title) > 1:
+            raise CalibrationError(f"joint '{title}' has the name of another column of the file; rename it")
+    for name in (*measurements.poses, *measurements.markers, *measurements.joints, *loads):
+        if not name or name != name.strip() or not name.isprintable():
+            raise CalibrationError(
+                f"name {name!r} of a configuration, marker, joint or load cannot be read back from a file; allowed is "
+                "printable text without blanks around it"
+            )
+    highest = int(measurements.load.max(initial=NOT_MEASURED))
+    if highest >= len(loads):
+        raise CalibrationError(
+            f"rows have loads up to number {highest}, but {len(loads)} names of loads are given; give those of the "
+            "set-up in its order"
+        )
