@@ -28,8 +28,9 @@ class Estimator:
         document: Its page, relative to ``docs``.
         module: Module below ``steelyard.estimate`` that defines it.
         function: Its function there, by ``data``. ``factors``: called with observations and columns, returns an
-            estimate. ``whitened``: called with row sources and weighted least squares. ``rows``: called with evidence,
-            settings of the method, prior and progress, returns what it estimated.
+            estimate. ``whitened``: called with row sources, weighted least squares and ``threads``, returns what
+            generalised least squares does. Both get the settings of the method, if it has any, as third argument.
+            ``rows``: called with evidence, settings of the method, prior and progress, returns what it estimated.
         data: What it works on.
         settings: Class of its settings in that module; empty if it has none.
         table: Name of the table of its settings, ``[identify.TABLE]``; empty if it has none.

@@ -18,7 +18,6 @@ from ..estimate import (
     Evidence,
     NoiseModel,
     System,
-    generalised,
     misfit,
     noise_explains,
     stacked_system,
@@ -238,7 +237,8 @@ def fit_sources(
         return completed(_generalised(prepared, settings), prepared, settings)
     chosen, observations = prepared.plain, prepared.observations
     if settings.method != "wls":
-        chosen = estimator.load()(observations, prepared.raw.columns)
+        own = (settings.of_method,) if estimator.settings else ()
+        chosen = estimator.load()(observations, prepared.raw.columns, *own)
     noise = with_correlated_noise(sources, prepared.plain).noise
     return completed(ArmFit(chosen, observations, observations, noise, prepared.raw), prepared, settings)
 
@@ -270,7 +270,8 @@ def _generalised(prepared: PreparedRows, settings: Settings) -> ArmFit:
     Whether noise explains the difference decides what is said and not what is used: on real arms its answer changes
     with a few seconds more or less, and sigmas with it, by up to nine times.
     """
-    gls = generalised(prepared.sources, prepared.plain, threads=settings.threads)
+    own = (settings.of_method,) if ESTIMATORS[settings.method].settings else ()
+    gls = ESTIMATORS[settings.method].load()(prepared.sources, prepared.plain, *own, threads=settings.threads)
     worse = misfit(prepared.plain, gls.estimate)
     if worse <= TRUSTED:
         return ArmFit(gls.estimate, prepared.observations, gls.whitened, gls.noise, prepared.raw)

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from ..configuration import ROOT, Kind, Section, checked, choice, kind_of, record_from
-from ..errors import EstimateError, ObservationError
-from ..estimate import instruments, kalman, likelihood, recursive
+from ..errors import EstimateError, ObservationError, require_type
 from ..estimators import ESTIMATORS, methods_on_factors, settings_tables
 from ..judge import COVARIANCES, RULES, Thresholds
 from ..observe import Preparation
@@ -81,11 +80,8 @@ class Settings:
         bias_repeats: Refits with noisier positions that estimate the bias; 0 for none.
         seed: Of the noise in them.
         threads: Threads that share the work; the result is the same.
-        rls: Choices of recursive least squares; None, here and below: the defaults.
-        ekf: Choices of the Kalman filter.
-        ml: Choices of maximum likelihood.
-        iv: Choices of ``iv`` and ``didim``.
-        further: Choices of estimators that have no field here, by the name of their table.
+        options: Settings of estimators by the name of their table, ``{"ekf": KalmanSettings(...)}``; defaults for all
+            others.
 
     Example:
         >>> steelyard.Settings(method="wls", preparation=steelyard.Preparation(cutoff=10.0)).reduction
@@ -111,11 +107,7 @@ class Settings:
     bias_repeats: int = 4
     seed: int = 0
     threads: int = 1
-    rls: recursive.RecursiveSettings | None = None
-    ekf: kalman.KalmanSettings | None = None
-    ml: likelihood.LikelihoodSettings | None = None
-    iv: instruments.InstrumentSettings | None = None
-    further: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def of_method(self) -> Any:
@@ -123,8 +115,7 @@ class Settings:
         one = ESTIMATORS[self.method]
         if not one.table:
             return None
-        own = getattr(self, one.table) if one.table in _FIELDS else self.further.get(one.table)
-        return one.load_settings()() if own is None else own
+        return self.options[one.table] if one.table in self.options else one.load_settings()()
 
     def __post_init__(self) -> None:
         checked(self.method, choice(*ESTIMATORS), "method", EstimateError)
@@ -136,11 +127,14 @@ class Settings:
                     f"covariance '{self.covariance}' with method '{self.method}', which brings its own; leave it away, "
                     f"or choose one of {', '.join(FACTOR_METHODS)}"
                 )
+        for table, given in self.options.items():
+            checked(table, choice(*settings_tables()), "options", EstimateError)
+            own = settings_tables()[table].load_settings()
+            require_type(given, own, f"options of '{table}'", f"{own.__name__}(...)", EstimateError)
         if not 0 < self.hold_out < 1:
             raise EstimateError(f"hold_out: got {self.hold_out}, allowed is a part between 0 and 1, such as 0.25")
 
 
-_FIELDS = frozenset(one.name for one in fields(Settings))
 SCHEMA: dict[str, type | tuple[type, ...]] = {
     "torque": str, "effects": list, "payload": str, "sign_width": float, "gravity": list, "lock": dict,
     "method": str, "covariance": str,
@@ -175,8 +169,7 @@ def settings_from_table(table: Mapping[str, Any]) -> Settings:
     return replace(
         record_from(Settings, Section(others, ROOT, EstimateError), _KINDS),
         preparation=record_from(Preparation, Section(prepared, ROOT, ObservationError)),
-        further={name: one for name, one in of_methods.items() if name not in _FIELDS},
-        **{name: one for name, one in of_methods.items() if name in _FIELDS},
+        options=of_methods,
     )
 
 

@@ -23,6 +23,7 @@ def identification_to_json(found: Identification) -> dict[str, Any]:
             "gravity": list(model.robot.gravity),
             "effects": list(model.effects),
             "method": found.estimate.method,
+            "options": found.settings.of_method,
             "covariance": found.estimate.covariance_kind,
             "verdict": verdict_to_json(found.verdict),
             "plausibility": _plausibility(found.plausibility),

@@ -14,6 +14,5 @@ from .model import MEASURED as MEASURED
 from .model import PAYLOADS as PAYLOADS
 from .model import Model as Model
 from .model import build_model as build_model
-from .terms import MotionSymbols as MotionSymbols
 from .terms.term import Parameter as Parameter
 from .terms.term import resolve_name as resolve_name

@@ -160,7 +160,9 @@ def with_start(
         for name, value, size in zip(names, true * (1 + start * drawn), sizes, strict=True)
     }
     chosen = replace(settings, prior=MappingProxyType(prior))
-    return replace(chosen, rls=replace(chosen.of_method, start="prior")) if settings.method == "rls" else chosen
+    if settings.method != "rls":
+        return chosen
+    return replace(chosen, options={**chosen.options, "rls": replace(chosen.of_method, start="prior")})
 
 
 def _sizes(true: np.ndarray, units: Sequence[str]) -> np.ndarray:

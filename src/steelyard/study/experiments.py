@@ -74,9 +74,8 @@ class SimulatedExperiments:
         settings = replace(settings_from_table(table), threads=1)
         chosen = fitted_effects(self.robot) if settings.effects is None else settings.effects
         controller = known_controller(self.experiment, table.get("iv", {}))
-        self.settings: Settings = replace(
-            settings, effects=chosen, iv=replace(settings.iv or InstrumentSettings(), **controller)
-        )
+        instruments = replace(settings.options.get("iv", InstrumentSettings()), **controller)
+        self.settings: Settings = replace(settings, effects=chosen, options={**settings.options, "iv": instruments})
         self._simulators: dict[float, Simulator] = {}
 
     @cached_property

@@ -98,7 +98,7 @@ def test_recordings_without_and_with_a_payload_agree_with_generalised_least_squa
     """Exact encoders, noise on torques alone: nothing correlates, so all methods must agree."""
     recordings, gls = paired
     robot = load_robot("kuka_lwr4")
-    found = fit_arm(robot, recordings, Settings(method=method, iv=QUICK), equations=gls.equations).fit
+    found = fit_arm(robot, recordings, Settings(method=method, options={"iv": QUICK}), equations=gls.equations).fit
     expected = gls.fit.estimate
     assert found.estimate.columns == expected.columns
     assert np.sqrt(np.mean(((found.estimate.values - expected.values) / expected.sigma) ** 2)) < 0.5
@@ -133,7 +133,7 @@ def test_positions_behind_elastic_joints_are_wound_up_alike(method):
 
 @pytest.mark.parametrize("method", ["iv", "didim"])
 def test_two_recordings_tell_more_than_one(method):
-    robot, settings = load_robot("scara_2r"), Settings(method=method, iv=REAL)
+    robot, settings = load_robot("scara_2r"), Settings(method=method, options={"iv": REAL})
     one = fit_arm(robot, [scara(3)], settings)
     both = fit_arm(robot, [scara(3), scara(4)], settings, equations=one.equations).fit
     gls = fit_arm(robot, [scara(3), scara(4)], Settings(method="gls"), equations=one.equations).fit.estimate
