@@ -186,8 +186,10 @@ ROBOT_KEYS = ("name", "gravity", "source", "payload_link", "floor", "springs", "
 TORQUE_KINDS = ("motor_current", "motor_torque", "joint_torque", "motor_pwm", "wrench")
 MEASURED_KINDS = ("motor", "joint", "both", "difference")
 
-VALUE_FAMILIES = (*value_symbols(), "k", "drive_gain")
-"""Parameters whose values a table may give; the number of the moving joint follows. ``k`` is a compliance."""
+
+def _value_families() -> tuple[str, ...]:
+    """Return the symbols of which ``[values]`` may hold; the number of the moving joint follows. k: compliance."""
+    return (*value_symbols(), "k", "drive_gain")
 
 
 def read_table(path_or_bytes: PathOrBytes) -> Robot:
@@ -276,7 +278,7 @@ def _values(section: Section, moving: int) -> dict[str, float]:
     values: dict[str, float] = {}
     for key, given in section.table.items():
         if isinstance(given, list):
-            checked(key, choice(*VALUE_FAMILIES), "[values]: name of a list", RobotError)
+            checked(key, choice(*_value_families()), "[values]: name of a list", RobotError)
             new = {f"{key}{place}": value for place, value in enumerate(section.get(key, numbers(moving)), start=1)}
         else:
             new = {_checked_parameter(key, moving): section.get(key, NUMBER)}
@@ -290,11 +292,11 @@ def _values(section: Section, moving: int) -> dict[str, float]:
 def _checked_parameter(name: str, moving: int) -> str:
     match = re.fullmatch(r"([A-Za-z_]+)([1-9][0-9]{0,3})", name)
     family, joint = (match[1], int(match[2])) if match else (name, 0)
-    if family not in VALUE_FAMILIES or not match:
-        families = ", ".join(VALUE_FAMILIES)
+    families = _value_families()
+    if family not in families or not match:
         raise RobotError(
-            f"[values]: unknown parameter '{name}'; allowed are {families}, each followed by the number of a moving "
-            f"joint{nearest_match(family, VALUE_FAMILIES)}"
+            f"[values]: unknown parameter '{name}'; allowed are {', '.join(families)}, each followed by the number of "
+            f"a moving joint{nearest_match(family, families)}"
         )
     if family != "k" and joint > moving:
         raise RobotError(f"[values]: {name} is of moving joint {joint}; the arm has joints 1 to {moving}")

@@ -50,9 +50,13 @@ def _parquet_columns(path: Path, options: TextOptions) -> NamedColumns:
 class Format:
     """How a kind of file is read.
 
+    A reader marks rows that are no data in ``Block.bad`` and does not drop them, counts them in ``ReadLog`` and says
+    there how many bytes it has read. Names and number of columns are checked for all formats.
+
     Attributes:
         open: Returns a table that is read in blocks of numbers.
-        columns: Returns whole columns of numbers and texts; None for those of ``open``.
+        columns: Returns whole columns of numbers and texts, which measurements have (names of markers); None: the
+            numbers of ``open``.
     """
 
     open: Callable[[Path, TextOptions], Table]

@@ -156,9 +156,8 @@ class _AffineReader:
 
     def _refusal(self) -> DesignError:
         return DesignError(
-            f"function '{self._graph.name}': a sign enters in a way that cannot be bounded; "
-            "allowed are constants times signs of velocities; leave that effect out of the model (--effects), or write its "
-            "columns without a sign"
+            f"function '{self._graph.name}': a sign enters in a way that cannot be bounded; allowed are constants "
+            "times signs of velocities; leave that effect out (--effects), or write its columns without a sign"
         )
 
 
