@@ -136,8 +136,8 @@ class SimulatedCalibration:
         q = random_configurations(robot, configurations, np.random.default_rng(5))
         names = ("", *(load.name for load in setup.loads))
         self.problem = measured_problem(robot, setup, planned_measurements(robot, setup, q, loads=names))
-        told = identifiability(self.problem.parameters, self.problem.at(self.problem.start).jacobian)
-        self.columns, self.kept = told.columns, told.names
+        reported = identifiability(self.problem.parameters, self.problem.at(self.problem.start).jacobian)
+        self.columns, self.retained = reported.columns, reported.names
 
     def drawn(self, seed: int) -> tuple[MeasuredProblem, np.ndarray]:
         """Return the problem with the measured numbers of a seed, and the true values of all unknowns (p,)."""

@@ -59,14 +59,14 @@ def _kr210(result: dict[str, Any]) -> list[tuple[str, bool]]:
 def _halved(result: dict[str, Any]) -> list[tuple[str, bool]]:
     """Return whether the nominal error is halved; where it is not, the verdict must say so."""
     halved = result["held_out"]["mean_mm"] < result["before"]["mean_mm"] / 2
-    words = [
+    texts = [
         reason["text"]
         for reason in result["verdict"]["reasons"]
         if "held out" in reason["text"] or "shared" in reason["text"]
     ]
-    if halved or not words:
+    if halved or not texts:
         return [("held out below half of nominal", halved)]
-    return [(f"held out below half of nominal, or a statement why not ({'; '.join(words)})", True)]
+    return [(f"held out below half of nominal, or a statement why not ({'; '.join(texts)})", True)]
 
 
 def _tiago_35(result: dict[str, Any]) -> list[tuple[str, bool]]:
@@ -88,16 +88,16 @@ def print_result(name: str, result: dict[str, Any]) -> None:
         f"  {name}: {result['configurations']} configurations, {result['equations']} equations, "
         f"{len(result['parameters'])} unknowns, {result['method']}, verdict {result['verdict']['grade']}"
     )
-    for key, words in (("before", "nominal arm"), ("after", "calibrated"), ("held_out", result["held_out_is"])):
+    for key, texts in (("before", "nominal arm"), ("after", "calibrated"), ("held_out", result["held_out_is"])):
         numbers = "  ".join(f"{figure[:-3]} {result[key][figure]:.3f}" for figure in FIGURES)
-        print(f"    {words:16s} {numbers} mm, {result[key]['points']} points")
+        print(f"    {texts:16s} {numbers} mm, {result[key]['points']} points")
     bad = [
         f"pose {each['pose']}{' ' + each['marker'] if each['marker'] else ''} by {each['size_mm']:.3g} mm"
         for each in result["outliers"]
     ]
     print(f"    gross errors: {', '.join(bad) or 'none'}")
-    for words, holds in WANTED[name](result):
-        print(f"    wanted: {words}: {'holds' if holds else 'MISSES'}")
+    for texts, holds in WANTED[name](result):
+        print(f"    wanted: {texts}: {'holds' if holds else 'MISSES'}")
 
 
 def run(names: Sequence[str] = tuple(CASES)) -> None:

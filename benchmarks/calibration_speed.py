@@ -80,7 +80,7 @@ class Question:
     robot: Robot
     setup: CalibrationSetup
     measurements: Measurements
-    kept: tuple[str, ...]
+    retained: tuple[str, ...]
     columns: np.ndarray
     truth: np.ndarray
 
@@ -102,11 +102,11 @@ def question(springs: bool) -> Question:
     if springs:
         planned = replace(planned, load=planned.pose % (len(LOADS) + 1) - 1)
     problem = measured_problem(robot, setup, planned)
-    told = identifiability(problem.parameters, problem.at(problem.start).jacobian)
-    parameters = [problem.parameters[column] for column in told.columns]
+    reported = identifiability(problem.parameters, problem.at(problem.start).jacobian)
+    parameters = [problem.parameters[column] for column in reported.columns]
     truth = {p.name: p.nominal + SIZES[p.group] * _size(p.group, rng) for p in parameters}
     measured = with_noise(exact_measurements(robot, setup, planned, truth), NOISE, seed=2)
-    return Question(robot, setup, measured, told.names, told.columns, np.array(list(truth.values())))
+    return Question(robot, setup, measured, reported.names, reported.columns, np.array(list(truth.values())))
 
 
 def _size(group: str, rng: np.random.Generator) -> float:
@@ -130,19 +130,19 @@ def run() -> None:
     _race(question(springs=False), "geometry, base and markers, no spring", "")
 
 
-def _race(asked: Question, words: str, wanted: str) -> None:
+def _race(requested: Question, texts: str, wanted: str) -> None:
     started = time.process_time()
-    problem = asked.problem()
+    problem = requested.problem()
     problem.at(problem.start)
     problem.residual(problem.start)
     compiling = time.process_time() - started
-    theirs = PinocchioCalibration(asked.robot, asked.setup, asked.measurements, asked.kept)
-    _check_equations(asked, problem, theirs)
-    start = problem.start[asked.columns]
+    theirs = PinocchioCalibration(requested.robot, requested.setup, requested.measurements, requested.retained)
+    _check_equations(requested, problem, theirs)
+    start = problem.start[requested.columns]
     ends: dict[str, tuple[float, int]] = {}
 
     def ours() -> None:
-        found = our_fit(problem, asked.columns, DECLARED)
+        found = our_fit(problem, requested.columns, DECLARED)
         ends["ours"] = float(np.linalg.norm(found.fit.residual)), len(found.iterations)
 
     def scipy_by(method: Literal["trf", "lm"]) -> None:
@@ -152,7 +152,9 @@ def _race(asked: Question, words: str, wanted: str) -> None:
     contestants = {"ours": ours, "trf": lambda: scipy_by("trf"), "lm": lambda: scipy_by("lm")}
     more = {"told": lambda: our_fit(problem, None, FULL), "whole": lambda: calibrated(problem, settings=FULL)}
     times = round_robin({**contestants, **more}, ROUNDS)
-    print(f"  {words}: {len(asked.kept)} unknowns, {problem.equations.size} equations; compiled in {compiling:.2f} s")
+    print(
+        f"  {texts}: {len(requested.retained)} unknowns, {problem.equations.size} equations; compiled {compiling:.2f} s"
+    )
     print(f"    ours, fit and covariance    {_told(times['ours'])}, {ends['ours'][1]} iterations")
     for method in ("trf", "lm"):
         apart = abs(ends[method][0] - ends["ours"][0]) / ends["ours"][0]
@@ -164,11 +166,11 @@ def _race(asked: Question, words: str, wanted: str) -> None:
     print(f"      and outliers, and cross-validation        {ratio(better, times['whole'])}")
 
 
-def _check_equations(asked: Question, problem: MeasuredProblem, theirs: PinocchioCalibration) -> None:
+def _check_equations(requested: Question, problem: MeasuredProblem, theirs: PinocchioCalibration) -> None:
     """Refuse to time what is not the same function."""
     values = problem.start.copy()
-    values[asked.columns] = asked.truth
-    apart = float(np.abs(problem.residual(values) - theirs.residual(asked.truth)).max())
+    values[requested.columns] = requested.truth
+    apart = float(np.abs(problem.residual(values) - theirs.residual(requested.truth)).max())
     if not apart < SAME_EQUATIONS:
         raise ArithmeticError(f"Pinocchio's residuals are others than ours: apart by {apart:.1e} m")
 

@@ -36,8 +36,8 @@ def print_exact(title: str, outcomes: Sequence[Outcome]) -> None:
     compared = [outcome.others for outcome in outcomes if outcome.others]
     if compared:
         figures = {kind: np.mean([others[kind] for others in compared], axis=0) for kind in compared[0]}
-        words = ", ".join(f"{kind} {100 * c.mean():.1f} % (least {100 * c.min():.0f})" for kind, c in figures.items())
-        print(f"    weighted least squares instead, {len(compared)} seeds: {words}")
+        texts = ", ".join(f"{kind} {100 * c.mean():.1f} % (least {100 * c.min():.0f})" for kind, c in figures.items())
+        print(f"    weighted least squares instead, {len(compared)} seeds: {texts}")
 
 
 def print_pipeline(title: str, outcomes: Sequence[PipelineOutcome]) -> None:
@@ -63,15 +63,13 @@ def print_pipeline(title: str, outcomes: Sequence[PipelineOutcome]) -> None:
 
 
 def _print_named(outcomes: Sequence[PipelineOutcome], columns: Sequence[str], bias: np.ndarray) -> None:
-    asked = [outcome for outcome in outcomes if outcome.named is not None]
-    if not asked:
+    requested = [outcome for outcome in outcomes if outcome.named is not None]
+    if not requested:
         return
-    biased = _in_half(asked, lambda outcome: outcome.named or ())
-    exposed = _in_half(asked, lambda outcome: outcome.exposed)
+    biased = _in_half(requested, lambda outcome: outcome.named or ())
+    exposed = _in_half(requested, lambda outcome: outcome.exposed)
     really = {name for name, size in zip(columns, bias, strict=True) if abs(size) > BIASED}
-    print(
-        f"    biased by more than {BIASED:g} sd; the tool was asked {len(asked)} times; said: in half of them or more"
-    )
+    print(f"    biased by more than {BIASED:g} sd; asked {len(requested)} times; named in half of them or more")
     for word, names in (
         ("said and true", biased & really), ("said that an unseen delay would do it, and true", exposed & really),
         ("not said", really - biased - exposed), ("said, not true", biased - really),
@@ -80,6 +78,6 @@ def _print_named(outcomes: Sequence[PipelineOutcome], columns: Sequence[str], bi
         print(f"      {word}: {', '.join(name for name in columns if name in names) or 'none'}")
 
 
-def _in_half(asked: Sequence[PipelineOutcome], said: Callable[[PipelineOutcome], Sequence[str]]) -> set[str]:
-    counts = Counter(name for outcome in asked for name in said(outcome))
-    return {name for name, count in counts.items() if 2 * count >= len(asked)}
+def _in_half(requested: Sequence[PipelineOutcome], said: Callable[[PipelineOutcome], Sequence[str]]) -> set[str]:
+    counts = Counter(name for outcome in requested for name in said(outcome))
+    return {name for name, count in counts.items() if 2 * count >= len(requested)}

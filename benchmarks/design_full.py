@@ -69,8 +69,8 @@ class Judge:
     def __init__(self, task: DesignTask) -> None:
         self.task = task
         instants = (np.arange(JUDGED) + 0.5) * PERIOD / JUDGED
-        self.asked = replace(task.asked, basis=fourier_basis(HARMONICS, PERIOD, instants))
-        self.peer = PinocchioLogDet(self.asked)
+        self.requested = replace(task.requested, basis=fourier_basis(HARMONICS, PERIOD, instants))
+        self.peer = PinocchioLogDet(self.requested)
 
     def coefficients(self, design: Design) -> np.ndarray:
         """Return a design's Fourier coefficients (n, m) as the peers have them."""
@@ -98,7 +98,7 @@ def our_design(task: DesignTask, criterion: str, threads: int = 1) -> OurDesign:
     )
     limits = DesignLimits(task.limits, task.torque, "motor")
     began, began_cpu = time.perf_counter(), time.process_time()
-    found = design_experiment(task.asked.model.robot, settings, torque="motor", effects=EFFECTS, limits=limits)
+    found = design_experiment(task.requested.model.robot, settings, torque="motor", effects=EFFECTS, limits=limits)
     return OurDesign(found, time.process_time() - began_cpu, time.perf_counter() - began)
 
 
@@ -156,14 +156,14 @@ def _print_figaroh(judge: Judge, interpreter: str) -> None:
         f"{judge.condition(judge.coefficients(ours.design)):.1f}"
     )
     settings = FigarohSettings(waypoints=6, seconds_between=2.0, rate=int(SAMPLES / PERIOD), acceleration=ACCELERATION)
-    theirs = figaroh_design(interpreter, judge.task.asked.model.robot, settings, FIGAROH_ALLOWED)
+    theirs = figaroh_design(interpreter, judge.task.requested.model.robot, settings, FIGAROH_ALLOWED)
     if not theirs.samples:
         print(f"  FIGAROH: no motion; {theirs.output.strip().splitlines()[-1:]}")
         return
     print(
-        f"  FIGAROH: {theirs.told['cpu_seconds']:.1f} s CPU, {theirs.told['seconds']:.1f} s wall, converged "
-        f"{theirs.told['converged'][0]}; condition number {theirs.condition:.1f}; ours: times faster "
-        f"{theirs.told['cpu_seconds'] / ours.cpu:.1f}"
+        f"  FIGAROH: {theirs.reported['cpu_seconds']:.1f} s CPU, {theirs.reported['seconds']:.1f} s wall, converged "
+        f"{theirs.reported['converged'][0]}; condition number {theirs.condition:.1f}; ours: times faster "
+        f"{theirs.reported['cpu_seconds'] / ours.cpu:.1f}"
     )
 
 

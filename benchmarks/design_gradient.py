@@ -35,10 +35,10 @@ class OurLogDet:
         asked: The question.
     """
 
-    def __init__(self, asked: Question) -> None:
-        chosen = unknowns(asked.model, 1.0 / asked.weights, rate=1.0)
+    def __init__(self, requested: Question) -> None:
+        chosen = unknowns(requested.model, 1.0 / requested.weights, rate=1.0)
         self.information, self.criterion = Information(chosen), CRITERIA["d"]
-        self.basis, self.size = asked.basis, len(chosen.columns)
+        self.basis, self.size = requested.basis, len(chosen.columns)
 
     def value_and_gradient(self, X: np.ndarray) -> tuple[float, np.ndarray]:
         """Return log det and its gradient by X (n, m)."""
@@ -53,19 +53,25 @@ class OurLogDet:
 
 def run() -> None:
     """Print times and ratios, one thread, CPU time."""
-    asked = question(ROBOT)
-    X = random_coefficients(asked)
-    ours = OurLogDet(asked).value_and_gradient
+    requested = question(ROBOT)
+    X = random_coefficients(requested)
+    ours = OurLogDet(requested).value_and_gradient
     print(
-        f"value and gradient of log det, 7 joints, {len(asked.base.names)} columns, {X.size} coefficients, "
-        f"{asked.basis.shape[2]} samples, one thread, CPU time; load average {os.getloadavg()[0]:.1f}"
+        f"value and gradient of log det, 7 joints, {len(requested.base.names)} columns, {X.size} coefficients, "
+        f"{requested.basis.shape[2]} samples, one thread, CPU time; load average {os.getloadavg()[0]:.1f}"
     )
-    _race(asked, X, ours, _jax_peers(asked), ROUNDS, GRADIENT_AGREEMENT, JAX_WANTED)
-    _race(asked, X, ours, _pinocchio_peer(asked), SLOW_ROUNDS, DIFFERENCES_AGREEMENT, PINOCCHIO_WANTED)
+    _race(requested, X, ours, _jax_peers(requested), ROUNDS, GRADIENT_AGREEMENT, JAX_WANTED)
+    _race(requested, X, ours, _pinocchio_peer(requested), SLOW_ROUNDS, DIFFERENCES_AGREEMENT, PINOCCHIO_WANTED)
 
 
 def _race(
-    asked: Question, X: np.ndarray, ours: Answer, peers: dict[str, Answer], rounds: int, agreement: float, wanted: int
+    requested: Question,
+    X: np.ndarray,
+    ours: Answer,
+    peers: dict[str, Answer],
+    rounds: int,
+    agreement: float,
+    wanted: int,
 ) -> None:
     """Check that all answers agree, then time them in turns."""
     for name, theirs in peers.items():
@@ -99,19 +105,19 @@ def _check(name: str, ours: tuple[float, np.ndarray], theirs: tuple[float, np.nd
     print(f"  agrees with {name}: value to {apart:.0e}, gradient to {turned:.0e}")
 
 
-def _jax_peers(asked: Question) -> dict[str, Answer]:
+def _jax_peers(requested: Question) -> dict[str, Answer]:
     if importlib.util.find_spec("jax") is None:
         print("  JAX is not installed here (make bench-peers): left out")
         return {}
     from benchmarks.peers.jax_logdet import VARIANTS, JaxLogDet
 
-    return {f"JAX, {name}": JaxLogDet(asked, name).value_and_gradient for name in VARIANTS}
+    return {f"JAX, {name}": JaxLogDet(requested, name).value_and_gradient for name in VARIANTS}
 
 
-def _pinocchio_peer(asked: Question) -> dict[str, Answer]:
+def _pinocchio_peer(requested: Question) -> dict[str, Answer]:
     if importlib.util.find_spec("pinocchio") is None:
         print("  Pinocchio is not installed here: left out")
         return {}
     from benchmarks.peers.pinocchio_logdet import PinocchioLogDet
 
-    return {"Pinocchio's loop, forward differences": PinocchioLogDet(asked).value_and_gradient}
+    return {"Pinocchio's loop, forward differences": PinocchioLogDet(requested).value_and_gradient}

@@ -130,6 +130,6 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=100)
     parser.add_argument("--setting", nargs="*", default=list(SETTINGS))
-    asked = parser.parse_args()
+    requested = parser.parse_args()
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    run(asked.seeds, asked.setting)
+    run(requested.seeds, requested.setting)

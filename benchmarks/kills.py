@@ -127,8 +127,8 @@ def two_writers(writers: int, place: Path) -> dict[str, int]:
         pair = [start(command, out) for command in COMMANDS["identify"]]
         errors = [process.communicate()[1].decode() for process in pair]
         codes = sorted(process.returncode for process in pair)
-        told = sum("is being written by another command" in error for error in errors)
-        if codes == [0, 1] and told == 1 and is_whole(out):
+        reported = sum("is being written by another command" in error for error in errors)
+        if codes == [0, 1] and reported == 1 and is_whole(out):
             found["one wins, one told"] += 1
         elif codes == [0, 0] and is_whole(out):
             found["one after the other"] += 1
@@ -213,20 +213,20 @@ def main() -> None:
     parser.add_argument("--kills", type=int, default=100)
     parser.add_argument("--commands", nargs="*", default=list(COMMANDS))
     parser.add_argument("--writers", type=int, default=150)
-    asked = parser.parse_args()
+    requested = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
         prepare(place)
         print(f"{'command':12} {'old':>5} {'new':>5} {'mixed':>6} {'mixed before the next command':>30}")
-        for name in asked.commands:
+        for name in requested.commands:
             work = place / f"work_{name}"
             work.mkdir()
             for path in place.iterdir():
                 if path != work and not path.name.startswith("work_"):
                     (shutil.copytree if path.is_dir() else shutil.copy)(path, work / path.name)
-            found = killed(name, asked.kills, work, random.Random(name))
+            found = killed(name, requested.kills, work, random.Random(name))
             print(f"{name:12} {found.old:5d} {found.new:5d} {found.mixed:6d} {found.mixed_on_disk:30d}", flush=True)
-        print(f"two writers, {asked.writers} times: {two_writers(asked.writers, place)}")
+        print(f"two writers, {requested.writers} times: {two_writers(requested.writers, place)}")
 
 
 if __name__ == "__main__":

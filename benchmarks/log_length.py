@@ -42,10 +42,10 @@ def run() -> None:
             log = Path(folder) / "log.csv"
             write_log(log, rows)
             child = [sys.executable, "-m", "benchmarks.log_length", str(short), str(log)]
-            told = json.loads(subprocess.run(child, check=True, stdout=subprocess.PIPE, text=True).stdout)
+            found = json.loads(subprocess.run(child, check=True, stdout=subprocess.PIPE, text=True).stdout)
             print(
-                f"  {rows:>10} {log.stat().st_size / 1e6:>5.0f} MB {told['start']:>6.2f} s {told['work']:>6.2f} s "
-                f"{1e6 * told['work'] / rows:>6.1f} us {told['megabytes']:>5.0f} MB"
+                f"  {rows:>10} {log.stat().st_size / 1e6:>5.0f} MB {found['start']:>6.2f} s {found['work']:>6.2f} s "
+                f"{1e6 * found['work'] / rows:>6.1f} us {found['megabytes']:>5.0f} MB"
                 + (f"  (wanted: {WANTED[rows]})" if rows in WANTED else "")
             )
 

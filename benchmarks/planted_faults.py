@@ -59,7 +59,7 @@ class Fault:
 
     plant: Callable[[Logs, str], Logs]
     best: str
-    words: tuple[str, ...]
+    texts: tuple[str, ...]
     concatenated: bool = False
     heavy: bool = False
 
@@ -250,7 +250,7 @@ class Outcome:
     code: int
     result: dict[str, Any]
     grade: str
-    seen: bool
+    observed: bool
     named: bool
 
 
@@ -269,11 +269,11 @@ def outcome(name: str, arm: str, seed: int) -> Outcome:
     verdict = result["verdict"]
     said = json.dumps([verdict["reasons"], result.get("findings", [])], ensure_ascii=False)
     joints = [body.joint.name for body in load_robot(arm).actuated]
-    words = [word.format(joint=joints[-2], other=joints[-1]) for word in fault.words]
-    seen = GRADES.index(verdict["grade"]) >= GRADES.index(fault.best)
+    texts = [word.format(joint=joints[-2], other=joints[-1]) for word in fault.texts]
+    observed = GRADES.index(verdict["grade"]) >= GRADES.index(fault.best)
     if name == "clean":
-        seen = verdict["questions"]["predicts"] == "good" and verdict["questions"]["plausible"] == "good"
-    return Outcome(code, result, verdict["grade"], seen, all(word in said for word in words))
+        observed = verdict["questions"]["predicts"] == "good" and verdict["questions"]["plausible"] == "good"
+    return Outcome(code, result, verdict["grade"], observed, all(word in said for word in texts))
 
 
 def run(arms: Sequence[str] = ARMS, faults: Sequence[str] = tuple(FAULTS), seeds: int = 10) -> None:
@@ -284,7 +284,7 @@ def run(arms: Sequence[str] = ARMS, faults: Sequence[str] = tuple(FAULTS), seeds
         groups = []
         for arm in arms:
             outcomes = [outcome(name, arm, seed) for seed in range(seeds if can_have(arm, name) else 0)]
-            groups.append(f"{sum(o.seen for o in outcomes)} / {sum(o.named for o in outcomes)}")
+            groups.append(f"{sum(o.observed for o in outcomes)} / {sum(o.named for o in outcomes)}")
         print(f"  {name:22}" + "".join(f"{group:>16}" for group in groups), flush=True)
 
 

@@ -84,11 +84,11 @@ def run() -> None:
         return row_source(recording, equations, resolved, "long")
 
     given = _given(recording)
-    kept = [column for column in equations.base.base_columns if column < 70]
+    retained = [column for column in equations.base.base_columns if column < 70]
     theirs = {
         "Pinocchio's loop, its columns as they come, QR": TheirLoop(*given, list(range(70))),
-        "the same with base columns only": TheirLoop(*given, kept),
-        f"and QR of every {FACTOR}th row only": TheirLoop(*given, kept, FACTOR),
+        "the same with base columns only": TheirLoop(*given, retained),
+        f"and QR of every {FACTOR}th row only": TheirLoop(*given, retained, FACTOR),
     }
     times = round_robin({"ours": lambda: reduce_rows([source()]), **theirs}, rounds=5)
     added = _added_memory(source())

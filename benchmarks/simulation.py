@@ -49,8 +49,8 @@ def _print_velocities(done: SimulatedRun, seeds: int = 5) -> None:
         filters = {"encoder": low_pass(100.0, cutoff), "per pass": low_pass(100.0, cutoff, design="per_pass")}
         cases = {name: [recording_of(done, k).q for k in range(seeds)] for name in filters}
         filters["without encoder steps"], cases["without encoder steps"] = filters["encoder"], list(done.q[:seeds])
-        told = "; ".join(f"{name} {_errors(done, cases[name], filters[name])}" for name in filters)
-        print(f"    {cutoff:4.1f} Hz{' (proposed)' if cutoff == proposed else ''}: {told}")
+        reported = "; ".join(f"{name} {_errors(done, cases[name], filters[name])}" for name in filters)
+        print(f"    {cutoff:4.1f} Hz{' (proposed)' if cutoff == proposed else ''}: {reported}")
 
 
 def _errors(done: SimulatedRun, positions: list[np.ndarray], filter_: LowPass) -> str:

@@ -35,15 +35,15 @@ def run() -> None:
         write_log(whole, megabytes)
         size = whole.stat().st_size / 1e6
         child = [sys.executable, "-m", "benchmarks.text_log", str(whole)]
-        told = json.loads(subprocess.run(child, check=True, stdout=subprocess.PIPE, text=True).stdout)
+        found = json.loads(subprocess.run(child, check=True, stdout=subprocess.PIPE, text=True).stdout)
         print(
-            f"text log of {size:.0f} MB, 7 joints, 1 kHz, {told['rows']} rows: read, checked, filtered at 10 Hz and "
-            f"decimated to {told['kept']} rows in a fresh process"
+            f"text log of {size:.0f} MB, 7 joints, 1 kHz, {found['rows']} rows: read, checked, filtered at 10 Hz and "
+            f"decimated to {found['kept']} rows in a fresh process"
         )
         print(
-            f"  time                      {told['seconds']:.1f} s, {told['rows'] / told['seconds']:.3g} rows a second"
+            f"  time                    {found['seconds']:.1f} s, {found['rows'] / found['seconds']:.3g} rows a second"
         )
-        print(f"  most resident memory      {told['megabytes']:.0f} MB  (wanted: 1000)")
+        print(f"  most resident memory      {found['megabytes']:.0f} MB  (wanted: 1000)")
         whole.unlink()
         write_log(part, min(megabytes, PART_MB))
         _print_against_polars(part)
@@ -103,16 +103,16 @@ def stream_one(path: Path) -> None:
     start = time.perf_counter()
     stream = stream_recording(robot, path, block_rows=BLOCK)
     smooth, decimator = LowPassStream(low_pass(RATE, 10.0)), Decimator(RATE, 100)
-    rows = kept = 0
+    rows = retained = 0
     with ProgressBar("reading, filtering, decimating") as progress:
         for block in stream:
             rows += block.samples
-            kept += decimator.push(smooth.push(np.vstack([block.q, block.torques[0].values]))).shape[1]
+            retained += decimator.push(smooth.push(np.vstack([block.q, block.torques[0].values]))).shape[1]
             progress(stream.bytes_done, stream.bytes_total)
-        kept += decimator.push(smooth.flush()).shape[1] + decimator.flush().shape[1]
+        retained += decimator.push(smooth.flush()).shape[1] + decimator.flush().shape[1]
     seconds = time.perf_counter() - start
     megabytes = most_resident_megabytes()
-    print(json.dumps({"rows": rows, "kept": kept, "seconds": seconds, "megabytes": megabytes}))
+    print(json.dumps({"rows": rows, "kept": retained, "seconds": seconds, "megabytes": megabytes}))
 
 
 if __name__ == "__main__":

@@ -57,7 +57,7 @@ def _numbers(values: np.ndarray) -> str:
 
 
 def _mujoco_children(robot: Robot, parent: int) -> str:
-    words = ""
+    texts = ""
     for body in robot.bodies:
         if body.parent != parent:
             continue
@@ -66,10 +66,10 @@ def _mujoco_children(robot: Robot, parent: int) -> str:
         mass, centre, inertia = centre_and_inertia(np.array(body.inertia))
         full = inertia[[0, 1, 2, 0, 0, 1], [0, 1, 2, 1, 2, 2]]
         kind = "slide" if body.joint.kind == "prismatic" else "hinge"
-        words += (
+        texts += (
             f'<body name="{body.link}" pos="{_numbers(translation)}" quat="{_numbers(quaternion)}">'
             f'<inertial pos="{_numbers(centre)}" mass="{mass!r}" fullinertia="{_numbers(full)}"/>'
             f'<joint name="{body.joint.name}" type="{kind}" axis="{_numbers(np.array(body.joint.axis))}"/>'
             f"{_mujoco_children(robot, body.number)}</body>"
         )
-    return words
+    return texts

@@ -30,11 +30,11 @@ def test_least_squares_on_a_clean_rehearsal_finds_the_truth():
     base = base_parameters(model)
 
     (dense,) = compile_batch(model.regressor).dense(signals.q, signals.qd, signals.qdd)
-    kept = np.ascontiguousarray(dense[:, list(base.base_columns)])
+    retained = np.ascontiguousarray(dense[:, list(base.base_columns)])
     torques = np.vstack([recording.torque(kind).values for kind in ("motor_torque", "joint_torque")])
     used = torques[:, signals.first : signals.first + signals.q.shape[1]]
-    columns = decimate(kept.reshape(-1, kept.shape[2]), RATE, FACTOR).values
-    rows = columns.reshape(kept.shape[0], kept.shape[1], -1).transpose(0, 2, 1).reshape(-1, kept.shape[1])
+    columns = decimate(retained.reshape(-1, retained.shape[2]), RATE, FACTOR).values
+    rows = columns.reshape(retained.shape[0], retained.shape[1], -1).transpose(0, 2, 1).reshape(-1, retained.shape[1])
     measured = decimate(used, RATE, FACTOR).values.ravel()
 
     scale = np.linalg.norm(rows, axis=0)

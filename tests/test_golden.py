@@ -277,12 +277,12 @@ def test_the_comparison_itself_sees_differences(frozen, found, wanted):
     assert list(differences(frozen, found, HERE)) == wanted
 
 
-def freeze(words: list[str]) -> None:
+def freeze(texts: list[str]) -> None:
     """Store the results of cases whose names contain one of these words, or of all."""
     with TemporaryDirectory() as folder, contextlib.chdir(folder):
         write_inputs()
         for case in CASES:
-            if words and not any(word in case for word in words):
+            if texts and not any(word in case for word in texts):
                 continue
             sys.stdout.write(f"{case}\n")
             sys.stdout.flush()

@@ -19,15 +19,17 @@ from benchmarks.timing import round_robin
 
 def gradients() -> None:
     """Print CPU times of value and gradient of log det: 7 joints, 5 harmonics, 1000 samples."""
-    asked = question("kuka_lwr4")
-    X = random_coefficients(asked)
-    jax_logdet.check(asked, X)
+    requested = question("kuka_lwr4")
+    X = random_coefficients(requested)
+    jax_logdet.check(requested, X)
     peers = {
-        "JAX reverse mode": jax_logdet.JaxLogDet(asked).value_and_gradient,
-        "Pinocchio's loop, forward differences": PinocchioLogDet(asked).value_and_gradient,
+        "JAX reverse mode": jax_logdet.JaxLogDet(requested).value_and_gradient,
+        "Pinocchio's loop, forward differences": PinocchioLogDet(requested).value_and_gradient,
     }
     times = round_robin({name: lambda run=run: run(X) for name, run in peers.items()}, rounds=5)
-    print(f"value and gradient of log det, {len(asked.base.names)} columns, {X.size} coefficients, CPU time, 5 rounds")
+    print(
+        f"value and gradient of log det, {len(requested.base.names)} columns, {X.size} coefficients, CPU time, 5 rounds"
+    )
     for name, timing in times.items():
         least, most = (1e3 * end(timing.seconds) for end in (min, max))
         print(f"  {name:38s} {1e3 * timing.median:.2f} ms (rounds: {least:.2f} to {most:.2f})")

@@ -31,7 +31,7 @@ class DesignTask:
         rows: ``samples``: a constraint for each limit at each sample; ``peaks``: for each limit its worst sample.
     """
 
-    asked: Question
+    requested: Question
     limits: MotionLimits
     torque: np.ndarray
     criterion: Criterion = "logdet"
@@ -53,26 +53,26 @@ class Bounds:
     @classmethod
     def of(cls, task: DesignTask) -> Bounds:
         """Return the limits of a task; what the description does not tell is zero."""
-        values = task.asked.model.robot.values
+        values = task.requested.model.robot.values
         names = range(1, len(task.torque) + 1)
         return cls(task, np.array([[values.get(f"{name}{k}", 0.0) for k in names] for name in _DRIVE]))
 
-    def torques(self, asked: Question, peer: PinocchioLogDet, X: np.ndarray) -> np.ndarray:
+    def torques(self, requested: Question, peer: PinocchioLogDet, X: np.ndarray) -> np.ndarray:
         """Return motor torques (n, N): Pinocchio's inverse dynamics, drive inertia and friction."""
-        q, qd, qdd = asked.motion(X)
+        q, qd, qdd = requested.motion(X)
         rows = [np.ascontiguousarray(part.T) for part in (q, qd, qdd)]
         rigid = np.array([pin.rnea(peer.model, peer.data, *sample) for sample in zip(*rows, strict=True)]).T
         inertia, viscous, coulomb, offset = self.drive[:, :, None]
-        return rigid + inertia * qdd + viscous * qd + coulomb * np.tanh(qd / asked.model.sign_width) + offset
+        return rigid + inertia * qdd + viscous * qd + coulomb * np.tanh(qd / requested.model.sign_width) + offset
 
-    def margins(self, asked: Question, peer: PinocchioLogDet, X: np.ndarray) -> np.ndarray:
+    def margins(self, requested: Question, peer: PinocchioLogDet, X: np.ndarray) -> np.ndarray:
         """Return the relative margins (limits, N) of all finite limits."""
-        q, qd, qdd = asked.motion(X)
+        q, qd, qdd = requested.motion(X)
         limits = self.task.limits
         signed = [(q, limits.lower, -1.0), (q, limits.upper, 1.0)]
         rated = [(qd, limits.velocity), (qdd, limits.acceleration)]
         if np.isfinite(self.task.torque).any():
-            rated.append((self.torques(asked, peer, X), self.task.torque))
+            rated.append((self.torques(requested, peer, X), self.task.torque))
         signed += [(part, sign * limit, sign) for part, limit in rated for sign in (-1.0, 1.0)]
         margins = []
         for part, limit, sign in signed:
@@ -86,7 +86,7 @@ def criterion_of(task: DesignTask, peer: PinocchioLogDet, X: np.ndarray) -> floa
     """Return log det of the information, or log cond of the weighted base columns."""
     if task.criterion == "logdet":
         return peer.value(X)
-    W = peer.regressor(X) * task.asked.weights[:, None]
+    W = peer.regressor(X) * task.requested.weights[:, None]
     return float(np.log(np.linalg.cond(W.reshape(-1, W.shape[2]))))
 
 
@@ -98,15 +98,15 @@ def start_at_rest(basis: np.ndarray) -> np.ndarray:
 
 def excess_between(task: DesignTask, X: np.ndarray, period: float, instants: int = 10_000) -> float:
     """Return by how much, relative to a limit, the motion breaks one when looked at much more often than designed."""
-    basis = fourier_basis((task.asked.basis.shape[1] - 1) // 2, period, np.arange(instants) * period / instants)
-    often = replace(task.asked, basis=basis)
+    basis = fourier_basis((task.requested.basis.shape[1] - 1) // 2, period, np.arange(instants) * period / instants)
+    often = replace(task.requested, basis=basis)
     return max(0.0, -float(Bounds.of(task).margins(often, PinocchioLogDet(often), X).min()))
 
 
 def task_for(robot: str = "ur10e", samples: int = 100, period: float = 10.0, acceleration: float = 10.0) -> DesignTask:
     """Return the task of an arm of the catalogue: its own limits, its efforts, a common limit of acceleration."""
-    asked = question(robot, 5, samples, period)
-    limits = limits_of(asked.model.robot)
+    requested = question(robot, 5, samples, period)
+    limits = limits_of(requested.model.robot)
     limits = replace(limits, acceleration=np.minimum(limits.acceleration, acceleration))
-    torque = np.array([body.joint.limits.effort for body in asked.model.robot.actuated])
-    return DesignTask(asked, limits, torque)
+    torque = np.array([body.joint.limits.effort for body in requested.model.robot.actuated])
+    return DesignTask(requested, limits, torque)

@@ -63,7 +63,7 @@ class FigarohReached:
         output: What it printed, for the case that it failed.
     """
 
-    told: dict[str, Any]
+    reported: dict[str, Any]
     log_det: float
     condition: float
     samples: int
@@ -86,20 +86,20 @@ def design(
             return FigarohReached({}, np.nan, np.nan, 0, f"not ready in {seconds_allowed:g} s")
         output = done.stdout[-3000:] + done.stderr[-3000:]
         result = folder / "result.json"
-        told = json.loads(result.read_text()) if result.exists() else {}
+        reported = json.loads(result.read_text()) if result.exists() else {}
         if not (folder / "motion.npz").exists():
-            return FigarohReached(told, np.nan, np.nan, 0, output)
+            return FigarohReached(reported, np.nan, np.nan, 0, output)
         with np.load(folder / "motion.npz") as motion:
-            return _judged(robot, told, motion["q"], motion["qd"], motion["qdd"], output)
+            return _judged(robot, reported, motion["q"], motion["qd"], motion["qdd"], output)
 
 
 def _judged(
-    robot: Robot, told: dict[str, Any], q: np.ndarray, qd: np.ndarray, qdd: np.ndarray, output: str
+    robot: Robot, reported: dict[str, Any], q: np.ndarray, qd: np.ndarray, qdd: np.ndarray, output: str
 ) -> FigarohReached:
-    asked = question(robot)
-    W = stacked_regressor(asked.model.regressor, q, qd, qdd)[:, list(asked.base.base_columns)]
+    requested = question(robot)
+    W = stacked_regressor(requested.model.regressor, q, qd, qdd)[:, list(requested.base.base_columns)]
     sign, size = np.linalg.slogdet(W.T @ W)
-    return FigarohReached(told, float(size) if sign > 0 else np.nan, float(np.linalg.cond(W)), q.shape[1], output)
+    return FigarohReached(reported, float(size) if sign > 0 else np.nan, float(np.linalg.cond(W)), q.shape[1], output)
 
 
 def _config(robot: Robot, settings: FigarohSettings) -> dict[str, Any]:
@@ -167,10 +167,10 @@ def _link(body: Body) -> str:
     centre = moment / mass
     about = inertia - mass * (centre @ centre * np.eye(3) - np.outer(centre, centre))
     entries = {"ixx": (0, 0), "ixy": (0, 1), "ixz": (0, 2), "iyy": (1, 1), "iyz": (1, 2), "izz": (2, 2)}
-    words = " ".join(f'{name}="{float(about[place])!r}"' for name, place in entries.items())
+    texts = " ".join(f'{name}="{float(about[place])!r}"' for name, place in entries.items())
     return (
         f"<link name={quoteattr(body.link)}><inertial><origin xyz={_numbers(centre)}/>"
-        f'<mass value="{float(mass)!r}"/><inertia {words}/></inertial></link>'
+        f'<mass value="{float(mass)!r}"/><inertia {texts}/></inertial></link>'
     )
 
 
@@ -192,7 +192,7 @@ def main() -> None:
     robot = load_robot(sys.argv[2] if len(sys.argv) > 2 else "ur10e")
     for friction in (True, False):
         reached = design(sys.argv[1], robot, replace(FigarohSettings(), friction=friction), 900.0)
-        print(f"friction {friction}: {reached.told}")
+        print(f"friction {friction}: {reached.reported}")
         print(f"  our log det {reached.log_det:.3f}, condition {reached.condition:.1f}, {reached.samples} samples")
         if not reached.samples:
             print(reached.output)

@@ -48,7 +48,7 @@ def main() -> None:
     optimiser.initialize()
     prepared = time.perf_counter() - began
     found = optimiser.solve(stack_reps=segments)
-    told = {
+    reported = {
         "seconds": time.perf_counter() - began,
         "cpu_seconds": time.process_time() - began_cpu,
         "prepared_seconds": prepared,
@@ -64,8 +64,8 @@ def main() -> None:
         columns = [optimiser.CB.act_idxq, optimiser.CB.act_idxv, optimiser.CB.act_idxv]
         q, qd, qdd = (part[:, chosen].T for part, chosen in zip(motion, columns, strict=True))
         np.savez(folder / "motion.npz", q=q, qd=qd, qdd=qdd)
-        told["condition"] = float(np.linalg.cond(optimiser._stack_base_regressors(*motion)))
-    (folder / "result.json").write_text(json.dumps(told))
+        reported["condition"] = float(np.linalg.cond(optimiser._stack_base_regressors(*motion)))
+    (folder / "result.json").write_text(json.dumps(reported))
 
 
 if __name__ == "__main__":

@@ -114,12 +114,12 @@ def fourier_basis(harmonics: int, period: float, time: np.ndarray) -> np.ndarray
     )
 
 
-def random_coefficients(asked: Question, seed: int = 0, share: float = 0.5) -> np.ndarray:
+def random_coefficients(requested: Question, seed: int = 0, share: float = 0.5) -> np.ndarray:
     """Return X (n, m) of a motion that uses a share of the velocity limits (of 2 rad/s where there is none)."""
     rng = np.random.default_rng(seed)
-    limits = limits_of(asked.model.robot)
-    X = rng.standard_normal((len(limits.joints), asked.basis.shape[1]))
-    peak = np.abs(X @ asked.basis[1]).max(axis=1)
+    limits = limits_of(requested.model.robot)
+    X = rng.standard_normal((len(limits.joints), requested.basis.shape[1]))
+    peak = np.abs(X @ requested.basis[1]).max(axis=1)
     allowed = share * np.where(np.isfinite(limits.velocity), limits.velocity, 2.0)
     X *= (allowed / peak)[:, None]
     X[:, 0] = rng.uniform(-0.5, 0.5, len(X))

@@ -38,12 +38,12 @@ def _drive_entry(kind: str, qd: Array, qdd: Array, width: float) -> Array:
     return jnp.tanh(qd / width) if kind == "Fc" else jnp.ones_like(qd)
 
 
-def _with_drive(asked: Question, inertial: Array, qd: Array, qdd: Array) -> Array:
+def _with_drive(requested: Question, inertial: Array, qd: Array, qdd: Array) -> Array:
     """Return all base columns (n, N, c) from the inertial ones (n, N, c1)."""
     own = jnp.eye(len(qd))
     drive = [
-        own[joint][:, None] * _drive_entry(kind, qd[joint], qdd[joint], asked.model.sign_width)
-        for kind, joint in asked.drive
+        own[joint][:, None] * _drive_entry(kind, qd[joint], qdd[joint], requested.model.sign_width)
+        for kind, joint in requested.drive
     ]
     return jnp.concatenate([inertial, jnp.stack(drive, axis=-1)], axis=-1)
 
@@ -51,56 +51,56 @@ def _with_drive(asked: Question, inertial: Array, qd: Array, qdd: Array) -> Arra
 def columns_by_matrices(recursion: Callable[..., Array]) -> Callable[..., Array]:
     """Return a maker of all base columns (n, N, c) by ``vmap`` of one instant's matrices."""
 
-    def columns(asked: Question, q: Array, qd: Array, qdd: Array) -> Array:
-        chosen = np.array(asked.inertial)
+    def columns(requested: Question, q: Array, qd: Array, qdd: Array) -> Array:
+        chosen = np.array(requested.inertial)
 
         def one(q: Array, qd: Array, qdd: Array) -> Array:
-            return recursion(asked.chain, q, qd, qdd)[:, chosen]
+            return recursion(requested.chain, q, qd, qdd)[:, chosen]
 
-        return _with_drive(asked, jax.vmap(one, in_axes=1, out_axes=1)(q, qd, qdd), qd, qdd)
+        return _with_drive(requested, jax.vmap(one, in_axes=1, out_axes=1)(q, qd, qdd), qd, qdd)
 
     return columns
 
 
-def columns_by_numbers(asked: Question, q: Array, qd: Array, qdd: Array) -> Array:
+def columns_by_numbers(requested: Question, q: Array, qd: Array, qdd: Array) -> Array:
     """Return all base columns (n, N, c) written number by number, each a vector over the instants."""
-    rows = by_numbers(asked.chain, q, qd, qdd)
+    rows = by_numbers(requested.chain, q, qd, qdd)
     blocks = [
-        jnp.stack([jnp.broadcast_to(jnp.asarray(row[column]), q.shape[1:]) for column in asked.inertial], axis=-1)
+        jnp.stack([jnp.broadcast_to(jnp.asarray(row[column]), q.shape[1:]) for column in requested.inertial], axis=-1)
         for row in rows
     ]
-    return _with_drive(asked, jnp.stack(blocks), qd, qdd)
+    return _with_drive(requested, jnp.stack(blocks), qd, qdd)
 
 
-def dense_information(asked: Question, columns: Callable[..., Array]) -> Callable[[Array], Array]:
+def dense_information(requested: Question, columns: Callable[..., Array]) -> Callable[[Array], Array]:
     """Return X to the information matrix: all rows in one product."""
 
     def information(X: Array) -> Array:
-        W = columns(asked, *(X @ jnp.asarray(part) for part in asked.basis))
-        rows = (W * asked.weights[:, None, None]).reshape(-1, W.shape[-1])
+        W = columns(requested, *(X @ jnp.asarray(part) for part in requested.basis))
+        rows = (W * requested.weights[:, None, None]).reshape(-1, W.shape[-1])
         return rows.T @ rows
 
     return information
 
 
-def information_by_joints(asked: Question) -> Callable[[Array], Array]:
+def information_by_joints(requested: Question) -> Callable[[Array], Array]:
     """Return X to the information matrix, joint by joint: only the columns that the joint feels."""
-    width = asked.model.sign_width
+    width = requested.model.sign_width
 
     def information(X: Array) -> Array:
-        q, qd, qdd = (X @ jnp.asarray(part) for part in asked.basis)
-        rows = by_numbers(asked.chain, q, qd, qdd)
-        total = jnp.zeros((len(asked.base.base_columns),) * 2)
+        q, qd, qdd = (X @ jnp.asarray(part) for part in requested.basis)
+        rows = by_numbers(requested.chain, q, qd, qdd)
+        total = jnp.zeros((len(requested.base.base_columns),) * 2)
         for e, row in enumerate(rows):
-            nonzero = [(place, row[column]) for place, column in enumerate(asked.inertial)]
+            nonzero = [(place, row[column]) for place, column in enumerate(requested.inertial)]
             nonzero += [
-                (len(asked.inertial) + place, _drive_entry(kind, qd[e], qdd[e], width))
-                for place, (kind, joint) in enumerate(asked.drive)
+                (len(requested.inertial) + place, _drive_entry(kind, qd[e], qdd[e], width))
+                for place, (kind, joint) in enumerate(requested.drive)
                 if joint == e
             ]
             nonzero = [(place, value) for place, value in nonzero if not isinstance(value, float)]
             places = np.array([place for place, _ in nonzero])
-            block = asked.weights[e] * jnp.stack([value for _, value in nonzero])
+            block = requested.weights[e] * jnp.stack([value for _, value in nonzero])
             total = total.at[np.ix_(places, places)].add(block @ block.T)
         return total
 
@@ -108,9 +108,9 @@ def information_by_joints(asked: Question) -> Callable[[Array], Array]:
 
 
 VARIANTS: dict[str, Callable[[Question], Callable[[Array], Array]]] = {
-    "scan over links, vmap over instants": lambda asked: dense_information(asked, columns_by_matrices(scanned)),
-    "links unrolled, vmap over instants": lambda asked: dense_information(asked, columns_by_matrices(unrolled)),
-    "number by number, one product": lambda asked: dense_information(asked, columns_by_numbers),
+    "scan over links, vmap over instants": lambda requested: dense_information(requested, columns_by_matrices(scanned)),
+    "links unrolled, vmap over instants": lambda requested: dense_information(requested, columns_by_matrices(unrolled)),
+    "number by number, one product": lambda requested: dense_information(requested, columns_by_numbers),
     "number by number, joint by joint": information_by_joints,
 }
 
@@ -123,8 +123,8 @@ class JaxLogDet:
         variant: One of ``VARIANTS``.
     """
 
-    def __init__(self, asked: Question, variant: str = FASTEST) -> None:
-        information = VARIANTS[variant](asked)
+    def __init__(self, requested: Question, variant: str = FASTEST) -> None:
+        information = VARIANTS[variant](requested)
 
         def log_det(X: Array) -> Array:
             return 2 * jnp.sum(jnp.log(jnp.diag(jnp.linalg.cholesky(information(X)))))
@@ -142,13 +142,13 @@ class JaxLogDet:
         return np.asarray(self._information(X))
 
 
-def disagreement(asked: Question, columns: Callable[..., Array], X: np.ndarray) -> float:
+def disagreement(requested: Question, columns: Callable[..., Array], X: np.ndarray) -> float:
     """Return the largest difference of JAX's base columns from Steelyard's."""
-    found = columns(asked, *(jnp.asarray(part) for part in asked.motion(X)))
-    return float(np.abs(np.asarray(found) - asked.regressor(X)).max())
+    found = columns(requested, *(jnp.asarray(part) for part in requested.motion(X)))
+    return float(np.abs(np.asarray(found) - requested.regressor(X)).max())
 
 
-def check(asked: Question, X: np.ndarray) -> dict[str, float]:
+def check(requested: Question, X: np.ndarray) -> dict[str, float]:
     """Return how far each way to write the columns is from Steelyard's.
 
     Raises:
@@ -156,7 +156,7 @@ def check(asked: Question, X: np.ndarray) -> dict[str, float]:
     """
     ways = {"scanned": columns_by_matrices(scanned), "unrolled": columns_by_matrices(unrolled)}
     ways["number by number"] = columns_by_numbers
-    found = {name: disagreement(asked, columns, X) for name, columns in ways.items()}
+    found = {name: disagreement(requested, columns, X) for name, columns in ways.items()}
     wrong = {name: apart for name, apart in found.items() if not apart < AGREEMENT}
     if wrong:
         raise ArithmeticError(f"JAX's columns differ from Steelyard's: {wrong}")
@@ -165,13 +165,13 @@ def check(asked: Question, X: np.ndarray) -> dict[str, float]:
 
 def main() -> None:
     """Check and time all variants."""
-    asked = question(sys.argv[1] if len(sys.argv) > 1 else "kuka_lwr4")
-    X = random_coefficients(asked)
-    for name, apart in check(asked, X).items():
+    requested = question(sys.argv[1] if len(sys.argv) > 1 else "kuka_lwr4")
+    X = random_coefficients(requested)
+    for name, apart in check(requested, X).items():
         print(f"  columns {name:20s} within {apart:.1e} of Steelyard's")
     contestants: dict[str, Callable[[], object]] = {}
     for name in VARIANTS:
-        peer = JaxLogDet(asked, name)
+        peer = JaxLogDet(requested, name)
         print(f"  {name:38s} log det {peer.value_and_gradient(X)[0]:.9f}")
         contestants[name] = lambda peer=peer: peer.value_and_gradient(X)
     for name, timing in round_robin(contestants, rounds=25).items():

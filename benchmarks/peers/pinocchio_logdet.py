@@ -43,29 +43,29 @@ class PinocchioLogDet:
         asked: The question.
     """
 
-    def __init__(self, asked: Question) -> None:
-        self.asked = asked
-        self.model = pinocchio_arm(asked.model.robot)
+    def __init__(self, requested: Question) -> None:
+        self.requested = requested
+        self.model = pinocchio_arm(requested.model.robot)
         self.data = self.model.createData()
-        self.columns = np.array([10 * (column // 10) + _THEIRS[column % 10] for column in asked.inertial])
+        self.columns = np.array([10 * (column // 10) + _THEIRS[column % 10] for column in requested.inertial])
 
     def regressor(self, X: np.ndarray) -> np.ndarray:
         """Return the base columns (N, n, c), not weighted."""
-        q, qd, qdd = self.asked.motion(X)
+        q, qd, qdd = self.requested.motion(X)
         rows = [np.ascontiguousarray(part.T) for part in (q, qd, qdd)]
         inertial = np.empty((q.shape[1], len(q), 10 * len(q)))
         for k, (position, velocity, acceleration) in enumerate(zip(*rows, strict=True)):
             inertial[k] = pin.computeJointTorqueRegressor(self.model, self.data, position, velocity, acceleration)
-        W = np.zeros((q.shape[1], len(q), len(self.asked.base.base_columns)))
+        W = np.zeros((q.shape[1], len(q), len(self.requested.base.base_columns)))
         W[:, :, : len(self.columns)] = inertial[:, :, self.columns]
-        entries = {"Ia": qdd, "Fv": qd, "Fc": np.tanh(qd / self.asked.model.sign_width), "off": np.ones_like(qd)}
-        for place, (kind, joint) in enumerate(self.asked.drive, start=len(self.columns)):
+        entries = {"Ia": qdd, "Fv": qd, "Fc": np.tanh(qd / self.requested.model.sign_width), "off": np.ones_like(qd)}
+        for place, (kind, joint) in enumerate(self.requested.drive, start=len(self.columns)):
             W[:, joint, place] = entries[kind][joint]
         return W
 
     def information(self, X: np.ndarray) -> np.ndarray:
         """Return the information matrix (c, c)."""
-        W = self.regressor(X) * self.asked.weights[:, None]
+        W = self.regressor(X) * self.requested.weights[:, None]
         rows = W.reshape(-1, W.shape[2])
         return rows.T @ rows
 

@@ -71,8 +71,8 @@ class Search:
     """
 
     def __init__(self, task: DesignTask, seconds_allowed: float, clock: Clock = time.perf_counter) -> None:
-        self.task, self.peer = task, PinocchioLogDet(task.asked)
-        self.space = start_at_rest(task.asked.basis)
+        self.task, self.peer = task, PinocchioLogDet(task.requested)
+        self.space = start_at_rest(task.requested.basis)
         self.bounds = Bounds.of(task)
         self.clock, self.began, self.allowed = clock, clock(), seconds_allowed
         self.evaluations = 0
@@ -106,12 +106,12 @@ class Search:
         """Return how far each limit is kept, relative to it; negative where it is broken."""
         if self.seconds > self.allowed:
             raise _OutOfTimeError
-        margins = self.bounds.margins(self.task.asked, self.peer, self.coefficients(z))
+        margins = self.bounds.margins(self.task.requested, self.peer, self.coefficients(z))
         return margins.ravel() if self.task.rows == "samples" else margins.min(axis=1)
 
     def note(self, z: np.ndarray) -> None:
         """Keep a motion if it is feasible and better than the best so far."""
-        worst = self.bounds.margins(self.task.asked, self.peer, self.coefficients(z)).min()
+        worst = self.bounds.margins(self.task.requested, self.peer, self.coefficients(z)).min()
         cost = self.cost(z) if worst >= -FEASIBLE else np.inf
         if cost < 1e6 and (not self.history or cost < self._signed(self.history[-1][1])):
             self.best = z.copy()
@@ -129,13 +129,13 @@ def random_start(search: Search, rng: np.random.Generator) -> np.ndarray:
         np.isfinite(task.limits.lower + task.limits.upper), (task.limits.lower + task.limits.upper) / 2, 0.0
     )
     swing = search.coefficients(rng.standard_normal(search.size))
-    swing[:, 0] = -(swing @ task.asked.basis[0]).mean(axis=1) + swing[:, 0]
+    swing[:, 0] = -(swing @ task.requested.basis[0]).mean(axis=1) + swing[:, 0]
     centre = middle + rng.uniform(-0.5, 0.5, len(middle))
     X = swing
     for shrinks in range(30):
         X = 0.8**shrinks * swing
         X[:, 0] += centre
-        if search.bounds.margins(task.asked, search.peer, X).min() >= 0:
+        if search.bounds.margins(task.requested, search.peer, X).min() >= 0:
             break
     return (X @ search.space).ravel()
 
@@ -171,10 +171,10 @@ def design(
             search.note(found.x)
     except _OutOfTimeError:
         pass
-    kept = z if search.best is None else search.best
+    retained = z if search.best is None else search.best
     value = search.history[-1][1] if search.history else np.nan
     return DesignReached(
-        search.coefficients(kept), value, search.best is not None, search.seconds, starts, search.evaluations,
+        search.coefficients(retained), value, search.best is not None, search.seconds, starts, search.evaluations,
         tuple(search.history), tuple(search.motions),
     )  # fmt: skip
 

@@ -34,7 +34,7 @@ def cases(arms):
 )
 def test_a_planted_fault_is_graded_and_named(arm, fault):
     found = planted.outcome(fault, arm, 0)
-    assert found.seen, (found.grade, found.result.get("verdict", found.result))
+    assert found.observed, (found.grade, found.result.get("verdict", found.result))
     assert found.named, found.result["verdict"]["reasons"]
     assert found.code == (2 if planted.FAULTS[fault].best == "poor" or found.grade == "poor" else 0)
 
@@ -43,7 +43,7 @@ def test_a_planted_fault_is_graded_and_named(arm, fault):
 @pytest.mark.parametrize(("arm", "fault"), cases(planted.ARMS))
 def test_planted_faults_are_seen_in_every_seed_and_named_in_four_of_five(arm, fault):
     outcomes = [planted.outcome(fault, arm, seed) for seed in range(SEEDS)]
-    assert sum(one.seen for one in outcomes) == SEEDS
+    assert sum(one.observed for one in outcomes) == SEEDS
     assert sum(one.named for one in outcomes) >= 0.8 * SEEDS
 
 

@@ -444,9 +444,9 @@ def _measured() -> dict[str, np.ndarray]:
     position = 1e3 * (origin + rotation @ [0.1, 0.0, 0.02])
     turn = Rotation.from_matrix(rotation).as_euler("xyz", degrees=True)
     names = ("shoulder", "elbow", "x", "y", "z", "roll", "pitch", "yaw")
-    words = {"pose": [f"p{k}" for k in range(12)], "marker": ["nose"] * 12, "load": ["heavy"] * 12}
+    texts = {"pose": [f"p{k}" for k in range(12)], "marker": ["nose"] * 12, "load": ["heavy"] * 12}
     numbers = dict(zip(names, np.column_stack([angles, position, turn]).T, strict=True))
-    return {name: np.array(values) for name, values in {**words, **numbers}.items()}
+    return {name: np.array(values) for name, values in {**texts, **numbers}.items()}
 
 
 @cache

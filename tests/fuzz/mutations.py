@@ -157,7 +157,7 @@ def lines(rng: Random, data: bytes) -> bytes:
     return b"\n".join(rows)
 
 
-def words(rng: Random, data: bytes) -> bytes:
+def texts(rng: Random, data: bytes) -> bytes:
     """Put a word of the file in place of another."""
     found = list(re.finditer(rb"[A-Za-z_][A-Za-z_0-9]*", data))
     if not found:
@@ -337,7 +337,7 @@ def foreign_columns(rng: Random, data: bytes) -> bytes:
 
 
 BYTES: tuple[Mutation, ...] = (flipped, truncated, deleted, duplicated, moved, overwritten, long_field)
-TEXT: tuple[Mutation, ...] = (numbers, numbers, lines, lines, words, encoded)
+TEXT: tuple[Mutation, ...] = (numbers, numbers, lines, lines, texts, encoded)
 TOML: tuple[Mutation, ...] = (toml_values, toml_values, toml_values, toml_entries, *TEXT)
 _BY_ENDING: dict[str, tuple[Mutation, ...]] = {
     "toml": TOML,
