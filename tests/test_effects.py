@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
+from pathlib import Path
 from types import ModuleType
 
 import casadi as ca
 import numpy as np
 import pytest
 
+import steelyard
 from steelyard.effects import EFFECTS, Effect, other_side, value_symbols
 from steelyard.errors import DesignError, RobotError, SimulationError
 from steelyard.excitation.certify.torque_graph import directions_of
@@ -45,9 +47,8 @@ def registered(monkeypatch):
 
 def arm_with(values, tmp_path):
     """Return P1's arm read from a file that gives these coefficients."""
-    from importlib.resources import files
-
-    text = next(path for path in (files("steelyard") / "robot").rglob("scara_2r.toml")).read_text()
+    (source,) = Path(steelyard.__file__).parent.rglob("scara_2r.toml")
+    text = source.read_text()
     assert "\n[values]\n" in text
     path = tmp_path / "arm.toml"
     path.write_text(text.replace("\n[values]\n", f"\n[values]\nFsql = {list(values)}\n"))
