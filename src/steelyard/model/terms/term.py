@@ -17,7 +17,7 @@ from ...robot import INERTIAL_NAMES, Body, Robot
 Friction = Literal["", "viscous", "dry"]
 """Viscous friction vanishes at rest, dry friction changes there by a step; empty for all that is not friction."""
 
-INERTIAL_UNITS = dict(zip(INERTIAL_NAMES, ["kg m^2"] * 6 + ["kg m"] * 3 + ["kg"], strict=True))
+INERTIAL_UNITS: dict[str, str] = dict(zip(INERTIAL_NAMES, ["kg m^2"] * 6 + ["kg m"] * 3 + ["kg"], strict=True))
 
 
 @dataclass(frozen=True)
