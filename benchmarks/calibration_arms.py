@@ -137,7 +137,7 @@ class SimulatedCalibration:
         names = ("", *(load.name for load in setup.loads))
         self.problem = measured_problem(robot, setup, planned_measurements(robot, setup, q, loads=names))
         reported = identifiability(self.problem.parameters, self.problem.at(self.problem.start).jacobian)
-        self.columns, self.retained = reported.columns, reported.names
+        self.columns, self.fitted = reported.columns, reported.names
 
     def drawn(self, seed: int) -> tuple[MeasuredProblem, np.ndarray]:
         """Return the problem with the measured numbers of a seed, and the true values of all unknowns (p,)."""

@@ -41,7 +41,7 @@ class Coverage:
         seconds: CPU time of each (seeds,).
     """
 
-    retained: tuple[str, ...]
+    fitted: tuple[str, ...]
     error: np.ndarray
     sigma: np.ndarray
     covered: np.ndarray
@@ -65,7 +65,7 @@ def coverage_of(case: CalibratedCase, seeds: Sequence[int]) -> Coverage:
         sigma.append(covariance.sigma)
         covered.append((low <= true) & (true <= high))
         converged.append(found.fit.converged)
-    return Coverage(simulated.retained, *(np.array(part) for part in (error, sigma, covered, converged, seconds)))
+    return Coverage(simulated.fitted, *(np.array(part) for part in (error, sigma, covered, converged, seconds)))
 
 
 def print_coverage(case: CalibratedCase, found: Coverage) -> None:
@@ -74,10 +74,10 @@ def print_coverage(case: CalibratedCase, found: Coverage) -> None:
     ratio = np.sqrt((found.sigma**2).mean(axis=0) / (found.error**2).mean(axis=0))
     mean, worst = by_unknown.mean(), int(np.argmin(by_unknown))
     holds = WANTED[0] <= mean <= WANTED[1] and found.converged.all()
-    print(f"  {case.name}, {len(found.retained)} unknowns, {len(found.error)} runs: {'holds' if holds else 'MISSES'}")
+    print(f"  {case.name}, {len(found.fitted)} unknowns, {len(found.error)} runs: {'holds' if holds else 'MISSES'}")
     print(
         f"    mean {100 * mean:.2f} % (wanted: 93 to 97), smallest {100 * by_unknown[worst]:.1f} % "
-        f"({found.retained[worst]}); sigma over true spread {ratio.mean():.3f} ({ratio.min():.3f} to {ratio.max():.3f})"
+        f"({found.fitted[worst]}); sigma over true spread {ratio.mean():.3f} ({ratio.min():.3f} to {ratio.max():.3f})"
     )
     print(f"    {1e3 * np.median(found.seconds):.0f} ms a fit; {np.count_nonzero(~found.converged)} did not converge")
 

@@ -80,7 +80,7 @@ class Question:
     robot: Robot
     setup: CalibrationSetup
     measurements: Measurements
-    retained: tuple[str, ...]
+    fitted: tuple[str, ...]
     columns: np.ndarray
     truth: np.ndarray
 
@@ -136,7 +136,7 @@ def _race(requested: Question, texts: str, wanted: str) -> None:
     problem.at(problem.start)
     problem.residual(problem.start)
     compiling = time.process_time() - started
-    theirs = PinocchioCalibration(requested.robot, requested.setup, requested.measurements, requested.retained)
+    theirs = PinocchioCalibration(requested.robot, requested.setup, requested.measurements, requested.fitted)
     _check_equations(requested, problem, theirs)
     start = problem.start[requested.columns]
     ends: dict[str, tuple[float, int]] = {}
@@ -153,7 +153,7 @@ def _race(requested: Question, texts: str, wanted: str) -> None:
     more = {"told": lambda: our_fit(problem, None, FULL), "whole": lambda: calibrated(problem, settings=FULL)}
     times = round_robin({**contestants, **more}, ROUNDS)
     print(
-        f"  {texts}: {len(requested.retained)} unknowns, {problem.equations.size} equations; compiled {compiling:.2f} s"
+        f"  {texts}: {len(requested.fitted)} unknowns, {problem.equations.size} equations; compiled {compiling:.2f} s"
     )
     print(f"    ours, fit and covariance    {_told(times['ours'])}, {ends['ours'][1]} iterations")
     for method in ("trf", "lm"):

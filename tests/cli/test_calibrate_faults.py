@@ -247,5 +247,5 @@ def test_points_on_a_line_are_refused_in_one_line_and_two_configurations_tell_no
     assert main(["calibrate", "ur10e", str(noisy), "--json"]) == 2
     result = json.loads(capsys.readouterr().out)
     assert result["verdict"]["questions"] == {"plausible": "good", "predicts": "poor", "known": "poor"}
-    assert any("nothing was found of the arm" in reason["text"] for reason in result["verdict"]["reasons"])
+    assert any("no unknown of the arm is identifiable" in reason["text"] for reason in result["verdict"]["reasons"])
     assert any("18 of 20 poses have the joint positions of another" in note for note in result["notes"])

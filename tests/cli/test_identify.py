@@ -148,7 +148,7 @@ def test_an_interrupt_at_any_moment_leaves_no_half_written_run(where, workplace,
     before = {path.name: path.read_bytes() for path in Path("run").iterdir() if path.name != "timing.json"}
     place = {
         "reduce_rows": "steelyard.identification.fitting.reduce_rows",
-        "generalised": "steelyard.identification.fitting.generalised",
+        "generalised": "steelyard.estimate.gls.generalised",
         "reduce_parameters": "steelyard.identification.pipeline.reduce_parameters",
         "save_observations": "steelyard.identification.run_files.save_observations",
     }[where]

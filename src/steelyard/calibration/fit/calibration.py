@@ -12,6 +12,7 @@ import numpy as np
 
 from ...distributions import chi2_ppf
 from ...errors import CalibrationError, require_type
+from ...text import short_repr
 from ...verdict import Question, Reason, Verdict, first_named
 from ..chain.hypotheses import likely_cause
 from ..chain.problem import MeasuredProblem
@@ -40,6 +41,8 @@ class Calibration(Stages):
     Attributes:
         verdict: Whether the result can be trusted.
     """
+
+    __repr__ = short_repr
 
     verdict: Verdict
 
