@@ -21,6 +21,8 @@ from steelyard.observe import (
     resolve_preparation,
     row_source,
 )
+from steelyard.observe.factor import TimeBlocks
+from steelyard.observe.runs import MIN_SHARE
 from steelyard.signals import RowWhitener
 
 GIVEN = Preparation(cutoff=20.0, decimation=10, standstill=0.0)
@@ -217,3 +219,22 @@ def test_nothing_to_reduce_is_refused(sources):
         merge_observations()
     with pytest.raises(ObservationError, match="blocks: got 0"):
         reduce_rows(sources, blocks=0)
+
+
+def test_blocks_end_at_the_same_times_whatever_rows_are_left_out(model):
+    """Every sample counts for the time of a block, usable or not: blocks of all equations are of the same motion."""
+    (source,) = sources_of(model, recording_for(model, 9000), preparation=replace(GIVEN, standstill=0.4))
+    observations = reduce_rows([source], blocks=20)
+    for e, (kind, joint) in enumerate(source.equations.kinds_joints):
+        blocks = TimeBlocks(1, 20)
+        for block in source:
+            usable = np.flatnonzero(block.share[e] >= MIN_SHARE)
+            assert 0 < len(usable) < len(block.time)
+            for place in range(len(block.time)):
+                if place in usable:
+                    blocks.add(np.ones((1, 1)))
+                blocks.elapse(1)
+        counts = [count for _, count in blocks.finish() if count]
+        assert [
+            factor.rows for factor in observations.factors if (factor.kind, factor.joint) == (kind, joint)
+        ] == counts
