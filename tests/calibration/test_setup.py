@@ -153,6 +153,7 @@ def test_markers_take_the_order_of_the_measurements():
         ({"measurement": {"tracker": {"distance": 1e-5}}}, r"tracker: 'angle' is missing"),
         ({"measurement": {"tracker": {"distance": 1e-5, "angle": 0}}}, r"angle is 0; allowed: a finite number above 0"),
         ({"measurement": {"load": "heavy"}}, r"load is 'heavy'; loads of the set-up: none, add"),
+        ({"measurement": {"load": {"heavy": 1}}}, r"\[measurement\]: load is {'heavy': 1}; allowed: a text"),
         ({"measurement": {"columns": {"posse": "p"}}}, r"unknown key 'posse'.*did you mean 'pose'"),
         ({"measurement": {"kind": "points"}}, r"kind is 'points'; allowed: position, pose"),
         ({"base": {"known": True}}, r"\[base\]: known = true, but xyz is missing"),

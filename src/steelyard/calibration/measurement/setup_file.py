@@ -261,7 +261,7 @@ def _columns(
     file: Section, measurement: Section, markers: Mapping[str, Section], loads: Mapping[str, Section]
 ) -> Columns:
     position = measurement.get("position", choice(*LENGTHS), "m")
-    load = measurement.table.get("load", "")
+    load = measurement.get("load", text, "")
     if load and load not in loads:
         raise measurement.failure(
             f"load is {load!r}; loads of the set-up: {', '.join(loads) or 'none, add [loads.NAME]'}"
