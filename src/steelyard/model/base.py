@@ -183,8 +183,6 @@ def _priority(robot: Robot, parameter: Parameter) -> int:
     if parameter.effect == "inertia":
         joint = robot.bodies[parameter.number - 1].joint
         return _elimination_rank(parameter.symbol, joint.axis, joint.kind)
-    if parameter.effect == "Ia":
-        return 1
     return 2 if parameter.side == "motor" else 3
 
 
