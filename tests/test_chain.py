@@ -19,7 +19,7 @@ RATE, FACTOR = 1000.0, 50
 
 
 @pytest.mark.large
-def test_least_squares_on_a_clean_rehearsal_finds_the_truth():
+def test_least_squares_on_a_clean_simulation_finds_the_truth():
     robot = load_robot("kuka_lwr4")
     joints = [body.joint.name for body in robot.actuated]
     points = random_points(limits_of(robot), 14, 2.0, quintic_profile(), np.random.default_rng(3))

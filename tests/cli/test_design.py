@@ -65,7 +65,7 @@ def design(*arguments: str, robot: str = "scara_2r") -> int:
     return main(command(*arguments, robot=robot))
 
 
-def test_a_design_is_rehearsed_identified_and_followed_by_the_next_one(workplace, capsys):
+def test_a_design_is_simulated_identified_and_followed_by_the_next_one(workplace, capsys):
     noise = "[simulate]\nmotor_noise = { kind = 'white', std = [1.0, 0.1] }\n"
     Path("settings.toml").write_text(noise)
     assert main(["design", "scara_2r", "--starts", "1", "--duration", "10", "--noise", "1,0.1", "--out", "d"]) == 0
