@@ -122,9 +122,9 @@ CASES = (
 
 
 class SimulatedCalibration:
-    """Measurements of an arm, drawn again and again: true values of all that can be told, and noise.
+    """Measurements of an arm, drawn again and again: true values of all identifiable unknowns, and noise.
 
-    What cannot be told keeps its nominal value, so that the true values of the rest are what a fit should find.
+    What is not identifiable keeps its nominal value, so that the true values of the rest are what a fit should find.
 
     Args:
         case: The arm.

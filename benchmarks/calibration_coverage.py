@@ -33,7 +33,7 @@ class Coverage:
     """Outcomes of many calibrations of one arm.
 
     Attributes:
-        kept: Names of the fitted unknowns (k).
+        fitted: Names of the fitted unknowns (k).
         error: Found minus true values (seeds, k).
         sigma: Their claimed standard deviations (seeds, k).
         covered: Whether the 95 % intervals hold the truth (seeds, k).

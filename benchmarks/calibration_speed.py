@@ -72,7 +72,7 @@ class Question:
         robot: The arm.
         setup: How it is measured.
         measurements: With noise.
-        kept: Names of the unknowns that can be told (k).
+        fitted: Names of the identifiable unknowns (k).
         columns: Their numbers.
         truth: Their true values (k,).
     """
@@ -90,7 +90,7 @@ class Question:
 
 
 def question(springs: bool) -> Question:
-    """Return measurements of an arm whose unknowns, as far as they can be told, deviate at random."""
+    """Return measurements of an arm whose unknowns, as far as they are identifiable, deviate at random."""
     robot, rng = load_robot(ROBOT), np.random.default_rng(1)
     joints = tuple(body.joint.name for body in robot.actuated)
     elastic = ElasticSetup(joints=joints, lateral=joints, nodes=NODES) if springs else ElasticSetup()
@@ -115,7 +115,7 @@ def _size(group: str, rng: np.random.Generator) -> float:
 
 
 def our_fit(problem: MeasuredProblem, columns: np.ndarray | None, settings: CalibrationSettings) -> WeightedFit:
-    """Return the converged fit, its covariance computed; what can be told is found first where it is not given."""
+    """Return the converged fit, its covariance computed; identifiable unknowns are found first if not given."""
     if columns is None:
         columns = identifiability(problem.parameters, problem.at(problem.start).jacobian).columns
     found = weighted_fit(problem, columns, settings, problem.start)
@@ -162,7 +162,7 @@ def _race(requested: Question, texts: str, wanted: str) -> None:
         print(f"    scipy's {method:3s} over Pinocchio  {_told(times[method])}, {ends[method][1]} steps; {end}")
     better = times[min(("trf", "lm"), key=lambda method: times[method].median)]
     print(f"    ours: times faster than the better of them  {ratio(better, times['ours'])}{wanted}")
-    print(f"      what can be told and sigmas found, too    {ratio(better, times['told'])}")
+    print(f"      identifiable unknowns and sigmas found, too    {ratio(better, times['told'])}")
     print(f"      and outliers, and cross-validation        {ratio(better, times['whole'])}")
 
 

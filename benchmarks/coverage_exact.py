@@ -44,7 +44,7 @@ class Outcome:
         noise: ``white`` or ``correlated``.
         columns: Names of the parameters.
         error: Estimate less truth, of every parameter (c,).
-        sigma: The sigma that was told (c,).
+        sigma: The reported sigma (c,).
         covered: Whether the 95 % interval holds the truth (c,).
         orders: Order of the noise model of every equation.
         seconds: Time of the estimate, reduction included.

@@ -61,7 +61,7 @@ class PipelineOutcome:
         noise: ``white`` or ``correlated``.
         columns: Names of the parameters.
         error: Estimate less truth, of every parameter (c,); NaN where these data did not tell it.
-        sigma: The sigma that was told (c,).
+        sigma: The reported sigma (c,).
         covered: Whether the 95 % interval holds the truth (c,), 1 or 0; NaN where there is none.
         seconds: Time from recordings to the estimate.
         named: Parameters of which the tool itself says that they are biased; None if it was not asked.

@@ -32,7 +32,7 @@ class OurLogDet:
     """log det and its gradient as a search for the best motion evaluates them.
 
     Args:
-        asked: The question.
+        requested: The question.
     """
 
     def __init__(self, requested: Question) -> None:

@@ -121,7 +121,7 @@ def killed(name: str, kills: int, place: Path, rng: random.Random) -> Table:
 
 def two_writers(writers: int, place: Path) -> dict[str, int]:
     """Start two writers at once, again and again; return how they ended."""
-    found = {"one wins, one told": 0, "one after the other": 0, "wrong": 0}
+    found = {"one wins, one refused": 0, "one after the other": 0, "wrong": 0}
     for number in range(writers):
         out = place / "work_identify" / f"both_{number}"
         pair = [start(command, out) for command in COMMANDS["identify"]]
@@ -129,7 +129,7 @@ def two_writers(writers: int, place: Path) -> dict[str, int]:
         codes = sorted(process.returncode for process in pair)
         reported = sum("is being written by another command" in error for error in errors)
         if codes == [0, 1] and reported == 1 and is_whole(out):
-            found["one wins, one told"] += 1
+            found["one wins, one refused"] += 1
         elif codes == [0, 0] and is_whole(out):
             found["one after the other"] += 1
         else:

@@ -52,7 +52,7 @@ class Fault:
     Attributes:
         plant: Makes the fault in the recordings.
         best: The best grade that may be given.
-        words: Words that name it, all of which must be printed; ``{joint}`` and ``{other}`` stand for joints.
+        texts: Texts that name it, all of which must be printed; ``{joint}`` and ``{other}`` stand for joints.
         concatenated: Whether the first two files are one behind the other in the first.
         heavy: Whether only an arm that gravity pulls at can have it.
     """
@@ -243,7 +243,7 @@ class Outcome:
         code: Exit code.
         result: The JSON result.
         grade: Grade of the verdict; ``error`` for an error.
-        seen: Whether the grade is no better than it may be.
+        observed: Whether the grade is no better than it may be.
         named: Whether cause and joint are named.
     """
 
@@ -284,7 +284,8 @@ def run(arms: Sequence[str] = ARMS, faults: Sequence[str] = tuple(FAULTS), seeds
         groups = []
         for arm in arms:
             outcomes = [outcome(name, arm, seed) for seed in range(seeds if can_have(arm, name) else 0)]
-            groups.append(f"{sum(o.observed for o in outcomes)} / {sum(o.named for o in outcomes)}")
+            counts = f"{sum(o.observed for o in outcomes)} / {sum(o.named for o in outcomes)}"
+            groups.append(counts if outcomes else "cannot have it")
         print(f"  {name:22}" + "".join(f"{group:>16}" for group in groups), flush=True)
 
 

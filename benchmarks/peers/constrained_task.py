@@ -24,7 +24,7 @@ class DesignTask:
     """What is designed, under which limits.
 
     Attributes:
-        asked: Columns, instants and weights of the criterion.
+        requested: Columns, instants and weights of the criterion.
         limits: Positions, velocities and accelerations; infinite where there is none. Jerk is not looked at.
         torque: Largest motor torques (n,), infinite where there is none [N m].
         criterion: ``logdet``: log det of the information; ``logcond``: log of the condition number of the base columns.

@@ -56,7 +56,7 @@ class FigarohReached:
     """What it gave.
 
     Attributes:
-        told: What FIGAROH told: seconds, segments found, iterations, condition number of its columns.
+        reported: What FIGAROH reported: seconds, segments found, iterations, condition number of its columns.
         log_det: Our log det, on its motion at its samples; NaN if it found nothing.
         condition: Condition number of our base columns there, not scaled.
         samples: Number of its samples.

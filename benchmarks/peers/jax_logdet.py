@@ -119,7 +119,7 @@ class JaxLogDet:
     """log det and its gradient by reverse mode, compiled when first called.
 
     Args:
-        asked: The question.
+        requested: The question.
         variant: One of ``VARIANTS``.
     """
 

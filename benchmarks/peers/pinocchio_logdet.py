@@ -40,7 +40,7 @@ class PinocchioLogDet:
     """log det and its gradient by forward differences.
 
     Args:
-        asked: The question.
+        requested: The question.
     """
 
     def __init__(self, requested: Question) -> None:
