@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from .identification import identify as identify
     from .identification import identify_payload as identify_payload
     from .identification import load_run as load_run
+    from .identification import save_run as save_run
     from .kernel import compile_batch as compile_batch
     from .kernel import compile_loop as compile_loop
     from .model import base_parameters as base_parameters
@@ -52,7 +53,7 @@ __version__ = "0.1.0"
 _ROOMS = {
     "calibration": ("CalibrationSettings", "calibrate"),
     "excitation": ("DesignSettings", "design"),
-    "identification": ("Settings", "identify", "identify_payload", "load_run"),
+    "identification": ("Settings", "identify", "identify_payload", "load_run", "save_run"),
     "kernel": ("compile_batch", "compile_loop"),
     "model": ("base_parameters", "build_model", "data_rank", "identifiability", "random_motion", "summarise_model"),
     "motion": ("fourier", "quintic", "read_trajectory", "trapezoidal", "write_trajectory"),

@@ -14,7 +14,6 @@ from steelyard.identification import (
     METHODS,
     Settings,
     fit_arm,
-    identification_to_json,
     identify,
     read_run,
     settings_from_table,
@@ -56,7 +55,7 @@ def found(recordings):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_every_method_gives_the_same_shape_of_result(found, method):
-    content, usual = identification_to_json(found[method]), identification_to_json(found["gls"])
+    content, usual = found[method].to_json(), found["gls"].to_json()
     assert list(content) == list(usual)
     assert content["method"] == method
     json.dumps(content, allow_nan=False)
@@ -95,9 +94,9 @@ def test_methods_through_time_keep_their_history_in_the_run_folder(found, tmp_pa
 
 def test_methods_with_instruments_test_least_squares_for_bias(found):
     for method in METHODS:
-        test = identification_to_json(found[method])["endogeneity"]
+        test = found[method].to_json()["endogeneity"]
         assert (test is None) == (method not in ("iv", "didim"))
-    assert identification_to_json(found["iv"])["endogeneity"]["p"] > 0.001
+    assert found["iv"].to_json()["endogeneity"]["p"] > 0.001
 
 
 def test_recursive_least_squares_ends_where_weighted_least_squares_is(found):

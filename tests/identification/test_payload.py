@@ -16,27 +16,19 @@ from steelyard.identification import (
     identify_payload,
     payload_body,
     read_run,
-    write_run,
+    save_run,
 )
 from steelyard.observe import Preparation, load_observations
 from steelyard.robot import load_robot
-from steelyard.run import RunFolder
 
 LWR4 = load_robot("kuka_lwr4")
 TRUE = np.array(LWR4.payloads["P5"])
 
 
-def save(folder, found):
-    with RunFolder(folder, "identify") as saved:
-        write_run(saved, {"robot": "kuka_lwr4"}, {}, found)
-
-
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("run")
     found = identify(LWR4, [lwr4(1), lwr4(5)], settings=Settings(bias_repeats=0))
-    save(folder, found)
-    return read_run(folder)
+    return save_run(found, tmp_path_factory.mktemp("run"))
 
 
 def test_the_payload_is_found_with_the_arm_s_uncertainty_in_it(run):
@@ -115,8 +107,8 @@ def test_a_run_keeps_its_factors_and_estimate(run):
 def test_writing_again_replaces_the_run_as_a_whole(run, tmp_path):
     first = identify(LWR4, [lwr4(1)], settings=Settings(bias_repeats=0))
     second = identify(LWR4, [lwr4(5)], settings=Settings(bias_repeats=0))
-    save(tmp_path, first)
-    save(tmp_path, second)
+    save_run(first, tmp_path)
+    save_run(second, tmp_path)
     assert len(list(tmp_path.glob("estimate.*.npz"))) == 1
     np.testing.assert_array_equal(read_run(tmp_path).estimate.values, second.estimate.values)
 
@@ -124,14 +116,14 @@ def test_writing_again_replaces_the_run_as_a_whole(run, tmp_path):
 def test_a_run_killed_before_its_result_leaves_the_old_one(run, tmp_path, monkeypatch):
     first = identify(LWR4, [lwr4(1)], settings=Settings(bias_repeats=0))
     second = identify(LWR4, [lwr4(5)], settings=Settings(bias_repeats=0))
-    save(tmp_path, first)
+    save_run(first, tmp_path)
 
     def killed(*_: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr("steelyard.identification.run_files.save_observations", killed)
     with pytest.raises(KeyboardInterrupt):
-        save(tmp_path, second)
+        save_run(second, tmp_path)
     np.testing.assert_array_equal(read_run(tmp_path).estimate.values, first.estimate.values)
 
 
@@ -152,7 +144,7 @@ def test_an_earlier_run_counts_as_if_its_recordings_had_been_given(run):
     first = identify(LWR4, [lwr4(1)], [lwr4(6)], settings)
     both = identify(LWR4, [lwr4(1), lwr4(5)], [lwr4(6)], settings)
     folder = run.folder.parent / "earlier"
-    save(folder, first)
+    save_run(first, folder)
     added = identify(LWR4, [lwr4(5)], [lwr4(6)], settings, earlier=[read_run(folder)])
     off = np.abs(added.estimate.values - both.estimate.values) / both.estimate.sigma
     assert np.sqrt(np.mean(off**2)) < 0.35

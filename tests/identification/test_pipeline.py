@@ -9,7 +9,7 @@ import pytest
 
 from simulated_experiments import lwr4, scara
 from steelyard.errors import EstimateError, ObservationError, SteelyardError
-from steelyard.identification import Settings, identification_to_json, identify, settings_from_table
+from steelyard.identification import Settings, identify, settings_from_table
 from steelyard.observe import Preparation
 from steelyard.recording import Recording
 from steelyard.robot import load_robot
@@ -62,7 +62,7 @@ def test_unseen_motion_is_predicted_to_the_noise(found):
 def test_everything_told_is_json(found):
     import json
 
-    content = identification_to_json(found)
+    content = found.to_json()
     json.dumps(content, allow_nan=False)
     assert {"verdict", "parameters", "fit", "validation", "condition_number", "payload"} <= set(content)
     assert [row["name"] for row in content["parameters"]] == list(found.equations.base.names)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from steelyard.estimate import weighted
-from steelyard.identification import Settings, identification_to_json, identify
+from steelyard.identification import Settings, identify
 from steelyard.judge import repeatability
 from steelyard.motion import limits_of, quintic, quintic_profile, random_points
 from steelyard.observe import Factor, Fingerprint, Observations, RecordingInfo
@@ -189,7 +189,7 @@ def test_an_undeclared_payload_in_one_recording_is_named_before_any_reduction(na
     assert result.reduction.steps == ()
     assert "disagree" in result.reduction.stopped
     assert result.unseen_error.relative_percent == result.unseen_error_of_all.relative_percent
-    content = identification_to_json(result)
+    content = result.to_json()
     assert content["repeatability"]["disagreement"]["cause"] == "payload"
     assert content["reduction"]["stopped"] == result.reduction.stopped
 

@@ -45,7 +45,6 @@ def demo(
     quiet: Quiet = False,
 ) -> int:
     """The whole chain on the built-in KUKA LWR4+: motion, recordings, identification, verdict."""
-    from ..identification import identification_to_json
     from ..robot import load_robot
     from ..run import RunFolder
 
@@ -55,7 +54,7 @@ def demo(
         found, extra = simulated_identification(simulated, timing)
         settings = {"robot": ROBOT, "torque": "both", "cutoff": CUTOFF, "decimation": DECIMATION}
         content = run.save(
-            settings, {}, {**identification_to_json(found), "left_out": [], **extra},
+            settings, {}, {**found.to_json(), "left_out": [], **extra},
             lambda place, _: _fill(place, simulated, found), timing.seconds,
         )  # fmt: skip
         if json:

@@ -8,27 +8,28 @@ from .fitting import ArmFit as ArmFit
 from .fitting import Fitted as Fitted
 from .fitting import fit_arm as fit_arm
 from .fitting import fit_arms as fit_arms
+from .payload_body import PayloadBody as PayloadBody
+from .payload_body import payload_body as payload_body
+from .payload_body import payload_to_json as payload_to_json
 from .pipeline import identify as identify
 from .result import ConditionNumbers as ConditionNumbers
 from .result import Identification as Identification
-from .result import PayloadBody as PayloadBody
 from .result import Trained as Trained
-from .result import payload_body as payload_body
 from .run_files import RunLike as RunLike
 from .run_files import SavedRun as SavedRun
 from .run_files import fill_run as fill_run
 from .run_files import load_run as load_run
 from .run_files import read_identified as read_identified
 from .run_files import read_run as read_run
+from .run_files import save_run as save_run
 from .run_files import write_run as write_run
 from .settings import FACTOR_METHODS as FACTOR_METHODS
 from .settings import METHODS as METHODS
 from .settings import SCHEMA as SCHEMA
 from .settings import Settings as Settings
 from .settings import settings_from_table as settings_from_table
+from .settings import settings_to_table as settings_to_table
 from .settings import with_options as with_options
-from .to_json import identification_to_json as identification_to_json
-from .to_json import payload_to_json as payload_to_json
 
 if TYPE_CHECKING:
     from .payload import PayloadFound as PayloadFound

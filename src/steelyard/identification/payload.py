@@ -22,7 +22,7 @@ from ..text import short_repr
 from ..verdict import Reason
 from .fitting import fit_sources, sources_of
 from .inputs import arm_of, labels_of, without_locked
-from .result import COLUMNS, PayloadBody, payload_body
+from .payload_body import COLUMNS, PayloadBody, payload_body
 from .run_files import RunLike, SavedRun, joined, load_run, run_rows
 from .settings import FACTOR_METHODS, Settings, settings_from_table
 
@@ -47,9 +47,6 @@ class PayloadFound:
 
     Example:
         >>> from dataclasses import replace
-        >>> from pathlib import Path
-        >>> from steelyard.identification import write_run
-        >>> from steelyard.run import RunFolder
         >>> plate = (0.002, 0, 0, 0.002, 0, 0.002, 0.04, 0, 0, 0.5)
         >>> robot = replace(steelyard.load_robot("scara_2r"), payloads={"plate": plate})
         >>> sin, cos = [[0.3, 0.1], [0.5, 0.2]], [[0.1, 0.2], [0.2, 0.3]]
@@ -57,11 +54,10 @@ class PayloadFound:
         >>> log = steelyard.recording_of(steelyard.simulate("scara_2r", motion, steelyard.Experiment(record_rate=100)))
         >>> settings = steelyard.Settings(method="wls", reduction="none", bias_repeats=0)
         >>> found = steelyard.identify("scara_2r", log, settings=settings)
-        >>> with RunFolder(Path("my_run"), "identify") as folder:
-        ...     content = write_run(folder, {"robot": "scara_2r"}, {}, found)
+        >>> run = steelyard.save_run(found, "my_run")
         >>> carrying = steelyard.Experiment(record_rate=100, payload="plate")
         >>> loaded = steelyard.recording_of(steelyard.simulate(robot, motion, carrying))
-        >>> found = steelyard.identify_payload(robot, "my_run", loaded)
+        >>> found = steelyard.identify_payload(robot, run, loaded)
         >>> found.enough, found.agreement < 2
         (False, True)
     """
@@ -90,9 +86,6 @@ def identify_payload(robot: AnyRobot, run: RunLike, recordings: RecordingsLike, 
 
     Example:
         >>> from dataclasses import replace
-        >>> from pathlib import Path
-        >>> from steelyard.identification import write_run
-        >>> from steelyard.run import RunFolder
         >>> plate = (0.002, 0, 0, 0.002, 0, 0.002, 0.04, 0, 0, 0.5)  # XX XY XZ YY YZ ZZ MX MY MZ M
         >>> robot = replace(steelyard.load_robot("scara_2r"), payloads={"plate": plate})
         >>> sin, cos = [[0.3, 0.1], [0.5, 0.2]], [[0.1, 0.2], [0.2, 0.3]]
@@ -100,11 +93,10 @@ def identify_payload(robot: AnyRobot, run: RunLike, recordings: RecordingsLike, 
         >>> log = steelyard.recording_of(steelyard.simulate("scara_2r", motion, steelyard.Experiment(record_rate=100)))
         >>> settings = steelyard.Settings(method="wls", reduction="none", bias_repeats=0)
         >>> found = steelyard.identify("scara_2r", log, settings=settings)
-        >>> with RunFolder(Path("my_run"), "identify") as folder:
-        ...     content = write_run(folder, {"robot": "scara_2r"}, {}, found)
+        >>> run = steelyard.save_run(found, "my_run")
         >>> carrying = steelyard.Experiment(record_rate=100, payload="plate")
         >>> loaded = steelyard.recording_of(steelyard.simulate(robot, motion, carrying))
-        >>> payload = steelyard.identify_payload(robot, "my_run", loaded)
+        >>> payload = steelyard.identify_payload(robot, run, loaded)
         >>> mass, sigma = payload.body.mass
         >>> round(mass, 1)
         0.5

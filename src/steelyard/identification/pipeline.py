@@ -44,8 +44,9 @@ from .fitting import ArmFit, column_name, fit_sources, sources_of
 from .hypotheses import likely_cause
 from .inputs import Inputs, inputs_of, model_of, settings_of
 from .mounting import better_mounting, mounting_reason
+from .payload_body import payload_body
 from .reasons import cautions_of, judged, notes_of
-from .result import ConditionNumbers, Identification, Trained, payload_body
+from .result import ConditionNumbers, Identification, Trained
 from .run_files import RunLike, check_joinable, load_run, with_earlier_runs
 from .settings import FACTOR_METHODS, Settings
 

@@ -12,7 +12,8 @@ from ..observe import Equations, ResolvedPreparation, RowSource
 from ..verdict import Grade, Reason, Verdict, first_named
 from .findings import finding_reasons
 from .fitting import ArmFit
-from .result import COLUMNS, Identification
+from .payload_body import COLUMNS
+from .result import Identification
 
 _FAR, _MANY_FAR = 2.0, 0.2
 """More than this part of the parameters farther than so many sigmas from least squares is worth a sentence."""

@@ -1,8 +1,8 @@
-"""The result of an identification, and its payload as a body: mass, centre and inertia with their sigmas."""
+"""The result of an identification, and its content as plain data: that of ``result.json`` and of ``--json``."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,100 +10,16 @@ import numpy as np
 from ..estimate import Estimate
 from ..judge import LACKS, Bias, Disagreement, Evaluation, JointTests, Plausibility, Reduction, Repeatability
 from ..observe import Equations, ResolvedPreparation
-from ..plain_data import frame_of
-from ..robot import INERTIAL_NAMES
+from ..plain_data import frame_of, plain
 from ..text import short_repr
-from ..verdict import Verdict
+from ..verdict import Verdict, verdict_to_json
 from .findings import LogFinding
 from .fitting import ArmFit
+from .payload_body import PayloadBody, payload_to_json
 from .settings import Settings
 
 if TYPE_CHECKING:
     import polars
-
-COLUMNS = tuple(f"{name}L" for name in INERTIAL_NAMES)
-
-
-@dataclass(frozen=True, eq=False)
-class PayloadBody:
-    """A payload, in the frame of the link that carries it.
-
-    Attributes:
-        mass: Mass and its sigma [kg].
-        centre: Centre of mass (3,) [m]; None where the mass is not above zero or a moment is not estimated.
-        centre_sigma: Its sigmas (3,).
-        inertia: XX XY XZ YY YZ ZZ about the frame's origin (6,) [kg m^2]; NaN where not estimated.
-        inertia_sigma: Their sigmas (6,).
-        inertia_at_centre: The same about the centre of mass (6,).
-        inertia_at_centre_sigma: Their sigmas (6,).
-        covariance: Covariance of the ten parameters (10, 10), NaN where not estimated.
-    """
-
-    __repr__ = short_repr
-
-    mass: tuple[float, float]
-    centre: np.ndarray | None
-    centre_sigma: np.ndarray | None
-    inertia: np.ndarray
-    inertia_sigma: np.ndarray
-    inertia_at_centre: np.ndarray | None
-    inertia_at_centre_sigma: np.ndarray | None
-    covariance: np.ndarray
-
-
-def payload_body(estimate: Estimate) -> PayloadBody | None:
-    """Return the payload of an estimate; None if its mass is not among the columns."""
-    if "ML" not in estimate.columns:
-        return None
-    known = [k for k, name in enumerate(COLUMNS) if name in estimate.columns]
-    places = [estimate.columns.index(COLUMNS[k]) for k in known]
-    values, covariance = np.full(10, np.nan), np.full((10, 10), np.nan)
-    values[known] = estimate.values[places]
-    covariance[np.ix_(known, known)] = estimate.covariance[np.ix_(places, places)]
-    sigma = np.sqrt(np.diag(covariance))
-    centre = centre_sigma = inside = inside_sigma = None
-    if values[9] > 0:
-        centre, slope = _centre(values)
-        centre_sigma = _carried(slope, covariance)
-        inside, slope = _at_centre(values)
-        inside_sigma = _carried(slope, covariance)
-    return PayloadBody(
-        (float(values[9]), float(sigma[9])), centre, centre_sigma, values[:6], sigma[:6], inside, inside_sigma,
-        covariance,
-    )  # fmt: skip
-
-
-def _centre(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return ``c = m / M`` and its derivative by the ten parameters (3, 10)."""
-    centre = values[6:9] / values[9]
-    slope = np.zeros((3, 10))
-    slope[:, 6:9] = np.eye(3) / values[9]
-    slope[:, 9] = -centre / values[9]
-    return centre, slope
-
-
-def _at_centre(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the inertia about the centre of mass, ``I - (m^T m E - m m^T) / M``, and its derivative (6, 10)."""
-    moment, mass = values[6:9], values[9]
-    pairs = ((0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2))
-    inside, slope = np.zeros(6), np.zeros((6, 10))
-    for row, (i, j) in enumerate(pairs):
-        steiner = (float(moment @ moment) * (i == j) - moment[i] * moment[j]) / mass
-        inside[row] = values[row] - steiner
-        slope[row, row] = 1.0
-        change = 2 * moment * (i == j)
-        change[i] -= moment[j]
-        change[j] -= moment[i]
-        slope[row, 6:9] = -change / mass
-        slope[row, 9] = steiner / mass
-    return inside, slope
-
-
-def _carried(slope: np.ndarray, covariance: np.ndarray) -> np.ndarray:
-    """Return the sigmas of a function of the ten parameters; unknown entries count only where the slope is not zero."""
-    used = np.any(slope != 0, axis=0)
-    part = slope[:, used] @ covariance[np.ix_(used, used)] @ slope[:, used].T
-    return np.sqrt(np.diag(part))
 
 
 @dataclass(frozen=True)
@@ -207,9 +123,7 @@ class Identification:
 
     def to_json(self) -> dict[str, Any]:
         """Return the content of ``result.json``, without what a run folder adds."""
-        from .to_json import identification_to_json
-
-        return identification_to_json(self)
+        return _content(self)
 
     def to_frame(self) -> polars.DataFrame:
         """Return the parameters as a frame: name, value, sigma, unit and more, a row each."""
@@ -237,3 +151,222 @@ class Identification:
     def _by_name(self, numbers: np.ndarray) -> dict[str, float]:
         names = self.equations.base.name_of
         return {names[c]: float(number) for c, number in zip(self.essential.columns, numbers, strict=True)}
+
+
+def _content(found: Identification) -> dict[str, Any]:
+    """Return the content of ``result.json``."""
+    model = found.equations.model
+    return plain(
+        {
+            "robot": model.robot.name,
+            "torque": model.measured,
+            "payload_model": model.payload,
+            "gravity": list(model.robot.gravity),
+            "effects": list(model.effects),
+            "method": found.estimate.method,
+            "options": found.settings.of_method,
+            "covariance": found.estimate.covariance_kind,
+            "verdict": verdict_to_json(found.verdict),
+            "plausibility": _plausibility(found.plausibility),
+            "parameters": _parameters(found),
+            "fit": evaluation_to_json(found.fit_error),
+            "validation": {
+                **evaluation_to_json(found.unseen_error),
+                "held_out": found.held_out or None,
+                "relative_error_percent_of_all_parameters": found.unseen_error_of_all.relative_percent,
+            },
+            "condition_number": found.condition,
+            "payload": None if found.payload is None else payload_to_json(found.payload),
+            "preparation": _preparation(found),
+            "noise": _noise(found),
+            "tests": found.tests,
+            "reduction": _reduction(found),
+            "repeatability": _repeatability(found),
+            "bias": _bias(found),
+            "history": _history(found),
+            "endogeneity": _endogeneity(found),
+            "recordings": found.training,
+            "notes": list(found.notes),
+            "findings": found.findings,
+        }
+    )
+
+
+def _plausibility(found: Plausibility) -> dict[str, Any]:
+    """Return the evidence for or against a physically possible arm."""
+    effort, worst = found.effort, found.worst_joint
+    return {
+        "impossible": found.impossible,
+        "hidden_joints": list(found.hidden),
+        "largest_torque_over_limit": None if effort is None else {"joint": effort[0], "ratio": effort[1]},
+        "size_over_robot_file": found.scale,
+        "scales": found.scales,
+        "heaviness": found.heaviness,
+        "worst_joint": None if worst is None else {"name": worst[0], "relative_error_percent": worst[1]},
+    }
+
+
+def evaluation_to_json(error: Evaluation) -> dict[str, Any]:
+    """Return the errors of every joint and of all together."""
+    return {
+        "relative_error_percent": error.relative_percent,
+        "evaluation_cutoff": error.cutoff,
+        "joints": [
+            {
+                "name": joint.joint, "kind": joint.kind, "unit": joint.unit, "rms": joint.rms,
+                "relative_error_percent": joint.relative_percent, "maximum": joint.maximum,
+                "durbin_watson": joint.durbin_watson, "expected_durbin_watson": joint.expected_durbin_watson,
+                "noise_ratio": joint.noise_ratio, "standstill_rms": joint.standstill_rms,
+            }
+            for joint in error.joints
+        ],
+    }  # fmt: skip
+
+
+def _parameters(found: Identification) -> list[dict[str, Any]]:
+    """Return the judged model by base parameter: one left out is 0 in it; the full set stands beside it."""
+    judged, every, marks = _by_name(found.essential), _by_name(found.estimate), found.marks()
+    rows = []
+    for base in found.equations.base.base:
+        is_known, is_essential = base.column in every, base.column in judged
+        own = judged.get(base.column, {**_NO_VALUE, "value": 0.0} if is_known else _NO_VALUE)
+        full = every.get(base.column, _NO_VALUE)
+        rows.append(
+            {
+                "name": base.name, **own, "unit": base.unit, "essential": is_essential, "excited": is_known,
+                "caution": marks.get(base.column), "regrouping": base.text,
+                **{f"full_{key}": value for key, value in full.items()},
+            }
+        )  # fmt: skip
+    return rows
+
+
+_NO_VALUE: dict[str, Any] = {"value": None, "sigma": None, "relative_sigma_percent": None, "interval_95": None}
+
+
+def _by_name(estimate: Estimate) -> dict[str, dict[str, Any]]:
+    numbers = zip(estimate.values, estimate.sigma, estimate.relative_sigma, estimate.half_width(), strict=True)
+    return {
+        name: {
+            "value": float(value), "sigma": float(sigma), "relative_sigma_percent": float(relative),
+            "interval_95": [float(value - half), float(value + half)],
+        }
+        for name, (value, sigma, relative, half) in zip(estimate.columns, numbers, strict=True)
+    }  # fmt: skip
+
+
+def _preparation(found: Identification) -> dict[str, Any]:
+    resolved = found.resolved
+    return {
+        "rate": resolved.rate,
+        "cutoff": resolved.cutoff,
+        "decimation": resolved.decimation,
+        "decimated_rate": resolved.rate / resolved.decimation,
+        "noise_gain": resolved.decimation_filter.noise_gain(),
+        "velocity": resolved.chosen.velocity,
+        "delay": resolved.chosen.delay,
+        "standstill": dict(zip(resolved.joints, resolved.standstill, strict=True)),
+        "filter": resolved.filter_text,
+        "reasons": list(resolved.reasons),
+    }
+
+
+def _noise(found: Identification) -> list[dict[str, Any]]:
+    noise = found.fit.noise
+    return [
+        {
+            "kind": kind,
+            "joint": joint,
+            "coefficients": noise.coefficients[kind, joint],
+            "lag_one": noise.lag_one((kind, joint)),
+            "deviations": {group[0]: size for group, size in noise.deviations.items() if group[1:] == (kind, joint)},
+        }
+        for kind, joint in noise.coefficients
+    ]
+
+
+def _reduction(found: Identification) -> dict[str, Any]:
+    reduction, names = found.reduction, found.equations.base.name_of
+    return {
+        "rule": reduction.rule,
+        "threshold": reduction.threshold,
+        "essential": len(reduction.estimate.columns),
+        "protected": [names[name] for name in reduction.protected],
+        "steps": [{**asdict(step), "name": names[step.name]} for step in reduction.steps],
+        "after_selection": bool(reduction.steps),
+        "stopped": reduction.stopped,
+    }
+
+
+def _repeatability(found: Identification) -> dict[str, Any] | None:
+    agreed = found.repeatability
+    return agreed and {
+        "spread": agreed.spread,
+        "recordings": agreed.recordings,
+        "compared": agreed.compared,
+        "worst": {
+            "parameter": found.equations.base.name_of[agreed.worst_column],
+            "recording": agreed.worst_recording,
+            "in_sigmas": agreed.worst_z,
+        },
+        "disagreement": _disagreement(found),
+    }
+
+
+def _disagreement(found: Identification) -> dict[str, Any] | None:
+    differs, names = found.disagreement, found.equations.base.name_of
+    return differs and {
+        "recording": differs.recording,
+        "cause": differs.cause,
+        "text": differs.text,
+        "remedy": differs.remedy,
+        "parameters": [names[column] for column in differs.columns],
+        "explained": differs.explained,
+    }
+
+
+def _history(found: Identification) -> dict[str, Any] | None:
+    history, names = found.fit.detail and found.fit.detail.history, found.equations.base.name_of
+    return history and {
+        "instants": len(history.time),
+        "from": history.time[0],
+        "to": history.time[-1],
+        "settled_after": {
+            names[column]: history.converged_after(column, last)
+            for column, last in zip(history.columns, history.values[:, -1], strict=True)
+        },
+    }
+
+
+def _endogeneity(found: Identification) -> dict[str, Any] | None:
+    test = found.fit.detail and found.fit.detail.endogeneity
+    return test and {
+        "statistic": test.statistic,
+        "freedom": test.freedom,
+        "p": test.p,
+        "worst": found.equations.base.name_of[test.worst],
+        "worst_in_sigmas": test.worst_z,
+    }
+
+
+def _bias(found: Identification) -> dict[str, Any] | None:
+    bias, names = found.bias, found.equations.base.name_of
+    if bias is None:
+        return None
+    delays = bias.delays
+    by_parameter = {
+        "over_sigma": bias.over_sigma, "by_position_errors": bias.noise, "by_filter": bias.filter,
+        "by_delay": delays.bias,
+    }  # fmt: skip
+    columns = [names[column] for column in bias.columns]
+    return {
+        "named": [names[column] for column in bias.named],
+        "exposed_to_delay": [names[column] for column in bias.exposed],
+        **{key: dict(zip(columns, values, strict=True)) for key, values in by_parameter.items()},
+        "common_delay": delays.common[0],
+        "common_delay_sigma": delays.common[1],
+        "delays": [
+            {"kind": kind, "joint": joint, "delay": delay, "sigma": sigma}
+            for (kind, joint), delay, sigma in zip(delays.equations, delays.delay, delays.sigma, strict=True)
+        ],
+    }

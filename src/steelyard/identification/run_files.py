@@ -16,12 +16,12 @@ import numpy as np
 from ..errors import EstimateError, require_type
 from ..estimate import Estimate, History, System, group_of, independent
 from ..observe import Equations, Observations, load_observations, merge_observations, merged_triangle, save_observations
-from ..run import RunFolder, arrays_of, file_of, read_result, write_arrays
+from ..run import RunFolder, arrays_of, file_of, hashes_of, read_result, write_arrays
 from ..text import short_repr
 from .fitting import ArmFit
-from .result import COLUMNS, Identification
-from .settings import FACTOR_METHODS
-from .to_json import identification_to_json
+from .payload_body import COLUMNS
+from .result import Identification
+from .settings import FACTOR_METHODS, settings_to_table
 
 RUN_COMMANDS = ("identify", "demo")
 """Commands whose runs hold an identified arm."""
@@ -52,7 +52,7 @@ def write_run(
         extra: Further content.
         seconds: How long each stage took.
     """
-    content = {**identification_to_json(found), **(extra or {})}
+    content = {**found.to_json(), **(extra or {})}
     return run.save(settings, inputs, content, lambda folder, _: fill_run(folder, found), seconds)
 
 
@@ -110,17 +110,12 @@ class SavedRun:
         estimate: All base parameters, with their weighted system.
 
     Example:
-        >>> from pathlib import Path
-        >>> from steelyard.identification import write_run
-        >>> from steelyard.run import RunFolder
         >>> sin, cos = [[0.3, 0.1], [0.5, 0.2]], [[0.1, 0.2], [0.2, 0.3]]
         >>> motion = steelyard.fourier([0, 0], sin, cos, 5.0, ["joint_1", "joint_2"])
         >>> log = steelyard.recording_of(steelyard.simulate("scara_2r", motion, steelyard.Experiment(record_rate=100)))
         >>> settings = steelyard.Settings(method="wls", reduction="none", bias_repeats=0)
         >>> found = steelyard.identify("scara_2r", log, settings=settings)
-        >>> with RunFolder(Path("my_run"), "identify") as folder:
-        ...     content = write_run(folder, {"robot": "scara_2r"}, {}, found)
-        >>> run = steelyard.load_run("my_run")
+        >>> run = steelyard.save_run(found, "my_run")
         >>> run.content["verdict"]["grade"], round(float(run.estimate.values[1]), 3)
         ('good', 0.064)
     """
@@ -176,16 +171,12 @@ def load_run(run: RunLike) -> SavedRun:
     """Return a run, read from its folder if that is given.
 
     Example:
-        >>> from pathlib import Path
-        >>> from steelyard.identification import write_run
-        >>> from steelyard.run import RunFolder
         >>> sin, cos = [[0.3, 0.1], [0.5, 0.2]], [[0.1, 0.2], [0.2, 0.3]]
         >>> motion = steelyard.fourier([0, 0], sin, cos, 5.0, ["joint_1", "joint_2"])
         >>> log = steelyard.recording_of(steelyard.simulate("scara_2r", motion, steelyard.Experiment(record_rate=100)))
         >>> settings = steelyard.Settings(method="wls", reduction="none", bias_repeats=0)
         >>> found = steelyard.identify("scara_2r", log, settings=settings)
-        >>> with RunFolder(Path("my_run"), "identify") as folder:
-        ...     content = write_run(folder, {"robot": "scara_2r"}, {}, found)
+        >>> _ = steelyard.save_run(found, "my_run")
         >>> steelyard.load_run("my_run").estimate.method
         'wls'
     """
@@ -193,6 +184,34 @@ def load_run(run: RunLike) -> SavedRun:
         return run
     require_type(run, (str, os.PathLike), "run", "a SavedRun or the folder of an identify run", EstimateError)
     return read_run(Path(run))
+
+
+def save_run(found: Identification, folder: str | os.PathLike[str]) -> SavedRun:
+    """Save an identification in a run folder, as ``steelyard identify --out`` does; return it as ``load_run`` would.
+
+    Args:
+        found: The identification.
+        folder: The folder; made if it is not there. An earlier run in it is replaced.
+
+    Raises:
+        FileError: If the folder cannot be written.
+
+    Example:
+        >>> sin, cos = [[0.3, 0.1], [0.5, 0.2]], [[0.1, 0.2], [0.2, 0.3]]
+        >>> motion = steelyard.fourier([0, 0], sin, cos, 5.0, ["joint_1", "joint_2"])
+        >>> log = steelyard.recording_of(steelyard.simulate("scara_2r", motion, steelyard.Experiment(record_rate=100)))
+        >>> settings = steelyard.Settings(method="wls", reduction="none", bias_repeats=0)
+        >>> found = steelyard.identify("scara_2r", log, settings=settings)
+        >>> steelyard.save_run(found, "my_run").settings["method"]
+        'wls'
+    """
+    robot = found.equations.model.robot.file
+    files = {path: digest for one in found.training for path, digest in one.files}
+    settings = {"robot": robot, "logs": sorted(files), **settings_to_table(found.settings)}
+    with RunFolder(Path(folder), "identify") as run:
+        write_run(run, settings, {**hashes_of(Path(robot)), **files}, found, {"left_out": []})
+        place = run.place
+    return read_run(Path(folder) if place is None else place)
 
 
 def check_joinable(method: str) -> None:

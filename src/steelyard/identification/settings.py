@@ -12,6 +12,7 @@ from ..errors import EstimateError, ObservationError, require_type
 from ..estimators import ESTIMATORS, methods_on_factors, settings_tables
 from ..judge import COVARIANCES, RULES, Thresholds
 from ..observe import Preparation
+from ..plain_data import plain
 from ..robot import gravity_vector, lock_positions
 from ..text import short_repr
 
@@ -171,6 +172,26 @@ def settings_from_table(table: Mapping[str, Any]) -> Settings:
         preparation=record_from(Preparation, Section(prepared, ROOT, ObservationError)),
         options=of_methods,
     )
+
+
+def settings_to_table(settings: Settings) -> dict[str, Any]:
+    """Return the flat table of settings that differ from the defaults; ``settings_from_table`` is its inverse.
+
+    The number of threads is left out: it does not change the result.
+    """
+    usual = Settings()
+    own = _differences(settings, usual, without=("preparation", "options", "thresholds", "threads"))
+    if "measured" in own:
+        own["torque"] = own.pop("measured")
+    if thresholds := _differences(settings.thresholds, usual.thresholds):
+        own["thresholds"] = thresholds
+    prepared = _differences(settings.preparation, usual.preparation)
+    return own | prepared | {name: _differences(one, type(one)()) for name, one in settings.options.items()}
+
+
+def _differences(record: Any, usual: Any, without: Sequence[str] = ()) -> dict[str, Any]:
+    names = [one.name for one in fields(record) if one.name not in without]
+    return {name: plain(getattr(record, name)) for name in names if getattr(record, name) != getattr(usual, name)}
 
 
 def _prior(value: Any) -> Mapping[str, tuple[float, float]]:

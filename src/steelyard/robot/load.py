@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -75,10 +76,10 @@ def load_robot(name_or_path: AnyRobot) -> Robot:
     require_type(name_or_path, (str, os.PathLike), "robot", allowed, RobotError)
     path = os.fspath(name_or_path)
     if isinstance(name_or_path, str) and path in catalogue_names():
-        return read_catalogue(path)
+        return replace(read_catalogue(path), file=path)
     suffix = Path(path).suffix.lower()
     if suffix in READERS:
-        return READERS[suffix](path)
+        return replace(READERS[suffix](path), file=path)
     names = catalogue_names()
     if _exists(path):
         raise RobotError(f"{path}: kind of file '{suffix}' is not known; allowed: .toml (table), .urdf and .xml (URDF)")

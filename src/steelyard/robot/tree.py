@@ -117,6 +117,7 @@ class Robot:
         defaults: Default torque kind and effects.
         source: Where the description came from.
         notes: Things a reader should know: angles taken as right angles, odd inertias.
+        file: Catalogue name or path that ``load_robot`` read it from; empty if it comes from elsewhere.
 
     Example:
         >>> robot = steelyard.load_robot("scara_2r")
@@ -141,6 +142,7 @@ class Robot:
     defaults: Defaults = field(default_factory=Defaults)
     source: str = ""
     notes: tuple[str, ...] = ()
+    file: str = field(default="", compare=False)
     bodies: tuple[Body, ...] = field(init=False, repr=False, compare=False)
     frames: Mapping[str, Frame] = field(init=False, repr=False, compare=False)
 
