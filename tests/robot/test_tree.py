@@ -62,3 +62,21 @@ def test_a_fixed_joint_or_no_position_cannot_be_locked(branched: bytes, joint: s
 def test_locking_an_unknown_joint_offers_the_nearest(branched: bytes) -> None:
     with pytest.raises(RobotError, match="did you mean 'slide'"):
         read_urdf(branched).with_locked({"slid": 0.0})
+
+
+def test_other_parameters_go_onto_the_moving_link_and_fixed_links_stay(branched: bytes) -> None:
+    robot = read_urdf(branched)
+    wanted = {name: 1.1 * value for name, value in robot.parameters.items() if name.endswith("3")}
+    changed = robot.with_parameters({**wanted, "Fvm1": 4.0})
+    assert changed.parameters == pytest.approx({**robot.parameters, **wanted, "Fvm1": 4.0})
+    before, after = ({link.name: link.inertia for link in one.links} for one in (robot, changed))
+    assert {name for name in before if before[name] != after[name]} == {"left"}
+    assert robot.with_parameters(robot.parameters).parameters == pytest.approx(robot.parameters, rel=1e-14)
+
+
+def test_a_link_without_inertia_needs_all_ten_parameters() -> None:
+    links = b'<link name="a"/><link name="b"/>'
+    joint = b'<joint name="j" type="continuous"><parent link="a"/><child link="b"/></joint>'
+    robot = read_urdf(b'<robot name="r">' + links + joint + b"</robot>")
+    with pytest.raises(RobotError, match=r"link 'b': XX1, XY1.* neither given nor known"):
+        robot.with_parameters({"ZZ1": 1.0})

@@ -18,7 +18,7 @@ import numpy as np
 from ..estimate import Estimate
 from ..model import BaseParameter
 from ..observe import Equations, Observations, merged_triangle
-from ..robot import INERTIAL_NAMES, transform_from_placement
+from ..robot import transform_from_placement
 from .evaluation import Evaluation, JointError, MotionExtent
 
 SIGNIFICANT = 4.0
@@ -338,18 +338,12 @@ def scales_against_file(equations: Equations, estimate: Estimate, observations: 
     Returns:
         One for every equation whose torque is rigid-body torque by a tenth and more; empty if the file has no inertias.
     """
-    bodies = equations.model.robot.bodies
-    known = [body for body in bodies if body.inertia is not None]
-    if len(known) < len(bodies) or "inertia" not in equations.model.effects:
+    robot = equations.model.robot
+    if "inertias" not in robot.carries or "inertia" not in equations.model.effects:
         return ()
-    standard = {
-        f"{name}{body.number}": value
-        for body in known
-        for name, value in zip(INERTIAL_NAMES, body.inertia or (), strict=True)
-    }
     own = dict(zip(estimate.columns, estimate.values, strict=True))
-    file = equations.base_values(standard)
     inertial = {p.name for p in equations.model.parameters if p.effect == "inertia"}
+    file = equations.base_values({name: value for name, value in robot.parameters.items() if name in inertial})
     found = []
     for kind, joint, columns, square in _with_squares(equations, squares_by_equation(equations, observations)):
         rigid = [k for k, name in enumerate(columns) if name in inertial]

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..errors import RobotError, nearest_match
 from ..text import short_repr
-from .inertia import moved_parameters
+from .inertia import INERTIAL_NAMES, moved_parameters
 from .parts import Body, Defaults, Frame, GearCoupling, Joint, Link
 from .placement import Placement, Vector3, transform_from_placement
 
@@ -63,31 +63,30 @@ def bodies_and_frames(
             frames[joint.child] = Frame(joint.child, carrier.body, placement)
         stack.extend(reversed(children.get(joint.child, [])))
     bodies = tuple(
-        Body(number, joint, joint.child, parent, placement, _merged_inertia(number, frames, inertia_of))
+        Body(number, joint, joint.child, parent, placement, _merged_inertia(joint.child, frames, inertia_of))
         for number, (joint, parent, placement) in enumerate(moving, start=1)
     )
     return bodies, frames
 
 
-def _merged_inertia(
-    number: int, frames: Mapping[str, Frame], inertia_of: Mapping[str, tuple[float, ...] | None]
-) -> tuple[float, ...] | None:
-    """Return the ten parameters of a body with its fixed links; None if the moving link's are unknown.
+Inertias = Mapping[str, tuple[float, ...] | None]
+
+
+def _merged_inertia(link: str, frames: Mapping[str, Frame], inertia_of: Inertias) -> tuple[float, ...] | None:
+    """Return the ten parameters of a moving link with its fixed links; None if its own are unknown."""
+    own = inertia_of[link]
+    return None if own is None else tuple(sum(_fixed_inertias(link, frames, inertia_of), np.array(own)).tolist())
+
+
+def _fixed_inertias(link: str, frames: Mapping[str, Frame], inertia_of: Inertias) -> Iterator[np.ndarray]:
+    """Yield the ten parameters (10,) of each link that is fixed to a moving one, in the latter's frame.
 
     A fixed link without an inertial element is massless, as every reader of such files takes it.
     """
-    total = np.zeros(10)
     for frame in frames.values():
-        if frame.body != number:
-            continue
         inertia = inertia_of[frame.name]
-        if inertia is None:
-            if not frame.placement:
-                return None
-            continue
-        rotation, translation = transform_from_placement(frame.placement)
-        total = total + moved_parameters(np.array(inertia), rotation, translation)
-    return tuple(float(value) for value in total)
+        if frame.body == frames[link].body and frame.name != link and inertia is not None:
+            yield moved_parameters(np.array(inertia), *transform_from_placement(frame.placement))
 
 
 STANDARD_GRAVITY: Vector3 = (0.0, 0.0, -9.81)
@@ -174,6 +173,45 @@ class Robot:
         couplings = tuple(c for c in self.gear_couplings if {c.motor, c.also_turns_with} <= moving)
         springs = tuple(name for name in self.springs if name in moving)
         return replace(self, joints=joints, gear_couplings=couplings, springs=springs)
+
+    @property
+    def parameters(self) -> dict[str, float]:
+        """Values known beforehand by the names of a model: of links (fixed ones included), drives and friction."""
+        inertial = {
+            f"{symbol}{body.number}": value
+            for body in self.bodies
+            if body.inertia is not None
+            for symbol, value in zip(INERTIAL_NAMES, body.inertia, strict=True)
+        }
+        return inertial | dict(self.values)
+
+    def with_parameters(self, parameters: Mapping[str, float]) -> Robot:
+        """Return the same arm with other values of parameters, by the names of a model; those not named stay.
+
+        Inertial parameters are those of a moving link and of all that is fixed to it: what changes goes onto the moving
+        link, and fixed links stay as they are.
+
+        Raises:
+            RobotError: If some of the ten parameters of a link are missing.
+        """
+        others = dict(parameters)
+        inertia_of = {link.name: link.inertia for link in self.links}
+        known = self.parameters
+        for body in self.bodies:
+            names = [f"{symbol}{body.number}" for symbol in INERTIAL_NAMES]
+            given = {name: others.pop(name) for name in names if name in others}
+            if not given:
+                continue
+            missing = [name for name in names if name not in given and name not in known]
+            if missing:
+                raise RobotError(
+                    f"link '{body.link}': {', '.join(missing)} neither given nor known; give all ten parameters"
+                )
+            whole = np.array([given.get(name, known.get(name, 0.0)) for name in names])
+            fixed = sum(_fixed_inertias(body.link, self.frames, inertia_of), np.zeros(10))
+            inertia_of[body.link] = tuple((whole - fixed).tolist())
+        links = tuple(replace(link, inertia=inertia_of[link.name]) for link in self.links)
+        return replace(self, links=links, values={**self.values, **others})
 
     def in_motor_coordinates(self) -> Robot:
         """Return the same arm with motor positions (joint side) as coordinates: coupled motors become independent."""

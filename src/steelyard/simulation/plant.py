@@ -42,11 +42,11 @@ def true_values(model: Model, payload: str | None = None) -> Mapping[str, float]
         raise SimulationError(
             f"robot '{robot.name}' cannot be simulated: no inertia of link '{without[0]}'; give one in its file"
         )
-    values = dict.fromkeys(model.names, 0.0)
-    for body in robot.bodies:
-        ten = np.array(body.inertia) + _payload_on(robot, body.number, payload)
-        values.update({f"{symbol}{body.number}": float(x) for symbol, x in zip(INERTIAL_NAMES, ten, strict=True)})
-    values.update({name: value for name, value in robot.values.items() if name in values})
+    known = robot.parameters
+    values = {name: known.get(name, 0.0) for name in model.names}
+    if payload is not None:
+        for name, value in _payload_on_arm(robot, payload).items():
+            values[name] += value
     return MappingProxyType(values)
 
 
@@ -71,15 +71,13 @@ def payload_of(robot: Robot, name: str, error: type[SteelyardError] = Simulation
     return robot.payloads[name]
 
 
-def _payload_on(robot: Robot, number: int, payload: str | None) -> np.ndarray:
-    """Return the payload's ten parameters in the frame of a body, zero if it is carried by another."""
-    if payload is None:
-        return np.zeros(10)
-    ten = payload_of(robot, payload)
+def _payload_on_arm(robot: Robot, payload: str) -> dict[str, float]:
+    """Return what a payload adds to the parameters of the moving link that carries it, by name."""
+    ten = np.array(payload_of(robot, payload))
     frame = robot.frame(robot.payload_link or robot.bodies[-1].link)
-    if frame.body != number:
-        return np.zeros(10)
-    return moved_parameters(np.array(ten), *transform_from_placement(frame.placement))
+    moved = moved_parameters(ten, *transform_from_placement(frame.placement))
+    names = [f"{symbol}{frame.body}" for symbol in INERTIAL_NAMES] if frame.body else []
+    return dict(zip(names, moved.tolist(), strict=False))
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,6 @@ import numpy as np
 
 from ...errors import EstimateError, nearest_match
 from ...observe import RowSource, raw_samples, weighted_runs
-from ...robot import INERTIAL_NAMES
 from ..evidence import Estimate, Evidence, Prior, checked_prior
 from .dynamics import possible_move
 from .engines import Arms
@@ -178,14 +177,7 @@ def free_columns(columns: tuple[str, ...], locked: tuple[str, ...]) -> list[int]
 
 def robot_values(evidence: Evidence) -> np.ndarray:
     """Return the values of the robot's file as base parameters (c,); 0 for what it does not know."""
-    equations, robot = evidence.equations, evidence.equations.model.robot
-    known = {
-        f"{symbol}{body.number}": value
-        for body in robot.bodies
-        for symbol, value in zip(INERTIAL_NAMES, body.inertia or np.zeros(10), strict=True)
-    }
-    known |= robot.values
-    base = equations.base_values(known)
+    base = evidence.equations.base_values(evidence.equations.model.robot.parameters)
     return np.array([base[name] for name in evidence.columns])
 
 
