@@ -19,6 +19,7 @@ LONG = (
     "estimators",
     "filters_real",
     "essential",
+    "generated_c",
 )
 """Run only when named: they take long, or need the real recordings."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from steelyard.motion import limits_of, quintic, quintic_profile, random_points, trapezoidal, trapezoidal_profile
 from steelyard.recording import Recording
 from steelyard.robot import load_robot
-from steelyard.simulation import Experiment, Noise, recording_of, simulate
+from steelyard.simulation import Experiment, Noise, SimulatedRun, recording_of, simulate
 
 
 @lru_cache(maxsize=8)
@@ -51,3 +52,19 @@ def ur10e(seed: int, gravity: tuple[float, float, float] | None = None) -> Recor
         record_rate=100, encoder_quantum=1e-5, motor_noise=Noise("white", (1.0, 1.0, 0.5, 0.2, 0.2, 0.2))
     )
     return recording_of(simulate(robot, quintic(points, 2.0, joints), experiment, [seed]))
+
+
+@lru_cache(maxsize=8)
+def short_log(name: str, seed: int) -> tuple[SimulatedRun, Recording]:
+    """Return a short run of any arm and its recording; noise on the torques is a hundredth of them."""
+    robot = load_robot(name)
+    joints = [body.joint.name for body in robot.actuated]
+    points = random_points(limits_of(robot), 8, 2.0, quintic_profile(), np.random.default_rng(seed))
+    experiment = Experiment(record_rate=200, saturate=False, encoder_quantum=1e-6)
+    run = simulate(robot, quintic(points, 2.0, joints), experiment, [seed])
+    clean, rng = recording_of(run), np.random.default_rng(seed)
+    noisy = []
+    for channel in clean.torques:
+        size = 0.01 * np.sqrt((channel.values**2).mean(axis=1, keepdims=True))
+        noisy.append(replace(channel, values=channel.values + size * rng.standard_normal(channel.values.shape)))
+    return run, replace(clean, torques=tuple(noisy))

@@ -17,8 +17,8 @@ SOURCE = Path(steelyard.__file__).parent
 ROOMS = (
     "errors", "text", "plain_data", "verdict", "effects", "estimators", "progress", "files", "configuration", "archive",
     "tables", "lazy", "distributions", "robot", "physics", "kernel", "model", "motion", "signals", "recording",
-    "simulation", "observe", "estimate", "judge", "run", "identification", "excitation", "calibration", "study",
-    "papers", "cli",
+    "simulation", "observe", "estimate", "judge", "consistency", "run", "identification", "excitation", "calibration",
+    "study", "export", "papers", "cli",
 )  # fmt: skip
 MODULES = sorted(SOURCE.rglob("*.py"))
 

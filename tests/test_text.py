@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from steelyard.text import csv_text, for_csv, for_json, for_latex, for_terminal, from_csv
+from steelyard.text import csv_text, for_csv, for_json, for_latex, for_terminal, for_yaml, from_csv, latex_number
 
 HOSTILE = "arm[/left]\x1b[31m\x9b\u202e\ud800\n\U000e0001"
 
@@ -43,3 +43,12 @@ def test_a_table_is_quoted_where_needed():
 def test_latex_and_html_get_no_commands():
     assert for_latex(r"\input{a}_$") == r"\textbackslash{}input\{a\}\_\$"
     assert for_latex("\x1b") == r"\textbackslash{}x1b"
+
+
+def test_a_character_beyond_u_ffff_is_one_character_in_yaml():
+    assert for_yaml("\U0001f600") == '"\U0001f600"'
+    assert for_yaml("a\U000e0001\u202e\x85") == r'"a\U000e0001\u202e\u0085"'
+
+
+def test_numbers_of_latex():
+    assert [latex_number(value, ".3g") for value in (1.5, -2e-7, None)] == ["$1.5$", r"$-2\cdot 10^{-7}$", "--"]

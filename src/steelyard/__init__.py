@@ -13,10 +13,12 @@ if TYPE_CHECKING:
     from .calibration import calibrate as calibrate
     from .excitation import DesignSettings as DesignSettings
     from .excitation import design as design
+    from .export import export_model as export_model
     from .identification import Settings as Settings
     from .identification import identify as identify
     from .identification import identify_payload as identify_payload
     from .identification import load_run as load_run
+    from .identification import predict as predict
     from .identification import save_run as save_run
     from .kernel import compile_batch as compile_batch
     from .kernel import compile_loop as compile_loop
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
     from .robot import Robot as Robot
     from .robot import catalogue_names as catalogue_names
     from .robot import load_robot as load_robot
+    from .robot import read_mjcf as read_mjcf
     from .robot import read_table as read_table
     from .robot import read_urdf as read_urdf
     from .simulation import Experiment as Experiment
@@ -53,13 +56,14 @@ __version__ = "0.1.0"
 _ROOMS = {
     "calibration": ("CalibrationSettings", "calibrate"),
     "excitation": ("DesignSettings", "design"),
-    "identification": ("Settings", "identify", "identify_payload", "load_run", "save_run"),
+    "export": ("export_model",),
+    "identification": ("Settings", "identify", "identify_payload", "load_run", "predict", "save_run"),
     "kernel": ("compile_batch", "compile_loop"),
     "model": ("base_parameters", "build_model", "data_rank", "identifiability", "random_motion", "summarise_model"),
     "motion": ("fourier", "quintic", "read_trajectory", "trapezoidal", "write_trajectory"),
     "observe": ("Preparation",),
     "recording": ("Recording", "read_recording", "write_recording"),
-    "robot": ("Robot", "catalogue_names", "load_robot", "read_table", "read_urdf"),
+    "robot": ("Robot", "catalogue_names", "load_robot", "read_mjcf", "read_table", "read_urdf"),
     "simulation": ("Experiment", "Noise", "recording_of", "simulate"),
     "study": ("StudySettings", "montecarlo", "study_configuration"),
 }

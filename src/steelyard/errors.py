@@ -78,6 +78,10 @@ class CalibrationError(SteelyardError):
     """Measurements, set-ups or targets from which an arm cannot be calibrated or corrected."""
 
 
+class ExportError(SteelyardError):
+    """An identified arm that a format cannot hold, or that must not be written."""
+
+
 class TableError(RecordingError, CalibrationError):
     """A file that cannot be read as a table, be it a log or measurements: both readers raise it."""
 

@@ -1,4 +1,4 @@
-"""Results as plain data (numbers, texts, lists, tables) and as JSON documents.
+"""Results as plain data (numbers, texts, lists, tables) and as JSON and YAML documents.
 
 Every room has functions ``..._to_json`` that name the keys of its results; what becomes of arrays, records and numbers
 that are not finite is decided here.
@@ -13,7 +13,7 @@ from math import isfinite
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any
 
-from .text import for_json
+from .text import for_json, for_yaml
 
 if TYPE_CHECKING:
     import polars
@@ -62,3 +62,35 @@ def json_text(command: str, content: Mapping[str, Any]) -> str:
 def json_document(document: Mapping[str, Any]) -> str:
     """Return a JSON document with indented lines; unprintable characters are escaped, NaN is refused."""
     return for_json(json.dumps(document, indent=2, allow_nan=False, ensure_ascii=False))
+
+
+def yaml_document(document: Mapping[str, Any]) -> str:
+    """Return plain data as YAML 1.1 and 1.2; an entry of a table or list of the first level is one line."""
+    lines = []
+    for key, value in document.items():
+        if isinstance(value, Mapping) and value:
+            lines += [f"{key}:", *(f"  {yaml_value(name)}: {yaml_value(item)}" for name, item in value.items())]
+        elif isinstance(value, list) and value and isinstance(value[0], Mapping):
+            lines += [f"{key}:", *(f"  - {yaml_value(item)}" for item in value)]
+        else:
+            lines.append(f"{key}: {yaml_value(value)}")
+    return "\n".join(lines) + "\n"
+
+
+def yaml_value(value: Any) -> str:
+    """Return plain data in one line of YAML; keys of tables are the program's own words, texts are quoted.
+
+    Numbers have all their digits; readers of YAML 1.1 know a float with an exponent only by its point.
+    """
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(f'{key}: {yaml_value(item)}' for key, item in value.items())}}}"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(yaml_value, value))}]"
+    if isinstance(value, str):
+        return for_yaml(value)
+    if value is None or isinstance(value, bool | int):
+        return json.dumps(value)
+    if not isfinite(value):
+        return ".nan" if value != value else ".inf" if value > 0 else "-.inf"
+    mantissa, mark, exponent = repr(float(value)).partition("e")
+    return f"{mantissa}.0e{exponent}" if mark and "." not in mantissa else f"{mantissa}{mark}{exponent}"

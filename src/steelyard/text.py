@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import re
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import fields, is_dataclass
@@ -40,6 +41,17 @@ def for_json(document: str) -> str:
     return _NOT_ASCII.sub(lambda found: found[0] if found[0].isprintable() else _json_escape(found[0]), document)
 
 
+def for_yaml(text: str) -> str:
+    r"""Return text as a quoted string of YAML; unprintable characters are escaped, ``\U000e0001`` beyond U+FFFF.
+
+    A JSON string is one in YAML too, but for pairs of surrogates, which readers of YAML take for two characters.
+    """
+    return "".join(
+        letter if letter.isprintable() else f"\\U{ord(letter):08x}" if ord(letter) > 0xFFFF else f"\\u{ord(letter):04x}"
+        for letter in json.dumps(text, ensure_ascii=False)
+    )
+
+
 def for_csv(text: str) -> str:
     """Return a cell that no spreadsheet takes for a formula: an apostrophe before ``= + - @``, tab or return.
 
@@ -63,6 +75,15 @@ def csv_text(rows: Iterable[Sequence[str]], line_end: str = "\n") -> str:
 def for_latex(text: str) -> str:
     """Return text for LaTeX: its special characters escaped, unprintable ones visible."""
     return "".join(_LATEX.get(letter, letter) for letter in for_terminal(text))
+
+
+def latex_number(value: float | None, style: str) -> str:
+    """Return a number for LaTeX in a format such as ``.4g``; a dash for None."""
+    if value is None:
+        return "--"
+    mantissa, _, exponent = format(value, style).partition("e")
+    power = rf"\cdot 10^{{{int(exponent)}}}" if exponent else ""
+    return f"${mantissa}{power}$"
 
 
 def short_repr(self: object) -> str:

@@ -12,10 +12,10 @@ from arms import SKEWED_CHAIN, SLIDING_TREE
 from calibrated_stand_in import product_arm
 from data_folder import data_folder
 from steelyard.calibration.application.calibrated_arm import CalibratedArm, random_configurations
-from steelyard.calibration.application.exports import edited_urdf, joint_error, roll_pitch_yaw, write_urdf
+from steelyard.calibration.application.exports import edited_urdf, joint_error, write_urdf
 from steelyard.calibration.measurement.setup import moving_chain
 from steelyard.errors import CalibrationError, RobotError
-from steelyard.robot import load_robot, read_urdf
+from steelyard.robot import load_robot, read_urdf, roll_pitch_yaw
 
 PLAIN = """<?xml version="1.0"?>
 <!-- a small arm -->
@@ -125,14 +125,14 @@ def test_what_stands_in_quotes_or_comments_is_not_taken_for_a_tag():
     arm = product_arm(read_urdf(odd.encode()), "tip")
     done = edited_urdf(odd.encode(), arm).content.decode()
     assert '<!-- <joint name="elbow"><origin xyz="9 9 9"/> --><joint odd=\'a > "b"\' name="elbow"' in done
-    assert '<origin\n  xyz = "' in done
+    assert "<origin\n  xyz = '" in done
     same = product_arm(read_urdf(PLAIN.encode()), "tip")
     np.testing.assert_array_equal(arm.values, same.values)
 
 
 def test_text_in_utf_16_is_not_edited():
     text = PLAIN.replace('version="1.0"', 'version="1.0" encoding="utf-16"').encode("utf-16")
-    with pytest.raises(CalibrationError, match="UTF-16"):
+    with pytest.raises(RobotError, match="UTF-16"):
         edited_urdf(text, product_arm(read_urdf(text), "tip"))
 
 

@@ -16,6 +16,8 @@ import pytest
 
 from simulated_experiments import lwr4, scara
 from steelyard.cli import main
+from steelyard.errors import EstimateError
+from steelyard.identification import read_payload, robot_of_run
 from steelyard.observe import part_of
 from steelyard.recording import Recording, write_recording
 
@@ -175,6 +177,12 @@ def test_a_payload_is_found_from_a_run(workplace, capsys):
     assert result["motion_was_enough"]
     saved = json.loads(Path("held/result.json").read_text())
     assert set(saved["provenance"]["inputs"]) == {"arm/result.json", "loaded.npz"}
+    held = read_payload(Path("held"))
+    assert robot_of_run(held.content).name == "kuka_lwr4"
+    assert held.body.mass == (result["payload"]["mass"], result["payload"]["mass_sigma"])
+    assert held.body.inertia_at_centre == pytest.approx(result["payload"]["inertia_at_centre"])
+    with pytest.raises(EstimateError, match="the run 'arm' has no payload"):
+        read_payload(Path("arm"))
     assert main(["payload", "arm", "loaded.npz"]) == 0
     assert "kg (one sigma)" in capsys.readouterr().out
     assert main(["payload", "nowhere", "loaded.npz"]) == 1
@@ -203,6 +211,74 @@ def test_runs_are_compared(workplace, capsys):
     assert "two runs" in capsys.readouterr().err
     assert main(["compare", "run_0", "p9_lwr4"]) == 1
     assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_a_run_is_compared_with_a_robot_file(workplace, capsys, monkeypatch):
+    assert identify(*LOGS, "--out", "run") == 0
+    table = files("steelyard.robot").joinpath("catalogue", "scara_2r.toml").read_text(encoding="utf-8")
+    Path("arm.toml").write_text(re.sub(r"(?m)^Fcm = .*$", "", table))
+    capsys.readouterr()
+    assert main(["compare", "run", "scara_2r", "arm.toml", "--csv", "t.csv", "--out", "c", "--json"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert result["runs"] == ["run", "scara_2r", "arm.toml"]
+    inertia = next(row for row in result["parameters"] if row["name"] == "ZZ1R")
+    assert inertia["sigmas"][1:] == [None, None]
+    difference = (inertia["values"][1] - inertia["values"][0]) / inertia["sigmas"][0]
+    assert inertia["differences_in_sigmas"][0] == pytest.approx(difference)
+    assert abs(difference) < 4
+    whole, bare = result["torques"]
+    assert (whole["file"], whole["run"], whole["notes"]) == ("scara_2r", "run", [])
+    assert whole["relative_difference_percent"] < 1 < whole["run_error_percent"] < whole["file_error_percent"]
+    assert bare["notes"] == ["'arm.toml' does not give Fcm: they count as zero in its parameters and torques"]
+    assert bare["relative_difference_percent"] > 5
+    saved = json.loads(Path("c/result.json").read_text())
+    assert set(saved["provenance"]["inputs"]) == {"run/result.json", "arm.toml"}
+    monkeypatch.setenv("COLUMNS", "80")
+    assert main(["compare", "scara_2r", "run", "--essential"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert any(line.startswith("torques on the rows of run: scara_2r differs by ") for line in lines)
+    assert main(["compare", "run", "scara_2r", "--quiet"]) == 0
+    assert capsys.readouterr().out.startswith("scara_2r against run: 8 parameters compared")
+    Path("broken.toml").write_text("[robot]\nname = 3\n")
+    for names, message in (
+        (["run", "ur10e"], "'ur10e' is another robot than that of run 'run': its joints are shoulder_pan_joint"),
+        (["scara_2r", "ur10e"], "robot 'scara_2r' is compared with a run of identify"),
+        (["p2_lwr4", "kuka_lwr4"], "robot 'kuka_lwr4' is compared with a run of identify"),
+        (["run", "nowhere.urdf"], "no such file or folder: 'nowhere.urdf'"),
+        (["run", "broken.toml"], "broken.toml"),
+    ):
+        assert main(["compare", *names]) == 1
+        error = capsys.readouterr().err
+        assert message in error
+        assert error.count("\n") == 1
+
+
+def test_torques_are_predicted_along_a_log(workplace, capsys):
+    assert identify(*LOGS, "--validate", "unseen.npz", "--out", "run") == 0
+    reported = json.loads(Path("run/result.json").read_text())["validation"]
+    capsys.readouterr()
+    assert main(["predict", "run", "unseen.npz", "--out", "torques.csv", "--json"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert result["relative_error_percent"] == pytest.approx(reported["relative_error_percent"], rel=1e-12)
+    assert [one["rms"] for one in result["joints"]] == pytest.approx([one["rms"] for one in reported["joints"]])
+    assert result["file"] == "torques.csv"
+    header, *rows = Path("torques.csv").read_text().splitlines()
+    assert header.startswith("time,predicted_motor[joint_1],band_motor[joint_1],measured_motor[joint_1],error_motor[")
+    assert len(rows) > 1900
+    assert main(["predict", "run", "unseen.npz", "--quiet"]) == 0
+    assert re.fullmatch(r"relative error \d+\.\d\d %\n", capsys.readouterr().out)
+    for arguments, message in (
+        (["run", "unseen.npz", "--out", "torques.txt"], "name a file that ends with .csv"),
+        (["run"], "no log given"),
+        (["run", "unseen.npz", "--robot", "ur10e"], "the run is of robot 'scara_2r', got 'ur10e'"),
+        (["nowhere", "unseen.npz"], "no such file or folder: 'nowhere'"),
+        (["run", "unseen.npz", "--out", "run/result.json/t.csv"], "cannot write"),
+    ):
+        assert main(["predict", *arguments]) == 1
+        error = capsys.readouterr().err
+        assert message in error
+        assert error.count("\n") == 1
 
 
 def test_an_unknown_paper_is_one_line(capsys):

@@ -30,7 +30,8 @@ SHORT_STUDY = ["--seeds", "2", "--rate", "50", "--methods", "wls,ols", "--proces
 FIT = ["identify", "ur10e", "log1.npz", "--method", "wls", "--reduction", "none"]
 COMMANDS = {
     "identify": ("print_identification", [*FIT, "--out", "a_run_with_a_rather_long_name"]),
-    "compare": ("_print", ["compare", "a_run_with_a_rather_long_name", "other", "third"]),
+    "compare": ("_print", ["compare", "a_run_with_a_rather_long_name", "other", "third", "ur10e"]),
+    "predict": ("print_prediction", ["predict", "other", "log1.npz", "--out", "torques_of_a_rather_long_name.csv"]),
     "model": ("print_model", ["model", "ur10e", "--payload", "paired"]),
     "calibrate": ("print_calibration", ["calibrate", "ur10e", "spoilt_points.csv", "--workspace", "5"]),
     "design": ("print_design", ["design", "ur10e", *SHORT_DESIGN, "--out", "designed"]),

@@ -286,6 +286,8 @@ OPEN = {
     "held_out_before",
     "cross_validated",
     "units",
+    "consistency.prior",
+    "files[].comparisons",
 }
 
 
@@ -307,11 +309,13 @@ EXAMPLES = {
     "simulate": ["simulate", "kuka_lwr4", "my_motion.toml", "--rate", "100"],
     "design": ["design", "scara_2r", "--starts", "1", "--duration", "5", "--harmonics", "2", "--goal", "condition=12"],
     "identify": ["identify", "scara_2r", "calm.npz", "lively.npz", "--validate", "unseen.npz"],
+    "export": ["export", "scara_run", "--urdf", "--out", "exported"],
     "payload": ["payload", "arm_run", "loaded.npz"],
     "calibrate": ["calibrate", "ur10e", "spoilt_points.csv", "--config", "setup.toml", "--workspace", "50"],
     "apply": ["apply", "calibrated", "targets.csv", "--angle", "deg"],
     "poses": ["poses", "scara_2r", "--count", "6", "--candidates", "20"],
-    "compare": ["compare", "p5_lwr4_c", "p2_lwr4"],
+    "predict": ["predict", "scara_run", "unseen.npz", "--out", "torques.csv"],
+    "compare": ["compare", "scara_run", "scara_2r"],
     "montecarlo": ["montecarlo", "scara_2r", "--seeds", "3", "--rate", "100", "--processes", "1"],
     "papers": ["papers", "P1", "--seeds", "2"],
 }

@@ -511,13 +511,15 @@ def _run() -> Files:
     columns = np.array(["ZZ1R", "Fvm1"])
     arrays = {
         "columns": columns, "values": np.ones(2), "covariance": np.eye(2), "freedom": np.full(2, 9.0),
-        "triangle": np.eye(3), "rows": np.array(12),
+        "triangle": np.eye(3), "rows": np.array(12), "essential_columns": columns, "essential_values": np.ones(2),
+        "essential_covariance": np.eye(2),
     }  # fmt: skip
     row = {"value": 1.0, "sigma": 0.1, "full_value": 1.0, "full_sigma": 0.1, "unit": "kg m^2", "regrouping": "ZZ1"}
     content = {
         "robot": "two", "method": "wls", "covariance": "classical", "torque": "motor", "payload_model": "none",
         "effects": ["inertia"],
         "parameters": [{"name": str(name), **row} for name in columns],
+        "preparation": {}, "fit": {}, "recordings": [],
     }  # fmt: skip
     with TemporaryDirectory() as place:
         with RunFolder(Path(place), "identify") as run:

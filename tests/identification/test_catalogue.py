@@ -2,34 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
+from simulated_experiments import short_log
 from steelyard.identification import Settings, fit_arm, identify
 from steelyard.judge import estimate_delays
-from steelyard.motion import limits_of, quintic, quintic_profile, random_points
-from steelyard.recording import Recording
 from steelyard.robot import catalogue_names, load_robot, read_catalogue
-from steelyard.simulation import Experiment, SimulatedRun, recording_of, simulate
 
 ARMS = [name for name in catalogue_names() if "inertias" in read_catalogue(name).carries]
-
-
-def simulated(name: str, seed: int) -> tuple[SimulatedRun, Recording]:
-    """Return a short run and its recording; noise on the torques is a hundredth of them."""
-    robot = load_robot(name)
-    joints = [body.joint.name for body in robot.actuated]
-    points = random_points(limits_of(robot), 8, 2.0, quintic_profile(), np.random.default_rng(seed))
-    experiment = Experiment(record_rate=200, saturate=False, encoder_quantum=1e-6)
-    run = simulate(robot, quintic(points, 2.0, joints), experiment, [seed])
-    clean, rng = recording_of(run), np.random.default_rng(seed)
-    noisy = []
-    for channel in clean.torques:
-        size = 0.01 * np.sqrt((channel.values**2).mean(axis=1, keepdims=True))
-        noisy.append(replace(channel, values=channel.values + size * rng.standard_normal(channel.values.shape)))
-    return run, replace(clean, torques=tuple(noisy))
 
 
 LONG = ("franka_panda", "kuka_lwr4", "staubli_tx40")
@@ -38,7 +19,7 @@ LONG = ("franka_panda", "kuka_lwr4", "staubli_tx40")
 
 @pytest.mark.parametrize("name", [pytest.param(arm, marks=pytest.mark.large if arm in LONG else ()) for arm in ARMS])
 def test_the_arm_is_found_from_its_own_torques(name):
-    (first, training), (_, unseen) = simulated(name, 1), simulated(name, 2)
+    (first, training), (_, unseen) = short_log(name, 1), short_log(name, 2)
     robot = load_robot(name)
     # The plant may have more than the defaults look for: the spring and offsets of kuka_ir361.
     settings = Settings(effects=first.effects, bias_repeats=0)
@@ -60,7 +41,7 @@ def test_the_arm_is_found_from_its_own_torques(name):
 @pytest.mark.parametrize("name", ARMS)
 def test_a_clean_simulation_has_no_delay(name):
     """Torques of the simulated arm were early by half a control period."""
-    run, recording = simulated(name, 1)
+    run, recording = short_log(name, 1)
     found = fit_arm(load_robot(name), [recording], Settings(effects=run.effects))
     delays = estimate_delays(found.sources, found.fit.estimate, found.fit.whitening)
     assert not delays.has_common

@@ -11,6 +11,7 @@ import pytest
 from simulated_experiments import lwr4
 from steelyard.errors import EstimateError, ObservationError, SteelyardError
 from steelyard.identification import (
+    PayloadBody,
     Settings,
     identify,
     identify_payload,
@@ -18,8 +19,9 @@ from steelyard.identification import (
     read_run,
     save_run,
 )
+from steelyard.identification.payload_body import impossible_payload
 from steelyard.observe import Preparation, load_observations
-from steelyard.robot import load_robot
+from steelyard.robot import load_robot, parameters_from_centre
 
 LWR4 = load_robot("kuka_lwr4")
 TRUE = np.array(LWR4.payloads["P5"])
@@ -159,3 +161,27 @@ def test_an_earlier_run_counts_as_if_its_recordings_had_been_given(run):
     tilted = LWR4.with_gravity((4.905, 0.0, -8.4957))
     with pytest.raises(ObservationError, match="different geometry"):
         identify(tilted, [lwr4(5)], [lwr4(6)], settings, earlier=[read_run(folder)])
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        ({}, None),
+        ({9: -2.0}, "mass -2"),
+        ({5: 1.0}, "inertia with negative density"),  # ZZ above XX + YY
+    ],
+)
+def test_a_payload_that_no_body_can_be_is_named(change, text):
+    ten = parameters_from_centre(2.0, np.array([0.02, 0.0, 0.08]), np.diag([0.01, 0.012, 0.009]))
+    for place, value in change.items():
+        ten[place] = value
+    covariance = np.diag(np.full(10, 1e-6))
+    sigma = np.sqrt(np.diag(covariance))
+    centre = ten[6:9] / ten[9]
+    inside = ten[:6] - parameters_from_centre(ten[9], centre, np.zeros((3, 3)))[:6]
+    body = PayloadBody(
+        (float(ten[9]), 1e-3), None if ten[9] < 0 else centre, sigma[6:9], ten[:6], sigma[:6], inside, sigma[:6],
+        covariance,
+    )  # fmt: skip
+    found = impossible_payload(body)
+    assert (found == []) if text is None else text in found[0]

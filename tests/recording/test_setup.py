@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from recording.logs import write_csv
+from steelyard.cli.logs import with_declared_source
 from steelyard.errors import ConfigError, RecordingError
 from steelyard.recording import (
     Recording,
@@ -20,6 +21,7 @@ from steelyard.recording import (
     setup_from_table,
 )
 from steelyard.recording.units import COUNTED, QUANTITIES, RELATIVE
+from steelyard.robot import load_robot
 
 PAGE = (Path(__file__).parents[2] / "docs" / "recordings.md").read_text(encoding="utf-8")
 
@@ -196,3 +198,20 @@ def test_all_files_of_a_setup_that_are_missing_are_named_at_once(tmp_path):
     (tmp_path / "steelyard.toml").write_text('[recording]\nfiles = ["a.csv", "b.csv"]\n')
     with pytest.raises(RecordingError, match=r"2 files or folders are missing: '.*a\.csv', '.*b\.csv'"):
         read_recordings("scara_2r", tmp_path / "steelyard.toml")
+
+
+def test_a_setup_may_say_where_inertias_come_from(tmp_path):
+    assert setup_from_table({"inertia_source": "cad"}).inertia_source == "cad"
+    assert setup_from_table({}).inertia_source is None
+    with pytest.raises(ConfigError, match="inertia_source is 'CAD'; allowed: cad, vendor, identified, unknown"):
+        setup_from_table({"inertia_source": "CAD"})
+
+
+def test_the_declared_source_is_that_of_the_robot(tmp_path):
+    robot, config = load_robot("scara_2r"), tmp_path / "log.toml"
+    config.write_text('[recording]\ninertia_source = "vendor"\n[other]\ninertia_source = "cad"\n[plain]\n')
+    assert with_declared_source(robot, None, ["recording"]).inertia_source == "unknown"
+    assert with_declared_source(robot, config, ["recording"]).inertia_source == "vendor"
+    assert with_declared_source(robot, config, ["plain"]).inertia_source == "unknown"
+    with pytest.raises(ConfigError, match="inertia_source is both cad and vendor; keep one"):
+        with_declared_source(robot, config, ["recording", "other"])

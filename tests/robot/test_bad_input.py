@@ -128,7 +128,6 @@ URDF_CHANGES = {
     "a mimic of itself": (b'<axis xyz="0 0 2"/>', b'<mimic joint="elbow"/>', ["'elbow' mimics itself", "circle"]),
     "no joint that moves": (b'type="revolute"', b'type="fixed"', ["no joint moves", "at least one"]),
     "no link": (None, b'<robot name="x"/>', ["no link", "at least two"]),
-    "an MJCF file": (None, b"<mujoco><worldbody/></mujoco>", ["MJCF", "not a URDF", "not read yet"]),
     "an SDF file": (None, b'<sdf version="1.7"/>', ["SDF", "not a URDF"]),
     "another XML file": (None, b"<html/>", ["<html>", "allowed is <robot>"]),
     "an unexpanded xacro": (

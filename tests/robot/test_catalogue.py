@@ -32,6 +32,14 @@ def test_every_entry_states_its_sources_in_comments_and_no_path_of_a_machine(nam
     assert tomllib.loads(text)["robot"]["source"]
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_every_entry_says_where_its_inertias_come_from(name: str) -> None:
+    text = files("steelyard.robot").joinpath("catalogue", f"{name}.toml").read_text(encoding="utf-8")
+    assert tomllib.loads(text)["robot"]["inertia_source"] == load_robot(name).inertia_source
+    identified = {"franka_panda", "kuka_lwr4", "ur10e"}  # from recordings like a user's own
+    assert (load_robot(name).inertia_source == "identified") == (name in identified)
+
+
 @pytest.mark.parametrize("name", SIMULABLE)
 def test_every_simulable_arm_has_inertias_a_real_body_can_have(name: str) -> None:
     robot = load_robot(name)

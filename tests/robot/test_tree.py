@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 
 from steelyard.errors import RobotError
-from steelyard.robot import read_urdf
+from steelyard.robot import load_robot, read_urdf
+from steelyard.robot.tree import renumbered
 
 
 def test_bodies_are_numbered_depth_first_in_file_order(branched: bytes) -> None:
@@ -80,3 +81,26 @@ def test_a_link_without_inertia_needs_all_ten_parameters() -> None:
     robot = read_urdf(b'<robot name="r">' + links + joint + b"</robot>")
     with pytest.raises(RobotError, match=r"link 'b': XX1, XY1.* neither given nor known"):
         robot.with_parameters({"ZZ1": 1.0})
+
+
+def test_values_follow_their_joints_when_others_are_locked(two_joint: bytes) -> None:
+    robot = read_urdf(two_joint)
+    assert robot.values == {"Fvm1": 1.5, "Fvm2": 0.4, "Fcm2": 0.7}
+    assert robot.with_locked({"shoulder": 0.2}).values == {"Fvm1": 0.4, "Fcm1": 0.7}
+    assert robot.with_locked({"elbow": 0.2}).values == {"Fvm1": 1.5}
+
+
+def test_compliances_at_nodes_and_payloads_are_renumbered_too() -> None:
+    values = {"k2": 1.0, "k21": 2.0, "k3_1": 3.0, "k3x": 4.0, "XXL": 5.0, "drive_gain1": 6.0, "Iac12": 7.0}
+    numbers = {1: None, 2: 1, 3: 2, 12: 11}
+    assert renumbered(values, numbers) == {"k1": 1.0, "k11": 2.0, "k2_1": 3.0, "k2x": 4.0, "XXL": 5.0, "Iac11": 7.0}
+
+
+def test_values_go_with_their_joints_when_others_are_held():
+    robot = load_robot("ur10e")
+    locked = robot.with_locked({"shoulder_lift_joint": 0.1})
+    assert locked.bodies[1].joint.name == "elbow_joint"
+    for symbol in ("Ia", "Fcm", "drive_gain"):
+        known = [robot.values[f"{symbol}{number}"] for number in (1, 3, 4, 5, 6)]
+        assert [locked.values[f"{symbol}{number}"] for number in range(1, 6)] == known
+        assert f"{symbol}6" not in locked.values

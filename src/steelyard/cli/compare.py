@@ -1,8 +1,9 @@
-"""``steelyard compare``: parameters of two or more runs side by side."""
+"""``steelyard compare``: parameters of runs, published tables and robot files side by side."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,13 +17,24 @@ from .options import OUTPUT, Json, Out, Quiet, quietly
 from .output import Column, Screen, short_names
 
 if TYPE_CHECKING:
+    from ..identification import TorqueDifference
     from ..judge import ComparedRun, ComparedSummary, Comparison
 
 _LONGEST_HEADING = 16
 
 
+@dataclass(frozen=True)
+class _FileTorques:
+    """Torques of a robot file beside those of a run, and what a reader must know of the file."""
+
+    file: str
+    run: str
+    joints: Sequence[TorqueDifference]
+    notes: Sequence[str]
+
+
 def compare(
-    *runs: Annotated[str, Parameter(help="Run folders, or names of published tables.")],
+    *runs: Annotated[str, Parameter(help="Run folders, names of published tables, or robots (name or file).")],
     essential: Annotated[bool, Parameter(help="Compare essential parameters only.")] = False,
     csv: Annotated[Path | None, Parameter(group=OUTPUT, help="Also write the table as CSV.")] = None,
     latex: Annotated[Path | None, Parameter(group=OUTPUT, help="Also write the table as LaTeX.")] = None,
@@ -30,24 +42,65 @@ def compare(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Compare the parameters of runs: differences in per cent and in sigmas."""
+    """Compare the parameters of runs, or of a run with a robot file: differences in per cent and in sigmas."""
     from ..judge import compare_parameters, published_names, to_csv, to_latex
+    from ..robot import catalogue_names
     from ..run import RunFolder, hashes_of
 
     if len(runs) < 2:
         raise EstimateError(
-            f"compare needs two runs or more, got {len(runs)}; name run folders or published tables: "
+            f"compare needs two runs or more, got {len(runs)}; name run folders, a robot file, or published tables: "
             f"{', '.join(published_names())}"
         )
-    require_files(*(Path(name) for name in runs if name not in published_names()))
+    require_files(*(Path(name) for name in runs if name not in (*published_names(), *catalogue_names())))
     with quietly(quiet), RunFolder(out, "compare") as saved:
-        comparison = compare_parameters([_compared_run(name, essential) for name in runs])
+        compared, torques = _compared(runs, essential)
+        comparison = compare_parameters(compared)
         for path, text in ((csv, to_csv), (latex, to_latex)):
             if path is not None:
                 write_aside(path, text(comparison))
-        inputs = hashes_of(*(Path(name) / "result.json" for name in runs))
-        content = saved.save({"runs": list(runs), "essential": essential}, inputs, _comparison_to_json(comparison))
-        print(json_text("compare", content)) if json else _print(comparison)
+        inputs = hashes_of(*(Path(name) if _is_robot(name) else Path(name) / "result.json" for name in runs))
+        content = _comparison_to_json(comparison, torques)
+        content = saved.save({"runs": list(runs), "essential": essential}, inputs, content)
+        print(json_text("compare", content)) if json else _print(comparison, torques)
+
+
+def _is_robot(name: str) -> bool:
+    """Return whether a name is that of a catalogue arm or of a robot file, and not of a run folder."""
+    from ..robot import catalogue_names
+    from ..robot.load import READERS
+
+    if Path(name).is_dir():
+        return False
+    return name in catalogue_names() or Path(name).suffix.lower() in READERS
+
+
+def _compared(names: Sequence[str], essential: bool) -> tuple[list[ComparedRun], list[_FileTorques]]:
+    """Return everything named as parameters; robot files with the model of the first run, and their torques on it."""
+    robots = [name for name in names if _is_robot(name)]
+    if not robots:
+        return [_compared_run(name, essential) for name in names], []
+    from ..identification import file_reference, load_run, torque_differences
+    from ..judge import published_names
+    from ..robot import load_robot
+
+    folders = [name for name in names if name not in robots and (Path(name).exists() or name not in published_names())]
+    if not folders:
+        raise EstimateError(
+            f"robot '{robots[0]}' is compared with a run of identify, whose model says what its parameters are; name a "
+            "run folder too"
+        )
+    run = load_run(folders[0])
+    references = {name: file_reference(run, load_robot(name), name) for name in robots}
+    compared = [
+        references[name].to_compare(name) if name in references else _compared_run(name, essential) for name in names
+    ]
+    values = run.essential if essential else run.estimate
+    torques = [
+        _FileTorques(name, folders[0], torque_differences(run, values, one), one.notes)
+        for name, one in references.items()
+    ]
+    return compared, torques
 
 
 def _compared_run(name: str, essential: bool) -> ComparedRun:
@@ -67,7 +120,7 @@ def _compared_run(name: str, essential: bool) -> ComparedRun:
     return ComparedRun(name, parameters, robot=content.get("robot", ""))
 
 
-def _comparison_to_json(comparison: Comparison) -> dict[str, Any]:
+def _comparison_to_json(comparison: Comparison, torques: Sequence[_FileTorques]) -> dict[str, Any]:
     def each(records: Sequence[object], name: str) -> list[Any]:
         return [getattr(record, name, None) for record in records]
 
@@ -95,13 +148,41 @@ def _comparison_to_json(comparison: Comparison) -> dict[str, Any]:
                 }
                 for one in comparison.summaries
             ],
+            "torques": [
+                {
+                    "file": one.file, "run": one.run, "notes": one.notes,
+                    "relative_difference_percent": _percent(one.joints, "difference"),
+                    "run_error_percent": _percent(one.joints, "run_error"),
+                    "file_error_percent": _percent(one.joints, "file_error"),
+                    "joints": [
+                        {
+                            "name": joint.joint, "kind": joint.kind, "unit": joint.unit, "torque_rms": joint.torque,
+                            "difference_rms": joint.difference, "run_error_rms": joint.run_error,
+                            "file_error_rms": joint.file_error,
+                        }
+                        for joint in one.joints
+                    ],
+                }
+                for one in torques
+            ],
         }
     )  # fmt: skip
 
 
-def _print(comparison: Comparison) -> None:
+def _percent(joints: Sequence[TorqueDifference], what: str) -> float | None:
+    """Return a size relative to the measured torques of all joints [%]; that of the worse unit, never N with N m."""
+    found = []
+    for unit in dict.fromkeys(joint.unit for joint in joints):
+        mine = [joint for joint in joints if joint.unit == unit]
+        torque = sum(joint.rows * joint.torque**2 for joint in mine)
+        size = sum(joint.rows * getattr(joint, what) ** 2 for joint in mine)
+        found += [100 * (size / torque) ** 0.5] if torque > 0 else []
+    return max(found, default=None)
+
+
+def _print(comparison: Comparison, torques: Sequence[_FileTorques] = ()) -> None:
     screen = Screen()
-    for warning in comparison.warnings:
+    for warning in (*comparison.warnings, *(note for one in torques for note in one.notes)):
         screen.line(f"warning: {warning}", style="yellow")
     names = _headings(comparison.runs)
     columns = [Column("parameter", "key"), Column("unit", "key"), *(Column(name) for name in names)]
@@ -114,8 +195,39 @@ def _print(comparison: Comparison) -> None:
             cells += [_number(difference and difference.percent), _number(difference and difference.sigmas)]
         rows.append([row.name, row.unit, *cells])
     screen.table(columns, rows)
+    for one in torques:
+        _print_torques(screen, one)
     for one in comparison.summaries:
         screen.line(_sentence(one, comparison.runs[0]), always=True)
+    for one in (one for one in torques if one.joints):
+        shares = [_percent(one.joints, what) or 0.0 for what in ("difference", "run_error", "file_error")]
+        screen.line(
+            f"torques on the rows of {one.run}: {one.file} differs by {shares[0]:.3g} % of the measured torque; error "
+            f"{shares[2]:.3g} % with {one.file}, {shares[1]:.3g} % with the run",
+            always=True,
+        )
+
+
+def _print_torques(screen: Screen, one: _FileTorques) -> None:
+    if not one.joints:
+        return
+    screen.line()
+    screen.line(
+        f"torques of {one.file} and of {one.run} on the rows of the run, rms [N m or N]: measured, difference of the "
+        "two, errors of each"
+    )
+    columns = [Column("joint", "key"), Column("torque", "key")]
+    columns += [Column(heading) for heading in ("measured", "difference", "%", "run error", "file error")]
+    rows = [
+        [
+            joint.joint, joint.kind, f"{joint.torque:.3g}", f"{joint.difference:.3g}",
+            f"{100 * joint.difference / joint.torque:.1f}" if joint.torque > 0 else "", f"{joint.run_error:.3g}",
+            f"{joint.file_error:.3g}",
+        ]
+        for joint in one.joints
+    ]  # fmt: skip
+    screen.table(columns, rows)
+    screen.line()
 
 
 def _headings(runs: Sequence[str]) -> list[str]:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from ..plain_data import json_text
-from .identify import EXIT_CODES, print_identification
+from .identify import EXIT_CODES
+from .identify_table import print_identification
 from .options import OUTPUT, Json, Quiet, quietly
 from .output import Screen, Timing
 
@@ -65,8 +66,9 @@ def demo(
 
 
 def _fill(place: Path, simulated: SimulatedRuns, found: Identification) -> dict[str, Any]:
-    """Write motions, recordings and arrays into the folder of the run."""
+    """Write motions, recordings, arrays and the identified arm into the folder of the run."""
     from ..calibration import write_measurements
+    from ..export import EXPORTS, identified_arm, write_files
     from ..identification import fill_run
     from ..motion import write_trajectory
     from ..recording import write_recording
@@ -76,6 +78,7 @@ def _fill(place: Path, simulated: SimulatedRuns, found: Identification) -> dict[
         write_recording(recording, place / f"{name}.npz")
     for name, seed, count in POINTS:
         write_measurements(place / f"{name}.csv", _measured_points(seed, count))
+    write_files(EXPORTS["urdf"].build(identified_arm(found)), place)
     return fill_run(place, found)
 
 
@@ -120,6 +123,11 @@ def _print(found: Identification, truth: dict[str, Any], out: Path) -> None:
     screen.line(
         f"against the simulated truth: {truth['within_95']} of {truth['parameters']} intervals of 95 % hold it; the "
         f"payload weighs {truth['payload_mass']:.4f} kg"
+    )
+    screen.line(
+        f"the identified arm is in {out / f'{ROBOT}.urdf'}, loaded again and compared; other formats: steelyard export "
+        f"{out} --help",
+        always=True,
     )
     screen.line(
         f"motions and recordings are beside it in {out}; try: steelyard "

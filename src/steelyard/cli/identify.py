@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from math import isfinite
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -13,6 +12,7 @@ from cyclopts import Parameter
 
 from ..files import require_files, robot_file
 from ..plain_data import json_text
+from .identify_table import print_identification
 from .model import SCHEMA as MODEL_SCHEMA
 from .options import (
     DATA,
@@ -32,13 +32,9 @@ from .options import (
     in_folder,
     quietly,
 )  # fmt: skip
-from .output import Column, Part, Screen, Timing, print_findings, print_verdict
-from .payload import print_payload
+from .output import Timing
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
-    from ..identification import Identification, LogFinding
     from ..recording import Recording
     from ..robot import Robot
 
@@ -62,6 +58,23 @@ class EstimatorOptions:
     reduction: Annotated[
         Literal["f", "stepwise", "rsd", "bic", "none"] | None,
         Parameter(group=ESTIMATOR, help="Rule for essential parameters; default: f."),
+    ] = None
+    prior: Annotated[
+        str | None,
+        Parameter(
+            name="--prior",
+            negative="",
+            group=ESTIMATOR,
+            help="Robot (name or file) whose link inertias are the prior of the consistent parameters; default: the "
+            "robot's own if they are CAD or vendor values.",
+        ),
+    ] = None
+    no_prior: Annotated[
+        bool, Parameter(name="--no-prior", negative="", group=ESTIMATOR, help="Consistent parameters without a prior.")
+    ] = False
+    prior_deviation: Annotated[
+        float | None,
+        Parameter(group=ESTIMATOR, help="Relative deviation of the prior, such as 0.2; default: by held-out error."),
     ] = None
     protect: Annotated[
         tuple[str, ...], Parameter(group=ESTIMATOR, help="Parameter that the reduction must keep; may be repeated.")
@@ -133,6 +146,10 @@ class DataOptions:
         tuple[str, ...], Parameter(group=DATA, help="Table of --config that describes the recordings to judge by.")
     ] = ()
     root: Root = None
+    inertia_source: Annotated[
+        Literal["cad", "vendor", "identified", "unknown"] | None,
+        Parameter(group=DATA, help="Where the robot file's inertias come from; default: as the file or --config says."),
+    ] = None
 
 
 _DATA, _ESTIMATOR, _PREPARATION = DataOptions(), EstimatorOptions(), PreparationOptions()
@@ -168,12 +185,25 @@ def _settings_table(flags: dict[str, Any], config: Path | None) -> dict[str, Any
 
     table = {**read_config(config, "model", MODEL_SCHEMA), **read_config(config, "identify", SCHEMA)} if config else {}
     option, protect, effects = (flags.pop(key, None) for key in ("option", "protect", "effects"))
+    consistency = _consistency_table(*(flags.pop(key, None) for key in ("prior", "no_prior", "prior_deviation")))
     table |= {**flags, "threads": flags.get("threads") or os.cpu_count() or 1}
     table |= {"effects": comma_separated(effects)} if effects is not None else {}
     table |= {"protected": list(protect)} if protect else {}
+    table |= {"consistency": {**table.get("consistency", {}), **consistency}} if consistency else {}
     table |= {"gravity": list(gravity_vector(table["gravity"]))} if "gravity" in table else {}
     table |= {"lock": lock_positions(table["lock"])} if "lock" in table else {}
     return with_options(table, option or ())
+
+
+def _consistency_table(prior: str | None, no_prior: bool | None, deviation: float | None) -> dict[str, Any]:
+    """Return what the flags say of the prior."""
+    from ..errors import EstimateError
+
+    if prior is not None and no_prior:
+        raise EstimateError("--prior and --no-prior exclude each other; give one of them")
+    chosen = "none" if no_prior else prior
+    found: dict[str, Any] = {} if chosen is None else {"prior": chosen}
+    return found | ({} if deviation is None else {"deviation": deviation})
 
 
 def _run(
@@ -182,11 +212,14 @@ def _run(
     """Identify, print and save; return 2 for a poor verdict."""
     from ..identification import identify as identify_arm
     from ..identification import read_run, settings_from_table, write_run
-    from ..robot import load_robot
+    from ..robot import load_robot, robot_files
     from ..run import RunFolder, hashes_of
-    from .logs import hashes_of_recordings, usable_recordings
+    from .logs import hashes_of_recordings, usable_recordings, with_declared_source
 
-    settings, robot, timing = settings_from_table(table), load_robot(name), Timing()
+    settings, timing = settings_from_table(table), Timing()
+    robot = with_declared_source(load_robot(name), data.config, data.table)
+    if data.inertia_source is not None:
+        robot = replace(robot, inertia_source=data.inertia_source)
     timing.stage("reading")
     training, unseen = _recordings(robot, logs, data, table)
     used, left_out = usable_recordings(training, data.keep_bad)
@@ -197,10 +230,12 @@ def _run(
         )
         timing.finish()
         results = [run / "result.json" for run in data.add]
-        inputs = {**hashes_of(Path(name), data.config, *results), **hashes_of_recordings([*used, *unseen])}
+        prior = settings.consistency.prior
+        files = [*robot_files(robot), *([] if prior in ("auto", "none") else robot_files(load_robot(prior)))]
+        inputs = {**hashes_of(*files, data.config, *results), **hashes_of_recordings([*used, *unseen])}
         # The number of threads does not change the result.
         decisive = {key: list(v) if isinstance(v, tuple) else v for key, v in table.items() if key != "threads"}
-        content = {"robot": name, "logs": [str(log) for log in logs], **decisive}
+        content = {"robot": robot.file, "logs": [str(log) for log in logs], **decisive}
         content |= {"add": [str(run) for run in data.add]} if data.add else {}
         content = write_run(saved, content, inputs, found, {"left_out": left_out}, timing.seconds)
         if json:
@@ -226,124 +261,3 @@ def _recordings(
         names = {path.name for path in validate}
         streams = [s for s in streams if not {Path(table.path).name for table in s.plan.tables} & names]
     return read_streams(streams), unseen
-
-
-def print_identification(
-    found: Identification, left_out: list[str], out: Path | None, console: Console | None = None
-) -> None:
-    """Print verdict, errors by joint, parameters, payload and notes."""
-    screen = Screen(console)
-    model = found.equations.model
-    screen.line(
-        (model.robot.name, "bold"),
-        f"  measured torque: {model.measured}, payload: {model.payload}, method: {found.estimate.method}, "
-        f"{len(found.training)} recording(s), {found.estimate.system.rows} rows",
-    )
-    print_verdict(screen, found.verdict)
-    _print_findings(screen, found)
-    screen.line()
-    _print_errors(screen, found)
-    screen.line()
-    _print_parameters(screen, found)
-    _print_left_out(screen, found)
-    _print_endogeneity(screen, found)
-    if found.payload is not None:
-        print_payload(screen, found.payload)
-    for line in left_out:
-        screen.line(f"note: {line}", style="yellow")
-    for note in found.notes:
-        screen.line(f"note: {note}", style="dim")
-    screen.saved(out)
-
-
-def _print_findings(screen: Screen, found: Identification) -> None:
-    """Print the findings of the log checks, the worst first."""
-    if not found.findings:
-        return
-    screen.line()
-    screen.line("log findings", style="bold")
-    alike: dict[tuple[str, str, str], list[LogFinding]] = {}
-    for one in found.findings:
-        alike.setdefault((one.severity, one.recording, one.kind), []).append(one)
-    rows = []
-    for first, *others in alike.values():
-        also = f" (also {', '.join(one.joint or one.text for one in others)})" if others else ""
-        rows.append((first.severity, f"{first.recording}: {first.text}{also}", first.remedy))
-    print_findings(screen, rows)
-
-
-def _print_errors(screen: Screen, found: Identification) -> None:
-    unseen = {(joint.kind, joint.joint): joint for joint in found.unseen_error.joints}
-    where = "held out" if found.held_out else "unseen"
-    expected = [joint.expected_durbin_watson for joint in found.fit_error.joints]
-    screen.line(
-        f"torque errors below {found.unseen_error.cutoff:.3g} Hz: rms [N m or N], per cent of the torque, largest, rms "
-        f"over the noise model's, and Durbin-Watson of the fit (white noise: {sum(expected) / len(expected):.2f})"
-    )
-    columns = [Column("joint", "key"), Column("torque", "key")]
-    columns += [Column(heading) for heading in ("fit", "%", where, "%", "max", "/noise", "dw")]
-    rows: list[list[Part]] = []
-    for fit in found.fit_error.joints:
-        other = unseen[fit.kind, fit.joint]
-        noise = f"{other.noise_ratio:.2f}" if isfinite(other.noise_ratio) else ""
-        rows.append([
-            fit.joint, fit.kind, f"{fit.rms:.3g}", f"{fit.relative_percent:.2f}", f"{other.rms:.3g}",
-            f"{other.relative_percent:.2f}", f"{other.maximum:.3g}", noise, f"{fit.durbin_watson:.2f}",
-        ])  # fmt: skip
-    everything = ("all", "", "", f"{found.fit_error.relative_percent:.2f}", "")
-    rows.append([(cell, "bold") for cell in (*everything, f"{found.unseen_error.relative_percent:.2f}")])
-    screen.table(columns, rows, gap=1)
-
-
-def _print_parameters(screen: Screen, found: Identification) -> None:
-    """Print the parameters of the model that was judged: the essential ones, as they were fitted together."""
-    judged = found.essential
-    figures = zip(judged.values, judged.half_width(), judged.relative_sigma, strict=True)
-    numbers = dict(zip(judged.columns, figures, strict=True))
-    marks, times = found.marks(), _settling_times(found)
-    columns = [Column("parameter", "key"), *map(Column, ("value", "+- 95 %", "sigma %")), Column("unit", "word")]
-    columns += [Column("settled s")] if times else []
-    rows = []
-    for base in found.equations.base.base:
-        if base.column not in numbers:
-            continue
-        value, half, relative = numbers[base.column]
-        cells = [base.name, f"{value:.4g}", f"{half:.2g}", f"{relative:.1f}", base.unit]
-        cells += [times.get(base.column, "")] if times else []
-        rows.append([*cells, marks.get(base.column, "")])
-    screen.table([*columns, Column("caution", "text")], rows)
-
-
-def _settling_times(found: Identification) -> dict[str, str]:
-    """Return when each parameter came within 5 % of its last value for good, for methods that work through time."""
-    history = found.fit.detail.history if found.fit.detail else None
-    if history is None:
-        return {}
-    times = {
-        name: history.converged_after(name, value)
-        for name, value in zip(history.columns, history.values[:, -1], strict=True)
-    }
-    return {name: "never" if time is None else f"{time:.1f}" for name, time in times.items()}
-
-
-def _print_endogeneity(screen: Screen, found: Identification) -> None:
-    test = found.fit.detail.endogeneity if found.fit.detail else None
-    if test is not None:
-        screen.line()
-        screen.line(
-            f"Durbin-Wu-Hausman test of least squares on these rows: F = {test.statistic:.3g}, p = {test.p:.2g}; "
-            f"farthest apart {found.equations.base.name_of[test.worst]}, by {test.worst_z:.1f} sigmas of the difference"
-        )
-
-
-def _print_left_out(screen: Screen, found: Identification) -> None:
-    names = [found.equations.base.name_of[step.name] for step in found.reduction.steps]
-    if names:
-        screen.line()
-        screen.line(
-            f"not essential (rule '{found.reduction.rule}', in the order they went; {len(names)} of "
-            f"{len(found.estimate.columns)}): {' '.join(names)}",
-            style="dim",
-        )
-    if found.reduction.stopped:
-        screen.line(f"note: {found.reduction.stopped}", style="dim")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from ..errors import ConfigError, RecordingError
@@ -30,6 +31,20 @@ def streams_of(
     if not logs:
         raise RecordingError("no log given; name one, or a configuration file that names some with --config")
     return [stream for log in logs for stream in stream_recordings(robot, log if root is None else root / log)]
+
+
+def with_declared_source(robot: Robot, config: Path | None, tables: Sequence[str]) -> Robot:
+    """Return the robot with the ``inertia_source`` that the setup declares, if it declares one.
+
+    Raises:
+        ConfigError: If two tables declare different ones.
+    """
+    if config is None or not _has_setup(config, tables):
+        return robot
+    declared = {setup.inertia_source for table in tables for setup in [read_setup(config, table)]} - {None}
+    if len(declared) > 1:
+        raise ConfigError(f"{config}: inertia_source is both {' and '.join(sorted(map(str, declared)))}; keep one")
+    return replace(robot, inertia_source=declared.pop()) if declared else robot
 
 
 def _has_setup(config: Path, tables: Sequence[str]) -> bool:

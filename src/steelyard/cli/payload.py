@@ -18,7 +18,6 @@ from .output import Screen
 if TYPE_CHECKING:
     from ..identification import PayloadBody, PayloadFound, SavedRun
     from ..recording import Recording
-    from ..robot import Robot
 
 POOR = 2
 
@@ -36,36 +35,22 @@ def payload(
     quiet: Quiet = False,
 ) -> int:
     """What is it holding: mass, centre and inertia of a payload, when the arm is known from a run."""
-    from ..identification import identify_payload, read_run
+    from ..identification import identify_payload, read_run, robot_of_run
     from ..run import RunFolder, hashes_of
     from .logs import hashes_of_recordings, read_streams, streams_of
 
     require_files(run, *in_folder(root, logs), config)
     with quietly(quiet), RunFolder(out, "payload") as saved:
         known = read_run(run)
-        arm = _robot_of(known, robot or str(known.settings["robot"]))
+        arm = robot_of_run(known.content, robot)
         recordings = read_streams(streams_of(arm, logs, config, (table,), root))
         found = identify_payload(arm, known, recordings, os.cpu_count() or 1)
-        inputs = {**hashes_of(run / "result.json", config), **hashes_of_recordings(recordings)}
+        inputs = {**hashes_of(run / "result.json", Path(arm.file), config), **hashes_of_recordings(recordings)}
         content = _payload_run_to_json(known, found, recordings)
-        content = saved.save({"run": str(run), "logs": [str(log) for log in logs]}, inputs, content)
+        settings = {"run": str(run), "robot": arm.file, "logs": [str(log) for log in logs]}
+        content = saved.save(settings, inputs, content)
         print(json_text("payload", content)) if json else _print(found, content, saved.place)
     return POOR if found.reasons else 0
-
-
-def _robot_of(known: SavedRun, name: str) -> Robot:
-    """Return the run's robot, refusing a file that has changed since."""
-    from ..errors import EstimateError
-    from ..robot import load_robot
-    from ..run import hashes_of
-
-    path = Path(name)
-    recorded = known.content["provenance"]["inputs"].get(name)
-    if recorded is not None and not path.is_file():
-        raise EstimateError(f"the run's robot file '{name}' is not here; name it with --robot")
-    if recorded is not None and hashes_of(path)[str(path)] != recorded:
-        raise EstimateError(f"the robot file '{name}' has changed since the run; identify the arm again")
-    return load_robot(name)
 
 
 def _payload_run_to_json(known: SavedRun, found: PayloadFound, recordings: Sequence[Recording]) -> dict[str, Any]:

@@ -43,4 +43,5 @@ def _entry(robot: Robot) -> dict[str, Any]:
         "effects": list(robot.defaults.effects),
         "carries": list(robot.carries),
         "source": robot.source,
+        "inertia_source": robot.inertia_source,
     }

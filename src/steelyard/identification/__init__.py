@@ -21,6 +21,7 @@ from .run_files import fill_run as fill_run
 from .run_files import load_run as load_run
 from .run_files import read_identified as read_identified
 from .run_files import read_run as read_run
+from .run_files import robot_of_run as robot_of_run
 from .run_files import save_run as save_run
 from .run_files import write_run as write_run
 from .settings import FACTOR_METHODS as FACTOR_METHODS
@@ -33,7 +34,21 @@ from .settings import with_options as with_options
 
 if TYPE_CHECKING:
     from .payload import PayloadFound as PayloadFound
+    from .payload import SavedPayload as SavedPayload
     from .payload import identify_payload as identify_payload
+    from .payload import read_payload as read_payload
+    from .prediction import PredictedBlock as PredictedBlock
+    from .prediction import TorquePrediction as TorquePrediction
+    from .prediction import predict as predict
+    from .reference import FileReference as FileReference
+    from .reference import TorqueDifference as TorqueDifference
+    from .reference import file_reference as file_reference
+    from .reference import torque_differences as torque_differences
 
 # Not every command needs these.
-__getattr__, __dir__ = lazy_names(__name__, {"payload": ["PayloadFound", "identify_payload"]})
+_LATER = {
+    "payload": ["PayloadFound", "SavedPayload", "identify_payload", "read_payload"],
+    "prediction": ["PredictedBlock", "TorquePrediction", "predict"],
+    "reference": ["FileReference", "TorqueDifference", "file_reference", "torque_differences"],
+}
+__getattr__, __dir__ = lazy_names(__name__, _LATER)

@@ -6,8 +6,10 @@ columns of arm and payload, so that the covariance of the payload contains that 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -18,16 +20,14 @@ from ..model import build_model
 from ..observe import RowSource, equations_of, resolve_preparation
 from ..recording import Recording, RecordingsLike, load_recordings
 from ..robot import AnyRobot, Robot, load_robot
+from ..run import read_result
 from ..text import short_repr
 from ..verdict import Reason
 from .fitting import fit_sources, sources_of
 from .inputs import arm_of, labels_of, without_locked
-from .payload_body import COLUMNS, PayloadBody, payload_body
-from .run_files import RunLike, SavedRun, joined, load_run, run_rows
-from .settings import FACTOR_METHODS, Settings, settings_from_table
-
-SIGNIFICANT = 4.0
-"""Sigmas by which a value must be below zero to be called impossible."""
+from .payload_body import COLUMNS, PayloadBody, body_from_parameters, impossible_payload, payload_body
+from .run_files import RUN_COMMANDS, RunLike, SavedRun, joined, load_run, read_run, run_rows
+from .settings import FACTOR_METHODS, Settings
 
 ENOUGH = 20.0
 """A mass or moment with a larger relative sigma [%] is not known."""
@@ -107,8 +107,7 @@ def identify_payload(robot: AnyRobot, run: RunLike, recordings: RecordingsLike, 
             "the run was identified from loaded recordings alone: its arm already contains a payload; identify the arm "
             "without payload first"
         )
-    table = {key: value for key, value in run.settings.items() if key not in ("robot", "logs", "add")}
-    settings = settings_from_table(table)
+    settings = run.choices
     sources = _sources(robot, run, settings, load_recordings(robot, recordings))
     equations = sources[0].equations
     # The payload's rows join those of the run: whichever method identified the arm, least squares finds its payload.
@@ -162,24 +161,12 @@ def _is_enough(body: PayloadBody) -> bool:
     return bool(np.all(body.centre_sigma <= 0.01))
 
 
-def _impossible(body: PayloadBody) -> list[str]:
-    """Return what is negative beyond doubt: the mass, or a moment of inertia about the centre of mass."""
-    mass, sigma = body.mass
-    found = [f"mass {mass:.3g} +- {sigma:.2g} kg"] if mass < -SIGNIFICANT * sigma else []
-    if body.inertia_at_centre is not None and body.inertia_at_centre_sigma is not None:
-        for name, place in (("XX", 0), ("YY", 3), ("ZZ", 5)):
-            value, sigma = body.inertia_at_centre[place], body.inertia_at_centre_sigma[place]
-            if value < -SIGNIFICANT * sigma:
-                found.append(f"{name} about its centre {value:.3g} +- {sigma:.2g} kg m^2")
-    return found
-
-
 def _reasons(body: PayloadBody, enough: bool, agreement: float) -> Iterator[Reason]:
     mass, sigma = body.mass
     if abs(mass) < norm_ppf(0.99865) * sigma:
         text = f"the mass comes out as {mass:.3g} +- {sigma:.2g} kg, which is not significant"
         yield Reason(text, "check that the arm really carried a payload in these recordings", "payload")
-    if impossible := _impossible(body):
+    if impossible := impossible_payload(body):
         yield Reason(
             f"no body is like this: {', '.join(impossible)}",
             "check the signs, the gains and the zeros of the log, and that the arm is the one of the run",
@@ -198,3 +185,44 @@ def _reasons(body: PayloadBody, enough: bool, agreement: float) -> Iterator[Reas
             "identify the arm without payload on the same day, warmed up alike",
             "agreement",
         )
+
+
+@dataclass(frozen=True, eq=False)
+class SavedPayload:
+    """A payload that a run found.
+
+    Attributes:
+        content: The ``result.json`` of the run: of ``payload``, or of ``identify`` with loaded recordings.
+        body: The payload.
+    """
+
+    __repr__ = short_repr
+
+    content: Mapping[str, Any]
+    body: PayloadBody
+
+
+def read_payload(folder: Path) -> SavedPayload:
+    """Return the payload of a run of ``payload``, or of an ``identify`` with loaded recordings.
+
+    Raises:
+        EstimateError: If it is another run, was changed since, or found no payload.
+    """
+    content = read_result(folder, ("payload", *RUN_COMMANDS), EstimateError, {"robot": str})
+    if content["command"] != "payload":
+        body = payload_body(read_run(folder).estimate)
+        if body is None:
+            raise EstimateError(
+                f"the run '{folder}' has no payload; give a run of 'steelyard payload', or identify with a loaded log"
+            )
+        return SavedPayload(content, body)
+    try:
+        known, covariance = content["payload"], np.array(content["covariance"], dtype=float)
+        centre = known["centre"] or [None] * 3
+        moment = float(known["mass"]) * np.array(centre, dtype=float)
+        values = np.array([*known["inertia"], *moment, known["mass"]], dtype=float)
+        if values.shape != (10,) or covariance.shape != (10, 10):
+            raise ValueError
+    except (KeyError, TypeError, ValueError):
+        raise EstimateError(f"'{folder}' has no payload that can be read; run steelyard payload again") from None
+    return SavedPayload(content, body_from_parameters(values, covariance))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..estimate import Estimate
-from ..robot import INERTIAL_NAMES
+from ..robot import INERTIAL_NAMES, moved_parameters, pseudo_inertia
 from ..text import short_repr
 
 COLUMNS = tuple(f"{name}L" for name in INERTIAL_NAMES)
@@ -40,6 +40,26 @@ class PayloadBody:
     inertia_at_centre_sigma: np.ndarray | None
     covariance: np.ndarray
 
+    @property
+    def parameters(self) -> np.ndarray:
+        """The ten parameters ``XX XY XZ YY YZ ZZ MX MY MZ M`` (10,), NaN where not known."""
+        moment = np.full(3, np.nan) if self.centre is None else self.mass[0] * self.centre
+        return np.array([*self.inertia, *moment, self.mass[0]])
+
+    def in_frame(self, rotation: np.ndarray, translation: np.ndarray) -> PayloadBody:
+        """Return the same payload in another frame, given the transform of the present frame in that one.
+
+        What depends on a parameter that is not known is not known either.
+        """
+        change = np.column_stack([moved_parameters(unit, rotation, translation) for unit in np.eye(10)])
+        change[np.abs(change) < 1e-12] = 0.0
+        known = np.isfinite(self.parameters)
+        is_known = ~np.any(change[:, ~known] != 0, axis=1)
+        values = np.where(is_known, change @ np.where(known, self.parameters, 0.0), np.nan)
+        both = np.outer(is_known, is_known)
+        covariance = np.where(np.outer(known, known), self.covariance, 0.0)
+        return body_from_parameters(values, np.where(both, change @ covariance @ change.T, np.nan))
+
 
 def payload_body(estimate: Estimate) -> PayloadBody | None:
     """Return the payload of an estimate; None if its mass is not among the columns."""
@@ -50,6 +70,11 @@ def payload_body(estimate: Estimate) -> PayloadBody | None:
     values, covariance = np.full(10, np.nan), np.full((10, 10), np.nan)
     values[known] = estimate.values[places]
     covariance[np.ix_(known, known)] = estimate.covariance[np.ix_(places, places)]
+    return body_from_parameters(values, covariance)
+
+
+def body_from_parameters(values: np.ndarray, covariance: np.ndarray) -> PayloadBody:
+    """Return a payload from its ten parameters (10,) and their covariance (10, 10), NaN where not known."""
     sigma = np.sqrt(np.diag(covariance))
     centre = centre_sigma = inside = inside_sigma = None
     if values[9] > 0:
@@ -94,6 +119,35 @@ def _carried(slope: np.ndarray, covariance: np.ndarray) -> np.ndarray:
     used = np.any(slope != 0, axis=0)
     part = slope[:, used] @ covariance[np.ix_(used, used)] @ slope[:, used].T
     return np.sqrt(np.diag(part))
+
+
+IMPOSSIBLE = 4.0
+"""Sigmas by which a value must be below zero to be called impossible."""
+
+
+def impossible_payload(body: PayloadBody) -> list[str]:
+    """Return what no body can have, beyond doubt: a negative mass, moment of inertia, or density.
+
+    No density is negative exactly if the pseudo-inertia is positive semi-definite; its smallest eigenvalue
+    ``v^T J v`` is linear in the parameters for its own vector v, so that its sigma follows from theirs.
+    """
+    mass, sigma = body.mass
+    found = [f"mass {mass:.3g} +- {sigma:.2g} kg"] if mass < -IMPOSSIBLE * sigma else []
+    if body.inertia_at_centre is None or body.inertia_at_centre_sigma is None or body.centre is None:
+        return found
+    for name, place in (("XX", 0), ("YY", 3), ("ZZ", 5)):
+        value, sigma = body.inertia_at_centre[place], body.inertia_at_centre_sigma[place]
+        if value < -IMPOSSIBLE * sigma:
+            found.append(f"{name} about its centre {value:.3g} +- {sigma:.2g} kg m^2")
+    ten = np.array([*body.inertia, *(mass * body.centre), mass])
+    if found or not np.isfinite(ten).all():
+        return found
+    sizes, vectors = np.linalg.eigh(pseudo_inertia(ten))
+    slope = np.array([vectors[:, 0] @ pseudo_inertia(unit) @ vectors[:, 0] for unit in np.eye(10)])
+    sigma = float(np.sqrt(slope @ body.covariance @ slope))
+    if sizes[0] < -IMPOSSIBLE * sigma:
+        found.append(f"inertia with negative density (eigenvalue {sizes[0]:.3g} +- {sigma:.2g} kg m^2)")
+    return found
 
 
 def payload_to_json(body: PayloadBody) -> dict[str, Any]:

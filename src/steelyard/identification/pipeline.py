@@ -39,6 +39,7 @@ from ..recording import RecordingsLike, load_recordings
 from ..robot import AnyRobot, load_robot
 from ..signals import whitened_series
 from ..verdict import Reason, Verdict, verdict_of
+from .consistent import consistent_parameters
 from .findings import LogFinding, log_findings, moving_sources, with_findings
 from .fitting import ArmFit, column_name, fit_sources, sources_of
 from .hypotheses import likely_cause
@@ -135,21 +136,25 @@ def _examined(
     protected = [column_name(equations, name) for name in settings.protected]
     repeated = recordings_agree(fit.observations, sources, fit.raw.columns)
     differs = disagreement(fit.observations, equations, repeated)
+    left_out = _left_out(fit, equations)
     reduction = reduce_parameters(
-        fit.estimate, settings.reduction, protected, left_out=_left_out(fit, equations),
+        fit.estimate, settings.reduction, protected, left_out=left_out,
         hold=f"{differs.text}: no parameter is left out" if differs else "",
     )  # fmt: skip
     fitted = _error(sources, reduction.estimate, fit, settings, stage("judging the fit"))
     unseen_error = _error(unseen, reduction.estimate, fit, settings, stage("judging unseen motion"))
     of_all = _error(unseen, fit.estimate, fit, settings, silent)
+    stage("making it consistent")
+    standard, note = consistent_parameters(equations, fit.estimate, settings, left_out)
+    standard_error = None if standard is None else _error(unseen, standard.base, fit, settings, silent)
     tests = _tests(sources, reduction.estimate, fit, stage("testing residuals"))
     bias = _bias(inputs, sources, fit, settings, stage("looking for bias"))
     plausible = plausibility(equations, fit.of_data, fit.observations, fitted, unseen_error)
     condition = ConditionNumbers(fit.raw.condition, fit.raw.normalised_condition, fit.estimate.system.condition)
     return Identification(
         settings, equations, resolved, fit, reduction, condition, _trained(inputs, sources), inputs.held_out, fitted,
-        unseen_error, of_all, tests, repeated, bias, payload_body(fit.estimate), plausible, verdict_of(()),
-        notes_of(resolved, sources, fit), findings, differs,
+        unseen_error, of_all, tests, repeated, bias, payload_body(fit.estimate), standard, standard_error,
+        plausible, verdict_of(()), (*notes_of(resolved, sources, fit), note), findings, differs,
     )  # fmt: skip
 
 

@@ -10,9 +10,10 @@ import numpy as np
 from ..judge import Bias, Disagreement, Evaluation, IdentificationEvidence, Thresholds, faster_joints, judge
 from ..observe import Equations, ResolvedPreparation, RowSource
 from ..verdict import Grade, Reason, Verdict, first_named
+from .consistent import consistency_reasons
 from .findings import finding_reasons
 from .fitting import ArmFit
-from .payload_body import COLUMNS
+from .payload_body import COLUMNS, impossible_payload
 from .result import Identification
 
 _FAR, _MANY_FAR = 2.0, 0.2
@@ -148,6 +149,9 @@ def cautions_of(found: Identification, plain_error: Evaluation | None) -> list[R
         *method_reasons(found.equations, found.fit, errors),
         *_dropped(found.fit),
         *_payload(found),
+        *consistency_reasons(
+            found.standard, found.unseen_error_of_all, found.standard_error, found.settings.thresholds.error_good
+        ),
         *_biased(found),
         *_extrapolated(found),
         *_selected(found),
@@ -222,6 +226,14 @@ def _payload(found: Identification) -> Iterator[Reason]:
             "not significant",
             "check that the right recordings are declared as loaded",
             "payload",
+        )
+    if carried == "paired" and body is not None and (impossible := impossible_payload(body)):
+        yield Reason(
+            f"no body is like the payload found: {', '.join(impossible)}",
+            "check which recordings are loaded, and the signs and units of their torques",
+            "payload",
+            "poor",
+            "plausible",
         )
 
 

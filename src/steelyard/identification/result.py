@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..errors import EstimateError
 from ..estimate import Estimate
 from ..judge import LACKS, Bias, Disagreement, Evaluation, JointTests, Plausibility, Reduction, Repeatability
 from ..observe import Equations, ResolvedPreparation
 from ..plain_data import frame_of, plain
+from ..robot import Robot
 from ..text import short_repr
 from ..verdict import Verdict, verdict_to_json
+from .consistent import consistency_to_json, evaluation_to_json, standard_to_json
 from .findings import LogFinding
 from .fitting import ArmFit
 from .payload_body import PayloadBody, payload_to_json
@@ -20,6 +23,8 @@ from .settings import Settings
 
 if TYPE_CHECKING:
     import polars
+
+    from ..consistency import StandardParameters
 
 
 @dataclass(frozen=True)
@@ -72,6 +77,8 @@ class Identification:
         repeatability: Recordings fitted alone against all of them; None for a single one.
         bias: Bias by position errors and filter; None if it was not requested.
         payload: The payload's body, if one was carried and is identifiable.
+        standard: All standard parameters of a physically consistent arm; None if the model has no link inertias.
+        standard_error: Errors of that arm on unseen recordings.
         plausibility: Evidence for or against a physically possible arm.
         verdict: Whether the result can be trusted.
         notes: Further notes.
@@ -105,6 +112,8 @@ class Identification:
     repeatability: Repeatability | None
     bias: Bias | None
     payload: PayloadBody | None
+    standard: StandardParameters | None
+    standard_error: Evaluation | None
     plausibility: Plausibility
     verdict: Verdict
     notes: tuple[str, ...]
@@ -128,6 +137,17 @@ class Identification:
     def to_frame(self) -> polars.DataFrame:
         """Return the parameters as a frame: name, value, sigma, unit and more, a row each."""
         return frame_of(self.to_json()["parameters"])
+
+    @property
+    def robot(self) -> Robot:
+        """The identified arm: the robot with physically consistent parameters in place of its file's.
+
+        Raises:
+            EstimateError: If the model has no link inertias, so that there are none.
+        """
+        if self.standard is None:
+            raise EstimateError("the model has no link inertias: there is no arm to export; add effect 'inertia'")
+        return self.standard.robot
 
     def marks(self) -> dict[str, str]:
         """Return a caution beside each parameter that needs one, by column: biased, lacking an effect, in time."""
@@ -169,6 +189,8 @@ def _content(found: Identification) -> dict[str, Any]:
             "verdict": verdict_to_json(found.verdict),
             "plausibility": _plausibility(found.plausibility),
             "parameters": _parameters(found),
+            "standard_parameters": None if found.standard is None else standard_to_json(found.standard),
+            "consistency": consistency_to_json(found.standard, found.standard_error),
             "fit": evaluation_to_json(found.fit_error),
             "validation": {
                 **evaluation_to_json(found.unseen_error),
@@ -204,23 +226,6 @@ def _plausibility(found: Plausibility) -> dict[str, Any]:
         "heaviness": found.heaviness,
         "worst_joint": None if worst is None else {"name": worst[0], "relative_error_percent": worst[1]},
     }
-
-
-def evaluation_to_json(error: Evaluation) -> dict[str, Any]:
-    """Return the errors of every joint and of all together."""
-    return {
-        "relative_error_percent": error.relative_percent,
-        "evaluation_cutoff": error.cutoff,
-        "joints": [
-            {
-                "name": joint.joint, "kind": joint.kind, "unit": joint.unit, "rms": joint.rms,
-                "relative_error_percent": joint.relative_percent, "maximum": joint.maximum,
-                "durbin_watson": joint.durbin_watson, "expected_durbin_watson": joint.expected_durbin_watson,
-                "noise_ratio": joint.noise_ratio, "standstill_rms": joint.standstill_rms,
-            }
-            for joint in error.joints
-        ],
-    }  # fmt: skip
 
 
 def _parameters(found: Identification) -> list[dict[str, Any]]:

@@ -16,22 +16,24 @@ import numpy as np
 from ..errors import EstimateError, require_type
 from ..estimate import Estimate, History, System, group_of, independent
 from ..observe import Equations, Observations, load_observations, merge_observations, merged_triangle, save_observations
+from ..robot import AnyRobot, Robot, catalogue_names, load_robot, robot_files
 from ..run import RunFolder, arrays_of, file_of, hashes_of, read_result, write_arrays
 from ..text import short_repr
 from .fitting import ArmFit
 from .payload_body import COLUMNS
 from .result import Identification
-from .settings import FACTOR_METHODS, settings_to_table
+from .settings import FACTOR_METHODS, Settings, settings_from_table, settings_to_table
 
 RUN_COMMANDS = ("identify", "demo")
 """Commands whose runs hold an identified arm."""
 
 _CONTENT = {
     "robot": str, "method": str, "covariance": str, "torque": str, "payload_model": str, "effects": list,
-    "parameters": list,
+    "parameters": list, "preparation": dict, "fit": dict, "recordings": list,
 }  # fmt: skip
 _ROW = {"name", "value", "sigma", "full_value", "full_sigma", "unit", "regrouping"}
 _ARRAYS = ("columns", "values", "covariance", "freedom", "triangle", "rows")
+_ESSENTIAL = ("essential_columns", "essential_values", "essential_covariance")
 
 
 def write_run(
@@ -108,6 +110,7 @@ class SavedRun:
         folder: Its folder.
         content: Its ``result.json``.
         estimate: All base parameters, with their weighted system.
+        essential: The essential parameters: those of the model that was judged.
 
     Example:
         >>> sin, cos = [[0.3, 0.1], [0.5, 0.2]], [[0.1, 0.2], [0.2, 0.3]]
@@ -125,11 +128,29 @@ class SavedRun:
     folder: Path
     content: Mapping[str, Any]
     estimate: Estimate
+    essential: Estimate
 
     @property
     def settings(self) -> Mapping[str, Any]:
         """The settings of the command that made it."""
         return self.content["provenance"]["settings"]
+
+    @property
+    def choices(self) -> Settings:
+        """The same as settings of an identification."""
+        return settings_from_table({key: value for key, value in self.settings.items() if key not in _NO_CHOICES})
+
+    @property
+    def observations(self) -> Observations:
+        """Factors of the rows of its recordings.
+
+        Raises:
+            EstimateError: If it has none.
+        """
+        return load_observations(file_of(self.folder, self.content, "observations", EstimateError))
+
+
+_NO_CHOICES = ("robot", "logs", "add")
 
 
 def read_identified(folder: Path) -> dict[str, Any]:
@@ -151,16 +172,30 @@ def read_run(folder: Path) -> SavedRun:
         EstimateError: If it is no run of ``identify``, or not as it was written.
     """
     content = read_identified(folder)
-    arrays = arrays_of(folder, content, "estimate", _ARRAYS, EstimateError)
+    arrays = arrays_of(folder, content, "estimate", (*_ARRAYS, *_ESSENTIAL), EstimateError)
     columns, values, covariance, freedom, triangle, rows = (arrays[name] for name in _ARRAYS)
     count = columns.size
     shapes = [(count,), (count,), (count, count), (count,), (count + 1, count + 1), ()]
-    numbers = (values, covariance, freedom, triangle, rows)
-    if [arrays[name].shape for name in _ARRAYS] != shapes or any(one.dtype.kind not in "fiu" for one in numbers):
+    essential = [str(column) for column in arrays["essential_columns"].ravel()]
+    shapes += [(len(essential),), (len(essential),), (len(essential), len(essential))]
+    numbers = (values, covariance, freedom, triangle, rows, *(arrays[name] for name in _ESSENTIAL[1:]))
+    names = tuple(str(column) for column in columns.ravel())
+    if (
+        [arrays[name].shape for name in (*_ARRAYS, *_ESSENTIAL)] != shapes
+        or any(one.dtype.kind not in "fiu" for one in numbers)
+        or not set(essential) <= set(names)
+    ):
         raise EstimateError(f"the arrays of '{folder}' do not fit each other; run identify again")
-    system = System(tuple(str(column) for column in columns), triangle, int(rows))
-    method, kind = str(content["method"]), str(content["covariance"])
-    return SavedRun(folder, content, Estimate(method, system, values, covariance, kind, freedom, {}))
+    estimate = Estimate(
+        str(content["method"]), System(names, triangle, int(rows)), values, covariance, str(content["covariance"]),
+        freedom, {},
+    )  # fmt: skip
+    judged = replace(
+        estimate, system=estimate.system.restricted(essential), values=arrays["essential_values"],
+        covariance=arrays["essential_covariance"], freedom=freedom[[names.index(name) for name in essential]],
+        after_selection=len(essential) < count,
+    )  # fmt: skip
+    return SavedRun(folder, content, estimate, judged)
 
 
 RunLike = SavedRun | str | os.PathLike[str]
@@ -209,9 +244,52 @@ def save_run(found: Identification, folder: str | os.PathLike[str]) -> SavedRun:
     files = {path: digest for one in found.training for path, digest in one.files}
     settings = {"robot": robot, "logs": sorted(files), **settings_to_table(found.settings)}
     with RunFolder(Path(folder), "identify") as run:
-        write_run(run, settings, {**hashes_of(Path(robot)), **files}, found, {"left_out": []})
+        write_run(
+            run, settings, {**hashes_of(*robot_files(found.equations.model.robot)), **files}, found, {"left_out": []}
+        )
         place = run.place
     return read_run(Path(folder) if place is None else place)
+
+
+def robot_of_run(content: Mapping[str, Any], robot: AnyRobot | None = None) -> Robot:
+    """Return the robot of a run, refusing a file that is not the one that the run read.
+
+    Args:
+        content: The ``result.json`` of a run that names its robot: of ``identify`` or of ``payload``.
+        robot: The robot, or its file if that has moved; None: the file or catalogue name that the run names.
+
+    Raises:
+        EstimateError: If the run's file is not here, has changed, or the robot is another one.
+    """
+    provenance = content["provenance"]
+    known = str(provenance["settings"].get("robot") or "")
+    if robot is None and not known:
+        raise EstimateError("the run does not say from which file its robot came; give the robot")
+    recorded = provenance["inputs"].get(known)
+    named = known if robot is None else robot
+    if isinstance(named, Robot):
+        return _same_name(named, content)
+    path = Path(named)
+    if str(named) not in catalogue_names():
+        if not path.is_file():
+            next_step = f"the run's robot file '{named}' is not here; name it with --robot"
+            raise EstimateError(next_step if robot is None else f"no robot file '{named}'; check the path")
+        if recorded is not None and hashes_of(path)[str(path)] != recorded:
+            changed = f"the robot file '{named}' has changed since the run; identify the arm again"
+            raise EstimateError(changed if robot is None else f"'{named}' is not the file that the run read: {changed}")
+    found = _same_name(load_robot(named), content)
+    for part, digest in hashes_of(*robot_files(found)).items():  # files that it includes
+        if provenance["inputs"].get(part, digest) != digest:
+            raise EstimateError(f"the robot file '{part}' has changed since the run; identify the arm again")
+    return found
+
+
+def _same_name(robot: Robot, content: Mapping[str, Any]) -> Robot:
+    if robot.name != content["robot"]:
+        raise EstimateError(
+            f"the run is of robot '{content['robot']}', got '{robot.name}'; give the robot that was identified"
+        )
+    return robot
 
 
 def check_joinable(method: str) -> None:
@@ -287,7 +365,7 @@ def with_earlier_runs(fit: ArmFit, equations: Equations, runs: Sequence[SavedRun
 
 def _observations(run: SavedRun) -> Observations:
     """Return the factors of a run; recordings carry the run's name, so that two runs may have a ``log`` each."""
-    found = load_observations(file_of(run.folder, run.content, "observations", EstimateError))
+    found = run.observations
     prefix = run.folder.name
     factors = tuple(replace(factor, recording=f"{prefix}/{factor.recording}") for factor in found.factors)
     recordings = tuple(replace(info, label=f"{prefix}/{info.label}") for info in found.recordings)

@@ -7,7 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-from ..configuration import ROOT, Kind, Section, checked, choice, kind_of, record_from
+from ..configuration import ROOT, Kind, Section, checked, choice, kind_of, list_of, record_from, vector
+from ..configuration import names as names_of
+from ..consistency import ConsistencySettings
 from ..errors import EstimateError, ObservationError, require_type
 from ..estimators import ESTIMATORS, methods_on_factors, settings_tables
 from ..judge import COVARIANCES, RULES, Thresholds
@@ -75,6 +77,7 @@ class Settings:
         reduction: Rule for essential parameters: ``f``, ``stepwise`` (P5.6), ``rsd``, ``bic`` or ``none``.
         protected: Parameters that the reduction may not take away.
         prior: Value and standard deviation of parameters towards which the estimate is drawn.
+        consistency: Prior and bounds of the physically consistent parameters.
         hold_out: Last part of every recording that is held out if no validation is given.
         evaluation_cutoff: Low-pass under which torques are compared [Hz]; None: that of the positions.
         thresholds: Of the verdict.
@@ -102,6 +105,7 @@ class Settings:
     reduction: str = "f"
     protected: tuple[str, ...] = ()
     prior: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    consistency: ConsistencySettings = field(default_factory=ConsistencySettings)
     hold_out: float = 0.25
     evaluation_cutoff: float | None = None
     thresholds: Thresholds = field(default_factory=Thresholds)
@@ -139,7 +143,8 @@ class Settings:
 SCHEMA: dict[str, type | tuple[type, ...]] = {
     "torque": str, "effects": list, "payload": str, "sign_width": float, "gravity": list, "lock": dict,
     "method": str, "covariance": str,
-    "reduction": str, "protected": list, "prior": dict, "hold_out": float, "evaluation_cutoff": float,
+    "reduction": str, "protected": list, "prior": dict, "consistency": dict, "hold_out": float,
+    "evaluation_cutoff": float,
     "thresholds": dict, "bias_repeats": int, "seed": int, "threads": int, "validate": list,
     "cutoff": float, "order": int, "mode": str, "design": str, "second": str, "velocity": str, "trim": int,
     "decimation": int, "decimation_cutoff": float, "attenuation": float, "ends": str, "standstill": (float, list),
@@ -161,7 +166,9 @@ def settings_from_table(table: Mapping[str, Any]) -> Settings:
     section.check_keys([*SCHEMA, *(name for name in own if name not in SCHEMA)])
     names = {one.name for one in fields(Preparation)}
     prepared = {key: value for key, value in table.items() if key in names}
-    others = {key: value for key, value in table.items() if key not in (*names, *own, *_OUTSIDE, "torque")}
+    others = {
+        key: value for key, value in table.items() if key not in (*names, *own, *_OUTSIDE, "torque", "consistency")
+    }
     if "torque" in table:
         others["measured"] = table["torque"]
     of_methods = {
@@ -171,6 +178,7 @@ def settings_from_table(table: Mapping[str, Any]) -> Settings:
         record_from(Settings, Section(others, ROOT, EstimateError), _KINDS),
         preparation=record_from(Preparation, Section(prepared, ROOT, ObservationError)),
         options=of_methods,
+        consistency=record_from(ConsistencySettings, section.section("consistency"), _KINDS_OF_CONSISTENCY),
     )
 
 
@@ -180,11 +188,12 @@ def settings_to_table(settings: Settings) -> dict[str, Any]:
     The number of threads is left out: it does not change the result.
     """
     usual = Settings()
-    own = _differences(settings, usual, without=("preparation", "options", "thresholds", "threads"))
+    own = _differences(settings, usual, without=("preparation", "options", "thresholds", "consistency", "threads"))
     if "measured" in own:
         own["torque"] = own.pop("measured")
-    if thresholds := _differences(settings.thresholds, usual.thresholds):
-        own["thresholds"] = thresholds
+    for name in ("thresholds", "consistency"):
+        if inner := _differences(getattr(settings, name), getattr(usual, name)):
+            own[name] = inner
     prepared = _differences(settings.preparation, usual.preparation)
     return own | prepared | {name: _differences(one, type(one)()) for name, one in settings.options.items()}
 
@@ -202,4 +211,23 @@ def _prior(value: Any) -> Mapping[str, tuple[float, float]]:
         raise ValueError("a table of [value, standard deviation] by parameter") from None
 
 
+def _by_link(kind: Kind[Any], what: str) -> Kind[Mapping[str, Any]]:
+    """Return the kind of a table of bounds by link."""
+
+    def convert(value: Any) -> Mapping[str, Any]:
+        try:
+            return {name: kind(one) for name, one in kind_of(dict)(value).items()}
+        except ValueError:
+            raise ValueError(f"a table of {what} by link") from None
+
+    return convert
+
+
+_KINDS_OF_CONSISTENCY: dict[str, Kind[Any]] = {
+    "mass": _by_link(kind_of(tuple[float, float]), "[lower, upper] in kg"),
+    "centre": _by_link(list_of(vector, 2, "two corners"), "[[x, y, z], [x, y, z]], lower and upper corner in m,"),
+    "total_mass": kind_of(tuple[float, float]),
+    "centre_in_shape": names_of("links"),
+    "pinned": names_of("links"),
+}
 _KINDS: dict[str, Kind[Any]] = {"gravity": gravity_vector, "lock": lock_positions, "prior": _prior}

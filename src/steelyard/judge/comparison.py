@@ -16,7 +16,7 @@ from math import hypot, isfinite
 from types import MappingProxyType
 
 from ..errors import EstimateError, nearest_match
-from ..text import csv_text, for_latex
+from ..text import csv_text, for_latex, latex_number
 
 WITHIN = 2.0
 """Values that differ by no more sigmas than this agree."""
@@ -283,7 +283,7 @@ def _latex_cells(row: ComparedRow) -> list[str]:
     for value, difference in zip(row.values[1:], row.differences, strict=True):
         percent = None if difference is None else difference.percent
         sigmas = None if difference is None else difference.sigmas
-        cells += [*_latex_value(value), _math(percent, "+.1f"), _math(sigmas, "+.1f")]
+        cells += [*_latex_value(value), latex_number(percent, "+.1f"), latex_number(sigmas, "+.1f")]
     return cells
 
 
@@ -291,15 +291,7 @@ def _latex_value(value: ComparedValue | None) -> list[str]:
     if value is None:
         return ["--", "--"]
     relative = None if value.sigma is None or not value.value else 100 * value.sigma / abs(value.value)
-    return [_math(value.value, ".4g"), _math(relative, ".2g")]
-
-
-def _math(value: float | None, style: str) -> str:
-    if value is None:
-        return "--"
-    mantissa, _, exponent = format(value, style).partition("e")
-    power = rf"\cdot 10^{{{int(exponent)}}}" if exponent else ""
-    return f"${mantissa}{power}$"
+    return [latex_number(value.value, ".4g"), latex_number(relative, ".2g")]
 
 
 def published_names() -> tuple[str, ...]:

@@ -24,7 +24,7 @@ from .evaluation import Evaluation, JointError, MotionExtent
 SIGNIFICANT = 4.0
 """A negative value of fewer sigmas may be chance; there are some fifty values."""
 
-POSTURES = 200
+POSTURES = 1000
 """Postures within the recorded range at which the inertia matrix is looked at."""
 
 ACCURACY = 0.02
@@ -311,7 +311,7 @@ def _indefinite_inertia(
         return
     typical = np.flatnonzero(negative)[np.argsort(sizes[negative, 0])[negative.sum() // 2]]
     joint = equations.joints[own[int(np.argmax(np.abs(worst[typical])))]]
-    text = f"inertia matrix at {100 * negative.mean():.0f} % of the postures"
+    text = f"inertia matrix at {negative.sum():,} of {POSTURES:,} postures"
     yield Impossible(text, joint, float(sizes[typical, 0]), float(sigmas[typical]), float(-sizes[typical, 0]))
 
 

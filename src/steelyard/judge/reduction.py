@@ -98,6 +98,10 @@ class LeftOutBlocks:
         columns: The parameters.
         unit_of: What an equation's torque is measured in, so that N and N m are not added; all alike by default.
         parts: Parts of every recording.
+
+    Attributes:
+        columns: The parameters.
+        parts: For every part the triangle of the rows of all others, weighted, and of its own rows by unit.
     """
 
     def __init__(
@@ -109,24 +113,24 @@ class LeftOutBlocks:
         unit_of: Callable[[Factor], str] = lambda factor: "",
         parts: int = PARTS,
     ) -> None:
-        self._columns = tuple(columns)
+        self.columns = tuple(columns)
         part = _parts_of_blocks(rows, parts)
         fitted = [factor for factor in used.factors if group_of(factor) in weights]
         units = sorted({unit_of(factor) for factor in rows.factors})
-        self._parts: list[tuple[np.ndarray, list[np.ndarray]]] = []
+        self.parts: list[tuple[np.ndarray, list[np.ndarray]]] = []
         for left in range(parts):
             others = [f for f in fitted if part[f.recording, f.block] != left]
             unseen = [f for f in rows.factors if part[f.recording, f.block] == left]
             if others and unseen:
-                triangle, _ = merged_triangle(others, self._columns, lambda factor: weights[group_of(factor)])
+                triangle, _ = merged_triangle(others, self.columns, lambda factor: weights[group_of(factor)])
                 by_unit = [[f for f in unseen if unit_of(f) == unit] for unit in units]
-                self._parts.append((triangle, [merged_triangle(own, self._columns)[0] for own in by_unit]))
+                self.parts.append((triangle, [merged_triangle(own, self.columns)[0] for own in by_unit]))
 
     def squares(self, columns: Sequence[str]) -> np.ndarray:
         """Return the squared prediction errors of every part and unit (p, u) with these parameters alone."""
-        index = [self._columns.index(name) for name in columns]
+        index = [self.columns.index(name) for name in columns]
         found = []
-        for triangle, unseen in self._parts:
+        for triangle, unseen in self.parts:
             values = scaled_least_squares(triangle[:, index], triangle[:, -1], _NOT_EXCITED)
             found.append([np.sum((rows[:, index] @ values - rows[:, -1]) ** 2) for rows in unseen])
         return np.array(found)

@@ -43,7 +43,12 @@ DEFAULT_CUTOFF = 10.0
 
 
 def evaluate(
-    source: RowSource, estimate: Estimate, noise: NoiseModel | None = None, cutoff: float | None = None
+    source: RowSource,
+    estimate: Estimate,
+    noise: NoiseModel | None = None,
+    cutoff: float | None = None,
+    *,
+    decimated: bool = True,
 ) -> Evaluation:
     """Validate an estimate on a recording.
 
@@ -53,6 +58,7 @@ def evaluate(
         noise: A noise model to compare the residuals with. For a recording that it was not fitted to, the deviation of
             an equation is the root mean square of those it was.
         cutoff: Cut-off of the evaluation filter [Hz]; that of the positions if not given, or 10 Hz if they had none.
+        decimated: Whether decimated residuals are judged too (Durbin-Watson, noise), which takes another pass.
 
     Raises:
         EstimateError: If no segment is long enough for the filter.
@@ -70,8 +76,9 @@ def evaluate(
             f"filter of {cutoff:g} Hz; raise it with --evaluation-cutoff, or judge by a longer recording"
         )
     residual = _ResidualSums(source)
-    for found in residuals_of(source, estimate, noise):
-        residual.add(found)
+    if decimated:
+        for found in residuals_of(source, estimate, noise):
+            residual.add(found)
     equations = source.equations
     assert torque.extent is not None  # there are samples
     speeds = torque.extent.speed_max[equations.joint_index].tolist()

@@ -131,6 +131,11 @@ _COSTS = dict.fromkeys((*_VECTOR_FUNCTIONS, *_ANGLES), 30) | dict.fromkeys(_SCAL
 _NAMES = {getattr(casadi, name): name.removeprefix("OP_").lower() for name in dir(casadi) if name.startswith("OP_")}
 
 
+def operation_name(operation: int) -> str:
+    """Return CasADi's name of an operation, in small letters."""
+    return _NAMES.get(operation, str(operation))
+
+
 def cost_of(operation: int) -> int:
     """Return about how many additions an operation takes as long as."""
     return _COSTS.get(operation, 1)
@@ -146,7 +151,7 @@ def writer_of(operation: int, function_name: str) -> Writer:
     if writer is None:
         allowed = ", ".join(sorted(_NAMES[known] for known in _WRITERS if known in _NAMES))
         raise KernelError(
-            f"function '{function_name}': operation '{_NAMES.get(operation, operation)}' cannot be compiled, "
+            f"function '{function_name}': operation '{operation_name(operation)}' cannot be compiled, "
             f"allowed are {allowed}"
         )
     return writer

@@ -166,6 +166,7 @@ def summarise_model(model: Model) -> dict[str, Any]:
     return {
         "robot": model.robot.name,
         "source": model.robot.source,
+        "inertia_source": model.robot.inertia_source,
         "gravity": list(model.robot.gravity),
         "torque": model.measured,
         "payload": model.payload,

@@ -6,6 +6,7 @@ from .decimated import moving_joints as moving_joints
 from .equations import Equations as Equations
 from .equations import channel_of as channel_of
 from .equations import equations_of as equations_of
+from .equations import is_recorded as is_recorded
 from .factor import Factor as Factor
 from .factor import RowStack as RowStack
 from .factor import merged_triangle as merged_triangle
@@ -13,6 +14,7 @@ from .observations import Fingerprint as Fingerprint
 from .observations import Observations as Observations
 from .observations import RecordingInfo as RecordingInfo
 from .observations import fingerprint_of as fingerprint_of
+from .observations import geometry_hash as geometry_hash
 from .observations import load_observations as load_observations
 from .observations import merge_observations as merge_observations
 from .observations import reduce_rows as reduce_rows

@@ -147,7 +147,7 @@ def _compiled(equations: Equations, *, loaded: bool) -> CompiledRows:
     return CompiledRows(compile_batch(function), columns, places)
 
 
-_MOTOR_KINDS = ("motor_torque", "motor_current")
+_CHANNEL_KINDS = {"motor": ("motor_torque", "motor_current"), "joint": ("joint_torque",)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,18 +157,32 @@ class MeasuredTorques:
     Attributes:
         channels: Names of the channels used.
         matrices: For each of them, M (E, n).
+        equations: Number of equations E.
     """
 
     channels: tuple[str, ...]
     matrices: tuple[np.ndarray, ...]
+    equations: int
 
     def of(self, block: Recording) -> np.ndarray:
-        """Return y (E, m) of a block of the recording."""
+        """Return y (E, m) of a block of the recording; zero in equations whose torque is not recorded."""
         parts = [m @ block.torque(name).values for name, m in zip(self.channels, self.matrices, strict=True)]
-        return sum(parts[1:], parts[0])
+        return sum(parts[1:], parts[0]) if parts else np.zeros((self.equations, block.samples))
 
 
-def measured_torques(equations: Equations, recording: Recording, label: str) -> MeasuredTorques:
+_SIDES = {"motor": {"motor": 1.0}, "joint": {"joint": 1.0}, "difference": {"motor": 1.0, "joint": -1.0}}
+"""Sides of the gears that rows of each kind are measured on, with signs."""
+
+
+def is_recorded(recording: Recording, kind: str) -> bool:
+    """Return whether a recording has the channels that rows of kind ``motor``, ``joint`` or ``difference`` need."""
+    there = {channel.kind for channel in recording.torques}
+    return all(there.intersection(_CHANNEL_KINDS[side]) for side in _SIDES[kind])
+
+
+def measured_torques(
+    equations: Equations, recording: Recording, label: str, *, partial: bool = False
+) -> MeasuredTorques:
     """Return how the measured side of all equations follows from the channels of a recording.
 
     A motor current becomes a torque by its gain (the channel's, else the robot's ``drive_gain``) and comes to the
@@ -178,24 +192,26 @@ def measured_torques(equations: Equations, recording: Recording, label: str) -> 
         equations: The equations.
         recording: The recording, or its template.
         label: Its label, for messages.
+        partial: Whether channels may be missing: y is then zero in the equations that need them.
 
     Raises:
         ObservationError: If a channel or a gain is missing.
     """
-    signs = {"motor": {"motor": 1.0}, "joint": {"joint": 1.0}, "difference": {"motor": 1.0, "joint": -1.0}}
     maps: dict[str, np.ndarray] = {}
     size = len(equations.joints)
     for row, ((kind, _), joint) in enumerate(zip(equations.kinds_joints, equations.joint_index, strict=True)):
-        for side, sign in signs[kind].items():
+        if partial and not is_recorded(recording, kind):
+            continue
+        for side, sign in _SIDES[kind].items():
             channel = channel_of(recording, side, label)
             to_joint = maps.setdefault(channel.name, np.zeros((len(equations.kinds_joints), size)))
             to_joint[row] += sign * _to_joint_side(equations.model.robot, channel, label)[joint]
-    return MeasuredTorques(tuple(maps), tuple(maps.values()))
+    return MeasuredTorques(tuple(maps), tuple(maps.values()), len(equations.kinds_joints))
 
 
 def channel_of(recording: Recording, side: str, label: str) -> TorqueChannel:
     """Return the channel that rows of kind ``motor`` or ``joint`` are measured by."""
-    wanted = _MOTOR_KINDS if side == "motor" else ("joint_torque",)
+    wanted = _CHANNEL_KINDS[side]
     for kind in wanted:
         for channel in recording.torques:
             if channel.kind == kind:

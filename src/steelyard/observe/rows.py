@@ -84,7 +84,7 @@ class RowPass:
         self._compiled = equations.compiled(source.loaded)
         temperatures = 0 if template.temperature is None else joints
         self.layout = layout_of(self._compiled, equations, temperatures, values)
-        torques = measured_torques(equations, template, label)
+        torques = measured_torques(equations, template, label, partial=source.partial)
         self._raw = RawSignals(template, source.resolved.chosen, torques, label, source.delays)
 
     def __iter__(self) -> Iterator[RowBlock]:
@@ -179,6 +179,7 @@ class RowSource:
         loaded: Whether its rows have payload columns.
         columns: For each equation, the columns that can be other than zero in this recording.
         delays: By how much the torque of each equation is taken to be late against the positions (E,) [s].
+        partial: Whether torques may be missing.
         read: Part of the recording that the current pass has read, 0 to 1.
     """
 
@@ -192,7 +193,9 @@ class RowSource:
         gates: Gates | None = None,
         delays: np.ndarray | None = None,
         values: Mapping[str, float] | None = None,
+        partial: bool = False,
     ) -> None:
+        self.partial = partial
         self.template = template = template_of(recording)
         check_joints(template, equations.joints, label)
         if resolved.joints != equations.joints:
@@ -305,6 +308,7 @@ def row_source(
     gates: Gates | None = None,
     delays: np.ndarray | None = None,
     values: Mapping[str, float] | None = None,
+    partial: bool = False,
 ) -> RowSource:
     """Return the rows of a recording.
 
@@ -318,11 +322,12 @@ def row_source(
         delays: By how much the torque of each equation is late (E,) [s]; None: the preparation's delay for all.
         values: Values x of the columns by name, absent ones 0: every row then has ``-d(W_e x)/dt`` before y, which is
             how y changes with a delay.
+        partial: Whether torques may be missing, for predictions: y is then zero in their equations.
 
     Raises:
         ObservationError: If a channel or a gain is missing, or the recording is one of other joints.
     """
-    return RowSource(recording, equations, resolved, label, cache_bytes, gates, delays, values)
+    return RowSource(recording, equations, resolved, label, cache_bytes, gates, delays, values, partial)
 
 
 def decimator_correlation(source: RowSource) -> np.ndarray:

@@ -27,6 +27,7 @@ from ..configuration import (
     whole_number,
 )
 from ..errors import ConfigError, nearest_match
+from ..robot.tree import INERTIA_SOURCES, InertiaSource
 from ..tables import TextOptions
 from .record import TORQUE_KINDS, TorqueKind
 
@@ -111,6 +112,7 @@ class RecordingSetup:
         coupling: C with ``q_motor = C q`` on the joint side (n, n); the robot's by default.
         payload: Name of the payload carried.
         notes: Notes to keep with the recording.
+        inertia_source: Where the inertias of the robot's file come from, where that cannot say so itself (URDF, MJCF).
         rows: First and last data row to use, from 1, both included; 0 as last for the end.
         seconds: First and last second to use, counted from the first stamp.
         folder: Where relative paths start.
@@ -125,6 +127,7 @@ class RecordingSetup:
     coupling: tuple[tuple[float, ...], ...] | None = None
     payload: str | None = None
     notes: tuple[str, ...] = ()
+    inertia_source: InertiaSource | None = None
     rows: tuple[int, int] | None = None
     seconds: tuple[float, float] | None = None
     folder: Path = Path()
@@ -249,6 +252,7 @@ _COMMON: dict[str, Kind[Any]] = {
     "coupling": _matrix,
     "payload": text,
     "notes": texts,
+    "inertia_source": choice(*INERTIA_SOURCES),
     "rows": _rows,
     "seconds": _seconds,
 }

@@ -3,6 +3,7 @@
 from .checks import gravity_vector as gravity_vector
 from .checks import lock_positions as lock_positions
 from .inertia import INERTIAL_NAMES as INERTIAL_NAMES
+from .inertia import centre_from_parameters as centre_from_parameters
 from .inertia import inertia_from_parameters as inertia_from_parameters
 from .inertia import is_consistent as is_consistent
 from .inertia import moved_parameters as moved_parameters
@@ -13,7 +14,10 @@ from .load import AnyRobot as AnyRobot
 from .load import catalogue_names as catalogue_names
 from .load import load_robot as load_robot
 from .load import read_catalogue as read_catalogue
+from .load import robot_files as robot_files
 from .meshes import read_vertices as read_vertices
+from .meshes import shape_points as shape_points
+from .mjcf import read_mjcf as read_mjcf
 from .parts import Body as Body
 from .parts import BoxShape as BoxShape
 from .parts import CapsuleShape as CapsuleShape
@@ -33,8 +37,13 @@ from .placement import Placement as Placement
 from .placement import exact_sin_cos as exact_sin_cos
 from .placement import mdh_placement as mdh_placement
 from .placement import origin_placement as origin_placement
+from .placement import roll_pitch_yaw as roll_pitch_yaw
+from .placement import standard_dh_placements as standard_dh_placements
 from .placement import transform_from_placement as transform_from_placement
 from .table import read_table as read_table
 from .tree import Robot as Robot
 from .urdf import parse_urdf_document as parse_urdf_document
 from .urdf import read_urdf as read_urdf
+from .xml_edit import XmlDocument as XmlDocument
+from .xml_edit import XmlElement as XmlElement
+from .xml_edit import set_origin as set_origin

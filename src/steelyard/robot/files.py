@@ -86,7 +86,7 @@ class _Gate:
 
 def parse_xml_safely(data: bytes) -> etree._ElementTree:
     """Return the document with its comments and unknown tags, or refuse it in one line."""
-    _first_pass(data)
+    check_xml(data)
     parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False)
     try:
         tree = etree.fromstring(data, parser).getroottree()
@@ -99,7 +99,8 @@ def parse_xml_safely(data: bytes) -> etree._ElementTree:
     return tree
 
 
-def _first_pass(data: bytes) -> None:
+def check_xml(data: bytes) -> None:
+    """Refuse what is not XML, document types and entities, odd encodings, and trees too deep or too large."""
     gate, parser = _Gate(), expat.ParserCreate()
     parser.XmlDeclHandler = gate.declaration
     parser.StartDoctypeDeclHandler = gate.document_type

@@ -62,6 +62,30 @@ def parameters_from_centre(mass: float, centre: np.ndarray, inertia_at_centre: n
     return parameters_from_inertia(inertia_at_centre - mass * s @ s, mass * centre, mass)
 
 
+def centre_from_parameters(parameters: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
+    """Return mass, centre of mass (3,) and inertia about it (3, 3); without mass, the inertia about the origin.
+
+    Raises:
+        RobotError: If there is a first moment without a mass: such parameters have no centre.
+
+    Example:
+        >>> from steelyard.robot import centre_from_parameters
+        >>> mass, centre, inertia = centre_from_parameters(np.array([0.01, 0, 0, 0.03, 0, 0.04, 0.2, 0, 0, 2.0]))
+        >>> mass, centre.tolist(), np.diag(inertia).round(3).tolist()
+        (2.0, [0.1, 0.0, 0.0], [0.01, 0.01, 0.02])
+    """
+    inertia, first_moment, mass = inertia_from_parameters(parameters)
+    if mass == 0:
+        if first_moment.any():
+            raise RobotError(
+                "a mass of 0 with a first moment has no centre of mass; give ten parameters that a body can have"
+            )
+        return mass, np.zeros(3), inertia
+    centre = first_moment / mass
+    s = skew(centre)
+    return mass, centre, inertia + mass * s @ s
+
+
 def moved_parameters(parameters: np.ndarray, rotation: np.ndarray, translation: np.ndarray) -> np.ndarray:
     """Return the ten parameters in a parent frame, given the transform of the body's frame in the parent.
 

@@ -1,4 +1,4 @@
-"""Vertices of mesh files (STL, OBJ, COLLADA): as much of a mesh as bounding it needs, read without trust.
+"""Points that bound collision shapes: vertices of mesh files (STL, OBJ, COLLADA), read without trust, and corners.
 
 Geometries of a COLLADA file are put where its scene places them, in metres. The file's unit is applied, its up axis is
 not, as robot descriptions use these files.
@@ -6,6 +6,7 @@ not, as robot descriptions use these files.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -17,7 +18,8 @@ from ..configuration import LARGEST_NUMBER
 from ..errors import RobotError
 from ..files import too_large
 from .files import LARGEST_FILE, content_of, parse_xml_safely
-from .placement import rotation_about_axis
+from .parts import BoxShape, CapsuleShape, MeshShape, Shape, SphereShape
+from .placement import rotation_about_axis, transform_from_placement
 
 # Nodes that draw in other nodes can multiply: no collision mesh has more of either.
 MOST_PARTS = 10_000
@@ -200,3 +202,41 @@ READERS: dict[str, Callable[[bytes], np.ndarray]] = {
     ".obj": obj_vertices,
     ".dae": collada_vertices,
 }
+
+
+def shape_points(shape: Shape) -> np.ndarray:
+    """Return points (n, 3) in the link's frame whose convex hull contains a shape.
+
+    Vertices of a mesh; corners of a box, or of the box around a round shape.
+
+    Raises:
+        RobotError: If the file of a mesh was not found or cannot be read.
+
+    Example:
+        >>> from steelyard.robot import BoxShape, origin_placement, shape_points
+        >>> shape_points(BoxShape(origin_placement((0, 0, 0.5), (0, 0, 0)), (0.2, 0.2, 1.0))).max(axis=0).tolist()
+        [0.1, 0.1, 1.0]
+    """
+    rotation, translation = transform_from_placement(shape.placement)
+    return _own_points(shape) @ rotation.T + translation
+
+
+def _own_points(shape: Shape) -> np.ndarray:
+    if isinstance(shape, MeshShape):
+        return _mesh_vertices(shape)
+    if isinstance(shape, BoxShape):
+        size = shape.size
+    else:
+        wide = 2 * shape.radius
+        ends = wide if isinstance(shape, CapsuleShape | SphereShape) else 0.0
+        size = (wide, wide, ends + (0.0 if isinstance(shape, SphereShape) else shape.length))
+    return np.array(list(itertools.product((-0.5, 0.5), repeat=3))) * np.array(size)
+
+
+def _mesh_vertices(shape: MeshShape) -> np.ndarray:
+    if shape.path is None:
+        raise RobotError(f"mesh file '{shape.name}' is not found beside the robot's file or its packages")
+    try:
+        return read_vertices(shape.path) * np.array(shape.scale)
+    except RobotError as error:
+        raise RobotError(f"mesh file '{shape.name}' is not read ({error})") from error

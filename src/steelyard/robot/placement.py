@@ -72,6 +72,24 @@ def mdh_placement(alpha: float, d: float, theta: float, r: float, gamma: float =
     )
 
 
+def standard_dh_placements(a: float, alpha: float, d: float, theta: float) -> tuple[Placement, Placement]:
+    """Return the joint's frame in the link frame before, and the link's own frame, at its far end, in the joint's.
+
+    Standard (distal) Denavit-Hartenberg: ``Rot(z, theta) Trans(z, d)``, about whose z the joint moves, then
+    ``Trans(x, a) Rot(x, alpha)`` to the frame at the far end of the link.
+
+    Example:
+        >>> from steelyard.robot import standard_dh_placements, transform_from_placement
+        >>> joint, end = standard_dh_placements(a=0.4, alpha=0.0, d=0.1, theta=0.0)
+        >>> transform_from_placement(joint + end)[1].tolist()
+        [0.4, 0.0, 0.1]
+    """
+    return (
+        (ElementaryMotion("rotate", Z, theta, "theta"), ElementaryMotion("translate", Z, d, "d")),
+        (ElementaryMotion("translate", X, a, "a"), ElementaryMotion("rotate", X, alpha, "alpha")),
+    )
+
+
 def origin_placement(xyz: Vector3, rpy: Vector3) -> Placement:
     """Return the placement of a URDF origin: translate by xyz, then yaw, pitch, roll.
 
@@ -131,6 +149,23 @@ def transform_from_placement(placement: Placement) -> tuple[np.ndarray, np.ndarr
         else:
             rotation = rotation @ rotation_about_axis(motion.axis, motion.value)
     return rotation, translation
+
+
+def roll_pitch_yaw(rotation: np.ndarray) -> Vector3:
+    """Return the angles [rad] of ``Rz(yaw) Ry(pitch) Rx(roll)``, exact to rounding at any pitch.
+
+    Pitch and roll are read off after the yaw is taken away: at a pitch of 90 degrees, where the yaw is free, they still
+    make up for whatever yaw was found.
+
+    Example:
+        >>> from steelyard.robot import roll_pitch_yaw
+        >>> roll_pitch_yaw(np.array([[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]))
+        (0.0, 0.0, 1.5707963267948966)
+    """
+    yaw = math.atan2(rotation[1, 0], rotation[0, 0])
+    sine, cosine = exact_sin_cos(yaw)
+    left = np.array([[cosine, sine, 0.0], [-sine, cosine, 0.0], [0.0, 0.0, 1.0]]) @ rotation
+    return math.atan2(-left[1, 2], left[1, 1]) + 0.0, math.atan2(-left[2, 0], left[0, 0]) + 0.0, yaw + 0.0
 
 
 # A tolerance above this would bend real geometry [rad].
@@ -194,3 +229,26 @@ class RightAngles:
     def _remember(self, change: float, where: str) -> None:
         if change > SILENT_CHANGE:
             self._changes[where] = max(change, self._changes.get(where, 0.0))
+
+
+def placement_from_transform(
+    rotation: np.ndarray, translation: np.ndarray, angles: RightAngles, where: str
+) -> Placement:
+    """Return the origin placement of a transform; angles near a right one are taken as exact.
+
+    Args:
+        rotation: Axes of the frame in its parent (3, 3).
+        translation: Origin of the frame in its parent (3,) [m].
+        angles: What is near enough, and where the changes are remembered.
+        where: What a note calls the place.
+    """
+    if math.hypot(rotation[0, 0], rotation[1, 0]) <= angles.tolerance:
+        # The pitch is a right angle, and roll and yaw turn about the same line: the roll alone is a right angle too
+        # where the frame is turned by right angles.
+        roll, pitch, yaw = math.atan2(-rotation[1, 2], rotation[1, 1]), math.asin(-np.sign(rotation[2, 0])), 0.0
+    else:
+        roll, pitch, yaw = roll_pitch_yaw(rotation)
+    x, y, z = (float(value) for value in translation)
+    return origin_placement(
+        (x, y, z), (angles.angle(roll, where), angles.angle(pitch, where), angles.angle(yaw, where))
+    )

@@ -1,4 +1,4 @@
-"""Robots from tables written by hand: modified DH rows (or URDF-like placements) in a TOML file.
+"""Robots from tables written by hand: modified or standard DH rows (or URDF-like placements) in a TOML file.
 
 One ``[[joint]]`` per joint, from the base outwards. SI units; a key that ends in ``_deg`` is in degrees. Example::
 
@@ -31,7 +31,13 @@ The same rows fit on one line each, at the top of the file::
       {alpha_deg = -90, d = 0.4, theta_deg = 0, r = 0},
     ]
 
-Further keys. ``[robot]``: ``source`` (text), ``payload_link``, ``floor`` (height of the floor the arm stands on, from
+With ``convention = "standard"`` in ``[robot]``, DH rows are standard (distal) ones with columns ``a``, ``alpha``, ``d``
+and ``theta``: ``Rot(z, theta) Trans(z, d) Trans(x, a) Rot(x, alpha)``. The link's frame, in which inertias are given
+and to which the next row refers, is then the one at the far end of the link. The moving link has its frame at the
+joint: where they differ it is called ``<link>_joint``, and ``<link>`` is a fixed link without mass at the far end.
+
+Further keys. ``[robot]``: ``source`` (text), ``inertia_source`` (``cad``, ``vendor``, ``identified`` or ``unknown``:
+where inertias come from), ``payload_link``, ``floor`` (height of the floor the arm stands on, from
 the base frame's origin against gravity [m]), ``springs`` (joint names), ``torque``, ``measured``, ``effects`` (defaults
 of a model). ``[[joint]]``: ``name`` (default ``joint_<n>``), ``type`` (default ``revolute``; or ``continuous``,
 ``prismatic``, ``fixed``), ``parent`` (default: the link before), ``link`` (default ``link_<n>``), ``gamma``, ``b`` (DH
@@ -45,6 +51,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 
 import numpy as np
@@ -55,10 +62,20 @@ from ..errors import RobotError, nearest_match
 from ..files import decoded, parsed_toml
 from .checks import JOINT_KINDS, assembled_robot, checked_limits
 from .files import PathOrBytes, content_of, place_of
-from .inertia import checked_mass, inertia_from_parameters, inertia_note, parameters_from_centre
+from .inertia import checked_mass, inertia_from_parameters, inertia_note, moved_parameters, parameters_from_centre
 from .parts import Defaults, GearCoupling, Joint, Limits, Link, Mimic
-from .placement import Placement, RightAngles, Vector3, Z, mdh_placement, origin_placement, radians_from_degrees
-from .tree import STANDARD_GRAVITY, Robot
+from .placement import (
+    Placement,
+    RightAngles,
+    Vector3,
+    Z,
+    mdh_placement,
+    origin_placement,
+    radians_from_degrees,
+    standard_dh_placements,
+    transform_from_placement,
+)
+from .tree import INERTIA_SOURCES, STANDARD_GRAVITY, Robot
 
 NUMBER = number()
 UNIQUE_NAMES = names(twice=False)
@@ -71,6 +88,9 @@ ORIGIN: Vector3 = (0.0, 0.0, 0.0)
 ANGLES = ("alpha", "theta", "gamma")
 DH_COLUMNS = ("alpha", "d", "theta", "r", "gamma", "b")
 DH_NEEDED = ("alpha", "d", "theta", "r")
+STANDARD_COLUMNS = ("a", "alpha", "d", "theta")
+CONVENTIONS = {"modified": DH_COLUMNS, "standard": STANDARD_COLUMNS}
+"""Columns of a DH row by the convention."""
 ORIGIN_KEYS = ("xyz", "rpy", "rpy_deg", "axis")
 LIMIT_KEYS = ("lower", "upper", "velocity", "effort", "acceleration", "jerk")
 LIMITS_IN_DEGREES = ("lower", "upper", "velocity", "acceleration", "jerk")
@@ -79,6 +99,7 @@ DRIVE_KEYS = ("gear_ratio", "rotor_inertia")
 JOINT_KEYS = (
     *("name", "type", "parent", "link", "mimic"),
     *DH_COLUMNS,
+    "a",
     *(f"{angle}_deg" for angle in ANGLES),
     *ORIGIN_KEYS,
     *LIMIT_KEYS,
@@ -88,55 +109,94 @@ JOINT_KEYS = (
 )
 
 
-def joint_from_row(row: Section, place: int, before: str, notes: list[str]) -> tuple[Joint, Link]:
-    """Return joint and child link of the ``place``-th row; ``before`` is the link the row before ends in."""
+def joint_from_row(
+    row: Section, place: int, before: str, notes: list[str], convention: str = "modified"
+) -> tuple[list[Joint], list[Link]]:
+    """Return joints and child links of the ``place``-th row, the last link being the one that the row names.
+
+    There are two of each for a standard DH row whose link frame is not at the joint; else one.
+
+    Args:
+        row: The row.
+        place: Its number, from 1.
+        before: The link that the row before ends in.
+        notes: Receives what is odd about the limits.
+        convention: Of DH rows: ``modified`` or ``standard``.
+    """
     name = row.get("name", text, f"joint_{place}")
     row = row.renamed(f"joint '{name}'")
     row.check_keys(JOINT_KEYS)
     kind = row.get("type", choice(*JOINT_KINDS), "revolute")
     parent = row.get("parent", text, before)
     link = Link(row.get("link", text, f"link_{place}"), _inertia(row))
-    placement, axis = _placement(row, kind)
+    placement, axis, end = _placement(row, kind, convention)
     if kind == "fixed":
         _refuse(row, (*LIMIT_KEYS, *(f"{key}_deg" for key in LIMITS_IN_DEGREES), *DRIVE_KEYS, "mimic"), kind)
-        return Joint(name, "fixed", parent, link.name, placement, axis), link
+        return [Joint(name, "fixed", parent, link.name, placement + end, axis)], [link]
     limits, limit_notes = _limits(row, name, kind)
     notes.extend(limit_notes)
     drive = {key: row.get(key, NUMBER) for key in DRIVE_KEYS if key in row}
     if drive.get("gear_ratio") == 0 or drive.get("rotor_inertia", 0.0) < 0:
         raise row.failure(f"gear_ratio must not be 0, rotor_inertia not negative; got {drive}")
     mimic = record_from(Mimic, row.section("mimic"), RECORD_KINDS) if "mimic" in row else None
-    return Joint(name, JOINT_KINDS[kind], parent, link.name, placement, axis, limits, mimic, **drive), link
+    joint = Joint(name, JOINT_KINDS[kind], parent, link.name, placement, axis, limits, mimic, **drive)
+    return _split(joint, link, end) if any(motion.value for motion in end) else ([joint], [link])
 
 
-def _placement(row: Section, kind: str) -> tuple[Placement, Vector3]:
-    """Return placement and axis from the DH row or from xyz, rpy and axis, whichever is there."""
-    given_dh = [key for key in row.table if key.removesuffix("_deg") in DH_COLUMNS]
+def _split(joint: Joint, link: Link, end: Placement) -> tuple[list[Joint], list[Link]]:
+    """Return the moving link at the joint, which carries the inertia, and the fixed one at the link's far end."""
+    inertia = link.inertia
+    if inertia is not None:
+        moved = moved_parameters(np.array(inertia), *transform_from_placement(end))
+        inertia = tuple(float(value) for value in moved)
+    moving = Link(f"{link.name}_joint", inertia)
+    fixed = Joint(f"{joint.name}_end", "fixed", moving.name, link.name, end)
+    return [replace(joint, child=moving.name), fixed], [moving, Link(link.name)]
+
+
+def _placement(row: Section, kind: str, convention: str) -> tuple[Placement, Vector3, Placement]:
+    """Return placement and axis of the joint, and the link's frame in the joint's, from whatever the row gives."""
+    columns = {column for names in CONVENTIONS.values() for column in names}
+    given_dh = [key for key in row.table if key.removesuffix("_deg") in columns]
     given_origin = [key for key in row.table if key in ORIGIN_KEYS]
     if given_dh and given_origin:
         raise row.failure(f"mixes DH columns ({given_dh[0]}) and {given_origin[0]}; use one of the two")
     if given_dh:
-        return _dh_placement(row), Z
+        dh = _dh_columns(row, given_dh, convention)
+        placement, end = standard_dh_placements(**dh) if convention == "standard" else (mdh_placement(**dh), ())
+        return placement, Z, end
     if not given_origin:
-        raise row.failure(f"no placement; give a DH row ({', '.join(DH_NEEDED)}) or xyz, rpy and axis")
+        needed = ", ".join(_needed(convention))
+        raise row.failure(f"no placement; give a DH row ({needed}) or xyz, rpy and axis")
     if kind != "fixed" and "axis" not in row:
         raise row.failure(f"'axis' is missing; a {kind} joint placed by xyz needs one, such as axis = [0, 0, 1]")
     xyz = row.get("xyz", vector, ORIGIN)
     rpy = row.angles("rpy", vector, radians_from_degrees) or ORIGIN
-    return origin_placement(xyz, rpy), RightAngles(0.0).direction(row.get("axis", vector, Z), row.where)
+    return origin_placement(xyz, rpy), RightAngles(0.0).direction(row.get("axis", vector, Z), row.where), ()
 
 
-def _dh_placement(row: Section) -> Placement:
+def _needed(convention: str) -> tuple[str, ...]:
+    return DH_NEEDED if convention == "modified" else STANDARD_COLUMNS
+
+
+def _dh_columns(row: Section, given: Sequence[str], convention: str) -> dict[str, float]:
+    needed = ", ".join(_needed(convention))
+    foreign = [key for key in given if key.removesuffix("_deg") not in CONVENTIONS[convention]]
+    if foreign:
+        other = next(name for name in CONVENTIONS if name != convention)
+        raise row.failure(
+            f"column '{foreign[0]}' belongs to {other} DH, the file's convention is '{convention}' ({needed}); rename "
+            f'it, or set convention = "{other}" in [robot]'
+        )
     columns: dict[str, float] = {}
-    for column in DH_COLUMNS:
+    for column in CONVENTIONS[convention]:
         value = _number(row, column, degrees=column in ANGLES)
         if value is not None:
             columns[column] = value
-        elif column in DH_NEEDED:
+        elif column in _needed(convention):
             also = f" (or {column}_deg)" if column in ANGLES else ""
-            needed = ", ".join(DH_NEEDED)
             raise row.failure(f"the DH row has no column '{column}'{also}; it needs {needed}, add it (0 if none)")
-    return mdh_placement(**columns)
+    return columns
 
 
 def _number(row: Section, key: str, *, degrees: bool) -> float | None:
@@ -182,7 +242,10 @@ def _inertia(row: Section) -> tuple[float, ...] | None:
 LARGEST_TABLE = 1_000_000
 
 TOP_KEYS = ("robot", "joint", "values", "payloads", "gear_coupling")
-ROBOT_KEYS = ("name", "gravity", "source", "payload_link", "floor", "springs", "torque", "measured", "effects")
+ROBOT_KEYS = (
+    *("name", "convention", "gravity", "source", "inertia_source", "payload_link", "floor", "springs"),
+    *("torque", "measured", "effects"),
+)
 TORQUE_KINDS = ("motor_current", "motor_torque", "joint_torque", "motor_pwm", "wrench")
 MEASURED_KINDS = ("motor", "joint", "both", "difference")
 
@@ -219,7 +282,8 @@ def _robot(file: Section, where: str) -> Robot:
     head = file.section("robot")
     head.check_keys(ROBOT_KEYS)
     notes: list[str] = []
-    joints, links = _joints_and_links(file.sections("joint"), notes)
+    convention = head.get("convention", choice(*CONVENTIONS), "modified")
+    joints, links = _joints_and_links(file.sections("joint"), notes, convention)
     payloads = _payloads(file.section("payloads"), notes)
     robot = assembled_robot(
         head.get("name", text),
@@ -228,31 +292,38 @@ def _robot(file: Section, where: str) -> Robot:
         notes,
         gravity=head.get("gravity", vector, STANDARD_GRAVITY),
         payloads=MappingProxyType(payloads),
-        payload_link=head.optional("payload_link", text),
+        payload_link=head.optional("payload_link", text) or _far_end(links),
         floor=head.optional("floor", NUMBER),
         springs=head.get("springs", UNIQUE_NAMES, ()),
         gear_couplings=tuple(record_from(GearCoupling, row, RECORD_KINDS) for row in file.sections("gear_coupling")),
         defaults=_defaults(head),
         source=head.get("source", text, where),
+        inertia_source=head.get("inertia_source", choice(*INERTIA_SOURCES), "unknown"),
         values=MappingProxyType(_values(file.section("values"), sum(joint.moves for joint in joints))),
     )
     _check_references(robot, file)
     return robot
 
 
-def _joints_and_links(rows: Sequence[Section], notes: list[str]) -> tuple[list[Joint], list[Link]]:
+def _joints_and_links(rows: Sequence[Section], notes: list[str], convention: str) -> tuple[list[Joint], list[Link]]:
     """Return joints and links in file order; the parent of the first joint is the base."""
     if not rows:
         raise RobotError("there is no joint; add a [[joint]] for each joint of the arm")
     joints, links, before = [], [], "base"
     for place, row in enumerate(rows, start=1):
-        joint, link = joint_from_row(row, place, before, notes)
-        joints.append(joint)
-        links.append(link)
-        before = joint.child
+        new_joints, new_links = joint_from_row(row, place, before, notes, convention)
+        joints.extend(new_joints)
+        links.extend(new_links)
+        before = new_links[-1].name
     if joints[0].parent not in {link.name for link in links}:
         links.insert(0, Link(joints[0].parent))
     return joints, links
+
+
+def _far_end(links: Sequence[Link]) -> str | None:
+    """Return the last link's name if it is the far end of a standard DH link: payloads are given in that frame."""
+    names = [link.name for link in links]
+    return names[-1] if len(names) > 1 and names[-2] == f"{names[-1]}_joint" else None
 
 
 def _defaults(head: Section) -> Defaults:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 
@@ -89,11 +90,33 @@ def _fixed_inertias(link: str, frames: Mapping[str, Frame], inertia_of: Inertias
             yield moved_parameters(np.array(inertia), *transform_from_placement(frame.placement))
 
 
+def renumbered(values: Mapping[str, float], numbers: Mapping[int, int | None]) -> dict[str, float]:
+    """Return values by parameter name after moving joints changed their numbers.
+
+    Args:
+        values: Values by name: a symbol, the number of a moving joint and, for compliances, a node or an axis
+            (``Fvm2``, ``k2_1``, ``k21``, ``k2x``).
+        numbers: New number by old one; None for a joint that no longer moves, whose values are dropped.
+    """
+    found: dict[str, float] = {}
+    for name, value in values.items():
+        symbol, digits, rest = re.fullmatch(r"(?s)(.*?)([0-9]*)((?:_[0-9]+|[a-z])?)", name).groups()  # type: ignore[union-attr]
+        if digits and int(digits) not in numbers:  # a joint of one digit and a node, as in k21
+            digits, rest = digits[:1], digits[1:] + rest
+        if not digits or int(digits) not in numbers:
+            found[name] = value
+        elif numbers[int(digits)] is not None:
+            found[f"{symbol}{numbers[int(digits)]}{rest}"] = value
+    return found
+
+
 STANDARD_GRAVITY: Vector3 = (0.0, 0.0, -9.81)
 SAME_DIRECTION = 1 - 5e-7
 """Cosine of 1e-3 rad: directions of gravity that differ by less are those of one mounting."""
 
 Coordinates = Literal["joint", "motor"]
+InertiaSource = Literal["cad", "vendor", "identified", "unknown"]
+INERTIA_SOURCES: tuple[InertiaSource, ...] = get_args(InertiaSource)
 
 
 @dataclass(frozen=True)
@@ -115,6 +138,8 @@ class Robot:
         floor: Height of the floor it stands on, against gravity from the base frame's origin [m]; None if unknown.
         defaults: Default torque kind and effects.
         source: Where the description came from.
+        inertia_source: Where its inertias came from: a CAD model (``cad``), the manufacturer (``vendor``), an
+            identification from recordings (``identified``), or ``unknown``. The first two are a prior by default.
         notes: Things a reader should know: angles taken as right angles, odd inertias.
         file: Catalogue name or path that ``load_robot`` read it from; empty if it comes from elsewhere.
 
@@ -140,6 +165,7 @@ class Robot:
     floor: float | None = None
     defaults: Defaults = field(default_factory=Defaults)
     source: str = ""
+    inertia_source: InertiaSource = "unknown"
     notes: tuple[str, ...] = ()
     file: str = field(default="", compare=False)
     bodies: tuple[Body, ...] = field(init=False, repr=False, compare=False)
@@ -162,7 +188,8 @@ class Robot:
     def with_locked(self, positions: Mapping[str, float]) -> Robot:
         """Return the same arm with joints held at given positions; they no longer count as moving.
 
-        Joints that follow a held one are held where it puts them; springs and couplings of held joints are gone.
+        Joints that follow a held one are held where it puts them; springs and couplings of held joints are gone, and so
+        are their values. Values of the others get the numbers that their joints have now.
         """
         for name, position in positions.items():
             if self.joint(name).kind == "fixed" or not math.isfinite(position):
@@ -172,7 +199,10 @@ class Robot:
         moving = {joint.name for joint in joints if joint.moves}
         couplings = tuple(c for c in self.gear_couplings if {c.motor, c.also_turns_with} <= moving)
         springs = tuple(name for name in self.springs if name in moving)
-        return replace(self, joints=joints, gear_couplings=couplings, springs=springs)
+        locked = replace(self, joints=joints, gear_couplings=couplings, springs=springs)
+        now = {body.joint.name: body.number for body in locked.bodies}
+        numbers = {body.number: now.get(body.joint.name) for body in self.bodies}
+        return replace(locked, values=renumbered(self.values, numbers))
 
     @property
     def parameters(self) -> dict[str, float]:

@@ -250,7 +250,7 @@ def _length(value: float, what: str) -> float:
 
 
 OTHER_FORMATS = {
-    "mujoco": "is an MJCF file (root <mujoco>), not a URDF; MJCF is not read yet, give the arm's URDF",
+    "mujoco": "is an MJCF file (root <mujoco>), not a URDF; read it with read_mjcf or load_robot",
     "sdf": "is an SDF file (root <sdf>), not a URDF; SDF is not read, give the arm's URDF",
 }
 

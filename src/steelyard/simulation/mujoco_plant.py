@@ -6,8 +6,7 @@ Offsets are applied as torques. Springs and couplings have no counterpart there 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from ..errors import SimulationError
 from ..model import Model
 from ..progress import Progress, part_of
 from ..robot import INERTIAL_NAMES, Robot, inertia_from_parameters, transform_from_placement
+from ..robot.mjcf_files import import_mujoco, without_mujoco_log
 from .compiled_plant import OnLost, divergence
 from .experiment import Experiment, noise_of_seed, quantised
 from .plant import plant_equations
@@ -24,17 +24,6 @@ from .tuning import ClosedLoop
 
 _OF_MUJOCO = ("inertia", "Ia", "Fvm", "Fcm", "offm", "Fvl", "Fcl", "offl")
 """Effects that MuJoCo's joints have, or that are added to their torques."""
-
-
-def import_mujoco() -> Any:
-    """Return the mujoco module, or raise an error that says how to install it."""
-    try:
-        import mujoco
-    except ImportError as error:
-        raise SimulationError(
-            "plant 'mujoco' needs MuJoCo; install it with: pip install 'steelyard[mujoco]'"
-        ) from error
-    return mujoco
 
 
 def mujoco_xml(robot: Robot, truth: Mapping[str, float], timestep: float) -> str:
@@ -99,21 +88,11 @@ def check_mujoco_can(model: Model, truth: Mapping[str, float], experiment: Exper
         raise SimulationError("plant 'mujoco' runs without delay and with tachometers; use the compiled plant")
 
 
-@contextmanager
-def _without_log(mujoco: Any) -> Iterator[None]:
-    """Keep MuJoCo from writing its warnings to the screen and to a file in the working folder."""
-    mujoco.set_mju_user_warning(lambda text: None)
-    try:
-        yield
-    finally:
-        mujoco.set_mju_user_warning(None)
-
-
 class MujocoPlant:
     """The arm in closed loop on MuJoCo; the controller runs in Python, one seed after the other."""
 
     def __init__(self, loop: ClosedLoop) -> None:
-        self._mujoco, truth = import_mujoco(), loop.truth
+        self._mujoco, truth = import_mujoco("plant 'mujoco'", SimulationError), loop.truth
         check_mujoco_can(loop.model, truth, loop.experiment)
         self._experiment, self._loop, self._reference = loop.experiment, loop, loop.reference
         self._substeps = loop.substeps
@@ -134,7 +113,7 @@ class MujocoPlant:
 
         Seeds run one after the other, whatever the threads.
         """
-        with _without_log(self._mujoco):
+        with without_mujoco_log(self._mujoco):
             runs = [self._run_seed(seed, part_of(progress, k, len(seeds)), on_lost) for k, seed in enumerate(seeds)]
         return np.stack(runs)
 

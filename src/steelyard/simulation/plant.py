@@ -22,7 +22,7 @@ import numpy as np
 from ..effects import EFFECTS
 from ..errors import SimulationError, SteelyardError, nearest_match
 from ..model import Model, build_model
-from ..physics import forward_dynamics, inverse_dynamics
+from ..model.torques import model_torques
 from ..robot import INERTIAL_NAMES, Robot, moved_parameters, transform_from_placement
 from .experiment import Experiment
 
@@ -124,31 +124,16 @@ class PlantEquations:
 
 def plant_equations(model: Model) -> PlantEquations:
     """Return a model's equations solved for accelerations."""
-    motion, robot = model.motion, model.robot
-    values = ca.SX.sym("values", len(model.parameters))
-    inertias = values[: 10 * len(robot.bodies)]
-    size = motion.q.shape[0]
-    sides = {"motor": ca.SX(size, 1), "link": ca.SX(size, 1)}
-    first = 0
-    for term in model.terms:
-        count = len(term.parameters)
-        if term.parameters[0].effect != "inertia":
-            sides[term.parameters[0].side] += ca.mtimes(term.columns, values[first : first + count])
-        first += count
-    others = sides["motor"] + sides["link"]
-    drive = ca.jacobian(others, motion.qdd)
-    at_rest = ca.substitute(others, motion.qdd, ca.SX.zeros(size))
-    tau = ca.SX.sym("tau", size)
-    is_diagonal = all(row == column for row, column in zip(*drive.sparsity().get_triplet(), strict=True))
-    qdd = forward_dynamics(
-        robot, motion.q, motion.qd, tau - at_rest, inertias, ca.diag(drive) if is_diagonal else ca.densify(drive)
-    )
+    torques = model_torques(model)
+    motion, values = torques.motion, torques.values
+    tau = ca.SX.sym("tau", motion.q.shape[0])
     full = [motion.q, motion.qd, motion.qdd, values]
-    rigid = inverse_dynamics(robot, motion.q, motion.qd, motion.qdd, inertias)
     return PlantEquations(
-        ca.Function("acceleration", [motion.q, motion.qd, tau, values], [ca.cse(ca.densify(qdd))]),
-        ca.Function("motor_side", full, [ca.densify(sides["motor"])]),
-        ca.Function("motor_torque", full, [ca.densify(rigid + others)]),
+        ca.Function(
+            "acceleration", [motion.q, motion.qd, tau, values], [ca.cse(ca.densify(torques.accelerations(tau)))]
+        ),
+        ca.Function("motor_side", full, [ca.densify(torques.sides["motor"])]),
+        ca.Function("motor_torque", full, [ca.densify(torques.rigid + torques.others)]),
     )
 
 

@@ -1,20 +1,17 @@
 """Calibrations for other programs: YAML of all unknowns, and the robot's URDF with corrected joint origins.
 
 The error of joint i follows its placement, ``placement_i Error_i``, so that it goes into the origin of that joint.
-Origins are replaced byte by byte, the rest of the URDF stays as it is. Angles that were taken as exact right angles
-when the robot was read are written as such on the whole path to the measured link, so that any reader of the file gets
-the geometry that was calibrated. A URDF cannot hold springs.
+Only origins change, the rest of the URDF stays byte for byte. Angles that were taken as exact right angles when the
+robot was read are written as such on the whole path to the measured link, so that any reader of the file gets the
+geometry that was calibrated. A URDF cannot hold springs.
 """
 
 from __future__ import annotations
 
-import json
 import math
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from xml.parsers import expat
 
 import numpy as np
 from lxml import etree  # pyright: ignore[reportMissingImports, reportAttributeAccessIssue]
@@ -22,98 +19,23 @@ from lxml import etree  # pyright: ignore[reportMissingImports, reportAttributeA
 from ...configuration import vector
 from ...errors import CalibrationError
 from ...files import opened_aside, write_aside
-from ...robot import Joint, origin_placement, parse_urdf_document, read_urdf, transform_from_placement
+from ...plain_data import yaml_value
+from ...robot import (
+    Joint,
+    XmlDocument,
+    origin_placement,
+    parse_urdf_document,
+    read_urdf,
+    roll_pitch_yaw,
+    set_origin,
+    transform_from_placement,
+)
 from ...robot.files import LARGEST_FILE, content_of
-from ...robot.placement import Vector3
 from ...robot.urdf import child, children, vector_from_text
+from ...robot.xml_edit import Origin
 from ..chain.unknowns import error_motions
 from ..measurement.nominal import nominal_poses
 from .calibrated_arm import CalibratedArm, random_configurations
-
-_TAG = re.compile(rb"<(?:[^\"'>]|\"[^\"]*\"|'[^']*')*>")
-_BLANK = re.compile(rb"\s*")
-_JOINT_DEPTH = 2
-_UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
-
-
-Origin = tuple[Vector3, Vector3]
-"""Where a joint's frame stands in its parent's: xyz [m], and roll, pitch and yaw [rad]."""
-
-
-def with_origins(content: bytes, origins: Mapping[str, Origin]) -> bytes:
-    """Return a URDF with the origins of some joints replaced; a joint that has none gets one.
-
-    Args:
-        content: The file, known to be safe XML (``parse_urdf_document`` has read it).
-        origins: New origins by the joints' names.
-    """
-    if content.startswith(_UTF_16_MARKS):
-        raise CalibrationError("the URDF is UTF-16 text, which is read but not edited; save it as utf-8")
-    places = _Places(content)
-    edits = [_edit(content, places.joints[name], places.origins.get(name), new) for name, new in origins.items()]
-    for start, end, text in sorted(edits, reverse=True):
-        content = content[:start] + text + content[end:]
-    return content
-
-
-class _Places:
-    """Where the tags of joints and of their origins begin in the file."""
-
-    def __init__(self, content: bytes) -> None:
-        self.joints: dict[str, int] = {}
-        self.origins: dict[str, int] = {}
-        self._open: list[str] = []
-        self._joint: str | None = None
-        self._parser = expat.ParserCreate()
-        self._parser.StartElementHandler = self._start
-        self._parser.EndElementHandler = self._end
-        self._parser.Parse(content, True)
-
-    def _start(self, tag: str, attributes: Mapping[str, str]) -> None:
-        name = tag.rpartition(":")[2]
-        self._open.append(name)
-        if len(self._open) == _JOINT_DEPTH:
-            self._joint = attributes.get("name") if name == "joint" else None
-            if self._joint is not None:
-                self.joints[self._joint] = self._parser.CurrentByteIndex
-        elif len(self._open) == _JOINT_DEPTH + 1 and name == "origin" and self._joint is not None:
-            self.origins.setdefault(self._joint, self._parser.CurrentByteIndex)
-
-    def _end(self, _: str) -> None:
-        self._open.pop()
-
-
-def _edit(content: bytes, joint: int, origin: int | None, new: Origin) -> tuple[int, int, bytes]:
-    """Return start, end and text of a replacement."""
-    if origin is not None:
-        tag = _tag_at(content, origin)
-        return origin, origin + len(tag), _with_place(tag, new)
-    opening = _tag_at(content, joint)
-    after = joint + len(opening)
-    indent = _BLANK.match(content, after)
-    prefix = opening[1:].split(b"joint", 1)[0]  # of a namespace
-    return after, after, (indent.group() if indent else b"") + _with_place(b"<" + prefix + b"origin/>", new)
-
-
-def _tag_at(content: bytes, start: int) -> bytes:
-    found = _TAG.match(content, start)
-    if found is None:
-        raise CalibrationError("the URDF has a joint whose tag cannot be found again; save the file as plain utf-8 XML")
-    return found.group()
-
-
-def _with_place(tag: bytes, new: Origin) -> bytes:
-    return _with_attribute(_with_attribute(tag, b"xyz", new[0]), b"rpy", new[1])
-
-
-def _with_attribute(tag: bytes, name: bytes, values: Vector3) -> bytes:
-    text = b'"' + " ".join(repr(value) for value in values).encode() + b'"'
-    present = re.compile(rb"(\s" + name + rb"\s*=\s*)(\"[^\"]*\"|'[^']*')")
-    if present.search(tag):
-        return present.sub(lambda found: found.group(1) + text, tag, count=1)
-    end = -2 if tag.endswith(b"/>") else -1
-    return tag[:end].rstrip() + b" " + name + b"=" + text + tag[end:]
-
 
 # How far the file may be from the robot that was calibrated [m, rad]: it was read with angles near 90 degrees as exact.
 _SAME_PLACE = 2e-5
@@ -158,9 +80,24 @@ def edited_urdf(urdf: Path | bytes, arm: CalibratedArm) -> EditedUrdf:
         rotation, translation = _calibrated(arm, joint)
         if _moved(elements[joint.name], joint, rotation, translation):
             origins[joint.name] = (vector(translation.tolist()), roll_pitch_yaw(rotation))
-    content = with_origins(content_of(urdf, LARGEST_FILE), origins)
+    document = XmlDocument(content_of(urdf, LARGEST_FILE))
+    for joint in document.root.elements("joint"):
+        if joint.attributes["name"] in origins:
+            set_origin(joint, origins[joint.attributes["name"]])
+    content = document.edited()
     _check(content, arm)
     return EditedUrdf(content, tuple(origins), _notes(arm, origins))
+
+
+def calibrated_origins(arm: CalibratedArm) -> dict[str, Origin]:
+    """Return where the calibrated joints of an arm stand in their parents, by joint; only those that moved."""
+    origins: dict[str, Origin] = {}
+    for joint in _path(arm):
+        rotation, translation = _calibrated(arm, joint)
+        nominal = transform_from_placement(joint.placement)
+        if np.abs(rotation - nominal[0]).max() > 1e-15 or np.abs(translation - nominal[1]).max() > 1e-15:
+            origins[joint.name] = (vector(translation.tolist()), roll_pitch_yaw(rotation))
+    return origins
 
 
 def write_urdf(urdf: Path | bytes, arm: CalibratedArm, path: Path) -> EditedUrdf:
@@ -179,18 +116,6 @@ def joint_error(arm: CalibratedArm, joint: Joint) -> tuple[np.ndarray, np.ndarra
             motions = (replace(motion, value=float(found.get(motion.name, 0.0))) for motion in error_motions(body))
             return transform_from_placement(tuple(motions))
     return np.eye(3), np.zeros(3)
-
-
-def roll_pitch_yaw(rotation: np.ndarray) -> Vector3:
-    """Return the angles [rad] of ``Rz(yaw) Ry(pitch) Rx(roll)``, exact to rounding at any pitch.
-
-    Pitch and roll are read off after the yaw is taken away: at a pitch of 90 degrees, where the yaw is free, they still
-    make up for whatever yaw was found.
-    """
-    yaw = math.atan2(rotation[1, 0], rotation[0, 0])
-    cosine, sine = math.cos(yaw), math.sin(yaw)
-    left = np.array([[cosine, sine, 0.0], [-sine, cosine, 0.0], [0.0, 0.0, 1.0]]) @ rotation
-    return math.atan2(-left[1, 2], left[1, 1]), math.atan2(-left[2, 0], left[0, 0]), yaw
 
 
 def _path(arm: CalibratedArm) -> list[Joint]:
@@ -280,8 +205,8 @@ def calibration_yaml(arm: CalibratedArm, *, base: FramePlace | None = None, tool
         "# Joint errors are deviations from the robot's file: each joint's frame is followed by",
         "# Trans(x) Trans(y) Trans(z) Rot_x Rot_y Rot_z in its own axes; offset adds to the joint's position.",
         f"steelyard_calibration: {FORMAT}",
-        f"robot: {_text(arm.robot.name)}",
-        f"link: {_text(arm.link)}",
+        f"robot: {yaml_value(arm.robot.name)}",
+        f"link: {yaml_value(arm.link)}",
         *_frame("base", base, arm),
         *_joints(arm),
         *_frame("tool", tool, arm),
@@ -306,8 +231,8 @@ def _frame(name: str, place: FramePlace | None, arm: CalibratedArm) -> Iterator[
         return
     yield f"{name}:"
     if place is not None:
-        yield f"  xyz: [{', '.join(_number(value) for value in place[1])}]"
-        yield f"  rpy: [{', '.join(_number(value) for value in roll_pitch_yaw(place[0]))}]"
+        yield f"  xyz: {yaml_value(place[1].tolist())}"
+        yield f"  rpy: {yaml_value(roll_pitch_yaw(place[0]))}"
     if rows:
         yield "  unknowns:"
         yield from _entries(arm, rows, "    ")
@@ -319,7 +244,7 @@ def _joints(arm: CalibratedArm) -> Iterator[str]:
     for body in arm.robot.bodies:
         rows = [arm.names.index(motion.name) for motion in error_motions(body) if motion.name in arm.names]
         if rows:
-            yield f"  {_text(body.joint.name)}:"
+            yield f"  {yaml_value(body.joint.name)}:"
             yield from _entries(arm, rows, "    ")
 
 
@@ -339,22 +264,10 @@ def _entries(arm: CalibratedArm, rows: Iterable[int], indent: str) -> Iterator[s
     for row in rows:
         parameter = arm.parameters[row]
         entry = {
-            "value": _number(arm.values[row]),
-            "sigma": _number(sigma[row]) if sigma[row] > 0 else "null",
-            "unit": _text(parameter.unit),
-            "nominal": _number(parameter.nominal),
-            "meaning": _text(parameter.meaning),
+            "value": float(arm.values[row]),
+            "sigma": float(sigma[row]) if sigma[row] > 0 else None,
+            "unit": parameter.unit,
+            "nominal": float(parameter.nominal),
+            "meaning": parameter.meaning,
         }
-        yield f"{indent}{_text(parameter.name)}: {{{', '.join(f'{key}: {value}' for key, value in entry.items())}}}"
-
-
-def _text(text: str) -> str:
-    """Return a quoted string: a JSON string is one in YAML too, whatever it holds."""
-    return json.dumps(text)
-
-
-def _number(value: float) -> str:
-    """Return all digits of a number; readers of YAML 1.1 know a float with an exponent only by its point."""
-    digits = repr(float(value))
-    mantissa, mark, exponent = digits.partition("e")
-    return f"{mantissa}.0e{exponent}" if mark and "." not in mantissa else digits
+        yield f"{indent}{yaml_value(parameter.name)}: {yaml_value(entry)}"

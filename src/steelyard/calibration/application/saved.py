@@ -13,7 +13,7 @@ import numpy as np
 from ...configuration import vector
 from ...errors import CalibrationError
 from ...plain_data import plain
-from ...robot import Robot, load_robot
+from ...robot import Robot, load_robot, roll_pitch_yaw
 from ...run import arrays_of, hashes_of, read_result, write_arrays
 from ...text import short_repr
 from ...verdict import verdict_to_json
@@ -26,7 +26,6 @@ from ..measurement.setup import CalibrationSetup, FrameSetup, MarkerSetup, compl
 from ..measurement.setup_file import setup_from_document
 from ..records import FRAMES
 from .calibrated_arm import AccuracyMap, CalibratedArm, calibrated_arm
-from .exports import roll_pitch_yaw
 
 _ARRAYS = ("names", "values", "covariance", "base", "tool", "markers", "marker_names", "pose_is_measured")
 

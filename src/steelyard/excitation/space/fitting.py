@@ -5,7 +5,6 @@ A fitted capsule contains its shape and has nearly the least volume.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Collection
 from typing import NamedTuple
 
@@ -22,7 +21,7 @@ from ...robot import (
     Robot,
     Shape,
     SphereShape,
-    read_vertices,
+    shape_points,
     transform_from_placement,
 )
 from .capsules import Capsule, vector_of, without_contained
@@ -48,10 +47,9 @@ def fitted_capsule(link: str, shape: Shape) -> Capsule:
     Raises:
         RobotError: If the file of a mesh was not found or cannot be read.
     """
-    rotation, translation = transform_from_placement(shape.placement)
     if isinstance(shape, MeshShape | BoxShape):
-        points = _corners(shape) if isinstance(shape, BoxShape) else _vertices(shape)
-        return bounding_capsule(link, points @ rotation.T + translation)
+        return bounding_capsule(link, shape_points(shape))
+    rotation, translation = transform_from_placement(shape.placement)
     half = 0.0 if isinstance(shape, SphereShape) else shape.length / 2
     start, end = (vector_of(translation + side * half * rotation[:, 2]) for side in (-1, 1))
     return Capsule(link, start, end, shape.radius)
@@ -93,12 +91,11 @@ def lowest_height(shape: Shape, up: np.ndarray) -> float:
     Raises:
         RobotError: If the file of a mesh was not found or cannot be read.
     """
+    if isinstance(shape, MeshShape | BoxShape):
+        return float((shape_points(shape) @ up).min())
     rotation, translation = transform_from_placement(shape.placement)
     own = up @ rotation
-    if isinstance(shape, MeshShape | BoxShape):
-        points = _corners(shape) if isinstance(shape, BoxShape) else _vertices(shape)
-        reach = -float((points @ own).min())
-    elif isinstance(shape, SphereShape):
+    if isinstance(shape, SphereShape):
         reach = shape.radius
     else:
         around = float(np.hypot(own[0], own[1])) if isinstance(shape, CylinderShape) else 1.0
@@ -171,19 +168,6 @@ def _hull(points: np.ndarray) -> np.ndarray:
         return points[ConvexHull(points).vertices]
     except (QhullError, ValueError):
         return points
-
-
-def _corners(shape: BoxShape) -> np.ndarray:
-    return np.array(list(itertools.product((-0.5, 0.5), repeat=3))) * np.array(shape.size)
-
-
-def _vertices(shape: MeshShape) -> np.ndarray:
-    if shape.path is None:
-        raise RobotError(f"mesh file '{shape.name}' is not found beside the robot's file or its packages")
-    try:
-        return read_vertices(shape.path) * np.array(shape.scale)
-    except RobotError as error:
-        raise RobotError(f"mesh file '{shape.name}' is not read ({error})") from error
 
 
 DENSITY = 1200.0

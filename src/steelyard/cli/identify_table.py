@@ -1,0 +1,174 @@
+"""An identification on the screen: verdict, errors by joint, parameters, the consistent arm, notes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from math import isfinite
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from .output import Column, Part, Screen, print_findings, print_verdict
+from .payload import print_payload
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from ..identification import Identification, LogFinding
+
+
+def print_identification(
+    found: Identification, left_out: list[str], out: Path | None, console: Console | None = None
+) -> None:
+    """Print verdict, errors by joint, parameters, payload and notes."""
+    screen = Screen(console)
+    model = found.equations.model
+    screen.line(
+        (model.robot.name, "bold"),
+        f"  measured torque: {model.measured}, payload: {model.payload}, method: {found.estimate.method}, "
+        f"{len(found.training)} recording(s), {found.estimate.system.rows} rows",
+    )
+    print_verdict(screen, found.verdict)
+    _print_findings(screen, found)
+    screen.line()
+    _print_errors(screen, found)
+    screen.line()
+    _print_parameters(screen, found)
+    _print_left_out(screen, found)
+    _print_standard(screen, found)
+    _print_endogeneity(screen, found)
+    if found.payload is not None:
+        print_payload(screen, found.payload)
+    for line in left_out:
+        screen.line(f"note: {line}", style="yellow")
+    for note in found.notes:
+        screen.line(f"note: {note}", style="dim")
+    screen.saved(out)
+
+
+def _print_findings(screen: Screen, found: Identification) -> None:
+    """Print the findings of the log checks, the worst first."""
+    if not found.findings:
+        return
+    screen.line()
+    screen.line("log findings", style="bold")
+    alike: dict[tuple[str, str, str], list[LogFinding]] = {}
+    for one in found.findings:
+        alike.setdefault((one.severity, one.recording, one.kind), []).append(one)
+    rows = []
+    for first, *others in alike.values():
+        also = f" (also {', '.join(one.joint or one.text for one in others)})" if others else ""
+        rows.append((first.severity, f"{first.recording}: {first.text}{also}", first.remedy))
+    print_findings(screen, rows)
+
+
+def _print_errors(screen: Screen, found: Identification) -> None:
+    unseen = {(joint.kind, joint.joint): joint for joint in found.unseen_error.joints}
+    where = "held out" if found.held_out else "unseen"
+    expected = [joint.expected_durbin_watson for joint in found.fit_error.joints]
+    screen.line(
+        f"torque errors below {found.unseen_error.cutoff:.3g} Hz: rms [N m or N], per cent of the torque, largest, rms "
+        f"over the noise model's, and Durbin-Watson of the fit (white noise: {sum(expected) / len(expected):.2f})"
+    )
+    columns = [Column("joint", "key"), Column("torque", "key")]
+    columns += [Column(heading) for heading in ("fit", "%", where, "%", "max", "/noise", "dw")]
+    rows: list[list[Part]] = []
+    for fit in found.fit_error.joints:
+        other = unseen[fit.kind, fit.joint]
+        noise = f"{other.noise_ratio:.2f}" if isfinite(other.noise_ratio) else ""
+        rows.append([
+            fit.joint, fit.kind, f"{fit.rms:.3g}", f"{fit.relative_percent:.2f}", f"{other.rms:.3g}",
+            f"{other.relative_percent:.2f}", f"{other.maximum:.3g}", noise, f"{fit.durbin_watson:.2f}",
+        ])  # fmt: skip
+    everything = ("all", "", "", f"{found.fit_error.relative_percent:.2f}", "")
+    rows.append([(cell, "bold") for cell in (*everything, f"{found.unseen_error.relative_percent:.2f}")])
+    screen.table(columns, rows, gap=1)
+
+
+def _print_parameters(screen: Screen, found: Identification) -> None:
+    """Print the parameters of the model that was judged: the essential ones, as they were fitted together."""
+    judged = found.essential
+    figures = zip(judged.values, judged.half_width(), judged.relative_sigma, strict=True)
+    numbers = dict(zip(judged.columns, figures, strict=True))
+    marks, times = found.marks(), _settling_times(found)
+    columns = [Column("parameter", "key"), *map(Column, ("value", "+- 95 %", "sigma %")), Column("unit", "word")]
+    columns += [Column("settled s")] if times else []
+    rows = []
+    for base in found.equations.base.base:
+        if base.column not in numbers:
+            continue
+        value, half, relative = numbers[base.column]
+        cells = [base.name, f"{value:.4g}", f"{half:.2g}", f"{relative:.1f}", base.unit]
+        cells += [times.get(base.column, "")] if times else []
+        rows.append([*cells, marks.get(base.column, "")])
+    screen.table([*columns, Column("caution", "text")], rows)
+
+
+def _print_standard(screen: Screen, found: Identification) -> None:
+    """Print the links of the physically consistent arm, how it predicts, and where its values come from."""
+    from ..robot import INERTIAL_NAMES
+
+    standard = found.standard
+    if standard is None or found.standard_error is None:
+        return
+    screen.line()
+    screen.line(
+        ("physically consistent arm", "bold"),
+        f": unseen motion to {found.standard_error.relative_percent:.3g} % (free parameters: "
+        f"{found.unseen_error_of_all.relative_percent:.3g} %)",
+    )
+    figures = dict(
+        zip(standard.names, zip(standard.values, standard.sigma, standard.sources, strict=True), strict=True)
+    )
+    file = standard.model.robot.parameters
+    rows: list[list[Part]] = []
+    for body in standard.model.robot.bodies:
+        ten = [figures[f"{symbol}{body.number}"] for symbol in INERTIAL_NAMES]
+        mass, sigma, _ = ten[9]
+        known, count = file.get(f"M{body.number}"), Counter(source for _, _, source in ten)
+        rows.append([
+            body.link, f"{mass:.4g}", f"{sigma:.2g}" if isfinite(sigma) else "",
+            "" if known is None else f"{known:.4g}",
+            *(f"{1000 * moment / mass:.1f}" for moment, _, _ in ten[6:9]),
+            ", ".join(f"{number} {source}" for source, number in count.most_common()),
+        ])  # fmt: skip
+    headings = ("mass kg", "sigma", "file kg", "centre x mm", "y", "z")
+    screen.table([Column("link", "key"), *map(Column, headings), Column("parameters from", "text")], rows, gap=1)
+    if standard.edges:
+        screen.line(f"at the edge of what a body can be: {', '.join(standard.edges)}", style="dim")
+    if standard.zeros:
+        screen.line(f"held at zero: {', '.join(standard.zeros)}", style="dim")
+
+
+def _settling_times(found: Identification) -> dict[str, str]:
+    """Return when each parameter came within 5 % of its last value for good, for methods that work through time."""
+    history = found.fit.detail.history if found.fit.detail else None
+    if history is None:
+        return {}
+    times = {
+        name: history.converged_after(name, value)
+        for name, value in zip(history.columns, history.values[:, -1], strict=True)
+    }
+    return {name: "never" if time is None else f"{time:.1f}" for name, time in times.items()}
+
+
+def _print_endogeneity(screen: Screen, found: Identification) -> None:
+    test = found.fit.detail.endogeneity if found.fit.detail else None
+    if test is not None:
+        screen.line()
+        screen.line(
+            f"Durbin-Wu-Hausman test of least squares on these rows: F = {test.statistic:.3g}, p = {test.p:.2g}; "
+            f"farthest apart {found.equations.base.name_of[test.worst]}, by {test.worst_z:.1f} sigmas of the difference"
+        )
+
+
+def _print_left_out(screen: Screen, found: Identification) -> None:
+    names = [found.equations.base.name_of[step.name] for step in found.reduction.steps]
+    if names:
+        screen.line()
+        screen.line(
+            f"not essential (rule '{found.reduction.rule}', in the order they went; {len(names)} of "
+            f"{len(found.estimate.columns)}): {' '.join(names)}",
+            style="dim",
+        )
+    if found.reduction.stopped:
+        screen.line(f"note: {found.reduction.stopped}", style="dim")

@@ -1,0 +1,23 @@
+"""Physical consistency: standard parameters of an arm that can exist, from data and a prior."""
+
+from typing import TYPE_CHECKING
+
+from ..lazy import lazy_names
+from .constraints import ConsistencySettings as ConsistencySettings
+
+if TYPE_CHECKING:
+    from .problem import StandardProblem as StandardProblem
+    from .pseudo_inertia import reference_body as reference_body
+    from .standard import PriorUsed as PriorUsed
+    from .standard import StandardParameters as StandardParameters
+    from .standard import standard_parameters as standard_parameters
+
+# The solver takes a while to load, and settings alone do not need it.
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "problem": ["StandardProblem"],
+        "pseudo_inertia": ["reference_body"],
+        "standard": ["PriorUsed", "StandardParameters", "standard_parameters"],
+    },
+)

@@ -1,0 +1,262 @@
+"""The search for consistent parameters of one arm: its unknowns, reference and bounds as a semidefinite programme."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+import numpy as np
+from scipy import linalg
+
+from ..errors import EstimateError
+from ..estimate import Estimate
+from ..model import Model
+from ..observe import Equations
+from ..robot import INERTIAL_NAMES, Robot, transform_from_placement
+from .constraints import ConsistencySettings, LinearBound, bounds_of
+from .programme import InfeasibleError, Programme, Solution, solve
+from .pseudo_inertia import ReferenceBody, random_bodies, reference_body, svec
+
+REFERENCE = 1e-6
+"""Weight of a reference: it stands for a relative deviation of 1000, and decides only where the data say nothing."""
+
+MARGIN = 1e-4
+"""Least eigenvalue of a pseudo-inertia in units of the reference: a link that stays consistent when it is rounded."""
+
+_USUAL_MASS = 25.0
+"""Mass of all moving links over the cube of the reach [kg/m^3], for arms without inertias in their file."""
+
+_UNITS = 100.0
+"""Unit of friction and the like: so many sigmas that it would have if all else were known."""
+
+
+class StandardProblem:
+    """The search for consistent parameters of one arm; data and prior may vary.
+
+    Args:
+        equations: Model and base parameters.
+        estimate: The estimate of the data alone.
+        settings: Bounds and kind of the prior.
+        prior: The robot whose inertias are the prior; None for a reference.
+
+    Raises:
+        EstimateError: If a bound names no link, or the prior lacks one.
+    """
+
+    def __init__(
+        self, equations: Equations, estimate: Estimate, settings: ConsistencySettings, prior: Robot | None = None
+    ) -> None:
+        self.equations, self.estimate, self.settings, self.prior = equations, estimate, settings, prior
+        self.model = equations.model
+        self.names = self.model.names
+        if prior is not None:
+            check_prior(self.model.robot, prior)
+        self.links = _link_places(self.model)
+        known = (prior or self.model.robot).parameters
+        self.known = np.array([known.get(name, np.nan) for name in self.names])
+        self.bodies = self._references()
+        self.regrouping = equations.base.regrouping[[equations.names.index(name) for name in estimate.columns]]
+        self.root = estimate.system.triangle[:-1, :-1] / (estimate.unit * estimate.widening)
+        self.to_parameters = self._to_parameters()
+        own = self.reference if prior is None else np.where(np.isfinite(self.known), self.known, self.reference)
+        signs = [LinearBound(self.names[k], -np.eye(len(self.names))[[k]], np.zeros(1)) for k in self.positive]
+        self.bounds = [*signs, *bounds_of(settings, self.model.robot, self.links, len(self.names), own)]
+
+    def _references(self) -> list[ReferenceBody]:
+        usual = _usual_links(self.model.robot)
+        found = []
+        for link, place in self.links.items():
+            own = self.known[list(place)]
+            if not (np.isfinite(own).all() and own[9] > 0 and own[0] + own[3] + own[5] > 0):
+                own = usual[link] if link in usual else _usual_payload(self.estimate)
+            found.append(reference_body(own))
+        return found
+
+    @cached_property
+    def reference(self) -> np.ndarray:
+        """Values of the prior or reference for every standard parameter (p,)."""
+        values = np.where(np.isfinite(self.known), self.known, 0.0)
+        for place, body in zip(self.links.values(), self.bodies, strict=True):
+            values[list(place)] = body.parameters
+        return values
+
+    def _to_parameters(self) -> np.ndarray:
+        """Return the matrix (p, n) from unknowns to standard parameters: links first, then the others."""
+        size = len(self.names)
+        matrix, first = np.zeros((size, size)), 10 * len(self.bodies)
+        for number, (place, body) in enumerate(zip(self.links.values(), self.bodies, strict=True)):
+            matrix[np.ix_(list(place), range(10 * number, 10 * number + 10))] = body.to_parameters
+        lengths = np.linalg.norm(self.root @ self.regrouping, axis=0)
+        inertial = {k for place in self.links.values() for k in place}
+        others = [k for k in range(size) if k not in inertial]
+        for column, k in enumerate(others, first):
+            matrix[k, column] = _UNITS / lengths[k] if lengths[k] > 0 else max(abs(self.reference[k]), 1.0)
+        return matrix
+
+    @cached_property
+    def positive(self) -> list[int]:
+        """Places of friction and drive inertias, which are not negative."""
+        return [k for k, one in enumerate(self.model.parameters) if one.friction or one.symbol in ("Ia", "Iac")]
+
+    def programme(
+        self,
+        deviation: float | None,
+        rows: np.ndarray | None = None,
+        target: np.ndarray | None = None,
+        centres: Sequence[np.ndarray] | None = None,
+        without: str = "",
+    ) -> Programme:
+        """Return the programme of some data.
+
+        Args:
+            deviation: Relative deviation of the prior; None for a reference.
+            rows: Root of the information on the estimate's columns (r, c); that of the estimate if not given.
+            target: What these rows give (r,); that of the estimate if not given.
+            centres: Matrices X that the links are drawn to; the reference itself if not given.
+            without: A bound to leave out.
+        """
+        rows = self.root if rows is None else rows
+        target = self.root @ self.estimate.values if target is None else target
+        inside = self.to_parameters
+        weights = np.array([REFERENCE if not self._has_prior(k) or deviation is None else deviation**-2
+                            for k in range(len(self.bodies))])  # fmt: skip
+        centres = [np.eye(4)] * len(self.bodies) if centres is None else centres
+        pull, pull_to = np.full(len(self.names), REFERENCE), np.linalg.solve(inside, self.reference)
+        first = 10 * len(self.bodies)
+        for k, parameter in enumerate(self._others):
+            if (
+                deviation is not None
+                and self.prior is not None
+                and parameter in self.prior.values
+                and "Ia" in parameter
+            ):
+                size = max(abs(pull_to[first + k]), 1e-12)
+                pull[first + k] = (deviation * size) ** -2
+        pull[:first] = 0.0
+        if deviation is None or self.settings.kind == "euclidean":
+            pull[:first] = np.repeat(weights, 10)
+            pull_to[:first] = np.concatenate([svec(one) for one in centres]) if centres else []
+            weights = np.zeros(len(weights))
+        bounds = [bound for bound in self.bounds if bound.text != without]
+        below, equal = ([bound for bound in bounds if bound.equal == kind] for kind in (False, True))
+        return Programme(
+            rows @ self.regrouping @ inside, target, tuple(range(0, first, 10)), weights,
+            np.array([svec(np.linalg.inv(one)) for one in centres]).reshape(-1, 10), pull, pull_to,
+            *_scaled(below, inside), *_scaled(equal, inside), MARGIN,
+        )  # fmt: skip
+
+    @cached_property
+    def _others(self) -> list[str]:
+        inertial = {k for place in self.links.values() for k in place}
+        return [name for k, name in enumerate(self.names) if k not in inertial]
+
+    def _has_prior(self, number: int) -> bool:
+        return self.prior is not None and number < len(self.model.robot.bodies)
+
+    def solved(self, programme: Programme) -> Solution:
+        """Solve a programme; where bounds contradict each other, say which.
+
+        Raises:
+            EstimateError: If they do.
+        """
+        try:
+            return solve(programme)
+        except InfeasibleError:
+            given = [bound.text for bound in self.bounds[len(self.positive) :]]
+            guilty = [text for text in given if self._feasible_without(text)] or given
+            raise EstimateError(
+                f"no arm fulfils these bounds together: {'; '.join(guilty)}; widen or leave out one of them"
+            ) from None
+
+    def _feasible_without(self, text: str) -> bool:
+        try:
+            solve(self.programme(None, without=text))
+        except InfeasibleError:
+            return False
+        return True
+
+    def values(self, solution: Solution) -> np.ndarray:
+        """Return the standard parameters (p,) of a solution; what may not be negative is not, by a rounding either."""
+        values = self.to_parameters @ solution.x
+        values[self.positive] = np.maximum(values[self.positive], 0.0)
+        return values
+
+    def draws(self, centre: np.ndarray, deviation: float | None, count: int, seed: int) -> np.ndarray:
+        """Return consistent parameters (count, p) as other data, and another prior, of the same kind would give them.
+
+        Estimates are drawn about ``centre`` by the covariance of the data, priors about the prior by its deviation, and
+        each pair is solved again: in the linear case these are draws from the posterior.
+        """
+        rng = np.random.default_rng(seed)
+        root = linalg.solve_triangular(self.root, np.eye(len(self.root)))
+        middle, found = self.regrouping @ centre, []
+        for _ in range(count):
+            target = self.root @ (middle + root @ rng.standard_normal(len(root)))
+            centres = None
+            if deviation is not None:
+                moved = random_bodies(deviation, len(self.bodies), rng)
+                centres = [one if self._has_prior(k) else np.eye(4) for k, one in enumerate(moved)]
+            found.append(self.values(self.solved(self.programme(deviation, target=target, centres=centres))))
+        return np.array(found)
+
+
+def _scaled(bounds: Sequence[LinearBound], inside: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the rows of bounds in unknowns, each of unit length."""
+    if not bounds:
+        return np.zeros((0, inside.shape[1])), np.zeros(0)
+    rows = np.vstack([bound.matrix for bound in bounds]) @ inside
+    limits = np.concatenate([bound.limit for bound in bounds])
+    lengths = np.linalg.norm(rows, axis=1)
+    return rows / lengths[:, None], limits / lengths
+
+
+def _link_places(model: Model) -> dict[str, tuple[int, ...]]:
+    """Return the places of the ten parameters of each moving link, and of the payload, among the standard ones."""
+    bodies = [(body.link, f"{body.number}") for body in model.robot.bodies]
+    bodies += [("payload", "L")] if model.payload != "none" else []
+    return {link: tuple(model.names.index(f"{symbol}{end}") for symbol in INERTIAL_NAMES) for link, end in bodies}
+
+
+def check_prior(robot: Robot, prior: Robot) -> None:
+    """Refuse a prior of another arm, or one that lacks the inertia of a link.
+
+    Raises:
+        EstimateError: If it is one.
+    """
+    if [body.link for body in prior.bodies] != [body.link for body in robot.bodies]:
+        own, other = (", ".join(body.link for body in one.bodies) for one in (robot, prior))
+        raise EstimateError(f"the prior has the moving links {other}, the robot has {own}; give a file of the same arm")
+    for mine, theirs in zip(robot.bodies, prior.bodies, strict=True):
+        here, there = (np.column_stack(transform_from_placement(body.placement)) for body in (mine, theirs))
+        if np.abs(here - there).max() > 1e-4 or np.abs(np.subtract(mine.joint.axis, theirs.joint.axis)).max() > 1e-4:
+            raise EstimateError(
+                f"link '{mine.link}' has another frame in the prior than in the robot; give a file with the same frames"
+            )
+        if theirs.inertia is None or theirs.inertia[9] <= 0:
+            raise EstimateError(
+                f"the prior has no inertia of link '{theirs.link}'; give one in its file, or leave the prior out"
+            )
+
+
+def _usual_links(robot: Robot) -> dict[str, np.ndarray]:
+    """Return ten parameters of links of usual build, by link: rods from joint to joint that share the arm's mass."""
+    spans = {}
+    for body in robot.bodies:
+        ends = [transform_from_placement(o.placement)[1] for o in robot.bodies if o.parent == body.number]
+        spans[body.link] = max(ends, key=lambda end: float(end @ end), default=np.zeros(3))
+    reach = max(sum(float(np.linalg.norm(span)) for span in spans.values()), 0.1)
+    mass = _USUAL_MASS * reach**3 / len(spans)
+    found = {}
+    for link, span in spans.items():
+        centre, radius = span / 2, 0.1 * reach
+        inertia = mass * (radius**2 * np.eye(3) / 2 + (float(span @ span) * np.eye(3) - np.outer(span, span)) / 12)
+        steiner = mass * (float(centre @ centre) * np.eye(3) - np.outer(centre, centre))
+        found[link] = np.array([*(inertia + steiner)[np.triu_indices(3)], *(mass * centre), mass])
+    return found
+
+
+def _usual_payload(estimate: Estimate) -> np.ndarray:
+    """Return a ball of 10 cm with the mass that the data say, at least 0.1 kg."""
+    known = dict(zip(estimate.columns, estimate.values, strict=True))
+    mass = max(known.get("ML", 1.0), 0.1)
+    return np.array([*(0.4 * mass * 0.01 * np.eye(3))[np.triu_indices(3)], 0.0, 0.0, 0.0, mass])

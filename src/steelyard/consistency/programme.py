@@ -1,0 +1,237 @@
+"""The semidefinite programme: standard parameters of an arm that can exist, nearest to what the data say.
+
+Unknowns are, for each link, its pseudo-inertia in units of a reference body (:mod:`.pseudo_inertia`), and the values of
+friction, drive inertia and offsets in units of their own size. Minimised is
+
+    1/2 ||L (K theta - beta)||^2  +  sum_b w_b d(X_b)  +  1/2 sum_k w_k (u_k - u_k0)^2
+
+with L the root of the information that the factors hold (independent of the length of the logs), beta the estimate of
+the base parameters and d the divergence of the link from its reference. ``log det X`` is the largest ``sum log z_ii``
+of lower triangular Z with ``[[X, Z], [Z^T, diag Z]]`` positive semi-definite, an exponential cone each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import clarabel as _clarabel
+import numpy as np
+from scipy import sparse
+
+from ..errors import EstimateError
+from .pseudo_inertia import ENTRIES, IDENTITY, smat
+
+_ATTEMPTS = ((1.0, 1e-9), (1e-2, 1e-9), (1e-4, 1e-9), (1.0, 1e-7))
+"""Scale of the residuals and tolerance, tried in turn."""
+_RIDGE = 1e-6
+_SOLVED = ("Solved", "AlmostSolved")
+
+
+clarabel: Any = _clarabel  # its names come from a compiled module, which type checkers do not see
+
+
+class InfeasibleError(Exception):
+    """The bounds of a programme contradict each other."""
+
+
+@dataclass(frozen=True, eq=False)
+class Programme:
+    """A convex problem in the unknowns x, of which ten in a row are a link's ``svec X``.
+
+    Attributes:
+        rows: L K in the unknowns (c, n).
+        target: L beta (c,).
+        bodies: First unknown of each link.
+        weights: Weight of the divergence of each link from its centre; 0 leaves it free.
+        centres: ``svec`` of the inverse of each link's centre (b, 10): the identity for the reference itself.
+        pull: Weight of ``(x - pull_to)^2 / 2`` for every unknown (n,).
+        pull_to: Where that draws (n,).
+        upper: ``upper @ x <= bound`` (m, n): bounds, non-negative friction and the like.
+        bound: Right-hand side (m,).
+        equal: ``equal @ x == value`` (e, n): pinned links, a total mass.
+        value: Right-hand side (e,).
+        margin: Least eigenvalue of each link's X.
+    """
+
+    rows: np.ndarray
+    target: np.ndarray
+    bodies: tuple[int, ...]
+    weights: np.ndarray
+    centres: np.ndarray
+    pull: np.ndarray
+    pull_to: np.ndarray
+    upper: np.ndarray
+    bound: np.ndarray
+    equal: np.ndarray
+    value: np.ndarray
+    margin: float
+
+    @property
+    def size(self) -> int:
+        """Number of unknowns."""
+        return self.rows.shape[1]
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """The solution of a programme.
+
+    Attributes:
+        x: The unknowns (n,).
+        objective: What was minimised.
+        bound_prices: Multiplier of every inequality (m,); above 0 where it is active.
+        body_prices: Largest eigenvalue of the multiplier of each link's margin; above 0 where it is active.
+        seconds: Time in the solver.
+    """
+
+    x: np.ndarray
+    objective: float
+    bound_prices: np.ndarray
+    body_prices: np.ndarray
+    seconds: float
+
+
+class _Cones:
+    """Rows ``A v + s = b`` with s in cones, in the order in which they are added."""
+
+    def __init__(self, columns: int) -> None:
+        self.columns = columns
+        self.matrices: list[np.ndarray] = []
+        self.right: list[np.ndarray] = []
+        self.cones: list[object] = []
+
+    def add(self, blocks: Mapping[int, np.ndarray], right: np.ndarray, cone: object) -> slice:
+        """Add a cone; blocks of its rows by their first column. Returns where its rows stand."""
+        count = sum(map(len, self.right))
+        matrix = np.zeros((len(right), self.columns))
+        for first, block in blocks.items():
+            matrix[:, first : first + block.shape[1]] = block
+        self.matrices.append(matrix)
+        self.right.append(right)
+        self.cones.append(cone)
+        return slice(count, count + len(right))
+
+
+def _lifted_rows() -> tuple[np.ndarray, np.ndarray]:
+    """Return how ``svec [[X, Z], [Z^T, diag Z]]`` (36,) depends on ``svec X`` (36, 10) and on Z, lower triangular."""
+    of_x, of_z = np.zeros((36, 10)), np.zeros((36, 10))
+    lower = [(i, j) for j in range(4) for i in range(j, 4)]
+    upper = [(i, j) for j in range(8) for i in range(j + 1)]
+    for row, (i, j) in enumerate(upper):
+        if j < 4:
+            of_x[row, ENTRIES.index((i, j))] = 1.0
+        elif j - 4 <= i < 4:
+            of_z[row, lower.index((i, j - 4))] = np.sqrt(2)
+        elif i == j:
+            of_z[row, lower.index((i - 4, i - 4))] = 1.0
+    return of_x, of_z
+
+
+_OF_X, _OF_Z = _lifted_rows()
+_DIAGONAL = (0, 4, 7, 9)
+"""Places of ``z_ii`` in the lower triangle by columns."""
+
+
+def solve(programme: Programme) -> Solution:
+    """Solve a programme.
+
+    Raises:
+        InfeasibleError: If no arm fulfils the bounds.
+        EstimateError: If the solver fails.
+    """
+    status = ""
+    for scale, tolerance in _ATTEMPTS:
+        solution, status = _attempt(_scaled(programme, scale), tolerance)
+        if solution is not None:
+            prices = solution.bound_prices / scale**2, solution.body_prices / scale**2
+            return Solution(solution.x, objective(programme, solution.x), *prices, solution.seconds)
+    if "Infeasible" in status:
+        raise InfeasibleError
+    raise EstimateError(
+        f"the semidefinite programme was not solved (clarabel says {status}); leave bounds out, or give a prior"
+    )
+
+
+def _scaled(programme: Programme, scale: float) -> Programme:
+    """Return the programme with its objective times ``scale^2``: data far from any arm look infeasible otherwise."""
+    return replace(
+        programme, rows=scale * programme.rows, target=scale * programme.target, pull=scale**2 * programme.pull,
+        weights=scale**2 * programme.weights,
+    )  # fmt: skip
+
+
+def _attempt(programme: Programme, tolerance: float) -> tuple[Solution | None, str]:
+    """Return the solution, None if it was not found, and the solver's status."""
+    size, data = programme.size, len(programme.target)
+    lifted = [k for k, weight in enumerate(programme.weights) if weight > 0]
+    columns = size + data + 14 * len(lifted)
+    # Unknowns are counted from where the data alone would put them: residuals are small, data are not.
+    start = _unconstrained(programme)
+    cones = _Cones(columns)
+    if data:
+        residual = programme.target - programme.rows @ start
+        cones.add({0: programme.rows, size: -np.eye(data)}, residual, clarabel.ZeroConeT(data))
+    if len(programme.value):
+        cones.add(
+            {0: programme.equal}, programme.value - programme.equal @ start, clarabel.ZeroConeT(len(programme.value))
+        )
+    bounds = slice(0, 0)
+    if len(programme.bound):
+        bound = programme.bound - programme.upper @ start
+        bounds = cones.add({0: programme.upper}, bound, clarabel.NonnegativeConeT(len(bound)))
+    least = programme.margin * IDENTITY
+    margins = [
+        cones.add({first: -np.eye(10)}, start[first : first + 10] - least, clarabel.PSDTriangleConeT(4))
+        for first in programme.bodies
+    ]
+    for place, k in enumerate(lifted):
+        _add_log_det(cones, programme.bodies[k], size + data + 14 * place, start)
+    quadratic = np.concatenate([programme.pull, np.ones(data), np.zeros(14 * len(lifted))])
+    linear = np.zeros(columns)
+    linear[:size] = programme.pull * (start - programme.pull_to)
+    for place, k in enumerate(lifted):
+        first = programme.bodies[k]
+        linear[first : first + 10] += programme.weights[k] * programme.centres[k]
+        logs = size + data + 14 * place + 10
+        linear[logs : logs + 4] = -programme.weights[k]
+    settings = clarabel.DefaultSettings()
+    settings.verbose = False
+    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = tolerance
+    matrix, right = sparse.csc_matrix(np.vstack(cones.matrices)), np.concatenate(cones.right)
+    solver = clarabel.DefaultSolver(sparse.diags(quadratic).tocsc(), linear, matrix, right, cones.cones, settings)
+    found = solver.solve()
+    status = str(found.status)
+    if status not in _SOLVED:
+        return None, status
+    z = np.array(found.z)
+    prices = np.array([np.linalg.eigvalsh(smat(z[place])).max() for place in margins])
+    return Solution(start + np.array(found.x)[:size], float("nan"), z[bounds], prices, float(found.solve_time)), status
+
+
+def objective(programme: Programme, x: np.ndarray) -> float:
+    """Return what a programme minimises, at given unknowns (n,)."""
+    value = float(np.sum((programme.rows @ x - programme.target) ** 2) + programme.pull @ (x - programme.pull_to) ** 2)
+    for first, weight, centre in zip(programme.bodies, programme.weights, programme.centres, strict=True):
+        if weight > 0:
+            own = x[first : first + 10]
+            value += 2 * weight * (float(centre @ own) - float(np.linalg.slogdet(smat(own))[1]))
+    return value / 2
+
+
+def _unconstrained(programme: Programme) -> np.ndarray:
+    """Return where data and quadratic terms alone put the unknowns (n,); what they leave open, near ``pull_to``."""
+    ridge = np.sqrt(np.maximum(programme.pull, _RIDGE))
+    rows = np.vstack([programme.rows, np.diag(ridge)])
+    return np.linalg.lstsq(rows, np.concatenate([programme.target, ridge * programme.pull_to]), rcond=None)[0]
+
+
+def _add_log_det(cones: _Cones, body: int, first: int, start: np.ndarray) -> None:
+    """Add Z and t with ``[[X, Z], [Z^T, diag Z]] >= 0`` and ``t_i <= log z_ii``; Z, then t, stand at ``first``."""
+    from_start = _OF_X @ start[body : body + 10]
+    cones.add({body: -_OF_X, first: -_OF_Z}, from_start, clarabel.PSDTriangleConeT(8))
+    for i, diagonal in enumerate(_DIAGONAL):
+        of_z, of_t = np.zeros((3, 10)), np.zeros((3, 4))
+        of_z[2, diagonal], of_t[0, i] = -1.0, -1.0
+        cones.add({first: of_z, first + 10: of_t}, np.array([0.0, 1.0, 0.0]), clarabel.ExponentialConeT())

@@ -1,0 +1,289 @@
+"""Standard parameters of an arm that can exist: those of the data where they speak, else those of a prior or reference.
+
+Data determine base parameters, sums of standard ones. Which of the many arms with the same torques is meant, the prior
+decides: inertias of the robot file, with a relative deviation that is given or chosen by held-out error. Without one,
+the robot file's values, or an arm of usual build, are a reference that decides only what no torque depends on: it
+weighs so little that it moves nothing that the data show.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from ..errors import EstimateError
+from ..estimate import Estimate, System
+from ..judge import LeftOutBlocks
+from ..model import Model
+from ..observe import Equations
+from ..robot import Robot
+from ..text import short_repr
+from .constraints import ConsistencySettings
+from .problem import REFERENCE, StandardProblem
+from .programme import InfeasibleError, Programme, Solution, solve
+from .pseudo_inertia import divergence_hessian, smat
+
+DEVIATIONS = (0.03, 0.1, 0.2, 0.5, 1.0, 3.0)
+"""Relative deviations of the prior among which held-out error decides."""
+
+CHANCE = 1.02
+"""Held-out errors within this factor of the least one differ by chance."""
+
+EDGE = 1e-2
+"""A link is at the edge of the possible if its pseudo-inertia, in units of its reference, has a smaller eigenvalue."""
+
+MOSTLY = 0.9
+"""Share of the information from which a value is said to come from data alone; less the rest: from the prior alone."""
+
+_MOST_REPEATS, _UNMOVED, _HELD = 5, 1e-6, 1e-3
+"""Repeats of a solution without prior, the change in sigmas below which they end, and what may move afterwards."""
+
+
+@dataclass(frozen=True)
+class PriorUsed:
+    """The prior of the links' inertias.
+
+    Attributes:
+        origin: Where its values come from.
+        kind: ``geometric`` or ``euclidean``.
+        deviation: Its relative standard deviation.
+        chosen: Whether the deviation was chosen by held-out error.
+        held_out: Relative error [%] of left-out blocks for each deviation that was tried.
+    """
+
+    origin: str
+    kind: str
+    deviation: float
+    chosen: bool
+    held_out: Mapping[float, float]
+
+
+@dataclass(frozen=True, eq=False)
+class StandardParameters:
+    """All standard parameters of a model, as an arm that can exist has them.
+
+    Attributes:
+        model: The model; its robot is the arm as its file gives it.
+        values: Value of every standard parameter (p,), in the order of ``model.names``.
+        covariance: Their covariance (p, p); rows of parameters that only the reference decides mean nothing.
+        share: Share of the information on each that comes from the data (p,), 0 to 1; without a prior 1 if the data
+            determine it by themselves, else 0.
+        sources: ``data``, ``prior``, ``both`` or ``reference`` for each.
+        reference: Values of the prior or reference (p,).
+        prior: The prior; None if there was none.
+        base: The consistent base parameters, as an estimate over all base columns.
+        misfit: By how much the weighted sum of squared residuals grows by consistency and prior.
+        edges: Links at the edge of what a body can be: the data draw them beyond it.
+        zeros: Friction and drive inertias that are held at zero.
+        active: User's bounds that hold a value.
+        mended: Links whose reference was no possible body and was replaced by the nearest one.
+        sigmas_by: ``analytic`` or ``bootstrap``: how the covariance was found.
+    """
+
+    __repr__ = short_repr
+
+    model: Model
+    values: np.ndarray
+    covariance: np.ndarray
+    share: np.ndarray
+    sources: tuple[str, ...]
+    reference: np.ndarray
+    prior: PriorUsed | None
+    base: Estimate
+    misfit: float
+    edges: tuple[str, ...]
+    zeros: tuple[str, ...]
+    active: tuple[str, ...]
+    mended: tuple[str, ...]
+    sigmas_by: str
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the parameters."""
+        return self.model.names
+
+    @property
+    def sigma(self) -> np.ndarray:
+        """Standard deviations (p,); NaN for what only a reference decides."""
+        known = np.array([source != "reference" for source in self.sources])
+        return np.where(known, np.sqrt(np.diag(self.covariance)), np.nan)
+
+    @cached_property
+    def robot(self) -> Robot:
+        """The arm with these values."""
+        arm = {name: float(v) for name, v in zip(self.names, self.values, strict=True) if not name.endswith("L")}
+        return self.model.robot.with_parameters(arm)
+
+
+def standard_parameters(
+    equations: Equations,
+    estimate: Estimate,
+    settings: ConsistencySettings | None = None,
+    *,
+    prior: Robot | None = None,
+    origin: str = "",
+    left_out: LeftOutBlocks | None = None,
+) -> StandardParameters:
+    """Return the physically consistent parameters nearest to what the data say.
+
+    Args:
+        equations: Model and base parameters.
+        estimate: The estimate of the data alone.
+        settings: Bounds and kind of the prior.
+        prior: The robot whose inertias are the prior; None for none.
+        origin: Where the prior's values come from.
+        left_out: Blocks of the data by whose prediction the deviation of the prior is chosen, if none is given.
+
+    Raises:
+        EstimateError: If bounds contradict each other, or the prior is one of another arm.
+    """
+    settings = settings or ConsistencySettings()
+    problem = StandardProblem(equations, estimate, settings, prior)
+    used = None if prior is None else chosen_prior(problem, origin, left_out)
+    deviation = None if used is None else used.deviation
+    programme = problem.programme(deviation)
+    solution = problem.solved(programme)
+    if deviation is None:
+        solution = _data_alone(problem, programme, solution)
+    values = problem.values(solution)
+    edges = tuple(
+        link for k, link in enumerate(problem.links)
+        if _smallest(solution.x, 10 * k) < EDGE
+    )  # fmt: skip
+    zeros, active = _active(problem, programme, solution)
+    covariance, share = _information(problem, programme, solution)
+    if deviation is None:  # a share of what a reference knows would mean nothing
+        share = _determined(problem).astype(float)
+    by = "analytic"
+    if edges or zeros or active:
+        drawn = problem.draws(values, deviation, settings.draws, settings.seed)
+        # Where no constraint is near, the draws only add chance to what is known exactly.
+        covariance, by = np.cov(drawn.T), "bootstrap"
+    return StandardParameters(
+        problem.model, values, covariance, share, _sources(share, problem, deviation), problem.reference, used,
+        _base_estimate(equations, estimate, values), _misfit(problem, values), edges, zeros, active,
+        tuple(link for link, body in zip(problem.links, problem.bodies, strict=True) if body.raised), by,
+    )  # fmt: skip
+
+
+def _data_alone(problem: StandardProblem, programme: Programme, first: Solution) -> Solution:
+    """Return the solution of the data alone, nearest to the reference where they say nothing.
+
+    A far reference moves what the data show by a little. Drawn to the last solution instead of the reference, the next
+    one is moved by ever less (iterated Tikhonov regularisation); then, with the data's directions held where they are,
+    the reference decides the others.
+    """
+    solution = first
+    for _ in range(_MOST_REPEATS):
+        before = programme.rows @ solution.x
+        solution = problem.solved(replace(programme, pull_to=solution.x))
+        if np.linalg.norm(programme.rows @ solution.x - before) < _UNMOVED:
+            break
+    _, sizes, directions = np.linalg.svd(programme.rows, full_matrices=False)
+    known = directions[sizes > np.sqrt(REFERENCE)]
+    # Half the margin leaves links at the edge some room: without an interior the solver loses digits.
+    held = replace(
+        programme, rows=np.zeros((0, programme.size)), target=np.zeros(0), margin=programme.margin / 2,
+        pull=np.where(programme.pull > 0, 1.0, 0.0),
+        equal=np.vstack([programme.equal, known]), value=np.concatenate([programme.value, known @ solution.x]),
+    )  # fmt: skip
+    try:
+        nearest = solve(held).x
+    except (InfeasibleError, EstimateError):
+        return solution
+    moved = np.linalg.norm(programme.rows @ (nearest - solution.x))
+    is_possible = min(_smallest(nearest, first) for first in programme.bodies) > programme.margin / 4
+    return replace(solution, x=nearest) if is_possible and moved < _HELD else solution
+
+
+def _smallest(x: np.ndarray, first: int) -> float:
+    """Return the smallest eigenvalue of a link's X."""
+    return float(np.linalg.eigvalsh(smat(x[first : first + 10]))[0])
+
+
+def chosen_prior(problem: StandardProblem, origin: str, left_out: LeftOutBlocks | None) -> PriorUsed:
+    """Return the prior with its deviation: the given one, or the smallest that predicts left-out blocks as well as any.
+
+    Blocks of the same motion say little of directions that it hardly excites, where the prior matters most: among
+    deviations that chance may order, the prior is trusted.
+    """
+    settings = problem.settings
+    if settings.deviation is not None:
+        return PriorUsed(origin, settings.kind, settings.deviation, False, {})
+    if left_out is None:
+        raise EstimateError("the deviation of the prior needs blocks of data to be chosen by; give it, such as 0.2")
+    # Correlated noise makes fewer samples of many: all rows count less, by the median over the parameters.
+    gain = problem.estimate.unit * float(np.median(problem.estimate.widening))
+    columns = [left_out.columns.index(name) for name in problem.estimate.columns]
+    errors: dict[float, float] = {}
+    for deviation in DEVIATIONS:
+        squares = np.zeros((2, len(left_out.parts[0][1])))  # of error and of torque, by unit
+        for fitted, unseen in left_out.parts:
+            rows, target = fitted[:, columns] / gain, fitted[:, -1] / gain
+            values = problem.regrouping @ problem.values(problem.solved(problem.programme(deviation, rows, target)))
+            squares[0] += [np.sum((part[:, columns] @ values - part[:, -1]) ** 2) for part in unseen]
+            squares[1] += [np.sum(part[:, -1] ** 2) for part in unseen]
+        errors[deviation] = 100 * float(np.sqrt(np.mean(squares[0] / squares[1])))
+    alike = [deviation for deviation, error in errors.items() if error <= CHANCE * min(errors.values())]
+    return PriorUsed(origin, settings.kind, min(alike), True, errors)
+
+
+def _active(problem: StandardProblem, programme: Programme, solution: Solution) -> tuple[tuple[str, ...], ...]:
+    """Return the parameters held at zero, and the user's bounds that hold a value."""
+    slack = programme.bound - programme.upper @ solution.x
+    texts = [bound.text for bound in problem.bounds if not bound.equal for _ in bound.limit]
+    names = set(problem.names)
+    # A friction that the data leave at 0 is not held there; a bound that the user gave is worth naming in any case.
+    zeros = [t for t, s, price in zip(texts, slack, solution.bound_prices, strict=True) if s < 1e-3 and price > 1e-6]
+    bounds = [t for t, s in zip(texts, slack, strict=True) if s < 1e-5 and t not in names]
+    return tuple(dict.fromkeys(t for t in zeros if t in names)), tuple(dict.fromkeys(bounds))
+
+
+def _information(problem: StandardProblem, programme: Programme, solution: Solution) -> tuple[np.ndarray, np.ndarray]:
+    """Return the covariance (p, p) of the parameters without regard to constraints, and the share of the data (p,)."""
+    prior = np.diag(programme.pull)
+    for k, first in enumerate(programme.bodies):
+        inside = smat(solution.x[first : first + 10])
+        block = slice(first, first + 10)
+        prior[block, block] += programme.weights[k] * divergence_hessian(inside)
+    both = programme.rows.T @ programme.rows + prior
+    matrix = problem.to_parameters
+    covariance = matrix @ np.linalg.solve(both, matrix.T)
+    before = np.einsum("ij,ji->i", matrix, np.linalg.solve(prior, matrix.T))
+    return covariance, np.clip(1 - np.diag(covariance) / before, 0.0, 1.0)
+
+
+def _determined(problem: StandardProblem) -> np.ndarray:
+    """Return which standard parameters (p,) the data determine by themselves: sums of excited base parameters."""
+    own = problem.regrouping
+    return np.abs(np.linalg.pinv(own) @ own - np.eye(own.shape[1])).max(axis=1) < 1e-9
+
+
+def _sources(share: np.ndarray, problem: StandardProblem, deviation: float | None) -> tuple[str, ...]:
+    has_prior = np.zeros(len(share), dtype=bool)
+    if deviation is not None:
+        inertial = [k for link, place in problem.links.items() if link != "payload" for k in place]
+        has_prior[inertial] = True
+    return tuple(
+        "data" if part >= MOSTLY else ("both" if part > 1 - MOSTLY else "prior") if drawn else "reference"
+        for part, drawn in zip(share, has_prior, strict=True)
+    )
+
+
+def _base_estimate(equations: Equations, estimate: Estimate, values: np.ndarray) -> Estimate:
+    """Return the consistent base parameters over all base columns, excited by the data or not."""
+    base = equations.base.regrouping @ values
+    size = len(equations.names)
+    system = System(equations.names, np.zeros((size + 1, size + 1)), estimate.system.rows)
+    unknown = np.full((size, size), np.nan)
+    return replace(
+        estimate, method="consistent", system=system, values=base, covariance=unknown, freedom=np.full(size, np.nan)
+    )
+
+
+def _misfit(problem: StandardProblem, values: np.ndarray) -> float:
+    off = problem.root @ (problem.regrouping @ values - problem.estimate.values)
+    return float(off @ off)

@@ -1,0 +1,114 @@
+"""How an identified arm differs from the file it was read from, and what speaks against writing it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from ..errors import ExportError
+from ..robot import Joint, Link, Robot, is_consistent, pseudo_inertia
+from ..robot.tree import leaders
+from .joint_values import BY_DIRECTION, COULOMB, VISCOUS, joint_values
+
+ROUNDING = 1e-13
+"""Parameters that differ by less, relative to their kind, are the same: fixed links were added and taken off again."""
+
+
+def geometric_difference(read: Robot, robot: Robot) -> str:
+    """Return the first thing in which two robots differ, apart from parameters and limits; empty if there is none."""
+    for kind, there, here in (("link", read.links, robot.links), ("joint", read.joints, robot.joints)):
+        odd = {one.name for one in there} ^ {one.name for one in here}
+        if odd:
+            return f"{kind} '{min(odd)}' is in one of them only"
+    for joint in robot.joints:
+        if _geometry(joint) != _geometry(read.joint(joint.name)):
+            return f"joint '{joint.name}' differs"
+    return ""
+
+
+def _geometry(joint: Joint) -> tuple[object, ...]:
+    return joint.kind, joint.parent, joint.child, joint.placement, joint.axis, joint.mimic
+
+
+def changed_links(robot: Robot, original: Robot) -> list[Link]:
+    """Return the links whose inertia is another than that of the original, by more than rounding."""
+    before = {link.name: link for link in original.links}
+    return [link for link in robot.links if link.name in before and not _is_same(link, before[link.name], robot)]
+
+
+def _is_same(new: Link, old: Link, robot: Robot) -> bool:
+    """Return whether a link has the inertia that it had, up to the rounding of adding and subtracting fixed links."""
+    if new.inertia is None or old.inertia is None:
+        return new.inertia is None
+    number = robot.frames[new.name].body
+    carried = robot.bodies[number - 1].inertia if number else None
+    sizes = np.abs([new.inertia, old.inertia, carried or new.inertia])
+    inertia, mass = sizes[:, :6].max(), sizes[:, 9].max()
+    scale = np.repeat([inertia, max(sizes[:, 6:9].max(), math.sqrt(inertia * mass)), mass], [6, 3, 1])
+    return bool(np.all(np.abs(np.subtract(new.inertia, old.inertia)) <= ROUNDING * scale))
+
+
+def without_friction_of_followers(robot: Robot, original: Robot) -> Robot:
+    """Return the robot without friction of joints whose leader's changed: the leader's identified value contains it."""
+    by_name, before, after = {joint.name: joint for joint in robot.joints}, joint_values(original), joint_values(robot)
+    coulomb = (*COULOMB, *(symbol for pair in BY_DIRECTION for symbol in pair))
+    values = dict(robot.values)
+    for body in robot.bodies:
+        leader = list(leaders(body.joint, by_name))[-1][0].name
+        for column, symbols in ((0, VISCOUS), (1, coulomb)):
+            if leader != body.joint.name and after[leader][column] != before[leader][column]:
+                for symbol in symbols:
+                    values.pop(f"{symbol}{body.number}", None)
+    return replace(robot, values=values)
+
+
+def refuse_problems(problems: Sequence[str], force: bool) -> None:
+    """Raise an ``ExportError`` with the first problem, unless the export is forced."""
+    if problems and not force:
+        raise ExportError(f"{problems[0]}, or force the export")
+
+
+def physical_problems(
+    robot: Robot, links: Iterable[Link], joints: Iterable[str], held: Sequence[str] = ("damping", "friction")
+) -> list[str]:
+    """Return which of these links no body can be, and which of these joints have negative values.
+
+    Args:
+        robot: The arm.
+        links: Links to check.
+        joints: Joints to check.
+        held: Fields of ``JointValues`` that the format holds.
+    """
+    problems = []
+    for link in links:
+        if link.inertia is None or is_consistent(np.array(link.inertia)):
+            continue
+        smallest = np.linalg.eigvalsh(pseudo_inertia(np.array(link.inertia)))[0]
+        number = robot.frames[link.name].body
+        others = [one.name for one in robot.links if one.inertia is not None and one.name != link.name]
+        fixed = [name for name in others if robot.frames[name].body == number]
+        behind = f" after links fixed to it ({', '.join(fixed)}) are taken off" if fixed else ""
+        remedy = "lower the masses of the fixed links in the robot's file, identify" if fixed else "identify"
+        problems.append(
+            f"link '{link.name}': its inertia{behind} is not physically possible (smallest eigenvalue of the "
+            f"pseudo-inertia {smallest:.3g}, a real body has none below 0); {remedy} a physically consistent arm"
+        )
+    values = joint_values(robot)
+    for name in joints:
+        for what in held:
+            value = getattr(values[name], what) if name in values else 0.0
+            if value < 0:
+                problems.append(
+                    f"joint '{name}': {what} is {value:.3g}, and simulators need 0 or more; identify a physically "
+                    "consistent arm"
+                )
+    return problems
+
+
+def locked_notes(robot: Robot) -> list[str]:
+    """Return a note if joints of the arm are locked."""
+    held = [f"{joint.name} at {joint.locked_at!r}" for joint in robot.joints if joint.locked_at is not None]
+    return [f"identified with locked joints, and valid with them there only: {', '.join(held)}"] if held else []

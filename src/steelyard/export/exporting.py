@@ -1,0 +1,343 @@
+"""Runs as files for other programs: an identified arm, draws from its posterior, a payload, a calibration."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import ExportError, nearest_match
+from ..identification import (
+    Identification,
+    RunLike,
+    SavedRun,
+    load_run,
+    robot_of_run,
+)
+from ..identification.consistent import inertia_prior
+from ..identification.prediction import equations_of_run, model_of_run
+from ..robot import AnyRobot
+from ..run import read_result
+from ..text import short_repr
+from . import EXPORTS
+from .identified import ExportedFile, IdentifiedArm, write_files
+from .payload_formats import PAYLOAD_FORMATS, export_payload
+
+if TYPE_CHECKING:
+    from ..calibration.application.saved import SavedCalibration
+
+RUNS = ("identify", "demo", "payload", "calibrate")
+"""Commands whose runs can be exported."""
+
+SAMPLED = ("urdf", "mjcf")
+"""Formats in which draws from the posterior are written."""
+
+CALIBRATED = ("urdf", "yaml")
+"""Formats of a calibration."""
+
+
+@dataclass(frozen=True)
+class ExportResult:
+    """Files that were written.
+
+    Attributes:
+        robot: Name of the robot.
+        files: What was written, with notes and comparisons.
+        paths: Where.
+        notes: What holds for all of them.
+    """
+
+    __repr__ = short_repr
+
+    robot: str
+    files: tuple[ExportedFile, ...]
+    paths: tuple[Path, ...]
+    notes: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the content of ``--json``."""
+        return {
+            "robot": self.robot,
+            "files": [
+                {
+                    "path": str(path),
+                    "notes": list(file.notes),
+                    "comparisons": [
+                        {
+                            "program": one.program, "states": one.states, "joint": one.joint,
+                            "largest_relative_difference": None if np.isnan(one.largest) else one.largest,
+                            "reason": one.reason,
+                        }
+                        for one in file.comparisons
+                    ],
+                }
+                for path, file in zip(self.paths, self.files, strict=True)
+            ],
+            "notes": list(self.notes),
+        }  # fmt: skip
+
+
+def identified_arm(run: RunLike | Identification, robot: AnyRobot | None = None) -> IdentifiedArm:
+    """Return the physically consistent arm that a run found.
+
+    Args:
+        run: An identification, a run, or its folder.
+        robot: The run's robot, or its file if that has moved; None: as the run names it.
+
+    Raises:
+        ExportError: If the run has base parameters only.
+        EstimateError: If the robot file is not here or has changed since.
+    """
+    if isinstance(run, Identification):
+        if run.standard is None:
+            raise _base_only()
+        standard = run.standard
+        sigmas = dict(zip(standard.names, standard.sigma.tolist(), strict=True))
+        sources = dict(zip(standard.names, standard.sources, strict=True))
+        return IdentifiedArm(standard.robot, standard.model, sigmas, sources)
+    run = load_run(run)
+    rows = run.content.get("standard_parameters", "none of this version")
+    if rows is None:
+        raise _base_only()
+    if not isinstance(rows, list):
+        raise ExportError(
+            f"'{run.folder}' is a run of an earlier version, without consistent parameters; run identify again"
+        )
+    model = model_of_run(run, robot_of_run(run.content, robot))
+    values = {row["name"]: float(row["value"]) for row in rows}
+    sigmas = {row["name"]: float("nan") if row["sigma"] is None else float(row["sigma"]) for row in rows}
+    sources = {row["name"]: str(row["source"]) for row in rows}
+    return _with_values(IdentifiedArm(model.robot, model, sigmas, sources, run.content["provenance"]["run"]), values)
+
+
+def _with_values(arm: IdentifiedArm, values: dict[str, float]) -> IdentifiedArm:
+    of_arm = {name: value for name, value in values.items() if not name.endswith("L")}
+    return replace(arm, robot=arm.model.robot.with_parameters(of_arm))
+
+
+def _base_only() -> ExportError:
+    return ExportError(
+        "the run has base parameters only: its model has no link inertias; identify with --effects inertia,... for an "
+        "arm that can be exported"
+    )
+
+
+def sampled_arms(run: RunLike, count: int, seed: int = 0, robot: AnyRobot | None = None) -> list[IdentifiedArm]:
+    """Return physically consistent arms drawn from the posterior of a run, for domain randomisation.
+
+    Args:
+        run: The run, or its folder.
+        count: How many.
+        seed: Of the draws.
+        robot: The run's robot, or its file if that has moved.
+    """
+    from ..consistency import StandardProblem
+
+    if count < 1:
+        raise ExportError(f"samples: got {count}, allowed is 1 or more")
+    run = load_run(run)
+    arm = identified_arm(run, robot)
+    equations = equations_of_run(run, robot_of_run(run.content, robot))
+    choices, used = run.choices, run.content["consistency"]["prior"]
+    # That the robot's own inertias were the prior may have been said by a flag or a set-up.
+    trusted = replace(equations.model.robot, inertia_source="cad")
+    prior = None if used is None else inertia_prior(trusted, choices)[0]
+    problem = StandardProblem(equations, run.estimate, choices.consistency, prior)
+    centre = np.array([row["value"] for row in run.content["standard_parameters"]])
+    drawn = problem.draws(centre, None if used is None else float(used["deviation"]), count, seed)
+    return [_with_values(arm, dict(zip(problem.names, values.tolist(), strict=True))) for values in drawn]
+
+
+def export_model(
+    run: RunLike | Identification,
+    formats: Sequence[str] = ("urdf",),
+    out: str | Path | None = None,
+    *,
+    payload: str | None = None,
+    samples: int = 0,
+    seed: int = 0,
+    calibration: str | Path | None = None,
+    robot: AnyRobot | None = None,
+    force: bool = False,
+    **options: Any,
+) -> ExportResult:
+    """Write an identified arm, a payload or a calibration for other programs.
+
+    Args:
+        run: An identification; or a run of ``identify``, ``payload``, ``calibrate`` or ``demo``, or its folder.
+        formats: Of ``EXPORTS``; a calibration has ``urdf`` and ``yaml``.
+        out: Folder for the files; None: that of the run.
+        payload: A format of payloads, one of ``PAYLOAD_FORMATS``: the payload is written too.
+        samples: Further arms drawn from the posterior, as URDF or MJCF.
+        seed: Of these.
+        calibration: Folder of a ``calibrate`` run of the same robot, whose joint origins go into the URDF.
+        robot: The run's robot, or its file if that has moved.
+        force: Write files although something speaks against them: a poor verdict, impossible links, other torques.
+        options: Of the formats: ``side`` (``motor`` or ``joint``), ``frame``, ``inertia`` and ``tool`` of payloads.
+
+    Raises:
+        ExportError: If something speaks against a file and it is not forced, or a format is unknown.
+
+    Example:
+        >>> sin, cos = [[0.3, 0.1], [0.5, 0.2]], [[0.1, 0.2], [0.2, 0.3]]
+        >>> motion = steelyard.fourier([0, 0], sin, cos, 5.0, ["joint_1", "joint_2"])
+        >>> log = steelyard.recording_of(steelyard.simulate("scara_2r", motion, steelyard.Experiment(record_rate=100)))
+        >>> settings = steelyard.Settings(method="wls", reduction="none", bias_repeats=0)
+        >>> run = steelyard.save_run(steelyard.identify("scara_2r", log, settings=settings), "my_run")
+        >>> [path.name for path in steelyard.export_model(run, ["urdf", "yaml"], "exported").paths]
+        ['scara_2r.urdf', 'scara_2r.yaml']
+    """
+    for name in formats:
+        if name not in EXPORTS:
+            raise ExportError(f"format '{name}'; allowed: {', '.join(EXPORTS)}{nearest_match(name, EXPORTS)}")
+    folder = _folder(run, out)
+    if not isinstance(run, Identification | SavedRun):
+        command = read_result(Path(run), RUNS, ExportError)["command"]
+        if command == "calibrate":
+            return _export_calibration(Path(run), formats, folder, robot, force=force)
+        if command == "payload":
+            return _export_payload_run(Path(run), payload, folder, robot, options)
+        run = load_run(run)
+    _check_verdict(run, force)
+    arm = identified_arm(run, robot)
+    origins = _origins(calibration, formats)
+    options["force"] = force
+    files = [file for name in formats for file in _built(name, arm, origins, options)]
+    notes: list[str] = []
+    if samples:
+        if isinstance(run, Identification):
+            raise ExportError("samples need a saved run; save it with steelyard.save_run")
+        files += list(_sample_files(run, formats, samples, seed, robot, options))
+        notes.append(f"{samples} samples drawn from the posterior with seed {seed}")
+    if payload is not None:
+        if isinstance(run, Identification):
+            raise ExportError("a payload needs a saved run; save it with steelyard.save_run")
+        files.append(_payload_file(run.folder, payload, robot, options))
+    return _written(arm.robot.name, files, folder, arm.model.robot.file, notes)
+
+
+def _folder(run: RunLike | Identification, out: str | Path | None) -> Path:
+    if out is not None:
+        return Path(out)
+    if isinstance(run, Identification):
+        raise ExportError("an identification that is not saved has no folder; give out=FOLDER")
+    return run.folder if isinstance(run, SavedRun) else Path(run)
+
+
+def _check_verdict(run: SavedRun | Identification, force: bool) -> None:
+    """Refuse a run whose verdict is poor: its arm would be loaded without it."""
+    verdict = run.verdict.grade if isinstance(run, Identification) else run.content["verdict"]["grade"]
+    if verdict == "poor" and not force:
+        if isinstance(run, Identification):
+            reason = run.verdict.reasons[0].text if run.verdict.reasons else ""
+        else:
+            reason = next((one["text"] for one in run.content["verdict"]["reasons"]), "")
+        raise ExportError(
+            f"the verdict of the run is poor: {reason}; mend that and identify again, or write the files with --force"
+        )
+
+
+def _built(
+    name: str, arm: IdentifiedArm, origins: dict[str, Any] | None, options: dict[str, Any]
+) -> tuple[ExportedFile, ...]:
+    own = {**options, "origins": origins} if name == "urdf" and origins else options
+    return EXPORTS[name].build(arm, **own)
+
+
+def _sample_files(
+    run: SavedRun, formats: Sequence[str], count: int, seed: int, robot: AnyRobot | None, options: dict[str, Any]
+) -> Iterable[ExportedFile]:
+    chosen = [name for name in formats if name in SAMPLED]
+    if not chosen:
+        raise ExportError("--samples are written as URDF or MJCF; add --urdf or --mjcf")
+    digits = max(3, len(str(count)))
+    for number, arm in enumerate(sampled_arms(run, count, seed, robot), 1):
+        for name in chosen:
+            for file in EXPORTS[name].build(arm, **options):
+                path = Path(file.name)
+                numbered = path.with_name(f"{path.stem}_sample_{number:0{digits}d}{path.suffix}")
+                yield replace(file, name=str(numbered))
+
+
+def _payload_file(folder: Path, form: str, robot: AnyRobot | None, options: dict[str, Any]) -> ExportedFile:
+    from ..identification import read_payload
+
+    if form not in PAYLOAD_FORMATS:
+        allowed = ", ".join(PAYLOAD_FORMATS)
+        raise ExportError(f"payload format '{form}'; allowed: {allowed}{nearest_match(form, PAYLOAD_FORMATS)}")
+    found = read_payload(folder)
+    arm = robot_of_run(found.content, robot)
+    own = {name: options[name] for name in ("frame", "inertia", "tool") if name in options}
+    return export_payload(found.body, arm, form, **own, run=found.content["provenance"]["run"])
+
+
+def _export_payload_run(
+    folder: Path, form: str | None, out: Path, robot: AnyRobot | None, options: dict[str, Any]
+) -> ExportResult:
+    if form is None:
+        raise ExportError(
+            f"'{folder}' is a run of payload, which has no arm; name a format of payloads with --payload: "
+            f"{', '.join(PAYLOAD_FORMATS)}"
+        )
+    file = _payload_file(folder, form, robot, options)
+    return _written(file.name.rpartition(".")[0], [file], out, "", [])
+
+
+def _origins(calibration: str | Path | None, formats: Sequence[str]) -> dict[str, Any] | None:
+    """Return the calibrated joint origins of a run."""
+    if calibration is None:
+        return None
+    from ..calibration.application.exports import calibrated_origins
+
+    if "urdf" not in formats:
+        raise ExportError("--calibration changes joint origins of a URDF; add --urdf")
+    return calibrated_origins(_calibration(Path(calibration), None).arm)
+
+
+def _calibration(folder: Path, robot: AnyRobot | None) -> SavedCalibration:
+    from ..calibration.application.saved import read_calibration
+
+    return read_calibration(folder, None if robot is None else str(robot))
+
+
+def _export_calibration(
+    folder: Path, formats: Sequence[str], out: Path, robot: AnyRobot | None, *, force: bool
+) -> ExportResult:
+    """Write a calibration as ``calibrate --export`` does."""
+    from ..calibration.application.exports import calibration_yaml, edited_urdf
+
+    unknown = [name for name in formats if name not in CALIBRATED]
+    if unknown:
+        raise ExportError(
+            f"'{folder}' is a run of calibrate: it is written as {' and '.join(CALIBRATED)}, not as {unknown[0]}"
+        )
+    found = _calibration(folder, robot)
+    if found.content["verdict"]["grade"] == "poor" and not force:
+        reason = next((one["text"] for one in found.content["verdict"]["reasons"]), "")
+        raise ExportError(
+            f"the verdict of the run is poor: {reason}; mend that and calibrate again, or write the files with --force"
+        )
+    files = []
+    if "urdf" in formats:
+        if Path(found.robot_name).suffix.lower() not in (".urdf", ".xml"):
+            raise ExportError(f"the robot '{found.robot_name}' is no URDF file; take --yaml")
+        edit = edited_urdf(Path(found.robot_name), found.arm)
+        files.append(ExportedFile("calibrated.urdf", edit.content, edit.notes))
+    if "yaml" in formats:
+        text = f"# run {found.content['provenance']['run']}\n{calibration_yaml(found.arm)}"
+        files.append(ExportedFile("calibration.yaml", text.encode("utf-8")))
+    return _written(found.arm.robot.name, files, out, found.robot_name, [])
+
+
+def _written(
+    robot: str, files: Sequence[ExportedFile], folder: Path, source: str, notes: Sequence[str]
+) -> ExportResult:
+    """Write files; the file that the robot was read from is not overwritten."""
+    own = Path(source).resolve() if source else None
+    for file in files:
+        if own is not None and (folder / file.name).resolve() == own:
+            raise ExportError(f"'{folder / file.name}' is the file that the robot was read from; give another --out")
+    return ExportResult(robot, tuple(files), tuple(write_files(files, folder)), tuple(notes))

@@ -1,0 +1,124 @@
+"""What exports take and return: an identified arm and the files made of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ..errors import ExportError
+from ..files import opened_aside
+from ..model import Model
+from ..robot import Robot
+from ..text import for_terminal, short_repr
+
+LONGEST_STEM = 60
+"""Letters of a robot's name that file names and identifiers keep."""
+_TAKEN = {
+    "assert", "complex", "ctype", "errno", "fenv", "float", "inttypes", "iso646", "limits", "locale", "math", "setjmp",
+    "signal", "stdarg", "stdbool", "stddef", "stdint", "stdio", "stdlib", "string", "tgmath", "time", "wchar", "wctype",
+    "con", "prn", "aux", "nul",
+}  # fmt: skip
+"""Stems that would hide a header of C or that Windows reserves."""
+
+
+@dataclass(frozen=True, eq=False)
+class IdentifiedArm:
+    """A physically consistent arm that an identification found.
+
+    Attributes:
+        robot: The arm with the identified values (``Robot.with_parameters``).
+        model: The model it was identified with; ``model.robot`` is the arm as its file describes it.
+        sigmas: One standard deviation of every standard parameter; nan if unknown.
+        sources: ``data``, ``prior``, ``both`` or ``reference`` for every standard parameter.
+        run: Identifier of the run; empty if there is none.
+    """
+
+    __repr__ = short_repr
+
+    robot: Robot
+    model: Model
+    sigmas: Mapping[str, float] = field(default_factory=dict)
+    sources: Mapping[str, str] = field(default_factory=dict)
+    run: str = ""
+
+
+@dataclass(frozen=True)
+class TorqueComparison:
+    """Torques of a written file, as a program loads it, beside those of the arm.
+
+    Attributes:
+        program: Name and version of the program.
+        states: Number of random states; 0 if the program could not load the file.
+        largest: Largest difference, relative to the largest torque of its joint; nan if nothing was compared.
+        joint: The joint with that difference; empty if nothing was compared.
+        reason: Why nothing was compared; empty otherwise.
+    """
+
+    program: str
+    states: int
+    largest: float
+    joint: str
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class ExportedFile:
+    """A file to be written.
+
+    Attributes:
+        name: Its name; below a folder only where another file names it so.
+        content: Its bytes.
+        notes: What a reader of the file should know: what the format cannot hold, with numbers.
+        comparisons: Which programs loaded the file, and how far their torques are from the arm's.
+    """
+
+    name: str
+    content: bytes
+    notes: tuple[str, ...] = ()
+    comparisons: tuple[TorqueComparison, ...] = ()
+
+
+def write_files(files: Iterable[ExportedFile], folder: Path) -> list[Path]:
+    """Write files into a folder, each aside and renamed, and return their paths."""
+    paths = []
+    for one in files:
+        (folder / one.name).parent.mkdir(parents=True, exist_ok=True)
+        with opened_aside(folder / one.name) as file:
+            file.write(one.content)
+        paths.append(folder / one.name)
+    return paths
+
+
+def safe_stem(name: str) -> str:
+    """Return a robot's name as file names, C and Python can hold it: ASCII letters, digits and single underscores.
+
+    Example:
+        >>> from steelyard.export.identified import safe_stem
+        >>> safe_stem("KUKA LBR iiwa-7"), safe_stem("7axis"), safe_stem("math")
+        ('KUKA_LBR_iiwa_7', 'arm_7axis', 'math_arm')
+    """
+    stem = re.sub(r"[^A-Za-z0-9]+", "_", name)[:LONGEST_STEM].strip("_")
+    if not stem or stem[0].isdigit():
+        stem = f"arm_{stem}".rstrip("_")
+    return f"{stem}_arm" if stem.lower() in _TAKEN else stem
+
+
+def ascii_text(text: str) -> str:
+    r"""Return untrusted text for a comment: one line of printable ASCII, other characters as ``\xe9``."""
+    return for_terminal(text).encode("ascii", "backslashreplace").decode("ascii")
+
+
+def refuse_unknown_inertias(robot: Robot) -> None:
+    """Refuse an arm of which a link's inertia is not known.
+
+    Raises:
+        ExportError: If there is such a link; the message names it.
+    """
+    without = [body.link for body in robot.bodies if body.inertia is None]
+    if without:
+        raise ExportError(
+            f"robot '{robot.name}': no inertia of link '{without[0]}'; torques cannot be computed, give one in the "
+            "robot's file or identify the arm with the effect 'inertia'"
+        )

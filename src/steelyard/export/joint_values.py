@@ -1,0 +1,114 @@
+"""What joints of robot files hold of a model: damping, friction and armature; and what no such file can say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import NamedTuple
+
+from ..effects import EFFECTS
+from ..model.terms import MotionSymbols
+from ..model.terms.term import Parameter
+from ..physics import motion_symbols
+from ..robot import Robot
+from ..robot.placement import Vector3
+from ..robot.tree import STANDARD_GRAVITY
+from .identified import IdentifiedArm
+
+VISCOUS = ("Fvm", "Fvl")
+COULOMB = ("Fcm", "Fcl")
+BY_DIRECTION = (("Fcpm", "Fcnm"), ("Fcpl", "Fcnl"))
+_FRICTION_KINDS = (VISCOUS, (*COULOMB, *(symbol for pair in BY_DIRECTION for symbol in pair)))
+
+
+class JointValues(NamedTuple):
+    """What a robot file can say of a joint.
+
+    Attributes:
+        damping: Viscous friction of motor side and link side together [N m s/rad or N s/m].
+        friction: Coulomb friction of both sides together [N m or N]; of friction by direction the mean of both.
+        armature: Drive inertia on the joint side [kg m^2 or kg].
+    """
+
+    damping: float
+    friction: float
+    armature: float
+
+
+def joint_values(robot: Robot) -> dict[str, JointValues]:
+    """Return what robot files can say of every moving joint, by its name; 0 where nothing is known."""
+    known = robot.values
+
+    def total(number: int, symbols: tuple[str, ...]) -> float:
+        return sum(known.get(f"{symbol}{number}", 0.0) for symbol in symbols)
+
+    return {
+        body.joint.name: JointValues(
+            total(body.number, VISCOUS),
+            total(body.number, COULOMB) + sum(total(body.number, pair) for pair in BY_DIRECTION) / 2,
+            total(body.number, ("Ia",)),
+        )
+        for body in robot.bodies
+    }
+
+
+def robot_to_write(arm: IdentifiedArm) -> Robot:
+    """Return the arm's robot without a priori friction that identified friction stands for.
+
+    A file's damping counts as motor-side friction when it is read; if the model has viscous friction on the link side
+    only, the sum of both would count it twice. Coulomb friction likewise.
+    """
+    of_model = {symbol for effect in arm.model.effects for symbol in EFFECTS[effect].symbols}
+    replaced = {symbol for kind in _FRICTION_KINDS if of_model.intersection(kind) for symbol in kind} - of_model
+    numbers = [body.number for body in arm.robot.actuated]
+    dropped = {f"{symbol}{number}" for symbol in replaced for number in numbers}
+    return replace(arm.robot, values={name: value for name, value in arm.robot.values.items() if name not in dropped})
+
+
+def unsaid(
+    robot: Robot, held: tuple[str, ...] = (*VISCOUS, *COULOMB), gravity: Vector3 = STANDARD_GRAVITY
+) -> list[str]:
+    """Return, with numbers and units, what the file of a robot cannot say.
+
+    Args:
+        robot: The arm.
+        held: Symbols of the parameters that the format holds.
+        gravity: Gravity as readers of the file take it [m/s^2].
+    """
+    lines: dict[tuple[str, str], list[str]] = {}
+    for parameter in _parameters(robot):
+        value = robot.values.get(parameter.name, 0.0)
+        if value and parameter.symbol not in held:
+            values = lines.setdefault((parameter.effect, parameter.symbol), [])
+            values.append(f"{parameter.joint} {value!r} {parameter.unit}")
+    listed = [
+        f"{EFFECTS[effect].summary} ({symbol}{_MEANINGS.get(symbol, '')}): {', '.join(values)}"
+        for (effect, symbol), values in lines.items()
+    ]
+    couplings = [f"motor of {c.motor} turns with {c.also_turns_with} by {c.ratio!r}" for c in robot.gear_couplings]
+    return [*listed, *([f"gear coupling: {', '.join(couplings)}"] if couplings else []), *_gravity(robot, gravity)]
+
+
+_MEANINGS = {
+    **dict.fromkeys(("Fcpm", "Fcpl"), ", forward; friction holds the mean of both directions"),
+    **dict.fromkeys(("Fcnm", "Fcnl"), ", backward"),
+    "Ia": ", 'armature' of simulators",
+    "Ss": ", torque Ss sin(q)",
+    "Sc": ", torque Sc cos(q)",
+}
+
+
+def _parameters(robot: Robot) -> Iterator[Parameter]:
+    """Iterate over the parameters of all effects that the arm can have, but the links' inertias."""
+    missing = {"inertia"} | ({"coupling"} if not robot.gear_couplings else set())
+    missing |= {"spring"} if not robot.springs else set()
+    motion = MotionSymbols(*motion_symbols(robot))
+    for name, effect in EFFECTS.items():
+        if name not in missing:
+            yield from effect.term(robot, motion).parameters
+
+
+def _gravity(robot: Robot, gravity: Vector3) -> list[str]:
+    if robot.gravity == gravity:
+        return []
+    return [f"gravity in the base frame: {' '.join(map(repr, robot.gravity))} m/s^2"]

@@ -1,0 +1,208 @@
+"""Standard parameters of arms that can exist: from simulated data, with and without a prior."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from simulated_experiments import short_log
+from steelyard.consistency import ConsistencySettings, StandardProblem, standard_parameters
+from steelyard.errors import EstimateError
+from steelyard.identification import Settings, fit_arm
+from steelyard.judge import LeftOutBlocks
+from steelyard.robot import INERTIAL_NAMES, Robot, is_consistent, load_robot
+
+ARM = load_robot("kuka_ir361")
+FAST = ConsistencySettings(draws=10)
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    run, recording = short_log("kuka_ir361", 1)
+    return run, fit_arm(ARM, [recording], Settings(effects=run.effects))
+
+
+def ten(found, number: int) -> np.ndarray:
+    return found.values[[found.names.index(f"{symbol}{number}") for symbol in INERTIAL_NAMES]]
+
+
+def shifted(fit, columns: dict[str, float]):
+    """Return the estimate with some values moved by so many sigmas."""
+    estimate = fit.fit.estimate
+    moved = estimate.values.copy()
+    for name, sigmas in columns.items():
+        place = estimate.columns.index(name)
+        moved[place] += sigmas * estimate.sigma[place]
+    return replace(estimate, values=moved)
+
+
+def with_scaled_links(robot: Robot, factor: float) -> Robot:
+    return robot.with_parameters(
+        {
+            f"{s}{b.number}": factor * v
+            for b in robot.bodies
+            for s, v in zip(INERTIAL_NAMES, b.inertia or (), strict=True)
+        }
+    )
+
+
+def left_out(fit) -> LeftOutBlocks:
+    estimate = fit.fit.estimate
+    return LeftOutBlocks(fit.fit.observations, fit.fit.used, estimate.weights, estimate.columns)
+
+
+def test_an_estimate_that_is_consistent_stays_as_it_is(fitted):
+    _, fit = fitted
+    found, estimate = standard_parameters(fit.equations, fit.fit.estimate, FAST), fit.fit.estimate
+    assert (found.edges, found.zeros, found.active) == ((), (), ())
+    assert found.sigmas_by == "analytic"
+    off = (found.base.full_values(estimate.columns) - estimate.values) / estimate.sigma
+    assert np.abs(off).max() < 1e-4
+    assert found.misfit < 1e-6
+
+
+def test_the_robot_carries_the_found_values(fitted):
+    _, fit = fitted
+    found = standard_parameters(fit.equations, fit.fit.estimate, FAST)
+    wanted = dict(zip(found.names, found.values.tolist(), strict=True))
+    assert {name: found.robot.parameters[name] for name in wanted} == pytest.approx(wanted)
+
+
+def test_links_beyond_the_possible_are_brought_back_to_its_edge(fitted):
+    _, fit = fitted
+    symbols = [name for name in fit.fit.estimate.columns if name.startswith(("XX", "YY", "ZZ"))]
+    found = standard_parameters(fit.equations, shifted(fit, {symbols[-1]: -5000.0}), FAST)
+    assert found.edges
+    assert all(is_consistent(ten(found, body.number)) for body in ARM.bodies)
+    assert found.misfit > 1
+    assert found.sigmas_by == "bootstrap"
+
+
+def test_negative_friction_is_held_at_zero(fitted):
+    _, fit = fitted
+    found = standard_parameters(fit.equations, shifted(fit, {"Fvm1": -1e5}), FAST)
+    assert "Fvm1" in found.zeros
+    assert found.values[found.names.index("Fvm1")] == pytest.approx(0, abs=1e-6)
+
+
+def test_data_that_speak_are_not_moved_by_a_prior_200_percent_off(fitted):
+    _, fit = fitted
+    estimate, far = fit.fit.estimate, with_scaled_links(ARM, 3.0)
+    found = standard_parameters(fit.equations, estimate, replace(FAST, deviation=1.0), prior=far)
+    problem = StandardProblem(fit.equations, estimate, FAST, far)
+    prior = problem.regrouping @ problem.reference
+    known = estimate.sigma < 1e-3 * np.abs(prior)  # small against the prior's own deviation
+    assert known.sum() >= 3
+    off = (found.base.full_values(estimate.columns) - estimate.values) / estimate.sigma
+    assert np.abs(off[known]).max() < 0.1
+
+
+def test_what_no_torque_depends_on_comes_from_the_prior(fitted):
+    _, fit = fitted
+    prior = with_scaled_links(ARM, 1.2)
+    found = standard_parameters(fit.equations, fit.fit.estimate, replace(FAST, deviation=0.1), prior=prior)
+    mass = found.names.index("M1")
+    assert found.sources[mass] == "prior"
+    assert found.values[mass] == pytest.approx(prior.parameters["M1"], rel=0.05)
+    assert 0 <= found.share.min() <= found.share.max() <= 1
+    assert {"data", "prior"} <= set(found.sources)
+
+
+def test_the_deviation_is_chosen_by_held_out_error(fitted):
+    _, fit = fitted
+    estimate, blocks = fit.fit.estimate, left_out(fit)
+    near = standard_parameters(fit.equations, estimate, FAST, prior=ARM, left_out=blocks)
+    far = standard_parameters(fit.equations, estimate, FAST, prior=with_scaled_links(ARM, 3.0), left_out=blocks)
+    assert near.prior is not None
+    assert far.prior is not None
+    assert near.prior.chosen
+    assert near.prior.deviation < far.prior.deviation
+    assert far.prior.held_out[0.03] > far.prior.held_out[3.0]
+
+
+def test_bounds_hold_and_are_named(fitted):
+    _, fit = fitted
+    link = ARM.bodies[0].link
+    settings = replace(FAST, mass={link: (123.0, 124.0)}, total_mass=(300.0, 400.0))
+    found = standard_parameters(fit.equations, fit.fit.estimate, settings)
+    assert 123 - 1e-4 <= ten(found, 1)[9] <= 124 + 1e-4
+    assert 300 - 1e-3 <= sum(ten(found, body.number)[9] for body in ARM.bodies) <= 400 + 1e-3
+    assert any(f"mass of '{link}'" in text for text in found.active)
+
+
+def test_a_centre_stays_in_its_box_and_a_pinned_link_as_it_was(fitted):
+    _, fit = fitted
+    first, last = ARM.bodies[0].link, ARM.bodies[-1].link
+    box = ((-0.01, -0.02, 0.05), (0.01, 0.02, 0.06))
+    found = standard_parameters(fit.equations, fit.fit.estimate, replace(FAST, centre={first: box}, pinned=(last,)))
+    one = ten(found, 1)
+    assert np.all(np.array(box[0]) - 1e-6 <= one[6:9] / one[9])
+    assert np.all(one[6:9] / one[9] <= np.array(box[1]) + 1e-6)
+    np.testing.assert_allclose(ten(found, ARM.bodies[-1].number), ARM.bodies[-1].inertia or (), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (ConsistencySettings(mass={"nowhere": (1.0, 2.0)}), "link 'nowhere' is not one that a joint moves; these are"),
+        (ConsistencySettings(centre_in_shape=("link_1",)), "it has none that enclose a volume"),
+        (
+            ConsistencySettings(total_mass=(1.0, 2.0), mass={"link_1": (50.0, 60.0)}),
+            "no arm fulfils these bounds together",
+        ),
+    ],
+)
+def test_bounds_that_cannot_be_are_refused(fitted, settings, message):
+    _, fit = fitted
+    with pytest.raises(EstimateError, match=message):
+        standard_parameters(fit.equations, fit.fit.estimate, settings)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"kind": "flat"}, "kind of prior"),
+        ({"deviation": 0.0}, "deviation of the prior: got 0.0"),
+        ({"mass": {"a": (2.0, 1.0)}}, "mass of 'a': got"),
+        ({"total_mass": (-1.0, 1.0)}, "total mass: got"),
+        ({"centre": {"a": ((0.0, 0.0, 0.0), (-1.0, 0.0, 0.0))}}, "centre of 'a'"),
+        ({"draws": 1}, "draws: got 1"),
+    ],
+)
+def test_settings_are_checked(values, message):
+    with pytest.raises(EstimateError, match=message):
+        ConsistencySettings(**values)
+
+
+def test_a_prior_of_another_arm_or_without_a_link_is_refused(fitted):
+    _, fit = fitted
+    with pytest.raises(EstimateError, match="the prior has the moving links"):
+        standard_parameters(fit.equations, fit.fit.estimate, FAST, prior=load_robot("scara_2r"))
+    links = [replace(one, inertia=None) if one.name == ARM.bodies[1].link else one for one in ARM.links]
+    with pytest.raises(EstimateError, match=f"the prior has no inertia of link '{ARM.bodies[1].link}'"):
+        standard_parameters(fit.equations, fit.fit.estimate, FAST, prior=replace(ARM, links=tuple(links)))
+
+
+def test_draws_are_all_consistent_and_spread_by_the_sigmas(fitted):
+    _, fit = fitted
+    problem = StandardProblem(fit.equations, fit.fit.estimate, FAST)
+    found = standard_parameters(fit.equations, fit.fit.estimate, FAST)
+    drawn = problem.draws(found.values, None, 60, seed=0)
+    for values in drawn:
+        for place in problem.links.values():
+            assert is_consistent(values[list(place)])
+    known = [k for k, source in enumerate(found.sources) if source == "data"]
+    assert np.median(np.std(drawn[:, known], axis=0) / found.sigma[known]) == pytest.approx(1, rel=0.15)
+
+
+def test_an_arm_without_inertias_gets_one_of_usual_build(fitted):
+    run, _ = fitted
+    bare = replace(ARM, links=tuple(replace(link, inertia=None) for link in ARM.links))
+    _, recording = short_log("kuka_ir361", 1)
+    other = fit_arm(bare, [recording], Settings(effects=run.effects))
+    found = standard_parameters(other.equations, other.fit.estimate, FAST)
+    assert all(is_consistent(ten(found, body.number)) for body in bare.bodies)
+    off = (found.base.full_values(other.fit.estimate.columns) - other.fit.estimate.values) / other.fit.estimate.sigma
+    assert np.abs(off).max() < 1e-4

@@ -1,0 +1,161 @@
+"""Runs as files: what is written, what is refused, and that a loaded file is the arm of the run."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from simulated_experiments import scara
+from steelyard import export_model, save_run
+from steelyard.cli import main
+from steelyard.errors import EstimateError, ExportError
+from steelyard.export import EXPORTS, identified_arm, sampled_arms
+from steelyard.identification import Settings, identify
+from steelyard.recording import write_recording
+from steelyard.robot import INERTIAL_NAMES, is_consistent, load_robot, read_urdf
+
+URDF = """<?xml version="1.0"?>
+<!-- my arm -->
+<robot name="two">
+  <link name="base"/>
+  <link name="upper"><inertial><origin xyz="0.2 0 0"/><mass value="2"/>
+    <inertia ixx="0.01" ixy="0" ixz="0" iyy="0.03" iyz="0" izz="0.03"/></inertial></link>
+  <link name="fore"><inertial><origin xyz="0.15 0 0"/><mass value="1"/>
+    <inertia ixx="0.005" ixy="0" ixz="0" iyy="0.01" iyz="0" izz="0.01"/></inertial></link>
+  <joint name="joint_1" type="revolute"><parent link="base"/><child link="upper"/><axis xyz="0 0 1"/>
+    <limit lower="-3" upper="3" velocity="9" effort="300"/></joint>
+  <joint name="joint_2" type="revolute"><origin xyz="0.5 0 0"/><parent link="upper"/><child link="fore"/>
+    <axis xyz="0 0 1"/><limit lower="-3" upper="3" velocity="9" effort="300"/></joint>
+  <transmission name="kept"/>
+</robot>
+"""
+SETTINGS = Settings(method="wls", reduction="none", bias_repeats=0, effects=("inertia", "Fvm", "Fcm"))
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory):
+    path = tmp_path_factory.mktemp("robot") / "two.urdf"
+    path.write_text(URDF)
+    return identify(load_robot(path), [scara(1)], [scara(2)], SETTINGS)
+
+
+@pytest.fixture(scope="module")
+def run(found, tmp_path_factory):
+    return save_run(found, tmp_path_factory.mktemp("run"))
+
+
+def test_the_own_file_is_edited_and_holds_the_identified_arm(run, found, tmp_path):
+    written = export_model(run, ["urdf"], tmp_path, force=True)
+    text = written.paths[0].read_text()
+    assert "<!-- my arm -->" in text
+    assert '<transmission name="kept"/>' in text
+    loaded = read_urdf(written.paths[0]).parameters
+    wanted = found.robot.parameters
+    inertial = [f"{symbol}{number}" for number in (1, 2) for symbol in INERTIAL_NAMES]
+    np.testing.assert_allclose([loaded[n] for n in inertial], [wanted[n] for n in inertial], rtol=1e-9, atol=1e-12)
+    assert {one.program.split()[0] for one in written.files[0].comparisons} >= {"steelyard"}
+
+
+def test_an_identification_and_its_saved_run_are_the_same_arm(run, found):
+    here, there = identified_arm(found), identified_arm(run)
+    assert here.robot.parameters == pytest.approx(there.robot.parameters)
+    assert here.sources == there.sources
+    assert there.run == run.content["provenance"]["run"]
+
+
+def test_every_format_is_written(run, tmp_path):
+    written = export_model(run, list(EXPORTS), tmp_path, force=True)
+    assert all(path.is_file() and path.stat().st_size for path in written.paths)
+    assert json.loads(json.dumps(written.to_json()))["files"][0]["path"].endswith("two.urdf")
+
+
+def test_samples_are_different_arms_that_can_exist(run, tmp_path):
+    arms = sampled_arms(run, 4, seed=1)
+    for arm in arms:
+        assert all(is_consistent(np.array(body.inertia)) for body in arm.robot.bodies)
+    assert len({arm.robot.parameters["ZZ2"] for arm in arms}) == 4
+    again = sampled_arms(run, 4, seed=1)
+    assert again[2].robot.parameters == arms[2].robot.parameters
+    written = export_model(run, ["urdf"], tmp_path, samples=2, force=True)
+    assert [path.name for path in written.paths] == ["two.urdf", "two_sample_001.urdf", "two_sample_002.urdf"]
+
+
+def test_samples_spread_as_the_sigmas_say(run, found):
+    drawn = [arm.robot.parameters for arm in sampled_arms(run, 60, seed=2)]
+    standard = found.standard
+    assert standard is not None
+    for name in ("ZZ2", "Fvm1"):
+        sigma = standard.sigma[standard.names.index(name)]
+        assert np.std([one[name] for one in drawn]) == pytest.approx(sigma, rel=0.35)
+
+
+def test_a_poor_verdict_is_not_exported(found, tmp_path):
+    poor = save_run(replace(found, verdict=replace(found.verdict, grade="poor")), tmp_path / "run")
+    with pytest.raises(ExportError, match="the verdict of the run is poor"):
+        export_model(poor, ["yaml"], tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+    assert export_model(poor, ["yaml"], tmp_path / "out", force=True).paths
+
+
+def test_a_base_only_run_says_what_to_run(tmp_path):
+    settings = replace(SETTINGS, effects=("Fvm", "Fcm"))
+    run = save_run(identify("scara_2r", scara(1), settings=settings), tmp_path)
+    with pytest.raises(ExportError, match=r"base parameters only.*--effects inertia"):
+        export_model(run, ["urdf"], force=True)
+
+
+def test_a_run_of_an_earlier_version_says_what_to_run(run):
+    old = replace(run, content={k: v for k, v in run.content.items() if k != "standard_parameters"})
+    with pytest.raises(ExportError, match=r"a run of an earlier version.*run identify again"):
+        identified_arm(old)
+
+
+def test_a_changed_robot_file_is_refused_and_the_own_file_is_not_overwritten(found, tmp_path):
+    path = tmp_path / "two.urdf"
+    path.write_text(URDF)
+    own = identify(load_robot(path), [scara(1)], [scara(2)], SETTINGS)
+    run = save_run(own, tmp_path)
+    with pytest.raises(ExportError, match="is the file that the robot was read from; give another --out"):
+        export_model(run, ["urdf"], force=True)
+    path.write_text(URDF.replace('value="2"', 'value="3"'))
+    with pytest.raises(EstimateError, match="has changed since the run"):
+        export_model(run, ["urdf"], tmp_path / "out", force=True)
+    assert found is not None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--yaml", "--samples", "2"], "--samples are written as URDF or MJCF"),
+        (["--urdf", "--samples", "-1"], "samples: got -1"),
+        (["--payload", "ur"], "has no payload"),
+        (["--yaml", "--calibration", "nowhere"], "nowhere"),
+    ],
+)
+def test_bad_input_is_one_line(run, tmp_path, capsys, arguments, message):
+    shutil.copytree(run.folder, tmp_path / "copy")
+    assert main(["export", str(tmp_path / "copy"), *arguments, "--force", "--out", str(tmp_path / "out")]) == 1
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_command_prints_what_it_wrote(run, tmp_path, capsys):
+    out = tmp_path / "out"
+    assert main(["export", str(run.folder), "--urdf", "--yaml", "--force", "--out", str(out)]) == 0
+    text = capsys.readouterr().out
+    assert "loaded again by" in text
+    assert f"saved: {out}" in " ".join(text.split())
+    assert main(["export", str(run.folder), "--force", "--out", str(out), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["files"][0]["comparisons"][0]["states"] == 1000
+
+
+def test_a_folder_without_a_run_is_refused(tmp_path, capsys):
+    write_recording(scara(1), tmp_path / "log.npz")
+    assert main(["export", str(tmp_path), "--urdf"]) == 1
+    assert "there is no result.json" in capsys.readouterr().err

@@ -1,0 +1,124 @@
+"""The consistent arm of an identification: which prior it gets, how it predicts, what is said and saved."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from simulated_experiments import short_log
+from steelyard.consistency import ConsistencySettings
+from steelyard.errors import ConfigError, EstimateError, SteelyardError
+from steelyard.identification import Settings, identify, save_run, settings_from_table, settings_to_table
+from steelyard.robot import INERTIAL_NAMES, load_robot
+
+ARM = load_robot("kuka_ir361")
+
+
+def identified(robot=ARM, **consistency):
+    run, recording = short_log("kuka_ir361", 1)
+    chosen = ConsistencySettings(draws=10, **consistency)
+    return identify(robot, recording, settings=Settings(effects=run.effects, bias_repeats=0, consistency=chosen))
+
+
+@pytest.fixture(scope="module")
+def usual():
+    return identified(replace(ARM, inertia_source="unknown"))
+
+
+def test_the_consistent_arm_predicts_as_well_as_free_parameters(usual):
+    assert usual.standard is not None
+    assert usual.standard_error is not None
+    assert usual.standard_error.relative_percent < 1.02 * usual.unseen_error_of_all.relative_percent
+    assert usual.robot.parameters["ZZ2"] == pytest.approx(usual.standard.values[usual.standard.names.index("ZZ2")])
+
+
+def test_every_standard_parameter_is_in_the_json_with_its_source(usual):
+    content = usual.to_json()
+    rows = {row["name"]: row for row in content["standard_parameters"]}
+    assert set(rows) == set(usual.equations.model.names)
+    assert rows["M1"]["source"] == "reference"
+    assert rows["M1"]["sigma"] is None
+    assert rows["M1"]["file_value"] == ARM.parameters["M1"]
+    assert content["consistency"]["prior"] is None
+    assert content["consistency"]["validation"]["relative_error_percent"] == usual.standard_error.relative_percent
+
+
+@pytest.mark.parametrize(
+    ("source", "note", "used"),
+    [
+        ("cad", "prior: link inertias of the robot file (cad)", True),
+        ("vendor", "prior: link inertias of the robot file (vendor)", True),
+        ("identified", "no prior: the robot file's inertias were identified", False),
+        ("unknown", "no prior: the source of the robot file's inertias is unknown", False),
+    ],
+)
+def test_the_source_of_the_inertias_decides_whether_they_are_a_prior(source, note, used):
+    found = identified(replace(ARM, inertia_source=source), deviation=0.2)
+    assert any(one.startswith(note) for one in found.notes)
+    assert (found.standard is not None and found.standard.prior is not None) == used
+
+
+def test_a_prior_can_be_named_or_left_out():
+    named = identified(prior="kuka_ir361", deviation=0.2).standard
+    assert named is not None
+    assert named.prior is not None
+    assert named.prior.deviation == 0.2
+    without = identified(replace(ARM, inertia_source="cad"), prior="none")
+    assert without.standard is not None
+    assert without.standard.prior is None
+    with pytest.raises(EstimateError, match="the prior has the moving links"):
+        identified(prior="scara_2r")
+
+
+def test_plausibility_is_judged_without_the_prior():
+    run, recording = short_log("kuka_ir361", 1)
+    reversed_torques = tuple(replace(channel, values=-channel.values) for channel in recording.torques)
+    chosen = ConsistencySettings(prior="kuka_ir361", deviation=0.05, draws=2)
+    settings = Settings(effects=run.effects, bias_repeats=0, consistency=chosen)
+    found = identify(ARM, replace(recording, torques=reversed_torques), settings=settings)
+    assert found.verdict.grade == "poor"
+    assert found.plausibility.impossible
+
+
+def test_a_model_without_inertias_has_no_arm(usual):
+    run, recording = short_log("kuka_ir361", 1)
+    found = identify(ARM, recording, settings=Settings(effects=("Fvm", "Fcm", "offm"), bias_repeats=0))
+    assert found.standard is None
+    with pytest.raises(EstimateError, match="add effect 'inertia'"):
+        _ = found.robot
+    assert run.effects != usual.settings.effects or found.to_json()["standard_parameters"] is None
+
+
+def test_bounds_come_from_a_table_and_back():
+    table = {
+        "consistency": {
+            "prior": "none", "mass": {"link_1": [10, 20]}, "total_mass": [5, 900.0], "pinned": ["link_2"],
+            "centre": {"link_1": [[-1, -1, -1], [1, 1, 1]]},
+        }
+    }  # fmt: skip
+    settings = settings_from_table(table)
+    assert settings.consistency.mass == {"link_1": (10.0, 20.0)}
+    assert settings.consistency.centre["link_1"] == ((-1.0, -1.0, -1.0), (1.0, 1.0, 1.0))
+    assert settings_from_table(settings_to_table(settings)) == settings
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ({"mas": {}}, "unknown key 'mas'"),
+        ({"mass": {"a": 1}}, r"allowed: a table of \[lower, upper\] in kg by link"),
+        ({"kind": "flat"}, "flat"),
+    ],
+)
+def test_bad_tables_are_refused(table, message):
+    with pytest.raises((EstimateError, ConfigError, SteelyardError), match=message):
+        settings_from_table({"consistency": table})
+
+
+def test_a_saved_run_holds_the_consistent_arm(usual, tmp_path):
+    content = save_run(usual, tmp_path / "run").content
+    values = {row["name"]: row["value"] for row in content["standard_parameters"]}
+    inertial = [f"{symbol}2" for symbol in INERTIAL_NAMES]
+    np.testing.assert_allclose([values[name] for name in inertial], [usual.robot.parameters[name] for name in inertial])
