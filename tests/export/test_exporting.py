@@ -12,6 +12,7 @@ import pytest
 from simulated_experiments import scara
 from steelyard import export_model, save_run
 from steelyard.cli import main
+from steelyard.consistency import ConsistencySettings
 from steelyard.errors import EstimateError, ExportError
 from steelyard.export import EXPORTS, identified_arm, sampled_arms
 from steelyard.identification import Settings, identify
@@ -159,3 +160,18 @@ def test_a_folder_without_a_run_is_refused(tmp_path, capsys):
     write_recording(scara(1), tmp_path / "log.npz")
     assert main(["export", str(tmp_path), "--urdf"]) == 1
     assert "there is no result.json" in capsys.readouterr().err
+
+
+def test_values_of_the_file_that_the_model_lacks_do_not_count_twice():
+    """The drive inertia of the file is part of what was identified: left in the arm, it would be there twice."""
+    robot = replace(load_robot("scara_2r"), values={**load_robot("scara_2r").values, "Ia1": 1.5, "drive_gain1": 3.0})
+    found = identify(robot, [scara(1)], [scara(2)], SETTINGS)
+    assert found.robot.values["Ia1"] == 0
+    assert found.robot.values["drive_gain1"] == 3.0
+
+
+def test_an_arm_that_bounds_keep_from_predicting_is_refused(tmp_path):
+    settings = replace(SETTINGS, consistency=ConsistencySettings(mass={"link_2": (300.0, 400.0)}, draws=2))
+    run = save_run(identify("scara_2r", [scara(1)], [scara(2)], settings), tmp_path / "run")
+    with pytest.raises(ExportError, match=r"the consistent arm predicts unseen motion to .*mass of 'link_2'"):
+        export_model(run, ["yaml"], tmp_path / "out")

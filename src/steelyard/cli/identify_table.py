@@ -135,6 +135,8 @@ def _print_standard(screen: Screen, found: Identification) -> None:
     screen.table([Column("link", "key"), *map(Column, headings), Column("parameters from", "text")], rows, gap=1)
     if standard.edges:
         screen.line(f"at the edge of what a body can be: {', '.join(standard.edges)}", style="dim")
+    for bound in standard.active:
+        screen.line(f"active bound: {bound}", style="yellow")
     if standard.zeros:
         screen.line(f"held at zero: {', '.join(standard.zeros)}", style="dim")
 

@@ -114,8 +114,7 @@ class StandardParameters:
     @cached_property
     def robot(self) -> Robot:
         """The arm with these values."""
-        arm = {name: float(v) for name, v in zip(self.names, self.values, strict=True) if not name.endswith("L")}
-        return self.model.robot.with_parameters(arm)
+        return self.model.identified_robot(dict(zip(self.names, self.values.tolist(), strict=True)))
 
 
 def standard_parameters(

@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 RUNS = ("identify", "demo", "payload", "calibrate")
 """Commands whose runs can be exported."""
 
+WORST_ERROR, WORSE = 5.0, 1.5
+"""An arm with a larger error on unseen motion [%], and so many times that of free parameters, is refused."""
+
 SAMPLED = ("urdf", "mjcf")
 """Formats in which draws from the posterior are written."""
 
@@ -114,8 +117,7 @@ def identified_arm(run: RunLike | Identification, robot: AnyRobot | None = None)
 
 
 def _with_values(arm: IdentifiedArm, values: dict[str, float]) -> IdentifiedArm:
-    of_arm = {name: value for name, value in values.items() if not name.endswith("L")}
-    return replace(arm, robot=arm.model.robot.with_parameters(of_arm))
+    return replace(arm, robot=arm.model.identified_robot(values))
 
 
 def _base_only() -> ExportError:
@@ -202,6 +204,7 @@ def export_model(
             return _export_payload_run(Path(run), payload, folder, robot, options)
         run = load_run(run)
     _check_verdict(run, force)
+    _check_error(run, force)
     arm = identified_arm(run, robot)
     origins = _origins(calibration, formats)
     options["force"] = force
@@ -237,6 +240,23 @@ def _check_verdict(run: SavedRun | Identification, force: bool) -> None:
             reason = next((one["text"] for one in run.content["verdict"]["reasons"]), "")
         raise ExportError(
             f"the verdict of the run is poor: {reason}; mend that and identify again, or write the files with --force"
+        )
+
+
+def _check_error(run: SavedRun | Identification, force: bool) -> None:
+    """Refuse an arm that predicts much worse than free parameters: bounds or a prior contradict the data."""
+    content = run.to_json() if isinstance(run, Identification) else run.content
+    found = content.get("consistency")
+    if force or not found or not found["validation"]:
+        return
+    error = found["validation"]["relative_error_percent"]
+    free = content["validation"]["relative_error_percent_of_all_parameters"]
+    if error is not None and free is not None and error > max(WORST_ERROR, WORSE * free):
+        held = [*found["active_bounds"], *([found["prior"]["origin"]] if found["prior"] else [])]
+        cause = f" ({'; '.join(held)})" if held else ""
+        raise ExportError(
+            f"the consistent arm predicts unseen motion to {error:.3g} %, free parameters to {free:.3g} %: bounds, "
+            f"prior or model contradict the data{cause}; correct them and identify again, or write them with --force"
         )
 
 
@@ -340,4 +360,8 @@ def _written(
     for file in files:
         if own is not None and (folder / file.name).resolve() == own:
             raise ExportError(f"'{folder / file.name}' is the file that the robot was read from; give another --out")
-    return ExportResult(robot, tuple(files), tuple(write_files(files, folder)), tuple(notes))
+    try:
+        paths = write_files(files, folder)
+    except OSError as error:
+        raise ExportError(f"cannot write to '{folder}': {error.strerror or error}; give another --out") from error
+    return ExportResult(robot, tuple(files), tuple(paths), tuple(notes))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, get_args
@@ -84,11 +84,29 @@ class Model:
         """Names of the standard parameters, in column order."""
         return tuple(parameter.name for parameter in self.parameters)
 
+    def identified_robot(self, values: Mapping[str, float]) -> Robot:
+        """Return the arm with identified values of the model's standard parameters; a payload's are left out.
+
+        Values of the robot file for effects that the model lacks, and on which the measured torques depend, become 0:
+        the identified parameters have absorbed what they stand for, and they would count twice.
+        """
+        sides = {side for kind in self.kinds for side in _SIDES[kind]}
+        absorbed = {
+            symbol for name, effect in EFFECTS.items()
+            if name not in self.effects and name != "inertia" and effect.side in sides for symbol in effect.symbols
+        }  # fmt: skip
+        zeros = {name: 0.0 for name in self.robot.values if name.rstrip("0123456789") in absorbed}
+        return self.robot.with_parameters({**zeros, **{k: v for k, v in values.items() if not k.endswith("L")}})
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """Kinds of torque that the rows equate."""
+        return ("motor", "joint") if self.measured == "both" else (self.measured,)
+
     @property
     def rows(self) -> tuple[tuple[str, str], ...]:
         """Torque kind and joint of every row of the regressor; joint-major, motor rows before joint rows."""
-        kinds = ("motor", "joint") if self.measured == "both" else (self.measured,)
-        return tuple((kind, body.joint.name) for kind in kinds for body in self.robot.actuated)
+        return tuple((kind, body.joint.name) for kind in self.kinds for body in self.robot.actuated)
 
     @cached_property
     def regressor(self) -> ca.Function:
@@ -106,8 +124,7 @@ class Model:
 
     def regressor_of(self, terms: Iterable[Term], *, loaded: bool) -> ca.SX:
         """Return W (rows, parameters) as an expression of the symbols that the terms are written in."""
-        kinds = ("motor", "joint") if self.measured == "both" else (self.measured,)
-        blocks: dict[str, list[ca.SX]] = {kind: [] for kind in kinds}
+        blocks: dict[str, list[ca.SX]] = {kind: [] for kind in self.kinds}
         for term in terms:
             first = term.parameters[0]
             for kind, row in blocks.items():
