@@ -302,3 +302,17 @@ def test_the_width_of_the_sign_is_a_flag_and_a_key(capsys):
     assert sharp != smooth
     Path("fast.toml").write_text(FAST + "[model]\nsign_width = 0.1\n")
     assert identified(capsys, "scara_2r", "log.npz")[1]["parameters"] == smooth
+
+
+def test_torques_of_all_joints_reversed_are_named_although_one_joint_is_noisy(capsys):
+    rng = np.random.default_rng(6)
+
+    def reversed_and_noisy(values: np.ndarray) -> None:
+        values *= -1
+        values[1] += rng.normal(0, 0.35 * values[1].std(), values[1].shape)
+
+    for seed, name in ((1, "log.npz"), (2, "unseen.npz")):
+        write_recording(with_torque(scara(seed), reversed_and_noisy), Path(name))
+    code, result = identified(capsys, "scara_2r", "log.npz", "--validate", "unseen.npz")
+    assert code == 2
+    assert "the torques of all joints seem reversed" in result["verdict"]["reasons"][0]["text"]

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from recording.logs import Motion, kinds, one
-from steelyard.recording import check_recording, recording_from_arrays, setup_from_table
+from steelyard.errors import RecordingError
+from steelyard.recording import check_recording, read_recording, recording_from_arrays, setup_from_table
 from steelyard.recording import checks as checks_module
 from steelyard.recording.assembly import Unwrapper
 from steelyard.recording.record import Samples
@@ -295,6 +296,25 @@ def test_motor_torques_before_the_gears_are_told_and_friction_is_not(robot, moti
         assert 'side = "motor"' in finding.remedy
     opposite = recording_from_arrays(robot, {**right, "motor_torque": -motion.tau}).findings
     assert "signs are opposite" in one(opposite, "torque_ratio", "elbow").text
+
+
+def test_a_rotor_of_ten_times_the_inertia_of_its_link_is_no_unit_and_thousandths_are(robot, motion):
+    """Quick moves of a light wrist: both torques are almost the same signal, ten times apart, and right."""
+    qdd = np.gradient(motion.qd, motion.time, axis=1)
+    noise = np.random.default_rng(3).normal(0, 0.01, (2, *qdd.shape))
+    joint = 0.1 * qdd + noise[0]
+    right = {"time": motion.time, "q": motion.q, "motor_torque": joint + 0.9 * qdd + noise[1], "joint_torque": joint}
+    correlation = np.corrcoef(right["motor_torque"][0], joint[0])[0, 1]
+    assert correlation > 0.99
+    assert "torque_ratio" not in kinds(recording_from_arrays(robot, right).findings)
+    loaded = motion.tau + np.sign(motion.qd)
+    wrong = {**right, "motor_torque": 1e3 * loaded, "joint_torque": motion.tau}
+    assert "another unit" in one(recording_from_arrays(robot, wrong).findings, "torque_ratio", "elbow").text
+
+
+def test_a_robot_in_the_place_of_the_log_is_one_clear_line(robot):
+    with pytest.raises(RecordingError, match="a path or a RecordingSetup is expected, after the robot"):
+        read_recording("log.npz", robot)
 
 
 def test_turns_are_carried_from_block_to_block_and_only_angles_turn():

@@ -34,8 +34,9 @@ WORST_RECORDINGS = 3
 
 _BLOCKS = 1
 _MATERIAL = 0.05
-# A change is a cure if it halves the residuals, or if fewer values are impossible and small residuals stay so.
-_CURED, _SMALL, _NO_WORSE = 0.5, 0.1, 1.1
+# A change is a cure if it halves the residuals, or if fewer values are impossible and small residuals stay so; where
+# nothing is impossible any more, residuals may be those of a joint whose torque is little above its noise.
+_CURED, _SMALL, _MODERATE, _NO_WORSE = 0.5, 0.1, 0.3, 1.1
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,8 @@ class _Fit:
         """Return whether this fit explains what is wrong with another."""
         if self.impossible > before.impossible:
             return False
-        fewer = self.impossible < before.impossible and self.misfit <= min(_SMALL, _NO_WORSE * before.misfit)
+        largest = _SMALL if self.impossible else _MODERATE
+        fewer = self.impossible < before.impossible and self.misfit <= min(largest, _NO_WORSE * before.misfit)
         return fewer or self.misfit <= _CURED * before.misfit
 
     @property

@@ -198,6 +198,11 @@ def _setup_of(setup_or_path: SetupOrPath, files: list[Path_]) -> tuple[Recording
         return RecordingSetup(), files
     if isinstance(setup_or_path, RecordingSetup):
         return setup_or_path, files
+    if not isinstance(setup_or_path, str | os.PathLike):
+        raise RecordingError(
+            f"the log is given as {type(setup_or_path).__name__}; a path or a RecordingSetup is expected, "
+            "after the robot"
+        )
     if Path(setup_or_path).suffix.lower() == ".toml":
         return read_setup(setup_or_path), files
     if files:

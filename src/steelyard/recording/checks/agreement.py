@@ -4,8 +4,9 @@ Velocities: over windows of about 20 ms, ``v = dq / dt`` and ``y``, the mean of 
 least squares, ``y = f (v - d a)`` with ``a = dv / dt``: f is the factor between them (57.3 for degrees) and d the delay
 of the recorded one. Windows suppress encoder steps, which dominate the derivative from one sample to the next.
 
-Torques: over the whole log ``s = sum(m j) / sum(m^2)`` of the torques about their means; where they correlate, a factor
-far from 1 is a gear, a unit or a sign.
+Torques: the ratio of their deviations over the whole log; where they correlate, joint torques far above motor torques
+are a gear, and opposite ones a sign. Motor torques far above joint torques are a unit only where friction and rotor
+inertia do not explain them: the factor b of ``motor = b joint + c0 + c1 v + c2 sign(v) + c3 a`` is 1 for right units.
 """
 
 from __future__ import annotations
@@ -59,12 +60,9 @@ class VelocityAgreement:
         positions, velocities = self._subject.row("q"), self._subject.row("qd")
         if positions is None or velocities is None or block.count < 4:
             return
-        seconds = np.diff(block.time)
         if self._step is None:
-            self._step = float(np.median(seconds))
-        size = max(1, min(round(WINDOW / self._step), seconds.size // 3)) if self._step > 0 else 1
-        count = seconds.size // size
-        edges = np.arange(count + 1) * size
+            self._step = float(np.median(np.diff(block.time)))
+        seconds, size, edges = _windows(block.time, self._step)
         lengths = np.diff(block.time[edges])
         speed = np.diff(block.channels[positions][:, edges], axis=1) / lengths
         mean = _integrals(block.channels[velocities], seconds, edges, size) / lengths
@@ -74,11 +72,8 @@ class VelocityAgreement:
         count = speed.shape[1]
         if count < 2 * REACH + 1:
             return
-        middles = (edges[1:] + edges[:-1]) / 2
-        acceleration = (speed[:, 2 * REACH :] - speed[:, : -2 * REACH]) / (middles[2 * REACH :] - middles[: -2 * REACH])
-        # Windows across a gap or a jump are no measure of agreement, nor are their neighbours.
-        calm = (lengths <= 3 * size * (self._step or 0.0)) & (np.abs(speed) < self._subject.fastest[:, None])
-        use = np.lib.stride_tricks.sliding_window_view(calm, 2 * REACH + 1, axis=1).all(axis=2)
+        acceleration = _acceleration(speed, edges)
+        use = _calm(speed, lengths <= 3 * size * (self._step or 0.0), self._subject.fastest)
         inner = slice(REACH, count - REACH)
         self._sums += _consistent(_segment_sums(speed[:, inner] * use, acceleration * use, mean[:, inner] * use))
         self._windows += use.sum(axis=1)
@@ -135,6 +130,25 @@ class VelocityAgreement:
         return "; ".join(reasons) or "another unit"
 
 
+def _windows(time: np.ndarray, step: float) -> tuple[np.ndarray, int, np.ndarray]:
+    """Return the sampling intervals, the intervals in a window, and the indices of the windows' edges."""
+    seconds = np.diff(time)
+    size = max(1, min(round(WINDOW / step), seconds.size // 3)) if step > 0 else 1
+    return seconds, size, np.arange(seconds.size // size + 1) * size
+
+
+def _acceleration(speed: np.ndarray, edges: np.ndarray) -> np.ndarray:
+    """Return the acceleration in every window that has `REACH` windows on either side."""
+    middles = (edges[1:] + edges[:-1]) / 2
+    return (speed[:, 2 * REACH :] - speed[:, : -2 * REACH]) / (middles[2 * REACH :] - middles[: -2 * REACH])
+
+
+def _calm(speed: np.ndarray, regular: np.ndarray, fastest: np.ndarray) -> np.ndarray:
+    """Return the windows without a gap or a jump in themselves and in the neighbours used with them."""
+    calm = regular & (np.abs(speed) < fastest[:, None])
+    return np.lib.stride_tricks.sliding_window_view(calm, 2 * REACH + 1, axis=1).all(axis=2)
+
+
 def _integrals(values: np.ndarray, seconds: np.ndarray, edges: np.ndarray, size: int) -> np.ndarray:
     """Return the integral of the values over every window (rows, windows), trapezoidal, in one pass."""
     count = edges.size - 1
@@ -178,9 +192,14 @@ def _median(values: np.ndarray) -> np.ndarray:
 
 FACTOR = 3.0
 """Friction and rotor inertia do not make motor torques differ more than this from joint torques."""
-FOLLOWS, SAME, OPPOSITE = 0.2, 0.99, -0.9
+FOLLOWS, OPPOSITE = 0.2, -0.9
 """Correlations from which a factor speaks. Joint torques above motor torques need little: friction and rotors only add
-to what a motor has to do. Motor torques above joint torques may be friction, unless both are the same signal."""
+to what a motor has to do."""
+SAME = 0.9
+"""Motor torques above joint torques are in another unit where so much of what friction and rotor leave correlates."""
+LEAST_LEFT = 0.05
+"""The part of a joint torque's variance that the motion of its own joint must not explain: a torque that is all own
+inertia says nothing, as a rotor may have ten times a wrist's."""
 NEAR_A_GEAR = 0.25
 
 
@@ -192,8 +211,10 @@ class TorqueRatio:
         kinds = subject.kinds
         self._motor = kinds.index("motor_torque") if "motor_torque" in kinds else None
         self._joint = kinds.index("joint_torque") if "joint_torque" in kinds else None
+        self._step: float | None = None
         self._sums = np.zeros((5, len(subject.joints)))
         self._count = 0
+        self._gram = np.zeros((len(subject.joints), 6, 6))
 
     def take(self, block: Samples, fresh: int) -> None:
         """Add the products of a block."""
@@ -202,6 +223,26 @@ class TorqueRatio:
         m, j = block.channels[self._motor][:, fresh:], block.channels[self._joint][:, fresh:]
         self._sums += np.array([part.sum(axis=1) for part in (m, j, m * m, m * j, j * j)])
         self._count += m.shape[1]
+        self._add_windows(block, self._motor, self._joint)
+
+    def _add_windows(self, block: Samples, motor: int, joint: int) -> None:
+        """Add the products of motor and joint torque and of what friction and rotor depend on, all smoothed alike."""
+        positions = self._subject.row("q")
+        if positions is None or block.count < 4:
+            return
+        if self._step is None:
+            self._step = float(np.median(np.diff(block.time)))
+        seconds, size, edges = _windows(block.time, self._step)
+        if edges.size < 2 * REACH + 2:
+            return
+        lengths = np.diff(block.time[edges])
+        speed = np.diff(block.channels[positions][:, edges], axis=1) / lengths
+        torques = [_integrals(block.channels[row], seconds, edges, size) / lengths for row in (motor, joint)]
+        smooth = [_smoothed(values) for values in (*torques, speed, np.sign(speed))]
+        acceleration = _acceleration(speed, block.time[edges])
+        use = _calm(speed, lengths <= 3 * size * self._step, self._subject.fastest)
+        regressors = np.stack([*smooth, acceleration, np.ones_like(acceleration)], axis=1) * use[:, None, :]
+        self._gram += regressors @ regressors.transpose(0, 2, 1)
 
     def findings(self) -> Iterator[Finding]:
         """Yield joints whose motor torque is a multiple of their joint torque."""
@@ -214,8 +255,19 @@ class TorqueRatio:
                 continue
             correlation = mj[row] / np.sqrt(mm[row] * jj[row])
             ratio = float(np.sqrt(jj[row] / mm[row]) * np.sign(mj[row]))
-            if _speaks(ratio, float(correlation)):
+            speaks = correlation <= OPPOSITE if ratio < 0 else ratio > FACTOR and correlation >= FOLLOWS
+            if speaks or (0 < ratio < 1 / FACTOR and self._in_another_unit(row)):
                 yield self._finding(row, joint, ratio, float(correlation))
+
+    def _in_another_unit(self, row: int) -> bool:
+        """Return whether motor torque is a multiple of joint torque in what friction and rotor do not explain."""
+        gram = self._gram[row]
+        friction, torques = slice(2, 6), slice(0, 2)
+        explained = np.linalg.lstsq(gram[friction, friction], gram[friction, torques], rcond=1e-12)[0]
+        (mm, mj), (_, jj) = gram[torques, torques] - gram[torques, friction] @ explained
+        if jj <= LEAST_LEFT * (gram[1, 1] - gram[1, 5] ** 2 / gram[5, 5]) or mm <= 0:
+            return False
+        return bool(mj / jj > FACTOR and mj / np.sqrt(mm * jj) >= SAME)
 
     def _finding(self, row: int, joint: str, ratio: float, correlation: float) -> Finding:
         gear, size = abs(float(self._subject.gears[row])), abs(ratio)
@@ -233,8 +285,9 @@ class TorqueRatio:
         return Finding("torque_ratio", "warning", text, channel, joint, values=values, remedy=remedy)
 
 
-def _speaks(ratio: float, correlation: float) -> bool:
-    """Return whether a factor between motor and joint torque says that one of them is not what it is declared as."""
-    if ratio < 0:
-        return correlation <= OPPOSITE
-    return (ratio > FACTOR and correlation >= FOLLOWS) or (ratio < 1 / FACTOR and correlation >= SAME)
+def _smoothed(values: np.ndarray) -> np.ndarray:
+    """Return the mean over the windows that an acceleration spans: what is compared must lose the same frequencies."""
+    windows = np.lib.stride_tricks.sliding_window_view(values, 2 * REACH + 1, axis=1)
+    weights = np.ones(2 * REACH + 1)
+    weights[[0, -1]] = 0.5
+    return windows @ weights / weights.sum()
