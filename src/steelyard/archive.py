@@ -76,7 +76,7 @@ def opened_archive(path: Path) -> Iterator[zipfile.ZipFile]:
     except ArchiveError:
         raise
     except _BROKEN as error:
-        raise ArchiveError(str(error) or type(error).__name__) from error
+        raise ArchiveError(getattr(error, "strerror", None) or str(error) or type(error).__name__) from error
 
 
 def _check_members(archive: zipfile.ZipFile, size: int) -> None:

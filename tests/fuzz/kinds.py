@@ -12,6 +12,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -30,19 +31,25 @@ from steelyard.cli import compare as compare_command
 from steelyard.cli import design as design_command
 from steelyard.cli import model as model_command
 from steelyard.cli import simulate as simulate_command
+from steelyard.consistency import ConsistencySettings
 from steelyard.errors import SteelyardError
 from steelyard.excitation import SCHEMA as DESIGN_KEYS
 from steelyard.excitation import design_settings
 from steelyard.excitation.limits.design_limits import design_limits
+from steelyard.export.exporting import export_model
+from steelyard.export.mjcf import edited_mjcf
+from steelyard.export.urdf import edited_urdf
 from steelyard.identification import SCHEMA as IDENTIFY_SCHEMA
-from steelyard.identification import read_run
+from steelyard.identification import Settings, identify, read_run, save_run
 from steelyard.identification.settings import settings_from_table
 from steelyard.motion import read_trajectory
 from steelyard.recording import check_recording, read_recordings
-from steelyard.robot import Robot, load_robot, read_urdf
+from steelyard.robot import Robot, load_robot, read_mjcf, read_urdf
+from steelyard.robot.mjcf_files import mjcf_source
 from steelyard.run import RunFolder, read_config, write_arrays
 from steelyard.run.folder import sealed
-from steelyard.simulation import experiment_from_settings
+from steelyard.simulation import Experiment, experiment_from_settings, recording_of, simulate
+from steelyard.study.defaults import default_motion
 
 Files = Mapping[str, bytes]
 
@@ -65,6 +72,25 @@ URDF = b"""<?xml version="1.0"?>
   <joint name="flange" type="fixed"><parent link="fore"/><child link="tip"/>
     <origin xyz="0.3 0.1 0.05" rpy="0 0.2 0"/></joint>
 </robot>
+"""
+MJCF = b"""<mujoco model="two">
+  <compiler angle="degree" autolimits="true"/>
+  <option gravity="0 0 -9.81"/>
+  <default><joint damping="0.5" armature="0.1"/><default class="elbow"><joint frictionloss="0.2"/></default></default>
+  <worldbody>
+    <body name="upper" pos="0 0 0.3" euler="0 0 90">
+      <inertial pos="0 0 0.2" mass="3.5" diaginertia="0.1 0.1 0.02"/>
+      <joint name="shoulder" axis="0 0 1" range="-140 140"/>
+      <geom type="capsule" size="0.05 0.2" pos="0 0 0.2"/>
+      <body name="fore" pos="0.1 0 0.4" quat="0.9 0.1 0 0">
+        <joint name="elbow" class="elbow" axis="0 1 0" range="-110 110" actuatorfrcrange="-50 50"/>
+        <geom type="box" size="0.05 0.05 0.15" mass="1.2"/>
+        <body name="tip" pos="0 0 0.3"><geom type="sphere" size="0.02" density="500"/></body>
+      </body>
+    </body>
+  </worldbody>
+  <actuator><motor name="m1" joint="shoulder" gear="100" ctrlrange="-1 1"/></actuator>
+</mujoco>
 """
 TABLE = b"""[robot]
 name = "two_link"
@@ -538,6 +564,12 @@ def _read_run(folder: Path) -> None:
 
 def _read_sealed_run(folder: Path) -> None:
     """Read a run whose writer has sealed what is damaged in it: the seal alone must not be what refuses it."""
+    if _is_sealed_again(folder):
+        _read_run(folder)
+
+
+def _is_sealed_again(folder: Path) -> bool:
+    """Seal what is in a folder, and return whether that was possible; if not, the kind 'run' has it."""
     path = folder / "result.json"
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
@@ -545,11 +577,53 @@ def _read_sealed_run(folder: Path) -> None:
         content["provenance"]["files"] = digests
         path.write_text(json.dumps(sealed(content)), encoding="utf-8")
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
-        return  # nothing that can be sealed: the kind 'run' has it
-    _read_run(folder)
+        return False
+    return True
+
+
+def _read_and_edit_urdf(folder: Path) -> None:
+    """Read a URDF and write it with heavier links, as ``export --urdf`` does."""
+    robot = load_robot(folder / "arm.urdf")
+    edit = edited_urdf((folder / "arm.urdf").read_bytes(), _heavier(robot))
+    read_urdf(edit.content)
+
+
+def _read_and_edit_mjcf(folder: Path) -> None:
+    """Read an MJCF file and write it with heavier links, as ``export --mjcf`` does."""
+    robot = load_robot(folder / "arm.xml")
+    edit = edited_mjcf(mjcf_source(folder / "arm.xml"), _heavier(robot))
+    read_mjcf(edit.source.content)
+
+
+def _heavier(robot: Robot) -> Robot:
+    """Return the robot with inertial parameters a fifth larger: a body stays as possible as it was."""
+    scaled = {name: 1.2 * value for name, value in robot.parameters.items() if name[:2] not in ("Fv", "Fc", "of")}
+    return robot.with_parameters(scaled)
+
+
+@cache
+def _identified_run() -> Files:
+    """Return the files of a run with consistent parameters, of a few samples of a small arm."""
+    robot = load_robot("scara_2r")
+    run = simulate(robot, default_motion(robot, 1), Experiment(plant="ideal", record_rate=50), seeds=[1])
+    chosen = Settings(bias_repeats=0, hold_out=0.25, consistency=ConsistencySettings(draws=3))
+    found = identify(robot, recording_of(run), settings=chosen)
+    with TemporaryDirectory() as place:
+        save_run(found, place)
+        return {path.name: path.read_bytes() for path in Path(place).iterdir() if path.is_file()}
+
+
+def _export_sealed_run(folder: Path) -> None:
+    """Export a run whose writer has sealed what is damaged in it, in every format that is text."""
+    if _is_sealed_again(folder):
+        with TemporaryDirectory() as out:
+            export_model(folder, ["urdf", "yaml", "latex", "numpy"], out=out, force=True, samples=1)
 
 
 KINDS: dict[str, Kind] = {
+    "edit_urdf": Kind(lambda: [{"arm.urdf": URDF}], ("urdf",), _read_and_edit_urdf, share=0.5),
+    "edit_mjcf": Kind(lambda: [{"arm.xml": MJCF}], ("xml",), _read_and_edit_mjcf, share=0.5),
+    "export_run": Kind(lambda: [_identified_run()], ("json", "npz"), _export_sealed_run, share=0.1),
     "sealed_run": Kind(lambda: [_run()], ("json", "npz"), _read_sealed_run),
     "run": Kind(lambda: [_run()], ("json", "npz"), _read_run),
     "robot_urdf": Kind(lambda: [{"arm.urdf": URDF}], ("urdf",), lambda folder: load_robot(folder / "arm.urdf")),
@@ -579,3 +653,5 @@ KINDS: dict[str, Kind] = {
     "points_npz": Kind(lambda: _with_setups("points.npz", _archive(**_measured())), ("npz",), _read_measured),
 }  # fmt: skip
 """Every kind by name. Cases are numbered within a kind, so a new kind leaves the cases of the others as they are."""
+if find_spec("mujoco") is None:
+    del KINDS["edit_mjcf"]  # without it MJCF files are not read

@@ -342,6 +342,7 @@ TOML: tuple[Mutation, ...] = (toml_values, toml_values, toml_values, toml_entrie
 _BY_ENDING: dict[str, tuple[Mutation, ...]] = {
     "toml": TOML,
     "urdf": TEXT,
+    "xml": TEXT,
     "csv": (*TEXT, described_in_text),
     "txt": TEXT,
     "json": TEXT,

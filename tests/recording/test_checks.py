@@ -11,7 +11,7 @@ from steelyard.recording import check_recording, read_recording, recording_from_
 from steelyard.recording import checks as checks_module
 from steelyard.recording.assembly import Unwrapper
 from steelyard.recording.record import Samples
-from steelyard.recording.units import si_scale
+from steelyard.recording.units import QUANTITIES, si_scale
 from steelyard.robot import read_urdf
 
 
@@ -326,14 +326,25 @@ def test_turns_are_carried_from_block_to_block_and_only_angles_turn():
     assert unwrapper.turns.tolist() == [6, 0]
 
 
-@pytest.mark.parametrize(
-    ("unit", "quantity", "si"),
-    [
-        ("rpm", "angular speed", 2 * np.pi / 60), ("rev/s", "angular speed", 2 * np.pi),
-        ("deg/s", "angular speed", np.pi / 180), ("mrad/s", "angular speed", 1e-3), ("rad/s", "angular speed", 1.0),
-        ("rev", "angle", 2 * np.pi), ("deg", "angle", np.pi / 180), ("mm/s", "linear speed", 1e-3),
-        ("min", "time", 60.0), ("mA", "current", 1e-3), ("Ncm", "moment", 1e-2),
-    ],
-)  # fmt: skip
-def test_what_one_unit_is_in_si(unit, quantity, si):
-    assert si_scale(unit, quantity, "column") == pytest.approx(si, rel=1e-15)
+SI = {
+    "time": {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9, "min": 60.0},
+    "angle": {"rad": 1.0, "mrad": 1e-3, "deg": np.pi / 180, "rev": 2 * np.pi},
+    "length": {"m": 1.0, "cm": 1e-2, "mm": 1e-3, "um": 1e-6},
+    "angular speed": {
+        "rad/s": 1.0, "mrad/s": 1e-3, "deg/s": np.pi / 180, "rev/s": 2 * np.pi, "rpm": 2 * np.pi / 60
+    },
+    "linear speed": {"m/s": 1.0, "cm/s": 1e-2, "mm/s": 1e-3},
+    "current": {"A": 1.0, "mA": 1e-3},
+    "moment": {"Nm": 1.0, "Ncm": 1e-2, "mNm": 1e-3, "kNm": 1e3},
+    "force": {"N": 1.0, "mN": 1e-3, "kN": 1e3},
+    "duty": {"1": 1.0, "percent": 1e-2, "permille": 1e-3},
+    "temperature": {"degC": 1.0, "K": 1.0},
+}  # fmt: skip
+
+
+def test_what_every_unit_is_in_si():
+    assert QUANTITIES.keys() == SI.keys()
+    for quantity, units in SI.items():
+        assert QUANTITIES[quantity].keys() == units.keys()
+        for unit, si in units.items():
+            assert si_scale(unit, quantity, "column") == pytest.approx(si, rel=1e-15), unit

@@ -10,8 +10,6 @@ import hashlib
 import json
 import os
 import threading
-import zipfile
-import zlib
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, fields
@@ -20,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from ..archive import ArchiveError, read_arrays
 from ..errors import ObservationError
 from ..files import opened_aside
 from ..model.terms import payload_link
@@ -237,7 +236,7 @@ def _check_distinct(recordings: Sequence[RecordingInfo]) -> None:
 
 SCHEMA = 1
 
-_BROKEN = (zipfile.BadZipFile, zlib.error, ValueError, KeyError, TypeError, EOFError, IndexError, AttributeError)
+_BROKEN = (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError)
 
 
 def save_observations(path: str | os.PathLike[str], observations: Observations) -> None:
@@ -263,15 +262,15 @@ def load_observations(path: str | os.PathLike[str]) -> Observations:
         ObservationError: If the file is missing, broken, or not one of observations.
     """
     try:
-        with Path(path).open("rb") as opened, np.load(opened, allow_pickle=False) as file:
-            document, numbers = json.loads(str(file["document"])), np.asarray(file["triangles"])
+        arrays = read_arrays(Path(path))
+        document, numbers = json.loads(str(arrays["document"])), arrays["triangles"]
         if document["schema"] != SCHEMA:
             raise ObservationError(
                 f"'{path}' is of schema {document['schema']}, this version reads {SCHEMA}; reduce the recordings again"
             )
         return _observations(document, numbers)
-    except OSError as error:
-        raise ObservationError(f"cannot read observations '{path}': {error.strerror or error}") from error
+    except ArchiveError as error:
+        raise ObservationError(f"cannot read observations '{path}': {error}; reduce the recordings again") from error
     except _BROKEN as error:
         raise ObservationError(
             f"'{path}' does not hold observations, or is damaged ({type(error).__name__}); reduce the recordings again"

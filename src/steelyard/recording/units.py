@@ -213,15 +213,14 @@ def _units(
     """Return the unit of each row; two that disagree are an error."""
     declared = _declared_units(channel, quantities, where)
     joints = robot.joint_names
-    written = [_header_unit(name, joints) for name in names] if names else [None] * len(quantities)
     units = []
-    for row, (own, header) in enumerate(zip(declared, written, strict=True)):
+    for own, name, quantity in zip(declared, names or [""] * len(quantities), quantities, strict=True):
+        header = _header_unit(name, joints)
         if own and header and own != header:
-            name = names[row] if names else ""
             raise RecordingError(
                 f"{where}: mixed units, declared in '{own}' but column '{name}' says '{header}'; mend one of them"
             )
-        units.append(own or header or next(iter(QUANTITIES[quantities[row]])))
+        units.append(own or header or next(iter(QUANTITIES[quantity])))
     for quantity in set(quantities):
         found = sorted({unit for unit, kind in zip(units, quantities, strict=True) if kind == quantity})
         if len(found) > 1 and not isinstance(channel.unit, tuple):

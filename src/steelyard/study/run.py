@@ -6,7 +6,6 @@ Finished runs are saved in a folder, so that an interrupted study can be resumed
 from __future__ import annotations
 
 import json
-import zipfile
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..archive import ArchiveError, read_arrays
 from ..errors import FileError, SimulationError, require_type
 from ..files import opened_aside, write_aside
 from ..model import BaseParameter, build_model
@@ -99,11 +99,10 @@ def _known(path: Path) -> dict[str, str] | None:
 
 def _read(path: Path, case: Case) -> CaseRuns:
     try:
-        # A file that numpy opens itself stays open where it is no archive.
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as content:
-            arrays = {name: content[name] for name in ARRAYS}
-            names, failures = (tuple(str(text) for text in content[name]) for name in ("names", "failures"))
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+        content = read_arrays(path)
+        arrays = {name: content[name] for name in ARRAYS}
+        names, failures = (tuple(str(text) for text in content[name]) for name in ("names", "failures"))
+    except (ArchiveError, KeyError, TypeError) as error:
         raise FileError(f"'{path}' is damaged; remove it, and its runs are made again") from error
     return CaseRuns(case, names, **arrays, failures=failures)
 
