@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import linalg
@@ -130,3 +132,16 @@ def test_sigmas_stay_within_a_factor_of_those_of_blocks(drift):
     np.testing.assert_allclose(held[inside], free[inside], rtol=1e-12)
     if not drift:
         assert inside.all()
+
+
+def test_fewer_than_ten_blocks_leave_the_covariance_as_the_noise_gives_it():
+    _, given, plain = problem(1, [0.9])
+    few = with_correlated_noise(given, plain, reduce_rows(given, blocks=5)).estimate
+    np.testing.assert_array_equal(few.covariance, with_correlated_noise(given, plain).estimate.covariance)
+
+
+def test_noise_explains_nothing_where_both_covariances_are_the_same():
+    _, given, plain = problem(1, [0.9])
+    gls = generalised(given, plain)
+    wide = replace(gls.estimate, covariance=1e6 * gls.estimate.covariance)
+    assert noise_explains(given, plain, replace(gls, estimate=wide)) is False
