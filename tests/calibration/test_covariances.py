@@ -11,6 +11,7 @@ from calibration.small_problems import LinearProblem, linear_problem, noise_like
 from steelyard.calibration.fit.covariances import (
     COVARIANCES,
     Covariance,
+    _corrected,
     _cost_of_sigmas,
     covariance_of,
     intervals,
@@ -103,6 +104,18 @@ def test_cluster_is_unbiased_where_the_fit_takes_much():
         ratios.append(np.diag(found.matrix) / (1e-8 * np.diag(fit.inverse)))
     np.testing.assert_allclose(np.mean(ratios, axis=0), 1.0, atol=0.2)
     assert np.mean(ratios) == pytest.approx(1.0, abs=0.1)
+
+
+def test_what_a_fit_takes_whole_counts_for_nothing():
+    """The correction is the root of the pseudo-inverse of ``I - H``, where a configuration alone decides an unknown."""
+    rows = np.random.default_rng(0).normal(size=(12, 4))
+    rows[:, 3] = 0.0
+    rows[1, 3] = 1.0
+    inverse = np.linalg.inv(rows.T @ rows)
+    for block in rows.reshape(4, 3, 4):
+        left = np.eye(3) - block @ inverse @ block.T
+        corrected = _corrected(block[None], inverse)[0]
+        np.testing.assert_allclose(corrected @ corrected, np.linalg.pinv(left, hermitian=True, rcond=1e-9), atol=1e-9)
 
 
 def coverage(kind: str, method: str, covariance: str, repeats: int, seeds: int = 200) -> float:
