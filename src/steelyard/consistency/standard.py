@@ -157,9 +157,8 @@ def standard_parameters(
     if deviation is None:  # a share of what a reference knows would mean nothing
         share = _determined(problem).astype(float)
     by = "analytic"
-    if edges or zeros or active:
+    if edges or zeros or active:  # elsewhere draws would only add chance to what is known exactly
         drawn = problem.draws(values, deviation, settings.draws, settings.seed)
-        # Where no constraint is near, the draws only add chance to what is known exactly.
         covariance, by = np.cov(drawn.T), "bootstrap"
     return StandardParameters(
         problem.model, values, covariance, share, _sources(share, problem, deviation), problem.reference, used,
@@ -234,11 +233,10 @@ def _active(problem: StandardProblem, programme: Programme, solution: Solution) 
     """Return the parameters held at zero, and the user's bounds that hold a value."""
     slack = programme.bound - programme.upper @ solution.x
     texts = [bound.text for bound in problem.bounds if not bound.equal for _ in bound.limit]
-    names = set(problem.names)
-    # A friction that the data leave at 0 is not held there; a bound that the user gave is worth naming in any case.
-    zeros = [t for t, s, price in zip(texts, slack, solution.bound_prices, strict=True) if s < 1e-3 and price > 1e-6]
-    bounds = [t for t, s in zip(texts, slack, strict=True) if s < 1e-5 and t not in names]
-    return tuple(dict.fromkeys(t for t in zeros if t in names)), tuple(dict.fromkeys(bounds))
+    given = zip(texts[len(problem.positive) :], slack[len(problem.positive) :], strict=True)
+    # A bound that the user gave is worth naming even where the data alone would lie on it.
+    bounds = dict.fromkeys(text for text, room in given if room < 1e-5)
+    return tuple(problem.names[k] for k in problem.held_at_zero(solution)), tuple(bounds)
 
 
 def _information(problem: StandardProblem, programme: Programme, solution: Solution) -> tuple[np.ndarray, np.ndarray]:
