@@ -72,6 +72,33 @@ def test_a_prior_can_be_named_or_left_out():
         identified(prior="scara_2r")
 
 
+def times_ten(robot, numbers):
+    own = {f"{symbol}{number}" for number in numbers for symbol in INERTIAL_NAMES}
+    return robot.with_parameters({name: 10 * value for name, value in robot.parameters.items() if name in own})
+
+
+@pytest.mark.parametrize("deviation", [None, 0.3])
+@pytest.mark.parametrize("numbers", [(1, 2, 3), (2,)])
+def test_a_prior_ten_times_too_heavy_is_noticed_and_its_links_named(numbers, deviation):
+    found = identified(replace(times_ten(ARM, numbers), inertia_source="cad"), deviation=deviation)
+    (reason,) = [one for one in found.verdict.reasons if one.criterion == "prior"]
+    for body in ARM.bodies:
+        assert (f"'{body.link}' (about" in reason.text) == (body.number in numbers)
+    assert "times too heavy" in reason.text
+    assert "--no-prior" in reason.remedy
+    assert found.verdict.grade != "good"
+    rows = found.to_json()["consistency"]["prior"]["disagreements"]
+    assert [row["link"] for row in rows] == [body.link for body in ARM.bodies if body.number in numbers]
+    assert all(0.05 < row["factor"] < 0.2 for row in rows)
+
+
+def test_a_prior_that_is_right_is_not_doubted():
+    found = identified(replace(ARM, inertia_source="cad"))
+    assert found.standard is not None
+    assert found.standard.prior is not None
+    assert found.standard.prior.disagreements == ()
+
+
 def test_plausibility_is_judged_without_the_prior():
     run, recording = short_log("kuka_ir361", 1)
     reversed_torques = tuple(replace(channel, values=-channel.values) for channel in recording.torques)

@@ -21,6 +21,7 @@ from ..model import Model
 from ..observe import Equations
 from ..robot import Robot
 from ..text import short_repr
+from .agreement import PriorDisagreement, prior_disagreements
 from .constraints import ConsistencySettings
 from .problem import REFERENCE, StandardProblem
 from .programme import InfeasibleError, Programme, Solution, solve
@@ -52,6 +53,7 @@ class PriorUsed:
         deviation: Its relative standard deviation.
         chosen: Whether the deviation was chosen by held-out error.
         held_out: Relative error [%] of left-out blocks for each deviation that was tried.
+        disagreements: Links whose prior the data contradict by a factor.
     """
 
     origin: str
@@ -59,6 +61,7 @@ class PriorUsed:
     deviation: float
     chosen: bool
     held_out: Mapping[float, float]
+    disagreements: tuple[PriorDisagreement, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,7 +144,9 @@ def standard_parameters(
     """
     settings = settings or ConsistencySettings()
     problem = StandardProblem(equations, estimate, settings, prior)
-    used = None if prior is None else chosen_prior(problem, origin, left_out)
+    used = None
+    if prior is not None:
+        used = replace(chosen_prior(problem, origin, left_out), disagreements=prior_disagreements(problem))
     deviation = None if used is None else used.deviation
     programme = problem.programme(deviation)
     solution = problem.solved(programme)

@@ -70,6 +70,21 @@ def consistent_parameters(
     return found, note
 
 
+def prior_reasons(found: StandardParameters | None) -> Iterator[Reason]:
+    """Yield which links' prior the data contradict: it still decides what the data do not show."""
+    if found is None or found.prior is None or not found.prior.disagreements:
+        return
+    named = first_named([one.text for one in found.prior.disagreements])
+    yield Reason(
+        f"the prior contradicts the data on {named}: what the data do not show of the arm comes from it",
+        "check the units (kg, m) and frames of the prior's inertias, and whether it is the file of this arm; or leave "
+        "it out (--no-prior)",
+        "prior",
+        "fair",
+        "plausible",
+    )
+
+
 def consistency_reasons(
     found: StandardParameters | None, free: Evaluation, consistent: Evaluation | None, good: float
 ) -> Iterator[Reason]:
