@@ -6,8 +6,10 @@ prior, of a shape that differs from it by 30 %:
 
     beta ~ N(sum_b a_b K theta_b, C + sum_b (s a_b)^2 K T_b T_b^T K^T)
 
-with beta the estimate of the data, C its covariance and T_b the matrix from the link's ``svec X`` to its parameters;
-what has no prior is free. The factors of largest likelihood are compared with those of largest likelihood near 1.
+with beta the base parameters of the arm that can exist and is nearest to the data, C their covariance and T_b the
+matrix from the link's ``svec X`` to its parameters; what has no prior is free. Where the data are far from any arm they
+hold errors of the model, and C is larger by as much. The factors of largest likelihood are compared with those of
+largest likelihood near 1.
 """
 
 from __future__ import annotations
@@ -59,9 +61,14 @@ class PriorDisagreement:
         return f"'{self.link}' (about {float(f'{times:.1g}'):g} times too {way})"
 
 
-def prior_disagreements(problem: StandardProblem) -> tuple[PriorDisagreement, ...]:
-    """Return the links whose prior the data contradict by a factor of three or more."""
-    likelihood = FactorLikelihood(problem)
+def prior_disagreements(problem: StandardProblem, values: np.ndarray) -> tuple[PriorDisagreement, ...]:
+    """Return the links whose prior the data contradict by a factor of three or more.
+
+    Args:
+        problem: The data and the prior.
+        values: Standard parameters (p,) of the arm that the data alone give.
+    """
+    likelihood = FactorLikelihood(problem, values)
     if not len(likelihood.target):
         return ()
     near, count = np.log(_NEAR), len(likelihood.links)
@@ -84,24 +91,26 @@ class FactorLikelihood:
 
     Args:
         problem: The data and the prior.
+        values: Standard parameters (p,) of the arm that the data alone give.
     """
 
-    def __init__(self, problem: StandardProblem) -> None:
+    def __init__(self, problem: StandardProblem, values: np.ndarray) -> None:
         with_prior = [
             (link, list(place), body)
             for k, ((link, place), body) in enumerate(zip(problem.links.items(), problem.bodies, strict=True))
             if problem.has_prior(k)
         ]
         self.links = [link for link, _, _ in with_prior]
-        drives, values = problem.prior_drives, problem.reference[problem.prior_drives]
+        drives, drive_values = problem.prior_drives, problem.reference[problem.prior_drives]
         known = {k for _, place, _ in with_prior for k in place} | set(drives)
-        rows = problem.root @ problem.regrouping
+        rows = problem.root @ problem.regrouping / np.sqrt(max(1.0, problem.misfit(values) / len(problem.root)))
+        target = rows @ values
         shown = _complement(rows[:, [k for k in range(rows.shape[1]) if k not in known]])
         rows = shown.T @ rows
-        self.target = shown.T @ (problem.root @ problem.estimate.values) - rows[:, drives] @ values
+        self.target = shown.T @ target - rows[:, drives] @ drive_values
         self.design = np.column_stack([rows[:, place] @ body.parameters for _, place, body in with_prior])
         self.shapes = [SHAPE * rows[:, place] @ body.to_parameters for _, place, body in with_prior]
-        own = SHAPE * rows[:, drives] * values
+        own = SHAPE * rows[:, drives] * drive_values
         self.noise = np.hstack([np.eye(len(rows)), own])
 
     def largest(self, limits: np.ndarray, start: np.ndarray | None = None) -> tuple[np.ndarray, float]:

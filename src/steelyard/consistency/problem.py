@@ -197,6 +197,11 @@ class StandardProblem:
         values[self.held_at_zero(solution)] = 0.0
         return values
 
+    def misfit(self, values: np.ndarray) -> float:
+        """Return by how much standard parameters (p,) raise the weighted sum of squares above that of the estimate."""
+        off = self.root @ (self.regrouping @ values - self.estimate.values)
+        return float(off @ off)
+
     def held_at_zero(self, solution: Solution) -> list[int]:
         """Return the places of friction and drive inertias that would be negative; not those that data leave at 0."""
         prices = solution.bound_prices[: len(self.positive)]  # signs are the first of all bounds

@@ -146,12 +146,12 @@ def standard_parameters(
     problem = StandardProblem(equations, estimate, settings, prior)
     used = None
     if prior is not None:
-        used = replace(chosen_prior(problem, origin, left_out), disagreements=prior_disagreements(problem))
+        free = StandardProblem(equations, estimate, ConsistencySettings())
+        of_data = free.values(_data_alone(free, free.programme(None)))
+        used = replace(chosen_prior(problem, origin, left_out), disagreements=prior_disagreements(problem, of_data))
     deviation = None if used is None else used.deviation
     programme = problem.programme(deviation)
-    solution = problem.solved(programme)
-    if deviation is None:
-        solution = _data_alone(problem, programme, solution)
+    solution = _data_alone(problem, programme) if deviation is None else problem.solved(programme)
     values = problem.values(solution)
     edges = tuple(
         link for k, link in enumerate(problem.links)
@@ -167,19 +167,19 @@ def standard_parameters(
         covariance, by = np.cov(drawn.T), "bootstrap"
     return StandardParameters(
         problem.model, values, covariance, share, _sources(share, problem, deviation), problem.reference, used,
-        _base_estimate(equations, estimate, values), _misfit(problem, values), edges, zeros, active,
+        _base_estimate(equations, estimate, values), problem.misfit(values), edges, zeros, active,
         tuple(link for link, body in zip(problem.links, problem.bodies, strict=True) if body.raised), by,
     )  # fmt: skip
 
 
-def _data_alone(problem: StandardProblem, programme: Programme, first: Solution) -> Solution:
+def _data_alone(problem: StandardProblem, programme: Programme) -> Solution:
     """Return the solution of the data alone, nearest to the reference where they say nothing.
 
     A far reference moves what the data show by a little. Drawn to the last solution instead of the reference, the next
     one is moved by ever less (iterated Tikhonov regularisation); then, with the data's directions held where they are,
     the reference decides the others.
     """
-    solution = first
+    solution = problem.solved(programme)
     for _ in range(_MOST_REPEATS):
         before = programme.rows @ solution.x
         solution = problem.solved(replace(programme, pull_to=solution.x))
@@ -284,8 +284,3 @@ def _base_estimate(equations: Equations, estimate: Estimate, values: np.ndarray)
     return replace(
         estimate, method="consistent", system=system, values=base, covariance=unknown, freedom=np.full(size, np.nan)
     )
-
-
-def _misfit(problem: StandardProblem, values: np.ndarray) -> float:
-    off = problem.root @ (problem.regrouping @ values - problem.estimate.values)
-    return float(off @ off)
