@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,7 +13,9 @@ from steelyard.consistency import ConsistencySettings, StandardProblem, standard
 from steelyard.errors import EstimateError
 from steelyard.identification import Settings, fit_arm
 from steelyard.judge import LeftOutBlocks
+from steelyard.motion import limits_of, quintic, quintic_profile, random_points
 from steelyard.robot import INERTIAL_NAMES, Robot, is_consistent, load_robot
+from steelyard.simulation import Experiment, recording_of, simulate
 
 ARM = load_robot("kuka_ir361")
 FAST = ConsistencySettings(draws=10)
@@ -215,3 +218,31 @@ def test_an_arm_without_inertias_gets_one_of_usual_build(fitted):
     assert all(is_consistent(ten(found, body.number)) for body in bare.bodies)
     off = (found.base.full_values(other.fit.estimate.columns) - other.fit.estimate.values) / other.fit.estimate.sigma
     assert np.abs(off).max() < 1e-4
+
+
+@pytest.fixture(scope="module")
+def fitted_heavy():
+    cad = load_robot(Path(__file__).parents[2] / "benchmarks" / "data" / "heavy.robot.toml")
+    points = random_points(limits_of(cad), 6, 2.0, quintic_profile(), np.random.default_rng(0))
+    run = simulate(cad, quintic(points, 2.0, list(cad.joint_names)), Experiment(record_rate=100), [0])
+    return cad, fit_arm(cad, [recording_of(run)], Settings(effects=run.effects))
+
+
+def sources_with(fitted_heavy, drives: dict[str, float]) -> dict[str, str]:
+    cad, fit = fitted_heavy
+    values = {name: value for name, value in cad.values.items() if not name.startswith("Ia")}
+    prior = replace(cad, values={**values, **drives})
+    found = standard_parameters(fit.equations, fit.fit.estimate, replace(FAST, deviation=0.1), prior=prior)
+    return dict(zip(found.names, found.sources, strict=True))
+
+
+def test_a_drive_inertia_that_only_the_prior_of_its_link_tells_apart_comes_from_both(fitted_heavy):
+    # ZZ1 and Ia1 give the same torque: only their sum is in the data.
+    assert sources_with(fitted_heavy, {})["Ia1"] == "both"
+    assert sources_with(fitted_heavy, {})["Fvm1"] == "data"
+
+
+def test_a_drive_inertia_with_a_prior_of_its_own_comes_from_it(fitted_heavy):
+    cad, _ = fitted_heavy
+    assert sources_with(fitted_heavy, {"Ia1": 1e-3 * cad.values["Ia1"]})["Ia1"] == "prior"
+    assert sources_with(fitted_heavy, {"Ia1": 0.0})["Ia1"] == "both"  # no relative deviation of zero

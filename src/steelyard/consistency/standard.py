@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+from scipy import linalg
 
 from ..errors import EstimateError
 from ..estimate import Estimate, System
@@ -72,8 +73,8 @@ class StandardParameters:
         model: The model; its robot is the arm as its file gives it.
         values: Value of every standard parameter (p,), in the order of ``model.names``.
         covariance: Their covariance (p, p); rows of parameters that only the reference decides mean nothing.
-        share: Share of the information on each that comes from the data (p,), 0 to 1; without a prior 1 if the data
-            determine it by themselves, else 0.
+        share: Share of the information on each that comes from the data (p,), 0 to 1; 0 for a value without a prior
+            of its own that the data do not determine by themselves; without any prior 1 if they do, else 0.
         sources: ``data``, ``prior``, ``both`` or ``reference`` for each.
         reference: Values of the prior or reference (p,).
         prior: The prior; None if there was none.
@@ -158,15 +159,13 @@ def standard_parameters(
         if _smallest(solution.x, 10 * k) < EDGE
     )  # fmt: skip
     zeros, active = _active(problem, programme, solution)
-    covariance, share = _information(problem, programme, solution)
-    if deviation is None:  # a share of what a reference knows would mean nothing
-        share = _determined(problem).astype(float)
+    covariance, share, sources = _information(problem, programme, solution)
     by = "analytic"
     if edges or zeros or active:  # elsewhere draws would only add chance to what is known exactly
         drawn = problem.draws(values, deviation, settings.draws, settings.seed)
         covariance, by = np.cov(drawn.T), "bootstrap"
     return StandardParameters(
-        problem.model, values, covariance, share, _sources(share, problem, deviation), problem.reference, used,
+        problem.model, values, covariance, share, sources, problem.reference, used,
         _base_estimate(equations, estimate, values), problem.misfit(values), edges, zeros, active,
         tuple(link for link, body in zip(problem.links, problem.bodies, strict=True) if body.raised), by,
     )  # fmt: skip
@@ -244,8 +243,10 @@ def _active(problem: StandardProblem, programme: Programme, solution: Solution) 
     return tuple(problem.names[k] for k in problem.held_at_zero(solution)), tuple(bounds)
 
 
-def _information(problem: StandardProblem, programme: Programme, solution: Solution) -> tuple[np.ndarray, np.ndarray]:
-    """Return the covariance (p, p) of the parameters without regard to constraints, and the share of the data (p,)."""
+def _information(
+    problem: StandardProblem, programme: Programme, solution: Solution
+) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
+    """Return the covariance (p, p) without regard to constraints, the share of the data (p,), and sources (p,)."""
     prior = np.diag(programme.pull)
     for k, first in enumerate(programme.bodies):
         inside = smat(solution.x[first : first + 10])
@@ -255,24 +256,43 @@ def _information(problem: StandardProblem, programme: Programme, solution: Solut
     matrix = problem.to_parameters
     covariance = matrix @ np.linalg.solve(both, matrix.T)
     before = np.einsum("ij,ji->i", matrix, np.linalg.solve(prior, matrix.T))
-    return covariance, np.clip(1 - np.diag(covariance) / before, 0.0, 1.0)
+    gained = np.clip(1 - np.diag(covariance) / before, 0.0, 1.0)
+    alone = _share_alone(problem, np.diag(covariance))
+    if problem.prior is None:  # a share of what a reference knows would mean nothing
+        share = (alone > 0).astype(float)
+        return covariance, share, tuple("data" if part else "reference" for part in share)
+    own = np.zeros(len(gained), dtype=bool)
+    own[[k for n, place in enumerate(problem.links.values()) if problem.has_prior(n) for k in place]] = True
+    own[problem.prior_drives] = True
+    share = np.where(own, gained, alone)
+    return covariance, share, tuple(map(_source, share, own, gained))
 
 
-def _determined(problem: StandardProblem) -> np.ndarray:
-    """Return which standard parameters (p,) the data determine by themselves: sums of excited base parameters."""
-    own = problem.regrouping
-    return np.abs(np.linalg.pinv(own) @ own - np.eye(own.shape[1])).max(axis=1) < 1e-9
+def _share_alone(problem: StandardProblem, variances: np.ndarray) -> np.ndarray:
+    """Return the share (p,) of the information on each parameter that the data have without any prior.
+
+    It is 0 for those that are no sum of excited base parameters.
+    """
+    sums = np.linalg.pinv(problem.regrouping)
+    determined = np.abs(sums @ problem.regrouping - np.eye(len(sums))).max(axis=1) < 1e-9
+    of_data = np.sum(linalg.solve_triangular(problem.root, sums.T, trans="T") ** 2, axis=0)
+    return np.where(determined, np.clip(variances / np.where(determined, of_data, 1.0), 0.0, 1.0), 0.0)
 
 
-def _sources(share: np.ndarray, problem: StandardProblem, deviation: float | None) -> tuple[str, ...]:
-    has_prior = np.zeros(len(share), dtype=bool)
-    if deviation is not None:
-        inertial = [k for link, place in problem.links.items() if link != "payload" for k in place]
-        has_prior[inertial] = True
-    return tuple(
-        "data" if part >= MOSTLY else ("both" if part > 1 - MOSTLY else "prior") if drawn else "reference"
-        for part, drawn in zip(share, has_prior, strict=True)
-    )
+def _source(share: float, own: bool, gained: float) -> str:
+    """Return where a value comes from.
+
+    Args:
+        share: Share of the data.
+        own: Whether it has a prior of its own.
+        gained: Part of its variance before that data and all priors take away.
+    """
+    if share >= MOSTLY:
+        return "data"
+    if own:
+        return "both" if share > 1 - MOSTLY else "prior"
+    # Data show a sum of it and of others, whose priors tell it apart.
+    return "both" if gained >= MOSTLY else "reference"
 
 
 def _base_estimate(equations: Equations, estimate: Estimate, values: np.ndarray) -> Estimate:
