@@ -99,6 +99,26 @@ def test_a_prior_that_is_right_is_not_doubted():
     assert found.standard.prior.disagreements == ()
 
 
+def consistency_reason(found):
+    (reason,) = [one for one in found.verdict.reasons if one.criterion == "consistency"]
+    return reason
+
+
+def test_bounds_that_cost_torque_error_are_named_as_its_cause():
+    reason = consistency_reason(identified(mass={"link_3": (40.0, 41.0)}, centre={"link_3": ((0, 0, 0), (0, 0, 0))}))
+    assert "by the bounds that you gave (mass of 'link_3' in 40 to 41 kg" in reason.text
+    assert "no rigid arm" not in reason.text
+    assert "[identify.consistency]" in reason.remedy
+    pinned = consistency_reason(identified(times_ten(ARM, (3,)), pinned=("link_3",)))
+    assert "link 'link_3' pinned" in pinned.text
+
+
+def test_a_prior_that_costs_torque_error_is_named_as_its_cause():
+    reason = consistency_reason(identified(replace(times_ten(ARM, (3,)), inertia_source="cad"), deviation=1e-3))
+    assert ": by the prior; without, it is" in reason.text
+    assert "--no-prior" in reason.remedy
+
+
 def test_plausibility_is_judged_without_the_prior():
     run, recording = short_log("kuka_ir361", 1)
     reversed_torques = tuple(replace(channel, values=-channel.values) for channel in recording.torques)
