@@ -99,6 +99,27 @@ def test_a_prior_that_is_right_is_not_doubted():
     assert found.standard.prior.disagreements == ()
 
 
+def test_a_link_of_tonnes_is_not_called_good():
+    """The spring of the arm is not in this model: link 2 gets thousands of kg, which no torque shows."""
+    (_, recording), (_, unseen) = short_log("kuka_ir361", 1), short_log("kuka_ir361", 2)
+    chosen = ConsistencySettings(draws=2)
+    settings = Settings(effects=("inertia", "Fvm", "Fcm"), bias_repeats=0, consistency=chosen)
+    found = identify(ARM, recording, unseen, settings)
+    (reason,) = [one for one in found.verdict.reasons if one.criterion == "mass"]
+    assert "'link_2'" in reason.text
+    assert "spring" in reason.remedy
+    assert found.verdict.grade == "fair"
+    assert list(found.to_json()["consistency"]["implausible_masses"]) == ["link_2"]
+
+
+def test_the_arm_with_a_spring_is_identified_with_it_by_default():
+    (_, recording), (_, unseen) = short_log("kuka_ir361", 1), short_log("kuka_ir361", 2)
+    found = identify("kuka_ir361", recording, unseen, Settings(bias_repeats=0))
+    assert found.standard is not None
+    assert found.standard.implausible == {}
+    assert found.robot.parameters["M2"] == pytest.approx(ARM.parameters["M2"], rel=0.5)
+
+
 def consistency_reason(found):
     (reason,) = [one for one in found.verdict.reasons if one.criterion == "consistency"]
     return reason

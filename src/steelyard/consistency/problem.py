@@ -78,6 +78,21 @@ class StandardProblem:
             found.append(reference_body(own))
         return found
 
+    def implausible(self, values: np.ndarray) -> dict[str, tuple[float, float]]:
+        """Return mass and largest plausible mass [kg] of links that standard parameters (p,) make far too heavy.
+
+        A mass on which no torque depends is free to grow without end, if that makes a first moment and an inertia
+        possible which no arm has together: those of a weight that a spring bears, for one.
+        """
+        usual = sum(float(ten[9]) for ten in _usual_links(self.model.robot).values())
+        found = {}
+        for (link, place), body in zip(self.links.items(), self.model.robot.bodies, strict=False):
+            # An arm of usual build is a guess from its reach alone; placeholders in a file say less than that.
+            most = 100 * usual if body.inertia is None else 10 * max(body.inertia[9], usual)
+            if values[place[9]] > most:
+                found[link] = float(values[place[9]]), most
+        return found
+
     @cached_property
     def reference(self) -> np.ndarray:
         """Values of the prior or reference for every standard parameter (p,)."""

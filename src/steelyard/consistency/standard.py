@@ -83,6 +83,7 @@ class StandardParameters:
         edges: Links at the edge of what a body can be: the data draw them beyond it.
         zeros: Friction and drive inertias that are held at zero.
         active: User's bounds that hold a value.
+        implausible: Mass of links that are far too heavy for this arm, and the largest plausible one [kg].
         mended: Links whose reference was no possible body and was replaced by the nearest one.
         sigmas_by: ``analytic`` or ``bootstrap``: how the covariance was found.
     """
@@ -101,6 +102,7 @@ class StandardParameters:
     edges: tuple[str, ...]
     zeros: tuple[str, ...]
     active: tuple[str, ...]
+    implausible: Mapping[str, tuple[float, float]]
     mended: tuple[str, ...]
     sigmas_by: str
 
@@ -167,7 +169,7 @@ def standard_parameters(
     return StandardParameters(
         problem.model, values, covariance, share, sources, problem.reference, used,
         _base_estimate(equations, estimate, values), problem.misfit(values), edges, zeros, active,
-        tuple(link for link, body in zip(problem.links, problem.bodies, strict=True) if body.raised), by,
+        problem.implausible(values), tuple(link for link, body in zip(problem.links, problem.bodies, strict=True) if body.raised), by,
     )  # fmt: skip
 
 

@@ -86,6 +86,24 @@ def prior_reasons(found: StandardParameters | None) -> Iterator[Reason]:
     )
 
 
+def mass_reasons(found: StandardParameters | None) -> Iterator[Reason]:
+    """Yield which links would have to be far heavier than such an arm's are to give these torques."""
+    if found is None or not found.implausible:
+        return
+    named = [
+        f"'{link}' {mass:.2g} kg (plausible: up to {most:.2g} kg)" for link, (mass, most) in found.implausible.items()
+    ]
+    yield Reason(
+        f"only an arm with far too heavy links gives these torques: {first_named(named)}; its standard parameters are "
+        "not those of the arm, and free parameters absorb what the model lacks",
+        "add the effect that bears its weight (spring: name the joint under springs in the robot file), give bounds of "
+        "mass ([identify.consistency]) or a prior (--prior), and check signs and the mounting",
+        "mass",
+        "fair",
+        "plausible",
+    )
+
+
 @dataclass(frozen=True)
 class CostCause:
     """What the user gave that makes the consistent arm predict worse than free parameters.
@@ -222,6 +240,7 @@ def consistency_to_json(found: StandardParameters | None, error: Evaluation | No
         "links_at_edge": list(found.edges),
         "held_at_zero": list(found.zeros),
         "active_bounds": list(found.active),
+        "implausible_masses": {link: mass for link, (mass, _) in found.implausible.items()},
         "mended_references": list(found.mended),
         "sigmas_by": found.sigmas_by,
         "validation": None if error is None else evaluation_to_json(error),

@@ -10,7 +10,7 @@ import numpy as np
 from ..judge import Bias, Disagreement, Evaluation, IdentificationEvidence, Thresholds, faster_joints, judge
 from ..observe import Equations, ResolvedPreparation, RowSource
 from ..verdict import Grade, Reason, Verdict, first_named
-from .consistent import CostCause, consistency_reasons, prior_reasons
+from .consistent import CostCause, consistency_reasons, mass_reasons, prior_reasons
 from .findings import finding_reasons
 from .fitting import ArmFit
 from .payload_body import COLUMNS, impossible_payload
@@ -151,6 +151,7 @@ def cautions_of(found: Identification, plain_error: Evaluation | None, cause: Co
         *_dropped(found.fit),
         *_payload(found),
         *prior_reasons(found.standard),
+        *mass_reasons(found.standard),
         *consistency_reasons(
             found.standard, found.unseen_error_of_all, found.standard_error, found.settings.thresholds.error_good, cause
         ),
