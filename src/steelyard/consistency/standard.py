@@ -166,10 +166,11 @@ def standard_parameters(
     if edges or zeros or active:  # elsewhere draws would only add chance to what is known exactly
         drawn = problem.draws(values, deviation, settings.draws, settings.seed)
         covariance, by = np.cov(drawn.T), "bootstrap"
+    mended = tuple(link for link, body in zip(problem.links, problem.bodies, strict=True) if body.raised)
     return StandardParameters(
         problem.model, values, covariance, share, sources, problem.reference, used,
         _base_estimate(equations, estimate, values), problem.misfit(values), edges, zeros, active,
-        problem.implausible(values), tuple(link for link, body in zip(problem.links, problem.bodies, strict=True) if body.raised), by,
+        problem.implausible(values), mended, by,
     )  # fmt: skip
 
 
