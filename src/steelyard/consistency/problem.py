@@ -14,7 +14,7 @@ from ..model import Model
 from ..observe import Equations
 from ..robot import INERTIAL_NAMES, Robot, parameters_from_centre, transform_from_placement
 from .constraints import ConsistencySettings, LinearBound, bounds_of
-from .programme import InfeasibleError, Programme, Solution, solve
+from .programme import InfeasibleError, Programme, Solution, smallest_eigenvalues, solve
 from .pseudo_inertia import ReferenceBody, random_bodies, reference_body, svec
 
 REFERENCE = 1e-6
@@ -119,6 +119,22 @@ class StandardProblem:
         return [k for k in range(len(self.names)) if k not in inertial]
 
     @cached_property
+    def fixed(self) -> np.ndarray:
+        """What the file fixes to each link, as ``svec X`` (b, 10); exports leave it as it is."""
+        found = np.zeros((len(self.bodies), 10))
+        for k, link in enumerate(self.model.robot.bodies):
+            found[k] = svec(self.bodies[k].in_units(self.model.robot.fixed_inertia(link.link)))
+        return found
+
+    def keeps_fixed(self, values: np.ndarray) -> bool:
+        """Return whether the links of standard parameters (p,) are possible bodies without what is fixed to them."""
+        if not self.fixed.any():
+            return True
+        x = np.linalg.solve(self.to_parameters, values)
+        smallest = smallest_eigenvalues(self.programme(None, keep_fixed=True), x)
+        return all(size > MARGIN / 4 for size, own in zip(smallest, self.fixed, strict=True) if own.any())
+
+    @cached_property
     def prior_drives(self) -> list[int]:
         """Places of the drive inertias that the prior has; zero says nothing of a relative deviation."""
         known = {} if self.prior is None else self.prior.values
@@ -143,6 +159,8 @@ class StandardProblem:
         target: np.ndarray | None = None,
         centres: Sequence[np.ndarray] | None = None,
         without: str = "",
+        *,
+        keep_fixed: bool = False,
     ) -> Programme:
         """Return the programme of some data.
 
@@ -152,6 +170,7 @@ class StandardProblem:
             target: What these rows give (r,); that of the estimate if not given.
             centres: Matrices X that the links are drawn to; the reference itself if not given.
             without: A bound to leave out.
+            keep_fixed: Whether links remain possible after what is fixed to them, as the file has it, is taken off.
         """
         rows = self.root if rows is None else rows
         target = self.root @ self.estimate.values if target is None else target
@@ -162,6 +181,7 @@ class StandardProblem:
         return Programme(
             rows @ self.regrouping @ inside, target, tuple(range(0, 10 * len(self.bodies), 10)),
             *self._prior_terms(deviation, centres), *_scaled(below, inside), *_scaled(equal, inside), MARGIN,
+            self.fixed if keep_fixed else np.zeros_like(self.fixed),
         )  # fmt: skip
 
     def _prior_terms(
@@ -234,14 +254,15 @@ class StandardProblem:
         """
         rng = np.random.default_rng(seed)
         root = linalg.solve_triangular(self.root, np.eye(len(self.root)))
-        middle, found = self.regrouping @ centre, []
+        middle, found, keep_fixed = self.regrouping @ centre, [], self.keeps_fixed(centre)
         for _ in range(count):
             target = self.root @ (middle + root @ rng.standard_normal(len(root)))
             centres = None
             if deviation is not None:
                 moved = random_bodies(deviation, len(self.bodies), rng)
                 centres = [one if self.has_prior(k) else np.eye(4) for k, one in enumerate(moved)]
-            found.append(self.values(self.solved(self.programme(deviation, target=target, centres=centres))))
+            drawn = self.programme(deviation, target=target, centres=centres, keep_fixed=keep_fixed)
+            found.append(self.values(self.solved(drawn)))
         return np.array(found)
 
 

@@ -25,7 +25,7 @@ from ..text import short_repr
 from .agreement import PriorDisagreement, prior_disagreements
 from .constraints import ConsistencySettings
 from .problem import REFERENCE, StandardProblem
-from .programme import InfeasibleError, Programme, Solution, solve
+from .programme import InfeasibleError, Programme, Solution, smallest_eigenvalues, solve
 from .pseudo_inertia import divergence_hessian, smat
 
 DEVIATIONS = (0.03, 0.1, 0.2, 0.5, 1.0, 3.0)
@@ -39,6 +39,9 @@ EDGE = 1e-2
 
 MOSTLY = 0.9
 """Share of the information from which a value is said to come from data alone; less the rest: from the prior alone."""
+
+_CHANCE_OF_A_LINK = 10.0
+"""Increase of the weighted sum of squares that the ten parameters of a link have by chance."""
 
 _MOST_REPEATS, _UNMOVED, _HELD = 5, 1e-6, 1e-3
 """Repeats of a solution without prior, the change in sigmas below which they end, and what may move afterwards."""
@@ -149,17 +152,12 @@ def standard_parameters(
     problem = StandardProblem(equations, estimate, settings, prior)
     used = None
     if prior is not None:
-        free = StandardProblem(equations, estimate, ConsistencySettings())
-        of_data = free.values(_data_alone(free, free.programme(None)))
-        used = replace(chosen_prior(problem, origin, left_out), disagreements=prior_disagreements(problem, of_data))
+        used = replace(chosen_prior(problem, origin, left_out), disagreements=_disagreements(problem))
     deviation = None if used is None else used.deviation
-    programme = problem.programme(deviation)
-    solution = _data_alone(problem, programme) if deviation is None else problem.solved(programme)
+    programme, solution = _solved(problem, deviation)
     values = problem.values(solution)
-    edges = tuple(
-        link for k, link in enumerate(problem.links)
-        if _smallest(solution.x, 10 * k) < EDGE
-    )  # fmt: skip
+    sizes = smallest_eigenvalues(programme, solution.x)
+    edges = tuple(link for link, size in zip(problem.links, sizes, strict=True) if size < EDGE)
     zeros, active = _active(problem, programme, solution)
     covariance, share, sources = _information(problem, programme, solution)
     by = "analytic"
@@ -172,6 +170,39 @@ def standard_parameters(
         _base_estimate(equations, estimate, values), problem.misfit(values), edges, zeros, active,
         problem.implausible(values), mended, by,
     )  # fmt: skip
+
+
+def _disagreements(problem: StandardProblem) -> tuple[PriorDisagreement, ...]:
+    """Return the links whose prior the arm of the data alone contradicts; none if there is no such arm."""
+    free = StandardProblem(problem.equations, problem.estimate, ConsistencySettings())
+    try:
+        of_data = free.values(_data_alone(free, free.programme(None)))
+    except EstimateError:
+        return ()
+    return prior_disagreements(problem, of_data)
+
+
+def _solved(problem: StandardProblem, deviation: float | None) -> tuple[Programme, Solution]:
+    """Return the programme and its solution, one whose links are possible without what is fixed to them if it may be.
+
+    A file with one of them changed keeps the links that are fixed to it. Where the data clearly contradict those, the
+    arm is right as a whole, and the file has to be corrected.
+    """
+
+    def solution_of(programme: Programme) -> Solution:
+        return _data_alone(problem, programme) if deviation is None else problem.solved(programme)
+
+    programme = problem.programme(deviation)
+    solution = solution_of(programme)
+    if problem.keeps_fixed(problem.values(solution)):
+        return programme, solution
+    kept = problem.programme(deviation, keep_fixed=True)
+    try:
+        other = solution_of(kept)
+    except EstimateError:
+        return programme, solution
+    cost = problem.misfit(problem.values(other)) - problem.misfit(problem.values(solution))
+    return (kept, other) if cost <= _CHANCE_OF_A_LINK else (programme, solution)
 
 
 def _data_alone(problem: StandardProblem, programme: Programme) -> Solution:
@@ -200,13 +231,8 @@ def _data_alone(problem: StandardProblem, programme: Programme) -> Solution:
     except (InfeasibleError, EstimateError):
         return solution
     moved = np.linalg.norm(programme.rows @ (nearest - solution.x))
-    is_possible = min(_smallest(nearest, first) for first in programme.bodies) > programme.margin / 4
+    is_possible = smallest_eigenvalues(programme, nearest).min() > programme.margin / 4
     return replace(solution, x=nearest) if is_possible and moved < _HELD else solution
-
-
-def _smallest(x: np.ndarray, first: int) -> float:
-    """Return the smallest eigenvalue of a link's X."""
-    return float(np.linalg.eigvalsh(smat(x[first : first + 10]))[0])
 
 
 def chosen_prior(problem: StandardProblem, origin: str, left_out: LeftOutBlocks | None) -> PriorUsed:
