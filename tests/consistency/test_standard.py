@@ -250,6 +250,16 @@ def test_a_drive_inertia_with_a_prior_of_its_own_comes_from_it(fitted_heavy):
     assert sources_with(fitted_heavy, {"Ia1": 0.0})["Ia1"] == "both"  # no relative deviation of zero
 
 
+def test_draws_spread_drive_inertias_by_their_prior(fitted_heavy):
+    cad, fit = fitted_heavy
+    small = 1e-3 * cad.values["Ia1"]  # far less than what the data leave open beside the link's inertia
+    settings, prior = replace(FAST, deviation=0.1), replace(cad, values={**cad.values, "Ia1": small})
+    found = standard_parameters(fit.equations, fit.fit.estimate, settings, prior=prior)
+    problem = StandardProblem(fit.equations, fit.fit.estimate, settings, prior)
+    drawn = problem.draws(found.values, 0.1, 30, seed=0)[:, found.names.index("Ia1")]
+    assert np.std(drawn) == pytest.approx(0.1 * small, rel=0.3)
+
+
 TOOL = b"""<robot name="with_tool"><link name="base"/>
 <link name="upper"><inertial><origin xyz="0.2 0 0"/><mass value="6"/>
   <inertia ixx="0.02" ixy="0" ixz="0" iyy="0.1" iyz="0" izz="0.1"/></inertial></link>

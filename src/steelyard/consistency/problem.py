@@ -158,6 +158,7 @@ class StandardProblem:
         rows: np.ndarray | None = None,
         target: np.ndarray | None = None,
         centres: Sequence[np.ndarray] | None = None,
+        drives: np.ndarray | None = None,
         without: str = "",
         *,
         keep_fixed: bool = False,
@@ -169,6 +170,7 @@ class StandardProblem:
             rows: Root of the information on the estimate's columns (r, c); that of the estimate if not given.
             target: What these rows give (r,); that of the estimate if not given.
             centres: Matrices X that the links are drawn to; the reference itself if not given.
+            drives: Values that the drive inertias of the prior are drawn to; its own if not given.
             without: A bound to leave out.
             keep_fixed: Whether links remain possible after what is fixed to them, as the file has it, is taken off.
         """
@@ -180,12 +182,12 @@ class StandardProblem:
         below, equal = ([bound for bound in bounds if bound.equal == kind] for kind in (False, True))
         return Programme(
             rows @ self.regrouping @ inside, target, tuple(range(0, 10 * len(self.bodies), 10)),
-            *self._prior_terms(deviation, centres), *_scaled(below, inside), *_scaled(equal, inside), MARGIN,
+            *self._prior_terms(deviation, centres, drives), *_scaled(below, inside), *_scaled(equal, inside), MARGIN,
             self.fixed if keep_fixed else np.zeros_like(self.fixed),
         )  # fmt: skip
 
     def _prior_terms(
-        self, deviation: float | None, centres: Sequence[np.ndarray]
+        self, deviation: float | None, centres: Sequence[np.ndarray], drives: np.ndarray | None
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Return weights and inverse centres of the divergences, weights and centres of the quadratic terms."""
         first = 10 * len(self.bodies)
@@ -195,6 +197,8 @@ class StandardProblem:
             weights[[self.has_prior(k) for k in range(len(self.bodies))]] = deviation**-2
             columns = [first + self.others.index(k) for k in self.prior_drives]
             pull[columns] = (deviation * pull_to[columns]) ** -2.0
+            if drives is not None:
+                pull_to[columns] *= drives / self.reference[self.prior_drives]
         pull[:first] = 0.0
         inverse = np.array([svec(np.linalg.inv(one)) for one in centres]).reshape(-1, 10)
         if deviation is None or self.settings.kind == "euclidean":
@@ -257,11 +261,13 @@ class StandardProblem:
         middle, found, keep_fixed = self.regrouping @ centre, [], self.keeps_fixed(centre)
         for _ in range(count):
             target = self.root @ (middle + root @ rng.standard_normal(len(root)))
-            centres = None
+            centres, drives = None, None
             if deviation is not None:
                 moved = random_bodies(deviation, len(self.bodies), rng)
                 centres = [one if self.has_prior(k) else np.eye(4) for k, one in enumerate(moved)]
-            drawn = self.programme(deviation, target=target, centres=centres, keep_fixed=keep_fixed)
+                off = deviation * rng.standard_normal(len(self.prior_drives))
+                drives = self.reference[self.prior_drives] * (1 + off)
+            drawn = self.programme(deviation, target=target, centres=centres, drives=drives, keep_fixed=keep_fixed)
             found.append(self.values(self.solved(drawn)))
         return np.array(found)
 
