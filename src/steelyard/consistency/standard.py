@@ -304,7 +304,7 @@ def _share_alone(problem: StandardProblem, variances: np.ndarray) -> np.ndarray:
     """
     sums = np.linalg.pinv(problem.regrouping)
     determined = np.abs(sums @ problem.regrouping - np.eye(len(sums))).max(axis=1) < 1e-9
-    of_data = np.sum(linalg.solve_triangular(problem.root, sums.T, trans="T") ** 2, axis=0)
+    of_data = np.sum(linalg.solve_triangular(problem.root.T, sums.T, lower=True) ** 2, axis=0)
     return np.where(determined, np.clip(variances / np.where(determined, of_data, 1.0), 0.0, 1.0), 0.0)
 
 

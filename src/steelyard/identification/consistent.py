@@ -240,7 +240,9 @@ def consistency_to_json(found: StandardParameters | None, error: Evaluation | No
         "links_at_edge": list(found.edges),
         "held_at_zero": list(found.zeros),
         "active_bounds": list(found.active),
-        "implausible_masses": {link: mass for link, (mass, _) in found.implausible.items()},
+        "implausible_masses": [
+            {"link": link, "mass": mass, "largest_plausible": most} for link, (mass, most) in found.implausible.items()
+        ],
         "mended_references": list(found.mended),
         "sigmas_by": found.sigmas_by,
         "validation": None if error is None else evaluation_to_json(error),
