@@ -25,7 +25,7 @@ def programme(seed: int, weight: float, links: int = 2, quadratic: float = 0.0) 
     return Programme(
         rows, rows @ wanted, tuple(range(0, 10 * links, 10)), np.full(links, weight), np.tile(IDENTITY, (links, 1)),
         pull, np.concatenate([np.tile(IDENTITY, links), np.zeros(3)]), upper, np.zeros(2),
-        np.zeros((0, size)), np.zeros(0), 0.0,
+        np.zeros((0, size)), np.zeros(0), 0.0, np.zeros((links, 10)),
     )  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,9 +11,13 @@ import pytest
 from simulated_experiments import short_log
 from steelyard.consistency import ConsistencySettings, StandardProblem, standard_parameters
 from steelyard.errors import EstimateError
+from steelyard.export.identified import IdentifiedArm
+from steelyard.export.urdf import urdf_file
 from steelyard.identification import Settings, fit_arm
 from steelyard.judge import LeftOutBlocks
-from steelyard.robot import INERTIAL_NAMES, Robot, is_consistent, load_robot
+from steelyard.motion import limits_of, quintic, quintic_profile, random_points
+from steelyard.robot import INERTIAL_NAMES, Robot, is_consistent, load_robot, read_urdf
+from steelyard.simulation import Experiment, Noise, recording_of, simulate
 
 ARM = load_robot("kuka_ir361")
 FAST = ConsistencySettings(draws=10)
@@ -84,7 +89,16 @@ def test_negative_friction_is_held_at_zero(fitted):
     _, fit = fitted
     found = standard_parameters(fit.equations, shifted(fit, {"Fvm1": -1e5}), FAST)
     assert "Fvm1" in found.zeros
-    assert found.values[found.names.index("Fvm1")] == pytest.approx(0, abs=1e-6)
+    assert found.values[found.names.index("Fvm1")] == 0
+
+
+def test_draws_hold_zeros_exactly(fitted):
+    _, fit = fitted
+    problem = StandardProblem(fit.equations, shifted(fit, {"Fvm1": -1e5}), FAST)
+    drawn = problem.draws(problem.values(problem.solved(problem.programme(None))), None, 5, seed=0)
+    own = drawn[:, problem.names.index("Fvm1")]
+    assert np.all((own == 0) | (own > 1e-6))
+    assert np.any(own == 0)
 
 
 def test_data_that_speak_are_not_moved_by_a_prior_200_percent_off(fitted):
@@ -206,3 +220,98 @@ def test_an_arm_without_inertias_gets_one_of_usual_build(fitted):
     assert all(is_consistent(ten(found, body.number)) for body in bare.bodies)
     off = (found.base.full_values(other.fit.estimate.columns) - other.fit.estimate.values) / other.fit.estimate.sigma
     assert np.abs(off).max() < 1e-4
+
+
+@pytest.fixture(scope="module")
+def fitted_heavy():
+    cad = load_robot(Path(__file__).parents[2] / "benchmarks" / "data" / "heavy.robot.toml")
+    points = random_points(limits_of(cad), 6, 2.0, quintic_profile(), np.random.default_rng(0))
+    run = simulate(cad, quintic(points, 2.0, list(cad.joint_names)), Experiment(record_rate=100), [0])
+    return cad, fit_arm(cad, [recording_of(run)], Settings(effects=run.effects))
+
+
+def sources_with(fitted_heavy, drives: dict[str, float]) -> dict[str, str]:
+    cad, fit = fitted_heavy
+    values = {name: value for name, value in cad.values.items() if not name.startswith("Ia")}
+    prior = replace(cad, values={**values, **drives})
+    found = standard_parameters(fit.equations, fit.fit.estimate, replace(FAST, deviation=0.1), prior=prior)
+    return dict(zip(found.names, found.sources, strict=True))
+
+
+def test_a_drive_inertia_that_only_the_prior_of_its_link_tells_apart_comes_from_both(fitted_heavy):
+    # ZZ1 and Ia1 give the same torque: only their sum is in the data.
+    assert sources_with(fitted_heavy, {})["Ia1"] == "both"
+    assert sources_with(fitted_heavy, {})["Fvm1"] == "data"
+
+
+def test_a_drive_inertia_with_a_prior_of_its_own_comes_from_it(fitted_heavy):
+    cad, _ = fitted_heavy
+    assert sources_with(fitted_heavy, {"Ia1": 1e-3 * cad.values["Ia1"]})["Ia1"] == "prior"
+    assert sources_with(fitted_heavy, {"Ia1": 0.0})["Ia1"] == "both"  # no relative deviation of zero
+
+
+def test_draws_spread_drive_inertias_by_their_prior(fitted_heavy):
+    cad, fit = fitted_heavy
+    small = 1e-3 * cad.values["Ia1"]  # far less than what the data leave open beside the link's inertia
+    settings, prior = replace(FAST, deviation=0.1), replace(cad, values={**cad.values, "Ia1": small})
+    found = standard_parameters(fit.equations, fit.fit.estimate, settings, prior=prior)
+    problem = StandardProblem(fit.equations, fit.fit.estimate, settings, prior)
+    drawn = problem.draws(found.values, 0.1, 30, seed=0)[:, found.names.index("Ia1")]
+    assert np.std(drawn) == pytest.approx(0.1 * small, rel=0.3)
+
+
+TOOL = b"""<robot name="with_tool"><link name="base"/>
+<link name="upper"><inertial><origin xyz="0.2 0 0"/><mass value="6"/>
+  <inertia ixx="0.02" ixy="0" ixz="0" iyy="0.1" iyz="0" izz="0.1"/></inertial></link>
+<link name="lower"><inertial><origin xyz="0.1 0 0"/><mass value="0.2"/>
+  <inertia ixx="0.0002" ixy="0" ixz="0" iyy="0.0004" iyz="0" izz="0.0004"/></inertial></link>
+<link name="tool"><inertial><origin xyz="0 0.05 0"/><mass value="5"/>
+  <inertia ixx="0.02" ixy="0" ixz="0" iyy="0.01" iyz="0" izz="0.015"/></inertial></link>
+<joint name="a" type="revolute"><parent link="base"/><child link="upper"/><axis xyz="0 1 0"/>
+  <limit lower="-2" upper="2" velocity="3" effort="200"/></joint>
+<joint name="b" type="revolute"><parent link="upper"/><child link="lower"/>
+  <origin xyz="0.4 0 0" rpy="1.57079632679 0 0"/><axis xyz="0 1 0"/>
+  <limit lower="-2" upper="2" velocity="3" effort="100"/></joint>
+<joint name="flange" type="fixed"><parent link="lower"/><child link="tool"/><origin xyz="0.25 0 0"/></joint></robot>"""
+
+
+@pytest.fixture(scope="module")
+def fitted_tool():
+    arm = read_urdf(TOOL)
+    arm = replace(arm, values={"Fvm1": 2.0, "Fvm2": 1.0})
+    points = np.zeros((2, 9))
+    points[:, 1:-1] = np.random.default_rng(3).uniform(-1.5, 1.5, (2, 7))
+    experiment = Experiment(record_rate=100, encoder_quantum=1e-6, motor_noise=Noise("white", (2.0, 1.0)))
+    run = simulate(arm, quintic(points, 1.0, ["a", "b"]), experiment, [0])
+    return arm, fit_arm(arm, [recording_of(run)], Settings(effects=("inertia", "Fvm")))
+
+
+def test_a_link_remains_possible_without_the_tool_that_is_fixed_to_it(fitted_tool):
+    _, fit = fitted_tool
+    problem = StandardProblem(fit.equations, fit.fit.estimate, FAST)
+    free = problem.values(problem.solved(problem.programme(None)))
+    assert not problem.keeps_fixed(free)  # noise is larger than the light link that carries the tool
+    found = standard_parameters(fit.equations, fit.fit.estimate, FAST)
+    assert problem.keeps_fixed(found.values)
+    assert found.misfit < problem.misfit(free) + 10
+    inertias = {link.name: np.array(link.inertia) for link in found.robot.links if link.inertia is not None}
+    assert all(is_consistent(own) for own in inertias.values())
+    assert "lower" in found.edges
+    arm_found = IdentifiedArm(found.robot, fit.equations.model)
+    assert urdf_file(arm_found, content=TOOL).comparisons
+    for values in problem.draws(found.values, None, 3, seed=0):
+        assert problem.keeps_fixed(values)
+
+
+def test_fixed_links_that_the_data_contradict_do_not_hold_the_arm(fitted_tool):
+    arm, fit = fitted_tool
+    heavy = tuple(
+        replace(link, inertia=tuple(3 * v for v in link.inertia or ())) if link.name == "tool" else link
+        for link in arm.links
+    )
+    recording = fit.sources[0].recording
+    other = fit_arm(replace(arm, links=heavy), [recording], Settings(effects=("inertia", "Fvm")))
+    found = standard_parameters(other.equations, other.fit.estimate, FAST)
+    problem = StandardProblem(other.equations, other.fit.estimate, FAST)
+    assert not problem.keeps_fixed(found.values)
+    assert found.misfit < 10

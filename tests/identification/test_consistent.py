@@ -72,6 +72,76 @@ def test_a_prior_can_be_named_or_left_out():
         identified(prior="scara_2r")
 
 
+def times_ten(robot, numbers):
+    own = {f"{symbol}{number}" for number in numbers for symbol in INERTIAL_NAMES}
+    return robot.with_parameters({name: 10 * value for name, value in robot.parameters.items() if name in own})
+
+
+@pytest.mark.parametrize("deviation", [None, 0.3])
+@pytest.mark.parametrize("numbers", [(1, 2, 3), (2,)])
+def test_a_prior_ten_times_too_heavy_is_noticed_and_its_links_named(numbers, deviation):
+    found = identified(replace(times_ten(ARM, numbers), inertia_source="cad"), deviation=deviation)
+    (reason,) = [one for one in found.verdict.reasons if one.criterion == "prior"]
+    for body in ARM.bodies:
+        assert (f"'{body.link}' (about" in reason.text) == (body.number in numbers)
+    assert "times too heavy" in reason.text
+    assert "--no-prior" in reason.remedy
+    assert found.verdict.grade != "good"
+    rows = found.to_json()["consistency"]["prior"]["disagreements"]
+    assert [row["link"] for row in rows] == [body.link for body in ARM.bodies if body.number in numbers]
+    assert all(0.05 < row["factor"] < 0.2 for row in rows)
+
+
+def test_a_prior_that_is_right_is_not_doubted():
+    found = identified(replace(ARM, inertia_source="cad"))
+    assert found.standard is not None
+    assert found.standard.prior is not None
+    assert found.standard.prior.disagreements == ()
+
+
+def test_a_link_of_tonnes_is_not_called_good():
+    """The spring of the arm is not in this model: link 2 gets thousands of kg, which no torque shows."""
+    (_, recording), (_, unseen) = short_log("kuka_ir361", 1), short_log("kuka_ir361", 2)
+    chosen = ConsistencySettings(draws=2)
+    settings = Settings(effects=("inertia", "Fvm", "Fcm"), bias_repeats=0, consistency=chosen)
+    found = identify(ARM, recording, unseen, settings)
+    (reason,) = [one for one in found.verdict.reasons if one.criterion == "mass"]
+    assert "'link_2'" in reason.text
+    assert "spring" in reason.remedy
+    assert found.verdict.grade == "fair"
+    (row,) = found.to_json()["consistency"]["implausible_masses"]
+    assert row["link"] == "link_2"
+    assert row["mass"] > row["largest_plausible"] == 350
+
+
+def test_the_arm_with_a_spring_is_identified_with_it_by_default():
+    (_, recording), (_, unseen) = short_log("kuka_ir361", 1), short_log("kuka_ir361", 2)
+    found = identify("kuka_ir361", recording, unseen, Settings(bias_repeats=0))
+    assert found.standard is not None
+    assert found.standard.implausible == {}
+    assert found.robot.parameters["M2"] == pytest.approx(ARM.parameters["M2"], rel=0.5)
+
+
+def consistency_reason(found):
+    (reason,) = [one for one in found.verdict.reasons if one.criterion == "consistency"]
+    return reason
+
+
+def test_bounds_that_cost_torque_error_are_named_as_its_cause():
+    reason = consistency_reason(identified(mass={"link_3": (40.0, 41.0)}, centre={"link_3": ((0, 0, 0), (0, 0, 0))}))
+    assert "by the bounds that you gave (mass of 'link_3' in 40 to 41 kg" in reason.text
+    assert "no rigid arm" not in reason.text
+    assert "[identify.consistency]" in reason.remedy
+    pinned = consistency_reason(identified(times_ten(ARM, (3,)), pinned=("link_3",)))
+    assert "link 'link_3' pinned" in pinned.text
+
+
+def test_a_prior_that_costs_torque_error_is_named_as_its_cause():
+    reason = consistency_reason(identified(replace(times_ten(ARM, (3,)), inertia_source="cad"), deviation=1e-3))
+    assert ": by the prior; without, it is" in reason.text
+    assert "--no-prior" in reason.remedy
+
+
 def test_plausibility_is_judged_without_the_prior():
     run, recording = short_log("kuka_ir361", 1)
     reversed_torques = tuple(replace(channel, values=-channel.values) for channel in recording.torques)

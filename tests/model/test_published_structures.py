@@ -41,7 +41,7 @@ def test_the_lwr4_with_both_torques_and_paired_payload_counts_as_in_p2():
 
 @pytest.mark.parametrize(
     ("name", "count"),
-    [("scara_2r", 8), ("kuka_ir361", 21), ("franka_panda", 64), ("staubli_tx40", 61), ("ur10e", 58)],
+    [("scara_2r", 8), ("kuka_ir361", 24), ("franka_panda", 64), ("staubli_tx40", 61), ("ur10e", 58)],
 )
 def test_catalogue_arms_have_the_published_number_of_base_parameters(name, count):
     assert len(base_parameters(build_model(load_robot(name))).base) == count

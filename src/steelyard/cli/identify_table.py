@@ -133,6 +133,8 @@ def _print_standard(screen: Screen, found: Identification) -> None:
         ])  # fmt: skip
     headings = ("mass kg", "sigma", "file kg", "centre x mm", "y", "z")
     screen.table([Column("link", "key"), *map(Column, headings), Column("parameters from", "text")], rows, gap=1)
+    for link, (_, most) in standard.implausible.items():
+        screen.line(f"not a plausible mass: {link}, up to {most:.2g} kg would be", style="yellow")
     if standard.edges:
         screen.line(f"at the edge of what a body can be: {', '.join(standard.edges)}", style="dim")
     for bound in standard.active:

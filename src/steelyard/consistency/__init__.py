@@ -6,6 +6,7 @@ from ..lazy import lazy_names
 from .constraints import ConsistencySettings as ConsistencySettings
 
 if TYPE_CHECKING:
+    from .agreement import PriorDisagreement as PriorDisagreement
     from .problem import StandardProblem as StandardProblem
     from .pseudo_inertia import reference_body as reference_body
     from .standard import PriorUsed as PriorUsed
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
+        "agreement": ["PriorDisagreement"],
         "problem": ["StandardProblem"],
         "pseudo_inertia": ["reference_body"],
         "standard": ["PriorUsed", "StandardParameters", "standard_parameters"],

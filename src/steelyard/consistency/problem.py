@@ -12,9 +12,9 @@ from ..errors import EstimateError
 from ..estimate import Estimate
 from ..model import Model
 from ..observe import Equations
-from ..robot import INERTIAL_NAMES, Robot, transform_from_placement
+from ..robot import INERTIAL_NAMES, Robot, parameters_from_centre, transform_from_placement
 from .constraints import ConsistencySettings, LinearBound, bounds_of
-from .programme import InfeasibleError, Programme, Solution, solve
+from .programme import InfeasibleError, Programme, Solution, smallest_eigenvalues, solve
 from .pseudo_inertia import ReferenceBody, random_bodies, reference_body, svec
 
 REFERENCE = 1e-6
@@ -26,8 +26,14 @@ MARGIN = 1e-4
 _USUAL_MASS = 25.0
 """Mass of all moving links over the cube of the reach [kg/m^3], for arms without inertias in their file."""
 
+DRIVE_SYMBOLS = ("Ia", "Iac")
+"""Symbols of drive inertias."""
+
 _UNITS = 100.0
 """Unit of friction and the like: so many sigmas that it would have if all else were known."""
+
+_AT_ZERO, _PRICED = 1e-3, 1e-6
+"""A value below the first, in its unit, is held at zero if its bound has a multiplier above the second."""
 
 
 class StandardProblem:
@@ -72,6 +78,21 @@ class StandardProblem:
             found.append(reference_body(own))
         return found
 
+    def implausible(self, values: np.ndarray) -> dict[str, tuple[float, float]]:
+        """Return mass and largest plausible mass [kg] of links that standard parameters (p,) make far too heavy.
+
+        A mass on which no torque depends is free to grow without end, if that makes a first moment and an inertia
+        possible which no arm has together: those of a weight that a spring bears, for one.
+        """
+        usual = sum(float(ten[9]) for ten in _usual_links(self.model.robot).values())
+        found = {}
+        for (link, place), body in zip(self.links.items(), self.model.robot.bodies, strict=False):
+            # An arm of usual build is a guess from its reach alone; placeholders in a file say less than that.
+            most = 100 * usual if body.inertia is None else 10 * max(body.inertia[9], usual)
+            if values[place[9]] > most:
+                found[link] = float(values[place[9]]), most
+        return found
+
     @cached_property
     def reference(self) -> np.ndarray:
         """Values of the prior or reference for every standard parameter (p,)."""
@@ -87,16 +108,49 @@ class StandardProblem:
         for number, (place, body) in enumerate(zip(self.links.values(), self.bodies, strict=True)):
             matrix[np.ix_(list(place), range(10 * number, 10 * number + 10))] = body.to_parameters
         lengths = np.linalg.norm(self.root @ self.regrouping, axis=0)
-        inertial = {k for place in self.links.values() for k in place}
-        others = [k for k in range(size) if k not in inertial]
-        for column, k in enumerate(others, first):
+        for column, k in enumerate(self.others, first):
             matrix[k, column] = _UNITS / lengths[k] if lengths[k] > 0 else max(abs(self.reference[k]), 1.0)
         return matrix
 
     @cached_property
+    def others(self) -> list[int]:
+        """Places of parameters that are none of a link: drive inertias, friction, offsets, springs."""
+        inertial = {k for place in self.links.values() for k in place}
+        return [k for k in range(len(self.names)) if k not in inertial]
+
+    @cached_property
+    def fixed(self) -> np.ndarray:
+        """What the file fixes to each link, as ``svec X`` (b, 10); exports leave it as it is."""
+        found = np.zeros((len(self.bodies), 10))
+        for k, link in enumerate(self.model.robot.bodies):
+            found[k] = svec(self.bodies[k].in_units(self.model.robot.fixed_inertia(link.link)))
+        return found
+
+    def keeps_fixed(self, values: np.ndarray) -> bool:
+        """Return whether the links of standard parameters (p,) are possible bodies without what is fixed to them."""
+        if not self.fixed.any():
+            return True
+        x = np.linalg.solve(self.to_parameters, values)
+        smallest = smallest_eigenvalues(self.programme(None, keep_fixed=True), x)
+        return all(size > MARGIN / 4 for size, own in zip(smallest, self.fixed, strict=True) if own.any())
+
+    @cached_property
+    def prior_drives(self) -> list[int]:
+        """Places of the drive inertias that the prior has; zero says nothing of a relative deviation."""
+        known = {} if self.prior is None else self.prior.values
+        return [
+            k for k in self.others
+            if self.model.parameters[k].symbol in DRIVE_SYMBOLS and known.get(self.names[k], 0.0) > 0
+        ]  # fmt: skip
+
+    def has_prior(self, number: int) -> bool:
+        """Return whether the link of that number, counted from 0, has a prior; a payload has none."""
+        return self.prior is not None and number < len(self.model.robot.bodies)
+
+    @cached_property
     def positive(self) -> list[int]:
         """Places of friction and drive inertias, which are not negative."""
-        return [k for k, one in enumerate(self.model.parameters) if one.friction or one.symbol in ("Ia", "Iac")]
+        return [k for k, one in enumerate(self.model.parameters) if one.friction or one.symbol in DRIVE_SYMBOLS]
 
     def programme(
         self,
@@ -104,7 +158,10 @@ class StandardProblem:
         rows: np.ndarray | None = None,
         target: np.ndarray | None = None,
         centres: Sequence[np.ndarray] | None = None,
+        drives: np.ndarray | None = None,
         without: str = "",
+        *,
+        keep_fixed: bool = False,
     ) -> Programme:
         """Return the programme of some data.
 
@@ -113,45 +170,42 @@ class StandardProblem:
             rows: Root of the information on the estimate's columns (r, c); that of the estimate if not given.
             target: What these rows give (r,); that of the estimate if not given.
             centres: Matrices X that the links are drawn to; the reference itself if not given.
+            drives: Values that the drive inertias of the prior are drawn to; its own if not given.
             without: A bound to leave out.
+            keep_fixed: Whether links remain possible after what is fixed to them, as the file has it, is taken off.
         """
         rows = self.root if rows is None else rows
         target = self.root @ self.estimate.values if target is None else target
-        inside = self.to_parameters
-        weights = np.array([REFERENCE if not self._has_prior(k) or deviation is None else deviation**-2
-                            for k in range(len(self.bodies))])  # fmt: skip
         centres = [np.eye(4)] * len(self.bodies) if centres is None else centres
-        pull, pull_to = np.full(len(self.names), REFERENCE), np.linalg.solve(inside, self.reference)
+        inside = self.to_parameters
+        bounds = [bound for bound in self.bounds if bound.text != without]
+        below, equal = ([bound for bound in bounds if bound.equal == kind] for kind in (False, True))
+        return Programme(
+            rows @ self.regrouping @ inside, target, tuple(range(0, 10 * len(self.bodies), 10)),
+            *self._prior_terms(deviation, centres, drives), *_scaled(below, inside), *_scaled(equal, inside), MARGIN,
+            self.fixed if keep_fixed else np.zeros_like(self.fixed),
+        )  # fmt: skip
+
+    def _prior_terms(
+        self, deviation: float | None, centres: Sequence[np.ndarray], drives: np.ndarray | None
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Return weights and inverse centres of the divergences, weights and centres of the quadratic terms."""
         first = 10 * len(self.bodies)
-        for k, parameter in enumerate(self._others):
-            if (
-                deviation is not None
-                and self.prior is not None
-                and parameter in self.prior.values
-                and "Ia" in parameter
-            ):
-                size = max(abs(pull_to[first + k]), 1e-12)
-                pull[first + k] = (deviation * size) ** -2
+        weights = np.full(len(self.bodies), REFERENCE)
+        pull, pull_to = np.full(len(self.names), REFERENCE), np.linalg.solve(self.to_parameters, self.reference)
+        if deviation is not None:
+            weights[[self.has_prior(k) for k in range(len(self.bodies))]] = deviation**-2
+            columns = [first + self.others.index(k) for k in self.prior_drives]
+            pull[columns] = (deviation * pull_to[columns]) ** -2.0
+            if drives is not None:
+                pull_to[columns] *= drives / self.reference[self.prior_drives]
         pull[:first] = 0.0
+        inverse = np.array([svec(np.linalg.inv(one)) for one in centres]).reshape(-1, 10)
         if deviation is None or self.settings.kind == "euclidean":
             pull[:first] = np.repeat(weights, 10)
             pull_to[:first] = np.concatenate([svec(one) for one in centres]) if centres else []
             weights = np.zeros(len(weights))
-        bounds = [bound for bound in self.bounds if bound.text != without]
-        below, equal = ([bound for bound in bounds if bound.equal == kind] for kind in (False, True))
-        return Programme(
-            rows @ self.regrouping @ inside, target, tuple(range(0, first, 10)), weights,
-            np.array([svec(np.linalg.inv(one)) for one in centres]).reshape(-1, 10), pull, pull_to,
-            *_scaled(below, inside), *_scaled(equal, inside), MARGIN,
-        )  # fmt: skip
-
-    @cached_property
-    def _others(self) -> list[str]:
-        inertial = {k for place in self.links.values() for k in place}
-        return [name for k, name in enumerate(self.names) if k not in inertial]
-
-    def _has_prior(self, number: int) -> bool:
-        return self.prior is not None and number < len(self.model.robot.bodies)
+        return weights, inverse, pull, pull_to
 
     def solved(self, programme: Programme) -> Solution:
         """Solve a programme; where bounds contradict each other, say which.
@@ -176,10 +230,25 @@ class StandardProblem:
         return True
 
     def values(self, solution: Solution) -> np.ndarray:
-        """Return the standard parameters (p,) of a solution; what may not be negative is not, by a rounding either."""
+        """Return the standard parameters (p,) of a solution; what a bound holds at zero is zero, without rounding."""
         values = self.to_parameters @ solution.x
         values[self.positive] = np.maximum(values[self.positive], 0.0)
+        values[self.held_at_zero(solution)] = 0.0
         return values
+
+    def misfit(self, values: np.ndarray) -> float:
+        """Return by how much standard parameters (p,) raise the weighted sum of squares above that of the estimate."""
+        off = self.root @ (self.regrouping @ values - self.estimate.values)
+        return float(off @ off)
+
+    def held_at_zero(self, solution: Solution) -> list[int]:
+        """Return the places of friction and drive inertias that would be negative; not those that data leave at 0."""
+        prices = solution.bound_prices[: len(self.positive)]  # signs are the first of all bounds
+        columns = [10 * len(self.bodies) + self.others.index(k) for k in self.positive]
+        return [
+            k for k, column, price in zip(self.positive, columns, prices, strict=True)
+            if solution.x[column] < _AT_ZERO and price > _PRICED
+        ]  # fmt: skip
 
     def draws(self, centre: np.ndarray, deviation: float | None, count: int, seed: int) -> np.ndarray:
         """Return consistent parameters (count, p) as other data, and another prior, of the same kind would give them.
@@ -189,14 +258,17 @@ class StandardProblem:
         """
         rng = np.random.default_rng(seed)
         root = linalg.solve_triangular(self.root, np.eye(len(self.root)))
-        middle, found = self.regrouping @ centre, []
+        middle, found, keep_fixed = self.regrouping @ centre, [], self.keeps_fixed(centre)
         for _ in range(count):
             target = self.root @ (middle + root @ rng.standard_normal(len(root)))
-            centres = None
+            centres, drives = None, None
             if deviation is not None:
                 moved = random_bodies(deviation, len(self.bodies), rng)
-                centres = [one if self._has_prior(k) else np.eye(4) for k, one in enumerate(moved)]
-            found.append(self.values(self.solved(self.programme(deviation, target=target, centres=centres))))
+                centres = [one if self.has_prior(k) else np.eye(4) for k, one in enumerate(moved)]
+                off = deviation * rng.standard_normal(len(self.prior_drives))
+                drives = self.reference[self.prior_drives] * (1 + off)
+            drawn = self.programme(deviation, target=target, centres=centres, drives=drives, keep_fixed=keep_fixed)
+            found.append(self.values(self.solved(drawn)))
         return np.array(found)
 
 
@@ -248,10 +320,9 @@ def _usual_links(robot: Robot) -> dict[str, np.ndarray]:
     mass = _USUAL_MASS * reach**3 / len(spans)
     found = {}
     for link, span in spans.items():
-        centre, radius = span / 2, 0.1 * reach
-        inertia = mass * (radius**2 * np.eye(3) / 2 + (float(span @ span) * np.eye(3) - np.outer(span, span)) / 12)
-        steiner = mass * (float(centre @ centre) * np.eye(3) - np.outer(centre, centre))
-        found[link] = np.array([*(inertia + steiner)[np.triu_indices(3)], *(mass * centre), mass])
+        radius = 0.1 * reach
+        rod = mass * (radius**2 * np.eye(3) / 2 + (float(span @ span) * np.eye(3) - np.outer(span, span)) / 12)
+        found[link] = parameters_from_centre(mass, span / 2, rod)
     return found
 
 
@@ -259,4 +330,4 @@ def _usual_payload(estimate: Estimate) -> np.ndarray:
     """Return a ball of 10 cm with the mass that the data say, at least 0.1 kg."""
     known = dict(zip(estimate.columns, estimate.values, strict=True))
     mass = max(known.get("ML", 1.0), 0.1)
-    return np.array([*(0.4 * mass * 0.01 * np.eye(3))[np.triu_indices(3)], 0.0, 0.0, 0.0, mass])
+    return parameters_from_centre(mass, np.zeros(3), 0.4 * mass * 0.01 * np.eye(3))

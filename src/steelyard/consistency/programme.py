@@ -52,7 +52,8 @@ class Programme:
         bound: Right-hand side (m,).
         equal: ``equal @ x == value`` (e, n): pinned links, a total mass.
         value: Right-hand side (e,).
-        margin: Least eigenvalue of each link's X.
+        margin: Least eigenvalue of each link's X, less what is fixed to it.
+        fixed: ``svec`` of what is fixed to each link (b, 10), which the link has to exceed.
     """
 
     rows: np.ndarray
@@ -67,6 +68,7 @@ class Programme:
     equal: np.ndarray
     value: np.ndarray
     margin: float
+    fixed: np.ndarray
 
     @property
     def size(self) -> int:
@@ -181,10 +183,9 @@ def _attempt(programme: Programme, tolerance: float) -> tuple[Solution | None, s
     if len(programme.bound):
         bound = programme.bound - programme.upper @ start
         bounds = cones.add({0: programme.upper}, bound, clarabel.NonnegativeConeT(len(bound)))
-    least = programme.margin * IDENTITY
     margins = [
         cones.add({first: -np.eye(10)}, start[first : first + 10] - least, clarabel.PSDTriangleConeT(4))
-        for first in programme.bodies
+        for first, least in zip(programme.bodies, programme.fixed + programme.margin * IDENTITY, strict=True)
     ]
     for place, k in enumerate(lifted):
         _add_log_det(cones, programme.bodies[k], size + data + 14 * place, start)
@@ -218,6 +219,12 @@ def objective(programme: Programme, x: np.ndarray) -> float:
             own = x[first : first + 10]
             value += 2 * weight * (float(centre @ own) - float(np.linalg.slogdet(smat(own))[1]))
     return value / 2
+
+
+def smallest_eigenvalues(programme: Programme, x: np.ndarray) -> np.ndarray:
+    """Return the smallest eigenvalue (b,) of each link's X less what is fixed to it, at given unknowns (n,)."""
+    links = [x[first : first + 10] - fixed for first, fixed in zip(programme.bodies, programme.fixed, strict=True)]
+    return np.array([np.linalg.eigvalsh(smat(own))[0] for own in links])
 
 
 def _unconstrained(programme: Programme) -> np.ndarray:

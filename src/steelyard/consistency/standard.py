@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+from scipy import linalg
 
 from ..errors import EstimateError
 from ..estimate import Estimate, System
@@ -21,9 +22,10 @@ from ..model import Model
 from ..observe import Equations
 from ..robot import Robot
 from ..text import short_repr
+from .agreement import PriorDisagreement, prior_disagreements
 from .constraints import ConsistencySettings
 from .problem import REFERENCE, StandardProblem
-from .programme import InfeasibleError, Programme, Solution, solve
+from .programme import InfeasibleError, Programme, Solution, smallest_eigenvalues, solve
 from .pseudo_inertia import divergence_hessian, smat
 
 DEVIATIONS = (0.03, 0.1, 0.2, 0.5, 1.0, 3.0)
@@ -37,6 +39,9 @@ EDGE = 1e-2
 
 MOSTLY = 0.9
 """Share of the information from which a value is said to come from data alone; less the rest: from the prior alone."""
+
+_CHANCE_OF_A_LINK = 10.0
+"""Increase of the weighted sum of squares that the ten parameters of a link have by chance."""
 
 _MOST_REPEATS, _UNMOVED, _HELD = 5, 1e-6, 1e-3
 """Repeats of a solution without prior, the change in sigmas below which they end, and what may move afterwards."""
@@ -52,6 +57,7 @@ class PriorUsed:
         deviation: Its relative standard deviation.
         chosen: Whether the deviation was chosen by held-out error.
         held_out: Relative error [%] of left-out blocks for each deviation that was tried.
+        disagreements: Links whose prior the data contradict by a factor.
     """
 
     origin: str
@@ -59,6 +65,7 @@ class PriorUsed:
     deviation: float
     chosen: bool
     held_out: Mapping[float, float]
+    disagreements: tuple[PriorDisagreement, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,8 +76,8 @@ class StandardParameters:
         model: The model; its robot is the arm as its file gives it.
         values: Value of every standard parameter (p,), in the order of ``model.names``.
         covariance: Their covariance (p, p); rows of parameters that only the reference decides mean nothing.
-        share: Share of the information on each that comes from the data (p,), 0 to 1; without a prior 1 if the data
-            determine it by themselves, else 0.
+        share: Share of the information on each that comes from the data (p,), 0 to 1; 0 for a value without a prior
+            of its own that the data do not determine by themselves; without any prior 1 if they do, else 0.
         sources: ``data``, ``prior``, ``both`` or ``reference`` for each.
         reference: Values of the prior or reference (p,).
         prior: The prior; None if there was none.
@@ -79,6 +86,7 @@ class StandardParameters:
         edges: Links at the edge of what a body can be: the data draw them beyond it.
         zeros: Friction and drive inertias that are held at zero.
         active: User's bounds that hold a value.
+        implausible: Mass of links that are far too heavy for this arm, and the largest plausible one [kg].
         mended: Links whose reference was no possible body and was replaced by the nearest one.
         sigmas_by: ``analytic`` or ``bootstrap``: how the covariance was found.
     """
@@ -97,6 +105,7 @@ class StandardParameters:
     edges: tuple[str, ...]
     zeros: tuple[str, ...]
     active: tuple[str, ...]
+    implausible: Mapping[str, tuple[float, float]]
     mended: tuple[str, ...]
     sigmas_by: str
 
@@ -141,41 +150,69 @@ def standard_parameters(
     """
     settings = settings or ConsistencySettings()
     problem = StandardProblem(equations, estimate, settings, prior)
-    used = None if prior is None else chosen_prior(problem, origin, left_out)
+    used = None
+    if prior is not None:
+        used = replace(chosen_prior(problem, origin, left_out), disagreements=_disagreements(problem))
     deviation = None if used is None else used.deviation
-    programme = problem.programme(deviation)
-    solution = problem.solved(programme)
-    if deviation is None:
-        solution = _data_alone(problem, programme, solution)
+    programme, solution = _solved(problem, deviation)
     values = problem.values(solution)
-    edges = tuple(
-        link for k, link in enumerate(problem.links)
-        if _smallest(solution.x, 10 * k) < EDGE
-    )  # fmt: skip
+    sizes = smallest_eigenvalues(programme, solution.x)
+    edges = tuple(link for link, size in zip(problem.links, sizes, strict=True) if size < EDGE)
     zeros, active = _active(problem, programme, solution)
-    covariance, share = _information(problem, programme, solution)
-    if deviation is None:  # a share of what a reference knows would mean nothing
-        share = _determined(problem).astype(float)
+    covariance, share, sources = _information(problem, programme, solution)
     by = "analytic"
-    if edges or zeros or active:
+    if edges or zeros or active:  # elsewhere draws would only add chance to what is known exactly
         drawn = problem.draws(values, deviation, settings.draws, settings.seed)
-        # Where no constraint is near, the draws only add chance to what is known exactly.
         covariance, by = np.cov(drawn.T), "bootstrap"
+    mended = tuple(link for link, body in zip(problem.links, problem.bodies, strict=True) if body.raised)
     return StandardParameters(
-        problem.model, values, covariance, share, _sources(share, problem, deviation), problem.reference, used,
-        _base_estimate(equations, estimate, values), _misfit(problem, values), edges, zeros, active,
-        tuple(link for link, body in zip(problem.links, problem.bodies, strict=True) if body.raised), by,
+        problem.model, values, covariance, share, sources, problem.reference, used,
+        _base_estimate(equations, estimate, values), problem.misfit(values), edges, zeros, active,
+        problem.implausible(values), mended, by,
     )  # fmt: skip
 
 
-def _data_alone(problem: StandardProblem, programme: Programme, first: Solution) -> Solution:
+def _disagreements(problem: StandardProblem) -> tuple[PriorDisagreement, ...]:
+    """Return the links whose prior the arm of the data alone contradicts; none if there is no such arm."""
+    free = StandardProblem(problem.equations, problem.estimate, ConsistencySettings())
+    try:
+        of_data = free.values(_data_alone(free, free.programme(None)))
+    except EstimateError:
+        return ()
+    return prior_disagreements(problem, of_data)
+
+
+def _solved(problem: StandardProblem, deviation: float | None) -> tuple[Programme, Solution]:
+    """Return the programme and its solution, one whose links are possible without what is fixed to them if it may be.
+
+    A file with one of them changed keeps the links that are fixed to it. Where the data clearly contradict those, the
+    arm is right as a whole, and the file has to be corrected.
+    """
+
+    def solution_of(programme: Programme) -> Solution:
+        return _data_alone(problem, programme) if deviation is None else problem.solved(programme)
+
+    programme = problem.programme(deviation)
+    solution = solution_of(programme)
+    if problem.keeps_fixed(problem.values(solution)):
+        return programme, solution
+    kept = problem.programme(deviation, keep_fixed=True)
+    try:
+        other = solution_of(kept)
+    except EstimateError:
+        return programme, solution
+    cost = problem.misfit(problem.values(other)) - problem.misfit(problem.values(solution))
+    return (kept, other) if cost <= _CHANCE_OF_A_LINK else (programme, solution)
+
+
+def _data_alone(problem: StandardProblem, programme: Programme) -> Solution:
     """Return the solution of the data alone, nearest to the reference where they say nothing.
 
     A far reference moves what the data show by a little. Drawn to the last solution instead of the reference, the next
     one is moved by ever less (iterated Tikhonov regularisation); then, with the data's directions held where they are,
     the reference decides the others.
     """
-    solution = first
+    solution = problem.solved(programme)
     for _ in range(_MOST_REPEATS):
         before = programme.rows @ solution.x
         solution = problem.solved(replace(programme, pull_to=solution.x))
@@ -194,13 +231,8 @@ def _data_alone(problem: StandardProblem, programme: Programme, first: Solution)
     except (InfeasibleError, EstimateError):
         return solution
     moved = np.linalg.norm(programme.rows @ (nearest - solution.x))
-    is_possible = min(_smallest(nearest, first) for first in programme.bodies) > programme.margin / 4
+    is_possible = smallest_eigenvalues(programme, nearest).min() > programme.margin / 4
     return replace(solution, x=nearest) if is_possible and moved < _HELD else solution
-
-
-def _smallest(x: np.ndarray, first: int) -> float:
-    """Return the smallest eigenvalue of a link's X."""
-    return float(np.linalg.eigvalsh(smat(x[first : first + 10]))[0])
 
 
 def chosen_prior(problem: StandardProblem, origin: str, left_out: LeftOutBlocks | None) -> PriorUsed:
@@ -234,15 +266,16 @@ def _active(problem: StandardProblem, programme: Programme, solution: Solution) 
     """Return the parameters held at zero, and the user's bounds that hold a value."""
     slack = programme.bound - programme.upper @ solution.x
     texts = [bound.text for bound in problem.bounds if not bound.equal for _ in bound.limit]
-    names = set(problem.names)
-    # A friction that the data leave at 0 is not held there; a bound that the user gave is worth naming in any case.
-    zeros = [t for t, s, price in zip(texts, slack, solution.bound_prices, strict=True) if s < 1e-3 and price > 1e-6]
-    bounds = [t for t, s in zip(texts, slack, strict=True) if s < 1e-5 and t not in names]
-    return tuple(dict.fromkeys(t for t in zeros if t in names)), tuple(dict.fromkeys(bounds))
+    given = zip(texts[len(problem.positive) :], slack[len(problem.positive) :], strict=True)
+    # A bound that the user gave is worth naming even where the data alone would lie on it.
+    bounds = dict.fromkeys(text for text, room in given if room < 1e-5)
+    return tuple(problem.names[k] for k in problem.held_at_zero(solution)), tuple(bounds)
 
 
-def _information(problem: StandardProblem, programme: Programme, solution: Solution) -> tuple[np.ndarray, np.ndarray]:
-    """Return the covariance (p, p) of the parameters without regard to constraints, and the share of the data (p,)."""
+def _information(
+    problem: StandardProblem, programme: Programme, solution: Solution
+) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
+    """Return the covariance (p, p) without regard to constraints, the share of the data (p,), and sources (p,)."""
     prior = np.diag(programme.pull)
     for k, first in enumerate(programme.bodies):
         inside = smat(solution.x[first : first + 10])
@@ -252,24 +285,43 @@ def _information(problem: StandardProblem, programme: Programme, solution: Solut
     matrix = problem.to_parameters
     covariance = matrix @ np.linalg.solve(both, matrix.T)
     before = np.einsum("ij,ji->i", matrix, np.linalg.solve(prior, matrix.T))
-    return covariance, np.clip(1 - np.diag(covariance) / before, 0.0, 1.0)
+    gained = np.clip(1 - np.diag(covariance) / before, 0.0, 1.0)
+    alone = _share_alone(problem, np.diag(covariance))
+    if problem.prior is None:  # a share of what a reference knows would mean nothing
+        share = (alone > 0).astype(float)
+        return covariance, share, tuple("data" if part else "reference" for part in share)
+    own = np.zeros(len(gained), dtype=bool)
+    own[[k for n, place in enumerate(problem.links.values()) if problem.has_prior(n) for k in place]] = True
+    own[problem.prior_drives] = True
+    share = np.where(own, gained, alone)
+    return covariance, share, tuple(map(_source, share, own, gained))
 
 
-def _determined(problem: StandardProblem) -> np.ndarray:
-    """Return which standard parameters (p,) the data determine by themselves: sums of excited base parameters."""
-    own = problem.regrouping
-    return np.abs(np.linalg.pinv(own) @ own - np.eye(own.shape[1])).max(axis=1) < 1e-9
+def _share_alone(problem: StandardProblem, variances: np.ndarray) -> np.ndarray:
+    """Return the share (p,) of the information on each parameter that the data have without any prior.
+
+    It is 0 for those that are no sum of excited base parameters.
+    """
+    sums = np.linalg.pinv(problem.regrouping)
+    determined = np.abs(sums @ problem.regrouping - np.eye(len(sums))).max(axis=1) < 1e-9
+    of_data = np.sum(linalg.solve_triangular(problem.root.T, sums.T, lower=True) ** 2, axis=0)
+    return np.where(determined, np.clip(variances / np.where(determined, of_data, 1.0), 0.0, 1.0), 0.0)
 
 
-def _sources(share: np.ndarray, problem: StandardProblem, deviation: float | None) -> tuple[str, ...]:
-    has_prior = np.zeros(len(share), dtype=bool)
-    if deviation is not None:
-        inertial = [k for link, place in problem.links.items() if link != "payload" for k in place]
-        has_prior[inertial] = True
-    return tuple(
-        "data" if part >= MOSTLY else ("both" if part > 1 - MOSTLY else "prior") if drawn else "reference"
-        for part, drawn in zip(share, has_prior, strict=True)
-    )
+def _source(share: float, own: bool, gained: float) -> str:
+    """Return where a value comes from.
+
+    Args:
+        share: Share of the data.
+        own: Whether it has a prior of its own.
+        gained: Part of its variance before that data and all priors take away.
+    """
+    if share >= MOSTLY:
+        return "data"
+    if own:
+        return "both" if share > 1 - MOSTLY else "prior"
+    # Data show a sum of it and of others, whose priors tell it apart.
+    return "both" if gained >= MOSTLY else "reference"
 
 
 def _base_estimate(equations: Equations, estimate: Estimate, values: np.ndarray) -> Estimate:
@@ -281,8 +333,3 @@ def _base_estimate(equations: Equations, estimate: Estimate, values: np.ndarray)
     return replace(
         estimate, method="consistent", system=system, values=base, covariance=unknown, freedom=np.full(size, np.nan)
     )
-
-
-def _misfit(problem: StandardProblem, values: np.ndarray) -> float:
-    off = problem.root @ (problem.regrouping @ values - problem.estimate.values)
-    return float(off @ off)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ..estimate import Estimate
@@ -70,8 +71,103 @@ def consistent_parameters(
     return found, note
 
 
+def prior_reasons(found: StandardParameters | None) -> Iterator[Reason]:
+    """Yield which links' prior the data contradict: it still decides what the data do not show."""
+    if found is None or found.prior is None or not found.prior.disagreements:
+        return
+    named = first_named([one.text for one in found.prior.disagreements])
+    yield Reason(
+        f"the prior contradicts the data on {named}: what the data do not show of the arm comes from it",
+        "check the units (kg, m) and frames of the prior's inertias, and whether it is the file of this arm; or leave "
+        "it out (--no-prior)",
+        "prior",
+        "fair",
+        "plausible",
+    )
+
+
+def mass_reasons(found: StandardParameters | None) -> Iterator[Reason]:
+    """Yield which links would have to be far heavier than such an arm's are to give these torques."""
+    if found is None or not found.implausible:
+        return
+    named = [
+        f"'{link}' {mass:.2g} kg (plausible: up to {most:.2g} kg)" for link, (mass, most) in found.implausible.items()
+    ]
+    yield Reason(
+        f"only an arm with far too heavy links gives these torques: {first_named(named)}; its standard parameters are "
+        "not those of the arm, and free parameters absorb what the model lacks",
+        "add the effect that bears its weight (spring: name the joint under springs in the robot file), give bounds of "
+        "mass ([identify.consistency]) or a prior (--prior), and check signs and the mounting",
+        "mass",
+        "fair",
+        "plausible",
+    )
+
+
+@dataclass(frozen=True)
+class CostCause:
+    """What the user gave that makes the consistent arm predict worse than free parameters.
+
+    Attributes:
+        text: What it is.
+        remedy: What to do about it.
+        without: Relative error [%] on unseen motion of a consistent arm without it.
+    """
+
+    text: str
+    remedy: str
+    without: float
+
+
+def is_costly(free: Evaluation, consistent: Evaluation | None) -> bool:
+    """Return whether the consistent arm predicts worse than free parameters by more than chance."""
+    return consistent is not None and consistent.relative_percent > COSTLY * free.relative_percent
+
+
+def cost_cause(
+    found: StandardParameters,
+    equations: Equations,
+    estimate: Estimate,
+    settings: Settings,
+    error: Callable[[Estimate], float],
+) -> CostCause | None:
+    """Return whether the user's bounds, or the prior, cost most of the error; None if it is consistency itself.
+
+    Args:
+        found: The consistent parameters.
+        equations: Model and base parameters.
+        estimate: The estimate of the data alone.
+        settings: Bounds and prior.
+        error: Relative error [%] of an estimate on unseen motion.
+    """
+    from ..consistency import standard_parameters
+
+    prior = None if found.prior is None else inertia_prior(equations.model.robot, settings)[0]
+    bounds = (*found.active, *(f"link '{link}' pinned" for link in settings.consistency.pinned))
+    # The deviation stays as it was found: whether another one would do is not the question.
+    given = replace(settings.consistency, draws=2, deviation=None if found.prior is None else found.prior.deviation)
+    free = replace(given, mass={}, centre={}, centre_in_shape=(), total_mass=None, pinned=())
+    named = f"the bounds that you gave ({'; '.join(bounds)})"
+    trials = [(named, "widen or leave out these bounds ([identify.consistency])", free, prior)] if bounds else []
+    if prior is not None:
+        remedy = "check the prior, give it a larger deviation (--prior-deviation) or leave it out (--no-prior)"
+        trials.append(("the prior", remedy, given, None))
+    if len(trials) == 2:
+        trials.append((f"{named} and the prior", "leave out the bounds or the prior (--no-prior)", free, None))
+    before, after = error(estimate), error(found.base)
+    for text, remedy, chosen, drawn_to in trials:
+        without = error(standard_parameters(equations, estimate, chosen, prior=drawn_to).base)
+        if after - without > (after - before) / 2:
+            return CostCause(text, remedy, without)
+    return None
+
+
 def consistency_reasons(
-    found: StandardParameters | None, free: Evaluation, consistent: Evaluation | None, good: float
+    found: StandardParameters | None,
+    free: Evaluation,
+    consistent: Evaluation | None,
+    good: float,
+    cause: CostCause | None = None,
 ) -> Iterator[Reason]:
     """Yield what consistency costs, where it costs much.
 
@@ -80,18 +176,22 @@ def consistency_reasons(
         free: Errors of all base parameters on unseen motion.
         consistent: Errors of the consistent arm.
         good: Relative error [%] that counts as good.
+        cause: The user's bounds or prior, if these are what costs it.
     """
-    if found is None or consistent is None:
+    if found is None or consistent is None or not is_costly(free, consistent):
         return
     before, after = free.relative_percent, consistent.relative_percent
-    if not after > COSTLY * before:
-        return
-    held = [*found.edges, *found.zeros, *found.active]
-    named = f", held by {first_named(held)}" if held else ""
+    if cause is None:
+        held = [*found.edges, *found.zeros, *found.active]
+        named = f", held by {first_named(held)}" if held else ""
+        why = f"{named}: these absorb what no rigid arm does"
+        remedy = "add the effects that the residuals point to, or check signs, units and the robot file"
+    else:
+        why, remedy = f": by {cause.text}; without, it is {cause.without:.3g} %", cause.remedy
     yield Reason(
         f"as an arm that can exist the model predicts unseen motion to {after:.3g} %, against {before:.3g} % of free "
-        f"parameters{named}: these absorb what no rigid arm does",
-        "add the effects that the residuals point to, or check signs, units and the robot file",
+        f"parameters{why}",
+        remedy,
         "consistency",
         "fair" if after > WORSE * before and after > good else None,
         "plausible",
@@ -140,6 +240,9 @@ def consistency_to_json(found: StandardParameters | None, error: Evaluation | No
         "links_at_edge": list(found.edges),
         "held_at_zero": list(found.zeros),
         "active_bounds": list(found.active),
+        "implausible_masses": [
+            {"link": link, "mass": mass, "largest_plausible": most} for link, (mass, most) in found.implausible.items()
+        ],
         "mended_references": list(found.mended),
         "sigmas_by": found.sigmas_by,
         "validation": None if error is None else evaluation_to_json(error),

@@ -39,7 +39,7 @@ from ..recording import RecordingsLike, load_recordings
 from ..robot import AnyRobot, load_robot
 from ..signals import whitened_series
 from ..verdict import Reason, Verdict, verdict_of
-from .consistent import consistent_parameters
+from .consistent import consistent_parameters, cost_cause, is_costly
 from .findings import LogFinding, log_findings, moving_sources, with_findings
 from .fitting import ArmFit, column_name, fit_sources, sources_of
 from .hypotheses import likely_cause
@@ -114,7 +114,13 @@ def identify(
     found = _examined(inputs, sources, unseen, fit, settings, (*findings, *still), stage)
     stage("grading")
     plain_error = None if fit.plain is None else _error(unseen, fit.plain, fit, settings, silent)
-    verdict = judged(found, cautions_of(found, plain_error))
+    cause = None
+    if found.standard is not None and is_costly(found.unseen_error_of_all, found.standard_error):
+        cause = cost_cause(
+            found.standard, equations, fit.estimate, settings,
+            lambda estimate: _error(unseen, estimate, fit, settings, silent).relative_percent,
+        )  # fmt: skip
+    verdict = judged(found, cautions_of(found, plain_error, cause))
     if verdict.grade == "poor" and _has_open_cause(verdict, found.findings):
         stage("looking for the cause")
         verdict = _explained(replace(found, verdict=verdict), inputs)

@@ -10,7 +10,7 @@ import numpy as np
 from ..judge import Bias, Disagreement, Evaluation, IdentificationEvidence, Thresholds, faster_joints, judge
 from ..observe import Equations, ResolvedPreparation, RowSource
 from ..verdict import Grade, Reason, Verdict, first_named
-from .consistent import consistency_reasons
+from .consistent import CostCause, consistency_reasons, mass_reasons, prior_reasons
 from .findings import finding_reasons
 from .fitting import ArmFit
 from .payload_body import COLUMNS, impossible_payload
@@ -131,12 +131,13 @@ def judged(found: Identification, cautions: Sequence[Reason]) -> Verdict:
     return judge(evidence, found.settings.thresholds, [*strongest, *cautions])
 
 
-def cautions_of(found: Identification, plain_error: Evaluation | None) -> list[Reason]:
+def cautions_of(found: Identification, plain_error: Evaluation | None, cause: CostCause | None = None) -> list[Reason]:
     """Return what a reader must know that no row of the verdict says.
 
     Args:
         found: The identification.
         plain_error: Error of weighted least squares on unseen motion, for methods beyond least squares.
+        cause: The user's bounds or prior, if they make the consistent arm predict worse.
     """
     errors = None
     if plain_error is not None:
@@ -149,8 +150,10 @@ def cautions_of(found: Identification, plain_error: Evaluation | None) -> list[R
         *method_reasons(found.equations, found.fit, errors),
         *_dropped(found.fit),
         *_payload(found),
+        *prior_reasons(found.standard),
+        *mass_reasons(found.standard),
         *consistency_reasons(
-            found.standard, found.unseen_error_of_all, found.standard_error, found.settings.thresholds.error_good
+            found.standard, found.unseen_error_of_all, found.standard_error, found.settings.thresholds.error_good, cause
         ),
         *_biased(found),
         *_extrapolated(found),

@@ -39,11 +39,14 @@ POSITION_VARIANCE = (1.1e-9, 8.3e-10, 2.9e-9)
 C1, C2 = "condition_weighted_normalised", "d"
 """P4's criteria: condition number of the weighted matrix with columns at unit length; determinant of the covariance."""
 
+PLAIN = ("inertia", "Fvm", "Fcm")
+"""What is unknown in P4's designs."""
+
 SPRING = ("inertia", "Fvm", "Fcm", "spring", "offm")
 """What is unknown in P4's experiment (P4.6)."""
 
 
-def p4_arm(effects: tuple[str, ...] | None = None) -> Arm:
+def p4_arm(effects: tuple[str, ...] = PLAIN) -> Arm:
     """Return the arm with P4's workspace; effects are the unknown ones."""
     robot = load_robot("kuka_ir361")
     tool = ArmPoint("tool")

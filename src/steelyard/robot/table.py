@@ -328,10 +328,11 @@ def _far_end(links: Sequence[Link]) -> str | None:
 
 def _defaults(head: Section) -> Defaults:
     usual = Defaults()
+    springs = ("spring",) if head.get("springs", UNIQUE_NAMES, ()) else ()
     return Defaults(
         head.get("torque", choice(*TORQUE_KINDS), usual.torque),
         head.get("measured", choice(*MEASURED_KINDS), usual.measured),
-        head.get("effects", UNIQUE_NAMES, ()) or usual.effects,
+        head.get("effects", UNIQUE_NAMES, ()) or (*usual.effects, *springs),
     )
 
 

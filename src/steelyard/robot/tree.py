@@ -238,10 +238,14 @@ class Robot:
                     f"link '{body.link}': {', '.join(missing)} neither given nor known; give all ten parameters"
                 )
             whole = np.array([given.get(name, known.get(name, 0.0)) for name in names])
-            fixed = sum(_fixed_inertias(body.link, self.frames, inertia_of), np.zeros(10))
-            inertia_of[body.link] = tuple((whole - fixed).tolist())
+            inertia_of[body.link] = tuple((whole - self.fixed_inertia(body.link)).tolist())
         links = tuple(replace(link, inertia=inertia_of[link.name]) for link in self.links)
         return replace(self, links=links, values={**self.values, **others})
+
+    def fixed_inertia(self, link: str) -> np.ndarray:
+        """Return the ten parameters (10,) of all that is fixed to a moving link, in its frame, without the link."""
+        inertia_of = {one.name: one.inertia for one in self.links}
+        return sum(_fixed_inertias(link, self.frames, inertia_of), np.zeros(10))
 
     def in_motor_coordinates(self) -> Robot:
         """Return the same arm with motor positions (joint side) as coordinates: coupled motors become independent."""

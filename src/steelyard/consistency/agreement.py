@@ -1,0 +1,154 @@
+"""Whether the prior is one of this arm: by which factor the data find each link heavier or lighter than the prior.
+
+A prior with a chosen deviation gives way to data that contradict it. One that is ten times too heavy (pounds or grams,
+another arm) would then go unnoticed, and still decide what the data do not show. Here each link is ``a`` times its
+prior, of a shape that differs from it by 30 %:
+
+    beta ~ N(sum_b a_b K theta_b, C + sum_b (s a_b)^2 K T_b T_b^T K^T)
+
+with beta the base parameters of the arm that can exist and is nearest to the data, C their covariance and T_b the
+matrix from the link's ``svec X`` to its parameters; what has no prior is free. Where the data are far from any arm they
+hold errors of the model, and C is larger by as much. The factors of largest likelihood are compared with those of
+largest likelihood near 1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import linalg, optimize
+
+from .problem import StandardProblem
+
+SHAPE = 0.3
+"""Relative deviation of a link's mass distribution from the shape of its prior."""
+
+FACTOR = 3.0
+"""A prior that is so many times heavier or lighter than the data say is a mistake rather than an inexact CAD value."""
+
+_NEAR = 1.5
+"""Factors of a prior that is right, up to the usual inexactness of CAD values."""
+
+_DOUBT, _NAMED = 5.0, 2.0
+"""Difference of log-likelihoods from which on the prior is in doubt, and that from which on a link is named for it."""
+
+_WIDEST, _USUAL = np.log(1e7), np.log(100.0)
+"""Limits of a factor's logarithm, and its deviation beforehand: links that the data do not show have a factor of 1."""
+
+_COMMON = np.logspace(-6, 6, 25)
+"""Factors of all links together that are tried as a start."""
+
+
+@dataclass(frozen=True)
+class PriorDisagreement:
+    """A link whose prior the data contradict.
+
+    Attributes:
+        link: The link.
+        factor: How many times heavier the data find it than the prior.
+        evidence: By how much the log-likelihood falls if the factor is kept near 1.
+    """
+
+    link: str
+    factor: float
+    evidence: float
+
+    @property
+    def text(self) -> str:
+        """How far the prior is off, for messages."""
+        times, way = (self.factor, "light") if self.factor > 1 else (1 / self.factor, "heavy")
+        return f"'{self.link}' (about {float(f'{times:.1g}'):g} times too {way})"
+
+
+def prior_disagreements(problem: StandardProblem, values: np.ndarray) -> tuple[PriorDisagreement, ...]:
+    """Return the links whose prior the data contradict by a factor of three or more.
+
+    Args:
+        problem: The data and the prior.
+        values: Standard parameters (p,) of the arm that the data alone give.
+    """
+    likelihood = FactorLikelihood(problem, values)
+    if not len(likelihood.target):
+        return ()
+    near, count = np.log(_NEAR), len(likelihood.links)
+    best, value = likelihood.largest(np.full(count, _WIDEST))
+    far = [k for k in range(count) if abs(best[k]) > np.log(FACTOR)]
+    if not far or value - likelihood.largest(np.full(count, near), best)[1] < _DOUBT:
+        return ()
+    evidence = {}
+    for k in far:
+        limits = np.full(count, _WIDEST)
+        limits[k] = near
+        evidence[k] = value - likelihood.largest(limits, best)[1]
+    # Links that move together may each be explained by the others: then all of them are in doubt.
+    named = [k for k in far if evidence[k] >= _NAMED] or far
+    return tuple(PriorDisagreement(likelihood.links[k], float(np.exp(best[k])), float(evidence[k])) for k in named)
+
+
+class FactorLikelihood:
+    """Likelihood of the estimate as a function of the links' factors.
+
+    Args:
+        problem: The data and the prior.
+        values: Standard parameters (p,) of the arm that the data alone give.
+    """
+
+    def __init__(self, problem: StandardProblem, values: np.ndarray) -> None:
+        with_prior = [
+            (link, list(place), body)
+            for k, ((link, place), body) in enumerate(zip(problem.links.items(), problem.bodies, strict=True))
+            if problem.has_prior(k)
+        ]
+        self.links = [link for link, _, _ in with_prior]
+        drives, drive_values = problem.prior_drives, problem.reference[problem.prior_drives]
+        known = {k for _, place, _ in with_prior for k in place} | set(drives)
+        rows = problem.root @ problem.regrouping / np.sqrt(max(1.0, problem.misfit(values) / len(problem.root)))
+        target = rows @ values
+        shown = _complement(rows[:, [k for k in range(rows.shape[1]) if k not in known]])
+        rows = shown.T @ rows
+        self.target = shown.T @ target - rows[:, drives] @ drive_values
+        self.design = np.column_stack([rows[:, place] @ body.parameters for _, place, body in with_prior])
+        self.shapes = [SHAPE * rows[:, place] @ body.to_parameters for _, place, body in with_prior]
+        own = SHAPE * rows[:, drives] * drive_values
+        self.noise = np.hstack([np.eye(len(rows)), own])
+
+    def largest(self, limits: np.ndarray, start: np.ndarray | None = None) -> tuple[np.ndarray, float]:
+        """Return the logarithms of the factors (b,) of largest log-likelihood within +- limits (b,), and its value."""
+        if start is None:  # the likelihood may have several maxima: begin at the best common factor too
+            common = min(_COMMON, key=lambda factor: self.negative_log(np.full(len(limits), np.log(factor)))[0])
+            starts = [np.zeros(len(limits)), np.full(len(limits), np.log(common))]
+        else:
+            starts = [start]
+        bounds = list(zip(-limits, limits, strict=True))
+        found = [
+            optimize.minimize(self.negative_log, np.clip(one, -limits, limits), jac=True, bounds=bounds)
+            for one in starts
+        ]
+        best = min(found, key=lambda one: one.fun)
+        return best.x, -float(best.fun)
+
+    def negative_log(self, logs: np.ndarray) -> tuple[float, np.ndarray]:
+        """Return the negative log-likelihood and its gradient by the logarithms of the factors (b,)."""
+        factors = np.exp(logs)
+        # The triangle of all deviations together: squares of their range would have no digits left.
+        stacked = np.hstack([self.noise, *(a * shape for a, shape in zip(factors, self.shapes, strict=True))])
+        root = np.linalg.qr(stacked.T).R.T
+        white = linalg.solve_triangular(
+            root, np.column_stack([self.target, self.design, *self.shapes]), lower=True, check_finite=False
+        )
+        seen, design = white[:, 0], white[:, 1 : 1 + len(factors)]
+        residual = seen - design @ factors
+        slopes = []
+        for k, (a, column) in enumerate(zip(factors, design.T, strict=True)):
+            shape = white[:, 1 + len(factors) + 10 * k : 11 + len(factors) + 10 * k]
+            slopes.append(a**2 * (np.sum(shape**2) - np.sum((residual @ shape) ** 2)) - a * (column @ residual))
+        value = np.log(np.abs(np.diag(root))).sum() + residual @ residual / 2 + logs @ logs / (2 * _USUAL**2)
+        return float(value), np.array(slopes) + logs / _USUAL**2
+
+
+def _complement(columns: np.ndarray) -> np.ndarray:
+    """Return an orthonormal basis (r, m) of what is orthogonal to columns (r, n)."""
+    lengths = np.linalg.norm(columns, axis=0)
+    vectors, sizes, _ = np.linalg.svd(columns[:, lengths > 0] / lengths[lengths > 0])
+    return vectors[:, int(np.sum(sizes > 1e-9)) :]
