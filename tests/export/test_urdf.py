@@ -256,7 +256,7 @@ def test_what_a_urdf_cannot_say_stands_at_its_top_and_in_the_notes():
         "gravity compensation springs (Ss, torque Ss sin(q)): elbow 3.0 N m",
         "motors that turn with two joints (Iac): elbow 0.0625 kg m^2",
         "gear coupling: motor of elbow turns with shoulder by 0.5",
-        "gravity in the base frame: 0.0 9.81 0.0 m/s^2",
+        "gravity in the base frame: 0.0 9.81 0.0 m/s^2, set it where the file is loaded (programs take 0.0 0.0 -9.81)",
     ):
         assert f"not in the file: {line}" in top
         assert f"not in the file: {line}" in done.notes

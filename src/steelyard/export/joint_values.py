@@ -111,4 +111,5 @@ def _parameters(robot: Robot) -> Iterator[Parameter]:
 def _gravity(robot: Robot, gravity: Vector3) -> list[str]:
     if robot.gravity == gravity:
         return []
-    return [f"gravity in the base frame: {' '.join(map(repr, robot.gravity))} m/s^2"]
+    own, taken = (" ".join(map(repr, one)) for one in (robot.gravity, gravity))
+    return [f"gravity in the base frame: {own} m/s^2, set it where the file is loaded (programs take {taken})"]

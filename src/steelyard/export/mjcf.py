@@ -3,8 +3,9 @@
 ``<inertial>`` and the joint's ``armature``, ``damping`` and ``frictionloss`` are changed where they stand, in included
 files too; what did not change keeps its bytes. ``diaginertia`` stays diagonal, about the principal axes nearest to
 those of before. A body whose inertia came from its geometry gets an ``<inertial>`` if it changed. What an actuator or a
-following joint adds to a joint's drive inertia and friction stays with them. What MJCF cannot say stands in a comment
-at the top, and in the notes of the file.
+following joint adds to a joint's drive inertia and friction stays with them. ``<option gravity>`` is changed where the
+arm was identified under another gravity. What MJCF cannot say stands in a comment at the top, and in the notes of the
+file.
 """
 
 from __future__ import annotations
@@ -85,8 +86,8 @@ def mjcf_files(arm: IdentifiedArm, *, path: str | Path | None = None, force: boo
     robot = robot_to_write(arm)
     refuse_unknown_inertias(robot)
     source = mjcf_source(path) if path is not None else _own_source(robot)
-    notes = _notes(arm, robot, robot.gravity if source is None else _gravity(source))
-    notes += new_mjcf_notes(robot) if source is None else _asset_notes(source)
+    notes = _notes(arm, robot)
+    notes += new_mjcf_notes(robot) if source is None else [*_gravity_notes(source, robot), *_asset_notes(source)]
     comment = "\n".join([HEADLINE, *([f"run {arm.run}"] if arm.run else []), *notes])
     if source is None:
         edit = _fresh(robot, arm.model.robot, comment, force)
@@ -123,6 +124,7 @@ def edited_mjcf(source: MjcfSource, robot: Robot, comment: str = "", *, force: b
     refuse_problems(physical_problems(robot, links, values, _OF_JOINTS), force)
     for link in links:
         document.set_inertia(link)
+    document.set_gravity(robot.gravity)
     before = joint_values(original)
     for name, new in values.items():
         document.set_joint(name, new, before[name])
@@ -145,7 +147,7 @@ def verify_mjcf(edit: MjcfEdit) -> tuple[tuple[TorqueComparison, ...], list[str]
         ), []
     try:
         compiled = compiled_mjcf(edit.source)
-        read, literal = (_read_like(compiled, robot, tolerance) for tolerance in (edit.tolerance, 0.0))
+        read, literal = (_locked_like(_read(compiled, tolerance), robot) for tolerance in (edit.tolerance, 0.0))
     except RobotError as error:
         reason = f"does not load the file: {error}"
         return (TorqueComparison("steelyard", 0, math.nan, "", reason),), [f"steelyard {reason}"]
@@ -153,7 +155,7 @@ def verify_mjcf(edit: MjcfEdit) -> tuple[tuple[TorqueComparison, ...], list[str]
     own = compare(
         "steelyard", robot, file_torques(robot, states, armature=True), file_torques(read, states, armature=True)
     )
-    found = mujoco_torques(compiled.model, literal, states)
+    found = mujoco_torques(compiled.model, literal, states, gravity=None)
     theirs = compare(f"mujoco {compiled.mujoco.__version__}", robot, wanted, found)
     return (own, theirs), [*mismatches(own), *mismatches(theirs)]
 
@@ -181,15 +183,20 @@ def _own_source(robot: Robot) -> MjcfSource | None:
     return mjcf_source(robot.file) if root.tag.rpartition("}")[2] == MJCF_ROOT else None
 
 
-def _gravity(source: MjcfSource) -> Vector3:
-    return MjcfReading(compiled_mjcf(source), RightAngles(0.0)).robot("").gravity
+def _gravity_notes(source: MjcfSource, robot: Robot) -> list[str]:
+    """Return a note if the arm was identified under another gravity than that of its file."""
+    before = _read(compiled_mjcf(source), 0.0).gravity
+    if before == robot.gravity:
+        return []
+    new, old = (" ".join(map(repr, gravity)) for gravity in (robot.gravity, before))
+    return [f"gravity is that of the run, {new} m/s^2; the robot's file had {old} m/s^2"]
 
 
-def _notes(arm: IdentifiedArm, robot: Robot, gravity: Vector3) -> list[str]:
+def _notes(arm: IdentifiedArm, robot: Robot) -> list[str]:
     notes = ["damping is viscous, frictionloss Coulomb friction, each of motor side and link side together"]
     if arm.model.measured == "joint":
         notes.append("identified from joint torques: friction and inertia of the drives are not in the file")
-    cannot = (f"not in the file: {line}" for line in unsaid(robot, _HELD, gravity))
+    cannot = (f"not in the file: {line}" for line in unsaid(robot, _HELD, robot.gravity))
     return [*notes, *locked_notes(robot), *cannot]
 
 
@@ -200,9 +207,12 @@ def _asset_notes(source: MjcfSource) -> list[str]:
     return [beside] if files else []
 
 
-def _read_like(compiled: CompiledMjcf, robot: Robot, tolerance: float) -> Robot:
-    """Return the robot of a compiled file, mounted as another one, with the same joints locked."""
-    read = MjcfReading(compiled, RightAngles(tolerance)).robot(robot.name).with_gravity(robot.gravity)
+def _read(compiled: CompiledMjcf, tolerance: float) -> Robot:
+    return MjcfReading(compiled, RightAngles(tolerance)).robot("")
+
+
+def _locked_like(read: Robot, robot: Robot) -> Robot:
+    """Return a robot that was read, with the joints locked that are locked in another one."""
     known = {joint.name for joint in read.joints if joint.kind != "fixed" and joint.locked_at is None}
     locked = {joint.name: joint.locked_at for joint in robot.joints if joint.locked_at is not None}
     return read.with_locked({name: position for name, position in locked.items() if name in known})
@@ -212,7 +222,7 @@ def _as_read(compiled: CompiledMjcf, robot: Robot) -> tuple[Robot, float]:
     """Return the robot as its file gives it, and the tolerance of angles that it was read with."""
     difference = ""
     for tolerance in _TOLERANCES:
-        read = _read_like(compiled, robot, tolerance)
+        read = _locked_like(_read(compiled, tolerance), robot)
         difference = difference or geometric_difference(read, robot)
         if not geometric_difference(read, robot):
             return read, tolerance
@@ -305,6 +315,18 @@ class _Document:
             self._set_diagonal(element, number, inertia)
         else:
             element.set_numbers("fullinertia", *full_inertia(inertia), tolerance=ROUNDING * size)
+
+    def set_gravity(self, gravity: Vector3) -> None:
+        """Give the file another gravity, and switch it on; nothing changes if it has this one."""
+        if _read(self._compiled, 0.0).gravity == gravity:
+            return
+        root = self._main.root
+        options = [element for element in self._inside(root) if element.tag == "option"]
+        for option in [one for one in options if "gravity" in one.attributes] or options[:1] or [root.add("option")]:
+            option.set_numbers("gravity", *gravity)
+        for flag in (flag for option in options for flag in self._inside(option) if flag.tag == "flag"):
+            if flag.attributes.get("gravity") == "disable":
+                flag.set("gravity", "enable")
 
     def _check_compiler(self) -> None:
         for element in self._inside(self._main.root):

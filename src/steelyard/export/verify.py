@@ -25,6 +25,7 @@ from ..model import random_motion
 from ..physics import inverse_dynamics_function
 from ..robot import Robot
 from ..robot.files import parse_xml_safely
+from ..robot.placement import Vector3
 from .identified import TorqueComparison
 from .joint_values import joint_values
 
@@ -169,19 +170,26 @@ def mujoco_urdf_torques(content: bytes, robot: Robot, states: States) -> np.ndar
     mujoco.set_mju_user_warning(lambda text: None)
     try:
         model = mujoco.MjModel.from_xml_string(etree.tostring(tree, encoding="unicode"))
-        return mujoco_torques(model, robot, states)
+        return mujoco_torques(model, robot, states, gravity=robot.gravity)
     finally:
         mujoco.set_mju_user_warning(None)
 
 
-def mujoco_torques(model: Any, robot: Robot, states: States) -> np.ndarray:
+def mujoco_torques(model: Any, robot: Robot, states: States, gravity: Vector3 | None) -> np.ndarray:
     """Return the torques (na, states) of a model of MuJoCo: its inverse dynamics, armature and damping included.
 
     Dry friction, which is a constraint there, is added at its full value; all constraints are off.
+
+    Args:
+        model: The compiled model.
+        robot: The arm, joints locked as they are meant.
+        states: Where.
+        gravity: Gravity of a file that has none (URDF); None: that of the model.
     """
     mujoco: Any = import_module("mujoco")
     model.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_CONSTRAINT)
-    model.opt.gravity[:] = robot.gravity
+    if gravity is not None:
+        model.opt.gravity[:] = gravity
     data, count = mujoco.MjData(model), states[0].shape[1]
     position = np.tile(np.array(model.qpos0)[:, None], count)
     velocity, acceleration = np.zeros((2, model.nv, count))
