@@ -150,7 +150,7 @@ def test_the_command_prints_what_it_wrote(run, tmp_path, capsys):
     out = tmp_path / "out"
     assert main(["export", str(run.folder), "--urdf", "--yaml", "--force", "--out", str(out)]) == 0
     text = capsys.readouterr().out
-    assert "loaded again by" in text
+    assert "loaded again: largest difference of torques" in text
     assert f"saved: {out}" in " ".join(text.split())
     assert main(["export", str(run.folder), "--force", "--out", str(out), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["files"][0]["comparisons"][0]["states"] == 1000

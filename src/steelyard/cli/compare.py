@@ -222,8 +222,8 @@ def _print(comparison: Comparison, torques: Sequence[_FileTorques] = ()) -> None
         whole = _state_percent(one.joints)
         if whole is not None:
             screen.line(
-                f"torques at random states, with the effects that the run lacks: {one.file} differs by {whole:.3g} % of "
-                "its torque",
+                f"torques at random states, with the effects that the run lacks: {one.file} differs by {whole:.3g} % "
+                "of its torque",
                 always=True,
             )
 

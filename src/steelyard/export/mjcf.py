@@ -32,12 +32,11 @@ from .differences import (
     locked_notes,
     physical_problems,
     refuse_problems,
-    without_friction_of_followers,
 )
-from .identified import ExportedFile, IdentifiedArm, TorqueComparison, refuse_unknown_inertias, safe_stem
+from .identified import ExportedFile, IdentifiedArm, Problem, TorqueComparison, refuse_unknown_inertias, safe_stem
 from .joint_values import COULOMB, VISCOUS, JointValues, joint_values, robot_to_write, unsaid
 from .new_mjcf import full_inertia, mass_centre_inertia, new_mjcf, new_mjcf_notes
-from .verify import compare, file_torques, mismatches, mujoco_torques, random_states
+from .verify import compare, file_torques, mismatches, mujoco_torques, not_loaded, random_states
 
 HEADLINE = "Written by Steelyard from an identified arm."
 _HELD = (*VISCOUS, *COULOMB, "Ia")
@@ -69,7 +68,9 @@ class MjcfEdit:
     joints: tuple[str, ...]
 
 
-def mjcf_files(arm: IdentifiedArm, *, path: str | Path | None = None, force: bool = False) -> tuple[ExportedFile, ...]:
+def mjcf_files(
+    arm: IdentifiedArm, *, path: str | Path | None = None, force: bool = False, new_file: bool = False
+) -> tuple[ExportedFile, ...]:
     """Return the MJCF of an identified arm, loaded again and compared with the arm; the main file comes first.
 
     The others are the files that it includes, under the names by which it does.
@@ -79,13 +80,14 @@ def mjcf_files(arm: IdentifiedArm, *, path: str | Path | None = None, force: boo
         path: The MJCF file that the robot was read from; by default the file that it was loaded from. A robot that was
             read from something else gets a fresh file.
         force: Whether to return a file although a link is impossible, a value negative, or torques differ.
+        new_file: Whether to return a new file where the robot's own could be edited.
 
     Raises:
         ExportError: If the arm cannot be written, or if something speaks against the file and it is not forced.
     """
     robot = robot_to_write(arm)
     refuse_unknown_inertias(robot)
-    source = mjcf_source(path) if path is not None else _own_source(robot)
+    source = None if new_file else mjcf_source(path) if path is not None else _own_source(robot)
     notes = _notes(arm, robot)
     notes += new_mjcf_notes(robot) if source is None else [*_gravity_notes(source, robot), *_asset_notes(source)]
     comment = "\n".join([HEADLINE, *([f"run {arm.run}"] if arm.run else []), *notes])
@@ -97,7 +99,7 @@ def mjcf_files(arm: IdentifiedArm, *, path: str | Path | None = None, force: boo
     refuse_problems(problems, force)
     changed = [link for link in edit.robot.links if link.name in edit.links]
     problems = [*physical_problems(edit.robot, changed, edit.joints, _OF_JOINTS), *problems]
-    notes += [f"forced although {problem}" for problem in problems]
+    notes += [problem.note for problem in problems]
     name = f"{safe_stem(robot.name)}.xml"
     if name in edit.source.included:
         name = f"{safe_stem(robot.name)}_identified.xml"
@@ -132,7 +134,7 @@ def edited_mjcf(source: MjcfSource, robot: Robot, comment: str = "", *, force: b
     return MjcfEdit(document.edited(comment), robot, tolerance, names, tuple(values))
 
 
-def verify_mjcf(edit: MjcfEdit) -> tuple[tuple[TorqueComparison, ...], list[str]]:
+def verify_mjcf(edit: MjcfEdit) -> tuple[tuple[TorqueComparison, ...], list[Problem]]:
     """Return comparisons of a written file with its arm, and what speaks against the file.
 
     Steelyard reads it as it read the arm; MuJoCo's torques are compared with those of the file as Steelyard reads it
@@ -149,8 +151,8 @@ def verify_mjcf(edit: MjcfEdit) -> tuple[tuple[TorqueComparison, ...], list[str]
         compiled = compiled_mjcf(edit.source)
         read, literal = (_locked_like(_read(compiled, tolerance), robot) for tolerance in (edit.tolerance, 0.0))
     except RobotError as error:
-        reason = f"does not load the file: {error}"
-        return (TorqueComparison("steelyard", 0, math.nan, "", reason),), [f"steelyard {reason}"]
+        comparison, problem = not_loaded(error)
+        return (comparison,), [problem]
     wanted = file_torques(literal, states, armature=True)
     own = compare(
         "steelyard", robot, file_torques(robot, states, armature=True), file_torques(read, states, armature=True)
@@ -161,7 +163,6 @@ def verify_mjcf(edit: MjcfEdit) -> tuple[tuple[TorqueComparison, ...], list[str]
 
 
 def _fresh(robot: Robot, original: Robot, comment: str, force: bool) -> MjcfEdit:
-    robot = without_friction_of_followers(robot, original)
     links, joints = changed_links(robot, original), _changed_joints(robot, original)
     possible = [link for link in links if not _carries_fixed_links(robot, link)]
     refuse_problems(physical_problems(robot, possible, joints, _OF_JOINTS), force)
@@ -299,8 +300,9 @@ class _Document:
         body = self._bodies[self._number_of.get(link.name, 0)]
         if body is None:
             raise ExportError(
-                f"link '{link.name}' stands between two joints of one body, where MJCF has no inertia; give each joint "
-                "a body of its own in the file"
+                f"link '{link.name}' stands between two joints of one body, where MJCF has no inertia, and the arm has "
+                f"{(link.inertia or (0.0,))[-1]:.3g} kg there: the file cannot be edited; write a new MJCF with "
+                "--new-file or a URDF with --urdf, or give each joint a body of its own and identify again"
             )
         self._check_compiler()
         number = self._number_of[link.name]

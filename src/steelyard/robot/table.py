@@ -75,7 +75,7 @@ from .placement import (
     standard_dh_placements,
     transform_from_placement,
 )
-from .tree import INERTIA_SOURCES, STANDARD_GRAVITY, Robot
+from .tree import INERTIA_SOURCES, STANDARD_GRAVITY, Robot, values_on_leaders
 
 NUMBER = number()
 UNIQUE_NAMES = names(twice=False)
@@ -302,7 +302,7 @@ def _robot(file: Section, where: str) -> Robot:
         values=MappingProxyType(_values(file.section("values"), sum(joint.moves for joint in joints))),
     )
     _check_references(robot, file)
-    return robot
+    return replace(robot, values=MappingProxyType(values_on_leaders(robot, robot.values)))
 
 
 def _joints_and_links(rows: Sequence[Section], notes: list[str], convention: str) -> tuple[list[Joint], list[Link]]:
