@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -12,10 +12,10 @@ from cyclopts import Group, Parameter
 from ..files import require_files
 from ..plain_data import json_text
 from .options import OUTPUT, Json, Quiet, quietly
-from .output import Column, Part, Screen
+from .output import Column, Screen
 
 if TYPE_CHECKING:
-    from ..export import ExportResult
+    from ..export import ExportedFile, ExportResult
 
 _NUMBER = re.compile(r"(?<![\w.])-?\d+\.\d+(?:e[-+]?\d+)?(?![\w.])")
 """A number with a decimal point; not a part of a name or a version."""
@@ -28,7 +28,9 @@ def export(
     /,
     *,
     urdf: Annotated[bool, Parameter(group=FORMATS, help="URDF: the robot's own file, edited, or a new one.")] = False,
-    mjcf: Annotated[bool, Parameter(group=FORMATS, help="MJCF of MuJoCo: likewise.")] = False,
+    mjcf: Annotated[
+        bool, Parameter(group=FORMATS, help="MJCF (MuJoCo): the robot's own file, edited, or a new one.")
+    ] = False,
     c: Annotated[bool, Parameter(name="--c", group=FORMATS, help="C99 functions without dependencies.")] = False,
     casadi: Annotated[bool, Parameter(group=FORMATS, help="CasADi functions.")] = False,
     numpy: Annotated[bool, Parameter(group=FORMATS, help="A Python module that needs NumPy alone.")] = False,
@@ -42,7 +44,7 @@ def export(
         Parameter(group=FORMATS, help="The payload as a controller takes it."),
     ] = None,
     samples: Annotated[
-        int, Parameter(group=CHOICES, help="Further arms drawn from the posterior, as URDF or MJCF; default: none.")
+        int, Parameter(group=CHOICES, help="Number of models drawn from the posterior, as URDF or MJCF; default: none.")
     ] = 0,
     seed: Annotated[int | None, Parameter(group=CHOICES, help="Of the samples; default: 0.")] = None,
     side: Annotated[
@@ -64,7 +66,7 @@ def export(
     tool: Annotated[int | None, Parameter(group=CHOICES, help="Number of the tool (kuka); default: 1.")] = None,
     robot: Annotated[str | None, Parameter(group=CHOICES, help="The run's robot file, if it has moved.")] = None,
     force: Annotated[
-        bool, Parameter(group=CHOICES, help="Write files although something speaks against them.")
+        bool, Parameter(group=CHOICES, help="Write files despite a poor verdict, impossible links or a failed check.")
     ] = False,
     out: Annotated[Path | None, Parameter(group=OUTPUT, help="Folder for the files; default: that of the run.")] = None,
     json: Json = False,
@@ -96,19 +98,32 @@ def _print(found: ExportResult) -> None:
     screen = Screen()
     folder = found.paths[0].parent if found.paths else Path()
     screen.line((found.robot, "bold"), f": {len(found.paths)} file(s)")
-    programs = list(dict.fromkeys(one.program for file in found.files for one in file.comparisons))
-    if programs:
+    if any(file.comparisons for file in found.files):
         screen.line("loaded again: largest difference of torques, relative to the largest torque of the joint")
-    rows: list[list[Part]] = []
-    for file in found.files:
-        figures = {one.program: f"{one.largest:.0e}" if one.states else "-" for one in file.comparisons}
-        rows.append([file.name, *(figures.get(program, "") for program in programs)])
-    headings = [Column(program.replace(" ", "\n", 1)) for program in programs]
-    screen.table([Column("file", "key"), *headings], rows)
+    _print_files(screen, found.files)
     for note in _notes(found):
         screen.line(f"note: {note}", style="dim")
     if found.paths:
         screen.line(f"saved: {folder}", always=True)
+
+
+def _print_files(screen: Screen, files: Sequence[ExportedFile]) -> None:
+    """Print names of files and differences of torques: as a table, or in lines of their own where names are long."""
+    figures = [{one.program: f"{one.largest:.0e}" if one.states else "-" for one in file.comparisons} for file in files]
+    programs = list(dict.fromkeys(program for row in figures for program in row))
+    headings = [Column(program.replace(" ", "\n", 1)) for program in programs]
+    room = screen.width - sum(2 + max(map(len, column.heading.split("\n"))) for column in headings)
+    if all(len(file.name) <= room for file in files):
+        rows = [
+            [file.name, *(row.get(program, "") for program in programs)]
+            for file, row in zip(files, figures, strict=True)
+        ]
+        screen.table([Column("file", "key"), *headings], rows)
+        return
+    for file, row in zip(files, figures, strict=True):
+        screen.line(file.name)
+        if row:
+            screen.line(f"  {', '.join(f'{program}: {figure}' for program, figure in row.items())}")
 
 
 def _notes(found: ExportResult) -> Iterator[str]:

@@ -24,7 +24,7 @@ POOR = 2
 
 
 def payload(
-    run: Annotated[Path, Parameter(help="Folder of the identify run that knows the arm.")],
+    run: Annotated[Path, Parameter(help="Folder of the identify run of the arm, without payload.")],
     /,
     *logs: Annotated[Path, Parameter(help="Recordings with the payload.")],
     robot: Annotated[str | None, Parameter(help="The run's robot file, if it has moved.")] = None,

@@ -191,12 +191,8 @@ def export_model(
             effect on what is written.
 
     Example:
-        >>> sin, cos = [[0.3, 0.1], [0.5, 0.2]], [[0.1, 0.2], [0.2, 0.3]]
-        >>> motion = steelyard.fourier([0, 0], sin, cos, 5.0, ["joint_1", "joint_2"])
-        >>> log = steelyard.recording_of(steelyard.simulate("scara_2r", motion, steelyard.Experiment(record_rate=100)))
-        >>> settings = steelyard.Settings(method="wls", reduction="none", bias_repeats=0)
-        >>> run = steelyard.save_run(steelyard.identify("scara_2r", log, settings=settings), "my_run")
-        >>> [path.name for path in steelyard.export_model(run, ["urdf", "yaml"], "exported").paths]
+        >>> written = steelyard.export_model("my_run", ["urdf", "yaml"], "exported")  # a run of steelyard identify
+        >>> [path.name for path in written.paths]
         ['scara_2r.urdf', 'scara_2r.yaml']
     """
     folder = _folder(run, out)
