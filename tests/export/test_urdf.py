@@ -14,7 +14,6 @@ from perturbed_arms import deformed, identified, other_values
 from steelyard.errors import ExportError, RobotError
 from steelyard.export import EXPORTS, IdentifiedArm, write_files
 from steelyard.export import verify as verify_module
-from steelyard.export.joint_values import joint_values
 from steelyard.export.new_urdf import new_urdf
 from steelyard.export.urdf import HEADLINE, edited_urdf, urdf_file, verify_urdf
 from steelyard.export.verify import file_torques, random_states
@@ -35,6 +34,7 @@ from steelyard.robot import (
     read_urdf,
     transform_from_placement,
 )
+from steelyard.robot.drives import joint_values
 
 ODD = """<?xml version="1.0" encoding="utf-8"?>
 <!-- arm of the lab, see <link name="upper"> -->

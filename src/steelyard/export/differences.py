@@ -9,8 +9,8 @@ import numpy as np
 
 from ..errors import ExportError
 from ..robot import Joint, Link, Robot, is_consistent, pseudo_inertia
-from .identified import Problem
-from .joint_values import joint_values
+from ..robot.drives import joint_values
+from .identified import FileProblem
 
 ROUNDING = 1e-13
 """Parameters that differ by less, relative to their kind, are the same: fixed links were added and taken off again."""
@@ -50,7 +50,7 @@ def _is_same(new: Link, old: Link, robot: Robot) -> bool:
     return bool(np.all(np.abs(np.subtract(new.inertia, old.inertia)) <= ROUNDING * scale))
 
 
-def refuse_problems(problems: Sequence[Problem], force: bool) -> None:
+def refuse_problems(problems: Sequence[FileProblem], force: bool) -> None:
     """Raise an ``ExportError`` with the first problem, unless the export is forced."""
     if problems and not force:
         raise ExportError(f"{problems[0].text}; {problems[0].remedy}, or write the file with --force")
@@ -58,7 +58,7 @@ def refuse_problems(problems: Sequence[Problem], force: bool) -> None:
 
 def physical_problems(
     robot: Robot, links: Iterable[Link], joints: Iterable[str], held: Sequence[str] = ("damping", "friction")
-) -> list[Problem]:
+) -> list[FileProblem]:
     """Return which of these links no body can be, and which of these joints have negative values.
 
     Args:
@@ -81,14 +81,14 @@ def physical_problems(
             f"link '{link.name}': its inertia{behind} is not physically possible (smallest eigenvalue of the "
             f"pseudo-inertia {smallest:.3g}, a real body has none below 0)"
         )
-        problems.append(Problem(text, f"{remedy} a physically consistent arm"))
+        problems.append(FileProblem(text, f"{remedy} a physically consistent arm"))
     values = joint_values(robot)
     for name in joints:
         for what in held:
             value = getattr(values[name], what) if name in values else 0.0
             if value < 0:
                 text = f"joint '{name}': {what} is {value:.3g}, and simulators need 0 or more"
-                problems.append(Problem(text, "identify a physically consistent arm"))
+                problems.append(FileProblem(text, "identify a physically consistent arm"))
     return problems
 
 

@@ -64,7 +64,7 @@ class TorqueComparison:
     reason: str = ""
 
 
-class Problem(NamedTuple):
+class FileProblem(NamedTuple):
     """What speaks against a file.
 
     Attributes:

@@ -21,9 +21,11 @@ from scipy.spatial.transform import Rotation
 
 from ..errors import ExportError, RobotError
 from ..robot import Link, Robot, XmlDocument, XmlElement, moved_parameters
+from ..robot.drives import COULOMB, VISCOUS, JointValues, joint_values
 from ..robot.files import LARGEST_FILE, content_of, parse_xml_safely
 from ..robot.mjcf import MjcfReading
 from ..robot.mjcf_files import MJCF_ROOT, CompiledMjcf, MjcfSource, compiled_mjcf, import_mujoco, mjcf_source
+from ..robot.new_mjcf import full_inertia, mass_centre_inertia, new_mjcf, new_mjcf_notes
 from ..robot.placement import RightAngles, Vector3
 from .differences import (
     ROUNDING,
@@ -33,9 +35,8 @@ from .differences import (
     physical_problems,
     refuse_problems,
 )
-from .identified import ExportedFile, IdentifiedArm, Problem, TorqueComparison, refuse_unknown_inertias, safe_stem
-from .joint_values import COULOMB, VISCOUS, JointValues, joint_values, robot_to_write, unsaid
-from .new_mjcf import full_inertia, mass_centre_inertia, new_mjcf, new_mjcf_notes
+from .identified import ExportedFile, FileProblem, IdentifiedArm, TorqueComparison, refuse_unknown_inertias, safe_stem
+from .unsaid import robot_to_write, unsaid
 from .verify import compare, file_torques, mismatches, mujoco_torques, not_loaded, random_states
 
 HEADLINE = "Written by Steelyard from an identified arm."
@@ -134,7 +135,7 @@ def edited_mjcf(source: MjcfSource, robot: Robot, comment: str = "", *, force: b
     return MjcfEdit(document.edited(comment), robot, tolerance, names, tuple(values))
 
 
-def verify_mjcf(edit: MjcfEdit) -> tuple[tuple[TorqueComparison, ...], list[Problem]]:
+def verify_mjcf(edit: MjcfEdit) -> tuple[tuple[TorqueComparison, ...], list[FileProblem]]:
     """Return comparisons of a written file with its arm, and what speaks against the file.
 
     Steelyard reads it as it read the arm; MuJoCo's torques are compared with those of the file as Steelyard reads it

@@ -29,6 +29,7 @@ from ..robot import (
     set_origin,
     transform_from_placement,
 )
+from ..robot.drives import JointValues, joint_values
 from ..robot.files import LARGEST_FILE, content_of, parse_xml_safely
 from ..robot.placement import RightAngles
 from ..robot.tree import leaders
@@ -42,9 +43,9 @@ from .differences import (
     physical_problems,
     refuse_problems,
 )
-from .identified import ExportedFile, IdentifiedArm, Problem, TorqueComparison, refuse_unknown_inertias, safe_stem
-from .joint_values import JointValues, joint_values, robot_to_write, unsaid
+from .identified import ExportedFile, FileProblem, IdentifiedArm, TorqueComparison, refuse_unknown_inertias, safe_stem
 from .new_urdf import NEW_URDF_NOTES, new_urdf
+from .unsaid import robot_to_write, unsaid
 from .verify import (
     LARGEST_DIFFERENCE,
     compare,
@@ -168,7 +169,7 @@ def edited_urdf(
 
 def verify_urdf(
     edit: UrdfEdit, original: bytes | None = None
-) -> tuple[tuple[TorqueComparison, ...], tuple[Problem, ...], tuple[str, ...]]:
+) -> tuple[tuple[TorqueComparison, ...], tuple[FileProblem, ...], tuple[str, ...]]:
     """Return comparisons of a written file with its arm, what speaks against the file, and notes on how it is read.
 
     Args:

@@ -26,10 +26,10 @@ from ..errors import RobotError
 from ..model import random_motion
 from ..physics import inverse_dynamics_function
 from ..robot import Robot
+from ..robot.drives import joint_values
 from ..robot.files import parse_xml_safely
 from ..robot.placement import Vector3
-from .identified import Problem, TorqueComparison
-from .joint_values import joint_values
+from .identified import FileProblem, TorqueComparison
 
 LARGEST_DIFFERENCE = 1e-9
 """Of torques, relative to the largest torque of the joint."""
@@ -81,7 +81,7 @@ def compare(program: str, robot: Robot, wanted: np.ndarray, found: np.ndarray) -
 
 def compare_programs(
     content: bytes, robot: Robot, wanted: np.ndarray, states: States, original: bytes | None = None
-) -> tuple[list[TorqueComparison], list[Problem]]:
+) -> tuple[list[TorqueComparison], list[FileProblem]]:
     """Return what Pinocchio and MuJoCo make of a URDF, those that are installed, and what speaks against the file.
 
     A program that cannot load the file has nothing to compare; that speaks against the file if it loads the original.
@@ -106,7 +106,7 @@ def compare_programs(
             comparisons.append(TorqueComparison(program, 0, float("nan"), "", f"does not load the file: {reason}"))
             if original is not None and _is_loaded(load, original, robot, states):
                 problems.append(
-                    Problem(f"{program} loads the original file but not the edited one ({reason})", "correct that")
+                    FileProblem(f"{program} loads the original file but not the edited one ({reason})", "correct that")
                 )
             continue
         comparisons.append(compare(program, robot, wanted, found))
@@ -114,7 +114,7 @@ def compare_programs(
     return comparisons, problems
 
 
-def mismatches(comparison: TorqueComparison) -> list[Problem]:
+def mismatches(comparison: TorqueComparison) -> list[FileProblem]:
     """Return what speaks against a file: one line, or none if the torques agree."""
     if comparison.reason or comparison.largest <= LARGEST_DIFFERENCE:
         return []
@@ -122,13 +122,13 @@ def mismatches(comparison: TorqueComparison) -> list[Problem]:
         f"{comparison.program} loads the file with torques of joint '{comparison.joint}' that differ by "
         f"{comparison.largest:.2g} of its largest (allowed {LARGEST_DIFFERENCE:g})"
     )
-    return [Problem(text, "compare the file with the original")]
+    return [FileProblem(text, "compare the file with the original")]
 
 
-def not_loaded(error: RobotError) -> tuple[TorqueComparison, Problem]:
+def not_loaded(error: RobotError) -> tuple[TorqueComparison, FileProblem]:
     """Return the comparison and the problem of a written file that Steelyard itself does not load."""
     reason = f"does not load the file: {error}"
-    return TorqueComparison("steelyard", 0, math.nan, "", reason), Problem(f"steelyard {reason}", "correct that")
+    return TorqueComparison("steelyard", 0, math.nan, "", reason), FileProblem(f"steelyard {reason}", "correct that")
 
 
 def _is_loaded(load: Load, content: bytes, robot: Robot, states: States) -> bool:

@@ -19,12 +19,13 @@ import numpy as np
 from ..configuration import located, vector
 from ..errors import RobotError
 from .checks import assembled_robot, checked_limits
+from .drives import values_on_leaders
 from .files import PathOrBytes, place_of
 from .inertia import parameters_from_centre
 from .mjcf_files import CompiledMjcf, MjcfSource, compiled_mjcf, mjcf_source
 from .parts import BoxShape, CapsuleShape, CylinderShape, Joint, Link, Mimic, Shape, SphereShape
 from .placement import RightAngles, placement_from_transform, transform_from_placement
-from .tree import Robot, values_on_leaders
+from .tree import Robot
 
 
 def read_mjcf(path_or_bytes: PathOrBytes, *, right_angle_tolerance: float = 1e-5) -> Robot:

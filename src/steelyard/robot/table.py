@@ -61,6 +61,7 @@ from ..effects import value_symbols
 from ..errors import RobotError, nearest_match
 from ..files import decoded, parsed_toml
 from .checks import JOINT_KINDS, assembled_robot, checked_limits
+from .drives import values_on_leaders
 from .files import PathOrBytes, content_of, place_of
 from .inertia import checked_mass, inertia_from_parameters, inertia_note, moved_parameters, parameters_from_centre
 from .parts import Defaults, GearCoupling, Joint, Limits, Link, Mimic
@@ -75,7 +76,7 @@ from .placement import (
     standard_dh_placements,
     transform_from_placement,
 )
-from .tree import INERTIA_SOURCES, STANDARD_GRAVITY, Robot, values_on_leaders
+from .tree import INERTIA_SOURCES, STANDARD_GRAVITY, Robot
 
 NUMBER = number()
 UNIQUE_NAMES = names(twice=False)

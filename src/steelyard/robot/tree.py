@@ -110,37 +110,6 @@ def renumbered(values: Mapping[str, float], numbers: Mapping[int, int | None]) -
     return found
 
 
-_BY_GAIN_SQUARED = ("Ia", "Fvm", "Fvl")
-_BY_GAIN = {"Fcm": "Fcm", "Fcl": "Fcl", "Fcpm": "Fcnm", "Fcnm": "Fcpm", "Fcpl": "Fcnl", "Fcnl": "Fcpl"}
-"""Coulomb friction, and what it is to a leader that moves the other way."""
-
-
-def values_on_leaders(robot: Robot, values: Mapping[str, float]) -> dict[str, float]:
-    """Return values by parameter name, drive inertia and friction of followers carried over to the joints they follow.
-
-    A follower moves ``gain`` times as fast as its leader: its drive inertia and viscous friction count ``gain^2`` times
-    there, its Coulomb friction ``|gain|`` times.
-
-    Args:
-        robot: The arm.
-        values: Values of all moving joints, by name.
-    """
-    by_name = {joint.name: joint for joint in robot.joints}
-    number_of, found = {body.joint.name: body.number for body in robot.actuated}, dict(values)
-    for body in robot.bodies:
-        leader, gain, _ = list(leaders(body.joint, by_name))[-1]
-        if leader.name == body.joint.name:
-            continue
-        same = {symbol: (symbol, gain**2) for symbol in _BY_GAIN_SQUARED}
-        dry = {one: (one if gain > 0 else other, abs(gain)) for one, other in _BY_GAIN.items()}
-        for symbol, (target, factor) in (same | dry).items():
-            value = factor * found.pop(f"{symbol}{body.number}", 0.0)
-            if value:
-                name = f"{target}{number_of[leader.name]}"
-                found[name] = found.get(name, 0.0) + value
-    return found
-
-
 STANDARD_GRAVITY: Vector3 = (0.0, 0.0, -9.81)
 SAME_DIRECTION = 1 - 5e-7
 """Cosine of 1e-3 rad: directions of gravity that differ by less are those of one mounting."""

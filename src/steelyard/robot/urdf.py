@@ -20,6 +20,7 @@ from lxml import etree  # pyright: ignore[reportMissingImports, reportAttributeA
 from ..configuration import LARGEST_NUMBER, checked, choice, located, number
 from ..errors import RobotError, nearest_match, one_line
 from .checks import JOINT_KINDS, assembled_robot, checked_limits
+from .drives import values_on_leaders
 from .files import LARGEST_FILE, XACRO_MESSAGE, PathOrBytes, content_of, parse_xml_safely, place_of
 from .inertia import checked_mass, moved_parameters
 from .parts import (
@@ -37,7 +38,7 @@ from .parts import (
     found_mesh,
 )
 from .placement import Placement, RightAngles, Vector3, Z, origin_placement, transform_from_placement
-from .tree import Robot, values_on_leaders
+from .tree import Robot
 
 OUT_OF_SCOPE = ("floating", "planar")
 INERTIA_ATTRIBUTES = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
