@@ -265,8 +265,17 @@ def test_impossible_links_and_negative_values_are_refused(tmp_path):
 
 def test_a_link_between_two_joints_of_a_body_has_no_place():
     robot = load_robot(FOLDER / "gimbal.xml")
-    with pytest.raises(ExportError, match="link 'body_1_joint_1' stands between two joints of one body"):
-        mjcf_files(identified(robot, {"XX1": 0.1, "YY1": 0.1, "ZZ1": 0.1, "M1": 0.1}))
+    arm = identified(robot, {"XX1": 0.1, "YY1": 0.1, "ZZ1": 0.1, "M1": 0.1})
+    with pytest.raises(
+        ExportError,
+        match=r"link 'body_1_joint_1' stands between two joints of one body.* 0.1 kg there: .* --new-file or .* --urdf",
+    ):
+        mjcf_files(arm)
+    (new,) = mjcf_files(arm, new_file=True)
+    assert all(one.largest < 1e-9 for one in new.comparisons)
+    # Where the arm has nothing between the joints, its own file is edited.
+    (own,) = mjcf_files(identified(robot, {"Fvm1": 0.5}))
+    assert b'damping="0.5"' in own.content
 
 
 def test_an_included_file_outside_the_folder_is_refused(tmp_path):

@@ -110,7 +110,8 @@ def test_drive_inertia_of_the_file_that_the_model_lacks_counts(tmp_path):
     plain = file_reference(run, replace(SCARA, values={**SCARA.values, "Ia1": 0.0, "Ia2": 0.0}), "plain")
     assert reference.columns["ZZ1"] == pytest.approx(plain.columns["ZZ1"] + 0.5)
     assert reference.lacking == {"Ia2": 2.0}
-    assert any("Ia2 2 kg m^2" in note and "--effects Ia" in note for note in reference.notes)
+    assert any("counted: Ia1 0.5 kg m^2 in ZZ1" in note for note in reference.notes)
+    assert any("Ia2 2 kg m^2" in note and "--effects inertia,Ia,Fvm,Fcm" in note for note in reference.notes)
     first, second = torque_differences(run, run.estimate, reference)
     acceleration = SCARA.actuated[1].joint.limits.acceleration
     acceleration = acceleration if np.isfinite(acceleration) else 5.0

@@ -166,9 +166,11 @@ class _Lacking:
         self.torques: tuple[np.ndarray, np.ndarray] | None = None
         symbols = {name.rstrip("0123456789") for name, value in known.items() if value}
         effects = [one.name for one in EFFECTS.values() if one.name not in model.effects and symbols & {*one.symbols}]
+        self._counted: list[str] = []
         if not effects:
             return
         larger = build_model(model.robot, (*model.effects, *effects), model.measured, model.payload, model.sign_width)
+        self._effects = larger.effects
         self._parameters = [one for one in larger.parameters if one.effect in effects and known.get(one.name)]
         motion = random_motion(model.robot, STATES, np.random.default_rng(0))
         regressor = stacked_regressor(larger.regressor, *motion)
@@ -184,23 +186,29 @@ class _Lacking:
                 self.values[parameter.name] = value
                 torques += value * column
                 continue
-            for name, share in zip(equations.names, combination.tolist(), strict=True):
-                if abs(share) > DEPENDENT:
-                    self.regrouped[name] = self.regrouped.get(name, 0.0) + share * value
+            shares = zip(equations.names, combination.tolist(), strict=True)
+            parts = {name: share for name, share in shares if abs(share) > DEPENDENT}
+            for name, share in parts.items():
+                self.regrouped[name] = self.regrouped.get(name, 0.0) + share * value
+            if parts:
+                where = ", ".join(equations.base.name_of[name] for name in parts)
+                self._counted.append(f"{parameter.name} {value:.4g} {parameter.unit} in {where}")
         if self.values:
             self.torques = torques.reshape(shape), base.reshape(*shape, base.shape[1])
 
     def notes(self, name: str) -> list[str]:
-        """Return a note on the effects whose torques the rows of the run do not hold."""
-        if not self.values:
-            return []
-        mine = [one for one in self._parameters if one.name in self.values]
-        listed = ", ".join(f"{one.name} {self.values[one.name]:.4g} {one.unit}" for one in mine)
-        return [
-            f"'{name}' has {listed}, which the model of the run lacks: they are in no parameter of the table and in no "
-            f"torque on the rows of the run, but in the torques at random states; identify with --effects "
-            f"{','.join(dict.fromkeys(one.effect for one in mine))} added for a whole comparison"
-        ]
+        """Return notes on values that count in parameters of another name, and on those that count in none."""
+        counted = "; ".join(self._counted)
+        notes = [f"'{name}' has effects that the model of the run lacks, counted: {counted}"] if counted else []
+        if self.values:
+            mine = [one for one in self._parameters if one.name in self.values]
+            listed = ", ".join(f"{one.name} {self.values[one.name]:.4g} {one.unit}" for one in mine)
+            notes.append(
+                f"'{name}' has {listed}, which the model of the run lacks: not in the parameters and the torques on "
+                f"the rows of the run, but in the torques at random states; identify with --effects "
+                f"{','.join(self._effects)} for a whole comparison"
+            )
+        return notes
 
 
 def _listed(missing: Sequence[Parameter], model: Model) -> str:
