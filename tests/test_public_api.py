@@ -5,6 +5,7 @@ from __future__ import annotations
 import doctest
 import importlib
 import inspect
+import shutil
 from collections.abc import Iterator
 from typing import Any
 
@@ -61,10 +62,25 @@ def test_the_list_of_public_names_is_complete():
     assert len(PUBLIC) > 130
 
 
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory):
+    """A folder as examples take it: ``log.npz``, a recording of the catalogue's SCARA, and ``my_run`` made of it."""
+    folder = tmp_path_factory.mktemp("lab")
+    sin, cos = [[0.3, 0.1], [0.5, 0.2]], [[0.1, 0.2], [0.2, 0.3]]
+    motion = steelyard.fourier([0, 0], sin, cos, 5.0, ["joint_1", "joint_2"])
+    log = steelyard.recording_of(steelyard.simulate("scara_2r", motion, steelyard.Experiment(record_rate=100)))
+    steelyard.write_recording(log, folder / "log.npz")
+    settings = steelyard.Settings(method="wls", reduction="none", bias_repeats=0)
+    steelyard.save_run(steelyard.identify("scara_2r", folder / "log.npz", settings=settings), folder / "my_run")
+    return folder
+
+
 @pytest.mark.parametrize("name", sorted(PUBLIC))
-def test_the_example_of_a_public_name_runs(name, tmp_path, monkeypatch):
+def test_the_example_of_a_public_name_runs(name, tmp_path, monkeypatch, lab):
     if name in NEEDS:
         pytest.importorskip(NEEDS[name])
+    if '"my_run"' in (PUBLIC[name].__doc__ or "") or '"log.npz"' in (PUBLIC[name].__doc__ or ""):
+        shutil.copytree(lab, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
     (example,) = doctest.DocTestFinder(recurse=False, exclude_empty=False).find(
         inspect.unwrap(PUBLIC[name]), name, globs={"steelyard": steelyard, "np": np}

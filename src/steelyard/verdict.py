@@ -225,6 +225,19 @@ def verdict_to_json(verdict: Verdict) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def deciding_reason(verdict: Mapping[str, Any]) -> str:
+    """Return the sentence that decides the grade of a verdict given as JSON; empty if it has none.
+
+    A row that is as bad as the grade decides it; without one it is a caution, and cautions with the worst grade come
+    first.
+    """
+    rows = [
+        row["name"] for row in verdict["criteria"] if row["question"] != "known" and row["grade"] == verdict["grade"]
+    ]
+    reasons = verdict["reasons"]
+    return next((one["text"] for one in [*(one for one in reasons if one["about"] in rows), *reasons]), "")
+
+
 def check_thresholds(thresholds: Any, error: type[SteelyardError], large_is_good: Sequence[str] = ()) -> None:
     """Refuse limits that are no numbers from 0 on, or where fair ends before good does.
 

@@ -240,7 +240,7 @@ def at_two_configurations(noise: float) -> Measurements:
 
 def test_points_on_a_line_are_refused_in_one_line_and_two_configurations_tell_nothing(tmp_path, capsys):
     exact, noisy = tmp_path / "exact.csv", tmp_path / "noisy.csv"
-    write_measurements(exact, at_two_configurations(0.0))
+    write_measurements(str(exact), at_two_configurations(0.0))
     write_measurements(noisy, at_two_configurations(5e-5))
     assert main(["calibrate", "ur10e", str(exact)]) == 1
     assert "not on a line" in capsys.readouterr().err

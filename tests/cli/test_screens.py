@@ -32,6 +32,10 @@ COMMANDS = {
     "identify": ("print_identification", [*FIT, "--out", "a_run_with_a_rather_long_name"]),
     "compare": ("_print", ["compare", "a_run_with_a_rather_long_name", "other", "third", "ur10e"]),
     "predict": ("print_prediction", ["predict", "other", "log1.npz", "--out", "torques_of_a_rather_long_name.csv"]),
+    "export": (
+        "_print",
+        ["export", "other", "--urdf", "--casadi", "--samples", "2", "--force", "--out", "exported_files"],
+    ),
     "model": ("print_model", ["model", "ur10e", "--payload", "paired"]),
     "calibrate": ("print_calibration", ["calibrate", "ur10e", "spoilt_points.csv", "--workspace", "5"]),
     "design": ("print_design", ["design", "ur10e", *SHORT_DESIGN, "--out", "designed"]),

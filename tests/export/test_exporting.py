@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from dataclasses import replace
 
@@ -12,12 +13,17 @@ import pytest
 from simulated_experiments import scara
 from steelyard import export_model, save_run
 from steelyard.cli import main
+from steelyard.cli.export import _print
 from steelyard.consistency import ConsistencySettings
 from steelyard.errors import EstimateError, ExportError
 from steelyard.export import EXPORTS, identified_arm, sampled_arms
-from steelyard.identification import Settings, identify
+from steelyard.identification import Settings, identify, payload_to_json
+from steelyard.identification.payload_body import body_from_parameters
+from steelyard.plain_data import plain
 from steelyard.recording import write_recording
 from steelyard.robot import INERTIAL_NAMES, is_consistent, load_robot, read_urdf
+from steelyard.run import RunFolder
+from steelyard.verdict import Reason, row_below, verdict_of
 
 URDF = """<?xml version="1.0"?>
 <!-- my arm -->
@@ -102,6 +108,97 @@ def test_a_poor_verdict_is_not_exported(found, tmp_path):
     assert export_model(poor, ["yaml"], tmp_path / "out", force=True).paths
 
 
+def with_verdict(found, *reasons: Reason):
+    """Return the identification judged anew: a prediction that is poor, and cautions."""
+    row = row_below(
+        "predicts", "error", 40.0, "40 %", (5, 10), "unseen motion is predicted to 40 %", "record more", "%"
+    )
+    return replace(found, verdict=verdict_of([row], reasons))
+
+
+def test_the_refusal_quotes_the_reason_that_makes_the_run_poor(found, tmp_path):
+    caution = Reason("the log was filtered", "record raw signals", "filtered", "fair")
+    poor = save_run(with_verdict(found, caution), tmp_path / "run")
+    assert poor.content["verdict"]["reasons"][0]["text"] == "the log was filtered"
+    with pytest.raises(ExportError, match=r"poor: unseen motion is predicted to 40 %; correct that and run identify"):
+        export_model(poor, ["yaml"], tmp_path / "out")
+    flipped = Reason("the torque of joint_2 has the wrong sign", "correct it", "signs", "poor")
+    fair = replace(found, verdict=verdict_of([], [caution, flipped]))
+    with pytest.raises(ExportError, match="poor: the torque of joint_2 has the wrong sign;"):
+        export_model(fair, ["yaml"], tmp_path / "out")
+
+
+def payload_run(folder, arm_verdict, reasons=()):
+    """Save a run of ``payload`` with a ball of 2 kg on the catalogue's UR10e."""
+    ball = np.array([0.01, 0, 0, 0.01, 0, 0.01, 0, 0, 0, 2.0])
+    body = body_from_parameters(ball, 1e-8 * np.eye(10))
+    content = {
+        "robot": "ur10e", "payload": payload_to_json(body), "covariance": body.covariance, "arm_verdict": arm_verdict,
+        "reasons": [{"text": text, "remedy": ""} for text in reasons],
+    }  # fmt: skip
+    with RunFolder(folder, "payload") as run:
+        run.save({"run": "arm_run", "robot": "ur10e", "logs": []}, {}, plain(content))
+    return folder
+
+
+def test_the_payload_of_a_poor_run_is_refused(found, tmp_path):
+    good = {"grade": "good", "criteria": [], "reasons": []}
+    poor = with_verdict(found).to_json()["verdict"]
+    assert export_model(payload_run(tmp_path / "a", good), payload="ur", out=tmp_path / "out").paths
+    arm = payload_run(tmp_path / "b", poor)
+    with pytest.raises(
+        ExportError, match=r"the run of the arm, 'arm_run', is poor: unseen motion .* or write the files"
+    ):
+        export_model(arm, payload="ur")
+    assert export_model(arm, payload="ur", out=tmp_path / "out", force=True).paths
+    weak = payload_run(tmp_path / "c", good, ["the motion was not enough"])
+    with pytest.raises(
+        ExportError, match=r"the verdict of the payload is poor: the motion was not enough; .*run payload"
+    ):
+        export_model(weak, payload="ur")
+    assert export_model(weak, payload="ur", out=tmp_path / "out", force=True).paths
+
+
+@pytest.mark.parametrize(
+    ("formats", "options", "message"),
+    [
+        ("urdf", {}, r"formats: got 'urdf', allowed is a list of names, such as \['urdf'\]"),
+        ([], {}, "no format is given; allowed: urdf, mjcf"),
+        (["urfd"], {}, "format 'urfd'; allowed: urdf, .*did you mean 'urdf'"),
+        (["c"], {"sides": "joint"}, "option 'sides'; allowed: side, .*did you mean 'side'"),
+        (["urdf"], {"side": "joint"}, "--side has no effect on --urdf: it is for --c, --casadi, --numpy; add one"),
+        (["c"], {"new_file": True}, "--new-file has no effect on --c: it is for --urdf, --mjcf; add"),
+        (["urdf"], {"frame": "fore"}, "--payload-frame has no effect on --urdf: it is for --payload ur"),
+        (["urdf"], {"seed": 3}, "--seed is that of --samples, and there are none"),
+        (["latex"], {"samples": 2}, "--samples are written as URDF or MJCF; add --urdf or --mjcf"),
+        (["urdf"], {"payload": "urscript"}, "payload format 'urscript'; allowed: ur, "),
+    ],
+)
+def test_requests_without_sense_are_one_line(run, tmp_path, formats, options, message):
+    with pytest.raises(ExportError, match=message):
+        export_model(run, formats, tmp_path / "out", force=True, **options)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_payload_run_has_no_arm_and_no_samples(tmp_path):
+    folder = payload_run(tmp_path, {"grade": "good", "criteria": [], "reasons": []})
+    for options, message in (
+        ({}, "is a run of payload, which has no arm; name a format of payloads with --payload: ur,"),
+        ({"formats": ["urdf"], "payload": "ur"}, "with --payload, not with --urdf"),
+        ({"payload": "ur", "samples": 2}, "--samples has no effect on a run of payload"),
+        ({"payload": "ur", "tool": 2}, "--tool has no effect on --payload ur: it is for --payload kuka"),
+        ({"payload": "kuka", "inertia": False}, "--without-inertia has no effect on --payload kuka"),
+    ):
+        with pytest.raises(ExportError, match=message):
+            export_model(folder, **options)
+
+
+def test_a_new_file_can_be_written_beside_the_robot_s_own(run, tmp_path):
+    (path,) = export_model(run, ["urdf"], tmp_path, force=True, new_file=True).paths
+    assert "<!-- my arm -->" not in path.read_text()
+    assert read_urdf(path).joint_names == ("joint_1", "joint_2")
+
+
 def test_a_base_only_run_says_what_to_run(tmp_path):
     settings = replace(SETTINGS, effects=("Fvm", "Fcm"))
     run = save_run(identify("scara_2r", scara(1), settings=settings), tmp_path)
@@ -132,7 +229,7 @@ def test_a_changed_robot_file_is_refused_and_the_own_file_is_not_overwritten(fou
     ("arguments", "message"),
     [
         (["--yaml", "--samples", "2"], "--samples are written as URDF or MJCF"),
-        (["--urdf", "--samples", "-1"], "samples: got -1"),
+        (["--urdf", "--samples", "-3"], "--samples: got -3, allowed is 1 or more, or 0 for none"),
         (["--payload", "ur"], "has no payload"),
         (["--yaml", "--calibration", "nowhere"], "nowhere"),
     ],
@@ -150,10 +247,29 @@ def test_the_command_prints_what_it_wrote(run, tmp_path, capsys):
     out = tmp_path / "out"
     assert main(["export", str(run.folder), "--urdf", "--yaml", "--force", "--out", str(out)]) == 0
     text = capsys.readouterr().out
-    assert "loaded again by" in text
+    assert "loaded again: largest difference of torques" in text
     assert f"saved: {out}" in " ".join(text.split())
     assert main(["export", str(run.folder), "--force", "--out", str(out), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["files"][0]["comparisons"][0]["states"] == 1000
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_the_screen_has_whole_names_and_short_numbers_once(tmp_path, capsys, monkeypatch, width):
+    name = "an_arm_with_a_rather_long_name_of_its_own"
+    robot = replace(load_robot("scara_2r"), name=name)
+    found = identify(robot, [scara(1)], [scara(2)], replace(SETTINGS, effects=("inertia", "Ia", "Fvm", "Fcm", "offm")))
+    run = save_run(found, tmp_path / "run")
+    monkeypatch.setenv("COLUMNS", str(width))
+    files = export_model(run, ["urdf", "mjcf"], tmp_path, robot=robot, samples=2, force=True)
+    _print(files)
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= width
+    text = " ".join(" ".join(lines).split())
+    for path in files.paths:
+        assert f"{path.name} " in text
+    assert text.count("torque offset, motor side (offm)") == 1  # not once for each sample
+    assert not re.search(r"[1-9]\d{4,}", text.partition("saved:")[0])
+    assert re.search(r"\d\.\d{10,}", " ".join(files.files[0].notes))  # with all digits in the file
 
 
 def test_a_folder_without_a_run_is_refused(tmp_path, capsys):

@@ -15,7 +15,7 @@ from oracles import NO_MUJOCO
 from perturbed_arms import deformed, identified, other_values
 from steelyard.errors import ExportError
 from steelyard.export import EXPORTS, IdentifiedArm, write_files
-from steelyard.export.mjcf import edited_mjcf, mjcf_files
+from steelyard.export.mjcf import edited_mjcf, mjcf_files, verify_mjcf
 from steelyard.model import build_model
 from steelyard.motion import quintic
 from steelyard.robot import Robot, XmlDocument, XmlElement, load_robot, read_mjcf, read_table, read_urdf
@@ -200,10 +200,35 @@ def test_what_mjcf_cannot_say_is_in_notes_and_comment(tmp_path):
     assert b'frictionloss="1.5"' in file.content  # the mean of both directions
 
 
-def test_gravity_of_another_mounting_is_said(tmp_path):
-    robot = odd(tmp_path).with_gravity((0.0, 0.0, 9.81))
+@pytest.mark.parametrize(
+    ("options", "written"),
+    [
+        (b"", b'<option gravity="0.0 -4.0 9.81"/>'),
+        (b'<option timestep="0.001"/>', b'<option timestep="0.001" gravity="0.0 -4.0 9.81"/>'),
+        (b"<option gravity='0 0 -9.8'/>", b"<option gravity='0.0 -4.0 9.81'/>"),
+        (b'<option><flag gravity="disable"/></option>', b'<flag gravity="enable"/>'),
+    ],
+)
+def test_gravity_of_the_run_is_written_and_seen_by_the_check(tmp_path, options, written):
+    content = ODD.replace(b"<custom>", options + b"<custom>")
+    robot = odd(tmp_path, content).with_gravity((0.0, -4.0, 9.81))
     (file,) = mjcf_files(identified(robot, {"Fvm1": 1.0}))
-    assert any("gravity in the base frame: 0.0 0.0 9.81" in note for note in file.notes)
+    assert written in file.content
+    assert any("gravity is that of the run, 0.0 -4.0 9.81 m/s^2; the robot's file had" in note for note in file.notes)
+    assert read_mjcf(file.content).gravity == (0.0, -4.0, 9.81)
+    assert_same_torques(read_mjcf(file.content), mujoco.MjModel.from_xml_string(file.content.decode("utf-8-sig")))
+    # The check takes the gravity of the file: an edit that forgets it is found out.
+    edit = edited_mjcf(mjcf_source(content), robot)
+    comparisons, problems = verify_mjcf(replace(edit, source=mjcf_source(content)))
+    assert comparisons[0].largest > 0.1
+    assert problems
+
+
+def test_a_file_with_the_gravity_of_the_run_keeps_its_option(tmp_path):
+    robot = odd(tmp_path, ODD.replace(b"<custom>", b"<option gravity='0 0 -9.8'/><custom>"))
+    (file,) = mjcf_files(identified(robot, {"Fvm1": 1.0}))
+    assert b"<option gravity='0 0 -9.8'/>" in file.content
+    assert not any("gravity" in note for note in file.notes)
 
 
 REFUSED = {
@@ -240,8 +265,17 @@ def test_impossible_links_and_negative_values_are_refused(tmp_path):
 
 def test_a_link_between_two_joints_of_a_body_has_no_place():
     robot = load_robot(FOLDER / "gimbal.xml")
-    with pytest.raises(ExportError, match="link 'body_1_joint_1' stands between two joints of one body"):
-        mjcf_files(identified(robot, {"XX1": 0.1, "YY1": 0.1, "ZZ1": 0.1, "M1": 0.1}))
+    arm = identified(robot, {"XX1": 0.1, "YY1": 0.1, "ZZ1": 0.1, "M1": 0.1})
+    with pytest.raises(
+        ExportError,
+        match=r"link 'body_1_joint_1' stands between two joints of one body.* 0.1 kg there: .* --new-file or .* --urdf",
+    ):
+        mjcf_files(arm)
+    (new,) = mjcf_files(arm, new_file=True)
+    assert all(one.largest < 1e-9 for one in new.comparisons)
+    # Where the arm has nothing between the joints, its own file is edited.
+    (own,) = mjcf_files(identified(robot, {"Fvm1": 0.5}))
+    assert b'damping="0.5"' in own.content
 
 
 def test_an_included_file_outside_the_folder_is_refused(tmp_path):

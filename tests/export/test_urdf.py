@@ -14,7 +14,6 @@ from perturbed_arms import deformed, identified, other_values
 from steelyard.errors import ExportError, RobotError
 from steelyard.export import EXPORTS, IdentifiedArm, write_files
 from steelyard.export import verify as verify_module
-from steelyard.export.joint_values import joint_values
 from steelyard.export.new_urdf import new_urdf
 from steelyard.export.urdf import HEADLINE, edited_urdf, urdf_file, verify_urdf
 from steelyard.export.verify import file_torques, random_states
@@ -35,6 +34,7 @@ from steelyard.robot import (
     read_urdf,
     transform_from_placement,
 )
+from steelyard.robot.drives import joint_values
 
 ODD = """<?xml version="1.0" encoding="utf-8"?>
 <!-- arm of the lab, see <link name="upper"> -->
@@ -211,7 +211,7 @@ def test_missing_elements_are_added():
     )
     assert re.search(r'<link name="finger_a">\n    <inertial><origin xyz="\S+ \S+ \S+"/><mass value="', text)
     assert '<joint name="elbow" type="revolute">\n    <dynamics damping="0.5"/>\n    <origin' in text
-    assert '<dynamics damping="1.5" friction="0.25"/>' in text
+    assert '<dynamics damping="1.5" friction="0.2"/>' in text
     assert '<link name="tube"><![CDATA[ <inertial> is missing ]]></link>' in text
 
 
@@ -236,11 +236,29 @@ def test_a_priori_friction_is_not_added_to_identified_friction_of_the_other_side
     assert b"<dynamics damping='1.50' friction=\"0\"/>" in kept.content
 
 
-def test_identified_friction_of_a_leader_contains_that_of_its_followers():
+def test_friction_of_a_follower_counts_on_its_leader_and_stays_in_the_file():
+    """A follower moves -5 times as fast: its damping counts 25 times on the leader, its Coulomb friction 5 times."""
     robot = all_known()
-    text = edited_urdf(ODD.encode(), robot.with_parameters({"Fvm3": 3.0})).content.decode()
-    assert '<dynamics damping="3.0"/>' in text
-    assert '<dynamics damping="0.0" friction="0.01"/>' in text
+    assert {name: robot.values[name] for name in ("Fvm3", "Fcm3")} == pytest.approx({"Fvm3": 2 + 2.5, "Fcm3": 0.05})
+    new = robot.with_parameters({"Fvm3": 3.0})
+    edit = edited_urdf(ODD.encode(), new)
+    assert '<dynamics damping="0.5"/>' in edit.content.decode()
+    assert '<dynamics damping="0.1" friction="0.01"/>' in edit.content.decode()
+    assert edit.notes == ()
+    assert_near(torques_of(edit.content, robot), file_torques(new, random_states(robot, 50)))
+    assert verify_urdf(edit)[1] == ()
+
+
+def test_friction_of_followers_beyond_that_of_their_leader_is_listed():
+    robot = all_known()
+    new = robot.with_parameters({"Fvm3": 1.0})
+    edit = edited_urdf(ODD.encode(), new, comment="arm")
+    note = "damping of joints that follow 'grip' is contained in its own and set to 0 (was: follow 0.1)"
+    assert edit.notes == (note,)
+    assert note in edit.content.decode().split("-->")[0]
+    assert '<dynamics damping="1.0"/>' in edit.content.decode()
+    assert '<dynamics damping="0.0" friction="0.01"/>' in edit.content.decode()
+    assert verify_urdf(edit)[1] == ()
 
 
 def test_what_a_urdf_cannot_say_stands_at_its_top_and_in_the_notes():
@@ -256,7 +274,7 @@ def test_what_a_urdf_cannot_say_stands_at_its_top_and_in_the_notes():
         "gravity compensation springs (Ss, torque Ss sin(q)): elbow 3.0 N m",
         "motors that turn with two joints (Iac): elbow 0.0625 kg m^2",
         "gear coupling: motor of elbow turns with shoulder by 0.5",
-        "gravity in the base frame: 0.0 9.81 0.0 m/s^2",
+        "gravity in the base frame: 0.0 9.81 0.0 m/s^2, set it where the file is loaded (programs take 0.0 0.0 -9.81)",
     ):
         assert f"not in the file: {line}" in top
         assert f"not in the file: {line}" in done.notes
@@ -296,11 +314,12 @@ def test_a_change_goes_onto_the_moving_link_and_is_refused_where_no_body_can_hav
     with pytest.raises(
         ExportError,
         match=r"link 'upper': its inertia after links fixed to it \(camera\) are taken off is not physically possible "
-        r"\(smallest eigenvalue of the pseudo-inertia -.*\); lower the masses of the fixed links .*, or force",
+        r"\(smallest eigenvalue of the pseudo-inertia -.*\); lower the masses of the fixed .*--force",
     ):
         urdf_file(arm, content=text.encode())
     forced = urdf_file(arm, content=text.encode(), force=True)
-    assert any(note.startswith("forced although link 'upper'") for note in forced.notes)
+    (note,) = [note for note in forced.notes if note.startswith("forced although link 'upper'")]
+    assert note.endswith("a real body has none below 0)")  # without the remedy
     negative = urdf_file(scaled(0.5), content=text.encode(), force=True)
     assert negative.comparisons[0].reason.endswith("a mass must be zero or positive")
     assert "steelyard does not load the file" in negative.notes[-1]
@@ -387,7 +406,7 @@ def test_a_file_with_other_torques_is_found_out(before, after):
     comparisons, problems, _ = verify_urdf(replace(edit, content=wrong))
     assert len(problems) == 1  # other programs agree with the file
     assert re.match(
-        r"steelyard loads the file with torques of joint '\w+' that differ by .* \(allowed 1e-09\);", problems[0]
+        r"steelyard loads the file with torques of joint '\w+' that differ by .* \(allowed 1e-09\)$", problems[0].text
     )
     assert comparisons[0].largest > 1e-9
 
@@ -431,7 +450,7 @@ def test_a_program_that_reads_other_torques_or_nothing_speaks_against_the_file(m
     monkeypatch.setattr(verify_module, "PROGRAMS", {"numpy": lost})
     with pytest.raises(
         ExportError,
-        match=r"numpy \S+ loads the original file but not the edited one .no such.; correct that, or force the export",
+        match=r"numpy \S+ loads the original file but not the edited one .no such.; correct that, or write .*--force",
     ):
         urdf_file(arm, content=ODD.encode())
     forced = urdf_file(arm, content=ODD.encode(), force=True)
@@ -526,7 +545,7 @@ def test_a_robot_of_a_table_gets_a_fresh_file():
     assert [comparison.largest < 1e-12 for comparison in done.comparisons] == [True] * len(done.comparisons)
     assert any("(Ia, 'armature' of simulators): turn 0.3 kg m^2" in note for note in done.notes)
     rubbing = read_table(TABLE.replace(b"0.5, 0]", b"0.5, 0.7]", 1))
-    assert joint_values(rubbing)["follower"].damping == 0.7
+    assert rubbing.values["Fvm3"] == pytest.approx(robot.values.get("Fvm3", 0.0) + 0.7 * 2**2)
     (new,) = EXPORTS["urdf"].build(identified(rubbing, other_values(robot) | {"Fvm3": 1.0}))
     assert joint_values(read_urdf(new.content))["follower"].damping == 0.0
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from simulated_experiments import scara
-from steelyard.errors import EstimateError
+from steelyard.errors import EstimateError, ObservationError
 from steelyard.identification import (
     METHODS,
     Settings,
@@ -22,6 +22,7 @@ from steelyard.identification import (
 )
 from steelyard.identification.reasons import UnseenErrors, method_reasons
 from steelyard.motion import fourier
+from steelyard.observe import Preparation
 from steelyard.recording import Recording
 from steelyard.robot import load_robot
 from steelyard.run import RunFolder
@@ -162,10 +163,26 @@ def test_options_of_the_command_line_become_settings_of_the_method():
 def test_earlier_runs_are_refused_where_an_estimate_is_not_made_of_rows(recordings, found, tmp_path):
     with RunFolder(tmp_path, "identify") as run:
         write_run(run, {"method": "gls"}, {}, found["gls"])
-    with pytest.raises(EstimateError, match="not made of rows alone"):
+    with pytest.raises(EstimateError, match=r"not made of rows alone; .* leave --add out, or choose --method gls, wls"):
         identify(
             SCARA, recordings[:1], recordings[1:], Settings(method="ekf", bias_repeats=0), earlier=[read_run(tmp_path)]
         )
+
+
+@pytest.mark.parametrize(
+    ("changes", "remedy"),
+    [
+        ({"preparation": Preparation(cutoff=5.0)}, r"other filter .*; identify with --cutoff [0-9.]+ --decimation \d+"),
+        ({"effects": ("inertia", "Fvm")}, r"other unknowns .*; identify with --effects inertia,Fvm,Fcm --sign-width 0"),
+        ({"gravity": (0.0, -9.81, 0.0)}, r"other geometry; give the robot file, --gravity and --lock of that run"),
+    ],
+)
+def test_a_run_that_cannot_be_added_says_with_which_options_it_could(recordings, found, tmp_path, changes, remedy):
+    with RunFolder(tmp_path, "identify") as run:
+        write_run(run, {"method": "gls"}, {}, found["gls"])
+    settings = replace(Settings(method="wls", bias_repeats=0), **changes)
+    with pytest.raises(ObservationError, match=remedy):
+        identify(SCARA, recordings[:1], recordings[1:], settings, earlier=[read_run(tmp_path)])
 
 
 def test_a_method_that_excludes_least_squares_is_told_so(found):

@@ -95,3 +95,34 @@ def test_a_held_joint_is_held_in_the_file_too(tmp_path):
     compared = file_reference(run, SCARA, "file").to_compare("file")
     # The bodies that still move are numbered anew; the friction of joint 2 is that of body 1 now.
     assert compared.parameters["Fcm1"].value == pytest.approx(SCARA.values["Fcm2"])
+
+
+def without_drive_inertia(tmp_path, **settings):
+    chosen = Settings(bias_repeats=0, method="wls", effects=("inertia", "Fvm", "Fcm"), **settings)
+    return save_run(identify(SCARA, [scara(1)], scara(3), chosen), tmp_path / "run")
+
+
+def test_drive_inertia_of_the_file_that_the_model_lacks_counts(tmp_path):
+    """On vertical axes a drive inertia of joint 1 is part of ZZ1; that of joint 2 is no combination of the columns."""
+    run = without_drive_inertia(tmp_path)
+    file = replace(SCARA, values={**SCARA.values, "Ia1": 0.5, "Ia2": 2.0})
+    reference = file_reference(run, file, "file")
+    plain = file_reference(run, replace(SCARA, values={**SCARA.values, "Ia1": 0.0, "Ia2": 0.0}), "plain")
+    assert reference.columns["ZZ1"] == pytest.approx(plain.columns["ZZ1"] + 0.5)
+    assert reference.lacking == {"Ia2": 2.0}
+    assert any("counted: Ia1 0.5 kg m^2 in ZZ1" in note for note in reference.notes)
+    assert any("Ia2 2 kg m^2" in note and "--effects inertia,Ia,Fvm,Fcm" in note for note in reference.notes)
+    first, second = torque_differences(run, run.estimate, reference)
+    acceleration = SCARA.actuated[1].joint.limits.acceleration
+    acceleration = acceleration if np.isfinite(acceleration) else 5.0
+    assert first.lacking == 0
+    assert second.lacking == pytest.approx(2.0 * acceleration / 3**0.5, rel=0.05)
+    assert second.state_difference == pytest.approx(second.lacking, rel=0.2)
+    assert torque_differences(run, run.estimate, plain)[1].state_torque is None
+
+
+def test_a_spring_of_the_file_that_the_model_lacks_counts(tmp_path):
+    run = without_drive_inertia(tmp_path)
+    reference = file_reference(run, replace(SCARA, springs=("joint_2",), values={**SCARA.values, "Ss2": 40.0}), "file")
+    assert reference.lacking["Ss2"] == 40
+    assert torque_differences(run, run.estimate, reference)[1].lacking > 10

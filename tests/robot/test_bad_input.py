@@ -36,7 +36,7 @@ def toml(tmp_path: Path) -> Path:
 
 
 URDF_CHANGES = {
-    "not XML at all": (None, b"hello, I am a poem", ["not XML", "URDF file was expected"]),
+    "not XML at all": (None, b"hello, I am a poem", ["not XML", "give a URDF or MJCF file"]),
     "XML that is cut off": (b"</robot>", b"", ["not XML", "line"]),
     "a binary file": (None, bytes(range(256)), ["not XML"]),
     "an empty file": (None, b"", ["empty", "expected"]),

@@ -11,8 +11,9 @@ import pytest
 from oracles import NO_MUJOCO
 from steelyard.errors import SimulationError
 from steelyard.motion import quintic
-from steelyard.robot import Robot, load_robot
+from steelyard.robot import Limits, Robot, load_robot, read_mjcf
 from steelyard.simulation import Experiment, Noise, simulate
+from steelyard.simulation.mujoco_plant import mujoco_xml
 
 pytest.importorskip("mujoco", reason=NO_MUJOCO)
 
@@ -60,3 +61,18 @@ def test_what_mujoco_cannot_do_is_refused_with_the_reason():
         simulate(robot, moves(robot), Experiment(plant="mujoco"))
     with pytest.raises(SimulationError, match="without delay"):
         simulate(load_robot("scara_2r"), moves(load_robot("scara_2r")), Experiment(plant="mujoco", delay=0.001))
+
+
+def test_the_model_of_the_plant_is_one_of_moving_bodies_without_limits():
+    robot = load_robot("ur10e")
+    truth = robot.parameters | {"Ia1": 0.5, "Fvm4": 1.0, "Fvl4": 0.25}
+    text = mujoco_xml(robot, truth, 0.001)
+    read = read_mjcf(text.encode())
+    assert [body.parent for body in read.bodies] == [body.parent for body in robot.bodies]
+    assert all(body.joint.limits == Limits() for body in read.bodies)
+    for name in ("ZZ2", "MX3", "M6", "Ia1"):
+        assert read.parameters[name] == pytest.approx(truth[name], abs=1e-12)
+    assert read.parameters["Fvm4"] == 1.25  # both sides of the gear
+    assert '<flag contact="disable"/>' in text
+    with pytest.raises(SimulationError, match="MuJoCo needs a positive mass for every link; link 2 has 0 kg"):
+        mujoco_xml(robot, {**robot.parameters, "M2": 0.0}, 0.001)

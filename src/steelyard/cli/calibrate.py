@@ -28,7 +28,7 @@ def calibrate(
     *,
     config: CalibrationConfig = None,
     validate: Annotated[
-        Path | None, Parameter(help="Measurements to judge by, not fitted; default: cross-validation.")
+        Path | None, Parameter(help="Measurements for validation, not fitted; default: cross-validation.")
     ] = None,
     validate_base: Annotated[
         Literal["same", "own"] | None,
@@ -42,7 +42,7 @@ def calibrate(
     ] = None,
     covariance: Annotated[
         Literal["shared", "groups", "model", "classical", "cluster"] | None,
-        Parameter(help="Whose sigmas; default: shared (repeats may share an error)."),
+        Parameter(help="How the covariance of the estimate is computed; default: shared (repeats may share an error)."),
     ] = None,
     grouping: Annotated[
         Literal["configuration", "direction", "kind", "equation"] | None,
@@ -220,7 +220,7 @@ def _print_rest(screen: Screen, content: Mapping[str, Any]) -> None:
     for row in content["invisible"]:
         reasons.setdefault(row["why"], []).append(row["name"])
     for why, names in reasons.items():
-        screen.line(f"kept as it was: {', '.join(names)}: {why}", style="dim")
+        screen.line(f"not identified, nominal value used: {', '.join(names)}: {why}", style="dim")
     for row in content["suspicions"]:
         screen.line(
             f"suspicious before any fit: pose {row['pose']}, marker {row['marker']}: distances to other markers are "

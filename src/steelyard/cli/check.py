@@ -31,7 +31,7 @@ def check(
     json: Json = False,
     quiet: Quiet = False,
 ) -> int:
-    """Is this data any good? Stamps, gaps, units, jumps, constant channels, limits, before any fit."""
+    """Check recordings before any fit: time stamps, gaps, units, jumps, constant channels, limits."""
     from ..robot import load_robot
     from ..run import RunFolder, hashes_of
     from .logs import streams_of

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -154,11 +154,14 @@ def _comparison_to_json(comparison: Comparison, torques: Sequence[_FileTorques])
                     "relative_difference_percent": _percent(one.joints, "difference"),
                     "run_error_percent": _percent(one.joints, "run_error"),
                     "file_error_percent": _percent(one.joints, "file_error"),
+                    "random_states_difference_percent": _state_percent(one.joints),
                     "joints": [
                         {
                             "name": joint.joint, "kind": joint.kind, "unit": joint.unit, "torque_rms": joint.torque,
                             "difference_rms": joint.difference, "run_error_rms": joint.run_error,
-                            "file_error_rms": joint.file_error,
+                            "file_error_rms": joint.file_error, "lacking_rms": joint.lacking,
+                            "random_states_torque_rms": joint.state_torque,
+                            "random_states_difference_rms": joint.state_difference,
                         }
                         for joint in one.joints
                     ],
@@ -178,6 +181,16 @@ def _percent(joints: Sequence[TorqueDifference], what: str) -> float | None:
         size = sum(joint.rows * getattr(joint, what) ** 2 for joint in mine)
         found += [100 * (size / torque) ** 0.5] if torque > 0 else []
     return max(found, default=None)
+
+
+def _state_percent(joints: Sequence[TorqueDifference]) -> float | None:
+    """Return the difference at random states relative to the file's torque there [%]; None without such states."""
+    known = [
+        replace(joint, rows=1, torque=joint.state_torque, difference=joint.state_difference)
+        for joint in joints
+        if joint.state_torque is not None and joint.state_difference is not None
+    ]
+    return _percent(known, "difference")
 
 
 def _print(comparison: Comparison, torques: Sequence[_FileTorques] = ()) -> None:
@@ -206,6 +219,13 @@ def _print(comparison: Comparison, torques: Sequence[_FileTorques] = ()) -> None
             f"{shares[2]:.3g} % with {one.file}, {shares[1]:.3g} % with the run",
             always=True,
         )
+        whole = _state_percent(one.joints)
+        if whole is not None:
+            screen.line(
+                f"torques at random states, with the effects that the run lacks: {one.file} differs by {whole:.3g} % "
+                "of its torque",
+                always=True,
+            )
 
 
 def _print_torques(screen: Screen, one: _FileTorques) -> None:
@@ -227,6 +247,21 @@ def _print_torques(screen: Screen, one: _FileTorques) -> None:
         for joint in one.joints
     ]  # fmt: skip
     screen.table(columns, rows)
+    lacking = [joint for joint in one.joints if joint.state_torque is not None]
+    if lacking:
+        screen.line()
+        screen.line(
+            f"at random states within the limits of the joints, rms [N m or N]: torque of {one.file} with all its "
+            "effects, difference from the run, torque of the effects that the run lacks"
+        )
+        columns = [Column("joint", "key"), Column("torque", "key")]
+        columns += [Column(heading) for heading in ("file", "difference", "lacking")]
+        cells = [(joint.state_torque, joint.state_difference, joint.lacking) for joint in lacking]
+        rows = [
+            [joint.joint, joint.kind, *(f"{value:.3g}" for value in values)]
+            for joint, values in zip(lacking, cells, strict=True)
+        ]
+        screen.table(columns, rows)
     screen.line()
 
 

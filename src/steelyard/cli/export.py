@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -10,10 +12,13 @@ from cyclopts import Group, Parameter
 from ..files import require_files
 from ..plain_data import json_text
 from .options import OUTPUT, Json, Quiet, quietly
-from .output import Column, Part, Screen
+from .output import Column, Screen
 
 if TYPE_CHECKING:
-    from ..export import ExportResult
+    from ..export import ExportedFile, ExportResult
+
+_NUMBER = re.compile(r"(?<![\w.])-?\d+\.\d+(?:e[-+]?\d+)?(?![\w.])")
+"""A number with a decimal point; not a part of a name or a version."""
 
 FORMATS, CHOICES = Group("Formats", sort_key=1), Group("Choices", sort_key=2)
 
@@ -23,7 +28,9 @@ def export(
     /,
     *,
     urdf: Annotated[bool, Parameter(group=FORMATS, help="URDF: the robot's own file, edited, or a new one.")] = False,
-    mjcf: Annotated[bool, Parameter(group=FORMATS, help="MJCF of MuJoCo: likewise.")] = False,
+    mjcf: Annotated[
+        bool, Parameter(group=FORMATS, help="MJCF (MuJoCo): the robot's own file, edited, or a new one.")
+    ] = False,
     c: Annotated[bool, Parameter(name="--c", group=FORMATS, help="C99 functions without dependencies.")] = False,
     casadi: Annotated[bool, Parameter(group=FORMATS, help="CasADi functions.")] = False,
     numpy: Annotated[bool, Parameter(group=FORMATS, help="A Python module that needs NumPy alone.")] = False,
@@ -34,16 +41,19 @@ def export(
     latex: Annotated[bool, Parameter(group=FORMATS, help="Parameters with sigmas as a LaTeX table.")] = False,
     payload: Annotated[
         Literal["ur", "franka", "franka_desk", "kuka", "ros2"] | None,
-        Parameter(group=FORMATS, help="The payload in the words of a controller."),
+        Parameter(group=FORMATS, help="The payload as a controller takes it."),
     ] = None,
     samples: Annotated[
-        int, Parameter(group=CHOICES, help="Further arms drawn from the posterior, as URDF or MJCF; default: none.")
+        int, Parameter(group=CHOICES, help="Number of models drawn from the posterior, as URDF or MJCF; default: none.")
     ] = 0,
-    seed: Annotated[int, Parameter(group=CHOICES, help="Of the samples; default: 0.")] = 0,
+    seed: Annotated[int | None, Parameter(group=CHOICES, help="Of the samples; default: 0.")] = None,
     side: Annotated[
-        Literal["motor", "joint"],
+        Literal["motor", "joint"] | None,
         Parameter(group=CHOICES, help="Torques of generated code: of the motors, or at the joints; default: motor."),
-    ] = "motor",
+    ] = None,
+    new_file: Annotated[
+        bool, Parameter(group=CHOICES, negative="", help="Write a new URDF or MJCF; default: edit the robot's own.")
+    ] = False,
     calibration: Annotated[
         Path | None, Parameter(group=CHOICES, help="Run of calibrate whose joint origins go into the URDF.")
     ] = None,
@@ -51,12 +61,12 @@ def export(
         str | None, Parameter(group=CHOICES, help="Link that is the controller's flange; default: by its name.")
     ] = None,
     without_inertia: Annotated[
-        bool, Parameter(group=CHOICES, help="Write the payload's mass and centre alone (ur, ros2).")
+        bool, Parameter(group=CHOICES, negative="", help="Write the payload's mass and centre alone (ur, ros2).")
     ] = False,
-    tool: Annotated[int, Parameter(group=CHOICES, help="Number of the tool (kuka); default: 1.")] = 1,
+    tool: Annotated[int | None, Parameter(group=CHOICES, help="Number of the tool (kuka); default: 1.")] = None,
     robot: Annotated[str | None, Parameter(group=CHOICES, help="The run's robot file, if it has moved.")] = None,
     force: Annotated[
-        bool, Parameter(group=CHOICES, help="Write files although something speaks against them.")
+        bool, Parameter(group=CHOICES, help="Write files despite a poor verdict, impossible links or a failed check.")
     ] = False,
     out: Annotated[Path | None, Parameter(group=OUTPUT, help="Folder for the files; default: that of the run.")] = None,
     json: Json = False,
@@ -71,29 +81,61 @@ def export(
         "latex": latex,
     }  # fmt: skip
     chosen = [name for name, wanted in flags.items() if wanted]
-    if not chosen and payload is None:
-        chosen = ["urdf"]
-    options: dict[str, Any] = {"side": side, "frame": payload_frame, "inertia": not without_inertia, "tool": tool}
+    given: dict[str, Any] = {
+        "side": side, "new_file": new_file or None, "frame": payload_frame,
+        "inertia": False if without_inertia else None, "tool": tool,
+    }  # fmt: skip
+    options = {name: value for name, value in given.items() if value is not None}
     with quietly(quiet):
         found = export_model(
-            run, chosen, out, payload=payload, samples=samples, seed=seed, calibration=calibration, robot=robot,
-            force=force, **options,
+            run, chosen if chosen or payload else None, out, payload=payload, samples=samples, seed=seed,
+            calibration=calibration, robot=robot, force=force, **options,
         )  # fmt: skip
         print(json_text("export", found.to_json())) if json else _print(found)
 
 
 def _print(found: ExportResult) -> None:
     screen = Screen()
+    folder = found.paths[0].parent if found.paths else Path()
     screen.line((found.robot, "bold"), f": {len(found.paths)} file(s)")
-    rows: list[list[Part]] = []
-    for path, file in zip(found.paths, found.files, strict=True):
-        checks = ", ".join(
-            f"{one.program} {one.largest:.0e}" if one.states else f"{one.program}: {one.reason}"
-            for one in file.comparisons
-        )
-        rows.append([str(path), checks])
-    screen.table([Column("file", "text"), Column("loaded again by, largest relative torque difference", "text")], rows)
-    for note in dict.fromkeys([*found.notes, *(note for file in found.files for note in file.notes)]):
+    if any(file.comparisons for file in found.files):
+        screen.line("loaded again: largest difference of torques, relative to the largest torque of the joint")
+    _print_files(screen, found.files)
+    for note in _notes(found):
         screen.line(f"note: {note}", style="dim")
     if found.paths:
-        screen.line(f"saved: {found.paths[0].parent}", always=True)
+        screen.line(f"saved: {folder}", always=True)
+
+
+def _print_files(screen: Screen, files: Sequence[ExportedFile]) -> None:
+    """Print names of files and differences of torques: as a table, or in lines of their own where names are long."""
+    figures = [{one.program: f"{one.largest:.0e}" if one.states else "-" for one in file.comparisons} for file in files]
+    programs = list(dict.fromkeys(program for row in figures for program in row))
+    headings = [Column(program.replace(" ", "\n", 1)) for program in programs]
+    room = screen.width - sum(2 + max(map(len, column.heading.split("\n"))) for column in headings)
+    if all(len(file.name) <= room for file in files):
+        rows = [
+            [file.name, *(row.get(program, "") for program in programs)]
+            for file, row in zip(files, figures, strict=True)
+        ]
+        screen.table([Column("file", "key"), *headings], rows)
+        return
+    for file, row in zip(files, figures, strict=True):
+        screen.line(file.name)
+        if row:
+            screen.line(f"  {', '.join(f'{program}: {figure}' for program, figure in row.items())}")
+
+
+def _notes(found: ExportResult) -> Iterator[str]:
+    """Yield the notes on all files with numbers of four digits; of notes that differ in numbers only, the first.
+
+    The files of samples have the same notes with other numbers, which stand in the files themselves.
+    """
+    failed = [(one, file) for file in found.files for one in file.comparisons if one.reason]
+    reasons = [f"{one.program}, {file.name}: {one.reason}" for one, file in failed]
+    known = set()
+    for note in (*found.notes, *(note for file in found.files for note in file.notes), *reasons):
+        without_numbers = _NUMBER.sub("", note)
+        if without_numbers not in known:
+            known.add(without_numbers)
+            yield _NUMBER.sub(lambda number: f"{float(number.group()):.4g}", note)

@@ -53,7 +53,10 @@ class EstimatorOptions:
     ] = ()
     covariance: Annotated[
         Literal["model", "classical", "sandwich", "block", "hac"] | None,
-        Parameter(group=ESTIMATOR, help="Whose sigmas; default: model with gls, else classical."),
+        Parameter(
+            group=ESTIMATOR,
+            help="How the covariance of the estimate is computed; default: model with gls, else classical.",
+        ),
     ] = None
     reduction: Annotated[
         Literal["f", "stepwise", "rsd", "bic", "none"] | None,
@@ -109,7 +112,7 @@ class PreparationOptions:
         float | None,
         Parameter(
             group=PREPARATION,
-            help="By how much all torques are late against the positions [s]; they are put back. Default: 0.",
+            help="Delay of all torques against the positions [s], which is compensated; default: 0.",
         ),
     ] = None
     evaluation_cutoff: Annotated[
@@ -126,16 +129,16 @@ class DataOptions:
     validate: Annotated[
         tuple[Path, ...],
         Parameter(
-            group=DATA, help="Recording to judge by, not fitted; may be repeated. Default: the last part of each."
+            group=DATA, help="Recording for validation, not fitted; may be repeated. Default: the last part of each."
         ),
     ] = ()
     hold_out: Annotated[
-        float | None, Parameter(group=DATA, help="Part held out without --validate; default: 0.25.")
+        float | None, Parameter(group=DATA, help="Part of each recording held out without --validate; default: 0.25.")
     ] = None
     keep_bad: Annotated[bool, Parameter(group=DATA, help="Use recordings although a check found them bad.")] = False
     add: Annotated[
         tuple[Path, ...],
-        Parameter(group=DATA, help="Run folder whose recordings count too, without being read; may be repeated."),
+        Parameter(group=DATA, help="Earlier run whose data are added, without reading its logs; may be repeated."),
     ] = ()
     config: Config = None
     table: Annotated[
@@ -143,7 +146,7 @@ class DataOptions:
         Parameter(group=DATA, help="Table of --config that describes the logs; may be repeated. Default: recording."),
     ] = ("recording",)
     validate_table: Annotated[
-        tuple[str, ...], Parameter(group=DATA, help="Table of --config that describes the recordings to judge by.")
+        tuple[str, ...], Parameter(group=DATA, help="Table of --config that describes the validation recordings.")
     ] = ()
     root: Root = None
     inertia_source: Annotated[

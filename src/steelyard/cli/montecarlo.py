@@ -75,7 +75,7 @@ def montecarlo(
     json: Json = False,
     quiet: Quiet = False,
 ) -> int:
-    """Which estimator to trust: bias, efficiency, coverage and failures of many simulated experiments."""
+    """Compare estimators by bias, efficiency, coverage and failures over many simulated experiments."""
     require_files(robot_file(robot), trajectory, config)
     study = {
         "methods": comma_separated(methods), "seeds": seeds, "first_seed": first_seed,

@@ -19,7 +19,9 @@ DATA, MODEL, ESTIMATOR, PREPARATION, OUTPUT = (
     for place, name in enumerate(("Data", "Model", "Estimator", "Preparation", "Output"), start=1)
 )
 
-RobotName = Annotated[str, Parameter(help="Catalogue name, URDF file or DH table (TOML); see 'steelyard robots'.")]
+RobotName = Annotated[
+    str, Parameter(help="Catalogue name, URDF or MJCF file, or DH table (TOML); see 'steelyard robots'.")
+]
 Json = Annotated[bool, Parameter(name="--json", group=OUTPUT, help="Print one JSON object, nothing else.")]
 Quiet = Annotated[
     bool,

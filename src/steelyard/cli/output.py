@@ -70,6 +70,11 @@ class Screen:
         self._console = console or Console(highlight=False)
         self._is_quiet = is_quiet.get()
 
+    @property
+    def width(self) -> int:
+        """Letters in a line."""
+        return self._console.width
+
     def line(self, *parts: Part, style: str = "", always: bool = False) -> None:
         """Print a paragraph, or an empty line; ``always``: with ``--quiet`` too."""
         if self._is_quiet and not always:

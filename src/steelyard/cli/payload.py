@@ -12,6 +12,7 @@ from cyclopts import Parameter
 
 from ..files import require_files
 from ..plain_data import json_text, plain
+from ..verdict import deciding_reason
 from .options import Config, Json, Out, Quiet, Root, Table, in_folder, quietly
 from .output import Screen
 
@@ -23,7 +24,7 @@ POOR = 2
 
 
 def payload(
-    run: Annotated[Path, Parameter(help="Folder of the identify run that knows the arm.")],
+    run: Annotated[Path, Parameter(help="Folder of the identify run of the arm, without payload.")],
     /,
     *logs: Annotated[Path, Parameter(help="Recordings with the payload.")],
     robot: Annotated[str | None, Parameter(help="The run's robot file, if it has moved.")] = None,
@@ -34,7 +35,7 @@ def payload(
     json: Json = False,
     quiet: Quiet = False,
 ) -> int:
-    """What is it holding: mass, centre and inertia of a payload, when the arm is known from a run."""
+    """Identify mass, centre of mass and inertia of a payload, with the arm known from a run of identify."""
     from ..identification import identify_payload, read_run, robot_of_run
     from ..run import RunFolder, hashes_of
     from .logs import hashes_of_recordings, read_streams, streams_of
@@ -64,6 +65,7 @@ def _payload_run_to_json(known: SavedRun, found: PayloadFound, recordings: Seque
             "motion_was_enough": found.enough,
             "agreement": found.agreement,
             "reasons": [{"text": reason.text, "remedy": reason.remedy} for reason in found.reasons],
+            "arm_verdict": {key: known.content["verdict"][key] for key in ("grade", "criteria", "reasons")},
             "recordings": [source.path for recording in recordings for source in recording.sources],
         }
     )
@@ -79,6 +81,9 @@ def _print(found: PayloadFound, content: dict[str, Any], out: Path | None) -> No
     )
     for reason in found.reasons:
         screen.line(f"- {reason.text}; ", (reason.remedy, "italic"))
+    if content["arm_verdict"]["grade"] == "poor":
+        why = deciding_reason(content["arm_verdict"])
+        screen.line(f"- the verdict of the arm's own run is poor: {why}; ", ("identify the arm again", "italic"))
     screen.saved(out)
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def predict(
-    run: Annotated[Path, Parameter(help="Folder of the identify run that knows the arm.")],
+    run: Annotated[Path, Parameter(help="Folder of the identify run of the arm.")],
     /,
     *logs: Annotated[Path, Parameter(help="Recordings along which torques are predicted; they need no torques.")],
     robot: Annotated[str | None, Parameter(help="The run's robot file, if it has moved.")] = None,

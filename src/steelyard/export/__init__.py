@@ -59,9 +59,12 @@ EXPORTS: dict[str, Export] = {
     for one in (
         Export(
             "urdf", "URDF: the robot's own, edited, or a new one", "<robot>.urdf", "urdf.urdf_file",
-            ("force", "origins"),
+            ("force", "origins", "new_file"),
         ),
-        Export("mjcf", "MJCF: the robot's own, edited, or a new one", "<robot>.xml", "mjcf.mjcf_files", ("force",)),
+        Export(
+            "mjcf", "MJCF: the robot's own, edited, or a new one", "<robot>.xml", "mjcf.mjcf_files",
+            ("force", "new_file"),
+        ),
         Export("c", "C99 without dependencies", "<robot>.h <robot>.c", "c_code.c_files", ("side",)),
         Export(
             "casadi", "CasADi functions", "<robot>_<function>.casadi", "casadi_functions.casadi_files",

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
 import numpy as np
 
 from ..errors import ExportError
 from ..robot import Joint, Link, Robot, is_consistent, pseudo_inertia
-from ..robot.tree import leaders
-from .joint_values import BY_DIRECTION, COULOMB, VISCOUS, joint_values
+from ..robot.drives import joint_values
+from .identified import FileProblem
 
 ROUNDING = 1e-13
 """Parameters that differ by less, relative to their kind, are the same: fixed links were added and taken off again."""
@@ -51,29 +50,15 @@ def _is_same(new: Link, old: Link, robot: Robot) -> bool:
     return bool(np.all(np.abs(np.subtract(new.inertia, old.inertia)) <= ROUNDING * scale))
 
 
-def without_friction_of_followers(robot: Robot, original: Robot) -> Robot:
-    """Return the robot without friction of joints whose leader's changed: the leader's identified value contains it."""
-    by_name, before, after = {joint.name: joint for joint in robot.joints}, joint_values(original), joint_values(robot)
-    coulomb = (*COULOMB, *(symbol for pair in BY_DIRECTION for symbol in pair))
-    values = dict(robot.values)
-    for body in robot.bodies:
-        leader = list(leaders(body.joint, by_name))[-1][0].name
-        for column, symbols in ((0, VISCOUS), (1, coulomb)):
-            if leader != body.joint.name and after[leader][column] != before[leader][column]:
-                for symbol in symbols:
-                    values.pop(f"{symbol}{body.number}", None)
-    return replace(robot, values=values)
-
-
-def refuse_problems(problems: Sequence[str], force: bool) -> None:
+def refuse_problems(problems: Sequence[FileProblem], force: bool) -> None:
     """Raise an ``ExportError`` with the first problem, unless the export is forced."""
     if problems and not force:
-        raise ExportError(f"{problems[0]}, or force the export")
+        raise ExportError(f"{problems[0].text}; {problems[0].remedy}, or write the file with --force")
 
 
 def physical_problems(
     robot: Robot, links: Iterable[Link], joints: Iterable[str], held: Sequence[str] = ("damping", "friction")
-) -> list[str]:
+) -> list[FileProblem]:
     """Return which of these links no body can be, and which of these joints have negative values.
 
     Args:
@@ -92,19 +77,18 @@ def physical_problems(
         fixed = [name for name in others if robot.frames[name].body == number]
         behind = f" after links fixed to it ({', '.join(fixed)}) are taken off" if fixed else ""
         remedy = "lower the masses of the fixed links in the robot's file, identify" if fixed else "identify"
-        problems.append(
+        text = (
             f"link '{link.name}': its inertia{behind} is not physically possible (smallest eigenvalue of the "
-            f"pseudo-inertia {smallest:.3g}, a real body has none below 0); {remedy} a physically consistent arm"
+            f"pseudo-inertia {smallest:.3g}, a real body has none below 0)"
         )
+        problems.append(FileProblem(text, f"{remedy} a physically consistent arm"))
     values = joint_values(robot)
     for name in joints:
         for what in held:
             value = getattr(values[name], what) if name in values else 0.0
             if value < 0:
-                problems.append(
-                    f"joint '{name}': {what} is {value:.3g}, and simulators need 0 or more; identify a physically "
-                    "consistent arm"
-                )
+                text = f"joint '{name}': {what} is {value:.3g}, and simulators need 0 or more"
+                problems.append(FileProblem(text, "identify a physically consistent arm"))
     return problems
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import ExportError, nearest_match
+from ..errors import ExportError
 from ..identification import (
     Identification,
     RunLike,
@@ -25,18 +25,22 @@ from ..text import short_repr
 from . import EXPORTS
 from .identified import ExportedFile, IdentifiedArm, write_files
 from .payload_formats import PAYLOAD_FORMATS, export_payload
+from .requests import (
+    SAMPLED,
+    check_options,
+    check_samples,
+    checked_formats,
+    format_flag,
+    refuse_error,
+    refuse_poor,
+    refuse_without_effect,
+)
 
 if TYPE_CHECKING:
     from ..calibration.application.saved import SavedCalibration
 
 RUNS = ("identify", "demo", "payload", "calibrate")
 """Commands whose runs can be exported."""
-
-WORST_ERROR, WORSE = 5.0, 1.5
-"""An arm with a larger error on unseen motion [%], and so many times that of free parameters, is refused."""
-
-SAMPLED = ("urdf", "mjcf")
-"""Formats in which draws from the posterior are written."""
 
 CALIBRATED = ("urdf", "yaml")
 """Formats of a calibration."""
@@ -155,12 +159,12 @@ def sampled_arms(run: RunLike, count: int, seed: int = 0, robot: AnyRobot | None
 
 def export_model(
     run: RunLike | Identification,
-    formats: Sequence[str] = ("urdf",),
+    formats: Sequence[str] | None = None,
     out: str | Path | None = None,
     *,
     payload: str | None = None,
     samples: int = 0,
-    seed: int = 0,
+    seed: int | None = None,
     calibration: str | Path | None = None,
     robot: AnyRobot | None = None,
     force: bool = False,
@@ -170,55 +174,68 @@ def export_model(
 
     Args:
         run: An identification; or a run of ``identify``, ``payload``, ``calibrate`` or ``demo``, or its folder.
-        formats: Of ``EXPORTS``; a calibration has ``urdf`` and ``yaml``.
+        formats: Names in ``EXPORTS``; a calibration has ``urdf`` and ``yaml``, a run of ``payload`` none. None: URDF.
         out: Folder for the files; None: that of the run.
         payload: A format of payloads, one of ``PAYLOAD_FORMATS``: the payload is written too.
         samples: Further arms drawn from the posterior, as URDF or MJCF.
-        seed: Of these.
+        seed: Of these; None: 0.
         calibration: Folder of a ``calibrate`` run of the same robot, whose joint origins go into the URDF.
         robot: The run's robot, or its file if that has moved.
         force: Write files although something speaks against them: a poor verdict, impossible links, other torques.
-        options: Of the formats: ``side`` (``motor`` or ``joint``), ``frame``, ``inertia`` and ``tool`` of payloads.
+        options: Of the formats: ``side`` (``motor`` or ``joint``) and ``parameters`` of code, ``new_file`` of URDF and
+            MJCF (whether a new file is written where the robot's own could be edited), ``frame``, ``inertia`` and
+            ``tool`` of payloads.
 
     Raises:
-        ExportError: If something speaks against a file and it is not forced, or a format is unknown.
+        ExportError: If something speaks against a file and it is not forced, a format is unknown, or an option has no
+            effect on what is written.
 
     Example:
-        >>> sin, cos = [[0.3, 0.1], [0.5, 0.2]], [[0.1, 0.2], [0.2, 0.3]]
-        >>> motion = steelyard.fourier([0, 0], sin, cos, 5.0, ["joint_1", "joint_2"])
-        >>> log = steelyard.recording_of(steelyard.simulate("scara_2r", motion, steelyard.Experiment(record_rate=100)))
-        >>> settings = steelyard.Settings(method="wls", reduction="none", bias_repeats=0)
-        >>> run = steelyard.save_run(steelyard.identify("scara_2r", log, settings=settings), "my_run")
-        >>> [path.name for path in steelyard.export_model(run, ["urdf", "yaml"], "exported").paths]
+        >>> written = steelyard.export_model("my_run", ["urdf", "yaml"], "exported")  # a run of steelyard identify
+        >>> [path.name for path in written.paths]
         ['scara_2r.urdf', 'scara_2r.yaml']
     """
-    for name in formats:
-        if name not in EXPORTS:
-            raise ExportError(f"format '{name}'; allowed: {', '.join(EXPORTS)}{nearest_match(name, EXPORTS)}")
     folder = _folder(run, out)
-    if not isinstance(run, Identification | SavedRun):
-        command = read_result(Path(run), RUNS, ExportError)["command"]
+    saved = isinstance(run, Identification | SavedRun)
+    command = "identify" if saved else read_result(Path(run), RUNS, ExportError)["command"]
+    chosen = checked_formats(formats, payload, () if command == "payload" else ("urdf",))
+    check_options(options, chosen, payload)
+    if not saved and command in ("calibrate", "payload"):
+        refuse_without_effect(command, samples=samples, seed=seed, calibration=calibration)
         if command == "calibrate":
-            return _export_calibration(Path(run), formats, folder, robot, force=force)
-        if command == "payload":
-            return _export_payload_run(Path(run), payload, folder, robot, options)
+            refuse_without_effect(command, payload=payload, **{"new-file": options.get("new_file")})
+            return _export_calibration(Path(run), chosen, folder, robot, force=force)
+        return _export_payload_run(Path(run), chosen, payload, folder, robot, options, force=force)
+    check_samples(samples, seed, chosen)
+    if not isinstance(run, Identification):
         run = load_run(run)
-    _check_verdict(run, force)
-    _check_error(run, force)
+    elif samples or payload is not None:
+        what = "samples" if samples else "a payload"
+        raise ExportError(f"{what} of an identification need a saved run; save it with steelyard.save_run")
+    content = run.to_json() if isinstance(run, Identification) else run.content
+    refuse_poor(content["verdict"], "the run", "identify", force=force)
+    refuse_error(content, force=force)
+    return _export_arm(
+        run, chosen, folder, payload, (samples, seed or 0), calibration, robot, {**options, "force": force}
+    )
+
+
+def _export_arm(
+    run: SavedRun | Identification, formats: Sequence[str], folder: Path, payload: str | None,
+    samples: tuple[int, int], calibration: str | Path | None, robot: AnyRobot | None, options: dict[str, Any],
+) -> ExportResult:  # fmt: skip
+    """Write an identified arm, draws from its posterior (number and seed) and its payload."""
     arm = identified_arm(run, robot)
     origins = _origins(calibration, formats)
-    options["force"] = force
     files = [file for name in formats for file in _built(name, arm, origins, options)]
     notes: list[str] = []
-    if samples:
-        if isinstance(run, Identification):
-            raise ExportError("samples need a saved run; save it with steelyard.save_run")
-        files += list(_sample_files(run, formats, samples, seed, robot, options))
-        notes.append(f"{samples} samples drawn from the posterior with seed {seed}")
-    if payload is not None:
-        if isinstance(run, Identification):
-            raise ExportError("a payload needs a saved run; save it with steelyard.save_run")
-        files.append(_payload_file(run.folder, payload, robot, options))
+    if isinstance(run, SavedRun):
+        count, seed = samples
+        if count:
+            files += list(_sample_files(run, formats, count, seed, robot, options))
+            notes.append(f"{count} samples drawn from the posterior with seed {seed}")
+        if payload is not None:
+            files.append(_payload_file(run.folder, payload, robot, options))
     return _written(arm.robot.name, files, folder, arm.model.robot.file, notes)
 
 
@@ -228,36 +245,6 @@ def _folder(run: RunLike | Identification, out: str | Path | None) -> Path:
     if isinstance(run, Identification):
         raise ExportError("an identification that is not saved has no folder; give out=FOLDER")
     return run.folder if isinstance(run, SavedRun) else Path(run)
-
-
-def _check_verdict(run: SavedRun | Identification, force: bool) -> None:
-    """Refuse a run whose verdict is poor: its arm would be loaded without it."""
-    verdict = run.verdict.grade if isinstance(run, Identification) else run.content["verdict"]["grade"]
-    if verdict == "poor" and not force:
-        if isinstance(run, Identification):
-            reason = run.verdict.reasons[0].text if run.verdict.reasons else ""
-        else:
-            reason = next((one["text"] for one in run.content["verdict"]["reasons"]), "")
-        raise ExportError(
-            f"the verdict of the run is poor: {reason}; mend that and identify again, or write the files with --force"
-        )
-
-
-def _check_error(run: SavedRun | Identification, force: bool) -> None:
-    """Refuse an arm that predicts much worse than free parameters: bounds or a prior contradict the data."""
-    content = run.to_json() if isinstance(run, Identification) else run.content
-    found = content.get("consistency")
-    if force or not found or not found["validation"]:
-        return
-    error = found["validation"]["relative_error_percent"]
-    free = content["validation"]["relative_error_percent_of_all_parameters"]
-    if error is not None and free is not None and error > max(WORST_ERROR, WORSE * free):
-        held = [*found["active_bounds"], *([found["prior"]["origin"]] if found["prior"] else [])]
-        cause = f" ({'; '.join(held)})" if held else ""
-        raise ExportError(
-            f"the consistent arm predicts unseen motion to {error:.3g} %, free parameters to {free:.3g} %: bounds, "
-            f"prior or model contradict the data{cause}; correct them and identify again, or write them with --force"
-        )
 
 
 def _built(
@@ -271,8 +258,6 @@ def _sample_files(
     run: SavedRun, formats: Sequence[str], count: int, seed: int, robot: AnyRobot | None, options: dict[str, Any]
 ) -> Iterable[ExportedFile]:
     chosen = [name for name in formats if name in SAMPLED]
-    if not chosen:
-        raise ExportError("--samples are written as URDF or MJCF; add --urdf or --mjcf")
     digits = max(3, len(str(count)))
     for number, arm in enumerate(sampled_arms(run, count, seed, robot), 1):
         for name in chosen:
@@ -285,9 +270,6 @@ def _sample_files(
 def _payload_file(folder: Path, form: str, robot: AnyRobot | None, options: dict[str, Any]) -> ExportedFile:
     from ..identification import read_payload
 
-    if form not in PAYLOAD_FORMATS:
-        allowed = ", ".join(PAYLOAD_FORMATS)
-        raise ExportError(f"payload format '{form}'; allowed: {allowed}{nearest_match(form, PAYLOAD_FORMATS)}")
     found = read_payload(folder)
     arm = robot_of_run(found.content, robot)
     own = {name: options[name] for name in ("frame", "inertia", "tool") if name in options}
@@ -295,13 +277,22 @@ def _payload_file(folder: Path, form: str, robot: AnyRobot | None, options: dict
 
 
 def _export_payload_run(
-    folder: Path, form: str | None, out: Path, robot: AnyRobot | None, options: dict[str, Any]
-) -> ExportResult:
-    if form is None:
+    folder: Path, formats: Sequence[str], form: str | None, out: Path, robot: AnyRobot | None, options: dict[str, Any],
+    *, force: bool,
+) -> ExportResult:  # fmt: skip
+    if form is None or formats:
+        flags = f", not with {' '.join(map(format_flag, formats))}" if formats else ""
         raise ExportError(
-            f"'{folder}' is a run of payload, which has no arm; name a format of payloads with --payload: "
+            f"'{folder}' is a run of payload, which has no arm; name a format of payloads with --payload{flags}: "
             f"{', '.join(PAYLOAD_FORMATS)}"
         )
+    content = read_result(folder, ("payload",), ExportError)
+    arm = content.get("arm_verdict")
+    if arm is not None:
+        refuse_poor(arm, f"the run of the arm, '{content['provenance']['settings']['run']}',", "identify", force=force)
+    reasons = [{"text": one["text"], "about": ""} for one in content.get("reasons", [])]
+    own = {"grade": "poor" if reasons else "good", "criteria": [], "reasons": reasons}
+    refuse_poor(own, "the payload", "payload", force=force)
     file = _payload_file(folder, form, robot, options)
     return _written(file.name.rpartition(".")[0], [file], out, "", [])
 
@@ -335,11 +326,7 @@ def _export_calibration(
             f"'{folder}' is a run of calibrate: it is written as {' and '.join(CALIBRATED)}, not as {unknown[0]}"
         )
     found = _calibration(folder, robot)
-    if found.content["verdict"]["grade"] == "poor" and not force:
-        reason = next((one["text"] for one in found.content["verdict"]["reasons"]), "")
-        raise ExportError(
-            f"the verdict of the run is poor: {reason}; mend that and calibrate again, or write the files with --force"
-        )
+    refuse_poor(found.content["verdict"], "the run", "calibrate", force=force)
     files = []
     if "urdf" in formats:
         if Path(found.robot_name).suffix.lower() not in (".urdf", ".xml"):

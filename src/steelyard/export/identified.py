@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from ..errors import ExportError
 from ..files import opened_aside
@@ -61,6 +62,23 @@ class TorqueComparison:
     largest: float
     joint: str
     reason: str = ""
+
+
+class FileProblem(NamedTuple):
+    """What speaks against a file.
+
+    Attributes:
+        text: What is the case.
+        remedy: What to do about it.
+    """
+
+    text: str
+    remedy: str
+
+    @property
+    def note(self) -> str:
+        """The note on a file that is written all the same."""
+        return f"forced although {self.text}"
 
 
 @dataclass(frozen=True)

@@ -3,8 +3,9 @@
 ``<inertial>`` and the joint's ``armature``, ``damping`` and ``frictionloss`` are changed where they stand, in included
 files too; what did not change keeps its bytes. ``diaginertia`` stays diagonal, about the principal axes nearest to
 those of before. A body whose inertia came from its geometry gets an ``<inertial>`` if it changed. What an actuator or a
-following joint adds to a joint's drive inertia and friction stays with them. What MJCF cannot say stands in a comment
-at the top, and in the notes of the file.
+following joint adds to a joint's drive inertia and friction stays with them. ``<option gravity>`` is changed where the
+arm was identified under another gravity. What MJCF cannot say stands in a comment at the top, and in the notes of the
+file.
 """
 
 from __future__ import annotations
@@ -20,9 +21,11 @@ from scipy.spatial.transform import Rotation
 
 from ..errors import ExportError, RobotError
 from ..robot import Link, Robot, XmlDocument, XmlElement, moved_parameters
+from ..robot.drives import COULOMB, VISCOUS, JointValues, joint_values
 from ..robot.files import LARGEST_FILE, content_of, parse_xml_safely
 from ..robot.mjcf import MjcfReading
 from ..robot.mjcf_files import MJCF_ROOT, CompiledMjcf, MjcfSource, compiled_mjcf, import_mujoco, mjcf_source
+from ..robot.new_mjcf import full_inertia, mass_centre_inertia, new_mjcf, new_mjcf_notes
 from ..robot.placement import RightAngles, Vector3
 from .differences import (
     ROUNDING,
@@ -31,12 +34,10 @@ from .differences import (
     locked_notes,
     physical_problems,
     refuse_problems,
-    without_friction_of_followers,
 )
-from .identified import ExportedFile, IdentifiedArm, TorqueComparison, refuse_unknown_inertias, safe_stem
-from .joint_values import COULOMB, VISCOUS, JointValues, joint_values, robot_to_write, unsaid
-from .new_mjcf import full_inertia, mass_centre_inertia, new_mjcf, new_mjcf_notes
-from .verify import compare, file_torques, mismatches, mujoco_torques, random_states
+from .identified import ExportedFile, FileProblem, IdentifiedArm, TorqueComparison, refuse_unknown_inertias, safe_stem
+from .unsaid import robot_to_write, unsaid
+from .verify import compare, file_torques, mismatches, mujoco_torques, not_loaded, random_states
 
 HEADLINE = "Written by Steelyard from an identified arm."
 _HELD = (*VISCOUS, *COULOMB, "Ia")
@@ -68,7 +69,9 @@ class MjcfEdit:
     joints: tuple[str, ...]
 
 
-def mjcf_files(arm: IdentifiedArm, *, path: str | Path | None = None, force: bool = False) -> tuple[ExportedFile, ...]:
+def mjcf_files(
+    arm: IdentifiedArm, *, path: str | Path | None = None, force: bool = False, new_file: bool = False
+) -> tuple[ExportedFile, ...]:
     """Return the MJCF of an identified arm, loaded again and compared with the arm; the main file comes first.
 
     The others are the files that it includes, under the names by which it does.
@@ -78,15 +81,16 @@ def mjcf_files(arm: IdentifiedArm, *, path: str | Path | None = None, force: boo
         path: The MJCF file that the robot was read from; by default the file that it was loaded from. A robot that was
             read from something else gets a fresh file.
         force: Whether to return a file although a link is impossible, a value negative, or torques differ.
+        new_file: Whether to return a new file where the robot's own could be edited.
 
     Raises:
         ExportError: If the arm cannot be written, or if something speaks against the file and it is not forced.
     """
     robot = robot_to_write(arm)
     refuse_unknown_inertias(robot)
-    source = mjcf_source(path) if path is not None else _own_source(robot)
-    notes = _notes(arm, robot, robot.gravity if source is None else _gravity(source))
-    notes += new_mjcf_notes(robot) if source is None else _asset_notes(source)
+    source = None if new_file else mjcf_source(path) if path is not None else _own_source(robot)
+    notes = _notes(arm, robot)
+    notes += new_mjcf_notes(robot) if source is None else [*_gravity_notes(source, robot), *_asset_notes(source)]
     comment = "\n".join([HEADLINE, *([f"run {arm.run}"] if arm.run else []), *notes])
     if source is None:
         edit = _fresh(robot, arm.model.robot, comment, force)
@@ -96,7 +100,7 @@ def mjcf_files(arm: IdentifiedArm, *, path: str | Path | None = None, force: boo
     refuse_problems(problems, force)
     changed = [link for link in edit.robot.links if link.name in edit.links]
     problems = [*physical_problems(edit.robot, changed, edit.joints, _OF_JOINTS), *problems]
-    notes += [f"forced although {problem}" for problem in problems]
+    notes += [problem.note for problem in problems]
     name = f"{safe_stem(robot.name)}.xml"
     if name in edit.source.included:
         name = f"{safe_stem(robot.name)}_identified.xml"
@@ -123,6 +127,7 @@ def edited_mjcf(source: MjcfSource, robot: Robot, comment: str = "", *, force: b
     refuse_problems(physical_problems(robot, links, values, _OF_JOINTS), force)
     for link in links:
         document.set_inertia(link)
+    document.set_gravity(robot.gravity)
     before = joint_values(original)
     for name, new in values.items():
         document.set_joint(name, new, before[name])
@@ -130,7 +135,7 @@ def edited_mjcf(source: MjcfSource, robot: Robot, comment: str = "", *, force: b
     return MjcfEdit(document.edited(comment), robot, tolerance, names, tuple(values))
 
 
-def verify_mjcf(edit: MjcfEdit) -> tuple[tuple[TorqueComparison, ...], list[str]]:
+def verify_mjcf(edit: MjcfEdit) -> tuple[tuple[TorqueComparison, ...], list[FileProblem]]:
     """Return comparisons of a written file with its arm, and what speaks against the file.
 
     Steelyard reads it as it read the arm; MuJoCo's torques are compared with those of the file as Steelyard reads it
@@ -145,21 +150,20 @@ def verify_mjcf(edit: MjcfEdit) -> tuple[tuple[TorqueComparison, ...], list[str]
         ), []
     try:
         compiled = compiled_mjcf(edit.source)
-        read, literal = (_read_like(compiled, robot, tolerance) for tolerance in (edit.tolerance, 0.0))
+        read, literal = (_locked_like(_read(compiled, tolerance), robot) for tolerance in (edit.tolerance, 0.0))
     except RobotError as error:
-        reason = f"does not load the file: {error}"
-        return (TorqueComparison("steelyard", 0, math.nan, "", reason),), [f"steelyard {reason}"]
+        comparison, problem = not_loaded(error)
+        return (comparison,), [problem]
     wanted = file_torques(literal, states, armature=True)
     own = compare(
         "steelyard", robot, file_torques(robot, states, armature=True), file_torques(read, states, armature=True)
     )
-    found = mujoco_torques(compiled.model, literal, states)
+    found = mujoco_torques(compiled.model, literal, states, gravity=None)
     theirs = compare(f"mujoco {compiled.mujoco.__version__}", robot, wanted, found)
     return (own, theirs), [*mismatches(own), *mismatches(theirs)]
 
 
 def _fresh(robot: Robot, original: Robot, comment: str, force: bool) -> MjcfEdit:
-    robot = without_friction_of_followers(robot, original)
     links, joints = changed_links(robot, original), _changed_joints(robot, original)
     possible = [link for link in links if not _carries_fixed_links(robot, link)]
     refuse_problems(physical_problems(robot, possible, joints, _OF_JOINTS), force)
@@ -181,15 +185,20 @@ def _own_source(robot: Robot) -> MjcfSource | None:
     return mjcf_source(robot.file) if root.tag.rpartition("}")[2] == MJCF_ROOT else None
 
 
-def _gravity(source: MjcfSource) -> Vector3:
-    return MjcfReading(compiled_mjcf(source), RightAngles(0.0)).robot("").gravity
+def _gravity_notes(source: MjcfSource, robot: Robot) -> list[str]:
+    """Return a note if the arm was identified under another gravity than that of its file."""
+    before = _read(compiled_mjcf(source), 0.0).gravity
+    if before == robot.gravity:
+        return []
+    new, old = (" ".join(map(repr, gravity)) for gravity in (robot.gravity, before))
+    return [f"gravity is that of the run, {new} m/s^2; the robot's file had {old} m/s^2"]
 
 
-def _notes(arm: IdentifiedArm, robot: Robot, gravity: Vector3) -> list[str]:
+def _notes(arm: IdentifiedArm, robot: Robot) -> list[str]:
     notes = ["damping is viscous, frictionloss Coulomb friction, each of motor side and link side together"]
     if arm.model.measured == "joint":
         notes.append("identified from joint torques: friction and inertia of the drives are not in the file")
-    cannot = (f"not in the file: {line}" for line in unsaid(robot, _HELD, gravity))
+    cannot = (f"not in the file: {line}" for line in unsaid(robot, _HELD, robot.gravity))
     return [*notes, *locked_notes(robot), *cannot]
 
 
@@ -200,9 +209,12 @@ def _asset_notes(source: MjcfSource) -> list[str]:
     return [beside] if files else []
 
 
-def _read_like(compiled: CompiledMjcf, robot: Robot, tolerance: float) -> Robot:
-    """Return the robot of a compiled file, mounted as another one, with the same joints locked."""
-    read = MjcfReading(compiled, RightAngles(tolerance)).robot(robot.name).with_gravity(robot.gravity)
+def _read(compiled: CompiledMjcf, tolerance: float) -> Robot:
+    return MjcfReading(compiled, RightAngles(tolerance)).robot("")
+
+
+def _locked_like(read: Robot, robot: Robot) -> Robot:
+    """Return a robot that was read, with the joints locked that are locked in another one."""
     known = {joint.name for joint in read.joints if joint.kind != "fixed" and joint.locked_at is None}
     locked = {joint.name: joint.locked_at for joint in robot.joints if joint.locked_at is not None}
     return read.with_locked({name: position for name, position in locked.items() if name in known})
@@ -212,7 +224,7 @@ def _as_read(compiled: CompiledMjcf, robot: Robot) -> tuple[Robot, float]:
     """Return the robot as its file gives it, and the tolerance of angles that it was read with."""
     difference = ""
     for tolerance in _TOLERANCES:
-        read = _read_like(compiled, robot, tolerance)
+        read = _locked_like(_read(compiled, tolerance), robot)
         difference = difference or geometric_difference(read, robot)
         if not geometric_difference(read, robot):
             return read, tolerance
@@ -289,8 +301,9 @@ class _Document:
         body = self._bodies[self._number_of.get(link.name, 0)]
         if body is None:
             raise ExportError(
-                f"link '{link.name}' stands between two joints of one body, where MJCF has no inertia; give each joint "
-                "a body of its own in the file"
+                f"link '{link.name}' stands between two joints of one body, where MJCF has no inertia, and the arm has "
+                f"{(link.inertia or (0.0,))[-1]:.3g} kg there: the file cannot be edited; write a new MJCF with "
+                "--new-file or a URDF with --urdf, or give each joint a body of its own and identify again"
             )
         self._check_compiler()
         number = self._number_of[link.name]
@@ -305,6 +318,18 @@ class _Document:
             self._set_diagonal(element, number, inertia)
         else:
             element.set_numbers("fullinertia", *full_inertia(inertia), tolerance=ROUNDING * size)
+
+    def set_gravity(self, gravity: Vector3) -> None:
+        """Give the file another gravity, and switch it on; nothing changes if it has this one."""
+        if _read(self._compiled, 0.0).gravity == gravity:
+            return
+        root = self._main.root
+        options = [element for element in self._inside(root) if element.tag == "option"]
+        for option in [one for one in options if "gravity" in one.attributes] or options[:1] or [root.add("option")]:
+            option.set_numbers("gravity", *gravity)
+        for flag in (flag for option in options for flag in self._inside(option) if flag.tag == "flag"):
+            if flag.attributes.get("gravity") == "disable":
+                flag.set("gravity", "enable")
 
     def _check_compiler(self) -> None:
         for element in self._inside(self._main.root):

@@ -26,9 +26,9 @@ from ..robot import (
     roll_pitch_yaw,
     transform_from_placement,
 )
+from ..robot.drives import JointValues, joint_values
 from ..robot.placement import Z
 from ..robot.urdf import INERTIA_ATTRIBUTES
-from .joint_values import JointValues, joint_values
 
 UNLIMITED = 1e16
 """Stands for limits that are not known: a URDF must give them, and readers of Steelyard take it as not given."""

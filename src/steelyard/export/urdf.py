@@ -29,9 +29,11 @@ from ..robot import (
     set_origin,
     transform_from_placement,
 )
+from ..robot.drives import JointValues, joint_values
 from ..robot.files import LARGEST_FILE, content_of, parse_xml_safely
 from ..robot.placement import RightAngles
-from ..robot.urdf import INERTIA_ATTRIBUTES
+from ..robot.tree import leaders
+from ..robot.urdf import INERTIA_ATTRIBUTES, own_friction
 from ..robot.xml_edit import Origin
 from .differences import (
     ROUNDING,
@@ -40,12 +42,19 @@ from .differences import (
     locked_notes,
     physical_problems,
     refuse_problems,
-    without_friction_of_followers,
 )
-from .identified import ExportedFile, IdentifiedArm, TorqueComparison, refuse_unknown_inertias, safe_stem
-from .joint_values import JointValues, joint_values, robot_to_write, unsaid
+from .identified import ExportedFile, FileProblem, IdentifiedArm, TorqueComparison, refuse_unknown_inertias, safe_stem
 from .new_urdf import NEW_URDF_NOTES, new_urdf
-from .verify import LARGEST_DIFFERENCE, compare, compare_programs, file_torques, mismatches, random_states
+from .unsaid import robot_to_write, unsaid
+from .verify import (
+    LARGEST_DIFFERENCE,
+    compare,
+    compare_programs,
+    file_torques,
+    mismatches,
+    not_loaded,
+    random_states,
+)
 
 HEADLINE = "Written by Steelyard from an identified arm."
 _READERS_TOLERANCE = 1e-5
@@ -62,6 +71,7 @@ class UrdfEdit:
         links: Links whose inertia changed.
         joints: Joints whose damping, friction or origin changed.
         tolerance: Angles this near to a right one are read as exact [rad], as they were for the arm.
+        notes: What a reader of the file should know of the edit.
     """
 
     content: bytes
@@ -69,6 +79,7 @@ class UrdfEdit:
     links: tuple[str, ...]
     joints: tuple[str, ...]
     tolerance: float
+    notes: tuple[str, ...] = ()
 
 
 def urdf_file(
@@ -77,6 +88,7 @@ def urdf_file(
     content: bytes | None = None,
     origins: Mapping[str, Origin] | None = None,
     force: bool = False,
+    new_file: bool = False,
 ) -> ExportedFile:
     """Return the URDF of an identified arm, loaded again and compared with the arm.
 
@@ -86,18 +98,18 @@ def urdf_file(
             read from something else gets a fresh file.
         origins: Calibrated origins by joint.
         force: Whether to return a file that speaks against itself: impossible links, negative friction, other torques.
+        new_file: Whether to return a new file where the robot's own could be edited.
 
     Raises:
         ExportError: If the arm cannot be written, or if something speaks against the file and it is not forced.
     """
     robot = robot_to_write(arm)
     refuse_unknown_inertias(robot)
-    content = _own_file(robot) if content is None else content
+    content = None if new_file else _own_file(robot) if content is None else content
     notes = [*_friction_notes(arm), *locked_notes(robot), *(f"not in the file: {line}" for line in unsaid(robot))]
     comment = "\n".join([HEADLINE, *([f"run {arm.run}"] if arm.run else []), *notes])
     if content is None:
         notes += NEW_URDF_NOTES
-        robot = without_friction_of_followers(robot, arm.model.robot)
         links, joints = changed_links(robot, arm.model.robot), _changed_joints(robot, arm.model.robot)
         refuse_problems(physical_problems(robot, links, joints), force)
         placed = _placed(robot, origins or {})
@@ -109,7 +121,7 @@ def urdf_file(
     refuse_problems(mismatched, force)
     links = [link for link in edit.robot.links if link.name in edit.links]
     problems = [*physical_problems(edit.robot, links, edit.joints), *mismatched]
-    notes += [*read_notes, *(f"forced although {problem}" for problem in problems)]
+    notes += [*edit.notes, *read_notes, *(problem.note for problem in problems)]
     return ExportedFile(f"{safe_stem(robot.name)}.urdf", edit.content, tuple(notes), comparisons)
 
 
@@ -135,7 +147,6 @@ def edited_urdf(
         RobotError: If the file cannot be edited, or a link has a first moment without a mass.
     """
     original, tolerance = _as_read(content, robot)
-    robot = without_friction_of_followers(robot, original)
     document = XmlDocument(content)
     elements = {
         kind: {element.attributes.get("name"): element for element in document.root.elements(kind)}
@@ -145,21 +156,20 @@ def edited_urdf(
     refuse_problems(physical_problems(robot, links, values), force)
     for link in links:
         _set_inertial(elements["link"][link.name], link, tolerance)
-    for name, (damping, friction, _) in values.items():
-        _set_dynamics(elements["joint"][name], damping, friction)
+    notes = _set_friction(content, robot, original, values, elements["joint"])
     if origins:
         origins = {**_exact_origins(content, robot), **origins}
         robot, tolerance = _placed(robot, origins), 0.0
         for name, origin in origins.items():
             set_origin(elements["joint"][robot.joint(name).name], origin)
     joints = tuple(joint.name for joint in robot.joints if joint.name in {*values, *(origins or ())})
-    done = document.edited(comment if document.root.is_changed else "")
-    return UrdfEdit(done, robot, tuple(link.name for link in links), joints, tolerance)
+    done = document.edited("\n".join([comment, *notes]) if comment and document.root.is_changed else "")
+    return UrdfEdit(done, robot, tuple(link.name for link in links), joints, tolerance, notes)
 
 
 def verify_urdf(
     edit: UrdfEdit, original: bytes | None = None
-) -> tuple[tuple[TorqueComparison, ...], tuple[str, ...], tuple[str, ...]]:
+) -> tuple[tuple[TorqueComparison, ...], tuple[FileProblem, ...], tuple[str, ...]]:
     """Return comparisons of a written file with its arm, what speaks against the file, and notes on how it is read.
 
     Args:
@@ -170,8 +180,8 @@ def verify_urdf(
     try:
         literal, usual = (_read_like(edit.content, robot, tolerance) for tolerance in (0.0, _READERS_TOLERANCE))
     except RobotError as error:
-        reason = f"does not load the file: {error}"
-        return (TorqueComparison("steelyard", 0, math.nan, "", reason),), (f"steelyard {reason}",), ()
+        comparison, problem = not_loaded(error)
+        return (comparison,), (problem,), ()
     torques = usual_torques = file_torques(literal, states)
     if literal.joints != usual.joints or literal.links != usual.links:
         usual_torques = file_torques(usual, states)
@@ -245,6 +255,39 @@ def _set_inertial(element: XmlElement, link: Link, tolerance: float) -> None:
     tag = inertial.child_or_new("inertia")
     for name, value in zip(INERTIA_ATTRIBUTES, in_frame, strict=True):
         tag.set_numbers(name, value, tolerance=ROUNDING * size)
+
+
+def _set_friction(
+    content: bytes,
+    robot: Robot,
+    original: Robot,
+    values: Mapping[str, JointValues],
+    elements: Mapping[str | None, XmlElement],
+) -> tuple[str, ...]:
+    """Give joints their damping and friction, less what joints that follow them add; return notes on these.
+
+    Followers keep their own values, which the identified ones of their leader contain. Where they add more than the
+    leader has, theirs become 0.
+    """
+    before, own, notes = joint_values(original), own_friction(parse_xml_safely(content).getroot(), robot), []
+    by_name = {joint.name: joint for joint in robot.joints}
+    for name, new in values.items():
+        mine = [body.joint.name for body in robot.bodies if list(leaders(body.joint, by_name))[-1][0].name == name]
+        followers, written = [joint for joint in mine if joint != name], []
+        for column, what in enumerate(("damping", "friction")):
+            added = 0.0 if not followers else before[name][column] - own[name][column]
+            if added > new[column] >= 0:
+                held = ", ".join(f"{one} {own[one][column]!r}" for one in followers if own[one][column])
+                notes.append(
+                    f"{what} of joints that follow '{name}' is contained in its own and set to 0 (was: {held})"
+                )
+                for one in followers:
+                    own[one] = (0.0, own[one][1]) if column == 0 else (own[one][0], 0.0)
+                    _set_dynamics(elements[one], *own[one])
+                added = 0.0
+            written.append(new[column] - added)
+        _set_dynamics(elements[name], *written)
+    return tuple(notes)
 
 
 def _set_dynamics(joint: XmlElement, damping: float, friction: float) -> None:

@@ -14,6 +14,7 @@ own: where MuJoCo fuses them into those that carry them, as it does by default, 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from importlib import import_module
 from typing import Any
@@ -21,12 +22,14 @@ from typing import Any
 import numpy as np
 from lxml import etree  # pyright: ignore[reportMissingImports, reportAttributeAccessIssue]
 
+from ..errors import RobotError
 from ..model import random_motion
 from ..physics import inverse_dynamics_function
 from ..robot import Robot
+from ..robot.drives import joint_values
 from ..robot.files import parse_xml_safely
-from .identified import TorqueComparison
-from .joint_values import joint_values
+from ..robot.placement import Vector3
+from .identified import FileProblem, TorqueComparison
 
 LARGEST_DIFFERENCE = 1e-9
 """Of torques, relative to the largest torque of the joint."""
@@ -78,7 +81,7 @@ def compare(program: str, robot: Robot, wanted: np.ndarray, found: np.ndarray) -
 
 def compare_programs(
     content: bytes, robot: Robot, wanted: np.ndarray, states: States, original: bytes | None = None
-) -> tuple[list[TorqueComparison], list[str]]:
+) -> tuple[list[TorqueComparison], list[FileProblem]]:
     """Return what Pinocchio and MuJoCo make of a URDF, those that are installed, and what speaks against the file.
 
     A program that cannot load the file has nothing to compare; that speaks against the file if it loads the original.
@@ -102,21 +105,30 @@ def compare_programs(
             reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
             comparisons.append(TorqueComparison(program, 0, float("nan"), "", f"does not load the file: {reason}"))
             if original is not None and _is_loaded(load, original, robot, states):
-                problems.append(f"{program} loads the original file but not the edited one ({reason}); correct that")
+                problems.append(
+                    FileProblem(f"{program} loads the original file but not the edited one ({reason})", "correct that")
+                )
             continue
         comparisons.append(compare(program, robot, wanted, found))
         problems += mismatches(comparisons[-1])
     return comparisons, problems
 
 
-def mismatches(comparison: TorqueComparison) -> list[str]:
+def mismatches(comparison: TorqueComparison) -> list[FileProblem]:
     """Return what speaks against a file: one line, or none if the torques agree."""
     if comparison.reason or comparison.largest <= LARGEST_DIFFERENCE:
         return []
-    return [
+    text = (
         f"{comparison.program} loads the file with torques of joint '{comparison.joint}' that differ by "
-        f"{comparison.largest:.2g} of its largest (allowed {LARGEST_DIFFERENCE:g}); compare the file with the original"
-    ]
+        f"{comparison.largest:.2g} of its largest (allowed {LARGEST_DIFFERENCE:g})"
+    )
+    return [FileProblem(text, "compare the file with the original")]
+
+
+def not_loaded(error: RobotError) -> tuple[TorqueComparison, FileProblem]:
+    """Return the comparison and the problem of a written file that Steelyard itself does not load."""
+    reason = f"does not load the file: {error}"
+    return TorqueComparison("steelyard", 0, math.nan, "", reason), FileProblem(f"steelyard {reason}", "correct that")
 
 
 def _is_loaded(load: Load, content: bytes, robot: Robot, states: States) -> bool:
@@ -169,19 +181,26 @@ def mujoco_urdf_torques(content: bytes, robot: Robot, states: States) -> np.ndar
     mujoco.set_mju_user_warning(lambda text: None)
     try:
         model = mujoco.MjModel.from_xml_string(etree.tostring(tree, encoding="unicode"))
-        return mujoco_torques(model, robot, states)
+        return mujoco_torques(model, robot, states, gravity=robot.gravity)
     finally:
         mujoco.set_mju_user_warning(None)
 
 
-def mujoco_torques(model: Any, robot: Robot, states: States) -> np.ndarray:
+def mujoco_torques(model: Any, robot: Robot, states: States, gravity: Vector3 | None) -> np.ndarray:
     """Return the torques (na, states) of a model of MuJoCo: its inverse dynamics, armature and damping included.
 
     Dry friction, which is a constraint there, is added at its full value; all constraints are off.
+
+    Args:
+        model: The compiled model.
+        robot: The arm, joints locked as they are meant.
+        states: Where.
+        gravity: Gravity of a file that has none (URDF); None: that of the model.
     """
     mujoco: Any = import_module("mujoco")
     model.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_CONSTRAINT)
-    model.opt.gravity[:] = robot.gravity
+    if gravity is not None:
+        model.opt.gravity[:] = gravity
     data, count = mujoco.MjData(model), states[0].shape[1]
     position = np.tile(np.array(model.qpos0)[:, None], count)
     velocity, acceleration = np.zeros((2, model.nv, count))

@@ -82,12 +82,7 @@ class TorquePrediction:
         notes: What a reader should know, a sentence each.
 
     Example:
-        >>> sin, cos = [[0.3, 0.1], [0.5, 0.2]], [[0.1, 0.2], [0.2, 0.3]]
-        >>> motion = steelyard.fourier([0, 0], sin, cos, 5.0, ["joint_1", "joint_2"])
-        >>> log = steelyard.recording_of(steelyard.simulate("scara_2r", motion, steelyard.Experiment(record_rate=100)))
-        >>> settings = steelyard.Settings(method="wls", reduction="none", bias_repeats=0)
-        >>> run = steelyard.save_run(steelyard.identify("scara_2r", log, settings=settings), "my_run")
-        >>> steelyard.predict(run, log).to_frame().columns[:3]
+        >>> steelyard.predict("my_run", "log.npz").to_frame().columns[:3]
         ['time', 'predicted_motor[joint_1]', 'band_motor[joint_1]']
     """
 
@@ -216,12 +211,7 @@ def predict(
         ObservationError: If a recording is one of other joints, or too short for the filters.
 
     Example:
-        >>> sin, cos = [[0.3, 0.1], [0.5, 0.2]], [[0.1, 0.2], [0.2, 0.3]]
-        >>> motion = steelyard.fourier([0, 0], sin, cos, 5.0, ["joint_1", "joint_2"])
-        >>> log = steelyard.recording_of(steelyard.simulate("scara_2r", motion, steelyard.Experiment(record_rate=100)))
-        >>> settings = steelyard.Settings(method="wls", reduction="none", bias_repeats=0)
-        >>> run = steelyard.save_run(steelyard.identify("scara_2r", log, settings=settings), "my_run")
-        >>> prediction = steelyard.predict(run, log)
+        >>> prediction = steelyard.predict("my_run", "log.npz")  # a folder of steelyard identify --out my_run
         >>> prediction.error.relative_percent < 1, prediction.write_csv("torques.csv").name
         (True, 'torques.csv')
     """

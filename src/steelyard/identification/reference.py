@@ -1,25 +1,35 @@
-"""A robot file beside a run: its values as base parameters of the run's model, and both models on the run's rows."""
+"""A robot file beside a run: its values as base parameters of the run's model, and both models on the run's rows.
+
+Effects that the file has and the run's model lacks (drive inertia, springs) are regrouped with parameters of the model
+where they are one of their combinations. The rows of the run do not hold the others: both models are then compared at
+random states too, with all effects of the file.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import sqrt
 from typing import Any
 
 import numpy as np
 
+from ..effects import EFFECTS
 from ..errors import EstimateError
 from ..estimate import Estimate
 from ..judge import ComparedRun, ComparedValue
 from ..judge.residuals import unit_of
-from ..model import Model, Parameter, build_model
+from ..model import Model, Parameter, build_model, random_motion, stacked_regressor
+from ..model.base import DEPENDENT
 from ..observe import Equations, equations_of, geometry_hash, merged_triangle
 from ..robot import Robot
 from ..text import short_repr
 from .inputs import arm_of
 from .payload_body import COLUMNS
 from .run_files import SavedRun
+
+STATES = 1000
+"""Random states at which torques are compared where the rows of the run do not hold all effects of the file."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,6 +41,9 @@ class FileReference:
         columns: Values of the base parameters by column; those that the file says nothing of are absent.
         notes: What the file does not give, or why it cannot be compared as a whole, a sentence each.
         same_geometry: Whether it moves as the run's robot does.
+        lacking: Values of the file that no parameter of the run's model stands for, by name.
+        lacking_torques: Torques that these add (rows, states), with the regressor of the run's model at the same random
+            states (rows, states, c); None if there are none.
     """
 
     __repr__ = short_repr
@@ -39,6 +52,8 @@ class FileReference:
     columns: Mapping[str, float]
     notes: tuple[str, ...]
     same_geometry: bool
+    lacking: Mapping[str, float] = field(default_factory=dict)
+    lacking_torques: tuple[np.ndarray, np.ndarray] | None = None
 
     def to_compare(self, name: str) -> ComparedRun:
         """Return the parameters under the file's name, without sigmas."""
@@ -63,6 +78,9 @@ class TorqueDifference:
         difference: That of the file's torque less the run's.
         run_error: That of the measured torque less the run's.
         file_error: That of the measured torque less the file's.
+        lacking: That of the file's effects that the run's model lacks, at random states; 0 if there are none.
+        state_torque: That of the file's torque with all its effects, at these states; None if it lacks nothing.
+        state_difference: That of the file's torque with all its effects less the run's, there.
     """
 
     kind: str
@@ -73,6 +91,9 @@ class TorqueDifference:
     difference: float
     run_error: float
     file_error: float
+    lacking: float = 0.0
+    state_torque: float | None = None
+    state_difference: float | None = None
 
 
 def file_reference(run: SavedRun, robot: Robot, name: str) -> FileReference:
@@ -104,8 +125,12 @@ def file_reference(run: SavedRun, robot: Robot, name: str) -> FileReference:
     equations = equations_of(model)
     known = {**_payload(robot, content), **robot.with_locked(locked).parameters}
     values = equations.base_values(known)
+    lacking = _Lacking(model, equations, known)
+    given = {base.column for base in equations.base.base if any(one in known for one in base.regrouping)}
     columns = {
-        base.column: values[base.column] for base in equations.base.base if any(one in known for one in base.regrouping)
+        name: value + lacking.regrouped.get(name, 0.0)
+        for name, value in values.items()
+        if name in given or name in lacking.regrouped
     }
     if not columns:
         raise EstimateError(f"'{name}' gives no inertia and no friction: there is nothing to compare with the run")
@@ -121,7 +146,69 @@ def file_reference(run: SavedRun, robot: Robot, name: str) -> FileReference:
     if missing:
         listed = _listed(missing, model)
         notes.append(f"'{name}' does not give {listed}: they count as zero in its parameters and torques")
-    return FileReference(equations, columns, tuple(notes), same)
+    notes += lacking.notes(name)
+    notes += [f"'{name}': {note}" for note in robot.notes if note.endswith("not read")]
+    return FileReference(equations, columns, tuple(notes), same, lacking.values, lacking.torques)
+
+
+class _Lacking:
+    """Effects of a robot file that the model of a run lacks and on which its torques depend.
+
+    Attributes:
+        regrouped: What those that are combinations of base columns add to them, by column.
+        values: Values of the others, by name.
+        torques: Torques of the others (rows, states), and the base columns at the same states (rows, states, c).
+    """
+
+    def __init__(self, model: Model, equations: Equations, known: Mapping[str, float]) -> None:
+        self.regrouped: dict[str, float] = {}
+        self.values: dict[str, float] = {}
+        self.torques: tuple[np.ndarray, np.ndarray] | None = None
+        symbols = {name.rstrip("0123456789") for name, value in known.items() if value}
+        effects = [one.name for one in EFFECTS.values() if one.name not in model.effects and symbols & {*one.symbols}]
+        self._counted: list[str] = []
+        if not effects:
+            return
+        larger = build_model(model.robot, (*model.effects, *effects), model.measured, model.payload, model.sign_width)
+        self._effects = larger.effects
+        self._parameters = [one for one in larger.parameters if one.effect in effects and known.get(one.name)]
+        motion = random_motion(model.robot, STATES, np.random.default_rng(0))
+        regressor = stacked_regressor(larger.regressor, *motion)
+        place = {name: column for column, name in enumerate(larger.names)}
+        base = regressor[:, [place[name] for name in equations.names]]
+        shape = (len(larger.rows), -1)
+        torques = np.zeros(len(regressor))
+        for parameter in self._parameters:
+            column = regressor[:, place[parameter.name]]
+            combination = np.linalg.lstsq(base, column)[0]
+            rest, value = column - base @ combination, known[parameter.name]
+            if np.linalg.norm(rest) > DEPENDENT * np.linalg.norm(column):
+                self.values[parameter.name] = value
+                torques += value * column
+                continue
+            shares = zip(equations.names, combination.tolist(), strict=True)
+            parts = {name: share for name, share in shares if abs(share) > DEPENDENT}
+            for name, share in parts.items():
+                self.regrouped[name] = self.regrouped.get(name, 0.0) + share * value
+            if parts:
+                where = ", ".join(equations.base.name_of[name] for name in parts)
+                self._counted.append(f"{parameter.name} {value:.4g} {parameter.unit} in {where}")
+        if self.values:
+            self.torques = torques.reshape(shape), base.reshape(*shape, base.shape[1])
+
+    def notes(self, name: str) -> list[str]:
+        """Return notes on values that count in parameters of another name, and on those that count in none."""
+        counted = "; ".join(self._counted)
+        notes = [f"'{name}' has effects that the model of the run lacks, counted: {counted}"] if counted else []
+        if self.values:
+            mine = [one for one in self._parameters if one.name in self.values]
+            listed = ", ".join(f"{one.name} {self.values[one.name]:.4g} {one.unit}" for one in mine)
+            notes.append(
+                f"'{name}' has {listed}, which the model of the run lacks: not in the parameters and the torques on "
+                f"the rows of the run, but in the torques at random states; identify with --effects "
+                f"{','.join(self._effects)} for a whole comparison"
+            )
+        return notes
 
 
 def _listed(missing: Sequence[Parameter], model: Model) -> str:
@@ -161,6 +248,7 @@ def torque_differences(run: SavedRun, estimate: Estimate, reference: FileReferen
     ours = estimate.full_values(names)
     theirs = np.array([reference.columns.get(name, 0.0) for name in names])
     factors = run.observations.factors
+    at_states = _at_states(reference, ours, theirs)
     found = []
     for kind, joint in dict.fromkeys((factor.kind, factor.joint) for factor in factors):
         mine = [factor for factor in factors if (factor.kind, factor.joint) == (kind, joint)]
@@ -172,5 +260,18 @@ def torque_differences(run: SavedRun, estimate: Estimate, reference: FileReferen
                 measured, regressor @ (theirs - ours), measured - regressor @ ours, measured - regressor @ theirs
             )
         ]  # fmt: skip
-        found.append(TorqueDifference(kind, joint, unit_of(reference.equations, joint), rows, *sizes))
+        unit = unit_of(reference.equations, joint)
+        found.append(TorqueDifference(kind, joint, unit, rows, *sizes, *at_states.get((kind, joint), ())))
     return found
+
+
+def _at_states(
+    reference: FileReference, ours: np.ndarray, theirs: np.ndarray
+) -> dict[tuple[str, str], tuple[float, float, float]]:
+    """Return rms torques of every equation at random states: of effects that the run lacks, of the file, difference."""
+    if reference.lacking_torques is None:
+        return {}
+    lacking, regressor = reference.lacking_torques
+    whole = regressor @ theirs + lacking
+    sizes = [np.sqrt(np.mean(one**2, axis=1)).tolist() for one in (lacking, whole, whole - regressor @ ours)]
+    return dict(zip(reference.equations.model.rows, zip(*sizes, strict=True), strict=True))

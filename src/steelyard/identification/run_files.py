@@ -13,9 +13,17 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import EstimateError, require_type
+from ..errors import EstimateError, ObservationError, require_type
 from ..estimate import Estimate, History, System, group_of, independent
-from ..observe import Equations, Observations, load_observations, merge_observations, merged_triangle, save_observations
+from ..observe import (
+    Equations,
+    Fingerprint,
+    Observations,
+    load_observations,
+    merge_observations,
+    merged_triangle,
+    save_observations,
+)
 from ..robot import AnyRobot, Robot, catalogue_names, load_robot, robot_files
 from ..run import RunFolder, arrays_of, file_of, hashes_of, read_result, write_arrays
 from ..text import short_repr
@@ -113,12 +121,7 @@ class SavedRun:
         essential: The essential parameters: those of the model that was judged.
 
     Example:
-        >>> sin, cos = [[0.3, 0.1], [0.5, 0.2]], [[0.1, 0.2], [0.2, 0.3]]
-        >>> motion = steelyard.fourier([0, 0], sin, cos, 5.0, ["joint_1", "joint_2"])
-        >>> log = steelyard.recording_of(steelyard.simulate("scara_2r", motion, steelyard.Experiment(record_rate=100)))
-        >>> settings = steelyard.Settings(method="wls", reduction="none", bias_repeats=0)
-        >>> found = steelyard.identify("scara_2r", log, settings=settings)
-        >>> run = steelyard.save_run(found, "my_run")
+        >>> run = steelyard.load_run("my_run")  # saved by: steelyard identify scara_2r log.npz --out my_run
         >>> run.content["verdict"]["grade"], round(float(run.estimate.values[1]), 3)
         ('good', 0.064)
     """
@@ -209,13 +212,7 @@ def load_run(run: RunLike) -> SavedRun:
     """Return a run, read from its folder if that is given.
 
     Example:
-        >>> sin, cos = [[0.3, 0.1], [0.5, 0.2]], [[0.1, 0.2], [0.2, 0.3]]
-        >>> motion = steelyard.fourier([0, 0], sin, cos, 5.0, ["joint_1", "joint_2"])
-        >>> log = steelyard.recording_of(steelyard.simulate("scara_2r", motion, steelyard.Experiment(record_rate=100)))
-        >>> settings = steelyard.Settings(method="wls", reduction="none", bias_repeats=0)
-        >>> found = steelyard.identify("scara_2r", log, settings=settings)
-        >>> _ = steelyard.save_run(found, "my_run")
-        >>> steelyard.load_run("my_run").estimate.method
+        >>> steelyard.load_run("my_run").estimate.method  # a folder of steelyard identify --out my_run
         'wls'
     """
     if isinstance(run, SavedRun):
@@ -235,11 +232,7 @@ def save_run(found: Identification, folder: str | os.PathLike[str]) -> SavedRun:
         FileError: If the folder cannot be written.
 
     Example:
-        >>> sin, cos = [[0.3, 0.1], [0.5, 0.2]], [[0.1, 0.2], [0.2, 0.3]]
-        >>> motion = steelyard.fourier([0, 0], sin, cos, 5.0, ["joint_1", "joint_2"])
-        >>> log = steelyard.recording_of(steelyard.simulate("scara_2r", motion, steelyard.Experiment(record_rate=100)))
-        >>> settings = steelyard.Settings(method="wls", reduction="none", bias_repeats=0)
-        >>> found = steelyard.identify("scara_2r", log, settings=settings)
+        >>> found = steelyard.identify("scara_2r", "log.npz", settings=steelyard.Settings(method="wls"))
         >>> steelyard.save_run(found, "my_run").settings["method"]
         'wls'
     """
@@ -299,8 +292,8 @@ def check_joinable(method: str) -> None:
     """Raise an EstimateError unless earlier runs can be counted with a method's estimate."""
     if method not in FACTOR_METHODS:
         raise EstimateError(
-            f"earlier runs count as rows, and method '{method}' is not made of rows alone; give all recordings, or use "
-            f"one of {', '.join(FACTOR_METHODS)}"
+            f"earlier runs count as rows, and method '{method}' is not made of rows alone; give all recordings at once "
+            f"and leave --add out, or choose --method {', '.join(FACTOR_METHODS)}"
         )
 
 
@@ -360,10 +353,37 @@ def with_earlier_runs(fit: ArmFit, equations: Equations, runs: Sequence[SavedRun
     carried = {info.payload for info in merged.recordings} - {None}
     for run in runs:
         earlier = _observations(run)
+        _check_addable(run, merged.fingerprint, earlier.fingerprint)
         merged = merge_observations(merged, earlier)
         same_payload = carried == {info.payload for info in earlier.recordings} - {None}
         rows.append(run_rows(run, equations.names, keep_payload=same_payload))
     return joined(fit, np.vstack(rows), equations)
+
+
+def _check_addable(run: SavedRun, here: Fingerprint, there: Fingerprint) -> None:
+    """Refuse a run whose rows do not fit, and say with which options they would.
+
+    Raises:
+        ObservationError: If they do not.
+    """
+    content, settings = run.content, run.choices
+    preparation = content["preparation"]
+    cutoff = preparation["cutoff"]
+    remedies = {
+        "geometry": "give the robot file, --gravity and --lock of that run",
+        "unknowns": f"identify with --effects {','.join(content['effects'])} --sign-width {settings.sign_width:g}",
+        "filter": f"identify with {'' if cutoff is None else f'--cutoff {cutoff!r} '}--decimation "
+        f"{preparation['decimation']} --velocity {preparation['velocity']}, from logs of its rate",
+        "units": f"identify with --torque {content['torque']}",
+    }
+    for name, remedy in remedies.items():
+        ours, theirs = getattr(here, name), getattr(there, name)
+        if ours != theirs:
+            values = "" if name == "geometry" else f" ('{theirs}', here '{ours}')"
+            raise ObservationError(
+                f"run '{run.folder}' cannot be added, because of other {name}{values}; {remedy}, or leave --add out "
+                "and give all recordings at once"
+            )
 
 
 def _observations(run: SavedRun) -> Observations:

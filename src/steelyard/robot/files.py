@@ -91,7 +91,7 @@ def parse_xml_safely(data: bytes) -> etree._ElementTree:
     try:
         tree = etree.fromstring(data, parser).getroottree()
     except (etree.XMLSyntaxError, ValueError) as error:
-        raise RobotError(f"not XML ({error}); a URDF file was expected") from error
+        raise RobotError(f"not XML ({error}); give a URDF or MJCF file") from error
     if tree.docinfo.internalDTD is not None or tree.docinfo.doctype:
         raise RobotError("has a DOCTYPE, which is refused; delete the <!DOCTYPE ...> part")
     if any(_is_xacro(element) for element in tree.iter(etree.Element)):
@@ -110,7 +110,7 @@ def check_xml(data: bytes) -> None:
     try:
         parser.Parse(data, True)
     except (expat.ExpatError, ValueError, LookupError) as error:
-        raise RobotError(f"not XML ({error}); a URDF file was expected") from error
+        raise RobotError(f"not XML ({error}); give a URDF or MJCF file") from error
 
 
 def _is_xacro(element: etree._Element) -> bool:

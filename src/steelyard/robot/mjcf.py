@@ -19,12 +19,13 @@ import numpy as np
 from ..configuration import located, vector
 from ..errors import RobotError
 from .checks import assembled_robot, checked_limits
+from .drives import values_on_leaders
 from .files import PathOrBytes, place_of
 from .inertia import parameters_from_centre
 from .mjcf_files import CompiledMjcf, MjcfSource, compiled_mjcf, mjcf_source
 from .parts import BoxShape, CapsuleShape, CylinderShape, Joint, Link, Mimic, Shape, SphereShape
 from .placement import RightAngles, placement_from_transform, transform_from_placement
-from .tree import Robot, leaders
+from .tree import Robot
 
 
 def read_mjcf(path_or_bytes: PathOrBytes, *, right_angle_tolerance: float = 1e-5) -> Robot:
@@ -254,19 +255,14 @@ class MjcfReading:
 
     def _values(self, robot: Robot) -> dict[str, float]:
         """Return Ia, Fvm and Fcm of the actuated joints: with those of their actuators and of joints that follow."""
-        row_of, number_of = {name: row for row, name in enumerate(self._names)}, {}
-        for body in robot.actuated:
-            number_of[body.joint.name] = body.number
-        by_name = {joint.name: joint for joint in robot.joints}
-        values: dict[str, float] = {}
-        for body in robot.bodies:
-            leader, gain, _ = list(leaders(body.joint, by_name))[-1]
-            families = self.drive_values(row_of[body.joint.name])
-            for (family, value), factor in zip(families.items(), (gain**2, gain**2, abs(gain)), strict=True):
-                if value * factor:
-                    name = f"{family}{number_of[leader.name]}"
-                    values[name] = values.get(name, 0.0) + value * factor
-        return values
+        row_of = {name: row for row, name in enumerate(self._names)}
+        values = {
+            f"{family}{body.number}": value
+            for body in robot.bodies
+            for family, value in self.drive_values(row_of[body.joint.name]).items()
+            if value
+        }
+        return values_on_leaders(robot, values)
 
     def drive_values(self, joint: int) -> dict[str, float]:
         """Return Ia, Fvm and Fcm of one joint with its actuators."""

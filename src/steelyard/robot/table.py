@@ -61,6 +61,7 @@ from ..effects import value_symbols
 from ..errors import RobotError, nearest_match
 from ..files import decoded, parsed_toml
 from .checks import JOINT_KINDS, assembled_robot, checked_limits
+from .drives import values_on_leaders
 from .files import PathOrBytes, content_of, place_of
 from .inertia import checked_mass, inertia_from_parameters, inertia_note, moved_parameters, parameters_from_centre
 from .parts import Defaults, GearCoupling, Joint, Limits, Link, Mimic
@@ -302,7 +303,7 @@ def _robot(file: Section, where: str) -> Robot:
         values=MappingProxyType(_values(file.section("values"), sum(joint.moves for joint in joints))),
     )
     _check_references(robot, file)
-    return robot
+    return replace(robot, values=MappingProxyType(values_on_leaders(robot, robot.values)))
 
 
 def _joints_and_links(rows: Sequence[Section], notes: list[str], convention: str) -> tuple[list[Joint], list[Link]]:

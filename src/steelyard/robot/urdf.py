@@ -20,6 +20,7 @@ from lxml import etree  # pyright: ignore[reportMissingImports, reportAttributeA
 from ..configuration import LARGEST_NUMBER, checked, choice, located, number
 from ..errors import RobotError, nearest_match, one_line
 from .checks import JOINT_KINDS, assembled_robot, checked_limits
+from .drives import values_on_leaders
 from .files import LARGEST_FILE, XACRO_MESSAGE, PathOrBytes, content_of, parse_xml_safely, place_of
 from .inertia import checked_mass, moved_parameters
 from .parts import (
@@ -296,7 +297,14 @@ def read_urdf(path_or_bytes: PathOrBytes, *, right_angle_tolerance: float = 1e-5
         ]
         name = root.get("name") or ("robot" if isinstance(path_or_bytes, bytes) else Path(path_or_bytes).stem)
         robot = assembled_robot(name, links, joints, [*angles.notes(), *notes], source=place_of(path_or_bytes))
-        return replace(robot, values=MappingProxyType(_friction_values(root, robot)))
+        known = own_friction(root, robot)
+        values = {
+            f"{family}{body.number}": known[body.joint.name][column]
+            for body in robot.bodies
+            for column, family in enumerate(("Fvm", "Fcm"))
+            if known[body.joint.name][column]
+        }
+        return replace(robot, values=MappingProxyType(values_on_leaders(robot, values)))
 
 
 def _document(path_or_bytes: PathOrBytes) -> etree._ElementTree:
@@ -311,20 +319,16 @@ def _document(path_or_bytes: PathOrBytes) -> etree._ElementTree:
     return tree
 
 
-def _friction_values(root: etree._Element, robot: Robot) -> dict[str, float]:
-    """Return Fvm and Fcm of the moving joints whose ``<dynamics>`` gives them."""
-    number_of = {body.joint.name: body.number for body in robot.bodies}
-    values: dict[str, float] = {}
+def own_friction(root: etree._Element, robot: Robot) -> dict[str, tuple[float, float]]:
+    """Return damping and friction of every moving joint as its own ``<dynamics>`` gives them; 0 without one."""
+    found = {body.joint.name: (0.0, 0.0) for body in robot.bodies}
     for element in children(root, "joint"):
         dynamics, joint = child(element, "dynamics"), element.get("name", "")
-        if dynamics is None or joint not in number_of:
-            continue
-        for key, family in (("damping", "Fvm"), ("friction", "Fcm")):
-            text = dynamics.get(key)
-            value = 0.0 if text is None else number_from_text(text, f"joint '{joint}': {key}")
-            if value:
-                values[f"{family}{number_of[joint]}"] = value
-    return values
+        if dynamics is not None and joint in found:
+            texts = {key: dynamics.get(key, "0") for key in ("damping", "friction")}
+            damping, friction = (number_from_text(text, f"joint '{joint}': {key}") for key, text in texts.items())
+            found[joint] = (damping, friction)
+    return found
 
 
 def _gear_ratios(root: etree._Element) -> dict[str, float]:

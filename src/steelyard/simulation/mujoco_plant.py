@@ -10,13 +10,13 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from scipy.spatial.transform import Rotation
 
 from ..errors import SimulationError
 from ..model import Model
 from ..progress import Progress, part_of
-from ..robot import INERTIAL_NAMES, Robot, inertia_from_parameters, transform_from_placement
+from ..robot import INERTIAL_NAMES, Joint, Link, Robot
 from ..robot.mjcf_files import import_mujoco, without_mujoco_log
+from ..robot.new_mjcf import new_mjcf
 from .compiled_plant import OnLost, divergence
 from .experiment import Experiment, noise_of_seed, quantised
 from .plant import plant_equations
@@ -27,47 +27,27 @@ _OF_MUJOCO = ("inertia", "Ia", "Fvm", "Fcm", "offm", "Fvl", "Fcl", "offl")
 
 
 def mujoco_xml(robot: Robot, truth: Mapping[str, float], timestep: float) -> str:
-    """Return an MJCF model of a robot with its true parameters; joints in the robot's order."""
-    gravity = _numbers(np.array(robot.gravity))
-    return (
-        '<mujoco><compiler angle="radian" autolimits="false" boundmass="0" boundinertia="0"/>'
-        f'<option gravity="{gravity}" timestep="{timestep!r}" integrator="RK4">'
-        '<flag contact="disable"/></option>'
-        f"<worldbody>{_children(robot, truth, 0)}</worldbody></mujoco>"
-    )
+    """Return an MJCF model of a robot with its true parameters: a body for each moving one, in the robot's order.
 
+    Joints have no limits and bodies no shapes.
 
-def _numbers(values: np.ndarray) -> str:
-    return " ".join(repr(float(value)) for value in values)
-
-
-def _children(robot: Robot, truth: Mapping[str, float], parent: int) -> str:
-    children = ""
+    Raises:
+        SimulationError: If a link has no mass.
+    """
+    names = {0: "base", **{body.number: f"body_{body.number}" for body in robot.bodies}}
+    links, joints = [Link(names[0])], []
     for body in robot.bodies:
-        if body.parent != parent:
-            continue
-        rotation, translation = transform_from_placement(body.placement)
-        quaternion = Rotation.from_matrix(rotation).as_quat(scalar_first=True)
-        children += (
-            f'<body name="{body.number}" pos="{_numbers(translation)}" quat="{_numbers(quaternion)}">'
-            f"{_inertial(truth, body.number)}"
-            f'<joint name="{body.number}" type="{"slide" if body.joint.kind == "prismatic" else "hinge"}" '
-            f'axis="{_numbers(np.array(body.joint.axis))}" armature="{truth.get(f"Ia{body.number}", 0.0)!r}" '
-            f'damping="{_both_sides(truth, "Fv", body.number)!r}" '
-            f'frictionloss="{_both_sides(truth, "Fc", body.number)!r}"/>'
-            f"{_children(robot, truth, body.number)}</body>"
-        )
-    return children
-
-
-def _inertial(truth: Mapping[str, float], number: int) -> str:
-    inertia, moment, mass = inertia_from_parameters(np.array([truth[f"{name}{number}"] for name in INERTIAL_NAMES]))
-    if mass <= 0:
-        raise SimulationError(f"MuJoCo needs a positive mass for every link; link {number} has {mass:g} kg")
-    centre = moment / mass
-    about_centre = inertia - mass * (centre @ centre * np.eye(3) - np.outer(centre, centre))
-    full = about_centre[[0, 1, 2, 0, 0, 1], [0, 1, 2, 1, 2, 2]]
-    return f'<inertial pos="{_numbers(centre)}" mass="{mass!r}" fullinertia="{_numbers(full)}"/>'
+        inertia = tuple(truth[f"{name}{body.number}"] for name in INERTIAL_NAMES)
+        if inertia[-1] <= 0:
+            raise SimulationError(
+                f"MuJoCo needs a positive mass for every link; link {body.number} has {inertia[-1]:g} kg"
+            )
+        links.append(Link(names[body.number], inertia))
+        ends, own = (names[body.parent], names[body.number]), body.joint
+        joints.append(Joint(f"joint_{body.number}", own.kind, *ends, body.placement, own.axis))
+    bare = Robot("plant", tuple(links), tuple(joints), names[0], robot.gravity, values=dict(truth))
+    option = {"timestep": timestep, "integrator": "RK4"}
+    return new_mjcf(bare, option=option, flags={"contact": "disable"}).decode()
 
 
 def _both_sides(truth: Mapping[str, float], symbol: str, number: int) -> float:

@@ -302,7 +302,7 @@ _POSITION = ("x", "y", "z")
 _TEXTS = ("kind", "pose", "marker", "to", "load", "repeat")
 
 
-def write_measurements(path: Path, measurements: Measurements, loads: Sequence[str] = ()) -> None:
+def write_measurements(path: str | os.PathLike[str], measurements: Measurements, loads: Sequence[str] = ()) -> None:
     """Write measurements as a long CSV file; a reader sees the old file or the new, never a part.
 
     ``read_measurements`` with a set-up in metres and radians, without ``[joints]`` and ``columns``, gives the same
@@ -328,7 +328,7 @@ def write_measurements(path: Path, measurements: Measurements, loads: Sequence[s
     # Columns that no row fills are left out; those of joints and positions say what the file is.
     needed = {*measurements.joints, *_POSITION}
     columns = [k for k, title in enumerate(titles) if title in needed or any(row[k] for row in rows)]
-    write_aside(path, csv_text([row[k] for k in columns] for row in (titles, *rows)))
+    write_aside(Path(path), csv_text([row[k] for k in columns] for row in (titles, *rows)))
 
 
 def _texts(measurements: Measurements, loads: Sequence[str]) -> list[list[str]]:

@@ -1,55 +1,21 @@
-"""What joints of robot files hold of a model: damping, friction and armature; and what no such file can say."""
+"""Friction that a robot file is to hold, and what it cannot say of an identified arm."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import NamedTuple
 
 from ..effects import EFFECTS
 from ..model.terms import MotionSymbols
 from ..model.terms.term import Parameter
 from ..physics import motion_symbols
 from ..robot import Robot
+from ..robot.drives import BY_DIRECTION, COULOMB, VISCOUS
 from ..robot.placement import Vector3
 from ..robot.tree import STANDARD_GRAVITY
 from .identified import IdentifiedArm
 
-VISCOUS = ("Fvm", "Fvl")
-COULOMB = ("Fcm", "Fcl")
-BY_DIRECTION = (("Fcpm", "Fcnm"), ("Fcpl", "Fcnl"))
 _FRICTION_KINDS = (VISCOUS, (*COULOMB, *(symbol for pair in BY_DIRECTION for symbol in pair)))
-
-
-class JointValues(NamedTuple):
-    """What a robot file can say of a joint.
-
-    Attributes:
-        damping: Viscous friction of motor side and link side together [N m s/rad or N s/m].
-        friction: Coulomb friction of both sides together [N m or N]; of friction by direction the mean of both.
-        armature: Drive inertia on the joint side [kg m^2 or kg].
-    """
-
-    damping: float
-    friction: float
-    armature: float
-
-
-def joint_values(robot: Robot) -> dict[str, JointValues]:
-    """Return what robot files can say of every moving joint, by its name; 0 where nothing is known."""
-    known = robot.values
-
-    def total(number: int, symbols: tuple[str, ...]) -> float:
-        return sum(known.get(f"{symbol}{number}", 0.0) for symbol in symbols)
-
-    return {
-        body.joint.name: JointValues(
-            total(body.number, VISCOUS),
-            total(body.number, COULOMB) + sum(total(body.number, pair) for pair in BY_DIRECTION) / 2,
-            total(body.number, ("Ia",)),
-        )
-        for body in robot.bodies
-    }
 
 
 def robot_to_write(arm: IdentifiedArm) -> Robot:
@@ -111,4 +77,5 @@ def _parameters(robot: Robot) -> Iterator[Parameter]:
 def _gravity(robot: Robot, gravity: Vector3) -> list[str]:
     if robot.gravity == gravity:
         return []
-    return [f"gravity in the base frame: {' '.join(map(repr, robot.gravity))} m/s^2"]
+    own, taken = (" ".join(map(repr, one)) for one in (robot.gravity, gravity))
+    return [f"gravity in the base frame: {own} m/s^2, set it where the file is loaded (programs take {taken})"]

@@ -1,33 +1,23 @@
-"""A fresh MJCF file of a robot that was read from something else: a URDF, a table, the catalogue."""
+"""A new MJCF file of a robot that was read from something else: a URDF, a table, the catalogue."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 
 import numpy as np
 from scipy.spatial.transform import Rotation
 
 from ..configuration import located
 from ..errors import ExportError, RobotError
-from ..robot import (
-    BoxShape,
-    CylinderShape,
-    Joint,
-    MeshShape,
-    Mimic,
-    Placement,
-    Robot,
-    Shape,
-    SphereShape,
-    XmlDocument,
-    XmlElement,
-    centre_from_parameters,
-    is_consistent,
-    transform_from_placement,
-)
-from ..robot.mjcf_files import WORLD
-from .joint_values import JointValues, joint_values
+from .drives import JointValues, joint_values
+from .inertia import centre_from_parameters, is_consistent
+from .mjcf_files import WORLD
+from .parts import BoxShape, CylinderShape, Joint, MeshShape, Mimic, Shape, SphereShape
+from .placement import Placement, transform_from_placement
+from .tree import Robot
+from .xml_edit import XmlDocument, XmlElement
 
 UNLIMITED = 1e9
 """Stands for the end of a range that is not known, where the other end is."""
@@ -36,14 +26,20 @@ _SMALLEST_SHARE = 1e-14
 _SMALLEST_MOMENT = 1e-14
 """Least second moment of a body along any axis [kg m^2]: MuJoCo refuses moving bodies without inertia."""
 _NOTHING = JointValues(0.0, 0.0, 0.0)
+OPTION: Mapping[str, object] = MappingProxyType({"integrator": "implicitfast"})
+"""Attributes of ``<option>`` besides gravity."""
 
 
-def new_mjcf(robot: Robot, comment: str = "") -> bytes:
+def new_mjcf(
+    robot: Robot, comment: str = "", *, option: Mapping[str, object] = OPTION, flags: Mapping[str, str] | None = None
+) -> bytes:
     """Return an MJCF file of a robot: bodies with inertias and primitive shapes, joints, mimics and motors.
 
     Args:
         robot: The robot; locked joints become fixed.
         comment: Put at the top.
+        option: Attributes of ``<option>`` besides gravity.
+        flags: Attributes of its ``<flag>``, such as ``contact="disable"``.
 
     Raises:
         ExportError: If MuJoCo cannot have such a link.
@@ -52,7 +48,9 @@ def new_mjcf(robot: Robot, comment: str = "") -> bytes:
     root = document.root
     root.set("model", robot.name)
     _add(root, "compiler", angle="radian", autolimits="true")
-    _add(root, "option", gravity=robot.gravity, integrator="implicitfast")
+    options = _add(root, "option", gravity=robot.gravity, **option)
+    if flags:
+        _add(options, "flag", **flags)
     if any(link.shapes for link in robot.links):
         _add(root.add("default"), "geom", mass=0.0, group="3")
     world = root.add("worldbody")

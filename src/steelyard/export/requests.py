@@ -1,0 +1,146 @@
+"""What is asked of an export, checked before anything is computed: formats, options, and verdicts of the run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from ..errors import ExportError, nearest_match
+from ..identification.consistent import WORSE
+from ..verdict import deciding_reason
+from . import EXPORTS
+from .payload_formats import PAYLOAD_FORMATS
+
+WORST_ERROR = 5.0
+"""An arm with a larger error on unseen motion [%], and ``WORSE`` times that of free parameters, is refused."""
+
+SAMPLED = ("urdf", "mjcf")
+"""Formats in which draws from the posterior are written."""
+
+_FLAGS = {
+    "side": "--side", "parameters": "parameters", "new_file": "--new-file", "frame": "--payload-frame",
+    "inertia": "--without-inertia", "tool": "--tool",
+}  # fmt: skip
+"""Options of the formats, as messages name them."""
+
+
+def format_flag(name: str) -> str:
+    """Return the flag of a format."""
+    return "--parameters-json" if name == "json" else f"--{name}"
+
+
+def checked_formats(formats: Sequence[str] | None, payload: str | None, default: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the names of the formats, each once.
+
+    Raises:
+        ExportError: If it is no list of known names, or nothing is to be written.
+    """
+    if formats is None:
+        return default
+    if isinstance(formats, str):
+        raise ExportError(f"formats: got '{formats}', allowed is a list of names, such as ['urdf']")
+    for name in formats:
+        if name not in EXPORTS:
+            raise ExportError(f"format '{name}'; allowed: {', '.join(EXPORTS)}{nearest_match(name, EXPORTS)}")
+    if not formats and payload is None:
+        raise ExportError(f"no format is given; allowed: {', '.join(EXPORTS)}, or payload={'|'.join(PAYLOAD_FORMATS)}")
+    return tuple(dict.fromkeys(formats))
+
+
+def check_options(options: Mapping[str, Any], formats: Sequence[str], payload: str | None) -> None:
+    """Refuse options that no format knows, and those without effect on what is written.
+
+    Raises:
+        ExportError: If there is such an option, or the format of the payload is unknown.
+    """
+    if payload is not None and payload not in PAYLOAD_FORMATS:
+        allowed = ", ".join(PAYLOAD_FORMATS)
+        raise ExportError(f"payload format '{payload}'; allowed: {allowed}{nearest_match(payload, PAYLOAD_FORMATS)}")
+    for name, value in options.items():
+        if name not in _FLAGS:
+            raise ExportError(f"option '{name}'; allowed: {', '.join(_FLAGS)}{nearest_match(name, _FLAGS)}")
+        users = list(_users(name))
+        written = [*(format_flag(one) for one in formats), *([f"--payload {payload}"] if payload else [])]
+        if not set(users) & set(written) and not (name == "inertia" and value):
+            raise ExportError(
+                f"{_FLAGS[name]} has no effect on {' '.join(written) or 'this run'}: it is for {', '.join(users)}; add "
+                "one of these, or leave it out"
+            )
+
+
+def _users(option: str) -> Iterator[str]:
+    """Yield the formats that an option is for, as flags."""
+    yield from (format_flag(one.name) for one in EXPORTS.values() if option in one.options)
+    for one in PAYLOAD_FORMATS.values():
+        if option == "frame" or (option == "tool" and one.name == "kuka") or (
+            option == "inertia" and not one.needs_inertia
+        ):  # fmt: skip
+            yield f"--payload {one.name}"
+
+
+def check_samples(samples: int, seed: int | None, formats: Sequence[str]) -> None:
+    """Refuse a number of samples that is none, formats that have no samples, and a seed of nothing.
+
+    Raises:
+        ExportError: If there is one of these.
+    """
+    if samples < 0:
+        raise ExportError(f"--samples: got {samples}, allowed is 1 or more, or 0 for none")
+    if samples and not set(formats) & set(SAMPLED):
+        raise ExportError("--samples are written as URDF or MJCF; add --urdf or --mjcf")
+    if seed is not None and not samples:
+        raise ExportError("--seed is that of --samples, and there are none; add --samples N, or leave it out")
+
+
+def refuse_without_effect(command: str, **given: object) -> None:
+    """Refuse what a run of this command cannot use.
+
+    Raises:
+        ExportError: If something is given.
+    """
+    for name, value in given.items():
+        if value:
+            raise ExportError(
+                f"--{name} has no effect on a run of {command}: it is for runs of identify; leave it out, or give such "
+                "a run"
+            )
+
+
+def refuse_poor(verdict: Mapping[str, Any], what: str, command: str, *, force: bool) -> None:
+    """Refuse a result whose verdict is poor: other programs would load it without its verdict.
+
+    Args:
+        verdict: The verdict, as JSON.
+        what: What was judged.
+        command: The command that finds it, for the remedy.
+        force: Whether it is written all the same.
+
+    Raises:
+        ExportError: If it is poor and not forced; the message has the reason that makes it so.
+    """
+    if verdict["grade"] == "poor" and not force:
+        reason = deciding_reason(verdict)
+        raise ExportError(
+            f"the verdict of {what} is poor{': ' if reason else ''}{reason}; correct that and run {command} again, or "
+            "write the files with --force"
+        )
+
+
+def refuse_error(content: Mapping[str, Any], *, force: bool) -> None:
+    """Refuse an arm that predicts much worse than free parameters: bounds or a prior contradict the data.
+
+    Raises:
+        ExportError: If it does and is not forced.
+    """
+    found = content.get("consistency")
+    if force or not found or not found["validation"]:
+        return
+    error = found["validation"]["relative_error_percent"]
+    free = content["validation"]["relative_error_percent_of_all_parameters"]
+    if error is not None and free is not None and error > max(WORST_ERROR, WORSE * free):
+        held = [*found["active_bounds"], *([found["prior"]["origin"]] if found["prior"] else [])]
+        cause = f" ({'; '.join(held)})" if held else ""
+        raise ExportError(
+            f"the consistent arm predicts unseen motion to {error:.3g} %, free parameters to {free:.3g} %: bounds, "
+            f"prior or model contradict the data{cause}; correct them and identify again, or write them with --force"
+        )
