@@ -133,7 +133,7 @@ class FactorLikelihood:
         factors = np.exp(logs)
         # The triangle of all deviations together: squares of their range would have no digits left.
         stacked = np.hstack([self.noise, *(a * shape for a, shape in zip(factors, self.shapes, strict=True))])
-        root = np.linalg.qr(stacked.T).R.T
+        root = np.asarray(np.linalg.qr(stacked.T, mode="r")).T
         white = linalg.solve_triangular(
             root, np.column_stack([self.target, self.design, *self.shapes]), lower=True, check_finite=False
         )

@@ -176,7 +176,7 @@ def _disagreements(problem: StandardProblem) -> tuple[PriorDisagreement, ...]:
     """Return the links whose prior the arm of the data alone contradicts; none if there is no such arm."""
     free = StandardProblem(problem.equations, problem.estimate, ConsistencySettings())
     try:
-        of_data = free.values(_data_alone(free, free.programme(None)))
+        of_data = free.values(free.solved(free.programme(None)))
     except EstimateError:
         return ()
     return prior_disagreements(problem, of_data)
