@@ -126,3 +126,8 @@ def test_a_spring_of_the_file_that_the_model_lacks_counts(tmp_path):
     reference = file_reference(run, replace(SCARA, springs=("joint_2",), values={**SCARA.values, "Ss2": 40.0}), "file")
     assert reference.lacking["Ss2"] == 40
     assert torque_differences(run, run.estimate, reference)[1].lacking > 10
+
+
+def test_what_the_reader_of_the_file_left_out_is_said(run):
+    file = replace(SCARA, notes=("springs of joint_1 (stiffness) are not read", "angles were taken as right ones"))
+    assert file_reference(run, file, "file").notes == ("'file': springs of joint_1 (stiffness) are not read",)
