@@ -161,7 +161,7 @@ def test_a_centre_stays_in_its_box_and_a_pinned_link_as_it_was(fitted):
     ("settings", "message"),
     [
         (ConsistencySettings(mass={"nowhere": (1.0, 2.0)}), "link 'nowhere' is not one that a joint moves; these are"),
-        (ConsistencySettings(centre_in_shape=("link_1",)), "it has none that enclose a volume"),
+        (ConsistencySettings(centre_in_shape=("link_1",)), "no readable shape.s., which enclose no volume"),
         (
             ConsistencySettings(total_mass=(1.0, 2.0), mass={"link_1": (50.0, 60.0)}),
             "no arm fulfils these bounds together",
@@ -188,6 +188,19 @@ def test_bounds_that_cannot_be_are_refused(fitted, settings, message):
 def test_settings_are_checked(values, message):
     with pytest.raises(EstimateError, match=message):
         ConsistencySettings(**values)
+
+
+def test_a_link_without_a_mass_cannot_be_pinned_and_has_no_prior(fitted):
+    """Two joints in one body: the link between them is nothing at all."""
+    _, fit = fitted
+    link = ARM.bodies[1].link
+    links = tuple(replace(one, inertia=(0.0,) * 10) if one.name == link else one for one in ARM.links)
+    nothing = replace(ARM, links=links)
+    equations = replace(fit.equations, model=replace(fit.equations.model, robot=nothing))
+    with pytest.raises(EstimateError, match=f"pinned link '{link}' has no mass in the robot file"):
+        standard_parameters(equations, fit.fit.estimate, replace(FAST, pinned=(link,)))
+    problem = StandardProblem(fit.equations, fit.fit.estimate, FAST, nothing)
+    assert [problem.has_prior(k) for k in range(len(ARM.bodies))] == [body.link != link for body in ARM.bodies]
 
 
 def test_a_prior_of_another_arm_or_without_a_link_is_refused(fitted):

@@ -130,7 +130,9 @@ def bounds_of(
     for link in settings.pinned:
         own = list(_place(link, places))
         if not np.isfinite(pinned_to[own]).all():
-            raise EstimateError(f"pinned link '{link}' has no inertia in the robot file; give one, or do not pin it")
+            raise EstimateError(
+                f"pinned link '{link}' has no mass in the robot file; give its inertia, or do not pin it"
+            )
         yield LinearBound(f"link '{link}' pinned", np.eye(count)[own], pinned_to[own], equal=True)
 
 
@@ -165,7 +167,7 @@ def _hull(robot: Robot, link: str) -> tuple[np.ndarray, np.ndarray]:
         sides = ConvexHull(np.vstack(points)).equations
     except (QhullError, ValueError, RobotError) as error:
         raise EstimateError(
-            f"centre of '{link}' within its collision shapes: it has none that enclose a volume "
-            f"({str(error).splitlines()[0] or 'none'}); give a box with [identify.consistency.centre]"
+            f"centre of '{link}' within its collision shapes: it has {len(points) or 'no'} readable shape(s), which "
+            "enclose no volume; give a box with [identify.consistency.centre] instead"
         ) from error
     return sides[:, :3], -sides[:, 3]

@@ -64,7 +64,10 @@ class StandardProblem:
         self.regrouping = equations.base.regrouping[[equations.names.index(name) for name in estimate.columns]]
         self.root = estimate.system.triangle[:-1, :-1] / (estimate.unit * estimate.widening)
         self.to_parameters = self._to_parameters()
-        own = self.reference if prior is None else np.where(np.isfinite(self.known), self.known, self.reference)
+        own = np.where(np.isfinite(self.known) & (prior is not None), self.known, self.reference)
+        for place in self.links.values():
+            if not self.known[place[9]] > 0:
+                own[list(place)] = np.nan  # a guess of the usual build is nothing to pin a link to
         signs = [LinearBound(self.names[k], -np.eye(len(self.names))[[k]], np.zeros(1)) for k in self.positive]
         self.bounds = [*signs, *bounds_of(settings, self.model.robot, self.links, len(self.names), own)]
 
@@ -144,8 +147,9 @@ class StandardProblem:
         ]  # fmt: skip
 
     def has_prior(self, number: int) -> bool:
-        """Return whether the link of that number, counted from 0, has a prior; a payload has none."""
-        return self.prior is not None and number < len(self.model.robot.bodies)
+        """Return whether the link of that number, from 0, has a prior; a payload and a massless link have none."""
+        bodies = () if self.prior is None else self.prior.bodies
+        return number < len(bodies) and any(bodies[number].inertia or ())
 
     @cached_property
     def positive(self) -> list[int]:
@@ -304,7 +308,8 @@ def check_prior(robot: Robot, prior: Robot) -> None:
             raise EstimateError(
                 f"link '{mine.link}' has another frame in the prior than in the robot; give a file with the same frames"
             )
-        if theirs.inertia is None or theirs.inertia[9] <= 0:
+        # Two joints in one body have a link between them that is nothing at all.
+        if theirs.inertia is None or (theirs.inertia[9] <= 0 and any(theirs.inertia)):
             raise EstimateError(
                 f"the prior has no inertia of link '{theirs.link}'; give one in its file, or leave the prior out"
             )

@@ -17,7 +17,7 @@ import numpy as np
 
 from ..errors import SteelyardError
 from ..estimate import Estimate, group_of, stacked_system, weighted
-from ..judge import MotionExtent, impossible_values, squares_by_equation
+from ..judge import Impossible, MotionExtent, impossible_values, inertia_at_postures, squares_by_equation
 from ..observe import Equations, Observations, ResolvedPreparation, busiest_part, reduce_rows
 from ..recording import Recording
 from .fitting import sources_of
@@ -129,9 +129,12 @@ def likely_cause(
         extent: How far and how hard the joints moved.
         hidden: Joints whose torque does not stand out: their values count for nothing.
     """
+    inertia = inertia_at_postures(equations, extent)
 
     def judged(changed: Observations) -> _Fit:
-        return _judged(equations, changed, extent, hidden)
+        estimate = weighted(changed, stacked_system(changed, equations.names).columns)
+        impossible = impossible_values(equations, estimate, changed, extent, inertia)
+        return _judged(equations, changed, estimate, [one for one in impossible if one.joint not in hidden])
 
     # Of every recording the part in which all joints move most: few and large factors, since every change is a fit.
     short = [(label, busiest_part(recording, MOST_SAMPLES)) for label, recording in training]
@@ -168,17 +171,16 @@ def _rows(recordings: Sequence[Labelled], equations: Equations, resolved: Resolv
         return None
 
 
-def _judged(equations: Equations, observations: Observations, extent: MotionExtent, hidden: Sequence[str]) -> _Fit:
-    system = stacked_system(observations, equations.names)
-    estimate = weighted(observations, system.columns)
-    impossible = impossible_values(equations, estimate, observations, extent)
+def _judged(
+    equations: Equations, observations: Observations, estimate: Estimate, impossible: Sequence[Impossible]
+) -> _Fit:
     shares: dict[str, list[float]] = {}
     squares = squares_by_equation(equations, observations)
     for (_, joint), columns, square in zip(equations.kinds_joints, equations.columns, squares, strict=True):
         if square is not None and square[-1, -1] > 0:
             error = np.append(-estimate.full_values(columns), 1.0)
             shares.setdefault(joint, []).append(min(1.0, float(error @ square @ error / square[-1, -1])))
-    counted = [one for one in impossible if one.share > _MATERIAL and one.joint not in hidden]
+    counted = [one for one in impossible if one.share > _MATERIAL]
     worst = sorted(shares, key=lambda joint: -max(shares[joint]))
     suspects = tuple(dict.fromkeys([*(one.joint for one in counted), *worst]))
     misfit = float(np.sqrt(np.mean([x for own in shares.values() for x in own])))

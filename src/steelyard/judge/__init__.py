@@ -34,6 +34,7 @@ from .plausibility import Impossible as Impossible
 from .plausibility import Plausibility as Plausibility
 from .plausibility import Scale as Scale
 from .plausibility import impossible_values as impossible_values
+from .plausibility import inertia_at_postures as inertia_at_postures
 from .plausibility import plausibility as plausibility
 from .plausibility import squares_by_equation as squares_by_equation
 from .reduction import RULES as RULES

@@ -158,7 +158,11 @@ def _worst(found: Sequence[tuple[float, str]]) -> tuple[str, float] | None:
 
 
 def impossible_values(
-    equations: Equations, estimate: Estimate, observations: Observations, extent: MotionExtent
+    equations: Equations,
+    estimate: Estimate,
+    observations: Observations,
+    extent: MotionExtent,
+    inertia: tuple[np.ndarray, np.ndarray] | None = None,
 ) -> tuple[Impossible, ...]:
     """Return what is significantly negative and cannot be, the largest share of torque first.
 
@@ -167,12 +171,13 @@ def impossible_values(
         estimate: The data's own estimate, without a prior.
         observations: Factors of the rows as they are, not whitened.
         extent: How far and how hard the joints moved.
+        inertia: Result of ``inertia_at_postures``, for who judges many estimates of one motion; None: computed.
     """
     squares = squares_by_equation(equations, observations)
     found = [
         *_negative_parameters(equations, estimate, squares),
         *_negative_friction(equations, estimate, squares),
-        *_indefinite_inertia(equations, estimate, squares, extent),
+        *_indefinite_inertia(equations, estimate, squares, extent, inertia),
     ]
     return tuple(sorted(found, key=lambda one: -one.share))
 
@@ -282,30 +287,42 @@ def inertia_columns(equations: Equations, postures: np.ndarray) -> tuple[np.ndar
     return found, used
 
 
+def inertia_at_postures(equations: Equations, extent: MotionExtent) -> tuple[np.ndarray, np.ndarray] | None:
+    """Return ``inertia_columns`` at random postures within the motion; None if the model has no inertia matrix."""
+    if equations.model.measured == "difference" or "inertia" not in equations.model.effects:
+        return None
+    size = (len(extent.lower), POSTURES)
+    postures = np.random.default_rng(0).uniform(extent.lower[:, None], extent.upper[:, None], size)
+    return inertia_columns(equations, postures)
+
+
 def _indefinite_inertia(
-    equations: Equations, estimate: Estimate, squares: Sequence[np.ndarray | None], extent: MotionExtent
+    equations: Equations,
+    estimate: Estimate,
+    squares: Sequence[np.ndarray | None],
+    extent: MotionExtent,
+    inertia: tuple[np.ndarray, np.ndarray] | None,
 ) -> Iterable[Impossible]:
     """Yield the direction in which the inertia matrix is most negative, if it is so at a tenth of the postures.
 
     Rows and columns are scaled so that a diagonal element is the share of its joint's torque; whether the matrix is
     positive definite does not depend on it.
     """
-    if equations.model.measured == "difference" or "inertia" not in equations.model.effects:
+    inertia = inertia or inertia_at_postures(equations, extent)
+    if inertia is None:
         return
-    postures = np.random.default_rng(0).uniform(
-        extent.lower[:, None], extent.upper[:, None], (len(extent.lower), POSTURES)
-    )
-    columns, used = inertia_columns(equations, postures)
+    columns, used = inertia
     own = equations.joint_index[used]
     torque = np.sqrt([0.0 if square is None else square[-1, -1] for square in (squares[e] for e in used)])
     scale = np.sqrt(np.divide(extent.acceleration_rms[own], torque, out=np.zeros_like(torque), where=torque > 0))
     place = [equations.names.index(name) for name in estimate.columns]
-    columns = columns[..., place] * np.outer(scale, scale)[:, :, None]
-    matrices = columns @ estimate.values
+    matrices = columns @ estimate.full_values(equations.names) * np.outer(scale, scale)
     sizes, vectors = np.linalg.eigh((matrices + matrices.transpose(0, 2, 1)) / 2)
     worst = vectors[:, :, 0]
-    slopes = np.einsum("pi,pijc,pj->pc", worst, columns, worst)
-    sigmas = np.sqrt(np.einsum("pc,cd,pd->p", slopes, estimate.covariance, slopes))
+    # Of the products of two directions with the columns, matrix products are the quick ones.
+    pairs = (worst * scale)[:, :, None] * (worst * scale)[:, None, :]
+    slopes = (pairs.reshape(len(pairs), 1, -1) @ columns.reshape(len(pairs), -1, columns.shape[-1]))[:, 0, place]
+    sigmas = np.sqrt(np.maximum(np.sum(slopes @ estimate.covariance * slopes, axis=1), 0.0))
     negative = sizes[:, 0] < -SIGNIFICANT * sigmas
     if negative.mean() < 0.1:
         return
