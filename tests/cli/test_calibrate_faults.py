@@ -170,6 +170,7 @@ def test_a_negative_compliance_is_poor(k3, tmp_path, capsys):
     assert (code == 2 and len(said) == 1) if k3 < 0 else not said
 
 
+@pytest.mark.large
 def test_weights_and_compliances_both_unknown_are_fitted_or_refused_in_one_line(tmp_path, capsys):
     setup = '[measurement]\nlink = "flange"\n[elastic]\njoints = ["joint_2", "joint_3"]\nown_weight = "unknown"\n'
     arm = load_robot("kuka_kr270")

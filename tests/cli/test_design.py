@@ -65,6 +65,7 @@ def design(*arguments: str, robot: str = "scara_2r") -> int:
     return main(command(*arguments, robot=robot))
 
 
+@pytest.mark.large
 def test_a_design_is_simulated_identified_and_followed_by_the_next_one(workplace, capsys):
     noise = "[simulate]\nmotor_noise = { kind = 'white', std = [1.0, 0.1] }\n"
     Path("settings.toml").write_text(noise)
@@ -124,6 +125,7 @@ def test_json_is_one_object_on_stdout_and_nothing_else(workplace, capsys):
     assert not list(workplace.iterdir())
 
 
+@pytest.mark.large
 def test_one_thread_or_two_give_the_same_bytes(workplace):
     results = set()
     for threads in ("1", "2"):
@@ -414,6 +416,7 @@ def test_a_limit_that_nobody_checks_is_not_called_proven(workplace, capsys):
     assert "floor (its height is unknown; give it by --floor HEIGHT)" in content["not_checked"]
 
 
+@pytest.mark.large
 def test_flags_set_the_floor_the_mounting_and_the_part_of_the_ranges(workplace, capsys):
     assert design("--json", "--floor", "none", "--position-scale", "1") == 0
     content = json.loads(capsys.readouterr().out)

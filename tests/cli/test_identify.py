@@ -58,6 +58,7 @@ def test_a_run_folder_is_whole_and_the_same_for_the_same_input(workplace, capsys
     assert content["provenance"]["settings"]["logs"] == LOGS
 
 
+@pytest.mark.large
 def test_one_core_or_two_give_the_same_bytes(workplace):
     command = [sys.executable, "-m", "steelyard", "identify", "scara_2r", *LOGS, "--validate", "unseen.npz"]
     results = []

@@ -62,7 +62,8 @@ def searched_once():
 
 
 SLOW = ("steelyard papers", "steelyard montecarlo", "steelyard demo")
-"""Commands that take half a minute: blocks with one of them are run by ``make test-all``."""
+SLOW_PAGES = ("docs/papers.md", "docs/calibrate.md", "docs/design.md")
+"""Commands and pages that take half a minute: they are run by ``make test-all``."""
 
 
 @pytest.fixture(scope="module")
@@ -161,7 +162,7 @@ def shown_commands() -> list[Any]:
             continue
         for block in blocks(page, "console"):
             commands = [line[2:] for line in block.splitlines() if line.startswith("$ steelyard")]
-            slow = any(command.startswith(SLOW) for command in commands)
+            slow = name in SLOW_PAGES or any(command.startswith(SLOW) for command in commands)
             found += [pytest.param(name, commands, marks=pytest.mark.large if slow else ())] if commands else []
     return found
 
@@ -178,7 +179,7 @@ def test_every_command_shown_runs(page, commands, workplace, capsys):
 @pytest.mark.parametrize(
     ("page", "code"),
     [
-        pytest.param(name, code, marks=pytest.mark.large if name == "docs/papers.md" else ())
+        pytest.param(name, code, marks=pytest.mark.large if name in SLOW_PAGES else ())
         for page, name in zip(PAGES, PAGE_IDS, strict=True)
         if name not in FOLLOWED
         for code in blocks(page, "python")
@@ -258,6 +259,7 @@ def described_keys(section: str) -> set[str]:
 
 # Objects keyed by data (joint numbers, parameter names, package names): described as a whole.
 OPEN = {
+    "arm_verdict",
     "recordings[].findings[].values",
     "names",
     "base[].regrouping",

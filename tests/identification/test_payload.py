@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from simulated_experiments import lwr4
+from steelyard.consistency import ConsistencySettings
 from steelyard.errors import EstimateError, ObservationError, SteelyardError
 from steelyard.identification import (
     PayloadBody,
@@ -24,12 +25,13 @@ from steelyard.observe import Preparation, load_observations
 from steelyard.robot import load_robot, parameters_from_centre
 
 LWR4 = load_robot("kuka_lwr4")
+QUICK = Settings(bias_repeats=0, consistency=ConsistencySettings(draws=2))
 TRUE = np.array(LWR4.payloads["P5"])
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    found = identify(LWR4, [lwr4(1), lwr4(5)], settings=Settings(bias_repeats=0))
+    found = identify(LWR4, [lwr4(1), lwr4(5)], settings=QUICK)
     return save_run(found, tmp_path_factory.mktemp("run"))
 
 
@@ -45,7 +47,7 @@ def test_the_payload_is_found_with_the_arm_s_uncertainty_in_it(run):
 @pytest.mark.large
 def test_it_agrees_with_identifying_arm_and_payload_together(run):
     alone = identify_payload(LWR4, run, [lwr4(2, "P5")]).body
-    together = identify(LWR4, [lwr4(1), lwr4(5), lwr4(2, "P5")], [lwr4(3, "P5")], Settings(bias_repeats=0)).payload
+    together = identify(LWR4, [lwr4(1), lwr4(5), lwr4(2, "P5")], [lwr4(3, "P5")], QUICK).payload
     assert together is not None
     assert abs(alone.mass[0] - together.mass[0]) < 2 * together.mass[1]
     assert alone.mass[1] == pytest.approx(together.mass[1], rel=0.35)
@@ -81,7 +83,7 @@ def test_no_recording_or_a_loaded_run_is_refused(run):
 
 
 def test_the_inertia_about_the_centre_is_steiner_s():
-    estimate = identify(LWR4, [lwr4(1), lwr4(2, "P5")], [lwr4(3, "P5")], Settings(bias_repeats=0)).estimate
+    estimate = identify(LWR4, [lwr4(1), lwr4(2, "P5")], [lwr4(3, "P5")], QUICK).estimate
     body = payload_body(estimate)
     values = dict(zip(estimate.columns, estimate.values, strict=True))
     moment = np.array([values[f"M{axis}L"] for axis in "XYZ"])
@@ -107,8 +109,8 @@ def test_a_run_keeps_its_factors_and_estimate(run):
 
 
 def test_writing_again_replaces_the_run_as_a_whole(run, tmp_path):
-    first = identify(LWR4, [lwr4(1)], settings=Settings(bias_repeats=0))
-    second = identify(LWR4, [lwr4(5)], settings=Settings(bias_repeats=0))
+    first = identify(LWR4, [lwr4(1)], settings=QUICK)
+    second = identify(LWR4, [lwr4(5)], settings=QUICK)
     save_run(first, tmp_path)
     save_run(second, tmp_path)
     assert len(list(tmp_path.glob("estimate.*.npz"))) == 1
@@ -116,8 +118,8 @@ def test_writing_again_replaces_the_run_as_a_whole(run, tmp_path):
 
 
 def test_a_run_killed_before_its_result_leaves_the_old_one(run, tmp_path, monkeypatch):
-    first = identify(LWR4, [lwr4(1)], settings=Settings(bias_repeats=0))
-    second = identify(LWR4, [lwr4(5)], settings=Settings(bias_repeats=0))
+    first = identify(LWR4, [lwr4(1)], settings=QUICK)
+    second = identify(LWR4, [lwr4(5)], settings=QUICK)
     save_run(first, tmp_path)
 
     def killed(*_: object) -> None:
@@ -142,7 +144,7 @@ def test_what_is_no_run_is_refused_in_one_line(run, tmp_path):
 
 @pytest.mark.large
 def test_an_earlier_run_counts_as_if_its_recordings_had_been_given(run):
-    settings = Settings(bias_repeats=0, hold_out=0.25, preparation=Preparation(cutoff=8.0, decimation=20))
+    settings = replace(QUICK, hold_out=0.25, preparation=Preparation(cutoff=8.0, decimation=20))
     first = identify(LWR4, [lwr4(1)], [lwr4(6)], settings)
     both = identify(LWR4, [lwr4(1), lwr4(5)], [lwr4(6)], settings)
     folder = run.folder.parent / "earlier"

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from simulated_experiments import lwr4, scara
+from steelyard.consistency import ConsistencySettings
 from steelyard.errors import EstimateError, ObservationError, SteelyardError
 from steelyard.identification import Settings, identify, settings_from_table
 from steelyard.observe import Preparation
@@ -16,12 +17,14 @@ from steelyard.robot import load_robot
 
 SCARA = load_robot("scara_2r")
 LWR4 = load_robot("kuka_lwr4")
-QUICK = Settings(bias_repeats=0)
+FEW_DRAWS = ConsistencySettings(draws=2)
+QUICK = Settings(bias_repeats=0, consistency=FEW_DRAWS)
 
 
 @pytest.fixture(scope="module")
 def found():
-    return identify(LWR4, [lwr4(1), lwr4(2, "P5")], [lwr4(3, "P5")])
+    settings = Settings(bias_repeats=2, consistency=FEW_DRAWS)
+    return identify(LWR4, [lwr4(1), lwr4(2, "P5")], [lwr4(3, "P5")], settings)
 
 
 @pytest.mark.large
