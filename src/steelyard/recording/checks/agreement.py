@@ -146,7 +146,7 @@ def _acceleration(speed: np.ndarray, edges: np.ndarray) -> np.ndarray:
 def _calm(speed: np.ndarray, regular: np.ndarray, fastest: np.ndarray) -> np.ndarray:
     """Return the windows without a gap or a jump in themselves and in the neighbours used with them."""
     calm = regular & (np.abs(speed) < fastest[:, None])
-    return np.lib.stride_tricks.sliding_window_view(calm, 2 * REACH + 1, axis=1).all(axis=2)
+    return np.asarray(np.lib.stride_tricks.sliding_window_view(calm, 2 * REACH + 1, axis=1).all(axis=2))
 
 
 def _integrals(values: np.ndarray, seconds: np.ndarray, edges: np.ndarray, size: int) -> np.ndarray:
