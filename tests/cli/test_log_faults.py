@@ -14,7 +14,8 @@ from simulated_experiments import scara, ur10e
 from steelyard.cli import main
 from steelyard.recording import Recording, write_recording
 from steelyard.robot import load_robot
-from steelyard.simulation import Experiment, recording_of, simulate
+from steelyard.simulation import Experiment, Noise, recording_of, simulate
+from steelyard.study.defaults import default_motion
 
 ARMS: dict[str, Callable[[int], Recording]] = {"scara_2r": scara, "ur10e": ur10e}
 # The second arm takes longer: in the default run it has the faults that once ended badly.
@@ -316,3 +317,39 @@ def test_torques_of_all_joints_reversed_are_named_although_one_joint_is_noisy(ca
     code, result = identified(capsys, "scara_2r", "log.npz", "--validate", "unseen.npz")
     assert code == 2
     assert "the torques of all joints seem reversed" in result["verdict"]["reasons"][0]["text"]
+
+
+SPATIAL = """[robot]
+name = "three"
+convention = "standard"
+[values]
+Fvm = [20, 8, 3]
+Fcm = [10, 4, 1]
+Ia = [0.1, 0.05, 0.02]
+""" + "".join(
+    f"[[joint]]\na = {a}\nalpha_deg = {alpha}\nd = {d}\ntheta = 0\nmass = {mass}\ncentre = {centre}\n"
+    f"inertia_at_centre = {inertia}\nlower = -2\nupper = 2\nvelocity = 3\neffort = 200\n"
+    for a, alpha, d, mass, centre, inertia in (
+        (0.4, 90, 0.3, 4, [-0.2, 0, 0.05], [0.01, 0.001, 0, 0.06, 0, 0.06]),
+        (0.3, -60, 0.1, 2, [-0.1, 0.02, 0], [0.01, 0, 0.001, 0.03, 0, 0.03]),
+        (0.1, 30, 0.1, 1, [-0.1, 0.02, 0.05], [0.01, 0, 0.001, 0.013, 0, 0.013]),
+    )
+)
+
+
+def test_gravity_that_parameters_bend_round_is_named_although_unseen_motion_is_predicted(capsys):
+    """On a wall, identified as on the floor: predicted to some per cent, and nothing impossible."""
+    Path("three.toml").write_text(SPATIAL)
+    arm = load_robot("three.toml").with_gravity((0.0, -9.81, 0.0))
+    for seed, name in ((1, "log.npz"), (2, "unseen.npz")):
+        motion = default_motion(arm, seed)
+        noise = Noise("white", (0.5, 0.1, 0.05))
+        run = simulate(arm, motion, Experiment(plant="ideal", record_rate=100, motor_noise=noise), [seed])
+        write_recording(recording_of(run), Path(name))
+    logs = ("log.npz", "--validate", "unseen.npz", "--no-prior")
+    code, wrong = identified(capsys, "three.toml", *logs)
+    assert wrong["validation"]["relative_error_percent"] < 15
+    assert (code, wrong["verdict"]["reasons"][0]["about"]) == (2, "mounting")
+    assert "--gravity 0,-9.81,0" in wrong["verdict"]["reasons"][0]["remedy"]
+    code, right = identified(capsys, "three.toml", *logs, "--gravity", "0,-9.81,0")
+    assert (code, right["verdict"]["grade"]) == (0, "good")

@@ -94,3 +94,11 @@ def test_an_order_that_was_assumed_is_noted(robot, motion, tmp_path, header, not
 def test_columns_that_do_not_fit_the_robot_are_refused(robot, motion, tmp_path, header, columns, more, message):
     with pytest.raises(RecordingError, match=message):
         read_q(robot, motion, tmp_path, header, columns, **more)
+
+
+def test_joints_that_are_called_like_units_are_joints():
+    names = ["time", "q[h1]", "q[s]", "q[mm]", "tau [Nm]"]
+    assert selected_columns("q", names, "log") == [1, 2, 3]
+    assert selected_columns("q[s]", names, "log") == [2]
+    assert selected_columns("tau", names, "log") == [4]
+    assert selected_columns("q", ["time", "q[deg]"], "log") == [1]

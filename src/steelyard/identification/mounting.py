@@ -105,10 +105,10 @@ def _relative_residual(observations: Observations, names: Sequence[str]) -> floa
 def mounting_reason(found: Mounting) -> Reason:
     """Return the reason that names a direction of gravity that fits better."""
     text = (
-        f"gravity along {found.direction} of the base fits {found.ratio:.2g} times better than as the model has it: "
-        "is the arm mounted on a wall, a ceiling or a slope?"
+        f"gravity along {found.direction} of the base fits {found.ratio:.2g} times better than as the model has it, "
+        "as on a wall, a ceiling or a slope"
     )
-    remedy = f"if it is, say so with {found.flag}; if not, look for joints whose zero or sign is wrong"
+    remedy = f"if the arm is mounted so, give {found.flag}; if not, look for joints whose zero or sign is wrong"
     if found.direction == REMOVED:
         text = (
             f"without gravity the fit is {found.ratio:.2g} times better: gravity seems to be taken out of these "

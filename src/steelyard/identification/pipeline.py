@@ -54,6 +54,9 @@ from .settings import FACTOR_METHODS, Settings
 _WELL_EXPLAINED = 0.05
 """A mounting that leaves smaller residuals than this, relative to the torques, needs no other cause."""
 
+_SLOW = 0.8
+"""Correlation of neighbouring residuals below which a mounting could not make them half as large."""
+
 
 def identify(
     robot: AnyRobot,
@@ -124,6 +127,12 @@ def identify(
     if verdict.grade == "poor" and _has_open_cause(verdict, found.findings):
         stage("looking for the cause")
         verdict = _explained(replace(found, verdict=verdict), inputs)
+    elif verdict.grade != "poor" and _may_be_mounted_otherwise(found):
+        # Many parameters may bend round gravity torques that are not as assumed: prediction alone does not show it.
+        stage("checking the mounting")
+        mounting = better_mounting(equations, inputs.training, resolved, settings.threads)
+        if mounting is not None:
+            verdict = verdict_of(verdict.criteria, [mounting_reason(mounting), *_cautions(verdict)])
     return replace(found, verdict=verdict)
 
 
@@ -184,8 +193,23 @@ def _explained(found: Identification, inputs: Inputs) -> Verdict:
             causes = [Reason(cause.text, cause.remedy, "likely cause", "poor", "plausible")]
         elif mounting is not None:
             causes = [mounting_reason(mounting)]
-    rows = {row.name for row in found.verdict.criteria}
-    return verdict_of(found.verdict.criteria, [*causes, *(r for r in found.verdict.reasons if r.criterion not in rows)])
+    return verdict_of(found.verdict.criteria, [*causes, *_cautions(found.verdict)])
+
+
+def _cautions(verdict: Verdict) -> list[Reason]:
+    """Return the reasons of a verdict that are not those of its criteria."""
+    rows = {row.name for row in verdict.criteria}
+    return [reason for reason in verdict.reasons if reason.criterion not in rows]
+
+
+def _may_be_mounted_otherwise(found: Identification) -> bool:
+    """Return whether residuals are as with gravity that is not as assumed: slow, or dependent on a joint's position."""
+    least = found.settings.thresholds.pattern / 100
+    return any(
+        joint.lag_one > _SLOW
+        or any(p.signal == "position" and p.kind == "mean" and p.share_explained > least for p in joint.patterns)
+        for joint in found.tests
+    )
 
 
 def _unlike_training(

@@ -73,7 +73,8 @@ def evaluate(
     if not torque.samples:
         raise EstimateError(
             f"recording '{source.label}': none of its {torque.segments} segments is long enough for an evaluation "
-            f"filter of {cutoff:g} Hz; raise it with --evaluation-cutoff, or judge by a longer recording"
+            f"filter of {cutoff:g} Hz; judge by a longer recording (--validate), or raise a low cut-off with "
+            "--evaluation-cutoff"
         )
     residual = _ResidualSums(source)
     if decimated:

@@ -65,15 +65,17 @@ def _numbered(first: int, last: int, width: int, where: str) -> list[int]:
 
 
 def _matching(name: str, names: Sequence[str], bare: Sequence[str], where: str) -> list[int]:
-    for candidates in (names, bare):
-        if name in candidates:
-            return [candidates.index(name)]
+    group = group_columns(name, names)
+    if name in names:
+        return [names.index(name)]
+    if name in bare and len(group) < 2:  # of several columns q[...], what looks like a unit is a joint
+        return [bare.index(name)]
     if "*" in name:
         # Only the star is special here; the translation never backtracks, however many stars there are.
         pattern = re.compile(fnmatch.translate(re.sub(r"([?\[])", r"[\1]", name)))
         found = [k for k, both in enumerate(zip(names, bare, strict=True)) if any(map(pattern.fullmatch, both))]
     else:
-        found = group_columns(name, names)
+        found = group
     if not found:
         raise RecordingError(
             f"{where}: no column '{name}'; the file has {names_text(names)}{nearest_match(name, names)}"
