@@ -14,8 +14,9 @@ from perturbed_arms import deformed, identified, other_values
 from steelyard.errors import ExportError, RobotError
 from steelyard.export import EXPORTS, IdentifiedArm, write_files
 from steelyard.export import verify as verify_module
+from steelyard.export.identified import HEADLINE
 from steelyard.export.new_urdf import new_urdf
-from steelyard.export.urdf import HEADLINE, edited_urdf, urdf_file, verify_urdf
+from steelyard.export.urdf import edited_urdf, urdf_file, verify_urdf
 from steelyard.export.verify import file_torques, random_states
 from steelyard.model import build_model
 from steelyard.robot import (
@@ -313,13 +314,15 @@ def test_a_change_goes_onto_the_moving_link_and_is_refused_where_no_body_can_hav
     arm = scaled(0.65)
     with pytest.raises(
         ExportError,
-        match=r"link 'upper': its inertia after links fixed to it \(camera\) are taken off is not physically possible "
-        r"\(smallest eigenvalue of the pseudo-inertia -.*\); lower the masses of the fixed .*--force",
+        match=r"link 'upper': its inertia is not physically possible \(smallest eigenvalue of the pseudo-inertia -.*\); "
+        r"identified are 6.5 kg with the links fixed to it, of which the robot's file puts 6 kg on 'camera'; correct "
+        r"the inertia of 'camera' in that file and identify again, .*--mjcf --new-file.*--force",
     ):
         urdf_file(arm, content=text.encode())
     forced = urdf_file(arm, content=text.encode(), force=True)
     (note,) = [note for note in forced.notes if note.startswith("forced although link 'upper'")]
-    assert note.endswith("a real body has none below 0)")  # without the remedy
+    assert note.endswith("puts 6 kg on 'camera'")  # without the remedy
+    assert note in forced.content.decode()
     negative = urdf_file(scaled(0.5), content=text.encode(), force=True)
     assert negative.comparisons[0].reason.endswith("a mass must be zero or positive")
     assert "steelyard does not load the file" in negative.notes[-1]

@@ -50,10 +50,11 @@ def _is_same(new: Link, old: Link, robot: Robot) -> bool:
     return bool(np.all(np.abs(np.subtract(new.inertia, old.inertia)) <= ROUNDING * scale))
 
 
-def refuse_problems(problems: Sequence[FileProblem], force: bool) -> None:
-    """Raise an ``ExportError`` with the first problem, unless the export is forced."""
+def forced_notes(problems: Sequence[FileProblem], force: bool) -> tuple[str, ...]:
+    """Return notes on the problems of a file that is forced; otherwise raise an ``ExportError`` with the first."""
     if problems and not force:
         raise ExportError(f"{problems[0].text}; {problems[0].remedy}, or write the file with --force")
+    return tuple(problem.note for problem in problems)
 
 
 def physical_problems(
@@ -73,15 +74,22 @@ def physical_problems(
             continue
         smallest = np.linalg.eigvalsh(pseudo_inertia(np.array(link.inertia)))[0]
         number = robot.frames[link.name].body
-        others = [one.name for one in robot.links if one.inertia is not None and one.name != link.name]
-        fixed = [name for name in others if robot.frames[name].body == number]
-        behind = f" after links fixed to it ({', '.join(fixed)}) are taken off" if fixed else ""
-        remedy = "lower the masses of the fixed links in the robot's file, identify" if fixed else "identify"
+        others = [one for one in robot.links if one.inertia is not None and one.name != link.name]
+        fixed = {one.name: one.inertia[9] for one in others if one.inertia and robot.frames[one.name].body == number}
         text = (
-            f"link '{link.name}': its inertia{behind} is not physically possible (smallest eigenvalue of the "
-            f"pseudo-inertia {smallest:.3g}, a real body has none below 0)"
+            f"link '{link.name}': its inertia is not physically possible (smallest eigenvalue of the pseudo-inertia "
+            f"{smallest:.3g}, a real body has none below 0)"
         )
-        problems.append(FileProblem(text, f"{remedy} a physically consistent arm"))
+        remedy = "identify a physically consistent arm"
+        if fixed:
+            whole = link.inertia[9] + sum(fixed.values())
+            listed = ", ".join(f"{mass:.3g} kg on '{name}'" for name, mass in fixed.items())
+            text += f"; identified are {whole:.3g} kg with the links fixed to it, of which the robot's file puts {listed}"
+            remedy = (
+                f"correct the inertia of {', '.join(map(repr, fixed))} in that file and identify again, write a new "
+                "MJCF (--mjcf --new-file), where the moving link holds that of all"
+            )
+        problems.append(FileProblem(text, remedy))
     values = joint_values(robot)
     for name in joints:
         for what in held:
