@@ -14,7 +14,6 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
-from typing import Any
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
@@ -93,10 +92,7 @@ def mjcf_files(
     has_file = not new_file or Path(robot.file).is_file()
     own = mjcf_source(path) if path is not None else _own_source(robot) if has_file else None
     source, notes = None if new_file else own, _notes(arm, robot)
-    if source is None:
-        notes += [*new_mjcf_notes(robot), *_actuator_notes(own)]
-    else:
-        notes += [*_gravity_notes(source, robot), *_asset_notes(source)]
+    notes += new_mjcf_notes(robot, own) if source is None else [*_gravity_notes(source, robot), *_asset_notes(source)]
     comment = "\n".join([*arm.comment, *notes])
     if source is None:
         edit = _fresh(robot, arm.model.robot, comment, force)
@@ -205,21 +201,8 @@ def _notes(arm: IdentifiedArm, robot: Robot) -> list[str]:
     return [*notes, *locked_notes(robot), *cannot]
 
 
-def _elements(source: MjcfSource, *tags: str) -> Iterator[Any]:
-    """Iterate over the elements of a file and those it includes that have one of these tags."""
-    for content in (source.content, *source.included.values()):
-        yield from parse_xml_safely(content).getroot().iter(*tags)
-
-
-def _actuator_notes(source: MjcfSource | None) -> list[str]:
-    """Return a note on the actuators of the robot's own file that a new file does not have."""
-    kinds = {str(one.tag) for group in _elements(source, "actuator") for one in group.iter("*")} if source else set()
-    listed = ", ".join(sorted(kinds - {"actuator"}))
-    return [f"actuators of the robot's own file ({listed}) are replaced by plain motors, one a joint"] if listed else []
-
-
 def _asset_notes(source: MjcfSource) -> list[str]:
-    files = [element for element in _elements(source, *_FILES_OF_ASSETS) if element.get("file")]
+    files = [element for element in source.elements(*_FILES_OF_ASSETS) if element.get("file")]
     beside = "meshes and textures are named relative to the folder of the original file: put this file there"
     return [beside] if files else []
 

@@ -149,17 +149,22 @@ def _frame(robot: Robot, carrier: str, form: PayloadFormat, wanted: str | None) 
                 return link, [f"Link '{link}' is taken for the controller's flange by its name: check its x axis."]
     if not form.frames:
         return carrier, []
-    pattern = rf"(.*[_/])?({'|'.join(form.frames)})"
-    named = {name: one.body for name, one in robot.frames.items() if re.fullmatch(pattern, name)}
-    reason = f"No link of the robot is called {' or '.join(form.frames)}"
-    for name in sorted(named, key=lambda name: named[name] != body)[:1]:
-        reason = f"Link '{name}' is not fixed to link '{carrier}', which carries the payload"
-        if named[name] == body:
-            reason = f"z of link '{name}' does not point along the last axis, as that of the controller's flange does"
     return carrier, [
-        f"{reason}: the numbers are in the frame of link '{carrier}'. "
-        "Check that it is the controller's flange frame, or name the flange's link with --payload-frame."
+        f"{_no_frame(robot, carrier, form)}: the numbers are in the frame of link '{carrier}'. Check that it is the "
+        "controller's flange frame, or name the flange's link with --payload-frame."
     ]
+
+
+def _no_frame(robot: Robot, carrier: str, form: PayloadFormat) -> str:
+    """Return why no link is taken for the controller's flange."""
+    body, pattern = robot.frame(carrier).body, rf"(.*[_/])?({'|'.join(form.frames)})"
+    named = {name: one.body for name, one in robot.frames.items() if re.fullmatch(pattern, name)}
+    if not named:
+        return f"No link of the robot is called {' or '.join(form.frames)}"
+    for name, carried_by in named.items():
+        if carried_by == body:
+            return f"z of link '{name}' does not point along the last axis, as that of the controller's flange does"
+    return f"Link '{next(iter(named))}' is not fixed to link '{carrier}', which carries the payload"
 
 
 def _points_out(robot: Robot, link: str) -> bool:

@@ -13,7 +13,7 @@ from ..configuration import located
 from ..errors import ExportError, RobotError
 from .drives import JointValues, joint_values
 from .inertia import centre_from_parameters, is_consistent
-from .mjcf_files import WORLD
+from .mjcf_files import WORLD, MjcfSource
 from .parts import BoxShape, CylinderShape, Joint, MeshShape, Mimic, Shape, SphereShape
 from .placement import Placement, transform_from_placement
 from .tree import Robot
@@ -71,8 +71,13 @@ def new_mjcf(
     return document.edited(comment)
 
 
-def new_mjcf_notes(robot: Robot) -> list[str]:
-    """Return what a reader of a fresh file should know."""
+def new_mjcf_notes(robot: Robot, own: MjcfSource | None = None) -> list[str]:
+    """Return what a reader of a fresh file should know.
+
+    Args:
+        robot: The robot.
+        own: The MJCF file that the robot was read from, if there is one.
+    """
     notes = ["new file: it holds the links, joints, limits and primitive collision shapes that Steelyard knows"]
     if any(isinstance(shape, MeshShape) for link in robot.links for shape in link.shapes):
         notes.append("meshes are left out")
@@ -80,9 +85,13 @@ def new_mjcf_notes(robot: Robot) -> list[str]:
         notes.append("mimicking joints are equality constraints, which MuJoCo fulfils approximately")
     if any(math.isfinite(body.joint.limits.velocity) for body in robot.bodies):
         notes.append("velocity limits have no place in MJCF")
-    for number, own in _summed_links(robot).items():
+    kinds = {str(one.tag) for group in own.elements("actuator") for one in group.iterchildren("*")} if own else set()
+    if kinds:
+        listed = ", ".join(sorted(kinds))
+        notes.append(f"actuators of the robot's own file ({listed}) are replaced by plain motors, one a joint")
+    for number, links in _summed_links(robot).items():
         moving = robot.bodies[number - 1].link
-        fixed = [f"{name} {inertia[9]:.4g} kg" for name, inertia in own.items() if name != moving and inertia[9]]
+        fixed = [f"{name} {inertia[9]:.4g} kg" for name, inertia in links.items() if name != moving and inertia[9]]
         if fixed:
             notes.append(f"link '{moving}' holds the inertia of the links fixed to it ({', '.join(fixed)}) too")
     return notes
