@@ -97,7 +97,7 @@ def test_the_exported_file_of_a_standard_dh_arm_is_the_arm_of_the_run(tmp_path, 
     path = tmp_path / "standard.toml"
     path.write_text(STANDARD.format(gravity=gravity))
     settings = Settings(bias_repeats=0, method="wls", effects=("inertia", "Fvm", "Fcm"))
-    run = save_run(identify(load_robot(path), scara(1), settings=settings), tmp_path / "run")
+    run = save_run(identify(load_robot(path), scara(1, 8), settings=settings), tmp_path / "run")
     (file,) = export_model(run, [form], tmp_path / "out", force=True).paths
     reference = file_reference(run, load_robot(file), "file")
     assert reference.same_geometry
