@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +25,8 @@ from steelyard.calibration import (
     simulated_measurements,
 )
 from steelyard.errors import CalibrationError
+from steelyard.export import export_model, exporting
+from steelyard.export.new_urdf import new_urdf
 from steelyard.robot import load_robot
 from steelyard.run import RunFolder
 
@@ -83,3 +86,16 @@ def test_a_new_result_leaves_no_arrays_of_the_old_one(tmp_path):
     saved_run(tmp_path, ("position",))
     saved_run(tmp_path, ("position", "pose"))
     assert len(list(tmp_path.glob("calibration.*.npz"))) == 1
+
+
+def test_a_forced_export_of_a_poor_calibration_says_so(tmp_path, monkeypatch):
+    saved_run(tmp_path / "run", ("position",))
+    file = tmp_path / "ur10e.urdf"
+    file.write_bytes(new_urdf(ROBOT))
+    back = read_calibration(tmp_path / "run")
+    poor = {"grade": "poor", "criteria": [], "reasons": [{"text": "the base moved", "about": "base"}]}
+    changed = replace(back, robot_name=str(file), content={**back.content, "verdict": poor})
+    monkeypatch.setattr(exporting, "_calibration", lambda *_: changed)
+    written = export_model(tmp_path / "run", ["urdf", "yaml"], tmp_path / "out", force=True)
+    assert written.notes == ("forced: the verdict of the run is poor: the base moved",)
+    assert all(written.notes[0] in path.read_text() for path in written.paths)

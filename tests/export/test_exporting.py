@@ -150,13 +150,50 @@ def test_the_payload_of_a_poor_run_is_refused(found, tmp_path):
         ExportError, match=r"the run of the arm, 'arm_run', is poor: unseen motion .* or write the files"
     ):
         export_model(arm, payload="ur")
-    assert export_model(arm, payload="ur", out=tmp_path / "out", force=True).paths
+    forced = export_model(arm, payload="ur", out=tmp_path / "out", force=True)
+    assert forced.notes[0].startswith("forced: the verdict of the run of the arm, 'arm_run', is poor: unseen motion")
+    assert f"# {forced.notes[0]}\n" in forced.paths[0].read_text()
     weak = payload_run(tmp_path / "c", good, ["the motion was not enough"])
     with pytest.raises(
         ExportError, match=r"the verdict of the payload is poor: the motion was not enough; .*run payload"
     ):
         export_model(weak, payload="ur")
-    assert export_model(weak, payload="ur", out=tmp_path / "out", force=True).paths
+    for form in ("ur", "kuka", "franka", "ros2"):
+        forced = export_model(weak, payload=form, out=tmp_path / "out", force=True)
+        assert forced.notes == ("forced: the verdict of the payload is poor: the motion was not enough",)
+        assert forced.notes[0] in forced.paths[0].read_text()
+
+
+COMMENTED = ("urdf", "mjcf", "c", "numpy", "yaml", "json", "latex")
+
+
+def plain_text(content: bytes) -> str:
+    """Return a file as one line of words, without the marks and line breaks of comments."""
+    return re.sub(r"[\s#*%]+", " ", content.decode())
+
+
+def test_a_forced_export_says_so_in_every_file_and_on_the_screen(found, tmp_path, capsys):
+    poor = save_run(with_verdict(found), tmp_path / "run")
+    forced = "forced: the verdict of the run is poor: unseen motion is predicted to 40 %"
+    written = export_model(poor, COMMENTED, tmp_path / "out", samples=1, force=True)
+    assert forced in written.to_json()["notes"]
+    for file in written.files:
+        assert plain_text(forced.encode()) in plain_text(file.content), file.name
+    assert main(["export", str(poor.folder), "--yaml", "--force", "--out", str(tmp_path / "out")]) == 0
+    assert f"note: {forced}" in " ".join(capsys.readouterr().out.split())
+
+
+def test_cautions_about_the_consistent_arm_travel_with_it(found, tmp_path):
+    reasons = [
+        Reason(f"what {about} says", "do something", about, "fair", "plausible")
+        for about in ("mass", "prior", "consistency", "delay")
+    ]
+    fair = save_run(replace(found, verdict=verdict_of([], reasons)), tmp_path / "run")
+    written = export_model(fair, COMMENTED, tmp_path / "out", force=True)
+    assert list(written.notes) == [f"caution: what {about} says" for about in ("mass", "prior", "consistency")]
+    for file in written.files:
+        assert all(note in file.content.decode() for note in written.notes), file.name
+        assert "delay" not in file.content.decode()
 
 
 @pytest.mark.parametrize(
@@ -272,6 +309,11 @@ def test_the_screen_has_whole_names_and_short_numbers_once(tmp_path, capsys, mon
     assert re.search(r"\d\.\d{10,}", " ".join(files.files[0].notes))  # with all digits in the file
 
 
+def test_files_that_no_program_loads_are_listed_without_a_heading(run, tmp_path, capsys):
+    _print(export_model(run, ["yaml", "latex"], tmp_path, force=True))
+    assert capsys.readouterr().out.splitlines()[1:3] == ["two.yaml", "two.tex"]
+
+
 def test_a_folder_without_a_run_is_refused(tmp_path, capsys):
     write_recording(scara(1), tmp_path / "log.npz")
     assert main(["export", str(tmp_path), "--urdf"]) == 1
@@ -291,3 +333,6 @@ def test_an_arm_that_bounds_keep_from_predicting_is_refused(tmp_path):
     run = save_run(identify("scara_2r", [scara(1)], [scara(2)], settings), tmp_path / "run")
     with pytest.raises(ExportError, match=r"the consistent arm predicts unseen motion to .*mass of 'link_2'"):
         export_model(run, ["yaml"], tmp_path / "out")
+    forced = export_model(run, ["yaml"], tmp_path / "out", force=True)
+    assert any(note.startswith("forced: the consistent arm predicts unseen motion to ") for note in forced.notes)
+    assert all(f'"{note}"' in forced.paths[0].read_text() for note in forced.notes)

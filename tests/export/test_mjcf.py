@@ -362,6 +362,20 @@ def test_a_moving_link_that_is_impossible_without_its_tool_is_merged_with_it():
     (file,) = mjcf_files(arm_of(light, robot), force=True)
     read = read_mjcf(file.content)
     np.testing.assert_allclose(np.array(read.bodies[0].inertia), np.array(light.bodies[0].inertia), atol=1e-12)
+    (note,) = [note for note in file.notes if "holds the inertia of the links fixed to it" in note]
+    assert note.startswith(f"link '{robot.bodies[0].link}'")
+    assert note in file.content.decode()
+
+
+def test_a_new_file_says_that_actuators_are_replaced(tmp_path):
+    actuators = b'<actuator><position joint="second" kp="5"/><motor joint="first" gear="50"/></actuator>\n</mujoco>'
+    robot = odd(tmp_path, ODD.replace(b"</mujoco>", actuators))
+    (new,) = mjcf_files(arm_of(robot, robot), new_file=True)
+    note = "actuators of the robot's own file (motor, position) are replaced by plain motors, one a joint"
+    assert note in new.notes
+    assert note in new.content.decode()
+    (own,) = mjcf_files(arm_of(robot, robot))
+    assert not any("replaced" in note for note in own.notes)
 
 
 def test_a_range_with_one_end_and_a_name_of_the_world():

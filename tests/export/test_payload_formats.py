@@ -245,9 +245,19 @@ def test_the_controller_s_frame_is_found_by_name():
 def test_a_flange_whose_x_points_out_is_not_the_controller_s():
     robot = with_flange((0, 0, np.pi / 2))  # ROS-Industrial's flange: x out
     found = export_payload(body_of(*points_of(1)), robot, "ur")
-    assert any("No link of the robot is called tool0 or flange" in note for note in found.notes)
+    assert any("z of link 'flange' does not point along the last axis" in note for note in found.notes)
     assert "the numbers are in the frame of link 'ee_link'" in found.content.decode()
     assert frame_in(robot, frame="flange") == "flange"
+
+
+def test_why_the_numbers_are_not_in_the_controller_s_frame_is_said():
+    links = tuple(replace(link, name="end") if link.name == "tool0" else link for link in UR10E.links)
+    joints = tuple(replace(one, child="end") if one.child == "tool0" else one for one in UR10E.joints)
+    without = replace(UR10E, links=links, joints=joints)
+    found = export_payload(body_of(*points_of(1)), without, "ur")
+    assert found.notes[0].startswith("No link of the robot is called tool0 or flange: the numbers are in the frame of")
+    found = export_payload(body_of(*points_of(1)), replace(UR10E, payload_link="forearm_link"), "ur")
+    assert found.notes[0].startswith("Link 'tool0' is not fixed to link 'forearm_link', which carries the payload: the")
 
 
 def test_a_link_that_does_not_carry_the_payload_is_refused():

@@ -13,6 +13,8 @@ import pytest
 
 from identified_arms import every_effect, identified
 from steelyard.export import IdentifiedArm
+from steelyard.export.c_code import c_files
+from steelyard.export.numpy_module import numpy_file
 from steelyard.export.tables import json_file, latex_file, yaml_file
 from steelyard.model import build_model
 from steelyard.plain_data import yaml_document, yaml_value
@@ -96,6 +98,17 @@ def test_yaml_knows_infinity_and_empty_tables():
 ROW = re.compile(
     r"^(\w+ & [^&\\]*(?:\\textsuperscript\{2\})? & (?:\$[^$]+\$|--) & (?:\$[^$]+\$|--)(?: & )?)+(?: &  &  & )* ?\\\\$"
 )
+
+
+def test_names_beyond_ascii_stand_in_comments_as_they_are():
+    one = identified("scara_2r")
+    one = replace(one, robot=replace(one.robot, name="Zoé"), run="")
+    for (file, *_), start in (
+        (latex_file(one), "% robot Zoé; needs"),
+        (numpy_file(one), '"""Dynamics of robot Zoé.'),
+        (c_files(one), "/*\n * Dynamics of robot Zoé."),
+    ):
+        assert file.content.decode().startswith(start)
 
 
 def test_latex_is_a_table_of_name_unit_value_and_relative_sigma():

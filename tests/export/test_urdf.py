@@ -14,8 +14,9 @@ from perturbed_arms import deformed, identified, other_values
 from steelyard.errors import ExportError, RobotError
 from steelyard.export import EXPORTS, IdentifiedArm, write_files
 from steelyard.export import verify as verify_module
+from steelyard.export.identified import HEADLINE
 from steelyard.export.new_urdf import new_urdf
-from steelyard.export.urdf import HEADLINE, edited_urdf, urdf_file, verify_urdf
+from steelyard.export.urdf import edited_urdf, urdf_file, verify_urdf
 from steelyard.export.verify import file_torques, random_states
 from steelyard.model import build_model
 from steelyard.robot import (
@@ -28,8 +29,10 @@ from steelyard.robot import (
     Robot,
     SphereShape,
     catalogue_names,
+    centre_from_parameters,
     load_robot,
     origin_placement,
+    parameters_from_centre,
     read_table,
     read_urdf,
     transform_from_placement,
@@ -299,6 +302,30 @@ def test_names_with_hyphens_make_a_well_formed_comment():
     assert read_urdf(done.content).joints[0].name == "a--b-"
 
 
+def test_noise_of_the_solver_keeps_the_digits_of_the_file():
+    """The mass changes, centre and inertia by noise: only the mass is written anew."""
+    text = """<robot name="one"><link name="base"/>
+  <link name="arm"><inertial><origin xyz="0.1 0 0.05" rpy="0.3 -0.5 1.1"/><mass value="20"/>
+    <inertia ixx="0.5" ixy="0.02" ixz="0.01" iyy="0.6" iyz="-0.03" izz="0.4"/></inertial></link>
+  <joint name="turn" type="continuous"><parent link="base"/><child link="arm"/><axis xyz="0 1 0"/></joint></robot>"""
+    robot, rng = read_urdf(text.encode()), np.random.default_rng(3)
+    mass, centre, inertia = centre_from_parameters(np.array(robot.bodies[0].inertia))
+    noise = 1e-9 * rng.standard_normal((3, 3))
+    moved = parameters_from_centre(0.95 * mass, centre + 3e-10 * rng.standard_normal(3), inertia + noise + noise.T)
+    links = (robot.links[0], replace(robot.links[1], inertia=tuple(moved.tolist())))
+    written = urdf_file(IdentifiedArm(replace(robot, links=links), build_model(robot)), content=text.encode())
+    assert written.content.decode().endswith(text.replace('value="20"', 'value="19.0"'))
+    assert all(one.largest < 1e-12 for one in written.comparisons)
+
+
+def test_drive_inertia_that_is_noise_is_not_listed():
+    robot = load_robot("scara_2r")
+    arm = identified(robot, {"Ia1": 0.5, "Ia2": 3.8e-9})
+    (note,) = [note for note in urdf_file(arm).notes if "drive" in note or "(Ia" in note]
+    assert "joint_1 0.5 kg m^2" in note
+    assert "joint_2" not in note
+
+
 def test_a_change_goes_onto_the_moving_link_and_is_refused_where_no_body_can_have_it():
     text = ODD.replace('<mass value="0.3"/>', '<mass value="6"/>')
     robot = read_urdf(text.encode())
@@ -313,13 +340,15 @@ def test_a_change_goes_onto_the_moving_link_and_is_refused_where_no_body_can_hav
     arm = scaled(0.65)
     with pytest.raises(
         ExportError,
-        match=r"link 'upper': its inertia after links fixed to it \(camera\) are taken off is not physically possible "
-        r"\(smallest eigenvalue of the pseudo-inertia -.*\); lower the masses of the fixed .*--force",
+        match=r"link 'upper': its inertia is not physically possible \(smallest eigenvalue of the .* -.*\); "
+        r"identified are 6.5 kg with links fixed to it, of which the robot's file puts 6 kg on 'camera'; correct "
+        r"the inertia of 'camera' in that file and identify again, .*--mjcf --new-file.*--force",
     ):
         urdf_file(arm, content=text.encode())
     forced = urdf_file(arm, content=text.encode(), force=True)
     (note,) = [note for note in forced.notes if note.startswith("forced although link 'upper'")]
-    assert note.endswith("a real body has none below 0)")  # without the remedy
+    assert note.endswith("puts 6 kg on 'camera'")  # without the remedy
+    assert note in forced.content.decode()
     negative = urdf_file(scaled(0.5), content=text.encode(), force=True)
     assert negative.comparisons[0].reason.endswith("a mass must be zero or positive")
     assert "steelyard does not load the file" in negative.notes[-1]

@@ -9,6 +9,7 @@ import pytest
 
 from simulated_experiments import scara
 from steelyard.errors import EstimateError
+from steelyard.export import export_model
 from steelyard.identification import Settings, file_reference, identify, save_run, torque_differences
 from steelyard.observe import row_source
 from steelyard.robot import Link, Robot, load_robot
@@ -80,6 +81,30 @@ def test_another_geometry_is_said_and_its_torques_not_compared(run):
     reference = file_reference(run, turned, "turned")
     assert "the geometry of 'turned' is not that of the run's robot" in reference.notes[0]
     assert torque_differences(run, run.estimate, reference) == []
+
+
+STANDARD = """robot = {{name = "standard", convention = "standard", gravity = {gravity}}}
+joint = [
+  {{a = 0.5, alpha = 0, d = 0, theta = 0, mass = 9, centre = [-0.2, 0, 0], inertia_at_centre = [0, 0, 0, 0.4, 0, 0.4]}},
+  {{a = 0.4, alpha = 0, d = 0, theta = 0, mass = 6, centre = [-0.2, 0, 0], inertia_at_centre = [0, 0, 0, 0.1, 0, 0.1]}},
+]
+"""
+
+
+@pytest.mark.parametrize(("form", "gravity"), [("urdf", [0.0, -9.81, 0.0]), ("mjcf", [0.0, 0.0, -9.81])])
+def test_the_exported_file_of_a_standard_dh_arm_is_the_arm_of_the_run(tmp_path, form, gravity):
+    """Its payload sits at the far end of the last link, and a URDF says nothing of gravity."""
+    path = tmp_path / "standard.toml"
+    path.write_text(STANDARD.format(gravity=gravity))
+    settings = Settings(bias_repeats=0, method="wls", effects=("inertia", "Fvm", "Fcm"))
+    run = save_run(identify(load_robot(path), scara(1, 8), settings=settings), tmp_path / "run")
+    (file,) = export_model(run, [form], tmp_path / "out", force=True).paths
+    reference = file_reference(run, load_robot(file), "file")
+    assert reference.same_geometry
+    assert not any("geometry" in note for note in reference.notes)
+    named = [note for note in reference.notes if "says nothing of gravity" in note]
+    assert len(named) == (form == "urdf")
+    assert torque_differences(run, run.estimate, reference)
 
 
 def test_another_robot_is_one_line(run):

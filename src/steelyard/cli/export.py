@@ -111,6 +111,10 @@ def _print_files(screen: Screen, files: Sequence[ExportedFile]) -> None:
     """Print names of files and differences of torques: as a table, or in lines of their own where names are long."""
     figures = [{one.program: f"{one.largest:.0e}" if one.states else "-" for one in file.comparisons} for file in files]
     programs = list(dict.fromkeys(program for row in figures for program in row))
+    if not programs:
+        for file in files:
+            screen.line(file.name)
+        return
     headings = [Column(program.replace(" ", "\n", 1)) for program in programs]
     room = screen.width - sum(2 + max(map(len, column.heading.split("\n"))) for column in headings)
     if all(len(file.name) <= room for file in files):

@@ -32,8 +32,9 @@ from ..kernel.program import (
     graph_from_function,
     steps_from_graph,
 )
+from ..text import for_terminal
 from .dynamics import SIGNATURES, ArmDynamics, Signature, TorqueSide, arm_dynamics
-from .identified import ExportedFile, IdentifiedArm, ascii_text, safe_stem
+from .identified import ExportedFile, IdentifiedArm, safe_stem
 
 _WIDTH = 100
 _LONGEST_STRING = 1000  # bytes; C99 asks compilers for no more than 4095
@@ -95,8 +96,8 @@ def c_files(arm: IdentifiedArm, *, side: TorqueSide = "motor") -> tuple[Exported
     stem = safe_stem(arm.robot.name)
     source, header = _source(dynamics, stem), _header(dynamics, stem)
     return (
-        ExportedFile(f"{stem}.h", header.encode("ascii"), dynamics.notes),
-        ExportedFile(f"{stem}.c", source.encode("ascii")),
+        ExportedFile(f"{stem}.h", header.encode("utf-8"), dynamics.notes),
+        ExportedFile(f"{stem}.c", source.encode("utf-8")),
     )
 
 
@@ -140,6 +141,7 @@ def _about(dynamics: ArmDynamics, stem: str) -> Iterator[str]:
     robot, run = dynamics.arm.robot, dynamics.arm.run
     yield f"Dynamics of robot {robot.name}" + (f", run {run}." if run else ".")
     yield "Written by Steelyard; generate it again instead of editing it."
+    yield from dynamics.arm.cautions
     yield ""
     yield "tau = M(q) qdd + coriolis(q, qd) + gravity(q) + friction(q, qd)"
     yield (
@@ -198,7 +200,7 @@ def _source(dynamics: ArmDynamics, stem: str) -> str:
     bodies = [_definition(one, dynamics.functions[one.name], macro) for one in SIGNATURES]
     text = "\n".join(bodies)
     lines = [
-        *_comment([f"Dynamics of robot {dynamics.arm.robot.name}: see {stem}.h."]),
+        *_comment([f"Dynamics of robot {dynamics.arm.robot.name}: see {stem}.h.", *dynamics.arm.cautions]),
         f'#include "{stem}.h"',
         "",
         "#include <math.h>",
@@ -332,7 +334,7 @@ def _comment(lines: Iterable[str]) -> list[str]:
 
 
 def _comment_text(text: str) -> str:
-    safe = ascii_text(text).replace("\\", "|")
+    safe = for_terminal(text).replace("\\", "|")
     for pair in ("*/", "/*", "??", "//"):
         while pair in safe:
             safe = safe.replace(pair, f"{pair[0]} {pair[1]}")

@@ -4,16 +4,56 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from ..errors import ExportError
-from ..robot import Joint, Link, Robot, is_consistent, pseudo_inertia
+from ..robot import (
+    Joint,
+    Link,
+    Robot,
+    centre_from_parameters,
+    is_consistent,
+    parameters_from_centre,
+    pseudo_inertia,
+)
 from ..robot.drives import joint_values
 from .identified import FileProblem
 
 ROUNDING = 1e-13
 """Parameters that differ by less, relative to their kind, are the same: fixed links were added and taken off again."""
+
+
+NOISE = 1e-8
+"""Centres and inertias that differ by less, relative to the link's size, are the same: a solver's stopping rule."""
+
+
+def without_noise(robot: Robot, original: Robot) -> Robot:
+    """Return the robot with masses, centres and inertias of the original where they differ by noise only."""
+    before = {link.name: link.inertia for link in original.links}
+    links = tuple(replace(link, inertia=_denoised(link.inertia, before.get(link.name))) for link in robot.links)
+    return replace(robot, links=links)
+
+
+def _denoised(new: tuple[float, ...] | None, old: tuple[float, ...] | None) -> tuple[float, ...] | None:
+    """Return ten parameters with mass, centre and inertia about the centre of others where they differ by noise."""
+    if new is None or old is None or not (new[9] > 0 and old[9] > 0):
+        return new
+    found, known = (centre_from_parameters(np.array(one)) for one in (new, old))
+    size = float(np.abs(found[2]).max())
+    scales = (found[0], math.sqrt(size / found[0]), size)
+    same = [
+        (one != other) & (np.abs(one - other) <= NOISE * scale)
+        for one, other, scale in zip(found, known, scales, strict=True)
+    ]
+    if not any(map(np.any, same)):
+        return new
+    mass, centre, inertia = (
+        np.where(is_noise, other, one) for one, other, is_noise in zip(found, known, same, strict=True)
+    )
+    cleaned = parameters_from_centre(float(mass), centre, inertia)
+    return tuple(cleaned.tolist()) if is_consistent(cleaned) else new
 
 
 def geometric_difference(read: Robot, robot: Robot) -> str:
@@ -50,10 +90,11 @@ def _is_same(new: Link, old: Link, robot: Robot) -> bool:
     return bool(np.all(np.abs(np.subtract(new.inertia, old.inertia)) <= ROUNDING * scale))
 
 
-def refuse_problems(problems: Sequence[FileProblem], force: bool) -> None:
-    """Raise an ``ExportError`` with the first problem, unless the export is forced."""
+def forced_notes(problems: Sequence[FileProblem], force: bool) -> tuple[str, ...]:
+    """Return notes on the problems of a file that is forced; otherwise raise an ``ExportError`` with the first."""
     if problems and not force:
         raise ExportError(f"{problems[0].text}; {problems[0].remedy}, or write the file with --force")
+    return tuple(problem.note for problem in problems)
 
 
 def physical_problems(
@@ -73,15 +114,22 @@ def physical_problems(
             continue
         smallest = np.linalg.eigvalsh(pseudo_inertia(np.array(link.inertia)))[0]
         number = robot.frames[link.name].body
-        others = [one.name for one in robot.links if one.inertia is not None and one.name != link.name]
-        fixed = [name for name in others if robot.frames[name].body == number]
-        behind = f" after links fixed to it ({', '.join(fixed)}) are taken off" if fixed else ""
-        remedy = "lower the masses of the fixed links in the robot's file, identify" if fixed else "identify"
+        others = [one for one in robot.links if one.inertia is not None and one.name != link.name]
+        fixed = {one.name: one.inertia[9] for one in others if one.inertia and robot.frames[one.name].body == number}
         text = (
-            f"link '{link.name}': its inertia{behind} is not physically possible (smallest eigenvalue of the "
-            f"pseudo-inertia {smallest:.3g}, a real body has none below 0)"
+            f"link '{link.name}': its inertia is not physically possible (smallest eigenvalue of the pseudo-inertia "
+            f"{smallest:.3g}, a real body has none below 0)"
         )
-        problems.append(FileProblem(text, f"{remedy} a physically consistent arm"))
+        remedy = "identify a physically consistent arm"
+        if fixed:
+            whole = link.inertia[9] + sum(fixed.values())
+            listed = ", ".join(f"{mass:.3g} kg on '{name}'" for name, mass in fixed.items())
+            text += f"; identified are {whole:.3g} kg with links fixed to it, of which the robot's file puts {listed}"
+            remedy = (
+                f"correct the inertia of {', '.join(map(repr, fixed))} in that file and identify again, write a new "
+                "MJCF (--mjcf --new-file), where the moving link holds that of all"
+            )
+        problems.append(FileProblem(text, remedy))
     values = joint_values(robot)
     for name in joints:
         for what in held:

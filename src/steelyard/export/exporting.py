@@ -19,14 +19,15 @@ from ..identification import (
 )
 from ..identification.consistent import inertia_prior
 from ..identification.prediction import equations_of_run, model_of_run
-from ..robot import AnyRobot
+from ..robot import AnyRobot, XmlDocument
 from ..run import read_result
-from ..text import short_repr
+from ..text import for_terminal, short_repr
 from . import EXPORTS
 from .identified import ExportedFile, IdentifiedArm, write_files
 from .payload_formats import PAYLOAD_FORMATS, export_payload
 from .requests import (
     SAMPLED,
+    arm_cautions,
     check_options,
     check_samples,
     checked_formats,
@@ -213,29 +214,34 @@ def export_model(
         what = "samples" if samples else "a payload"
         raise ExportError(f"{what} of an identification need a saved run; save it with steelyard.save_run")
     content = run.to_json() if isinstance(run, Identification) else run.content
-    refuse_poor(content["verdict"], "the run", "identify", force=force)
-    refuse_error(content, force=force)
+    cautions = (
+        *refuse_poor(content["verdict"], "the run", "identify", force=force),
+        *refuse_error(content, force=force),
+        *arm_cautions(content),
+    )
     return _export_arm(
-        run, chosen, folder, payload, (samples, seed or 0), calibration, robot, {**options, "force": force}
+        run, chosen, folder, payload, (samples, seed or 0), calibration, robot, cautions, {**options, "force": force}
     )
 
 
 def _export_arm(
     run: SavedRun | Identification, formats: Sequence[str], folder: Path, payload: str | None,
-    samples: tuple[int, int], calibration: str | Path | None, robot: AnyRobot | None, options: dict[str, Any],
+    samples: tuple[int, int], calibration: str | Path | None, robot: AnyRobot | None, cautions: tuple[str, ...],
+    options: dict[str, Any],
 ) -> ExportResult:  # fmt: skip
     """Write an identified arm, draws from its posterior (number and seed) and its payload."""
-    arm = identified_arm(run, robot)
+    arm = replace(identified_arm(run, robot), cautions=cautions)
     origins = _origins(calibration, formats)
     files = [file for name in formats for file in _built(name, arm, origins, options)]
-    notes: list[str] = []
+    notes = [*cautions]
     if isinstance(run, SavedRun):
         count, seed = samples
         if count:
-            files += list(_sample_files(run, formats, count, seed, robot, options))
+            drawn = [replace(one, cautions=cautions) for one in sampled_arms(run, count, seed, robot)]
+            files += list(_sample_files(drawn, formats, options))
             notes.append(f"{count} samples drawn from the posterior with seed {seed}")
         if payload is not None:
-            files.append(_payload_file(run.folder, payload, robot, options))
+            files.append(_payload_file(run.folder, payload, robot, options, cautions))
     return _written(arm.robot.name, files, folder, arm.model.robot.file, notes)
 
 
@@ -255,11 +261,11 @@ def _built(
 
 
 def _sample_files(
-    run: SavedRun, formats: Sequence[str], count: int, seed: int, robot: AnyRobot | None, options: dict[str, Any]
+    arms: Sequence[IdentifiedArm], formats: Sequence[str], options: dict[str, Any]
 ) -> Iterable[ExportedFile]:
     chosen = [name for name in formats if name in SAMPLED]
-    digits = max(3, len(str(count)))
-    for number, arm in enumerate(sampled_arms(run, count, seed, robot), 1):
+    digits = max(3, len(str(len(arms))))
+    for number, arm in enumerate(arms, 1):
         for name in chosen:
             for file in EXPORTS[name].build(arm, **options):
                 path = Path(file.name)
@@ -267,13 +273,15 @@ def _sample_files(
                 yield replace(file, name=str(numbered))
 
 
-def _payload_file(folder: Path, form: str, robot: AnyRobot | None, options: dict[str, Any]) -> ExportedFile:
+def _payload_file(
+    folder: Path, form: str, robot: AnyRobot | None, options: dict[str, Any], cautions: Sequence[str]
+) -> ExportedFile:
     from ..identification import read_payload
 
     found = read_payload(folder)
     arm = robot_of_run(found.content, robot)
     own = {name: options[name] for name in ("frame", "inertia", "tool") if name in options}
-    return export_payload(found.body, arm, form, **own, run=found.content["provenance"]["run"])
+    return export_payload(found.body, arm, form, **own, run=found.content["provenance"]["run"], cautions=cautions)
 
 
 def _export_payload_run(
@@ -287,14 +295,15 @@ def _export_payload_run(
             f"{', '.join(PAYLOAD_FORMATS)}"
         )
     content = read_result(folder, ("payload",), ExportError)
-    arm = content.get("arm_verdict")
+    arm, notes = content.get("arm_verdict"), []
     if arm is not None:
-        refuse_poor(arm, f"the run of the arm, '{content['provenance']['settings']['run']}',", "identify", force=force)
+        what = f"the run of the arm, '{content['provenance']['settings']['run']}',"
+        notes += refuse_poor(arm, what, "identify", force=force)
     reasons = [{"text": one["text"], "about": ""} for one in content.get("reasons", [])]
     own = {"grade": "poor" if reasons else "good", "criteria": [], "reasons": reasons}
-    refuse_poor(own, "the payload", "payload", force=force)
-    file = _payload_file(folder, form, robot, options)
-    return _written(file.name.rpartition(".")[0], [file], out, "", [])
+    notes += refuse_poor(own, "the payload", "payload", force=force)
+    file = _payload_file(folder, form, robot, options, notes)
+    return _written(file.name.rpartition(".")[0], [file], out, "", notes)
 
 
 def _origins(calibration: str | Path | None, formats: Sequence[str]) -> dict[str, Any] | None:
@@ -326,17 +335,19 @@ def _export_calibration(
             f"'{folder}' is a run of calibrate: it is written as {' and '.join(CALIBRATED)}, not as {unknown[0]}"
         )
     found = _calibration(folder, robot)
-    refuse_poor(found.content["verdict"], "the run", "calibrate", force=force)
+    notes = refuse_poor(found.content["verdict"], "the run", "calibrate", force=force)
     files = []
     if "urdf" in formats:
         if Path(found.robot_name).suffix.lower() not in (".urdf", ".xml"):
             raise ExportError(f"the robot '{found.robot_name}' is no URDF file; take --yaml")
         edit = edited_urdf(Path(found.robot_name), found.arm)
-        files.append(ExportedFile("calibrated.urdf", edit.content, edit.notes))
+        content = XmlDocument(edit.content).edited("\n".join(notes)) if notes else edit.content
+        files.append(ExportedFile("calibrated.urdf", content, edit.notes))
     if "yaml" in formats:
-        text = f"# run {found.content['provenance']['run']}\n{calibration_yaml(found.arm)}"
+        head = "".join(f"# {for_terminal(line)}\n" for line in (f"run {found.content['provenance']['run']}", *notes))
+        text = f"{head}{calibration_yaml(found.arm)}"
         files.append(ExportedFile("calibration.yaml", text.encode("utf-8")))
-    return _written(found.arm.robot.name, files, out, found.robot_name, [])
+    return _written(found.arm.robot.name, files, out, found.robot_name, notes)
 
 
 def _written(

@@ -12,8 +12,9 @@ from ..errors import ExportError
 from ..files import opened_aside
 from ..model import Model
 from ..robot import Robot
-from ..text import for_terminal, short_repr
+from ..text import short_repr
 
+HEADLINE = "Written by Steelyard from an identified arm."
 LONGEST_STEM = 60
 """Letters of a robot's name that file names and identifiers keep."""
 _TAKEN = {
@@ -34,6 +35,7 @@ class IdentifiedArm:
         sigmas: One standard deviation of every standard parameter; nan if unknown.
         sources: ``data``, ``prior``, ``both`` or ``reference`` for every standard parameter.
         run: Identifier of the run; empty if there is none.
+        cautions: What speaks against the arm as a whole, a sentence each; they stand at the top of every file.
     """
 
     __repr__ = short_repr
@@ -43,6 +45,13 @@ class IdentifiedArm:
     sigmas: Mapping[str, float] = field(default_factory=dict)
     sources: Mapping[str, str] = field(default_factory=dict)
     run: str = ""
+    cautions: tuple[str, ...] = ()
+
+    @property
+    def comment(self) -> tuple[str, ...]:
+        """Lines at the top of robot files: who wrote them, the run, cautions."""
+        run = (f"run {self.run}",) if self.run else ()
+        return (HEADLINE, *run, *self.cautions)
 
 
 @dataclass(frozen=True)
@@ -121,11 +130,6 @@ def safe_stem(name: str) -> str:
     if not stem or stem[0].isdigit():
         stem = f"arm_{stem}".rstrip("_")
     return f"{stem}_arm" if stem.lower() in _TAKEN else stem
-
-
-def ascii_text(text: str) -> str:
-    r"""Return untrusted text for a comment: one line of printable ASCII, other characters as ``\xe9``."""
-    return for_terminal(text).encode("ascii", "backslashreplace").decode("ascii")
 
 
 def refuse_unknown_inertias(robot: Robot) -> None:

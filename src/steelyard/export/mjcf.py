@@ -30,16 +30,15 @@ from ..robot.placement import RightAngles, Vector3
 from .differences import (
     ROUNDING,
     changed_links,
+    forced_notes,
     geometric_difference,
     locked_notes,
     physical_problems,
-    refuse_problems,
 )
 from .identified import ExportedFile, FileProblem, IdentifiedArm, TorqueComparison, refuse_unknown_inertias, safe_stem
 from .unsaid import robot_to_write, unsaid
 from .verify import compare, file_torques, mismatches, mujoco_torques, not_loaded, random_states
 
-HEADLINE = "Written by Steelyard from an identified arm."
 _HELD = (*VISCOUS, *COULOMB, "Ia")
 _OF_JOINTS = ("damping", "friction", "armature")
 _ATTRIBUTES = {"armature": "dof_armature", "damping": "dof_damping", "friction": "dof_frictionloss"}
@@ -60,6 +59,7 @@ class MjcfEdit:
         tolerance: Angles this near to a right one are read as exact [rad], as they were for the arm.
         links: Links whose inertia changed.
         joints: Joints whose armature, damping or frictionloss changed.
+        notes: What a reader of the file should know of the edit.
     """
 
     source: MjcfSource
@@ -67,6 +67,7 @@ class MjcfEdit:
     tolerance: float
     links: tuple[str, ...]
     joints: tuple[str, ...]
+    notes: tuple[str, ...] = ()
 
 
 def mjcf_files(
@@ -88,19 +89,17 @@ def mjcf_files(
     """
     robot = robot_to_write(arm)
     refuse_unknown_inertias(robot)
-    source = None if new_file else mjcf_source(path) if path is not None else _own_source(robot)
-    notes = _notes(arm, robot)
-    notes += new_mjcf_notes(robot) if source is None else [*_gravity_notes(source, robot), *_asset_notes(source)]
-    comment = "\n".join([HEADLINE, *([f"run {arm.run}"] if arm.run else []), *notes])
+    has_file = not new_file or Path(robot.file).is_file()
+    own = mjcf_source(path) if path is not None else _own_source(robot) if has_file else None
+    source, notes = None if new_file else own, _notes(arm, robot)
+    notes += new_mjcf_notes(robot, own) if source is None else [*_gravity_notes(source, robot), *_asset_notes(source)]
+    comment = "\n".join([*arm.comment, *notes])
     if source is None:
         edit = _fresh(robot, arm.model.robot, comment, force)
     else:
         edit = edited_mjcf(source, robot, comment, force=force)
     comparisons, problems = verify_mjcf(edit)
-    refuse_problems(problems, force)
-    changed = [link for link in edit.robot.links if link.name in edit.links]
-    problems = [*physical_problems(edit.robot, changed, edit.joints, _OF_JOINTS), *problems]
-    notes += [problem.note for problem in problems]
+    notes += [*edit.notes, *forced_notes(problems, force)]
     name = f"{safe_stem(robot.name)}.xml"
     if name in edit.source.included:
         name = f"{safe_stem(robot.name)}_identified.xml"
@@ -124,15 +123,15 @@ def edited_mjcf(source: MjcfSource, robot: Robot, comment: str = "", *, force: b
     original, tolerance = _as_read(compiled, robot)
     document = _Document(source, compiled)
     links, values = changed_links(robot, original), _changed_joints(robot, original)
-    refuse_problems(physical_problems(robot, links, values, _OF_JOINTS), force)
+    notes = forced_notes(physical_problems(robot, links, values, _OF_JOINTS), force)
     for link in links:
         document.set_inertia(link)
     document.set_gravity(robot.gravity)
     before = joint_values(original)
     for name, new in values.items():
         document.set_joint(name, new, before[name])
-    names = tuple(link.name for link in links)
-    return MjcfEdit(document.edited(comment), robot, tolerance, names, tuple(values))
+    text = "\n".join([comment, *notes]) if comment else ""
+    return MjcfEdit(document.edited(text), robot, tolerance, tuple(link.name for link in links), tuple(values), notes)
 
 
 def verify_mjcf(edit: MjcfEdit) -> tuple[tuple[TorqueComparison, ...], list[FileProblem]]:
@@ -166,9 +165,9 @@ def verify_mjcf(edit: MjcfEdit) -> tuple[tuple[TorqueComparison, ...], list[File
 def _fresh(robot: Robot, original: Robot, comment: str, force: bool) -> MjcfEdit:
     links, joints = changed_links(robot, original), _changed_joints(robot, original)
     possible = [link for link in links if not _carries_fixed_links(robot, link)]
-    refuse_problems(physical_problems(robot, possible, joints, _OF_JOINTS), force)
-    source = MjcfSource(new_mjcf(robot, comment), None, {}, robot.name)
-    return MjcfEdit(source, robot, 0.0, tuple(link.name for link in possible), tuple(joints))
+    notes = forced_notes(physical_problems(robot, possible, joints, _OF_JOINTS), force)
+    source = MjcfSource(new_mjcf(robot, "\n".join([comment, *notes])), None, {}, robot.name)
+    return MjcfEdit(source, robot, 0.0, tuple(link.name for link in possible), tuple(joints), notes)
 
 
 def _carries_fixed_links(robot: Robot, link: Link) -> bool:
@@ -203,8 +202,7 @@ def _notes(arm: IdentifiedArm, robot: Robot) -> list[str]:
 
 
 def _asset_notes(source: MjcfSource) -> list[str]:
-    roots = [parse_xml_safely(content).getroot() for content in (source.content, *source.included.values())]
-    files = [element for root in roots for tag in _FILES_OF_ASSETS for element in root.iter(tag) if element.get("file")]
+    files = [element for element in source.elements(*_FILES_OF_ASSETS) if element.get("file")]
     beside = "meshes and textures are named relative to the folder of the original file: put this file there"
     return [beside] if files else []
 

@@ -13,8 +13,9 @@ from typing import Any
 from ..effects import EFFECTS
 from ..errors import ExportError
 from ..robot import INERTIAL_NAMES, transform_from_placement
+from ..text import for_terminal
 from .dynamics import ArmDynamics, TorqueSide, arm_dynamics
-from .identified import ExportedFile, IdentifiedArm, ascii_text, safe_stem
+from .identified import ExportedFile, IdentifiedArm, safe_stem
 
 # How each kind of effect enters, by its builder: constants, then lines of the functions that it belongs to.
 _CONSTANTS = {
@@ -46,7 +47,7 @@ _COUPLING_FRICTION = """for own, other, ratio in GEAR_COUPLINGS:
 _MODULE = Template('''"""Dynamics of robot $robot$run.
 
 Written by Steelyard; generate it again instead of editing it. Needs NumPy alone.
-
+$cautions
 tau = inertia_matrix(q) qdd + coriolis(q, qd) + gravity(q) + friction(q, qd)
 
 $side
@@ -227,7 +228,7 @@ def numpy_file(arm: IdentifiedArm, *, side: TorqueSide = "motor") -> tuple[Expor
     """
     dynamics = arm_dynamics(arm, side)
     text = _MODULE.substitute(_texts(dynamics), **_effects(dynamics), **_tree(dynamics))
-    return (ExportedFile(f"{safe_stem(arm.robot.name)}_dynamics.py", text.encode("ascii"), dynamics.notes),)
+    return (ExportedFile(f"{safe_stem(arm.robot.name)}_dynamics.py", text.encode("utf-8"), dynamics.notes),)
 
 
 def _texts(dynamics: ArmDynamics) -> dict[str, str]:
@@ -240,6 +241,7 @@ def _texts(dynamics: ArmDynamics) -> dict[str, str]:
     return {
         "robot": _docstring(arm.robot.name),
         "run": f", run {_docstring(arm.run)}" if arm.run else "",
+        "cautions": "".join(f"{_docstring(caution)}\n" for caution in arm.cautions),
         "side": sides[dynamics.side],
         "notes": "".join(f"Note: {_docstring(note)}.\n" for note in dynamics.notes),
         "robot_text": ascii(arm.robot.name),
@@ -309,4 +311,4 @@ def _rows(rows: Iterable[list[Any]]) -> str:
 
 
 def _docstring(text: str) -> str:
-    return ascii_text(text).replace("\\", "|").replace('"', "'")
+    return for_terminal(text).replace("\\", "|").replace('"', "'")

@@ -85,6 +85,7 @@ def export_payload(
     inertia: bool = True,
     tool: int = 1,
     run: str = "",
+    cautions: Sequence[str] = (),
 ) -> ExportedFile:
     """Return a payload as a file for a controller.
 
@@ -97,6 +98,7 @@ def export_payload(
         inertia: Whether the inertia is written; False where it is too uncertain and the controller can do without.
         tool: Number of the tool, for KUKA.
         run: Identifier of the run, for the head of the file.
+        cautions: What speaks against the payload, for the head of the file.
 
     Raises:
         ExportError: If the format is unknown, the link does not carry the payload, mass or centre are not known, no
@@ -113,7 +115,7 @@ def export_payload(
     matrix, notes = _checked_inertia(moved, centre, known, wanted=inertia)
     notes = [*frame_note, *notes, *_limits(known, matrix, tool), _ADDED]
     head = (f"Payload of robot '{robot.name}', identified by Steelyard{f' (run {run})' if run else ''}.",)
-    head += (f"In the frame of link '{chosen}'. {_sigmas(moved, matrix is not None)}", *notes)
+    head += (*cautions, f"In the frame of link '{chosen}'. {_sigmas(moved, matrix is not None)}", *notes)
     lines = tuple(for_terminal(line) for line in head)
     load = _Load(moved.mass[0], centre, matrix, moved, chosen, lines, tool)
     name = known.file.format(robot=re.sub(r"[^A-Za-z0-9._-]", "_", robot.name).strip(".") or "robot")
@@ -148,9 +150,21 @@ def _frame(robot: Robot, carrier: str, form: PayloadFormat, wanted: str | None) 
     if not form.frames:
         return carrier, []
     return carrier, [
-        f"No link of the robot is called {' or '.join(form.frames)}: the numbers are in the frame of link '{carrier}'. "
-        "Check that it is the controller's flange frame, or name the flange's link with --payload-frame."
+        f"{_no_frame(robot, carrier, form)}: the numbers are in the frame of link '{carrier}'. Check that it is the "
+        "controller's flange frame, or name the flange's link with --payload-frame."
     ]
+
+
+def _no_frame(robot: Robot, carrier: str, form: PayloadFormat) -> str:
+    """Return why no link is taken for the controller's flange."""
+    body, pattern = robot.frame(carrier).body, rf"(.*[_/])?({'|'.join(form.frames)})"
+    named = {name: one.body for name, one in robot.frames.items() if re.fullmatch(pattern, name)}
+    if not named:
+        return f"No link of the robot is called {' or '.join(form.frames)}"
+    for name, carried_by in named.items():
+        if carried_by == body:
+            return f"z of link '{name}' does not point along the last axis, as that of the controller's flange does"
+    return f"Link '{next(iter(named))}' is not fixed to link '{carrier}', which carries the payload"
 
 
 def _points_out(robot: Robot, link: str) -> bool:

@@ -106,7 +106,16 @@ def refuse_without_effect(command: str, **given: object) -> None:
             )
 
 
-def refuse_poor(verdict: Mapping[str, Any], what: str, command: str, *, force: bool) -> None:
+CAUTIONS = ("mass", "prior", "consistency")
+"""What reasons of a verdict are about that speak against the arm as other programs load it."""
+
+
+def arm_cautions(content: Mapping[str, Any]) -> list[str]:
+    """Return the reasons of a run's verdict that speak against its consistent arm, a sentence each."""
+    return [f"caution: {one['text']}" for one in content["verdict"]["reasons"] if one["about"] in CAUTIONS]
+
+
+def refuse_poor(verdict: Mapping[str, Any], what: str, command: str, *, force: bool) -> list[str]:
     """Refuse a result whose verdict is poor: other programs would load it without its verdict.
 
     Args:
@@ -115,32 +124,43 @@ def refuse_poor(verdict: Mapping[str, Any], what: str, command: str, *, force: b
         command: The command that finds it, for the remedy.
         force: Whether it is written all the same.
 
+    Returns:
+        A note on a result that is poor and forced.
+
     Raises:
         ExportError: If it is poor and not forced; the message has the reason that makes it so.
     """
-    if verdict["grade"] == "poor" and not force:
-        reason = deciding_reason(verdict)
-        raise ExportError(
-            f"the verdict of {what} is poor{': ' if reason else ''}{reason}; correct that and run {command} again, or "
-            "write the files with --force"
-        )
+    if verdict["grade"] != "poor":
+        return []
+    reason = deciding_reason(verdict)
+    text = f"the verdict of {what} is poor{': ' if reason else ''}{reason}"
+    if not force:
+        raise ExportError(f"{text}; correct that and run {command} again, or write the files with --force")
+    return [f"forced: {text}"]
 
 
-def refuse_error(content: Mapping[str, Any], *, force: bool) -> None:
+def refuse_error(content: Mapping[str, Any], *, force: bool) -> list[str]:
     """Refuse an arm that predicts much worse than free parameters: bounds or a prior contradict the data.
+
+    Returns:
+        A note on an arm that does and is forced.
 
     Raises:
         ExportError: If it does and is not forced.
     """
     found = content.get("consistency")
-    if force or not found or not found["validation"]:
-        return
+    if not found or not found["validation"]:
+        return []
     error = found["validation"]["relative_error_percent"]
     free = content["validation"]["relative_error_percent_of_all_parameters"]
-    if error is not None and free is not None and error > max(WORST_ERROR, WORSE * free):
-        held = [*found["active_bounds"], *([found["prior"]["origin"]] if found["prior"] else [])]
-        cause = f" ({'; '.join(held)})" if held else ""
-        raise ExportError(
-            f"the consistent arm predicts unseen motion to {error:.3g} %, free parameters to {free:.3g} %: bounds, "
-            f"prior or model contradict the data{cause}; correct them and identify again, or write them with --force"
-        )
+    if error is None or free is None or error <= max(WORST_ERROR, WORSE * free):
+        return []
+    held = [*found["active_bounds"], *([found["prior"]["origin"]] if found["prior"] else [])]
+    cause = f" ({'; '.join(held)})" if held else ""
+    text = (
+        f"the consistent arm predicts unseen motion to {error:.3g} %, free parameters to {free:.3g} %: bounds, prior "
+        f"or model contradict the data{cause}"
+    )
+    if not force:
+        raise ExportError(f"{text}; correct them and identify again, or write them with --force")
+    return [f"forced: {text}"]

@@ -14,8 +14,8 @@ from ..model import Parameter
 from ..plain_data import json_document, plain, yaml_document
 from ..robot import Body, inertia_from_parameters
 from ..robot.inertia import skew
-from ..text import for_latex, latex_number
-from .identified import ExportedFile, IdentifiedArm, ascii_text, refuse_unknown_inertias, safe_stem
+from ..text import for_latex, for_terminal, latex_number
+from .identified import ExportedFile, IdentifiedArm, refuse_unknown_inertias, safe_stem
 
 FORMAT = 1
 ROWS_OF_LATEX = 45
@@ -39,7 +39,9 @@ def yaml_file(arm: IdentifiedArm) -> tuple[ExportedFile]:
     Raises:
         ExportError: If an inertia is unknown.
     """
-    head = "".join(f"# {line}\n" for text in (*_FRAMES, _SOURCES) for line in wrap(text, 100))
+    head = "".join(
+        f"# {line}\n" for text in (*arm.cautions, *_FRAMES, _SOURCES) for line in wrap(for_terminal(text), 100)
+    )
     text = head + yaml_document(parameter_document(arm))
     return (ExportedFile(f"{safe_stem(arm.robot.name)}.yaml", text.encode("utf-8")),)
 
@@ -66,6 +68,7 @@ def parameter_document(arm: IdentifiedArm) -> dict[str, Any]:
         "steelyard_parameters": FORMAT,
         "robot": robot.name,
         "run": arm.run or None,
+        "cautions": [*arm.cautions],
         "gravity": plain(robot.gravity),
         "measured": arm.model.measured,
         "effects": plain(arm.model.effects),
@@ -134,7 +137,8 @@ def latex_file(arm: IdentifiedArm) -> tuple[ExportedFile]:
     about = f"robot {arm.robot.name}" + (f", run {arm.run}" if arm.run else "")
     most = ROWS_OF_LATEX * GROUPS_OF_LATEX
     tables = [_tabular(cells[first : first + most]) for first in range(0, len(cells), most)]
-    text = f"% {ascii_text(about)}; needs \\usepackage{{booktabs}}\n" + "\n".join(tables)
+    cautions = "".join(f"% {for_terminal(caution)}\n" for caution in arm.cautions)
+    text = f"% {for_terminal(about)}; needs \\usepackage{{booktabs}}\n{cautions}" + "\n".join(tables)
     return (ExportedFile(f"{safe_stem(arm.robot.name)}.tex", text.encode("utf-8")),)
 
 

@@ -13,13 +13,18 @@ from ..robot import Robot
 from ..robot.drives import BY_DIRECTION, COULOMB, VISCOUS
 from ..robot.placement import Vector3
 from ..robot.tree import STANDARD_GRAVITY
+from .differences import without_noise
 from .identified import IdentifiedArm
 
 _FRICTION_KINDS = (VISCOUS, (*COULOMB, *(symbol for pair in BY_DIRECTION for symbol in pair)))
 
 
+NEGLIGIBLE = 1e-7
+"""Values below this share of the arm's largest in their unit are numerical noise: they are not listed."""
+
+
 def robot_to_write(arm: IdentifiedArm) -> Robot:
-    """Return the arm's robot without a priori friction that identified friction stands for.
+    """Return the arm's robot without a priori friction that identified friction stands for, and without noise.
 
     A file's damping counts as motor-side friction when it is read; if the model has viscous friction on the link side
     only, the sum of both would count it twice. Coulomb friction likewise.
@@ -28,7 +33,8 @@ def robot_to_write(arm: IdentifiedArm) -> Robot:
     replaced = {symbol for kind in _FRICTION_KINDS if of_model.intersection(kind) for symbol in kind} - of_model
     numbers = [body.number for body in arm.robot.actuated]
     dropped = {f"{symbol}{number}" for symbol in replaced for number in numbers}
-    return replace(arm.robot, values={name: value for name, value in arm.robot.values.items() if name not in dropped})
+    values = {name: value for name, value in arm.robot.values.items() if name not in dropped}
+    return without_noise(replace(arm.robot, values=values), arm.model.robot)
 
 
 def unsaid(
@@ -42,9 +48,13 @@ def unsaid(
         gravity: Gravity as readers of the file take it [m/s^2].
     """
     lines: dict[tuple[str, str], list[str]] = {}
-    for parameter in _parameters(robot):
+    known, parameters = robot.parameters, list(_parameters(robot))
+    largest: dict[str, float] = {}
+    for one in parameters:
+        largest[one.unit] = max(largest.get(one.unit, 0.0), abs(known.get(one.name, 0.0)))
+    for parameter in (one for one in parameters if one.effect != "inertia"):
         value = robot.values.get(parameter.name, 0.0)
-        if value and parameter.symbol not in held:
+        if abs(value) > NEGLIGIBLE * largest[parameter.unit] and parameter.symbol not in held:
             values = lines.setdefault((parameter.effect, parameter.symbol), [])
             values.append(f"{parameter.joint} {value!r} {parameter.unit}")
     listed = [
@@ -65,8 +75,8 @@ _MEANINGS = {
 
 
 def _parameters(robot: Robot) -> Iterator[Parameter]:
-    """Iterate over the parameters of all effects that the arm can have, but the links' inertias."""
-    missing = {"inertia"} | ({"coupling"} if not robot.gear_couplings else set())
+    """Iterate over the parameters of all effects that the arm can have."""
+    missing = {"coupling"} if not robot.gear_couplings else set()
     missing |= {"spring"} if not robot.springs else set()
     motion = MotionSymbols(*motion_symbols(robot))
     for name, effect in EFFECTS.items():

@@ -38,10 +38,10 @@ from ..robot.xml_edit import Origin
 from .differences import (
     ROUNDING,
     changed_links,
+    forced_notes,
     geometric_difference,
     locked_notes,
     physical_problems,
-    refuse_problems,
 )
 from .identified import ExportedFile, FileProblem, IdentifiedArm, TorqueComparison, refuse_unknown_inertias, safe_stem
 from .new_urdf import NEW_URDF_NOTES, new_urdf
@@ -56,7 +56,6 @@ from .verify import (
     random_states,
 )
 
-HEADLINE = "Written by Steelyard from an identified arm."
 _READERS_TOLERANCE = 1e-5
 """Angles this near to a right one are taken as exact when a URDF is read [rad]."""
 
@@ -107,21 +106,18 @@ def urdf_file(
     refuse_unknown_inertias(robot)
     content = None if new_file else _own_file(robot) if content is None else content
     notes = [*_friction_notes(arm), *locked_notes(robot), *(f"not in the file: {line}" for line in unsaid(robot))]
-    comment = "\n".join([HEADLINE, *([f"run {arm.run}"] if arm.run else []), *notes])
+    comment = "\n".join([*arm.comment, *notes])
     if content is None:
         notes += NEW_URDF_NOTES
         links, joints = changed_links(robot, arm.model.robot), _changed_joints(robot, arm.model.robot)
-        refuse_problems(physical_problems(robot, links, joints), force)
+        forced = forced_notes(physical_problems(robot, links, joints), force)
         placed = _placed(robot, origins or {})
-        fresh = new_urdf(placed, "\n".join([comment, *NEW_URDF_NOTES]))
-        edit = UrdfEdit(fresh, placed, tuple(link.name for link in links), tuple(joints), 0.0)
+        fresh = new_urdf(placed, "\n".join([comment, *NEW_URDF_NOTES, *forced]))
+        edit = UrdfEdit(fresh, placed, tuple(link.name for link in links), tuple(joints), 0.0, forced)
     else:
         edit = edited_urdf(content, robot, origins, comment, force=force)
     comparisons, mismatched, read_notes = verify_urdf(edit, original=content)
-    refuse_problems(mismatched, force)
-    links = [link for link in edit.robot.links if link.name in edit.links]
-    problems = [*physical_problems(edit.robot, links, edit.joints), *mismatched]
-    notes += [*edit.notes, *read_notes, *(problem.note for problem in problems)]
+    notes += [*edit.notes, *read_notes, *forced_notes(mismatched, force)]
     return ExportedFile(f"{safe_stem(robot.name)}.urdf", edit.content, tuple(notes), comparisons)
 
 
@@ -153,10 +149,10 @@ def edited_urdf(
         for kind in ("link", "joint")
     }
     links, values = changed_links(robot, original), _changed_joints(robot, original)
-    refuse_problems(physical_problems(robot, links, values), force)
+    forced = forced_notes(physical_problems(robot, links, values), force)
     for link in links:
         _set_inertial(elements["link"][link.name], link, tolerance)
-    notes = _set_friction(content, robot, original, values, elements["joint"])
+    notes = (*_set_friction(content, robot, original, values, elements["joint"]), *forced)
     if origins:
         origins = {**_exact_origins(content, robot), **origins}
         robot, tolerance = _placed(robot, origins), 0.0

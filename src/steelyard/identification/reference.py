@@ -8,8 +8,9 @@ random states too, with all effects of the file.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import sqrt
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -119,9 +120,8 @@ def file_reference(run: SavedRun, robot: Robot, name: str) -> FileReference:
             f"'{name}' is another robot than that of run '{run.folder}': its joints are {', '.join(own)}, those of the "
             f"run {', '.join(joints)}; give the robot file of that arm"
         )
-    model = build_model(
-        arm_of(robot, settings), content["effects"], content["torque"], content["payload_model"], settings.sign_width
-    )
+    arm, notes = _as_mounted(run, robot, name)
+    model = build_model(arm, content["effects"], content["torque"], content["payload_model"], settings.sign_width)
     equations = equations_of(model)
     known = {**_payload(robot, content), **robot.with_locked(locked).parameters}
     values = equations.base_values(known)
@@ -135,7 +135,6 @@ def file_reference(run: SavedRun, robot: Robot, name: str) -> FileReference:
     if not columns:
         raise EstimateError(f"'{name}' gives no inertia and no friction: there is nothing to compare with the run")
     same = geometry_hash(model.robot) == run.observations.fingerprint.geometry
-    notes = []
     if not same:
         notes.append(
             f"the geometry of '{name}' is not that of the run's robot: torques are not compared, and parameters of one "
@@ -149,6 +148,24 @@ def file_reference(run: SavedRun, robot: Robot, name: str) -> FileReference:
     notes += lacking.notes(name)
     notes += [f"'{name}': {note}" for note in robot.notes if note.endswith("not read")]
     return FileReference(equations, columns, tuple(notes), same, lacking.values, lacking.torques)
+
+
+def _as_mounted(run: SavedRun, robot: Robot, name: str) -> tuple[Robot, list[str]]:
+    """Return the robot of a file mounted as in the run, and a note if the file leaves gravity open.
+
+    A URDF says neither how the arm stands nor which link carries payloads: both are those of the run, where the file
+    has the link.
+    """
+    arm, notes = arm_of(robot, run.choices), []
+    gravity = tuple(map(float, run.content.get("gravity") or arm.gravity))
+    if Path(robot.file).suffix.lower() in (".urdf", ".xacro") and gravity != arm.gravity:
+        x, y, z = gravity
+        arm = arm.with_gravity((x, y, z))
+        notes.append(f"'{name}' says nothing of gravity: that of the run, {x:g} {y:g} {z:g} m/s^2, is taken")
+    wanted = run.observations.fingerprint.geometry
+    moving = [link for link, frame in arm.frames.items() if frame.body]
+    candidates = (arm, *(replace(arm, payload_link=link) for link in moving))
+    return next((one for one in candidates if geometry_hash(one) == wanted), arm), notes
 
 
 class _Lacking:

@@ -67,6 +67,11 @@ class MjcfSource:
     included: Mapping[str, bytes]
     model: str
 
+    def elements(self, *tags: str) -> Iterator[Any]:
+        """Iterate over the elements of the file and of those it includes that have one of these tags."""
+        for content in (self.content, *self.included.values()):
+            yield from parse_xml_safely(content).getroot().iter(*tags)
+
 
 def mjcf_source(path_or_bytes: PathOrBytes) -> MjcfSource:
     """Return an MJCF file with all that it includes.

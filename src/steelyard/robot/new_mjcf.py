@@ -13,7 +13,7 @@ from ..configuration import located
 from ..errors import ExportError, RobotError
 from .drives import JointValues, joint_values
 from .inertia import centre_from_parameters, is_consistent
-from .mjcf_files import WORLD
+from .mjcf_files import WORLD, MjcfSource
 from .parts import BoxShape, CylinderShape, Joint, MeshShape, Mimic, Shape, SphereShape
 from .placement import Placement, transform_from_placement
 from .tree import Robot
@@ -71,8 +71,13 @@ def new_mjcf(
     return document.edited(comment)
 
 
-def new_mjcf_notes(robot: Robot) -> list[str]:
-    """Return what a reader of a fresh file should know."""
+def new_mjcf_notes(robot: Robot, own: MjcfSource | None = None) -> list[str]:
+    """Return what a reader of a fresh file should know.
+
+    Args:
+        robot: The robot.
+        own: The MJCF file that the robot was read from, if there is one.
+    """
     notes = ["new file: it holds the links, joints, limits and primitive collision shapes that Steelyard knows"]
     if any(isinstance(shape, MeshShape) for link in robot.links for shape in link.shapes):
         notes.append("meshes are left out")
@@ -80,7 +85,33 @@ def new_mjcf_notes(robot: Robot) -> list[str]:
         notes.append("mimicking joints are equality constraints, which MuJoCo fulfils approximately")
     if any(math.isfinite(body.joint.limits.velocity) for body in robot.bodies):
         notes.append("velocity limits have no place in MJCF")
+    kinds = {str(one.tag) for group in own.elements("actuator") for one in group.iterchildren("*")} if own else set()
+    if kinds:
+        listed = ", ".join(sorted(kinds))
+        notes.append(f"actuators of the robot's own file ({listed}) are replaced by plain motors, one a joint")
+    for number, links in _summed_links(robot).items():
+        moving = robot.bodies[number - 1].link
+        fixed = [f"{name} {inertia[9]:.4g} kg" for name, inertia in links.items() if name != moving and inertia[9]]
+        if fixed:
+            notes.append(f"link '{moving}' holds the inertia of the links fixed to it ({', '.join(fixed)}) too")
     return notes
+
+
+def _summed_links(robot: Robot) -> dict[int, dict[str, np.ndarray]]:
+    """Return the inertias of links by moving body, where not each of them is a body that can exist.
+
+    So it is after fixed links, as the robot's file has them, were taken off an estimate of all together.
+    """
+    found: dict[int, dict[str, np.ndarray]] = {}
+    for link in robot.links:
+        number = robot.frames[link.name].body
+        if number and link.inertia is not None:
+            found.setdefault(number, {})[link.name] = np.array(link.inertia)
+    return {
+        number: own
+        for number, own in found.items()
+        if not all(is_consistent(inertia) and inertia[9] > 0 for inertia in own.values())
+    }
 
 
 def mass_centre_inertia(parameters: np.ndarray, what: str) -> tuple[float, np.ndarray, np.ndarray]:
@@ -131,19 +162,13 @@ class _Bodies:
             self.add(body, joint.child, joint)
 
     def _shared_inertias(self) -> Iterator[tuple[str, np.ndarray]]:
-        """Yield the inertia of each link: its own, or on the moving link that of all fixed to it.
-
-        The latter where a link by itself is not possible, as after fixed links have been taken off an estimate.
-        """
-        groups: dict[int, list[str]] = {}
-        for frame in self._robot.frames.values():
-            groups.setdefault(frame.body, []).append(frame.name)
-        for number, names in groups.items():
-            own = {name: np.array(self._links[name].inertia) for name in names if self._links[name].inertia is not None}
-            body = self._robot.bodies[number - 1] if number else None
-            if body is not None and not all(is_consistent(inertia) and inertia[9] > 0 for inertia in own.values()):
-                own = {body.link: np.array(body.inertia)}
-            yield from ((name, inertia) for name, inertia in own.items() if inertia.any())
+        """Yield the inertia of each link: its own, or on the moving link that of all fixed to it."""
+        summed = _summed_links(self._robot)
+        own = {
+            link.name: link.inertia for link in self._robot.links if self._robot.frames[link.name].body not in summed
+        }
+        own |= {body.link: body.inertia for body in self._robot.bodies if body.number in summed}
+        yield from ((name, np.array(inertia)) for name, inertia in own.items() if inertia is not None and any(inertia))
 
     def _add_inertial(self, element: XmlElement, link: str) -> None:
         mass, centre, inertia = mass_centre_inertia(self._inertias[link], f"link '{link}'")
