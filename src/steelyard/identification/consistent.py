@@ -275,6 +275,8 @@ def consistency_to_json(found: StandardParameters | None, error: Evaluation | No
         "implausible_masses": [
             {"link": link, "mass": mass, "largest_plausible": most} for link, (mass, most) in found.implausible.items()
         ],
+        "massless_links": list(found.massless),
+        "released_links": list(found.released),
         "mended_references": list(found.mended),
         "sigmas_by": found.sigmas_by,
         "validation": None if error is None else evaluation_to_json(error),
