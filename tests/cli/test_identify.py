@@ -14,12 +14,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import steelyard
 from simulated_experiments import lwr4, scara
 from steelyard.cli import main
+from steelyard.cli.identify_table import print_identification
 from steelyard.errors import EstimateError
-from steelyard.identification import read_payload, robot_of_run
+from steelyard.identification import read_payload, robot_of_run, settings_from_table
 from steelyard.observe import part_of
 from steelyard.recording import Recording, write_recording
+from steelyard.robot import INERTIAL_NAMES, load_robot
 
 LOGS = ["calm.npz", "lively.npz"]
 
@@ -396,3 +399,35 @@ def test_a_paper_s_statement_that_does_not_hold_as_expected_is_no_failure(ours, 
     assert f"{1 - code // 2} of 1 claims came out as expected" in text
     assert main(["papers", "P3", "--json"]) == code
     assert json.loads(capsys.readouterr().out)["claims"][0]["paper_holds"] is (code == 2)
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--no-prior"], "--prior-deviation and --no-prior exclude each other"),
+        ([], "--prior-deviation 0.1 has no effect: no prior: the source of the robot file's inertias is unknown"),
+    ],
+)
+def test_a_deviation_without_a_prior_is_refused(workplace, capsys, flags, message):
+    assert identify(*LOGS, "--inertia-source", "unknown", "--prior-deviation", "0.1", *flags) == 1
+    assert message in capsys.readouterr().err
+
+
+def test_pinned_links_are_shown_as_pinned(workplace, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "150")
+    Path("pinned.toml").write_text("[identify.consistency]\npinned = ['link_2']\n")
+    identify(*LOGS, "--validate", "unseen.npz", "--config", "pinned.toml")
+    (row,) = [line for line in capsys.readouterr().out.splitlines() if "10 pinned" in line]
+    assert row.split()[2] == "pinned"
+
+
+def test_links_whose_prior_contradicts_the_data_are_marked(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "150")
+    arm = load_robot("scara_2r")
+    own = {f"{symbol}2" for symbol in INERTIAL_NAMES}
+    heavy = arm.with_parameters({name: 10 * value for name, value in arm.parameters.items() if name in own})
+    settings = settings_from_table({"bias_repeats": 0, "consistency": {"deviation": 0.3, "draws": 2}})
+    found = steelyard.identify(replace(heavy, inertia_source="cad"), scara(1), settings=settings)
+    print_identification(found, [], None)
+    marked = [line.split()[0] for line in capsys.readouterr().out.splitlines() if "prior contradicts data" in line]
+    assert marked == ["link_2"]

@@ -190,17 +190,106 @@ def test_settings_are_checked(values, message):
         ConsistencySettings(**values)
 
 
-def test_a_link_without_a_mass_cannot_be_pinned_and_has_no_prior(fitted):
-    """Two joints in one body: the link between them is nothing at all."""
-    _, fit = fitted
+def declaring(fit, inertia: tuple[float, ...] | None):
+    """Return the arm with this inertia of its second link, and the equations of the same data with it."""
     link = ARM.bodies[1].link
-    links = tuple(replace(one, inertia=(0.0,) * 10) if one.name == link else one for one in ARM.links)
-    nothing = replace(ARM, links=links)
-    equations = replace(fit.equations, model=replace(fit.equations.model, robot=nothing))
+    robot = replace(ARM, links=tuple(replace(one, inertia=inertia) if one.name == link else one for one in ARM.links))
+    return link, robot, replace(fit.equations, model=replace(fit.equations.model, robot=robot))
+
+
+def test_a_link_without_inertia_cannot_be_pinned_and_one_without_mass_has_no_prior(fitted):
+    _, fit = fitted
+    link, _, equations = declaring(fit, None)
     with pytest.raises(EstimateError, match=f"pinned link '{link}' has no mass in the robot file"):
         standard_parameters(equations, fit.fit.estimate, replace(FAST, pinned=(link,)))
+    link, nothing, _ = declaring(fit, (0.0,) * 10)
     problem = StandardProblem(fit.equations, fit.fit.estimate, FAST, nothing)
     assert [problem.has_prior(k) for k in range(len(ARM.bodies))] == [body.link != link for body in ARM.bodies]
+
+
+def test_a_link_declared_without_mass_is_identified_if_the_data_contradict_it(fitted):
+    _, fit = fitted
+    link, _, equations = declaring(fit, (0.0,) * 10)
+    found = standard_parameters(equations, fit.fit.estimate, FAST)
+    assert (found.massless, found.released) == ((), (link,))
+    assert ten(found, 2)[9] > 1
+    assert found.misfit < 1e-6
+    held = standard_parameters(equations, fit.fit.estimate, replace(FAST, pinned=(link,), draws=2))
+    assert (held.massless, held.released) == ((link,), ())
+    assert not ten(held, 2).any()
+
+
+CROSS = b"""<robot name="cross"><link name="base"/>
+<link name="upper"><inertial><origin xyz="0.2 0.02 0"/><mass value="6"/>
+  <inertia ixx="0.02" ixy="0" ixz="0" iyy="0.1" iyz="0" izz="0.1"/></inertial></link>
+<link name="cross"><inertial><mass value="0"/>
+  <inertia ixx="0" ixy="0" ixz="0" iyy="0" iyz="0" izz="0"/></inertial></link>
+<link name="lower"><inertial><origin xyz="0.1 0.03 0.02"/><mass value="3"/>
+  <inertia ixx="0.02" ixy="0" ixz="0" iyy="0.04" iyz="0" izz="0.04"/></inertial></link>
+<joint name="a" type="revolute"><parent link="base"/><child link="upper"/><axis xyz="0 1 0"/>
+  <limit lower="-2" upper="2" velocity="3" effort="200"/></joint>
+<joint name="b" type="revolute"><parent link="upper"/><child link="cross"/><origin xyz="0.4 0 0"/><axis xyz="1 0 0"/>
+  <limit lower="-2" upper="2" velocity="3" effort="100"/></joint>
+<joint name="c" type="revolute"><parent link="cross"/><child link="lower"/><axis xyz="0 0 1"/>
+  <limit lower="-2" upper="2" velocity="3" effort="100"/></joint></robot>"""
+
+
+@pytest.fixture(scope="module")
+def fitted_cross():
+    arm = replace(read_urdf(CROSS), values={"Fvm1": 2.0, "Fvm2": 1.0, "Fvm3": 1.0})
+    points = np.zeros((3, 11))
+    points[:, 1:-1] = np.random.default_rng(3).uniform(-1.5, 1.5, (3, 9))
+    experiment = Experiment(record_rate=100, encoder_quantum=1e-6, motor_noise=Noise("white", (0.2, 0.1, 0.1)))
+    run = simulate(arm, quintic(points, 1.0, ["a", "b", "c"]), experiment, [0])
+    return arm, fit_arm(arm, [recording_of(run)], Settings(effects=("inertia", "Fvm")))
+
+
+@pytest.mark.parametrize("with_prior", [False, True])
+def test_the_link_between_two_joints_of_one_body_stays_without_mass(fitted_cross, with_prior):
+    arm, fit = fitted_cross
+    prior = arm if with_prior else None
+    settings = replace(FAST, deviation=0.1, pinned=("cross",))
+    for chosen in (settings, replace(settings, pinned=())):
+        found = standard_parameters(fit.equations, fit.fit.estimate, chosen, prior=prior)
+        own = [found.names.index(f"{symbol}2") for symbol in INERTIAL_NAMES]
+        assert found.massless == ("cross",)
+        assert not found.values[own].any()
+        assert not found.sigma[own].any()
+        assert {found.sources[k] for k in own} == {"robot file"}
+        assert ten(found, 3)[9] == pytest.approx(3, rel=0.05)
+        assert found.sources[found.names.index("MX3")] in ("data", "both")
+    problem = StandardProblem(fit.equations, fit.fit.estimate, settings, prior)
+    drawn = problem.draws(found.values, 0.1 if with_prior else None, 3, seed=0)
+    assert not drawn[:, own].any()
+    assert problem.keeps_fixed(found.values)
+    bounded = replace(FAST, deviation=0.1, draws=2, mass={"cross": (0.5, 1.0)})
+    assert ten(standard_parameters(fit.equations, fit.fit.estimate, bounded, prior=prior), 2)[9] > 0.4
+
+
+def test_values_that_bounds_hold_have_no_sigma_of_data(fitted):
+    _, fit = fitted
+    first, last = ARM.bodies[0].link, ARM.bodies[-1]
+    settings = replace(FAST, mass={first: (123.0, 124.0)}, pinned=(last.link,))
+    found = standard_parameters(fit.equations, fit.fit.estimate, settings)
+    assert found.sources[found.names.index("M1")] == "bound"
+    assert np.isnan(found.sigma[found.names.index("M1")])
+    own = [found.names.index(f"{symbol}{last.number}") for symbol in INERTIAL_NAMES]
+    assert {found.sources[k] for k in own} == {"pinned"}
+    assert not found.sigma[own].any()
+    assert found.values[own].tolist() == list(last.inertia or ())
+    total = standard_parameters(fit.equations, fit.fit.estimate, replace(FAST, total_mass=(500.0, 600.0)))
+    assert [total.sources[total.names.index(f"M{body.number}")] for body in ARM.bodies] == ["bound"] * 3
+    pinned = standard_parameters(fit.equations, fit.fit.estimate, replace(FAST, pinned=(last.link,)))
+    assert not pinned.sigma[own].any()
+
+
+def test_a_chosen_deviation_is_not_below_what_a_disagreement_needs(fitted):
+    _, fit = fitted
+    prior = with_scaled_links(ARM, 10.0)
+    chosen = standard_parameters(fit.equations, fit.fit.estimate, FAST, prior=prior, left_out=left_out(fit)).prior
+    assert chosen is not None
+    assert chosen.disagreements
+    assert chosen.deviation >= max(one.deviation for one in chosen.disagreements) > 1.5
 
 
 def test_a_prior_of_another_arm_or_without_a_link_is_refused(fitted):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -11,6 +12,8 @@ from simulated_experiments import short_log
 from steelyard.consistency import ConsistencySettings
 from steelyard.errors import ConfigError, EstimateError, SteelyardError
 from steelyard.identification import Settings, identify, save_run, settings_from_table, settings_to_table
+from steelyard.identification.consistent import CostCause, consistency_reasons, mass_reasons, massless_reasons
+from steelyard.judge import Pattern
 from steelyard.robot import INERTIAL_NAMES, load_robot
 
 ARM = load_robot("kuka_ir361")
@@ -85,7 +88,9 @@ def test_a_prior_ten_times_too_heavy_is_noticed_and_its_links_named(numbers, dev
     for body in ARM.bodies:
         assert (f"'{body.link}' (about" in reason.text) == (body.number in numbers)
     assert "times too heavy" in reason.text
+    assert ("sigmas and intervals are too narrow" in reason.text) == (deviation is not None)
     assert "--no-prior" in reason.remedy
+    assert "mounting (--gravity)" in reason.remedy
     assert found.verdict.grade != "good"
     rows = found.to_json()["consistency"]["prior"]["disagreements"]
     assert [row["link"] for row in rows] == [body.link for body in ARM.bodies if body.number in numbers]
@@ -140,6 +145,39 @@ def test_a_prior_that_costs_torque_error_is_named_as_its_cause():
     reason = consistency_reason(identified(replace(times_ten(ARM, (3,)), inertia_source="cad"), deviation=1e-3))
     assert ": by the prior; without, it is" in reason.text
     assert "--no-prior" in reason.remedy
+
+
+def test_bounds_that_make_an_arm_many_times_worse_leave_no_good_verdict(usual):
+    def grade(before: float, after: float, cause: CostCause | None):
+        free, consistent = (Mock(relative_percent=size) for size in (before, after))
+        (reason,) = consistency_reasons(usual.standard, free, consistent, 5.0, cause)
+        return reason.grade
+
+    bounds = CostCause("the bounds that you gave (total mass in 1 to 5 kg)", "widen them", 0.471)
+    assert grade(0.471, 3.73, bounds) == "fair"
+    assert grade(0.471, 3.73, None) is None
+    assert grade(0.01, 0.1, bounds) is None
+    assert grade(2.0, 4.0, bounds) is None
+
+
+def test_remedies_of_a_heavy_arm_begin_with_what_the_residuals_show(usual):
+    heavy = replace(usual.standard, implausible={"link_2": (2000.0, 350.0)})
+    pattern = Pattern("velocity", "spread", 0.1, 0.0, (0.0, 0.1), 0.0, 1.0, "sign", "smooth it with --sign-width 0.1")
+    (plain,), (first,) = mass_reasons(heavy), mass_reasons(heavy, [pattern])
+    assert plain.text.startswith("the parameters that fit best are those of a far too heavy arm: 'link_2'")
+    assert plain.remedy.startswith("add the effect")
+    assert "smooth it with --sign-width 0.1. Then add the effect" in first.remedy
+
+
+def test_a_link_that_the_data_give_a_mass_is_a_caution(usual):
+    assert not [*massless_reasons(usual.standard)]
+    (reason,) = massless_reasons(replace(usual.standard, released=("link_2",)))
+    assert "declares 'link_2' without mass" in reason.text
+
+
+def test_a_deviation_without_a_prior_is_noted():
+    found = identified(replace(ARM, inertia_source="unknown"), deviation=0.2)
+    assert any(note.endswith("; its deviation has no effect") for note in found.notes)
 
 
 def test_plausibility_is_judged_without_the_prior():

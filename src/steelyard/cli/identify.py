@@ -35,6 +35,7 @@ from .options import (
 from .output import Timing
 
 if TYPE_CHECKING:
+    from ..identification import Settings
     from ..recording import Recording
     from ..robot import Robot
 
@@ -177,7 +178,8 @@ def identify(
     if data.hold_out is not None:
         flags["hold_out"] = data.hold_out
     with quietly(quiet):
-        return _run(robot, logs, data, _settings_table(flags, data.config), out, json)
+        table = _settings_table(flags, data.config)
+        return _run(robot, logs, data, table, out, json, needs_prior=estimator.prior_deviation is not None)
 
 
 def _settings_table(flags: dict[str, Any], config: Path | None) -> dict[str, Any]:
@@ -204,13 +206,36 @@ def _consistency_table(prior: str | None, no_prior: bool | None, deviation: floa
 
     if prior is not None and no_prior:
         raise EstimateError("--prior and --no-prior exclude each other; give one of them")
+    if deviation is not None and no_prior:
+        raise EstimateError("--prior-deviation and --no-prior exclude each other; give one of them")
     chosen = "none" if no_prior else prior
     found: dict[str, Any] = {} if chosen is None else {"prior": chosen}
     return found | ({} if deviation is None else {"deviation": deviation})
 
 
+def _require_prior(robot: Robot, settings: Settings) -> None:
+    """Refuse a deviation of a prior that is not used.
+
+    Raises:
+        EstimateError: If there is no prior.
+    """
+    from ..errors import EstimateError
+    from ..identification.consistent import inertia_prior
+
+    prior, note = inertia_prior(robot, settings)
+    if prior is None:
+        raise EstimateError(f"--prior-deviation {settings.consistency.deviation:g} has no effect: {note}")
+
+
 def _run(
-    name: str, logs: Sequence[Path], data: DataOptions, table: dict[str, Any], out: Path | None, json: bool
+    name: str,
+    logs: Sequence[Path],
+    data: DataOptions,
+    table: dict[str, Any],
+    out: Path | None,
+    json: bool,
+    *,
+    needs_prior: bool = False,
 ) -> int:
     """Identify, print and save; return 2 for a poor verdict."""
     from ..identification import identify as identify_arm
@@ -223,6 +248,8 @@ def _run(
     robot = with_declared_source(load_robot(name), data.config, data.table)
     if data.inertia_source is not None:
         robot = replace(robot, inertia_source=data.inertia_source)
+    if needs_prior:
+        _require_prior(robot, settings)
     timing.stage("reading")
     training, unseen = _recordings(robot, logs, data, table)
     used, left_out = usable_recordings(training, data.keep_bad)

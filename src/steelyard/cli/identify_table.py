@@ -120,16 +120,17 @@ def _print_standard(screen: Screen, found: Identification) -> None:
         zip(standard.names, zip(standard.values, standard.sigma, standard.sources, strict=True), strict=True)
     )
     file = standard.model.robot.parameters
+    contradicted = {one.link for one in standard.prior.disagreements} if standard.prior else set()
     rows: list[list[Part]] = []
     for body in standard.model.robot.bodies:
         ten = [figures[f"{symbol}{body.number}"] for symbol in INERTIAL_NAMES]
-        mass, sigma, _ = ten[9]
+        mass, sigma, source = ten[9]
         known, count = file.get(f"M{body.number}"), Counter(source for _, _, source in ten)
+        sources = ", ".join(f"{number} {source}" for source, number in count.most_common())
         rows.append([
-            body.link, f"{mass:.4g}", f"{sigma:.2g}" if isfinite(sigma) else "",
-            "" if known is None else f"{known:.4g}",
-            *(f"{1000 * moment / mass:.1f}" for moment, _, _ in ten[6:9]),
-            ", ".join(f"{number} {source}" for source, number in count.most_common()),
+            body.link, f"{mass:.4g}", _sigma_text(sigma, source), "" if known is None else f"{known:.4g}",
+            *(f"{1000 * moment / mass:.1f}" if mass > 0 else "-" for moment, _, _ in ten[6:9]),
+            f"{sources}; prior contradicts data" if body.link in contradicted else sources,
         ])  # fmt: skip
     headings = ("mass kg", "sigma", "file kg", "centre x mm", "y", "z")
     screen.table([Column("link", "key"), *map(Column, headings), Column("parameters from", "text")], rows, gap=1)
@@ -141,6 +142,15 @@ def _print_standard(screen: Screen, found: Identification) -> None:
         screen.line(f"active bound: {bound}", style="yellow")
     if standard.zeros:
         screen.line(f"held at zero: {', '.join(standard.zeros)}", style="dim")
+
+
+def _sigma_text(sigma: float, source: str) -> str:
+    """Return a sigma, or why a value has none."""
+    if source in ("pinned", "bound"):
+        return source
+    if source == "robot file":
+        return "-"
+    return f"{sigma:.2g}" if isfinite(sigma) else ""
 
 
 def _settling_times(found: Identification) -> dict[str, str]:

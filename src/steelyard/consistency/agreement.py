@@ -55,6 +55,11 @@ class PriorDisagreement:
     evidence: float
 
     @property
+    def deviation(self) -> float:
+        """Least relative deviation of a prior that is off by this factor."""
+        return abs(float(np.log(self.factor)))
+
+    @property
     def text(self) -> str:
         """How far the prior is off, for messages."""
         times, way = (self.factor, "light") if self.factor > 1 else (1 / self.factor, "heavy")
@@ -105,7 +110,7 @@ class FactorLikelihood:
         known = {k for _, place, _ in with_prior for k in place} | set(drives)
         rows = problem.root @ problem.regrouping / np.sqrt(max(1.0, problem.misfit(values) / len(problem.root)))
         target = rows @ values
-        shown = _complement(rows[:, [k for k in range(rows.shape[1]) if k not in known]])
+        shown = _complement(rows[:, [k for k in problem.free if k not in known]])
         rows = shown.T @ rows
         self.target = shown.T @ target - rows[:, drives] @ drive_values
         self.design = np.column_stack([rows[:, place] @ body.parameters for _, place, body in with_prior])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -29,6 +30,9 @@ _USUAL_MASS = 25.0
 DRIVE_SYMBOLS = ("Ia", "Iac")
 """Symbols of drive inertias."""
 
+CHANCE_OF_A_LINK = 10.0
+"""Increase of the weighted sum of squares that the ten parameters of a link have by chance."""
+
 _UNITS = 100.0
 """Unit of friction and the like: so many sigmas that it would have if all else were known."""
 
@@ -44,20 +48,33 @@ class StandardProblem:
         estimate: The estimate of the data alone.
         settings: Bounds and kind of the prior.
         prior: The robot whose inertias are the prior; None for a reference.
+        massless: Links that are held without mass; by default those that the robot file declares so, unless the data
+            contradict it.
 
     Raises:
         EstimateError: If a bound names no link, or the prior lacks one.
     """
 
     def __init__(
-        self, equations: Equations, estimate: Estimate, settings: ConsistencySettings, prior: Robot | None = None
+        self,
+        equations: Equations,
+        estimate: Estimate,
+        settings: ConsistencySettings,
+        prior: Robot | None = None,
+        *,
+        massless: Sequence[str] | None = None,
     ) -> None:
         self.equations, self.estimate, self.settings, self.prior = equations, estimate, settings, prior
         self.model = equations.model
         self.names = self.model.names
         if prior is not None:
             check_prior(self.model.robot, prior)
-        self.links = _link_places(self.model)
+        declared = _declared_massless(self.model.robot, settings, prior)
+        self.massless = _not_contradicted(equations, estimate, settings, declared) if massless is None else massless
+        self.released = tuple(link for link in declared if link not in self.massless)
+        places = _link_places(self.model)
+        self.links = {link: place for link, place in places.items() if link not in self.massless}
+        self.free = np.setdiff1d(range(len(self.names)), [k for link in self.massless for k in places[link]])
         known = (prior or self.model.robot).parameters
         self.known = np.array([known.get(name, np.nan) for name in self.names])
         self.bodies = self._references()
@@ -69,7 +86,8 @@ class StandardProblem:
             if not self.known[place[9]] > 0:
                 own[list(place)] = np.nan  # a guess of the usual build is nothing to pin a link to
         signs = [LinearBound(self.names[k], -np.eye(len(self.names))[[k]], np.zeros(1)) for k in self.positive]
-        self.bounds = [*signs, *bounds_of(settings, self.model.robot, self.links, len(self.names), own)]
+        given = replace(settings, pinned=tuple(link for link in settings.pinned if link not in self.massless))
+        self.bounds = [*signs, *bounds_of(given, self.model.robot, self.links, len(self.names), own)]
 
     def _references(self) -> list[ReferenceBody]:
         usual = _usual_links(self.model.robot)
@@ -89,7 +107,10 @@ class StandardProblem:
         """
         usual = sum(float(ten[9]) for ten in _usual_links(self.model.robot).values())
         found = {}
-        for (link, place), body in zip(self.links.items(), self.model.robot.bodies, strict=False):
+        bodies = {body.link: body for body in self.model.robot.bodies}
+        for link, place in self.links.items():
+            if (body := bodies.get(link)) is None:
+                continue
             # An arm of usual build is a guess from its reach alone; placeholders in a file say less than that.
             most = 100 * usual if body.inertia is None else 10 * max(body.inertia[9], usual)
             if values[place[9]] > most:
@@ -106,8 +127,7 @@ class StandardProblem:
 
     def _to_parameters(self) -> np.ndarray:
         """Return the matrix (p, n) from unknowns to standard parameters: links first, then the others."""
-        size = len(self.names)
-        matrix, first = np.zeros((size, size)), 10 * len(self.bodies)
+        matrix, first = np.zeros((len(self.names), len(self.free))), 10 * len(self.bodies)
         for number, (place, body) in enumerate(zip(self.links.values(), self.bodies, strict=True)):
             matrix[np.ix_(list(place), range(10 * number, 10 * number + 10))] = body.to_parameters
         lengths = np.linalg.norm(self.root @ self.regrouping, axis=0)
@@ -115,26 +135,31 @@ class StandardProblem:
             matrix[k, column] = _UNITS / lengths[k] if lengths[k] > 0 else max(abs(self.reference[k]), 1.0)
         return matrix
 
+    def unknowns(self, values: np.ndarray) -> np.ndarray:
+        """Return the unknowns (n,) of standard parameters (p,)."""
+        return np.linalg.solve(self.to_parameters[self.free], values[self.free])
+
     @cached_property
     def others(self) -> list[int]:
         """Places of parameters that are none of a link: drive inertias, friction, offsets, springs."""
         inertial = {k for place in self.links.values() for k in place}
-        return [k for k in range(len(self.names)) if k not in inertial]
+        return [k for k in self.free.tolist() if k not in inertial]
 
     @cached_property
     def fixed(self) -> np.ndarray:
         """What the file fixes to each link, as ``svec X`` (b, 10); exports leave it as it is."""
         found = np.zeros((len(self.bodies), 10))
-        for k, link in enumerate(self.model.robot.bodies):
-            found[k] = svec(self.bodies[k].in_units(self.model.robot.fixed_inertia(link.link)))
+        moving = {body.link for body in self.model.robot.bodies}
+        for k, link in enumerate(self.links):
+            if link in moving:  # a payload has nothing fixed to it
+                found[k] = svec(self.bodies[k].in_units(self.model.robot.fixed_inertia(link)))
         return found
 
     def keeps_fixed(self, values: np.ndarray) -> bool:
         """Return whether the links of standard parameters (p,) are possible bodies without what is fixed to them."""
         if not self.fixed.any():
             return True
-        x = np.linalg.solve(self.to_parameters, values)
-        smallest = smallest_eigenvalues(self.programme(None, keep_fixed=True), x)
+        smallest = smallest_eigenvalues(self.programme(None, keep_fixed=True), self.unknowns(values))
         return all(size > MARGIN / 4 for size, own in zip(smallest, self.fixed, strict=True) if own.any())
 
     @cached_property
@@ -149,7 +174,8 @@ class StandardProblem:
     def has_prior(self, number: int) -> bool:
         """Return whether the link of that number, from 0, has a prior; a payload and a massless link have none."""
         bodies = () if self.prior is None else self.prior.bodies
-        return number < len(bodies) and any(bodies[number].inertia or ())
+        link = list(self.links)[number]
+        return any(body.link == link and any(body.inertia or ()) for body in bodies)
 
     @cached_property
     def positive(self) -> list[int]:
@@ -196,7 +222,7 @@ class StandardProblem:
         """Return weights and inverse centres of the divergences, weights and centres of the quadratic terms."""
         first = 10 * len(self.bodies)
         weights = np.full(len(self.bodies), REFERENCE)
-        pull, pull_to = np.full(len(self.names), REFERENCE), np.linalg.solve(self.to_parameters, self.reference)
+        pull, pull_to = np.full(len(self.free), REFERENCE), self.unknowns(self.reference)
         if deviation is not None:
             weights[[self.has_prior(k) for k in range(len(self.bodies))]] = deviation**-2
             columns = [first + self.others.index(k) for k in self.prior_drives]
@@ -238,7 +264,15 @@ class StandardProblem:
         values = self.to_parameters @ solution.x
         values[self.positive] = np.maximum(values[self.positive], 0.0)
         values[self.held_at_zero(solution)] = 0.0
+        for bound in self.bounds:
+            if bound.equal:
+                values[bound.matrix.argmax(axis=1)] = bound.limit
         return values
+
+    @cached_property
+    def pinned(self) -> list[int]:
+        """Places of the parameters of pinned links."""
+        return [int(k) for bound in self.bounds if bound.equal for k in bound.matrix.argmax(axis=1)]
 
     def misfit(self, values: np.ndarray) -> float:
         """Return by how much standard parameters (p,) raise the weighted sum of squares above that of the estimate."""
@@ -291,6 +325,39 @@ def _link_places(model: Model) -> dict[str, tuple[int, ...]]:
     bodies = [(body.link, f"{body.number}") for body in model.robot.bodies]
     bodies += [("payload", "L")] if model.payload != "none" else []
     return {link: tuple(model.names.index(f"{symbol}{end}") for symbol in INERTIAL_NAMES) for link, end in bodies}
+
+
+def _declared_massless(robot: Robot, settings: ConsistencySettings, prior: Robot | None) -> tuple[str, ...]:
+    """Return the links without mass in a robot file that has others with: the link between two joints of one body.
+
+    A link that the user gives bounds for, or that has a mass in the prior, is none of them.
+    """
+    nothing = {body.link for body in robot.bodies if body.inertia is not None and not any(body.inertia)}
+    if not any(any(body.inertia or ()) for body in robot.bodies):
+        return ()
+    known = {body.link for body in (() if prior is None else prior.bodies) if any(body.inertia or ())}
+    known |= {*settings.mass, *settings.centre, *settings.centre_in_shape}
+    return tuple(body.link for body in robot.bodies if body.link in nothing - known)
+
+
+def _not_contradicted(
+    equations: Equations, estimate: Estimate, settings: ConsistencySettings, declared: Sequence[str]
+) -> tuple[str, ...]:
+    """Return those of the links declared without mass that stay so: pinned ones, and those that fit the data."""
+    if not declared:
+        return ()
+
+    def misfit(massless: Sequence[str]) -> float:
+        problem = StandardProblem(equations, estimate, ConsistencySettings(), massless=massless)
+        return problem.misfit(problem.values(problem.solved(problem.programme(None))))
+
+    held, least = misfit(declared), misfit(())
+    # Where the data are far from any arm they hold errors of the model, and chance is larger by as much.
+    chance = CHANCE_OF_A_LINK * max(1.0, least / len(estimate.columns))
+    if held - least <= chance:
+        return tuple(declared)
+    single = [link for link in declared if held - misfit([one for one in declared if one != link]) > chance]
+    return tuple(link for link in declared if link in settings.pinned or (single and link not in single))
 
 
 def check_prior(robot: Robot, prior: Robot) -> None:

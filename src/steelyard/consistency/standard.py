@@ -8,7 +8,7 @@ weighs so little that it moves nothing that the data show.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -24,7 +24,7 @@ from ..robot import Robot
 from ..text import short_repr
 from .agreement import PriorDisagreement, prior_disagreements
 from .constraints import ConsistencySettings
-from .problem import REFERENCE, StandardProblem
+from .problem import CHANCE_OF_A_LINK, REFERENCE, StandardProblem
 from .programme import InfeasibleError, Programme, Solution, smallest_eigenvalues, solve
 from .pseudo_inertia import divergence_hessian, smat
 
@@ -40,8 +40,8 @@ EDGE = 1e-2
 MOSTLY = 0.9
 """Share of the information from which a value is said to come from data alone; less the rest: from the prior alone."""
 
-_CHANCE_OF_A_LINK = 10.0
-"""Increase of the weighted sum of squares that the ten parameters of a link have by chance."""
+_ACTIVE = 1e-5
+"""Room below which a bound of the user, as a row of unit length in the unknowns, holds a value."""
 
 _MOST_REPEATS, _UNMOVED, _HELD = 5, 1e-6, 1e-3
 """Repeats of a solution without prior, the change in sigmas below which they end, and what may move afterwards."""
@@ -55,7 +55,7 @@ class PriorUsed:
         origin: Where its values come from.
         kind: ``geometric`` or ``euclidean``.
         deviation: Its relative standard deviation.
-        chosen: Whether the deviation was chosen by held-out error.
+        chosen: Whether the deviation was chosen by held-out error, and where links disagree by their factor.
         held_out: Relative error [%] of left-out blocks for each deviation that was tried.
         disagreements: Links whose prior the data contradict by a factor.
     """
@@ -78,7 +78,8 @@ class StandardParameters:
         covariance: Their covariance (p, p); rows of parameters that only the reference decides mean nothing.
         share: Share of the information on each that comes from the data (p,), 0 to 1; 0 for a value without a prior
             of its own that the data do not determine by themselves; without any prior 1 if they do, else 0.
-        sources: ``data``, ``prior``, ``both`` or ``reference`` for each.
+        sources: ``data``, ``prior``, ``both`` or ``reference`` for each; ``pinned``, ``bound`` (an active bound of the
+            user holds it) or ``robot file`` (a link that it declares without mass) for what is not estimated.
         reference: Values of the prior or reference (p,).
         prior: The prior; None if there was none.
         base: The consistent base parameters, as an estimate over all base columns.
@@ -89,6 +90,8 @@ class StandardParameters:
         implausible: Mass of links that are far too heavy for this arm, and the largest plausible one [kg].
         mended: Links whose reference was no possible body and was replaced by the nearest one.
         sigmas_by: ``analytic`` or ``bootstrap``: how the covariance was found.
+        massless: Links that stay without mass, as the robot file declares them.
+        released: Links that the robot file declares without mass, against the data: they are identified.
     """
 
     __repr__ = short_repr
@@ -108,6 +111,8 @@ class StandardParameters:
     implausible: Mapping[str, tuple[float, float]]
     mended: tuple[str, ...]
     sigmas_by: str
+    massless: tuple[str, ...] = ()
+    released: tuple[str, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -116,8 +121,8 @@ class StandardParameters:
 
     @property
     def sigma(self) -> np.ndarray:
-        """Standard deviations (p,); NaN for what only a reference decides."""
-        known = np.array([source != "reference" for source in self.sources])
+        """Standard deviations (p,); 0 for what is given, NaN for what only a reference or a bound decides."""
+        known = np.array([source not in ("reference", "bound") for source in self.sources])
         return np.where(known, np.sqrt(np.diag(self.covariance)), np.nan)
 
     @cached_property
@@ -152,7 +157,7 @@ def standard_parameters(
     problem = StandardProblem(equations, estimate, settings, prior)
     used = None
     if prior is not None:
-        used = replace(chosen_prior(problem, origin, left_out), disagreements=_disagreements(problem))
+        used = _as_wide_as_needed(chosen_prior(problem, origin, left_out), _disagreements(problem))
     deviation = None if used is None else used.deviation
     programme, solution = _solved(problem, deviation)
     values = problem.values(solution)
@@ -160,21 +165,38 @@ def standard_parameters(
     edges = tuple(link for link, size in zip(problem.links, sizes, strict=True) if size < EDGE)
     zeros, active = _active(problem, programme, solution)
     covariance, share, sources = _information(problem, programme, solution)
+    sources = _with_bounds(problem, programme, solution, sources)
     by = "analytic"
     if edges or zeros or active:  # elsewhere draws would only add chance to what is known exactly
         drawn = problem.draws(values, deviation, settings.draws, settings.seed)
         covariance, by = np.cov(drawn.T), "bootstrap"
+    given = [k for k, source in enumerate(sources) if source in ("pinned", "robot file")]
+    covariance[given, :] = covariance[:, given] = 0.0
     mended = tuple(link for link, body in zip(problem.links, problem.bodies, strict=True) if body.raised)
     return StandardParameters(
         problem.model, values, covariance, share, sources, problem.reference, used,
         _base_estimate(equations, estimate, values), problem.misfit(values), edges, zeros, active,
-        problem.implausible(values), mended, by,
+        problem.implausible(values), mended, by, tuple(problem.massless), problem.released,
     )  # fmt: skip
+
+
+def _as_wide_as_needed(prior: PriorUsed, disagreements: tuple[PriorDisagreement, ...]) -> PriorUsed:
+    """Return the prior with what contradicts it; a chosen deviation is not below that of the disagreement.
+
+    Sigmas take data and prior as agreeing: with a smaller deviation they would be too small.
+    """
+    deviation = prior.deviation
+    if prior.chosen and disagreements:
+        needed = max(one.deviation for one in disagreements)
+        deviation = max(deviation, float(np.ceil(10 * needed) / 10))
+    return replace(prior, deviation=deviation, disagreements=disagreements)
 
 
 def _disagreements(problem: StandardProblem) -> tuple[PriorDisagreement, ...]:
     """Return the links whose prior the arm of the data alone contradicts; none if there is no such arm."""
-    free = StandardProblem(problem.equations, problem.estimate, ConsistencySettings())
+    free = StandardProblem(
+        problem.equations, problem.estimate, ConsistencySettings(), massless=problem.massless
+    )  # fmt: skip
     try:
         of_data = free.values(free.solved(free.programme(None)))
     except EstimateError:
@@ -202,7 +224,7 @@ def _solved(problem: StandardProblem, deviation: float | None) -> tuple[Programm
     except EstimateError:
         return programme, solution
     cost = problem.misfit(problem.values(other)) - problem.misfit(problem.values(solution))
-    return (kept, other) if cost <= _CHANCE_OF_A_LINK else (programme, solution)
+    return (kept, other) if cost <= CHANCE_OF_A_LINK else (programme, solution)
 
 
 def _data_alone(problem: StandardProblem, programme: Programme) -> Solution:
@@ -268,14 +290,14 @@ def _active(problem: StandardProblem, programme: Programme, solution: Solution) 
     texts = [bound.text for bound in problem.bounds if not bound.equal for _ in bound.limit]
     given = zip(texts[len(problem.positive) :], slack[len(problem.positive) :], strict=True)
     # A bound that the user gave is worth naming even where the data alone would lie on it.
-    bounds = dict.fromkeys(text for text, room in given if room < 1e-5)
+    bounds = dict.fromkeys(text for text, room in given if room < _ACTIVE)
     return tuple(problem.names[k] for k in problem.held_at_zero(solution)), tuple(bounds)
 
 
 def _information(
     problem: StandardProblem, programme: Programme, solution: Solution
 ) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
-    """Return the covariance (p, p) without regard to constraints, the share of the data (p,), and sources (p,)."""
+    """Return the covariance (p, p) without regard to inequalities, the share of the data (p,), and sources (p,)."""
     prior = np.diag(programme.pull)
     for k, first in enumerate(programme.bodies):
         inside = smat(solution.x[first : first + 10])
@@ -283,9 +305,14 @@ def _information(
         prior[block, block] += programme.weights[k] * divergence_hessian(inside)
     both = programme.rows.T @ programme.rows + prior
     matrix = problem.to_parameters
+    if problem.pinned:  # their unknowns do not vary
+        varied = linalg.null_space(programme.equal)
+        matrix, prior, both = matrix @ varied, varied.T @ prior @ varied, varied.T @ both @ varied
     covariance = matrix @ np.linalg.solve(both, matrix.T)
     before = np.einsum("ij,ji->i", matrix, np.linalg.solve(prior, matrix.T))
-    gained = np.clip(1 - np.diag(covariance) / before, 0.0, 1.0)
+    given = np.ones(len(before), dtype=bool)
+    given[np.setdiff1d(problem.free, problem.pinned)] = False
+    gained = np.where(given, 0.0, np.clip(1 - np.diag(covariance) / np.where(given, 1.0, before), 0.0, 1.0))
     alone = _share_alone(problem, np.diag(covariance))
     if problem.prior is None:  # a share of what a reference knows would mean nothing
         share = (alone > 0).astype(float)
@@ -302,10 +329,36 @@ def _share_alone(problem: StandardProblem, variances: np.ndarray) -> np.ndarray:
 
     It is 0 for those that are no sum of excited base parameters.
     """
-    sums = np.linalg.pinv(problem.regrouping)
-    determined = np.abs(sums @ problem.regrouping - np.eye(len(sums))).max(axis=1) < 1e-9
+    varied = np.setdiff1d(problem.free, problem.pinned)
+    regrouping, variances, share = problem.regrouping[:, varied], variances[varied], np.zeros(len(variances))
+    sums = np.linalg.pinv(regrouping)
+    determined = np.abs(sums @ regrouping - np.eye(len(sums))).max(axis=1) < 1e-9
     of_data = np.sum(linalg.solve_triangular(problem.root.T, sums.T, lower=True) ** 2, axis=0)
-    return np.where(determined, np.clip(variances / np.where(determined, of_data, 1.0), 0.0, 1.0), 0.0)
+    share[varied] = np.where(determined, np.clip(variances / np.where(determined, of_data, 1.0), 0.0, 1.0), 0.0)
+    return share
+
+
+def _with_bounds(
+    problem: StandardProblem, programme: Programme, solution: Solution, sources: Sequence[str]
+) -> tuple[str, ...]:
+    """Return the sources (p,) with what is not estimated: pinned, without mass by the file, or held by a bound."""
+    found = list(sources)
+    slack = programme.bound - programme.upper @ solution.x
+    rows = [row for bound in problem.bounds if not bound.equal for row in bound.matrix]
+    masses = {place[9] for place in problem.links.values()}
+    signs = len(problem.positive)
+    for row, room in zip(rows[signs:], slack[signs:], strict=True):
+        places = np.flatnonzero(row).tolist() if room < _ACTIVE else []
+        # A side of a box for the centre holds a first moment, whatever the mass is; a total mass holds no single one.
+        held = [k for k in places if k not in masses] or [k for k in places if len(places) == 1 or found[k] != "data"]
+        for k in held if len(held) == 1 or masses.issuperset(held) else ():
+            found[k] = "bound"
+    for k in range(len(found)):
+        if k in problem.pinned:
+            found[k] = "pinned"
+        elif k not in problem.free:
+            found[k] = "robot file"
+    return tuple(found)
 
 
 def _source(share: float, own: bool, gained: float) -> str:

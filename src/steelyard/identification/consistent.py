@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ..estimate import Estimate
-from ..judge import Evaluation, LeftOutBlocks
+from ..judge import Evaluation, LeftOutBlocks, Pattern
 from ..observe import Equations
 from ..robot import Robot, load_robot
 from ..verdict import Reason, first_named
@@ -24,6 +24,10 @@ COSTLY = 1.1
 
 WORSE = 1.5
 """From this factor on, and beyond a good error, it is a reason to doubt the data or the model."""
+
+FAR_WORSE, SMALL = 3.0, 0.2
+"""From this factor on the user's bounds or prior cost too much for a good arm, unless the error is below this part of a
+good one."""
 
 
 def inertia_prior(robot: Robot, settings: Settings) -> tuple[Robot | None, str]:
@@ -68,36 +72,63 @@ def consistent_parameters(
 
     prior, note = inertia_prior(equations.model.robot, settings)
     found = standard_parameters(equations, estimate, settings.consistency, prior=prior, origin=note, left_out=left_out)
-    return found, note
+    unused = "" if prior is not None or settings.consistency.deviation is None else "; its deviation has no effect"
+    return found, note + unused
 
 
 def prior_reasons(found: StandardParameters | None) -> Iterator[Reason]:
     """Yield which links' prior the data contradict: it still decides what the data do not show."""
     if found is None or found.prior is None or not found.prior.disagreements:
         return
-    named = first_named([one.text for one in found.prior.disagreements])
+    named, prior = first_named([one.text for one in found.prior.disagreements]), found.prior
+    needed = max(one.deviation for one in prior.disagreements)
+    narrow = ""
+    if prior.deviation < needed:
+        narrow = (
+            f", and with the given deviation of {prior.deviation:g} (the difference is one of {needed:.2g}) sigmas "
+            "and intervals are too narrow, those of these links most of all"
+        )
     yield Reason(
-        f"the prior contradicts the data on {named}: what the data do not show of the arm comes from it",
-        "check the units (kg, m) and frames of the prior's inertias, and whether it is the file of this arm; or leave "
-        "it out (--no-prior)",
+        f"the prior contradicts the data on {named}: what the data do not show of the arm comes from it{narrow}",
+        "check the units (kg, m) and frames of the prior's inertias, and whether it is the file of this arm; check the "
+        "mounting (--gravity) and the signs and units of torques and positions, which change what the data find; or "
+        "leave the prior out (--no-prior)",
         "prior",
         "fair",
         "plausible",
     )
 
 
-def mass_reasons(found: StandardParameters | None) -> Iterator[Reason]:
-    """Yield which links would have to be far heavier than such an arm's are to give these torques."""
+def massless_reasons(found: StandardParameters | None) -> Iterator[Reason]:
+    """Yield which links have a mass by the data, though the robot file declares them without."""
+    if found is None or not found.released:
+        return
+    named = first_named([f"'{link}'" for link in found.released])
+    yield Reason(
+        f"the data contradict the robot file, which declares {named} without mass: it is identified as the others are",
+        "give its mass and inertia in the robot file; or hold it without mass (pinned in [identify.consistency])",
+        "mass",
+    )
+
+
+def mass_reasons(found: StandardParameters | None, patterns: Sequence[Pattern] = ()) -> Iterator[Reason]:
+    """Yield which links the parameters of best fit make far heavier than such an arm's are.
+
+    Args:
+        found: The consistent parameters.
+        patterns: Patterns in the residuals, the strongest first: their remedy is the first one.
+    """
     if found is None or not found.implausible:
         return
     named = [
         f"'{link}' {mass:.2g} kg (plausible: up to {most:.2g} kg)" for link, (mass, most) in found.implausible.items()
     ]
+    shown = f"what the residuals show comes first: {patterns[0].remedy}. Then " if patterns else ""
     yield Reason(
-        f"only an arm with far too heavy links gives these torques: {first_named(named)}; its standard parameters are "
-        "not those of the arm, and free parameters absorb what the model lacks",
-        "add the effect that bears its weight (spring: name the joint under springs in the robot file), give bounds of "
-        "mass ([identify.consistency]) or a prior (--prior), and check signs and the mounting",
+        f"the parameters that fit best are those of a far too heavy arm: {first_named(named)}; its standard parameters "
+        "are not those of the arm",
+        f"{shown}add the effect that bears its weight (spring: name the joint under springs in the robot file), give "
+        "bounds of mass ([identify.consistency]) or a prior (--prior), and check signs and the mounting",
         "mass",
         "fair",
         "plausible",
@@ -188,12 +219,13 @@ def consistency_reasons(
         remedy = "add the effects that the residuals point to, or check signs, units and the robot file"
     else:
         why, remedy = f": by {cause.text}; without, it is {cause.without:.3g} %", cause.remedy
+    too_costly = cause is not None and after > FAR_WORSE * before and after > SMALL * good
     yield Reason(
         f"as an arm that can exist the model predicts unseen motion to {after:.3g} %, against {before:.3g} % of free "
         f"parameters{why}",
         remedy,
         "consistency",
-        "fair" if after > WORSE * before and after > good else None,
+        "fair" if too_costly or (after > WORSE * before and after > good) else None,
         "plausible",
     )
 
@@ -243,6 +275,8 @@ def consistency_to_json(found: StandardParameters | None, error: Evaluation | No
         "implausible_masses": [
             {"link": link, "mass": mass, "largest_plausible": most} for link, (mass, most) in found.implausible.items()
         ],
+        "massless_links": list(found.massless),
+        "released_links": list(found.released),
         "mended_references": list(found.mended),
         "sigmas_by": found.sigmas_by,
         "validation": None if error is None else evaluation_to_json(error),

@@ -7,10 +7,20 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..judge import Bias, Disagreement, Evaluation, IdentificationEvidence, Thresholds, faster_joints, judge
+from ..judge import (
+    Bias,
+    Disagreement,
+    Evaluation,
+    IdentificationEvidence,
+    JointTests,
+    Pattern,
+    Thresholds,
+    faster_joints,
+    judge,
+)
 from ..observe import Equations, ResolvedPreparation, RowSource
 from ..verdict import Grade, Reason, Verdict, first_named
-from .consistent import CostCause, consistency_reasons, mass_reasons, prior_reasons
+from .consistent import CostCause, consistency_reasons, mass_reasons, massless_reasons, prior_reasons
 from .findings import finding_reasons
 from .fitting import ArmFit
 from .payload_body import COLUMNS, impossible_payload
@@ -126,9 +136,14 @@ def judged(found: Identification, cautions: Sequence[Reason]) -> Verdict:
         plausibility=found.plausibility,
         patterns={f"{test.joint} ({test.kind})": 100 * test.largest_share for test in tests if test.patterns},
     )
-    patterns = sorted((pattern for test in tests for pattern in test.patterns), key=lambda one: -one.share_explained)
-    strongest = [Reason(pattern.text, pattern.remedy, "residuals") for pattern in patterns[:_MOST_PATTERNS]]
+    patterns = _strongest_patterns(tests)[:_MOST_PATTERNS]
+    strongest = [Reason(pattern.text, pattern.remedy, "residuals") for pattern in patterns]
     return judge(evidence, found.settings.thresholds, [*strongest, *cautions])
+
+
+def _strongest_patterns(tests: Sequence[JointTests]) -> list[Pattern]:
+    """Return the patterns in the residuals of all joints, those that explain most first."""
+    return sorted((pattern for test in tests for pattern in test.patterns), key=lambda one: -one.share_explained)
 
 
 def cautions_of(found: Identification, plain_error: Evaluation | None, cause: CostCause | None = None) -> list[Reason]:
@@ -151,7 +166,8 @@ def cautions_of(found: Identification, plain_error: Evaluation | None, cause: Co
         *_dropped(found.fit),
         *_payload(found),
         *prior_reasons(found.standard),
-        *mass_reasons(found.standard),
+        *massless_reasons(found.standard),
+        *mass_reasons(found.standard, _strongest_patterns(found.tests)),
         *consistency_reasons(
             found.standard, found.unseen_error_of_all, found.standard_error, found.settings.thresholds.error_good, cause
         ),
