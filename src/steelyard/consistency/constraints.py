@@ -136,6 +136,19 @@ def bounds_of(
         yield LinearBound(f"link '{link}' pinned", np.eye(count)[own], pinned_to[own], equal=True)
 
 
+def declared_massless(robot: Robot, settings: ConsistencySettings, prior: Robot | None) -> tuple[str, ...]:
+    """Return the links without mass in a robot file that has others with: the link between two joints of one body.
+
+    A link that the user gives bounds for, or that has a mass in the prior, is none of them.
+    """
+    nothing = {body.link for body in robot.bodies if body.inertia is not None and not any(body.inertia)}
+    if not any(any(body.inertia or ()) for body in robot.bodies):
+        return ()
+    known = {body.link for body in (() if prior is None else prior.bodies) if any(body.inertia or ())}
+    known |= {*settings.mass, *settings.centre, *settings.centre_in_shape}
+    return tuple(body.link for body in robot.bodies if body.link in nothing - known)
+
+
 def _place(link: str, places: Mapping[str, Sequence[int]]) -> Sequence[int]:
     if link not in places:
         raise EstimateError(

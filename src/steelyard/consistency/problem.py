@@ -14,7 +14,7 @@ from ..estimate import Estimate
 from ..model import Model
 from ..observe import Equations
 from ..robot import INERTIAL_NAMES, Robot, parameters_from_centre, transform_from_placement
-from .constraints import ConsistencySettings, LinearBound, bounds_of
+from .constraints import ConsistencySettings, LinearBound, bounds_of, declared_massless
 from .programme import InfeasibleError, Programme, Solution, smallest_eigenvalues, solve
 from .pseudo_inertia import ReferenceBody, random_bodies, reference_body, svec
 
@@ -69,7 +69,7 @@ class StandardProblem:
         self.names = self.model.names
         if prior is not None:
             check_prior(self.model.robot, prior)
-        declared = _declared_massless(self.model.robot, settings, prior)
+        declared = declared_massless(self.model.robot, settings, prior)
         self.massless = _not_contradicted(equations, estimate, settings, declared) if massless is None else massless
         self.released = tuple(link for link in declared if link not in self.massless)
         places = _link_places(self.model)
@@ -325,19 +325,6 @@ def _link_places(model: Model) -> dict[str, tuple[int, ...]]:
     bodies = [(body.link, f"{body.number}") for body in model.robot.bodies]
     bodies += [("payload", "L")] if model.payload != "none" else []
     return {link: tuple(model.names.index(f"{symbol}{end}") for symbol in INERTIAL_NAMES) for link, end in bodies}
-
-
-def _declared_massless(robot: Robot, settings: ConsistencySettings, prior: Robot | None) -> tuple[str, ...]:
-    """Return the links without mass in a robot file that has others with: the link between two joints of one body.
-
-    A link that the user gives bounds for, or that has a mass in the prior, is none of them.
-    """
-    nothing = {body.link for body in robot.bodies if body.inertia is not None and not any(body.inertia)}
-    if not any(any(body.inertia or ()) for body in robot.bodies):
-        return ()
-    known = {body.link for body in (() if prior is None else prior.bodies) if any(body.inertia or ())}
-    known |= {*settings.mass, *settings.centre, *settings.centre_in_shape}
-    return tuple(body.link for body in robot.bodies if body.link in nothing - known)
 
 
 def _not_contradicted(
