@@ -30,7 +30,10 @@ _FRAMES = (
     "as ixy in a URDF), MX MY MZ are mass times centre of mass",
     "parameters of joints are on the joint side of the gears; numbers in names are those of the moving links below",
 )
-_SOURCES = "source: where a value comes from, data, prior, both or reference; sigma: one standard deviation"
+_SOURCES = (
+    "source: where a value comes from, data, prior, both, reference, or pinned, bound, robot file if it was not "
+    "estimated; sigma: one standard deviation"
+)
 
 
 def yaml_file(arm: IdentifiedArm) -> tuple[ExportedFile]:
