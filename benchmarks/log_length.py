@@ -1,7 +1,8 @@
 """Cost of `identify` against the length of the log: CPU seconds, CPU a row and most resident memory, 7 joints.
 
-One log after the other, each in a fresh process that has compiled the model before the clock starts; the largest is
-made last and deleted. STEELYARD_LOG_ROWS in the environment names another largest size (10,000,000 rows are 1.5 GB).
+One log after the other: the time in a fresh process that has compiled the model before the clock starts, the memory in
+one that identifies from this log alone, as the command does. The largest log is made last and deleted.
+STEELYARD_LOG_ROWS in the environment names another largest size (10,000,000 rows are 1.5 GB).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -41,13 +43,18 @@ def run() -> None:
         for rows in (size for size in SIZES if size <= largest):
             log = Path(folder) / "log.csv"
             write_log(log, rows)
-            child = [sys.executable, "-m", "benchmarks.log_length", str(short), str(log)]
-            found = json.loads(subprocess.run(child, check=True, stdout=subprocess.PIPE, text=True).stdout)
+            found, alone = _measured(short, log), _measured(log)
             print(
                 f"  {rows:>10} {log.stat().st_size / 1e6:>5.0f} MB {found['start']:>6.2f} s {found['work']:>6.2f} s "
-                f"{1e6 * found['work'] / rows:>6.1f} us {found['megabytes']:>5.0f} MB"
+                f"{1e6 * found['work'] / rows:>6.1f} us {alone['megabytes']:>5.0f} MB"
                 + (f"  (wanted: {WANTED[rows]})" if rows in WANTED else "")
             )
+
+
+def _measured(*logs: Path) -> dict[str, float]:
+    """Return CPU time and memory of a process that identifies from logs, one after the other."""
+    child = [sys.executable, "-m", "benchmarks.log_length", *map(str, logs)]
+    return json.loads(subprocess.run(child, check=True, stdout=subprocess.PIPE, text=True).stdout)
 
 
 def write_log(path: Path, rows: int) -> None:
@@ -89,17 +96,17 @@ def _period() -> Recording:
     return replace(found, torques=torques, qd=None, reference=None, notes=())
 
 
-def identify_one(short: Path, log: Path) -> None:
-    """Identify from a short log, which imports and compiles, then from another; print CPU time and memory as JSON."""
+def identify_all(logs: Sequence[str]) -> None:
+    """Identify from each log; print the CPU time before and of the last, and the most memory, as JSON."""
+    start = 0.0
     with contextlib.redirect_stdout(io.StringIO()):
-        main(["identify", ROBOT, str(short), "--torque", "motor", "--threads", "1", "--json"])
-        start = time.process_time()
-        code = main(["identify", ROBOT, str(log), "--torque", "motor", "--threads", "1", "--json"])
+        for log in logs:
+            start = time.process_time()
+            if main(["identify", ROBOT, log, "--torque", "motor", "--threads", "1", "--json"]) == 1:
+                sys.exit(f"'{log}' was not identified")
         work = time.process_time() - start
-    if code == 1:
-        sys.exit(f"'{log}' was not identified")
     print(json.dumps({"start": start, "work": work, "megabytes": most_resident_megabytes()}))
 
 
 if __name__ == "__main__":
-    identify_one(Path(sys.argv[1]), Path(sys.argv[2]))
+    identify_all(sys.argv[1:])

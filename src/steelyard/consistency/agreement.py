@@ -17,7 +17,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import linalg, optimize
+from scipy import linalg
 
 from .problem import StandardProblem
 
@@ -120,16 +120,15 @@ class FactorLikelihood:
 
     def largest(self, limits: np.ndarray, start: np.ndarray | None = None) -> tuple[np.ndarray, float]:
         """Return the logarithms of the factors (b,) of largest log-likelihood within +- limits (b,), and its value."""
+        from scipy.optimize import minimize  # takes a while to load, and only a prior needs it
+
         if start is None:  # the likelihood may have several maxima: begin at the best common factor too
             common = min(_COMMON, key=lambda factor: self.negative_log(np.full(len(limits), np.log(factor)))[0])
             starts = [np.zeros(len(limits)), np.full(len(limits), np.log(common))]
         else:
             starts = [start]
         bounds = list(zip(-limits, limits, strict=True))
-        found = [
-            optimize.minimize(self.negative_log, np.clip(one, -limits, limits), jac=True, bounds=bounds)
-            for one in starts
-        ]
+        found = [minimize(self.negative_log, np.clip(one, -limits, limits), jac=True, bounds=bounds) for one in starts]
         best = min(found, key=lambda one: one.fun)
         return best.x, -float(best.fun)
 
