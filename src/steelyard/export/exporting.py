@@ -29,6 +29,7 @@ from .requests import (
     SAMPLED,
     arm_cautions,
     check_options,
+    check_run,
     check_samples,
     checked_formats,
     format_flag,
@@ -114,6 +115,7 @@ def identified_arm(run: RunLike | Identification, robot: AnyRobot | None = None)
         raise ExportError(
             f"'{run.folder}' is a run of an earlier version, without consistent parameters; run identify again"
         )
+    check_run(run.content, run.folder)
     model = model_of_run(run, robot_of_run(run.content, robot))
     values = {row["name"]: float(row["value"]) for row in rows}
     sigmas = {row["name"]: float("nan") if row["sigma"] is None else float(row["sigma"]) for row in rows}
@@ -210,6 +212,7 @@ def export_model(
     check_samples(samples, seed, chosen)
     if not isinstance(run, Identification):
         run = load_run(run)
+        check_run(run.content, run.folder)
     elif samples or payload is not None:
         what = "samples" if samples else "a payload"
         raise ExportError(f"{what} of an identification need a saved run; save it with steelyard.save_run")

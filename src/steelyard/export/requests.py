@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from ..errors import ExportError, nearest_match
@@ -104,6 +105,58 @@ def refuse_without_effect(command: str, **given: object) -> None:
                 f"--{name} has no effect on a run of {command}: it is for runs of identify; leave it out, or give such "
                 "a run"
             )
+
+
+_LARGEST = 1e100
+"""Numbers of a run: their squares stay finite."""
+
+
+def check_run(content: Mapping[str, Any], folder: Path) -> None:
+    """Refuse a run of identify that lacks what exports read of it: it was written by something else.
+
+    Raises:
+        ExportError: If it does.
+    """
+    rows, verdict, arm = (content.get(key) for key in ("standard_parameters", "verdict", "consistency"))
+    texts = {"reasons": ("text", "about"), "criteria": ("name", "question")}
+    whole = (
+        isinstance(verdict, dict)
+        and isinstance(verdict.get("grade"), str)
+        and all(_are_rows(verdict.get(key), names) for key, names in texts.items())
+        and all("grade" in row for row in verdict["criteria"])  # null where a row was not judged
+        and (rows is None or (_are_standard(rows) and _is_arm(arm)))
+    )
+    if not whole:
+        raise ExportError(f"'{folder}' has a verdict or standard parameters that cannot be read; run identify again")
+
+
+def _are_rows(rows: Any, texts: Sequence[str], numbers: Sequence[str] = ()) -> bool:
+    """Return whether this is a list of rows with these texts and numbers, which may be null."""
+    return isinstance(rows, list) and all(
+        isinstance(row, dict)
+        and all(isinstance(row.get(key), str) for key in texts)
+        and all(key in row and _is_number(row[key]) for key in numbers)
+        for row in rows
+    )
+
+
+def _are_standard(rows: Any) -> bool:
+    """Return whether these are rows of standard parameters."""
+    return _are_rows(rows, ("name", "source"), ("value", "sigma")) and all(row["value"] is not None for row in rows)
+
+
+def _is_arm(found: Any) -> bool:
+    """Return whether this describes how a consistent arm was found."""
+    if not isinstance(found, dict) or not isinstance(found.get("active_bounds"), list):
+        return False
+    prior, error = found.get("prior"), found.get("validation")
+    return (prior is None or _are_rows([prior], ("origin",), ("deviation",))) and (
+        error is None or _are_rows([error], (), ("relative_error_percent",))
+    )
+
+
+def _is_number(value: Any) -> bool:
+    return value is None or (isinstance(value, int | float) and abs(value) < _LARGEST)
 
 
 CAUTIONS = ("mass", "prior", "consistency")

@@ -327,8 +327,17 @@ class MjcfReading:
 
 
 def _rotation(quaternion: np.ndarray) -> np.ndarray:
-    """Return the rotation (3, 3) of a unit quaternion w x y z."""
-    w, x, y, z = np.asarray(quaternion, float) / np.linalg.norm(quaternion)
+    """Return the rotation (3, 3) of a quaternion w x y z.
+
+    Raises:
+        RobotError: If it has no length.
+    """
+    length = float(np.linalg.norm(quaternion))
+    if not length > 0:
+        raise RobotError(
+            "an orientation has a quaternion (quat) of length 0; give w x y z of a rotation, such as 1 0 0 0"
+        )
+    w, x, y, z = np.asarray(quaternion, float) / length
     return np.array(
         [
             [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
