@@ -8,7 +8,8 @@ from typing import Any
 
 from ..errors import ExportError, nearest_match
 from ..identification.consistent import WORSE
-from ..verdict import deciding_reason
+from ..run import LARGEST_VALUE
+from ..verdict import deciding_reason, first_named
 from . import EXPORTS
 from .payload_formats import PAYLOAD_FORMATS
 
@@ -107,10 +108,6 @@ def refuse_without_effect(command: str, **given: object) -> None:
             )
 
 
-_LARGEST = 1e100
-"""Numbers of a run: their squares stay finite."""
-
-
 def check_run(content: Mapping[str, Any], folder: Path) -> None:
     """Refuse a run of identify that lacks what exports read of it: it was written by something else.
 
@@ -147,7 +144,10 @@ def _are_standard(rows: Any) -> bool:
 
 def _is_arm(found: Any) -> bool:
     """Return whether this describes how a consistent arm was found."""
-    if not isinstance(found, dict) or not isinstance(found.get("active_bounds"), list):
+    if not isinstance(found, dict) or not all(
+        isinstance(found.get(key), list) and all(isinstance(one, str) for one in found[key])
+        for key in ("active_bounds", "links_at_edge")
+    ):
         return False
     prior, error = found.get("prior"), found.get("validation")
     return (prior is None or _are_rows([prior], ("origin",), ("deviation",))) and (
@@ -156,7 +156,7 @@ def _is_arm(found: Any) -> bool:
 
 
 def _is_number(value: Any) -> bool:
-    return value is None or (isinstance(value, int | float) and abs(value) < _LARGEST)
+    return value is None or (isinstance(value, int | float) and abs(value) < LARGEST_VALUE)
 
 
 CAUTIONS = ("mass", "prior", "consistency")
@@ -165,7 +165,12 @@ CAUTIONS = ("mass", "prior", "consistency")
 
 def arm_cautions(content: Mapping[str, Any]) -> list[str]:
     """Return the reasons of a run's verdict that speak against its consistent arm, a sentence each."""
-    return [f"caution: {one['text']}" for one in content["verdict"]["reasons"] if one["about"] in CAUTIONS]
+    found = [f"caution: {one['text']}" for one in content["verdict"]["reasons"] if one["about"] in CAUTIONS]
+    arm = content.get("consistency")
+    if arm and arm["links_at_edge"] and not arm["prior"]:
+        links = first_named(arm["links_at_edge"])
+        found.append(f"caution: {links} are at the edge of what a body can be: torques are right, masses are a guess")
+    return found
 
 
 def refuse_poor(verdict: Mapping[str, Any], what: str, command: str, *, force: bool) -> list[str]:

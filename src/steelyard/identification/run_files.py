@@ -25,7 +25,7 @@ from ..observe import (
     save_observations,
 )
 from ..robot import AnyRobot, Robot, catalogue_names, load_robot, robot_files
-from ..run import RunFolder, arrays_of, file_of, hashes_of, read_result, write_arrays
+from ..run import LARGEST_VALUE, RunFolder, arrays_of, file_of, hashes_of, read_result, write_arrays
 from ..text import short_repr
 from .fitting import ArmFit
 from .payload_body import COLUMNS
@@ -41,8 +41,6 @@ _CONTENT = {
 }  # fmt: skip
 _ROW = {"name", "value", "sigma", "full_value", "full_sigma", "unit", "regrouping"}
 _ARRAYS = ("columns", "values", "covariance", "freedom", "triangle", "rows")
-_LARGEST = 1e100
-"""Numbers of a run: their squares stay finite."""
 _ESSENTIAL = ("essential_columns", "essential_values", "essential_covariance")
 
 
@@ -189,7 +187,7 @@ def read_run(folder: Path) -> SavedRun:
         [arrays[name].shape for name in (*_ARRAYS, *_ESSENTIAL)] != shapes
         or any(one.dtype.kind not in "fiu" for one in numbers)
         or not set(essential) <= set(names)
-        or not all((np.abs(one) < _LARGEST).all() for one in numbers if one is not freedom)
+        or not all((np.abs(one) < LARGEST_VALUE).all() for one in numbers if one is not freedom)
         or not (freedom > 0).all()
         or not all((np.diag(one) >= 0).all() for one in (covariance, arrays["essential_covariance"]))
     ):

@@ -17,6 +17,9 @@ from .folder import RESULT, finish_interrupted_save, hashes_of, inside, sealed
 LARGEST_RESULT = 300_000_000
 """Bytes of a ``result.json``; ours have a few megabytes at most."""
 
+LARGEST_VALUE = 1e100
+"""Numbers of a run: their squares stay finite."""
+
 
 def read_result(
     folder: Path,
