@@ -199,6 +199,7 @@ def _attempt(programme: Programme, tolerance: float) -> tuple[Solution | None, s
         linear[logs : logs + 4] = -programme.weights[k]
     settings = clarabel.DefaultSettings()
     settings.verbose = False
+    settings.chordal_decomposition_enable = False  # dense cones have nothing to decompose
     settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = tolerance
     matrix, right = sparse.csc_matrix(np.vstack(cones.matrices)), np.concatenate(cones.right)
     solver = clarabel.DefaultSolver(sparse.diags(quadratic).tocsc(), linear, matrix, right, cones.cones, settings)
