@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from steelyard.consistency.programme import InfeasibleError, Programme, objective, solve
+from steelyard.consistency.programme import InfeasibleError, Programme, Solver, objective, solve
 from steelyard.consistency.pseudo_inertia import IDENTITY, smat
 
 NO_CVXPY = "cvxpy is not installed"
@@ -55,6 +55,21 @@ def test_it_is_solved_as_cvxpy_solves_it(weight, quadratic, solver, options):
     found, other = solve(one), with_cvxpy(one, solver, **options)
     assert found.objective == pytest.approx(objective(one, other), rel=1e-6)
     np.testing.assert_allclose(one.rows @ found.x, one.rows @ other, atol=1e-4 * np.abs(one.rows @ other).max())
+
+
+@pytest.mark.parametrize("weight", [0.0, 2.0])
+def test_a_solver_serves_other_targets_and_centres(weight):
+    first = programme(3, weight, quadratic=1e-4)
+    centres = np.tile(1.5 * IDENTITY, (2, 1))
+    other = Programme(
+        **{**vars(first), "target": 0.8 * first.target + 1, "centres": centres, "pull_to": first.pull_to / 2}
+    )
+    solver = Solver(first)
+    before, again, alone = solver.solve(first), solver.solve(other), solve(other)
+    np.testing.assert_allclose(again.x, alone.x, atol=1e-5)
+    assert again.objective == pytest.approx(alone.objective, rel=1e-8)
+    np.testing.assert_allclose(again.body_prices, alone.body_prices, rtol=1e-3, atol=1e-6)
+    assert np.abs(again.x - before.x).max() > 0.1
 
 
 def test_links_stay_bodies_and_friction_stays_positive():

@@ -196,6 +196,17 @@ def test_cautions_about_the_consistent_arm_travel_with_it(found, tmp_path):
         assert "delay" not in file.content.decode()
 
 
+def test_an_export_says_which_links_are_a_guess(found, tmp_path):
+    assert found.standard.prior is None
+    edge = replace(found, standard=replace(found.standard, edges=("upper", "fore")))
+    said = "caution: at the edge of what a body can be: upper, fore; torques are right, masses are a guess"
+    for name, one, notes in (("edge", edge, [said]), ("inside", found, [])):
+        run = save_run(one, tmp_path / name)
+        written = export_model(run, COMMENTED, tmp_path / f"{name}_out", force=True)
+        assert [note for note in written.notes if "edge" in note] == notes
+        assert all((said in file.content.decode()) == bool(notes) for file in written.files)
+
+
 @pytest.mark.parametrize(
     ("formats", "options", "message"),
     [

@@ -15,7 +15,7 @@ from ..model import Model
 from ..observe import Equations
 from ..robot import INERTIAL_NAMES, Robot, parameters_from_centre, transform_from_placement
 from .constraints import ConsistencySettings, LinearBound, bounds_of, declared_massless
-from .programme import InfeasibleError, Programme, Solution, smallest_eigenvalues, solve
+from .programme import InfeasibleError, Programme, Solution, Solver, smallest_eigenvalues, solve
 from .pseudo_inertia import ReferenceBody, random_bodies, reference_body, svec
 
 REFERENCE = 1e-6
@@ -237,14 +237,14 @@ class StandardProblem:
             weights = np.zeros(len(weights))
         return weights, inverse, pull, pull_to
 
-    def solved(self, programme: Programme) -> Solution:
-        """Solve a programme; where bounds contradict each other, say which.
+    def solved(self, programme: Programme, solver: Solver | None = None) -> Solution:
+        """Solve a programme, by the solver of another like it if given; where bounds contradict each other, say which.
 
         Raises:
             EstimateError: If they do.
         """
         try:
-            return solve(programme)
+            return (solver or Solver(programme)).solve(programme)
         except InfeasibleError:
             given = [bound.text for bound in self.bounds[len(self.positive) :]]
             guilty = [text for text in given if self._feasible_without(text)] or given
@@ -297,6 +297,7 @@ class StandardProblem:
         rng = np.random.default_rng(seed)
         root = linalg.solve_triangular(self.root, np.eye(len(self.root)))
         middle, found, keep_fixed = self.regrouping @ centre, [], self.keeps_fixed(centre)
+        solver = None
         for _ in range(count):
             target = self.root @ (middle + root @ rng.standard_normal(len(root)))
             centres, drives = None, None
@@ -306,7 +307,8 @@ class StandardProblem:
                 off = deviation * rng.standard_normal(len(self.prior_drives))
                 drives = self.reference[self.prior_drives] * (1 + off)
             drawn = self.programme(deviation, target=target, centres=centres, drives=drives, keep_fixed=keep_fixed)
-            found.append(self.values(self.solved(drawn)))
+            solver = solver or Solver(drawn)
+            found.append(self.values(self.solved(drawn, solver)))
         return np.array(found)
 
 

@@ -12,13 +12,13 @@ of lower triangular Z with ``[[X, Z], [Z^T, diag Z]]`` positive semi-definite, a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 import clarabel as _clarabel
 import numpy as np
-from scipy import sparse
+from scipy import linalg, sparse
 
 from ..errors import EstimateError
 from .pseudo_inertia import ENTRIES, IDENTITY, smat
@@ -95,27 +95,6 @@ class Solution:
     seconds: float
 
 
-class _Cones:
-    """Rows ``A v + s = b`` with s in cones, in the order in which they are added."""
-
-    def __init__(self, columns: int) -> None:
-        self.columns = columns
-        self.matrices: list[np.ndarray] = []
-        self.right: list[np.ndarray] = []
-        self.cones: list[object] = []
-
-    def add(self, blocks: Mapping[int, np.ndarray], right: np.ndarray, cone: object) -> slice:
-        """Add a cone; blocks of its rows by their first column. Returns where its rows stand."""
-        count = sum(map(len, self.right))
-        matrix = np.zeros((len(right), self.columns))
-        for first, block in blocks.items():
-            matrix[:, first : first + block.shape[1]] = block
-        self.matrices.append(matrix)
-        self.right.append(right)
-        self.cones.append(cone)
-        return slice(count, count + len(right))
-
-
 def _lifted_rows() -> tuple[np.ndarray, np.ndarray]:
     """Return how ``svec [[X, Z], [Z^T, diag Z]]`` (36,) depends on ``svec X`` (36, 10) and on Z, lower triangular."""
     of_x, of_z = np.zeros((36, 10)), np.zeros((36, 10))
@@ -134,82 +113,136 @@ def _lifted_rows() -> tuple[np.ndarray, np.ndarray]:
 _OF_X, _OF_Z = _lifted_rows()
 _DIAGONAL = (0, 4, 7, 9)
 """Places of ``z_ii`` in the lower triangle by columns."""
+_LOG_DET = np.concatenate([np.zeros(36), np.tile([0.0, 1.0, 0.0], 4)])
+"""Right-hand sides of the cones of a ``log det``."""
+
+
+class Solver:
+    """Solves programmes that differ in targets and centres only: matrices are set up and factored once."""
+
+    def __init__(self, programme: Programme) -> None:
+        self._programme = programme
+        self._attempts: dict[int, _Attempt] = {}
+
+    def solve(self, programme: Programme) -> Solution:
+        """Solve a programme with the rows, weights and bounds of the first.
+
+        Raises:
+            InfeasibleError: If no arm fulfils the bounds.
+            EstimateError: If the solver fails.
+        """
+        status = ""
+        for k, (scale, tolerance) in enumerate(_ATTEMPTS):
+            if k not in self._attempts:
+                self._attempts[k] = _Attempt(_scaled(self._programme, scale), tolerance)
+            solution, status = self._attempts[k].solve(_scaled(programme, scale))
+            if solution is not None:
+                prices = solution.bound_prices / scale**2, solution.body_prices / scale**2
+                return Solution(solution.x, objective(programme, solution.x), *prices, solution.seconds)
+        if "Infeasible" in status:
+            raise InfeasibleError
+        raise EstimateError(
+            f"the semidefinite programme was not solved (clarabel says {status}); leave bounds out, or give a prior"
+        )
 
 
 def solve(programme: Programme) -> Solution:
-    """Solve a programme.
-
-    Raises:
-        InfeasibleError: If no arm fulfils the bounds.
-        EstimateError: If the solver fails.
-    """
-    status = ""
-    for scale, tolerance in _ATTEMPTS:
-        solution, status = _attempt(_scaled(programme, scale), tolerance)
-        if solution is not None:
-            prices = solution.bound_prices / scale**2, solution.body_prices / scale**2
-            return Solution(solution.x, objective(programme, solution.x), *prices, solution.seconds)
-    if "Infeasible" in status:
-        raise InfeasibleError
-    raise EstimateError(
-        f"the semidefinite programme was not solved (clarabel says {status}); leave bounds out, or give a prior"
-    )
+    """Solve one programme; see :meth:`Solver.solve`."""
+    return Solver(programme).solve(programme)
 
 
 def _scaled(programme: Programme, scale: float) -> Programme:
     """Return the programme with its objective times ``scale^2``: data far from any arm look infeasible otherwise."""
+    if scale == 1:
+        return programme
     return replace(
         programme, rows=scale * programme.rows, target=scale * programme.target, pull=scale**2 * programme.pull,
         weights=scale**2 * programme.weights,
     )  # fmt: skip
 
 
-def _attempt(programme: Programme, tolerance: float) -> tuple[Solution | None, str]:
-    """Return the solution, None if it was not found, and the solver's status."""
-    size, data = programme.size, len(programme.target)
-    lifted = [k for k, weight in enumerate(programme.weights) if weight > 0]
-    columns = size + data + 14 * len(lifted)
-    # Unknowns are counted from where the data alone would put them: residuals are small, data are not.
-    start = _unconstrained(programme)
-    cones = _Cones(columns)
-    if data:
-        residual = programme.target - programme.rows @ start
-        cones.add({0: programme.rows, size: -np.eye(data)}, residual, clarabel.ZeroConeT(data))
-    if len(programme.value):
-        cones.add(
-            {0: programme.equal}, programme.value - programme.equal @ start, clarabel.ZeroConeT(len(programme.value))
+class _Attempt:
+    """A programme in the solver's form, ``A v + s = b`` with s in cones, ready for other targets and centres."""
+
+    def __init__(self, programme: Programme, tolerance: float) -> None:
+        size, data = programme.size, len(programme.target)
+        self._lifted = [k for k, weight in enumerate(programme.weights) if weight > 0]
+        columns = size + data + 14 * len(self._lifted)
+        matrices, self._cones = [], []
+        for blocks, cone in self._rows_in_cones(programme):
+            matrix = np.zeros((len(next(iter(blocks.values()))), columns))
+            for first, block in blocks.items():
+                matrix[:, first : first + block.shape[1]] = block
+            matrices.append(matrix)
+            self._cones.append(cone)
+        self._matrix = sparse.csc_matrix(np.vstack(matrices))
+        self._of_unknowns = self._matrix[:, :size]
+        self._quadratic = np.concatenate([programme.pull, np.ones(data), np.zeros(14 * len(self._lifted))])
+        # What data and quadratic terms leave open is put near what it is drawn to.
+        self._ridge = np.sqrt(np.maximum(programme.pull, _RIDGE))
+        self._orthogonal, self._triangle = np.linalg.qr(np.vstack([programme.rows, np.diag(self._ridge)]))
+        self._settings = clarabel.DefaultSettings()
+        self._settings.verbose = False
+        # Data of a solver that presolves or decomposes cannot be changed; dense cones have nothing to decompose.
+        self._settings.presolve_enable = self._settings.chordal_decomposition_enable = False
+        self._settings.tol_gap_abs = self._settings.tol_gap_rel = self._settings.tol_feas = tolerance
+        self._solver: Any = None
+
+    def solve(self, programme: Programme) -> tuple[Solution | None, str]:
+        """Return the solution, None if it was not found, and the solver's status."""
+        size, data, equal, bounds = (
+            programme.size, len(programme.target), len(programme.value), len(programme.bound)
+        )  # fmt: skip
+        # Unknowns are counted from where the data alone would put them: residuals are small, data are not.
+        drawn = np.concatenate([programme.target, self._ridge * programme.pull_to])
+        start = linalg.solve_triangular(self._triangle, self._orthogonal.T @ drawn)
+        least = programme.fixed + programme.margin * IDENTITY
+        right = np.concatenate(
+            [programme.target, programme.value, programme.bound, -least.ravel(), np.tile(_LOG_DET, len(self._lifted))]
         )
-    bounds = slice(0, 0)
-    if len(programme.bound):
-        bound = programme.bound - programme.upper @ start
-        bounds = cones.add({0: programme.upper}, bound, clarabel.NonnegativeConeT(len(bound)))
-    margins = [
-        cones.add({first: -np.eye(10)}, start[first : first + 10] - least, clarabel.PSDTriangleConeT(4))
-        for first, least in zip(programme.bodies, programme.fixed + programme.margin * IDENTITY, strict=True)
-    ]
-    for place, k in enumerate(lifted):
-        _add_log_det(cones, programme.bodies[k], size + data + 14 * place, start)
-    quadratic = np.concatenate([programme.pull, np.ones(data), np.zeros(14 * len(lifted))])
-    linear = np.zeros(columns)
-    linear[:size] = programme.pull * (start - programme.pull_to)
-    for place, k in enumerate(lifted):
-        first = programme.bodies[k]
-        linear[first : first + 10] += programme.weights[k] * programme.centres[k]
-        logs = size + data + 14 * place + 10
-        linear[logs : logs + 4] = -programme.weights[k]
-    settings = clarabel.DefaultSettings()
-    settings.verbose = False
-    settings.chordal_decomposition_enable = False  # dense cones have nothing to decompose
-    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = tolerance
-    matrix, right = sparse.csc_matrix(np.vstack(cones.matrices)), np.concatenate(cones.right)
-    solver = clarabel.DefaultSolver(sparse.diags(quadratic).tocsc(), linear, matrix, right, cones.cones, settings)
-    found = solver.solve()
-    status = str(found.status)
-    if status not in _SOLVED:
-        return None, status
-    z = np.array(found.z)
-    prices = np.array([np.linalg.eigvalsh(smat(z[place])).max() for place in margins])
-    return Solution(start + np.array(found.x)[:size], float("nan"), z[bounds], prices, float(found.solve_time)), status
+        found = self._solved(self._linear(programme, start), right - self._of_unknowns @ start)
+        status = str(found.status)
+        if status not in _SOLVED:
+            return None, status
+        z = np.array(found.z)[data + equal :]
+        multipliers = z[bounds : bounds + 10 * len(programme.bodies)].reshape(-1, 10)
+        prices = np.array([np.linalg.eigvalsh(smat(one)).max() for one in multipliers])
+        x = start + np.array(found.x)[:size]
+        return Solution(x, float("nan"), z[:bounds], prices, float(found.solve_time)), status
+
+    def _solved(self, linear: np.ndarray, right: np.ndarray) -> Any:
+        if self._solver is None:
+            quadratic = sparse.diags(self._quadratic).tocsc()
+            self._solver = clarabel.DefaultSolver(quadratic, linear, self._matrix, right, self._cones, self._settings)
+        else:
+            self._solver.update(q=linear, b=right)
+        return self._solver.solve()
+
+    def _linear(self, programme: Programme, start: np.ndarray) -> np.ndarray:
+        """Return the linear terms of the objective."""
+        size, data = programme.size, len(programme.target)
+        linear = np.zeros(len(self._quadratic))
+        linear[:size] = programme.pull * (start - programme.pull_to)
+        for place, k in enumerate(self._lifted):
+            first = programme.bodies[k]
+            linear[first : first + 10] += programme.weights[k] * programme.centres[k]
+            logs = size + data + 14 * place + 10
+            linear[logs : logs + 4] = -programme.weights[k]
+        return linear
+
+    def _rows_in_cones(self, programme: Programme) -> Iterator[tuple[dict[int, np.ndarray], object]]:
+        """Yield each cone with the blocks of its rows by their first column, in the order of the right-hand sides."""
+        size, data = programme.size, len(programme.target)
+        if data:
+            yield {0: programme.rows, size: -np.eye(data)}, clarabel.ZeroConeT(data)
+        if len(programme.value):
+            yield {0: programme.equal}, clarabel.ZeroConeT(len(programme.value))
+        if len(programme.bound):
+            yield {0: programme.upper}, clarabel.NonnegativeConeT(len(programme.bound))
+        for first in programme.bodies:
+            yield {first: -np.eye(10)}, clarabel.PSDTriangleConeT(4)
+        for place, k in enumerate(self._lifted):
+            yield from _log_det_cones(programme.bodies[k], size + data + 14 * place)
 
 
 def objective(programme: Programme, x: np.ndarray) -> float:
@@ -228,18 +261,10 @@ def smallest_eigenvalues(programme: Programme, x: np.ndarray) -> np.ndarray:
     return np.array([np.linalg.eigvalsh(smat(own))[0] for own in links])
 
 
-def _unconstrained(programme: Programme) -> np.ndarray:
-    """Return where data and quadratic terms alone put the unknowns (n,); what they leave open, near ``pull_to``."""
-    ridge = np.sqrt(np.maximum(programme.pull, _RIDGE))
-    rows = np.vstack([programme.rows, np.diag(ridge)])
-    return np.linalg.lstsq(rows, np.concatenate([programme.target, ridge * programme.pull_to]), rcond=None)[0]
-
-
-def _add_log_det(cones: _Cones, body: int, first: int, start: np.ndarray) -> None:
-    """Add Z and t with ``[[X, Z], [Z^T, diag Z]] >= 0`` and ``t_i <= log z_ii``; Z, then t, stand at ``first``."""
-    from_start = _OF_X @ start[body : body + 10]
-    cones.add({body: -_OF_X, first: -_OF_Z}, from_start, clarabel.PSDTriangleConeT(8))
+def _log_det_cones(body: int, first: int) -> Iterator[tuple[dict[int, np.ndarray], object]]:
+    """Yield ``[[X, Z], [Z^T, diag Z]] >= 0`` and ``t_i <= log z_ii``; Z, then t, stand at ``first``."""
+    yield {body: -_OF_X, first: -_OF_Z}, clarabel.PSDTriangleConeT(8)
     for i, diagonal in enumerate(_DIAGONAL):
         of_z, of_t = np.zeros((3, 10)), np.zeros((3, 4))
         of_z[2, diagonal], of_t[0, i] = -1.0, -1.0
-        cones.add({first: of_z, first + 10: of_t}, np.array([0.0, 1.0, 0.0]), clarabel.ExponentialConeT())
+        yield {first: of_z, first + 10: of_t}, clarabel.ExponentialConeT()

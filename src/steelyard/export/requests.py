@@ -169,7 +169,7 @@ def arm_cautions(content: Mapping[str, Any]) -> list[str]:
     arm = content.get("consistency")
     if arm and arm["links_at_edge"] and not arm["prior"]:
         links = first_named(arm["links_at_edge"])
-        found.append(f"caution: {links} are at the edge of what a body can be: torques are right, masses are a guess")
+        found.append(f"caution: at the edge of what a body can be: {links}; torques are right, masses are a guess")
     return found
 
 

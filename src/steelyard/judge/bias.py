@@ -28,7 +28,7 @@ LOWER = 0.8
 """Cut-off of the second filter over that of the first: it takes about twice as much of the motion."""
 
 MOST_SAMPLES = 20_000
-"""Samples of each recording that are refitted: a bias and a delay show in less than a minute at 500 Hz, whatever its length."""
+"""Samples of each recording that are refitted: a bias and a delay show in them, whatever its length."""
 
 WORTH_NAMING = 0.5
 """Bias above this part of sigma is named: a 95 % interval then covers about 92 %."""
