@@ -245,16 +245,25 @@ def test_every_page_is_in_the_index():
 
 
 def described_keys(section: str) -> set[str]:
-    """Return the keys of a section; a row "`a.*` | as `b.*`" (of another section) stands for the keys of ``b``."""
+    """Return the keys of a section.
+
+    ``a.{b,c}`` stands for ``a.b`` and ``a.c``, a row "`a.*` | as `b.*`" (of another section) for the keys of ``b``.
+    """
     text = (ROOT / "docs" / "json.md").read_text(encoding="utf-8")
     body = text.split(f"\n## {section}\n", 1)[1].split("\n## ", 1)[0]
     first_cells = re.findall(r"^\| ((?:`[^`]+`(?:, )?)+) \|", body, re.MULTILINE)
-    keys = {key for cell in first_cells for key in re.findall(r"`([^`*]+)`", cell)}
+    keys = {key for cell in first_cells for name in re.findall(r"`([^`*]+)`", cell) for key in _expanded(name)}
     for name, other, place in re.findall(r"^\| `([^`]+)\.\*` \| as `([^`]+)\.\*`(?: of `(\w+)`)?", body, re.MULTILINE):
         same = {key for key in (described_keys(place) if place else keys) if key.startswith(f"{other}.")}
         assert same, f"{section}: no keys of {other}"
         keys |= {name + key[len(other) :] for key in same}
     return keys
+
+
+def _expanded(name: str) -> list[str]:
+    """Return ``a.b`` and ``a.c`` of ``a.{b,c}``, another name as it is."""
+    parent, brace, last = name.partition("{")
+    return [parent + key for key in last.rstrip("}").split(",")] if brace else [name]
 
 
 # Objects keyed by data (joint numbers, parameter names, package names): described as a whole.
