@@ -71,3 +71,21 @@ def test_friction_that_the_model_lacks_is_a_caution_beside_the_parameters_it_ben
     assert result["verdict"]["questions"]["known"] == "fair"
     marked = {row["name"] for row in result["parameters"] if row["caution"] == "model lacks"}
     assert {"Fvm1", "Fcm1", "Fvm2", "Fcm2"} <= marked
+
+
+def test_a_small_torque_of_which_nothing_is_explained_leaves_no_good_verdict(tmp_path):
+    """Two per cent of the largest torque may be bias of a sensor: but a column of something else is not good."""
+    arm, logs = load_robot("scara_2r"), []
+    experiment = Experiment(record_rate=200, motor_noise=Noise("white", (0.02, 0.001)))
+    for seed in range(3):
+        recording = recording_of(simulate(arm, default_motion(arm, seed + 1), experiment, [seed]))
+        channel = recording.torques[0]
+        values = channel.values.copy()
+        values[1] = 0.01 * np.abs(values[0]).max() * np.sin(11 * recording.time + seed)
+        changed = replace(recording, torques=(replace(channel, values=values),), notes=())
+        logs.append(str(write_recording(changed, tmp_path / f"{seed}.npz")))
+    code, result = planted.identified(["scara_2r", *logs[:2], "--validate", logs[2]])
+    row = next(one for one in result["verdict"]["criteria"] if one["name"] == "worst joint, relative error")
+    assert (code, result["verdict"]["grade"], row["grade"]) == (0, "fair", "fair")
+    assert row["value"] > 90
+    assert any("joint_2 (motor)" in reason["text"] for reason in result["verdict"]["reasons"])

@@ -71,6 +71,8 @@ EDGES = [
     (JOINT, plausible(worst_joint=("joint_2 (motor)", 30.0)), "good"),
     (JOINT, plausible(worst_joint=("joint_2 (motor)", 50.0)), "fair"),
     (JOINT, plausible(worst_joint=("joint_2 (motor)", 50.1)), "poor"),
+    (JOINT, plausible(unexplained=("joint_2 (motor)", 101.0)), "fair"),
+    (JOINT, plausible(unexplained=("joint_2 (motor)", 101.0), worst_joint=("joint_1 (motor)", 50.1)), "poor"),
     (RATIO, {"fit_percent": 1.0, "unseen_percent": 2.0}, "good"),
     (RATIO, {"fit_percent": 1.0, "unseen_percent": 2.0001}, "fair"),
     (PATTERN, {"patterns": {"joint_2": 10.0}}, "good"),

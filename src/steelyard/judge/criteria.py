@@ -230,15 +230,29 @@ def _heaviness(heaviness: float | None) -> VerdictRow:
 def _joint(evidence: IdentificationEvidence, limits: Thresholds) -> VerdictRow:
     """Judge the joint that is predicted worst, of those whose torque stands above noise and bias."""
     name, bounds = "worst joint, relative error", (limits.joint_good, limits.joint_fair)
-    if evidence.plausibility.worst_joint is None:
+    found = evidence.plausibility
+    if found.unexplained is not None and (found.worst_joint is None or found.worst_joint[1] <= limits.joint_fair):
+        return _unexplained(name, *found.unexplained, limits_below(bounds, "%"))
+    if found.worst_joint is None:
         why = "no torque stands above noise and bias of its sensor"
         return row_not_judged("plausible", name, limits_below(bounds, "%"), why)
-    joint, percent = evidence.plausibility.worst_joint
+    joint, percent = found.worst_joint
     text = f"{percent:.3g} %"
     sentence = f"{text} of the torque of {joint} is not explained, although it stands well above noise and bias"
     own = joint.split(" (")[0]
     remedy = f"check sign, order, unit and gain of the columns of {own} and its neighbours in the set-up"
     return row_below("plausible", name, percent, text, bounds, sentence, remedy, "%")
+
+
+def _unexplained(name: str, joint: str, percent: float, limits: tuple[str, str]) -> VerdictRow:
+    """Return the row of a torque that is too small to be judged, but of which nothing is explained: fair at best."""
+    text = f"{percent:.3g} %"
+    sentence = (
+        f"nothing of the torque of {joint} is explained ({text}); it is so small against the effort limit, or other "
+        "torques, that bias and hysteresis may hide the arm"
+    )
+    remedy = f"check the columns of {joint.split(' (')[0]} in the set-up; do not use its parameters"
+    return graded_row("plausible", name, percent, text, limits, "fair", sentence, remedy)
 
 
 def _error(evidence: IdentificationEvidence, limits: Thresholds) -> VerdictRow:

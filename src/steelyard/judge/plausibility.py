@@ -33,6 +33,9 @@ ACCURACY = 0.02
 ABOVE_NOISE = 5.0
 """A torque stands out if it varies by so many times its noise."""
 
+UNEXPLAINED = 90.0
+"""Part of a torque [%] from which the model explains none of it, however small the torque is."""
+
 LIKE = 0.9
 """Correlation of rigid-body torques from which their ratio is a scale."""
 
@@ -91,6 +94,8 @@ class Plausibility:
         heaviness: Largest inertia about a joint over the fifth power of the reach [kg/m^3]; None if not known.
         worst_joint: Joint that is predicted worst, on unseen motion or on the fit, its torque standing out, and that
             error [%], the mean of each recording apart; None if no torque stands out.
+        unexplained: Joint whose torque does not stand out, but stands above its noise, and of which the model explains
+            nothing, with that error [%]; None if there is none.
     """
 
     impossible: tuple[Impossible, ...] = ()
@@ -99,6 +104,7 @@ class Plausibility:
     scales: tuple[Scale, ...] = ()
     heaviness: float | None = None
     worst_joint: tuple[str, float] | None = None
+    unexplained: tuple[str, float] | None = None
 
     @property
     def scale(self) -> float | None:
@@ -143,13 +149,21 @@ def plausibility(
         for joint in joints
         if stands_out(joint)
     ]
+    small = [joint for joint in unseen.joints if joint.torque_deviation > ABOVE_NOISE * joint.noise_rms]
+    unexplained = [
+        (joint.varying_percent, f"{joint.joint} ({joint.kind})")
+        for joint in small
+        if not stands_out(joint) and joint.varying_percent > UNEXPLAINED
+    ]
     impossible = impossible_values(equations, estimate, observations, fitted.extent)
     hidden = tuple(joint for joint in equations.joints if joint not in shown)
     scales, heaviness = (
         scales_against_file(equations, estimate, observations),
         _heaviness(equations, estimate, fitted.extent),
     )
-    return Plausibility(impossible, hidden, _worst(efforts), scales, heaviness, _worst(errors))
+    return Plausibility(
+        impossible, hidden, _worst(efforts), scales, heaviness, _worst(errors), _worst(unexplained)
+    )
 
 
 def _worst(found: Sequence[tuple[float, str]]) -> tuple[str, float] | None:
