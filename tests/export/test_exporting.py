@@ -128,13 +128,13 @@ def test_the_refusal_quotes_the_reason_that_makes_the_run_poor(found, tmp_path):
         export_model(fair, ["yaml"], tmp_path / "out")
 
 
-def payload_run(folder, arm_verdict, reasons=()):
+def payload_run(folder, arm_verdict, reasons=(), **others):
     """Save a run of ``payload`` with a ball of 2 kg on the catalogue's UR10e."""
     ball = np.array([0.01, 0, 0, 0.01, 0, 0.01, 0, 0, 0, 2.0])
     body = body_from_parameters(ball, 1e-8 * np.eye(10))
     content = {
         "robot": "ur10e", "payload": payload_to_json(body), "covariance": body.covariance, "arm_verdict": arm_verdict,
-        "reasons": [{"text": text, "remedy": ""} for text in reasons],
+        "reasons": [{"text": text, "remedy": ""} for text in reasons], "locked_joints": {}, **others,
     }  # fmt: skip
     with RunFolder(folder, "payload") as run:
         run.save({"run": "arm_run", "robot": "ur10e", "logs": []}, {}, plain(content))
@@ -226,6 +226,12 @@ def test_requests_without_sense_are_one_line(run, tmp_path, formats, options, me
     with pytest.raises(ExportError, match=message):
         export_model(run, formats, tmp_path / "out", force=True, **options)
     assert not (tmp_path / "out").exists()
+
+
+def test_a_payload_run_that_does_not_name_its_locked_joints_is_refused(tmp_path):
+    folder = payload_run(tmp_path, {"grade": "good", "criteria": [], "reasons": []}, locked_joints=None)
+    with pytest.raises(EstimateError, match=r"does not say which joints were locked, .*run steelyard payload again"):
+        export_model(folder, payload="ur")
 
 
 def test_a_payload_run_has_no_arm_and_no_samples(tmp_path):

@@ -56,11 +56,14 @@ def payload(
 
 def _payload_run_to_json(known: SavedRun, found: PayloadFound, recordings: Sequence[Recording]) -> dict[str, Any]:
     from ..identification import payload_to_json
+    from ..model.terms import payload_link
 
     return plain(
         {
             "robot": known.content["robot"],
             "payload": payload_to_json(found.body),
+            "payload_link": payload_link(found.robot),
+            "locked_joints": dict(known.choices.lock),
             "covariance": found.body.covariance,
             "motion_was_enough": found.enough,
             "agreement": found.agreement,
@@ -73,7 +76,10 @@ def _payload_run_to_json(known: SavedRun, found: PayloadFound, recordings: Seque
 
 def _print(found: PayloadFound, content: dict[str, Any], out: Path | None) -> None:
     screen = Screen()
-    screen.line((content["robot"], "bold"), f": {len(content['recordings'])} recording(s)")
+    screen.line(
+        (content["robot"], "bold"),
+        f": {len(content['recordings'])} recording(s), payload on link '{content['payload_link']}'",
+    )
     print_payload(screen, found.body, always=True)
     enough = "was" if found.enough else "was not"
     screen.line(

@@ -282,7 +282,7 @@ def _payload_file(
     from ..identification import read_payload
 
     found = read_payload(folder)
-    arm = robot_of_run(found.content, robot)
+    arm = robot_of_run(found.content, robot).with_locked(found.lock)
     own = {name: options[name] for name in ("frame", "inertia", "tool") if name in options}
     return export_payload(found.body, arm, form, **own, run=found.content["provenance"]["run"], cautions=cautions)
 

@@ -19,7 +19,7 @@ from ..estimate import Estimate, NoiseModel
 from ..model import build_model
 from ..observe import RowSource, equations_of, resolve_preparation
 from ..recording import Recording, RecordingsLike, load_recordings
-from ..robot import AnyRobot, Robot, load_robot
+from ..robot import AnyRobot, Robot, load_robot, lock_positions
 from ..run import read_result
 from ..text import short_repr
 from ..verdict import Reason
@@ -44,6 +44,8 @@ class PayloadFound:
         enough: Whether the motion showed mass and centre to 20 % or a centimetre.
         agreement: How far the arm's own parameters had to move, chi-square over their number; 1 is what chance gives.
         reasons: What a reader must know, with remedies.
+        robot: The arm of the run, its held joints locked: the payload is in the frame of its ``payload_link``, or of
+            its last moving link.
 
     Example:
         >>> from dataclasses import replace
@@ -70,6 +72,7 @@ class PayloadFound:
     enough: bool
     agreement: float
     reasons: tuple[Reason, ...]
+    robot: Robot
 
 
 def identify_payload(robot: AnyRobot, run: RunLike, recordings: RecordingsLike, threads: int = 1) -> PayloadFound:
@@ -123,7 +126,8 @@ def identify_payload(robot: AnyRobot, run: RunLike, recordings: RecordingsLike, 
         )
     agreement = _agreement(run.estimate, estimate)
     enough = _is_enough(body)
-    return PayloadFound(body, estimate, fit.noise, enough, agreement, tuple(_reasons(body, enough, agreement)))
+    reasons = tuple(_reasons(body, enough, agreement))
+    return PayloadFound(body, estimate, fit.noise, enough, agreement, reasons, equations.model.robot)
 
 
 def _sources(robot: Robot, run: SavedRun, settings: Settings, recordings: Sequence[Recording]) -> list[RowSource]:
@@ -193,13 +197,15 @@ class SavedPayload:
 
     Attributes:
         content: The ``result.json`` of the run: of ``payload``, or of ``identify`` with loaded recordings.
-        body: The payload.
+        body: The payload, in the frame of the link that carries it.
+        lock: Joints that were held, with their positions [rad or m]: the link that carries the payload depends on them.
     """
 
     __repr__ = short_repr
 
     content: Mapping[str, Any]
     body: PayloadBody
+    lock: Mapping[str, float]
 
 
 def read_payload(folder: Path) -> SavedPayload:
@@ -210,12 +216,13 @@ def read_payload(folder: Path) -> SavedPayload:
     """
     content = read_result(folder, ("payload", *RUN_COMMANDS), EstimateError, {"robot": str})
     if content["command"] != "payload":
-        body = payload_body(read_run(folder).estimate)
+        run = read_run(folder)
+        body = payload_body(run.estimate)
         if body is None:
             raise EstimateError(
                 f"the run '{folder}' has no payload; give a run of 'steelyard payload', or identify with a loaded log"
             )
-        return SavedPayload(content, body)
+        return SavedPayload(content, body, run.choices.lock)
     try:
         known, covariance = content["payload"], np.array(content["covariance"], dtype=float)
         centre = known["centre"] or [None] * 3
@@ -225,4 +232,15 @@ def read_payload(folder: Path) -> SavedPayload:
             raise ValueError
     except (KeyError, TypeError, ValueError):
         raise EstimateError(f"'{folder}' has no payload that can be read; run steelyard payload again") from None
-    return SavedPayload(content, body_from_parameters(values, covariance))
+    return SavedPayload(content, body_from_parameters(values, covariance), _locked_joints(content, folder))
+
+
+def _locked_joints(content: Mapping[str, Any], folder: Path) -> dict[str, float]:
+    """Return the joints that were held in a run of ``payload``."""
+    held = content.get("locked_joints")
+    if not isinstance(held, dict):
+        raise EstimateError(
+            f"'{folder}' does not say which joints were locked, so that the frame of its payload is not known; run "
+            "steelyard payload again"
+        )
+    return lock_positions(held)
