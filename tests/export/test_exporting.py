@@ -204,6 +204,9 @@ def test_an_export_says_which_links_are_a_guess(found, tmp_path):
         run = save_run(one, tmp_path / name)
         written = export_model(run, COMMENTED, tmp_path / f"{name}_out", force=True)
         assert [note for note in written.notes if "edge" in note] == notes
+        functions = export_model(run, ["casadi"], tmp_path / f"{name}_out", force=True)
+        assert [note for note in functions.files[0].notes if "edge" in note] == notes
+        assert (said in functions.paths[-1].read_text()) == bool(notes)
         assert all((said in file.content.decode()) == bool(notes) for file in written.files)
 
 

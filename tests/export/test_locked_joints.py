@@ -8,9 +8,11 @@ import re
 import numpy as np
 import pytest
 
+from identified_arms import identified
 from steelyard import export_model, save_run
 from steelyard.cli import main
 from steelyard.consistency import ConsistencySettings
+from steelyard.export import EXPORTS
 from steelyard.export.verify import file_torques
 from steelyard.identification import Settings, identify
 from steelyard.recording import Recording, TorqueChannel, write_recording
@@ -125,3 +127,31 @@ def test_ros_names_the_link_that_carries_the_payload(held, tmp_path):
     assert f'frame_id: "{carrier}"' in text
     result = json.loads((held[2] / "result.json").read_text())
     assert (result["payload_link"], result["locked_joints"]) == (carrier, held[0])
+
+
+def test_every_format_says_which_joints_were_held(held, tmp_path):
+    note = "identified with locked joints, and valid with them there only: " + ", ".join(
+        f"{name} at {position}" for name, position in held[0].items()
+    )
+    assert note in export_model(held[1], ["c"], tmp_path, force=True).notes
+    for form in EXPORTS:
+        written = export_model(held[1], [form], tmp_path, force=True)
+        assert note in written.files[0].notes
+        assert note in written.to_json()["notes"]
+        described = written.paths[-1 if form in ("casadi", "c") else 0]
+        assert note in re.sub(r"\n[^\w]*", " ", described.read_text()), form
+    content = json.loads((tmp_path / "wrist.json").read_text())
+    assert content["locked_joints"] == held[0]
+    yaml = pytest.importorskip("yaml")
+    assert yaml.safe_load((tmp_path / "wrist.yaml").read_text()) == content
+
+
+@pytest.mark.parametrize("form", [form for form in EXPORTS if form not in ("urdf", "mjcf")])
+def test_every_format_says_another_gravity(form):
+    arm = identified(load_robot("scara_2r").with_gravity((0.0, 4.0, -9.0)))
+    files = EXPORTS[form].build(arm)
+    note = "identified with gravity 0.0 4.0 -9.0 m/s^2 in the base frame"
+    assert note in files[0].notes
+    assert note in files[-1 if form in ("casadi", "c") else 0].content.decode()
+    usual = EXPORTS[form].build(identified("scara_2r"))
+    assert not any("identified with gravity" in note for note in usual[0].notes)

@@ -138,9 +138,3 @@ def physical_problems(
                 text = f"joint '{name}': {what} is {value:.3g}, and simulators need 0 or more"
                 problems.append(FileProblem(text, "identify a physically consistent arm"))
     return problems
-
-
-def locked_notes(robot: Robot) -> list[str]:
-    """Return a note if joints of the arm are locked."""
-    held = [f"{joint.name} at {joint.locked_at!r}" for joint in robot.joints if joint.locked_at is not None]
-    return [f"identified with locked joints, and valid with them there only: {', '.join(held)}"] if held else []

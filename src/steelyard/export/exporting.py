@@ -236,7 +236,7 @@ def _export_arm(
     arm = replace(identified_arm(run, robot), cautions=cautions)
     origins = _origins(calibration, formats)
     files = [file for name in formats for file in _built(name, arm, origins, options)]
-    notes = [*cautions]
+    notes = [*arm.heading]
     if isinstance(run, SavedRun):
         count, seed = samples
         if count:

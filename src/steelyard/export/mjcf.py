@@ -32,10 +32,17 @@ from .differences import (
     changed_links,
     forced_notes,
     geometric_difference,
-    locked_notes,
     physical_problems,
 )
-from .identified import ExportedFile, FileProblem, IdentifiedArm, TorqueComparison, refuse_unknown_inertias, safe_stem
+from .identified import (
+    ExportedFile,
+    FileProblem,
+    IdentifiedArm,
+    TorqueComparison,
+    locked_notes,
+    refuse_unknown_inertias,
+    safe_stem,
+)
 from .unsaid import robot_to_write, unsaid
 from .verify import compare, file_torques, mismatches, mujoco_torques, not_loaded, random_states
 

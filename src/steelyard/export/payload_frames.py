@@ -9,6 +9,7 @@ import numpy as np
 
 from ..errors import ExportError
 from ..robot import Joint, Robot, transform_from_placement
+from .identified import locked_positions
 
 
 def payload_frame(robot: Robot, carrier: str, names: tuple[str, ...], wanted: str | None) -> tuple[str, list[str]]:
@@ -80,13 +81,12 @@ def _joints_above(robot: Robot, link: str) -> Iterator[Joint]:
 
 def locked_joint_notes(robot: Robot, chosen: str) -> list[str]:
     """Return a note if joints were locked: what hangs on the chosen link behind them moves against it elsewhere."""
-    held = [joint for joint in robot.joints if joint.locked_at is not None]
+    held = locked_positions(robot)
     if not held:
         return []
-    text = f"Identified with locked joints: {', '.join(f'{one.name} at {one.locked_at!r}' for one in held)}."
-    above = {id(joint) for joint in _joints_above(robot, chosen)}
-    body = robot.frame(chosen).body
-    behind = [one.name for one in held if id(one) not in above and robot.frame(one.child).body == body]
+    text = f"Identified with locked joints: {', '.join(f'{name} at {at!r}' for name, at in held.items())}."
+    above, body = {joint.name for joint in _joints_above(robot, chosen)}, robot.frame(chosen).body
+    behind = [name for name in held if name not in above and robot.frame(robot.joint(name).child).body == body]
     if behind:
         there = "it" if len(behind) == 1 else "them"
         text += f" If the payload is mounted behind {', '.join(behind)}, the numbers are valid with {there} there only."

@@ -40,10 +40,17 @@ from .differences import (
     changed_links,
     forced_notes,
     geometric_difference,
-    locked_notes,
     physical_problems,
 )
-from .identified import ExportedFile, FileProblem, IdentifiedArm, TorqueComparison, refuse_unknown_inertias, safe_stem
+from .identified import (
+    ExportedFile,
+    FileProblem,
+    IdentifiedArm,
+    TorqueComparison,
+    locked_notes,
+    refuse_unknown_inertias,
+    safe_stem,
+)
 from .new_urdf import NEW_URDF_NOTES, new_urdf
 from .unsaid import robot_to_write, unsaid
 from .verify import (
