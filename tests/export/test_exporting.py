@@ -128,6 +128,21 @@ def test_the_refusal_quotes_the_reason_that_makes_the_run_poor(found, tmp_path):
         export_model(fair, ["yaml"], tmp_path / "out")
 
 
+def test_the_reason_of_a_forced_file_is_among_the_notes_of_all(found, tmp_path):
+    assert found.standard is not None
+    values = np.where(np.array(found.standard.names) == "M2", -1.0, found.standard.values)
+    odd = replace(found, standard=replace(found.standard, values=values))
+    with pytest.raises(ExportError, match="link 'fore': its inertia is not physically possible"):
+        export_model(odd, ["urdf"], tmp_path)
+    written = export_model(odd, ["urdf", "c"], tmp_path, force=True)
+    forced = [note for note in written.files[0].notes if note.startswith("forced although")]
+    assert [note.partition(":")[0] for note in forced] == [
+        "forced although link 'fore'",
+        "forced although steelyard does not load the file",
+    ]
+    assert set(forced) <= set(written.to_json()["notes"])
+
+
 def payload_run(folder, arm_verdict, reasons=(), **others):
     """Save a run of ``payload`` with a ball of 2 kg on the catalogue's UR10e."""
     ball = np.array([0.01, 0, 0, 0.01, 0, 0.01, 0, 0, 0, 2.0])

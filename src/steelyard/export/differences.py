@@ -13,6 +13,7 @@ from ..robot import (
     Joint,
     Link,
     Robot,
+    XmlDocument,
     centre_from_parameters,
     is_consistent,
     parameters_from_centre,
@@ -95,6 +96,17 @@ def forced_notes(problems: Sequence[FileProblem], force: bool) -> tuple[str, ...
     if problems and not force:
         raise ExportError(f"{problems[0].text}; {problems[0].remedy}, or write the file with --force")
     return tuple(problem.note for problem in problems)
+
+
+def with_forced(content: bytes, comment: Sequence[str], forced: Sequence[str]) -> bytes:
+    """Return an XML file whose comment also says why it was forced after it had been loaded again.
+
+    Args:
+        content: The file.
+        comment: Lines of its comment, which is replaced.
+        forced: Notes on what speaks against the file; without any it stays as it is.
+    """
+    return XmlDocument(content).edited("\n".join([*comment, *forced])) if forced else content
 
 
 def physical_problems(

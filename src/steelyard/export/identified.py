@@ -16,6 +16,8 @@ from ..robot.tree import STANDARD_GRAVITY
 from ..text import short_repr
 
 HEADLINE = "Written by Steelyard from an identified arm."
+FORCED = "forced although"
+"""How notes on a file begin that is written although something speaks against it."""
 LONGEST_STEM = 60
 """Letters of a robot's name that file names and identifiers keep."""
 _TAKEN = {
@@ -102,7 +104,7 @@ class FileProblem(NamedTuple):
     @property
     def note(self) -> str:
         """The note on a file that is written all the same."""
-        return f"forced although {self.text}"
+        return f"{FORCED} {self.text}"
 
 
 @dataclass(frozen=True)
