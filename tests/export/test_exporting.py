@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from steelyard.cli import main
 from steelyard.cli.export import _print
 from steelyard.consistency import ConsistencySettings
 from steelyard.errors import EstimateError, ExportError
-from steelyard.export import EXPORTS, identified_arm, sampled_arms
+from steelyard.export import EXPORTS, ExportedFile, ExportResult, identified_arm, sampled_arms
 from steelyard.identification import Settings, identify, payload_to_json
 from steelyard.identification.payload_body import body_from_parameters
 from steelyard.plain_data import plain
@@ -292,7 +293,7 @@ def test_a_changed_robot_file_is_refused_and_the_own_file_is_not_overwritten(fou
     with pytest.raises(ExportError, match="is the file that the robot was read from; give another --out"):
         export_model(run, ["urdf"], force=True)
     path.write_text(URDF.replace('value="2"', 'value="3"'))
-    with pytest.raises(EstimateError, match="has changed since the run"):
+    with pytest.raises(EstimateError, match="has changed since the run; restore it, or identify"):
         export_model(run, ["urdf"], tmp_path / "out", force=True)
     assert found is not None
 
@@ -371,3 +372,17 @@ def test_an_arm_that_bounds_keep_from_predicting_is_refused(tmp_path):
     forced = export_model(run, ["yaml"], tmp_path / "out", force=True)
     assert any(note.startswith("forced: the consistent arm predicts unseen motion to ") for note in forced.notes)
     assert all(f'"{note}"' in forced.paths[0].read_text() for note in forced.notes)
+
+
+def test_notes_of_samples_are_printed_once(capsys):
+    inertia = "not in the file: rotor and gear inertia (Ia): {}"
+    files = (
+        ExportedFile("two.urdf", b"", (inertia.format("joint_1 0.5 kg m^2, joint_2 0.25 kg m^2"),)),
+        ExportedFile("two_sample_001.urdf", b"", (inertia.format("joint_1 0.75 kg m^2"),)),
+        ExportedFile("two_sample_002.urdf", b"", (inertia.format("joint_2 0.125 kg m^2"), "forced although odd")),
+    )
+    _print(ExportResult("two", files, tuple(Path(file.name) for file in files)))
+    lines = " ".join(capsys.readouterr().out.split()).split("note: ")[1:]
+    assert lines[0].strip() == inertia.format("joint_1 0.5 kg m^2, joint_2 0.25 kg m^2")
+    assert lines[1].startswith("forced although odd (two_sample_002.urdf)")
+    assert len(lines) == 2

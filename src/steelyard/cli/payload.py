@@ -75,6 +75,8 @@ def _payload_run_to_json(known: SavedRun, found: PayloadFound, recordings: Seque
 
 
 def _print(found: PayloadFound, content: dict[str, Any], out: Path | None) -> None:
+    from ..identification.payload import ratio_text
+
     screen = Screen()
     screen.line(
         (content["robot"], "bold"),
@@ -83,7 +85,8 @@ def _print(found: PayloadFound, content: dict[str, Any], out: Path | None) -> No
     print_payload(screen, found.body, always=True)
     enough = "was" if found.enough else "was not"
     screen.line(
-        f"the motion {enough} enough; arm against its run: {found.agreement:.2f} (1 is what chance gives)", always=True
+        f"the motion {enough} enough; arm against its run: {ratio_text(found.agreement, 2)} (1 is what chance gives)",
+        always=True,
     )
     for reason in found.reasons:
         screen.line(f"- {reason.text}; ", (reason.remedy, "italic"))

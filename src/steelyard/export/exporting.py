@@ -314,7 +314,9 @@ def _export_payload_run(
         notes += refuse_poor(arm, what, "identify", force=force)
     reasons = [{"text": one["text"], "about": ""} for one in content.get("reasons", [])]
     own = {"grade": "poor" if reasons else "good", "criteria": [], "reasons": reasons}
-    notes += refuse_poor(own, "the payload", "payload", force=force)
+    link = content.get("payload_link")
+    what = f"the payload on link '{link}'" if link else "the payload"
+    notes += refuse_poor(own, what, "payload", force=force)
     file = _payload_file(folder, form, robot, options, notes)
     return _written(file.name.rpartition(".")[0], [file], out, "", notes)
 

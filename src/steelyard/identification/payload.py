@@ -17,6 +17,7 @@ from ..distributions import norm_ppf
 from ..errors import EstimateError
 from ..estimate import Estimate, NoiseModel
 from ..model import build_model
+from ..model.terms import payload_link
 from ..observe import RowSource, equations_of, resolve_preparation
 from ..recording import Recording, RecordingsLike, load_recordings
 from ..robot import AnyRobot, Robot, load_robot, lock_positions
@@ -31,6 +32,9 @@ from .settings import FACTOR_METHODS, Settings
 
 ENOUGH = 20.0
 """A mass or moment with a larger relative sigma [%] is not known."""
+
+LARGEST_RATIO = 1000
+"""Larger ratios are not written out."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,8 +130,9 @@ def identify_payload(robot: AnyRobot, run: RunLike, recordings: RecordingsLike, 
         )
     agreement = _agreement(run.estimate, estimate)
     enough = _is_enough(body)
-    reasons = tuple(_reasons(body, enough, agreement))
-    return PayloadFound(body, estimate, fit.noise, enough, agreement, reasons, equations.model.robot)
+    arm = equations.model.robot
+    reasons = tuple(_reasons(body, enough, agreement, arm))
+    return PayloadFound(body, estimate, fit.noise, enough, agreement, reasons, arm)
 
 
 def _sources(robot: Robot, run: SavedRun, settings: Settings, recordings: Sequence[Recording]) -> list[RowSource]:
@@ -165,7 +170,7 @@ def _is_enough(body: PayloadBody) -> bool:
     return bool(np.all(body.centre_sigma <= 0.01))
 
 
-def _reasons(body: PayloadBody, enough: bool, agreement: float) -> Iterator[Reason]:
+def _reasons(body: PayloadBody, enough: bool, agreement: float, arm: Robot) -> Iterator[Reason]:
     mass, sigma = body.mass
     if abs(mass) < norm_ppf(0.99865) * sigma:
         text = f"the mass comes out as {mass:.3g} +- {sigma:.2g} kg, which is not significant"
@@ -184,11 +189,29 @@ def _reasons(body: PayloadBody, enough: bool, agreement: float) -> Iterator[Reas
         )
     if agreement > 2:
         yield Reason(
-            f"the arm itself behaves otherwise than in its run (its parameters moved by {np.sqrt(agreement):.1f} times "
-            "what chance explains): friction changes with temperature and day, and leaks into the payload",
+            "the arm itself behaves otherwise than in its run (its parameters moved by "
+            f"{ratio_text(agreement**0.5, 1)} times what chance explains): friction changes with temperature and "
+            "day, and leaks into the payload",
             "identify the arm without payload on the same day, warmed up alike",
             "agreement",
         )
+    if (impossible or agreement > 2) and _branches(arm):
+        yield Reason(
+            f"the arm branches, and the payload is taken to be on link '{payload_link(arm)}'",
+            "if it is on another branch, put that branch last in the URDF or MJCF file, or name the link as "
+            "payload_link in a robot table, and identify the arm again",
+            "payload",
+        )
+
+
+def _branches(robot: Robot) -> bool:
+    """Return whether more than one moving link carries no other."""
+    return len({body.number for body in robot.bodies} - {body.parent for body in robot.bodies}) > 1
+
+
+def ratio_text(value: float, digits: int) -> str:
+    """Return a ratio to what chance gives, for a reader: beyond a thousand its digits mean nothing."""
+    return f"{value:.{digits}f}" if value <= LARGEST_RATIO else f"over {LARGEST_RATIO}"
 
 
 @dataclass(frozen=True, eq=False)
