@@ -290,6 +290,7 @@ OPEN = {
     "units",
     "consistency.prior",
     "files[].comparisons",
+    "locked_joints",
 }
 
 
