@@ -299,6 +299,7 @@ OPEN = {
     "units",
     "consistency.prior",
     "files[].comparisons",
+    "locked_joints",
 }
 
 

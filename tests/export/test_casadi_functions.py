@@ -16,10 +16,14 @@ from steelyard.export.dynamics import SIGNATURES
 def test_loaded_functions_equal_the_model(parameters, tmp_path):
     one = identified("coupled", every_effect("coupled"))
     paths = write_files(casadi_files(one, parameters=parameters), tmp_path)
-    assert [path.name for path in paths] == [f"staubli_tx40_{signature.name}.casadi" for signature in SIGNATURES]
+    assert [path.name for path in paths] == [
+        *(f"staubli_tx40_{signature.name}.casadi" for signature in SIGNATURES),
+        "staubli_tx40_casadi.txt",
+    ]
+    assert ("Last input: parameters XX1, XY1, " in paths[-1].read_text()) == parameters
     state, found = states(one, 3), {}
     values = {"parameters": [one.robot.parameters[name] for name in one.model.names]} if parameters else {}
-    for path, signature in zip(paths, SIGNATURES, strict=True):
+    for path, signature in zip(paths[:-1], SIGNATURES, strict=True):
         function = ca.Function.load(str(path))
         assert function.name() == signature.name
         assert function.name_in() == [*signature.inputs, *values]

@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from steelyard.cli import main
 from steelyard.cli.export import _print
 from steelyard.consistency import ConsistencySettings
 from steelyard.errors import EstimateError, ExportError
-from steelyard.export import EXPORTS, identified_arm, sampled_arms
+from steelyard.export import EXPORTS, ExportedFile, ExportResult, identified_arm, sampled_arms
 from steelyard.identification import Settings, identify, payload_to_json
 from steelyard.identification.payload_body import body_from_parameters
 from steelyard.plain_data import plain
@@ -128,13 +129,28 @@ def test_the_refusal_quotes_the_reason_that_makes_the_run_poor(found, tmp_path):
         export_model(fair, ["yaml"], tmp_path / "out")
 
 
-def payload_run(folder, arm_verdict, reasons=()):
+def test_the_reason_of_a_forced_file_is_among_the_notes_of_all(found, tmp_path):
+    assert found.standard is not None
+    values = np.where(np.array(found.standard.names) == "M2", -1.0, found.standard.values)
+    odd = replace(found, standard=replace(found.standard, values=values))
+    with pytest.raises(ExportError, match="link 'fore': its inertia is not physically possible"):
+        export_model(odd, ["urdf"], tmp_path)
+    written = export_model(odd, ["urdf", "c"], tmp_path, force=True)
+    forced = [note for note in written.files[0].notes if note.startswith("forced although")]
+    assert [note.partition(":")[0] for note in forced] == [
+        "forced although link 'fore'",
+        "forced although steelyard does not load the file",
+    ]
+    assert set(forced) <= set(written.to_json()["notes"])
+
+
+def payload_run(folder, arm_verdict, reasons=(), **others):
     """Save a run of ``payload`` with a ball of 2 kg on the catalogue's UR10e."""
     ball = np.array([0.01, 0, 0, 0.01, 0, 0.01, 0, 0, 0, 2.0])
     body = body_from_parameters(ball, 1e-8 * np.eye(10))
     content = {
         "robot": "ur10e", "payload": payload_to_json(body), "covariance": body.covariance, "arm_verdict": arm_verdict,
-        "reasons": [{"text": text, "remedy": ""} for text in reasons],
+        "reasons": [{"text": text, "remedy": ""} for text in reasons], "locked_joints": {}, **others,
     }  # fmt: skip
     with RunFolder(folder, "payload") as run:
         run.save({"run": "arm_run", "robot": "ur10e", "logs": []}, {}, plain(content))
@@ -204,6 +220,9 @@ def test_an_export_says_which_links_are_a_guess(found, tmp_path):
         run = save_run(one, tmp_path / name)
         written = export_model(run, COMMENTED, tmp_path / f"{name}_out", force=True)
         assert [note for note in written.notes if "edge" in note] == notes
+        functions = export_model(run, ["casadi"], tmp_path / f"{name}_out", force=True)
+        assert [note for note in functions.files[0].notes if "edge" in note] == notes
+        assert (said in functions.paths[-1].read_text()) == bool(notes)
         assert all((said in file.content.decode()) == bool(notes) for file in written.files)
 
 
@@ -226,6 +245,12 @@ def test_requests_without_sense_are_one_line(run, tmp_path, formats, options, me
     with pytest.raises(ExportError, match=message):
         export_model(run, formats, tmp_path / "out", force=True, **options)
     assert not (tmp_path / "out").exists()
+
+
+def test_a_payload_run_that_does_not_name_its_locked_joints_is_refused(tmp_path):
+    folder = payload_run(tmp_path, {"grade": "good", "criteria": [], "reasons": []}, locked_joints=None)
+    with pytest.raises(EstimateError, match=r"does not say which joints were locked, .*run steelyard payload again"):
+        export_model(folder, payload="ur")
 
 
 def test_a_payload_run_has_no_arm_and_no_samples(tmp_path):
@@ -268,7 +293,7 @@ def test_a_changed_robot_file_is_refused_and_the_own_file_is_not_overwritten(fou
     with pytest.raises(ExportError, match="is the file that the robot was read from; give another --out"):
         export_model(run, ["urdf"], force=True)
     path.write_text(URDF.replace('value="2"', 'value="3"'))
-    with pytest.raises(EstimateError, match="has changed since the run"):
+    with pytest.raises(EstimateError, match="has changed since the run; restore it, or identify"):
         export_model(run, ["urdf"], tmp_path / "out", force=True)
     assert found is not None
 
@@ -347,3 +372,17 @@ def test_an_arm_that_bounds_keep_from_predicting_is_refused(tmp_path):
     forced = export_model(run, ["yaml"], tmp_path / "out", force=True)
     assert any(note.startswith("forced: the consistent arm predicts unseen motion to ") for note in forced.notes)
     assert all(f'"{note}"' in forced.paths[0].read_text() for note in forced.notes)
+
+
+def test_notes_of_samples_are_printed_once(capsys):
+    inertia = "not in the file: rotor and gear inertia (Ia): {}"
+    files = (
+        ExportedFile("two.urdf", b"", (inertia.format("joint_1 0.5 kg m^2, joint_2 0.25 kg m^2"),)),
+        ExportedFile("two_sample_001.urdf", b"", (inertia.format("joint_1 0.75 kg m^2"),)),
+        ExportedFile("two_sample_002.urdf", b"", (inertia.format("joint_2 0.125 kg m^2"), "forced although odd")),
+    )
+    _print(ExportResult("two", files, tuple(Path(file.name) for file in files)))
+    lines = " ".join(capsys.readouterr().out.split()).split("note: ")[1:]
+    assert lines[0].strip() == inertia.format("joint_1 0.5 kg m^2, joint_2 0.25 kg m^2")
+    assert lines[1].startswith("forced although odd (two_sample_002.urdf)")
+    assert len(lines) == 2

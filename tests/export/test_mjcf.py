@@ -51,6 +51,16 @@ ODD = b"""\xef\xbb\xbf<?xml version='1.0' encoding="utf-8"?>
 """
 
 
+MASSLESS = b"""<robot name="massless"><link name="base"/>
+  <link name="hub"><inertial><mass value="0"/><inertia ixx="0" ixy="0" ixz="0" iyy="0" iyz="0" izz="0"/></inertial>
+  </link>
+  <link name="arm"><inertial><origin xyz="0.2 0 0.1"/><mass value="2"/>
+    <inertia ixx="0.01" ixy="0" ixz="0" iyy="0.02" iyz="0" izz="0.02"/></inertial></link>
+  <joint name="pan" type="continuous"><parent link="base"/><child link="hub"/><axis xyz="0 0 1"/></joint>
+  <joint name="tilt" type="continuous"><parent link="hub"/><child link="arm"/><axis xyz="0 1 0"/></joint>
+</robot>"""
+
+
 def odd(tmp_path: Path, content: bytes = ODD) -> Robot:
     path = tmp_path / "odd.xml"
     path.write_bytes(content)
@@ -261,6 +271,32 @@ def test_impossible_links_and_negative_values_are_refused(tmp_path):
     forced = mjcf_files(identified(robot, {"Ia1": -0.1}), force=True)[0]
     assert b'armature="-0.1"' in forced.content
     assert any(note.startswith("forced although joint 'first'") for note in forced.notes)
+
+
+@pytest.mark.parametrize("new_file", [False, True])
+def test_a_forced_file_that_does_not_load_says_so(new_file, tmp_path):
+    negative = identified(odd(tmp_path), {"M1": -1.0})
+    forced = mjcf_files(negative, force=True, new_file=new_file)[0]
+    assert "forced although steelyard does not load the file: " in forced.notes[-1]
+    assert "line" not in forced.notes[-1].partition("does not load")[2]
+    comment = forced.content.decode().partition("-->")[0]
+    assert all(note in comment for note in forced.notes if note.startswith("forced although"))
+    assert forced.content.count(b"Written by Steelyard") == 1
+
+
+def test_a_moving_link_without_mass_gets_what_mujoco_needs():
+    robot = read_urdf(MASSLESS)
+    arm = identified(robot, {})
+    (file,) = mjcf_files(arm)
+    assert [one.program.split()[0] for one in file.comparisons] == ["steelyard", "mujoco"]
+    assert all(one.largest < 1e-12 for one in file.comparisons)
+    assert b'mass="1e-14"' in file.content
+    (note,) = [note for note in file.notes if note.startswith("MuJoCo refuses moving bodies without mass")]
+    assert note.endswith("those of hub")
+    assert note in file.content.decode()
+    gimbal = load_robot(FOLDER / "gimbal.xml")
+    (new,) = mjcf_files(arm_of(with_other_drives(gimbal), gimbal), new_file=True)
+    assert all(one.largest < 1e-12 for one in new.comparisons)
 
 
 def test_a_link_between_two_joints_of_a_body_has_no_place():

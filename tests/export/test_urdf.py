@@ -352,6 +352,9 @@ def test_a_change_goes_onto_the_moving_link_and_is_refused_where_no_body_can_hav
     negative = urdf_file(scaled(0.5), content=text.encode(), force=True)
     assert negative.comparisons[0].reason.endswith("a mass must be zero or positive")
     assert "steelyard does not load the file" in negative.notes[-1]
+    comment = negative.content.decode().partition("-->")[0]
+    assert all(note in comment for note in negative.notes if note.startswith("forced although"))
+    assert negative.content.count(b"Written by Steelyard") == 1
 
 
 def test_a_locked_joint_rides_on_the_link_that_carries_it():
@@ -479,12 +482,13 @@ def test_a_program_that_reads_other_torques_or_nothing_speaks_against_the_file(m
     monkeypatch.setattr(verify_module, "PROGRAMS", {"numpy": lost})
     with pytest.raises(
         ExportError,
-        match=r"numpy \S+ loads the original file but not the edited one .no such.; correct that, or write .*--force",
+        match=r"numpy \S+ loads the original file but not the edited one .no such.; take another format, .*--force",
     ):
         urdf_file(arm, content=ODD.encode())
     forced = urdf_file(arm, content=ODD.encode(), force=True)
     assert forced.comparisons[1].reason == "does not load the file: no such"
     assert "forced although numpy" in forced.notes[-1]
+    assert forced.notes[-1] in forced.content.decode()
     text = ODD.replace('name="t1"', 'name="t2"').encode()  # neither the original nor the edited file
     assert urdf_file(arm, content=text).comparisons[1].states == 0
 

@@ -20,6 +20,7 @@ from steelyard.identification import (
     read_run,
     save_run,
 )
+from steelyard.identification.payload import _reasons
 from steelyard.identification.payload_body import impossible_payload
 from steelyard.observe import Preparation, load_observations
 from steelyard.robot import load_robot, parameters_from_centre
@@ -187,3 +188,15 @@ def test_a_payload_that_no_body_can_be_is_named(change, text):
     )  # fmt: skip
     found = impossible_payload(body)
     assert (found == []) if text is None else text in found[0]
+
+
+def test_of_an_arm_that_branches_the_link_of_the_payload_is_named(run):
+    found = identify_payload(LWR4, run, [lwr4(2, "P5")])
+    assert not any("branches" in reason.text for reason in _reasons(found.body, True, 5e6, LWR4))
+    last = replace(LWR4.joint("joint_7"), parent="link_5")
+    branched = replace(LWR4, joints=tuple(last if joint.name == last.name else joint for joint in LWR4.joints))
+    assert not list(_reasons(found.body, True, 1.0, branched))
+    moved, link = _reasons(found.body, True, 5374028.97, branched)
+    assert "moved by over 1000 times what chance explains" in moved.text
+    assert link.text == "the arm branches, and the payload is taken to be on link 'link_7'"
+    assert "payload_link" in link.remedy

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 _NUMBER = re.compile(r"(?<![\w.])-?\d+\.\d+(?:e[-+]?\d+)?(?![\w.])")
 """A number with a decimal point; not a part of a name or a version."""
 
+_SAMPLE = re.compile(r"_sample_\d+\.")
+
 FORMATS, CHOICES = Group("Formats", sort_key=1), Group("Choices", sort_key=2)
 
 
@@ -133,13 +135,25 @@ def _print_files(screen: Screen, files: Sequence[ExportedFile]) -> None:
 def _notes(found: ExportResult) -> Iterator[str]:
     """Yield the notes on all files with numbers of four digits; of notes that differ in numbers only, the first.
 
-    The files of samples have the same notes with other numbers, which stand in the files themselves.
+    The files of samples have the same notes with other numbers, which stand in the files themselves; a note that only
+    samples have names the first of them.
     """
     failed = [(one, file) for file in found.files for one in file.comparisons if one.reason]
     reasons = [f"{one.program}, {file.name}: {one.reason}" for one, file in failed]
     known = set()
-    for note in (*found.notes, *(note for file in found.files for note in file.notes), *reasons):
-        without_numbers = _NUMBER.sub("", note)
-        if without_numbers not in known:
-            known.add(without_numbers)
-            yield _NUMBER.sub(lambda number: f"{float(number.group()):.4g}", note)
+    of_files = [(note, file.name) for file in found.files for note in file.notes]
+    for note, name in (*((note, "") for note in found.notes), *of_files, *((reason, "") for reason in reasons)):
+        subject = _subject(note)
+        if subject not in known:
+            known.add(subject)
+            shown = _NUMBER.sub(lambda number: f"{float(number.group()):.4g}", note)
+            yield f"{shown} ({name})" if _SAMPLE.search(name) else shown
+
+
+def _subject(note: str) -> str:
+    """Return what a note is about: itself without numbers, of what a file cannot hold without the joints too.
+
+    A joint is listed there if its value is not zero, which some samples have and others have not.
+    """
+    heading, listed, _ = note.partition("): ")
+    return heading if listed and note.startswith("not in the file: ") else _NUMBER.sub("", note)

@@ -56,11 +56,14 @@ def payload(
 
 def _payload_run_to_json(known: SavedRun, found: PayloadFound, recordings: Sequence[Recording]) -> dict[str, Any]:
     from ..identification import payload_to_json
+    from ..model.terms import payload_link
 
     return plain(
         {
             "robot": known.content["robot"],
             "payload": payload_to_json(found.body),
+            "payload_link": payload_link(found.robot),
+            "locked_joints": dict(known.choices.lock),
             "covariance": found.body.covariance,
             "motion_was_enough": found.enough,
             "agreement": found.agreement,
@@ -72,12 +75,18 @@ def _payload_run_to_json(known: SavedRun, found: PayloadFound, recordings: Seque
 
 
 def _print(found: PayloadFound, content: dict[str, Any], out: Path | None) -> None:
+    from ..identification.payload import ratio_text
+
     screen = Screen()
-    screen.line((content["robot"], "bold"), f": {len(content['recordings'])} recording(s)")
+    screen.line(
+        (content["robot"], "bold"),
+        f": {len(content['recordings'])} recording(s), payload on link '{content['payload_link']}'",
+    )
     print_payload(screen, found.body, always=True)
     enough = "was" if found.enough else "was not"
     screen.line(
-        f"the motion {enough} enough; arm against its run: {found.agreement:.2f} (1 is what chance gives)", always=True
+        f"the motion {enough} enough; arm against its run: {ratio_text(found.agreement, 2)} (1 is what chance gives)",
+        always=True,
     )
     for reason in found.reasons:
         screen.line(f"- {reason.text}; ", (reason.remedy, "italic"))

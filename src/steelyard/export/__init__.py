@@ -6,7 +6,7 @@ A new format is a function that takes an :class:`IdentifiedArm` and keyword opti
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, final
 
@@ -47,11 +47,15 @@ class Export:
     options: tuple[str, ...] = ()
 
     def build(self, arm: IdentifiedArm, **options: Any) -> tuple[ExportedFile, ...]:
-        """Return the files of an arm, the main one first; options that the format does not know are left out."""
+        """Return the files of an arm, the main one first; options that the format does not know are left out.
+
+        The notes of the main file begin with the cautions and conditions of the arm.
+        """
         module, function = self.builder.split(".")
         known = {name: value for name, value in options.items() if name in self.options}
         built = getattr(import_module(f"{__name__}.{module}"), function)(arm, **known)
-        return built if isinstance(built, tuple) else (built,)
+        main, *others = built if isinstance(built, tuple) else (built,)
+        return (replace(main, notes=tuple(dict.fromkeys((*arm.heading, *main.notes)))), *others)
 
 
 EXPORTS: dict[str, Export] = {
@@ -67,8 +71,8 @@ EXPORTS: dict[str, Export] = {
         ),
         Export("c", "C99 without dependencies", "<robot>.h <robot>.c", "c_code.c_files", ("side",)),
         Export(
-            "casadi", "CasADi functions", "<robot>_<function>.casadi", "casadi_functions.casadi_files",
-            ("side", "parameters"),
+            "casadi", "CasADi functions", "<robot>_<function>.casadi <robot>_casadi.txt",
+            "casadi_functions.casadi_files", ("side", "parameters"),
         ),
         Export("numpy", "a module that needs NumPy alone", "<robot>_dynamics.py", "numpy_module.numpy_file", ("side",)),
         Export("yaml", "parameters with sigmas as YAML", "<robot>.yaml", "tables.yaml_file"),

@@ -141,7 +141,7 @@ def _about(dynamics: ArmDynamics, stem: str) -> Iterator[str]:
     robot, run = dynamics.arm.robot, dynamics.arm.run
     yield f"Dynamics of robot {robot.name}" + (f", run {run}." if run else ".")
     yield "Written by Steelyard; generate it again instead of editing it."
-    yield from dynamics.arm.cautions
+    yield from dynamics.arm.heading
     yield ""
     yield "tau = M(q) qdd + coriolis(q, qd) + gravity(q) + friction(q, qd)"
     yield (
@@ -200,7 +200,7 @@ def _source(dynamics: ArmDynamics, stem: str) -> str:
     bodies = [_definition(one, dynamics.functions[one.name], macro) for one in SIGNATURES]
     text = "\n".join(bodies)
     lines = [
-        *_comment([f"Dynamics of robot {dynamics.arm.robot.name}: see {stem}.h.", *dynamics.arm.cautions]),
+        *_comment([f"Dynamics of robot {dynamics.arm.robot.name}: see {stem}.h.", *dynamics.arm.heading]),
         f'#include "{stem}.h"',
         "",
         "#include <math.h>",

@@ -13,6 +13,7 @@ from ..robot import (
     Joint,
     Link,
     Robot,
+    XmlDocument,
     centre_from_parameters,
     is_consistent,
     parameters_from_centre,
@@ -97,6 +98,17 @@ def forced_notes(problems: Sequence[FileProblem], force: bool) -> tuple[str, ...
     return tuple(problem.note for problem in problems)
 
 
+def with_forced(content: bytes, comment: Sequence[str], forced: Sequence[str]) -> bytes:
+    """Return an XML file whose comment also says why it was forced after it had been loaded again.
+
+    Args:
+        content: The file.
+        comment: Lines of its comment, which is replaced.
+        forced: Notes on what speaks against the file; without any it stays as it is.
+    """
+    return XmlDocument(content).edited("\n".join([*comment, *forced])) if forced else content
+
+
 def physical_problems(
     robot: Robot, links: Iterable[Link], joints: Iterable[str], held: Sequence[str] = ("damping", "friction")
 ) -> list[FileProblem]:
@@ -138,9 +150,3 @@ def physical_problems(
                 text = f"joint '{name}': {what} is {value:.3g}, and simulators need 0 or more"
                 problems.append(FileProblem(text, "identify a physically consistent arm"))
     return problems
-
-
-def locked_notes(robot: Robot) -> list[str]:
-    """Return a note if joints of the arm are locked."""
-    held = [f"{joint.name} at {joint.locked_at!r}" for joint in robot.joints if joint.locked_at is not None]
-    return [f"identified with locked joints, and valid with them there only: {', '.join(held)}"] if held else []

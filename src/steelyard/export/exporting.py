@@ -23,7 +23,7 @@ from ..robot import AnyRobot, XmlDocument
 from ..run import read_result
 from ..text import for_terminal, short_repr
 from . import EXPORTS
-from .identified import ExportedFile, IdentifiedArm, write_files
+from .identified import FORCED, ExportedFile, IdentifiedArm, write_files
 from .payload_formats import PAYLOAD_FORMATS, export_payload
 from .requests import (
     SAMPLED,
@@ -236,16 +236,26 @@ def _export_arm(
     arm = replace(identified_arm(run, robot), cautions=cautions)
     origins = _origins(calibration, formats)
     files = [file for name in formats for file in _built(name, arm, origins, options)]
-    notes = [*cautions]
+    notes = [*arm.heading, *_forced(files)]
     if isinstance(run, SavedRun):
         count, seed = samples
         if count:
             drawn = [replace(one, cautions=cautions) for one in sampled_arms(run, count, seed, robot)]
-            files += list(_sample_files(drawn, formats, options))
+            written = list(_sample_files(drawn, formats, options))
+            files += written
             notes.append(f"{count} samples drawn from the posterior with seed {seed}")
+            odd = {file.name: forced for file in written for forced in _forced([file])[:1]}
+            if odd:
+                name, reason = next(iter(odd.items()))
+                notes.append(f"{len(odd)} of the samples' files are forced; the first is {name}, {reason}")
         if payload is not None:
             files.append(_payload_file(run.folder, payload, robot, options, cautions))
     return _written(arm.robot.name, files, folder, arm.model.robot.file, notes)
+
+
+def _forced(files: Iterable[ExportedFile]) -> list[str]:
+    """Return the reasons why files are forced."""
+    return list(dict.fromkeys(note for file in files for note in file.notes if note.startswith(FORCED)))
 
 
 def _folder(run: RunLike | Identification, out: str | Path | None) -> Path:
@@ -282,7 +292,7 @@ def _payload_file(
     from ..identification import read_payload
 
     found = read_payload(folder)
-    arm = robot_of_run(found.content, robot)
+    arm = robot_of_run(found.content, robot).with_locked(found.lock)
     own = {name: options[name] for name in ("frame", "inertia", "tool") if name in options}
     return export_payload(found.body, arm, form, **own, run=found.content["provenance"]["run"], cautions=cautions)
 
@@ -304,7 +314,9 @@ def _export_payload_run(
         notes += refuse_poor(arm, what, "identify", force=force)
     reasons = [{"text": one["text"], "about": ""} for one in content.get("reasons", [])]
     own = {"grade": "poor" if reasons else "good", "criteria": [], "reasons": reasons}
-    notes += refuse_poor(own, "the payload", "payload", force=force)
+    link = content.get("payload_link")
+    what = f"the payload on link '{link}'" if link else "the payload"
+    notes += refuse_poor(own, what, "payload", force=force)
     file = _payload_file(folder, form, robot, options, notes)
     return _written(file.name.rpartition(".")[0], [file], out, "", notes)
 

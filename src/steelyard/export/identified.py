@@ -12,9 +12,12 @@ from ..errors import ExportError
 from ..files import opened_aside
 from ..model import Model
 from ..robot import Robot
+from ..robot.tree import STANDARD_GRAVITY
 from ..text import short_repr
 
 HEADLINE = "Written by Steelyard from an identified arm."
+FORCED = "forced although"
+"""How notes on a file begin that is written although something speaks against it."""
 LONGEST_STEM = 60
 """Letters of a robot's name that file names and identifiers keep."""
 _TAKEN = {
@@ -46,6 +49,20 @@ class IdentifiedArm:
     sources: Mapping[str, str] = field(default_factory=dict)
     run: str = ""
     cautions: tuple[str, ...] = ()
+
+    @property
+    def conditions(self) -> tuple[str, ...]:
+        """Where the model is valid: locked joints, and gravity other than the usual; a sentence each."""
+        gravity = []
+        if self.robot.gravity != STANDARD_GRAVITY:
+            shown = " ".join(map(repr, self.robot.gravity))
+            gravity = [f"identified with gravity {shown} m/s^2 in the base frame"]
+        return (*locked_notes(self.robot), *gravity)
+
+    @property
+    def heading(self) -> tuple[str, ...]:
+        """What stands at the top of every file that can hold text: cautions, then conditions."""
+        return (*self.cautions, *self.conditions)
 
     @property
     def comment(self) -> tuple[str, ...]:
@@ -87,7 +104,7 @@ class FileProblem(NamedTuple):
     @property
     def note(self) -> str:
         """The note on a file that is written all the same."""
-        return f"forced although {self.text}"
+        return f"{FORCED} {self.text}"
 
 
 @dataclass(frozen=True)
@@ -116,6 +133,17 @@ def write_files(files: Iterable[ExportedFile], folder: Path) -> list[Path]:
             file.write(one.content)
         paths.append(folder / one.name)
     return paths
+
+
+def locked_positions(robot: Robot) -> dict[str, float]:
+    """Return the positions of locked joints by name."""
+    return {joint.name: joint.locked_at for joint in robot.joints if joint.locked_at is not None}
+
+
+def locked_notes(robot: Robot) -> list[str]:
+    """Return a note if joints of the arm are locked."""
+    held = ", ".join(f"{name} at {position!r}" for name, position in locked_positions(robot).items())
+    return [f"identified with locked joints, and valid with them there only: {held}"] if held else []
 
 
 def safe_stem(name: str) -> str:

@@ -32,10 +32,18 @@ from .differences import (
     changed_links,
     forced_notes,
     geometric_difference,
-    locked_notes,
     physical_problems,
+    with_forced,
 )
-from .identified import ExportedFile, FileProblem, IdentifiedArm, TorqueComparison, refuse_unknown_inertias, safe_stem
+from .identified import (
+    ExportedFile,
+    FileProblem,
+    IdentifiedArm,
+    TorqueComparison,
+    locked_notes,
+    refuse_unknown_inertias,
+    safe_stem,
+)
 from .unsaid import robot_to_write, unsaid
 from .verify import compare, file_torques, mismatches, mujoco_torques, not_loaded, random_states
 
@@ -99,12 +107,14 @@ def mjcf_files(
     else:
         edit = edited_mjcf(source, robot, comment, force=force)
     comparisons, problems = verify_mjcf(edit)
-    notes += [*edit.notes, *forced_notes(problems, force)]
+    forced = forced_notes(problems, force)
+    notes += [*edit.notes, *forced]
+    content = with_forced(edit.source.content, [comment, *edit.notes], forced)
     name = f"{safe_stem(robot.name)}.xml"
     if name in edit.source.included:
         name = f"{safe_stem(robot.name)}_identified.xml"
     others = (ExportedFile(name, content) for name, content in edit.source.included.items())
-    return (ExportedFile(name, edit.source.content, tuple(notes), comparisons), *others)
+    return (ExportedFile(name, content, tuple(notes), comparisons), *others)
 
 
 def edited_mjcf(source: MjcfSource, robot: Robot, comment: str = "", *, force: bool = False) -> MjcfEdit:

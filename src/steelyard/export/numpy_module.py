@@ -241,7 +241,7 @@ def _texts(dynamics: ArmDynamics) -> dict[str, str]:
     return {
         "robot": _docstring(arm.robot.name),
         "run": f", run {_docstring(arm.run)}" if arm.run else "",
-        "cautions": "".join(f"{_docstring(caution)}\n" for caution in arm.cautions),
+        "cautions": "".join(f"{_docstring(caution)}\n" for caution in arm.heading),
         "side": sides[dynamics.side],
         "notes": "".join(f"Note: {_docstring(note)}.\n" for note in dynamics.notes),
         "robot_text": ascii(arm.robot.name),

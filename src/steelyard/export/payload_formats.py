@@ -30,9 +30,10 @@ import numpy as np
 from ..errors import ExportError, nearest_match
 from ..identification import PayloadBody
 from ..model.terms.payload import payload_link
-from ..robot import Robot, is_consistent, parameters_from_centre, pseudo_inertia, transform_from_placement
+from ..robot import Robot, is_consistent, parameters_from_centre, pseudo_inertia
 from ..text import for_terminal
 from .identified import ExportedFile
+from .payload_frames import carrier_transform, locked_joint_notes, payload_frame
 
 LARGEST_UR_INERTIA = 133.0
 """Largest component of the inertia that a UR controller takes [kg m^2]."""
@@ -91,7 +92,7 @@ def export_payload(
 
     Args:
         body: The payload, in the frame of the link that carries it (``Robot.payload_link``, or the last moving link).
-        robot: The arm.
+        robot: The arm, with the joints locked that were held (``PayloadFound.robot``).
         form: Name of the format, one of ``PAYLOAD_FORMATS``.
         frame: Link in whose frame the numbers are written: the controller's flange. None: the link that has a name the
             controller's flange has in robot files; if there is none, the link that carries the payload.
@@ -109,11 +110,11 @@ def export_payload(
         allowed = ", ".join(PAYLOAD_FORMATS)
         raise ExportError(f"payload format '{form}'; allowed: {allowed}{nearest_match(form, PAYLOAD_FORMATS)}")
     carrier = payload_link(robot)
-    chosen, frame_note = _frame(robot, carrier, known, frame)
-    moved = body.in_frame(*_transform(robot, carrier, chosen))
+    chosen, frame_note = payload_frame(robot, carrier, known.frames, frame)
+    moved = body.in_frame(*carrier_transform(robot, carrier, chosen))
     centre = _checked_centre(moved)
     matrix, notes = _checked_inertia(moved, centre, known, wanted=inertia)
-    notes = [*frame_note, *notes, *_limits(known, matrix, tool), _ADDED]
+    notes = [*frame_note, *locked_joint_notes(robot, chosen), *notes, *_limits(known, matrix, tool), _ADDED]
     head = (f"Payload of robot '{robot.name}', identified by Steelyard{f' (run {run})' if run else ''}.",)
     head += (*cautions, f"In the frame of link '{chosen}'. {_sigmas(moved, matrix is not None)}", *notes)
     lines = tuple(for_terminal(line) for line in head)
@@ -126,60 +127,6 @@ _ADDED = (
     "The payload is what the loaded recordings carry beyond the arm as it was identified: a tool that was mounted in "
     "both is not part of it."
 )
-
-
-def _frame(robot: Robot, carrier: str, form: PayloadFormat, wanted: str | None) -> tuple[str, list[str]]:
-    """Return the link in whose frame the numbers are written, and a note if it may not be the controller's flange."""
-    body = robot.frame(carrier).body
-    if wanted is not None:
-        if robot.frame(wanted).body != body:
-            raise ExportError(
-                f"link '{wanted}' moves against link '{carrier}', which carries the payload; name a link that is fixed "
-                "to it, such as the flange"
-            )
-        return wanted, []
-    fixed = [name for name, one in robot.frames.items() if one.body == body]
-    for name in form.frames:
-        for link in fixed:
-            if not re.fullmatch(rf"(.*[_/])?{name}", link):
-                continue
-            if name != "flange":
-                return link, []
-            if _points_out(robot, link):
-                return link, [f"Link '{link}' is taken for the controller's flange by its name: check its x axis."]
-    if not form.frames:
-        return carrier, []
-    return carrier, [
-        f"{_no_frame(robot, carrier, form)}: the numbers are in the frame of link '{carrier}'. Check that it is the "
-        "controller's flange frame, or name the flange's link with --payload-frame."
-    ]
-
-
-def _no_frame(robot: Robot, carrier: str, form: PayloadFormat) -> str:
-    """Return why no link is taken for the controller's flange."""
-    body, pattern = robot.frame(carrier).body, rf"(.*[_/])?({'|'.join(form.frames)})"
-    named = {name: one.body for name, one in robot.frames.items() if re.fullmatch(pattern, name)}
-    if not named:
-        return f"No link of the robot is called {' or '.join(form.frames)}"
-    for name, carried_by in named.items():
-        if carried_by == body:
-            return f"z of link '{name}' does not point along the last axis, as that of the controller's flange does"
-    return f"Link '{next(iter(named))}' is not fixed to link '{carrier}', which carries the payload"
-
-
-def _points_out(robot: Robot, link: str) -> bool:
-    """Return whether z of a link's frame is the axis of its joint: in ROS-Industrial's ``flange`` it is x."""
-    frame = robot.frame(link)
-    rotation, _ = transform_from_placement(frame.placement)
-    return abs(float(rotation[:, 2] @ np.array(robot.bodies[frame.body - 1].joint.axis))) > 1 - 1e-6
-
-
-def _transform(robot: Robot, carrier: str, chosen: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return rotation and translation of the carrier's frame in the chosen one."""
-    (turn, shift), (own_turn, own_shift) = (
-        transform_from_placement(robot.frame(link).placement) for link in (carrier, chosen)
-    )
-    return own_turn.T @ turn, own_turn.T @ (shift - own_shift)
 
 
 def _checked_centre(body: PayloadBody) -> np.ndarray:

@@ -15,7 +15,7 @@ from ..plain_data import json_document, plain, yaml_document
 from ..robot import Body, inertia_from_parameters
 from ..robot.inertia import skew
 from ..text import for_latex, for_terminal, latex_number
-from .identified import ExportedFile, IdentifiedArm, refuse_unknown_inertias, safe_stem
+from .identified import ExportedFile, IdentifiedArm, locked_positions, refuse_unknown_inertias, safe_stem
 
 FORMAT = 1
 ROWS_OF_LATEX = 45
@@ -42,9 +42,7 @@ def yaml_file(arm: IdentifiedArm) -> tuple[ExportedFile]:
     Raises:
         ExportError: If an inertia is unknown.
     """
-    head = "".join(
-        f"# {line}\n" for text in (*arm.cautions, *_FRAMES, _SOURCES) for line in wrap(for_terminal(text), 100)
-    )
+    head = "".join(f"# {line}\n" for text in arm.heading for line in wrap(for_terminal(text), 100))
     text = head + yaml_document(parameter_document(arm))
     return (ExportedFile(f"{safe_stem(arm.robot.name)}.yaml", text.encode("utf-8")),)
 
@@ -55,7 +53,7 @@ def json_file(arm: IdentifiedArm) -> tuple[ExportedFile]:
     Raises:
         ExportError: If an inertia is unknown.
     """
-    text = json_document({**parameter_document(arm), "frames": [*_FRAMES], "sources": _SOURCES}) + "\n"
+    text = json_document(parameter_document(arm)) + "\n"
     return (ExportedFile(f"{safe_stem(arm.robot.name)}.json", text.encode("utf-8")),)
 
 
@@ -72,7 +70,9 @@ def parameter_document(arm: IdentifiedArm) -> dict[str, Any]:
         "robot": robot.name,
         "run": arm.run or None,
         "cautions": [*arm.cautions],
+        "conditions": [*arm.conditions],
         "gravity": plain(robot.gravity),
+        "locked_joints": locked_positions(robot),
         "measured": arm.model.measured,
         "effects": plain(arm.model.effects),
         "sign_width": arm.model.sign_width,
@@ -80,6 +80,8 @@ def parameter_document(arm: IdentifiedArm) -> dict[str, Any]:
         "parameter_order": [one.name for one in parameters],
         "links": [_link(body) for body in robot.bodies],
         "parameters": {one.name: _entry(arm, one, values.get(one.name)) for one in parameters},
+        "frames": [*_FRAMES],
+        "sources": _SOURCES,
     }
 
 
@@ -140,7 +142,7 @@ def latex_file(arm: IdentifiedArm) -> tuple[ExportedFile]:
     about = f"robot {arm.robot.name}" + (f", run {arm.run}" if arm.run else "")
     most = ROWS_OF_LATEX * GROUPS_OF_LATEX
     tables = [_tabular(cells[first : first + most]) for first in range(0, len(cells), most)]
-    cautions = "".join(f"% {for_terminal(caution)}\n" for caution in arm.cautions)
+    cautions = "".join(f"% {for_terminal(caution)}\n" for caution in arm.heading)
     text = f"% {for_terminal(about)}; needs \\usepackage{{booktabs}}\n{cautions}" + "\n".join(tables)
     return (ExportedFile(f"{safe_stem(arm.robot.name)}.tex", text.encode("utf-8")),)
 

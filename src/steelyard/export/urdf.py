@@ -40,10 +40,18 @@ from .differences import (
     changed_links,
     forced_notes,
     geometric_difference,
-    locked_notes,
     physical_problems,
+    with_forced,
 )
-from .identified import ExportedFile, FileProblem, IdentifiedArm, TorqueComparison, refuse_unknown_inertias, safe_stem
+from .identified import (
+    ExportedFile,
+    FileProblem,
+    IdentifiedArm,
+    TorqueComparison,
+    locked_notes,
+    refuse_unknown_inertias,
+    safe_stem,
+)
 from .new_urdf import NEW_URDF_NOTES, new_urdf
 from .unsaid import robot_to_write, unsaid
 from .verify import (
@@ -112,13 +120,16 @@ def urdf_file(
         links, joints = changed_links(robot, arm.model.robot), _changed_joints(robot, arm.model.robot)
         forced = forced_notes(physical_problems(robot, links, joints), force)
         placed = _placed(robot, origins or {})
-        fresh = new_urdf(placed, "\n".join([comment, *NEW_URDF_NOTES, *forced]))
+        comment = "\n".join([comment, *NEW_URDF_NOTES])
+        fresh = new_urdf(placed, "\n".join([comment, *forced]))
         edit = UrdfEdit(fresh, placed, tuple(link.name for link in links), tuple(joints), 0.0, forced)
     else:
         edit = edited_urdf(content, robot, origins, comment, force=force)
     comparisons, mismatched, read_notes = verify_urdf(edit, original=content)
-    notes += [*edit.notes, *read_notes, *forced_notes(mismatched, force)]
-    return ExportedFile(f"{safe_stem(robot.name)}.urdf", edit.content, tuple(notes), comparisons)
+    forced = forced_notes(mismatched, force)
+    notes += [*edit.notes, *read_notes, *forced]
+    written = with_forced(edit.content, [comment, *edit.notes], forced)
+    return ExportedFile(f"{safe_stem(robot.name)}.urdf", written, tuple(notes), comparisons)
 
 
 def edited_urdf(

@@ -15,6 +15,7 @@ own: where MuJoCo fuses them into those that carry them, as it does by default, 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from importlib import import_module
 from typing import Any
@@ -40,6 +41,9 @@ where a joint needs no torque."""
 
 _NOT_LOADED = (ValueError, RuntimeError, LookupError, AttributeError)
 """What programs raise for files that they cannot use; other packages of the same name lack attributes."""
+
+_NOT_WRITTEN = "take another format, bound what is impossible ([identify.consistency]) and identify again"
+"""Remedy for a file that does not load; it is not written, so that nothing can be corrected in it."""
 
 States = tuple[np.ndarray, np.ndarray, np.ndarray]
 """Positions, velocities and accelerations of the actuated joints, each (na, states)."""
@@ -106,7 +110,7 @@ def compare_programs(
             comparisons.append(TorqueComparison(program, 0, float("nan"), "", f"does not load the file: {reason}"))
             if original is not None and _is_loaded(load, original, robot, states):
                 problems.append(
-                    FileProblem(f"{program} loads the original file but not the edited one ({reason})", "correct that")
+                    FileProblem(f"{program} loads the original file but not the edited one ({reason})", _NOT_WRITTEN)
                 )
             continue
         comparisons.append(compare(program, robot, wanted, found))
@@ -127,8 +131,10 @@ def mismatches(comparison: TorqueComparison) -> list[FileProblem]:
 
 def not_loaded(error: RobotError) -> tuple[TorqueComparison, FileProblem]:
     """Return the comparison and the problem of a written file that Steelyard itself does not load."""
-    reason = f"does not load the file: {error}"
-    return TorqueComparison("steelyard", 0, math.nan, "", reason), FileProblem(f"steelyard {reason}", "correct that")
+    # The file is not written: it has no lines to look at.
+    cause = re.sub(r",? line \d+", "", str(error)).removesuffix("; correct the file")
+    reason = f"does not load the file: {cause}"
+    return TorqueComparison("steelyard", 0, math.nan, "", reason), FileProblem(f"steelyard {reason}", _NOT_WRITTEN)
 
 
 def _is_loaded(load: Load, content: bytes, robot: Robot, states: States) -> bool:

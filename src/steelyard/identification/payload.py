@@ -17,9 +17,10 @@ from ..distributions import norm_ppf
 from ..errors import EstimateError
 from ..estimate import Estimate, NoiseModel
 from ..model import build_model
+from ..model.terms import payload_link
 from ..observe import RowSource, equations_of, resolve_preparation
 from ..recording import Recording, RecordingsLike, load_recordings
-from ..robot import AnyRobot, Robot, load_robot
+from ..robot import AnyRobot, Robot, load_robot, lock_positions
 from ..run import read_result
 from ..text import short_repr
 from ..verdict import Reason
@@ -31,6 +32,9 @@ from .settings import FACTOR_METHODS, Settings
 
 ENOUGH = 20.0
 """A mass or moment with a larger relative sigma [%] is not known."""
+
+LARGEST_RATIO = 1000
+"""Larger ratios are not written out."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +48,8 @@ class PayloadFound:
         enough: Whether the motion showed mass and centre to 20 % or a centimetre.
         agreement: How far the arm's own parameters had to move, chi-square over their number; 1 is what chance gives.
         reasons: What a reader must know, with remedies.
+        robot: The arm of the run, its held joints locked: the payload is in the frame of its ``payload_link``, or of
+            its last moving link.
 
     Example:
         >>> from dataclasses import replace
@@ -70,6 +76,7 @@ class PayloadFound:
     enough: bool
     agreement: float
     reasons: tuple[Reason, ...]
+    robot: Robot
 
 
 def identify_payload(robot: AnyRobot, run: RunLike, recordings: RecordingsLike, threads: int = 1) -> PayloadFound:
@@ -123,7 +130,9 @@ def identify_payload(robot: AnyRobot, run: RunLike, recordings: RecordingsLike, 
         )
     agreement = _agreement(run.estimate, estimate)
     enough = _is_enough(body)
-    return PayloadFound(body, estimate, fit.noise, enough, agreement, tuple(_reasons(body, enough, agreement)))
+    arm = equations.model.robot
+    reasons = tuple(_reasons(body, enough, agreement, arm))
+    return PayloadFound(body, estimate, fit.noise, enough, agreement, reasons, arm)
 
 
 def _sources(robot: Robot, run: SavedRun, settings: Settings, recordings: Sequence[Recording]) -> list[RowSource]:
@@ -161,7 +170,7 @@ def _is_enough(body: PayloadBody) -> bool:
     return bool(np.all(body.centre_sigma <= 0.01))
 
 
-def _reasons(body: PayloadBody, enough: bool, agreement: float) -> Iterator[Reason]:
+def _reasons(body: PayloadBody, enough: bool, agreement: float, arm: Robot) -> Iterator[Reason]:
     mass, sigma = body.mass
     if abs(mass) < norm_ppf(0.99865) * sigma:
         text = f"the mass comes out as {mass:.3g} +- {sigma:.2g} kg, which is not significant"
@@ -180,11 +189,29 @@ def _reasons(body: PayloadBody, enough: bool, agreement: float) -> Iterator[Reas
         )
     if agreement > 2:
         yield Reason(
-            f"the arm itself behaves otherwise than in its run (its parameters moved by {np.sqrt(agreement):.1f} times "
-            "what chance explains): friction changes with temperature and day, and leaks into the payload",
+            "the arm itself behaves otherwise than in its run (its parameters moved by "
+            f"{ratio_text(agreement**0.5, 1)} times what chance explains): friction changes with temperature and "
+            "day, and leaks into the payload",
             "identify the arm without payload on the same day, warmed up alike",
             "agreement",
         )
+    if (impossible or agreement > 2) and _branches(arm):
+        yield Reason(
+            f"the arm branches, and the payload is taken to be on link '{payload_link(arm)}'",
+            "if it is on another branch, put that branch last in the URDF or MJCF file, or name the link as "
+            "payload_link in a robot table, and identify the arm again",
+            "payload",
+        )
+
+
+def _branches(robot: Robot) -> bool:
+    """Return whether more than one moving link carries no other."""
+    return len({body.number for body in robot.bodies} - {body.parent for body in robot.bodies}) > 1
+
+
+def ratio_text(value: float, digits: int) -> str:
+    """Return a ratio to what chance gives, for a reader: beyond a thousand its digits mean nothing."""
+    return f"{value:.{digits}f}" if value <= LARGEST_RATIO else f"over {LARGEST_RATIO}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,13 +220,15 @@ class SavedPayload:
 
     Attributes:
         content: The ``result.json`` of the run: of ``payload``, or of ``identify`` with loaded recordings.
-        body: The payload.
+        body: The payload, in the frame of the link that carries it.
+        lock: Joints that were held, with their positions [rad or m]: the link that carries the payload depends on them.
     """
 
     __repr__ = short_repr
 
     content: Mapping[str, Any]
     body: PayloadBody
+    lock: Mapping[str, float]
 
 
 def read_payload(folder: Path) -> SavedPayload:
@@ -210,12 +239,13 @@ def read_payload(folder: Path) -> SavedPayload:
     """
     content = read_result(folder, ("payload", *RUN_COMMANDS), EstimateError, {"robot": str})
     if content["command"] != "payload":
-        body = payload_body(read_run(folder).estimate)
+        run = read_run(folder)
+        body = payload_body(run.estimate)
         if body is None:
             raise EstimateError(
                 f"the run '{folder}' has no payload; give a run of 'steelyard payload', or identify with a loaded log"
             )
-        return SavedPayload(content, body)
+        return SavedPayload(content, body, run.choices.lock)
     try:
         known, covariance = content["payload"], np.array(content["covariance"], dtype=float)
         centre = known["centre"] or [None] * 3
@@ -225,4 +255,15 @@ def read_payload(folder: Path) -> SavedPayload:
             raise ValueError
     except (KeyError, TypeError, ValueError):
         raise EstimateError(f"'{folder}' has no payload that can be read; run steelyard payload again") from None
-    return SavedPayload(content, body_from_parameters(values, covariance))
+    return SavedPayload(content, body_from_parameters(values, covariance), _locked_joints(content, folder))
+
+
+def _locked_joints(content: Mapping[str, Any], folder: Path) -> dict[str, float]:
+    """Return the joints that were held in a run of ``payload``."""
+    held = content.get("locked_joints")
+    if not isinstance(held, dict):
+        raise EstimateError(
+            f"'{folder}' does not say which joints were locked, so that the frame of its payload is not known; run "
+            "steelyard payload again"
+        )
+    return lock_positions(held)

@@ -271,12 +271,14 @@ def robot_of_run(content: Mapping[str, Any], robot: AnyRobot | None = None) -> R
             next_step = f"the run's robot file '{named}' is not here; name it with --robot"
             raise EstimateError(next_step if robot is None else f"no robot file '{named}'; check the path")
         if recorded is not None and hashes_of(path)[str(path)] != recorded:
-            changed = f"the robot file '{named}' has changed since the run; identify the arm again"
+            changed = f"the robot file '{named}' has changed since the run; restore it, or identify the arm again"
             raise EstimateError(changed if robot is None else f"'{named}' is not the file that the run read: {changed}")
     found = _same_name(load_robot(named), content)
     for part, digest in hashes_of(*robot_files(found)).items():  # files that it includes
         if provenance["inputs"].get(part, digest) != digest:
-            raise EstimateError(f"the robot file '{part}' has changed since the run; identify the arm again")
+            raise EstimateError(
+                f"the robot file '{part}' has changed since the run; restore it, or identify the arm again"
+            )
     return found
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
 
 import numpy as np
@@ -25,6 +25,8 @@ _SMALLEST_SHARE = 1e-14
 """Least second moment of a body along any axis, relative to their sum: MuJoCo refuses flat bodies by a rounding."""
 _SMALLEST_MOMENT = 1e-14
 """Least second moment of a body along any axis [kg m^2]: MuJoCo refuses moving bodies without inertia."""
+_SMALLEST_MASS = 1e-14
+"""Least mass of a body [kg]: MuJoCo refuses moving bodies without mass."""
 _NOTHING = JointValues(0.0, 0.0, 0.0)
 OPTION: Mapping[str, object] = MappingProxyType({"integrator": "implicitfast"})
 """Attributes of ``<option>`` besides gravity."""
@@ -94,6 +96,12 @@ def new_mjcf_notes(robot: Robot, own: MjcfSource | None = None) -> list[str]:
         fixed = [f"{name} {inertia[9]:.4g} kg" for name, inertia in links.items() if name != moving and inertia[9]]
         if fixed:
             notes.append(f"link '{moving}' holds the inertia of the links fixed to it ({', '.join(fixed)}) too")
+    raised = _raised_links(robot)
+    if raised:
+        notes.append(
+            f"MuJoCo refuses moving bodies without mass or extent: raised to {_SMALLEST_MASS:g} kg and "
+            f"{_SMALLEST_MOMENT:g} kg m^2 are those of {', '.join(raised)}"
+        )
     return notes
 
 
@@ -114,11 +122,37 @@ def _summed_links(robot: Robot) -> dict[int, dict[str, np.ndarray]]:
     }
 
 
+def _inertias(robot: Robot) -> dict[str, np.ndarray]:
+    """Return the inertias to write by link: its own, or on the moving link that of all fixed to it."""
+    summed, moving = _summed_links(robot), {body.link for body in robot.bodies}
+    own = {link.name: link.inertia for link in robot.links if robot.frames[link.name].body not in summed}
+    own |= {body.link: body.inertia for body in robot.bodies if body.number in summed}
+    return {
+        name: np.array(inertia)
+        for name, inertia in own.items()
+        if inertia is not None and (name in moving or any(inertia))
+    }
+
+
+def _raised_links(robot: Robot) -> list[str]:
+    """Return the moving links that get a mass or second moment that they do not have."""
+    moving, found = {body.link for body in robot.bodies}, []
+    for name, inertia in _inertias(robot).items():
+        if name in moving:
+            (mass, _, own), (written_mass, _, written) = (
+                centre_from_parameters(inertia),
+                mass_centre_inertia(inertia, f"link '{name}'"),
+            )
+            if mass != written_mass or not np.array_equal(own, written):
+                found.append(name)
+    return found
+
+
 def mass_centre_inertia(parameters: np.ndarray, what: str) -> tuple[float, np.ndarray, np.ndarray]:
     """Return mass, centre (3,) and inertia about it (3, 3) as MuJoCo accepts them, of a body that can exist.
 
-    MuJoCo refuses second moments below zero by a rounding and moving bodies without inertia: moments below 1e-14 of
-    their sum, or of 1 kg m^2, are raised to it, which no torque shows.
+    MuJoCo refuses second moments below zero by a rounding and moving bodies without mass or inertia: moments below
+    1e-14 of their sum, or of 1 kg m^2, are raised to it, and so is a mass below 1e-14 kg, which no torque shows.
 
     Raises:
         RobotError: If a first moment has no mass.
@@ -132,7 +166,7 @@ def mass_centre_inertia(parameters: np.ndarray, what: str) -> tuple[float, np.nd
         raised = np.where(too_small, least, moments)
         second = axes @ np.diag(raised) @ axes.T
         inertia = np.trace(second) * np.eye(3) - second
-    return mass, centre, inertia
+    return _SMALLEST_MASS if 0 <= mass < _SMALLEST_MASS else mass, centre, inertia
 
 
 class _Bodies:
@@ -144,7 +178,7 @@ class _Bodies:
         self._joints: dict[str, list[Joint]] = {}
         for joint in robot.joints:
             self._joints.setdefault(joint.parent, []).append(joint)
-        self._inertias = dict(self._shared_inertias())
+        self._inertias = _inertias(robot)
 
     def add(self, element: XmlElement, link: str, moved_by: Joint | None = None) -> None:
         """Add inertia, joint and shapes of a link to its body, and the bodies that hang on it."""
@@ -160,15 +194,6 @@ class _Bodies:
             body = _add(element, "body", name=joint.child)
             _place(body, joint.rest_placement)
             self.add(body, joint.child, joint)
-
-    def _shared_inertias(self) -> Iterator[tuple[str, np.ndarray]]:
-        """Yield the inertia of each link: its own, or on the moving link that of all fixed to it."""
-        summed = _summed_links(self._robot)
-        own = {
-            link.name: link.inertia for link in self._robot.links if self._robot.frames[link.name].body not in summed
-        }
-        own |= {body.link: body.inertia for body in self._robot.bodies if body.number in summed}
-        yield from ((name, np.array(inertia)) for name, inertia in own.items() if inertia is not None and any(inertia))
 
     def _add_inertial(self, element: XmlElement, link: str) -> None:
         mass, centre, inertia = mass_centre_inertia(self._inertias[link], f"link '{link}'")
