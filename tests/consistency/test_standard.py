@@ -283,6 +283,22 @@ def test_values_that_bounds_hold_have_no_sigma_of_data(fitted):
     assert not pinned.sigma[own].any()
 
 
+@pytest.mark.parametrize("deviation", [None, 3.0])
+def test_variances_of_very_precise_data_are_not_negative(fitted, deviation):
+    _, fit = fitted
+    estimate, factor = fit.fit.estimate, 1e5
+    system = replace(estimate.system, triangle=factor * estimate.system.triangle)
+    precise = replace(estimate, system=system, covariance=estimate.covariance / factor**2)
+    prior = None if deviation is None else ARM
+    found = standard_parameters(fit.equations, precise, replace(FAST, deviation=deviation), prior=prior)
+    assert found.sigmas_by == "analytic"
+    assert (np.diag(found.covariance) >= 0).all()
+    alone = np.count_nonzero(StandardProblem(fit.equations, precise, FAST).regrouping, axis=1) == 1
+    known = [found.names.index(name) for name in np.array(estimate.columns)[alone]]
+    assert len(known) > 5
+    assert found.sigma[known] == pytest.approx(estimate.sigma[alone] / factor, rel=1e-3)
+
+
 def test_a_chosen_deviation_is_not_below_what_a_disagreement_needs(fitted):
     _, fit = fitted
     prior = with_scaled_links(ARM, 10.0)

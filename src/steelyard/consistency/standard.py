@@ -219,18 +219,18 @@ def _information(
     problem: StandardProblem, programme: Programme, solution: Solution
 ) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
     """Return the covariance (p, p) without regard to inequalities, the share of the data (p,), and sources (p,)."""
-    prior = np.diag(programme.pull)
+    # Roots, not squares: of information that ranges over fifteen orders the squares would have no digits left.
+    prior = np.diag(np.sqrt(programme.pull))
     for k, first in enumerate(programme.bodies):
-        inside = smat(solution.x[first : first + 10])
-        block = slice(first, first + 10)
-        prior[block, block] += programme.weights[k] * divergence_hessian(inside)
-    both = programme.rows.T @ programme.rows + prior
-    matrix = problem.to_parameters
+        if programme.weights[k] > 0:
+            block, inside = slice(first, first + 10), smat(solution.x[first : first + 10])
+            prior[block, block] = np.sqrt(programme.weights[k]) * np.linalg.cholesky(divergence_hessian(inside)).T
+    matrix, rows = problem.to_parameters, programme.rows
     if problem.pinned:  # their unknowns do not vary
         varied = linalg.null_space(programme.equal)
-        matrix, prior, both = matrix @ varied, varied.T @ prior @ varied, varied.T @ both @ varied
-    covariance = matrix @ np.linalg.solve(both, matrix.T)
-    before = np.einsum("ij,ji->i", matrix, np.linalg.solve(prior, matrix.T))
+        matrix, rows, prior = matrix @ varied, rows @ varied, prior @ varied
+    spread = _spread(np.vstack([rows, prior]), matrix)
+    covariance, before = spread.T @ spread, np.sum(_spread(prior, matrix) ** 2, axis=0)
     given = np.ones(len(before), dtype=bool)
     given[np.setdiff1d(problem.free, problem.pinned)] = False
     gained = np.where(given, 0.0, np.clip(1 - np.diag(covariance) / np.where(given, 1.0, before), 0.0, 1.0))
@@ -243,6 +243,12 @@ def _information(
     own[problem.prior_drives] = True
     share = np.where(own, gained, alone)
     return covariance, share, tuple(map(_source, share, own, gained))
+
+
+def _spread(root: np.ndarray, matrix: np.ndarray) -> np.ndarray:
+    """Return S (n, p) with ``S^T S`` the covariance of ``matrix @ x``, if ``root^T root`` is the information on x."""
+    triangle = np.asarray(np.linalg.qr(root, mode="r"))
+    return linalg.solve_triangular(triangle.T, matrix.T, lower=True)
 
 
 def _share_alone(problem: StandardProblem, variances: np.ndarray) -> np.ndarray:
