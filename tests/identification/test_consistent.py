@@ -75,9 +75,28 @@ def test_a_prior_can_be_named_or_left_out():
         identified(prior="scara_2r")
 
 
-def times_ten(robot, numbers):
+def times_ten(robot, numbers, factor=10):
     own = {f"{symbol}{number}" for number in numbers for symbol in INERTIAL_NAMES}
-    return robot.with_parameters({name: 10 * value for name, value in robot.parameters.items() if name in own})
+    return robot.with_parameters({name: factor * value for name, value in robot.parameters.items() if name in own})
+
+
+def test_a_deviation_that_does_not_explain_the_difference_is_kept_if_given_and_called_too_small():
+    prior = replace(times_ten(ARM, (2,), 2.5), inertia_source="cad")
+    given, chosen = identified(prior, deviation=0.03), identified(prior)
+    (reason,) = [one for one in given.verdict.reasons if one.criterion == "prior"]
+    assert reason.text.startswith("the prior contradicts the data on 'link_2'")
+    assert "with the given deviation of 0.03" in reason.text
+    assert "sigmas and intervals are too narrow" in reason.text
+    assert given.verdict.grade != "good"
+    assert not [one for one in chosen.verdict.reasons if one.criterion == "prior"]
+    assert chosen.standard.prior.deviation > 0.1
+
+
+def test_a_common_factor_of_all_links_points_at_the_torques():
+    found = identified(replace(times_ten(ARM, (1, 2, 3), 0.5), inertia_source="cad"))
+    (reason,) = [one for one in found.verdict.reasons if one.criterion == "prior"]
+    assert "on all links alike (about 2 times too light; a scale or unit of the torques may be wrong)" in reason.text
+    assert reason.remedy.startswith("check the scale and unit of the torques")
 
 
 @pytest.mark.parametrize("deviation", [None, 0.3])

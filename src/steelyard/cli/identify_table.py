@@ -120,7 +120,10 @@ def _print_standard(screen: Screen, found: Identification) -> None:
         zip(standard.names, zip(standard.values, standard.sigma, standard.sources, strict=True), strict=True)
     )
     file = standard.model.robot.parameters
-    contradicted = {one.link for one in standard.prior.disagreements} if standard.prior else set()
+    prior = standard.prior
+    contradicted = {one.link for one in prior.disagreements} if prior else set()
+    if prior and not prior.chosen:
+        contradicted |= set(prior.contradicted)
     rows: list[list[Part]] = []
     for body in standard.model.robot.bodies:
         ten = [figures[f"{symbol}{body.number}"] for symbol in INERTIAL_NAMES]

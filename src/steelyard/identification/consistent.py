@@ -14,7 +14,7 @@ from ..verdict import Reason, first_named
 from .settings import Settings
 
 if TYPE_CHECKING:
-    from ..consistency import StandardParameters
+    from ..consistency import PriorUsed, StandardParameters
 
 TRUSTED_SOURCES = ("cad", "vendor")
 """Inertias that are a prior by default; those identified from recordings would count the same data twice."""
@@ -72,24 +72,32 @@ def consistent_parameters(
 
     prior, note = inertia_prior(equations.model.robot, settings)
     found = standard_parameters(equations, estimate, settings.consistency, prior=prior, origin=note, left_out=left_out)
-    unused = "" if prior is not None or settings.consistency.deviation is None else "; its deviation has no effect"
-    return found, note + unused
+    if prior is None and settings.consistency.deviation is not None:
+        note += "; its deviation has no effect"
+    if found.prior is not None and found.prior.chosen and found.prior.contradicted:
+        links = first_named([f"'{link}'" for link in found.prior.contradicted])
+        note += f"; its deviation is {found.prior.deviation:g}, which explains how far the data draw {links} from it"
+    return found, note
 
 
 def prior_reasons(found: StandardParameters | None) -> Iterator[Reason]:
     """Yield which links' prior the data contradict: it still decides what the data do not show."""
-    if found is None or found.prior is None or not found.prior.disagreements:
+    if found is None or found.prior is None:
         return
-    named, prior = first_named([one.text for one in found.prior.disagreements]), found.prior
-    needed = max(one.deviation for one in prior.disagreements)
-    narrow = ""
+    prior, narrow = found.prior, ""
+    given = {} if prior.chosen else prior.contradicted
+    needed = max([prior.factor_deviation, *given.values()])
+    if not needed:
+        return
     if prior.deviation < needed:
         narrow = (
             f", and with the given deviation of {prior.deviation:g} (the difference is one of {needed:.2g}) sigmas "
             "and intervals are too narrow, those of these links most of all"
         )
     yield Reason(
-        f"the prior contradicts the data on {named}: what the data do not show of the arm comes from it{narrow}",
+        f"the prior contradicts the data on {_contradicted(prior)}: what the data do not show of the arm comes from it"
+        f"{narrow}",
+        f"{'' if prior.common_factor is None else 'check the scale and unit of the torques (motor constants, gears); '}"
         "check the units (kg, m) and frames of the prior's inertias, and whether it is the file of this arm; check the "
         "mounting (--gravity) and the signs and units of torques and positions, which change what the data find; or "
         "leave the prior out (--no-prior)",
@@ -97,6 +105,19 @@ def prior_reasons(found: StandardParameters | None) -> Iterator[Reason]:
         "fair",
         "plausible",
     )
+
+
+def _contradicted(prior: PriorUsed) -> str:
+    """Return the links whose prior the data contradict, and by which factors."""
+    from ..consistency.agreement import factor_text
+
+    links = [one.text for one in prior.disagreements]
+    if prior.common_factor is not None:
+        alike = f"all links alike ({factor_text(prior.common_factor)}; a scale or unit of the torques may be wrong)"
+        return f"{alike}, most clearly {first_named(links)}" if links else alike
+    if not links:
+        links = [f"'{link}'" for link in prior.contradicted]
+    return first_named(links)
 
 
 def massless_reasons(found: StandardParameters | None) -> Iterator[Reason]:
