@@ -266,6 +266,16 @@ def test_the_link_between_two_joints_of_one_body_stays_without_mass(fitted_cross
     assert ten(standard_parameters(fit.equations, fit.fit.estimate, bounded, prior=prior), 2)[9] > 0.4
 
 
+def test_where_the_file_says_nothing_of_a_link_the_prior_declares_it_without_mass(fitted_cross):
+    arm, fit = fitted_cross
+    silent = tuple(replace(link, inertia=None) if link.name == "cross" else link for link in arm.links)
+    equations = replace(fit.equations, model=replace(fit.equations.model, robot=replace(arm, links=silent)))
+    found = standard_parameters(equations, fit.fit.estimate, replace(FAST, deviation=0.1), prior=arm)
+    assert found.massless == ("cross",)
+    assert not ten(found, 2).any()
+    assert standard_parameters(equations, fit.fit.estimate, FAST).massless == ()
+
+
 def test_values_that_bounds_hold_have_no_sigma_of_data(fitted):
     _, fit = fitted
     first, last = ARM.bodies[0].link, ARM.bodies[-1]

@@ -12,7 +12,13 @@ from simulated_experiments import short_log
 from steelyard.consistency import ConsistencySettings
 from steelyard.errors import ConfigError, EstimateError, SteelyardError
 from steelyard.identification import Settings, identify, save_run, settings_from_table, settings_to_table
-from steelyard.identification.consistent import CostCause, consistency_reasons, mass_reasons, massless_reasons
+from steelyard.identification.consistent import (
+    CostCause,
+    consistency_reasons,
+    inertia_prior,
+    mass_reasons,
+    massless_reasons,
+)
 from steelyard.judge import Pattern
 from steelyard.robot import INERTIAL_NAMES, load_robot
 
@@ -61,6 +67,29 @@ def test_the_source_of_the_inertias_decides_whether_they_are_a_prior(source, not
     found = identified(replace(ARM, inertia_source=source), deviation=0.2)
     assert any(one.startswith(note) for one in found.notes)
     assert (found.standard is not None and found.standard.prior is not None) == used
+
+
+def without_inertia(names, **changes):
+    links = [replace(link, inertia=None) if link.name in names else link for link in ARM.links]
+    return replace(ARM, links=tuple(links), **changes)
+
+
+def test_a_note_names_the_links_that_have_no_inertia():
+    lacking = without_inertia({"link_2"}, inertia_source="vendor")
+    prior, note = inertia_prior(lacking, Settings())
+    assert prior is None
+    assert note.startswith("no prior: the robot file has no inertia of 'link_2'; give one there (all 0 for a link")
+    none = without_inertia({body.link for body in ARM.bodies}, inertia_source="vendor")
+    assert inertia_prior(none, Settings())[1].startswith("no prior: the robot file has no link inertias")
+    unknown = replace(lacking, inertia_source="unknown")
+    assert "is unknown" in inertia_prior(unknown, Settings())[1]
+
+
+def test_a_link_of_a_urdf_without_inertial_is_one_without_mass():
+    prior, note = inertia_prior(without_inertia({"link_2"}, inertia_source="cad", file="arm.urdf"), Settings())
+    assert prior is not None
+    assert [any(body.inertia or ()) for body in prior.bodies] == [True, False, True]
+    assert "which has no <inertial> of 'link_2': without mass" in note
 
 
 def test_a_prior_can_be_named_or_left_out():

@@ -139,10 +139,13 @@ def bounds_of(
 def declared_massless(robot: Robot, settings: ConsistencySettings, prior: Robot | None) -> tuple[str, ...]:
     """Return the links without mass in a robot file that has others with: the link between two joints of one body.
 
-    A link that the user gives bounds for, or that has a mass in the prior, is none of them.
+    A link that the user gives bounds for, or that has a mass in the prior, is none of them. Where the file says nothing
+    of a link, the prior does.
     """
-    nothing = {body.link for body in robot.bodies if body.inertia is not None and not any(body.inertia)}
-    if not any(any(body.inertia or ()) for body in robot.bodies):
+    said = {body.link: body.inertia for body in (() if prior is None else prior.bodies)}
+    said |= {body.link: body.inertia for body in robot.bodies if body.inertia is not None}
+    nothing = {link for link, inertia in said.items() if inertia is not None and not any(inertia)}
+    if not any(any(inertia or ()) for inertia in said.values()):
         return ()
     known = {body.link for body in (() if prior is None else prior.bodies) if any(body.inertia or ())}
     known |= {*settings.mass, *settings.centre, *settings.centre_in_shape}

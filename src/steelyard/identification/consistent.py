@@ -43,12 +43,21 @@ def inertia_prior(robot: Robot, settings: Settings) -> tuple[Robot | None, str]:
         prior = load_robot(chosen)
         held = prior.with_locked(settings.lock) if settings.lock else prior
         return held, f"prior: link inertias of '{chosen}'"
-    if "inertias" not in robot.carries:
+    lacking = [body.link for body in robot.bodies if body.inertia is None]
+    if len(lacking) == len(robot.bodies):
         return None, "no prior: the robot file has no link inertias; give some with --prior FILE"
     if robot.inertia_source in TRUSTED_SOURCES:
+        named = first_named([f"'{link}'" for link in lacking])
+        # To ROS and its programs a link of a URDF without <inertial> has no mass; other files have left it out.
+        if lacking and not robot.file.lower().endswith(".urdf"):
+            return None, (
+                f"no prior: the robot file has no inertia of {named}; give one there (all 0 for a link without mass), "
+                "or the inertias of all links with --prior FILE"
+            )
+        held = f", which has no <inertial> of {named}: without mass" if lacking else ""
         return (
-            robot,
-            f"prior: link inertias of the robot file ({robot.inertia_source}); --no-prior leaves it out",
+            _with_massless(robot, lacking),
+            f"prior: link inertias of the robot file ({robot.inertia_source}){held}; --no-prior leaves it out",
         )
     if robot.inertia_source == "identified":
         return None, "no prior: the robot file's inertias were identified from recordings"
@@ -56,6 +65,12 @@ def inertia_prior(robot: Robot, settings: Settings) -> tuple[Robot | None, str]:
         "no prior: the source of the robot file's inertias is unknown; if they are CAD or vendor values, say so with "
         "--inertia-source cad"
     )  # fmt: skip
+
+
+def _with_massless(robot: Robot, names: Sequence[str]) -> Robot:
+    """Return the robot with some of its links without mass."""
+    links = [replace(link, inertia=(0.0,) * 10) if link.name in names else link for link in robot.links]
+    return replace(robot, links=tuple(links)) if names else robot
 
 
 def consistent_parameters(
