@@ -243,6 +243,12 @@ def _export_arm(
             drawn = [replace(one, cautions=cautions) for one in sampled_arms(run, count, seed, robot)]
             files += list(_sample_files(drawn, formats, options))
             notes.append(f"{count} samples drawn from the posterior with seed {seed}")
+            rows = run.content["standard_parameters"]
+            if open_ones := sum(row["source"] == "reference" for row in rows):
+                notes.append(
+                    f"{open_ones} of {len(rows)} parameters are not determined by the data and have no prior (source "
+                    "'reference'): their samples do not show how uncertain they are; --prior FILE would"
+                )
         if payload is not None:
             files.append(_payload_file(run.folder, payload, robot, options, cautions))
     return _written(arm.robot.name, files, folder, arm.model.robot.file, notes)
