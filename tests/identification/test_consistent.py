@@ -104,7 +104,7 @@ def test_a_prior_can_be_named_or_left_out():
         identified(prior="scara_2r")
 
 
-def times_ten(robot, numbers, factor=10):
+def times_ten(robot, numbers, factor: float = 10.0):
     own = {f"{symbol}{number}" for number in numbers for symbol in INERTIAL_NAMES}
     return robot.with_parameters({name: factor * value for name, value in robot.parameters.items() if name in own})
 
@@ -118,6 +118,8 @@ def test_a_deviation_that_does_not_explain_the_difference_is_kept_if_given_and_c
     assert "sigmas and intervals are too narrow" in reason.text
     assert given.verdict.grade != "good"
     assert not [one for one in chosen.verdict.reasons if one.criterion == "prior"]
+    assert chosen.standard is not None
+    assert chosen.standard.prior is not None
     assert chosen.standard.prior.deviation > 0.1
 
 

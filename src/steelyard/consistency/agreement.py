@@ -299,15 +299,18 @@ class FactorLikelihood:
 
     def largest_common(self, limit: float) -> tuple[float, float]:
         """Return the logarithm of the factor of all links alike of largest log-likelihood within +- limit, and it."""
-        from scipy.optimize import minimize_scalar
+        from scipy.optimize import minimize
 
         ones = np.ones(len(self.links))
+
+        def negative_log(log: np.ndarray) -> tuple[float, float]:
+            value, slopes = self.negative_log(log[0] * ones)
+            return value, float(slopes.sum())
+
         grid = np.clip(np.log(_COMMON), -limit, limit)
         start = min(grid, key=lambda log: self.negative_log(log * ones)[0])
-        step = np.log(_COMMON[1] / _COMMON[0])
-        bounds = max(start - step, -limit), min(start + step, limit)
-        found = minimize_scalar(lambda log: self.negative_log(log * ones)[0], bounds=bounds, method="bounded")
-        return float(found.x), -float(found.fun)
+        found = minimize(negative_log, [start], jac=True, bounds=[(-limit, limit)])
+        return float(found.x[0]), -float(found.fun)
 
     def negative_log(self, logs: np.ndarray) -> tuple[float, np.ndarray]:
         """Return the negative log-likelihood and its gradient by the logarithms of the factors (b,)."""
