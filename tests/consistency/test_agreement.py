@@ -10,7 +10,14 @@ from scipy.optimize import check_grad
 
 from simulated_experiments import short_log
 from steelyard.consistency import ConsistencySettings, StandardProblem, reference_body, standard_parameters
-from steelyard.consistency.agreement import FactorLikelihood, prior_disagreements
+from steelyard.consistency.agreement import (
+    FactorLikelihood,
+    PriorUsed,
+    common_factor,
+    needed_deviations,
+    prior_disagreements,
+    with_disagreements,
+)
 from steelyard.consistency.pseudo_inertia import random_bodies, svec
 from steelyard.identification import Settings, fit_arm
 from steelyard.robot import INERTIAL_NAMES, Robot, load_robot
@@ -44,7 +51,7 @@ def with_links(robot: Robot, tens: dict[int, np.ndarray]) -> Robot:
 
 
 def test_priors_off_by_10_to_30_percent_link_by_link_are_not_doubted(fitted):
-    alarms = 0
+    alarms, common, wide = 0, 0, 0
     for seed in range(40):
         rng = np.random.default_rng(seed)
         tens = {
@@ -52,8 +59,41 @@ def test_priors_off_by_10_to_30_percent_link_by_link_are_not_doubted(fitted):
             @ svec(random_bodies(rng.uniform(0.1, 0.3), 1, rng)[0])
             for body in ARM.bodies
         }
-        alarms += bool(prior_disagreements(*problem_of(fitted, ARM, with_links(ARM, tens))))
+        problem, values = problem_of(fitted, ARM, with_links(ARM, tens))
+        alarms += bool(prior_disagreements(problem, values))
+        common += common_factor(problem, values) is not None
+        wide += bool(needed_deviations(problem, 0.3, values))
     assert alarms <= 2
+    assert common == wide == 0
+
+
+@pytest.mark.parametrize("factor", [0.5, 2.0])
+def test_a_factor_of_all_links_alike_is_named_as_such(fitted, factor):
+    prior = with_links(ARM, {body.number: factor * np.array(body.inertia) for body in ARM.bodies})
+    found = with_disagreements(PriorUsed("", "geometric", 0.03, True, {}), problem_of(fitted, prior)[0])
+    assert found.common_factor == pytest.approx(1 / factor, rel=0.2)
+    assert found.deviation > 0.5
+    one = with_links(ARM, {2: factor * np.array(ARM.bodies[1].inertia)})
+    assert common_factor(*problem_of(fitted, one)) is None
+
+
+@pytest.mark.parametrize("kind", ["geometric", "euclidean"])
+def test_a_chosen_deviation_explains_how_far_the_data_draw_each_link(fitted, kind):
+    """A mass 2.5 times too large is no disagreement by a factor of three, but no chance at 3 % either."""
+    problem, values = problem_of(fitted, with_links(ARM, {2: 2.5 * np.array(ARM.bodies[1].inertia)}))
+    problem.settings = ConsistencySettings(kind=kind)
+    prior = PriorUsed("", kind, 0.03, True, {})
+    found = with_disagreements(prior, problem)
+    assert found.disagreements == ()
+    assert "link_2" in found.contradicted
+    assert found.contradicted["link_2"] > 0.03
+    assert 0.1 < found.deviation < 0.5
+    assert needed_deviations(problem, found.deviation, values) == {}
+    given = with_disagreements(replace(prior, chosen=False), problem)
+    assert given.deviation == 0.03
+    assert given.contradicted == found.contradicted
+    right = with_disagreements(prior, problem_of(fitted, ARM)[0])
+    assert (right.deviation, right.contradicted, right.common_factor) == (0.03, {}, None)
 
 
 @pytest.mark.parametrize("factor", [0.001, 0.1, 10.0, 1000.0])

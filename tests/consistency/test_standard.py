@@ -266,6 +266,16 @@ def test_the_link_between_two_joints_of_one_body_stays_without_mass(fitted_cross
     assert ten(standard_parameters(fit.equations, fit.fit.estimate, bounded, prior=prior), 2)[9] > 0.4
 
 
+def test_where_the_file_says_nothing_of_a_link_the_prior_declares_it_without_mass(fitted_cross):
+    arm, fit = fitted_cross
+    silent = tuple(replace(link, inertia=None) if link.name == "cross" else link for link in arm.links)
+    equations = replace(fit.equations, model=replace(fit.equations.model, robot=replace(arm, links=silent)))
+    found = standard_parameters(equations, fit.fit.estimate, replace(FAST, deviation=0.1), prior=arm)
+    assert found.massless == ("cross",)
+    assert not ten(found, 2).any()
+    assert standard_parameters(equations, fit.fit.estimate, FAST).massless == ()
+
+
 def test_values_that_bounds_hold_have_no_sigma_of_data(fitted):
     _, fit = fitted
     first, last = ARM.bodies[0].link, ARM.bodies[-1]
@@ -281,6 +291,22 @@ def test_values_that_bounds_hold_have_no_sigma_of_data(fitted):
     assert [total.sources[total.names.index(f"M{body.number}")] for body in ARM.bodies] == ["bound"] * 3
     pinned = standard_parameters(fit.equations, fit.fit.estimate, replace(FAST, pinned=(last.link,)))
     assert not pinned.sigma[own].any()
+
+
+@pytest.mark.parametrize("deviation", [None, 3.0])
+def test_variances_of_very_precise_data_are_not_negative(fitted, deviation):
+    _, fit = fitted
+    estimate, factor = fit.fit.estimate, 1e5
+    system = replace(estimate.system, triangle=factor * estimate.system.triangle)
+    precise = replace(estimate, system=system, covariance=estimate.covariance / factor**2)
+    prior = None if deviation is None else ARM
+    found = standard_parameters(fit.equations, precise, replace(FAST, deviation=deviation), prior=prior)
+    assert found.sigmas_by == "analytic"
+    assert (np.diag(found.covariance) >= 0).all()
+    alone = np.count_nonzero(StandardProblem(fit.equations, precise, FAST).regrouping, axis=1) == 1
+    known = [found.names.index(name) for name in np.array(estimate.columns)[alone]]
+    assert len(known) > 5
+    assert found.sigma[known] == pytest.approx(estimate.sigma[alone] / factor, rel=1e-3)
 
 
 def test_a_chosen_deviation_is_not_below_what_a_disagreement_needs(fitted):
@@ -417,3 +443,70 @@ def test_fixed_links_that_the_data_contradict_do_not_hold_the_arm(fitted_tool):
     problem = StandardProblem(other.equations, other.fit.estimate, FAST)
     assert not problem.keeps_fixed(found.values)
     assert found.misfit < 10
+
+
+VERTICAL = b"""<robot name="vertical"><link name="base"/>
+<link name="a"><inertial><origin xyz="0.01 0 0.1"/><mass value="5"/>
+  <inertia ixx="0.03" ixy="0" ixz="0" iyy="0.03" iyz="0" izz="0.02"/></inertial></link>
+<link name="b"><inertial><origin xyz="0.15 0 0.02"/><mass value="4"/>
+  <inertia ixx="0.008" ixy="0" ixz="0" iyy="0.05" iyz="0" izz="0.05"/></inertial></link>
+<link name="c"><inertial><origin xyz="0.1 0.02 0.02"/><mass value="2"/>
+  <inertia ixx="0.003" ixy="0" ixz="0" iyy="0.02" iyz="0" izz="0.02"/></inertial></link>
+<joint name="j1" type="revolute"><parent link="base"/><child link="a"/><origin xyz="0 0 0.1"/><axis xyz="0 0 1"/>
+  <limit lower="-2" upper="2" velocity="6" effort="200"/></joint>
+<joint name="j2" type="revolute"><parent link="a"/><child link="b"/><origin xyz="0 0 0.2"/><axis xyz="0 1 0"/>
+  <limit lower="-2" upper="2" velocity="6" effort="200"/></joint>
+<joint name="j3" type="revolute"><parent link="b"/><child link="c"/><origin xyz="0.3 0 0"/><axis xyz="0 1 0"/>
+  <limit lower="-2" upper="2" velocity="6" effort="200"/></joint></robot>"""
+
+
+@pytest.fixture(scope="module")
+def fitted_drives():
+    """Return an arm without drive inertias in its file, and a fit of its motion with some of 1 kg m^2."""
+    arm = read_urdf(VERTICAL)
+    values = {f"{symbol}{number}": size for symbol, size in (("Fvm", 0.3), ("Ia", 1.0)) for number in (1, 2, 3)}
+    points = np.zeros((3, 13))
+    points[:, 1:-1] = np.random.default_rng(5).uniform(-1.5, 1.5, (3, 11))
+    experiment = Experiment(record_rate=100, encoder_quantum=1e-6, motor_noise=Noise("white", (0.02,) * 3))
+    run = simulate(replace(arm, values=values), quintic(points, 1.0, list(arm.joint_names)), experiment, [0])
+    return arm, fit_arm(arm, [recording_of(run)], Settings(effects=("inertia", "Ia", "Fvm", "offm")))
+
+
+@pytest.mark.parametrize("pinned", [(), ("b",)])
+def test_what_has_no_reference_does_not_draw_links_away_from_theirs(fitted_drives, pinned):
+    arm, fit = fitted_drives
+    found = standard_parameters(fit.equations, fit.fit.estimate, replace(FAST, pinned=pinned))
+    assert found.misfit < 30  # a pinned link costs what chance does
+    masses = [ten(found, body.number)[9] for body in arm.bodies]
+    assert masses == pytest.approx([5.0, 4.0, 2.0], rel=0.05)
+    drives = [found.values[found.names.index(f"Ia{number}")] for number in (1, 2, 3)]
+    assert drives == pytest.approx([1.0] * 3, rel=0.02)
+
+
+def test_drive_inertias_of_the_file_count_as_its_links_do(fitted_drives):
+    arm, fit = fitted_drives
+    known = replace(arm, values={"Ia1": 1.02})
+    equations = replace(fit.equations, model=replace(fit.equations.model, robot=known))
+    found = standard_parameters(equations, fit.fit.estimate, FAST)
+    # Link a takes some of the 0.02 kg m^2 that are too much: relative to 1.02 they are little, to its 0.0205 a lot.
+    assert 1.0 < found.values[found.names.index("Ia1")] < 1.02
+
+
+def test_friction_that_data_cannot_tell_apart_is_shared(fitted_drives):
+    arm, fit = fitted_drives
+    recording = fit.sources[0].recording
+    other = fit_arm(arm, [recording], Settings(effects=("inertia", "Ia", "Fvm", "Fvl", "offm", "offl")))
+    found = standard_parameters(other.equations, other.fit.estimate, FAST)
+    own = {name: found.values[found.names.index(name)] for name in ("Fvm1", "Fvl1", "offm2", "offl2")}
+    assert own["Fvm1"] == pytest.approx(own["Fvl1"], rel=1e-3)
+    assert own["offm2"] == pytest.approx(own["offl2"], rel=1e-3, abs=1e-6)
+
+
+def test_samples_lie_about_the_arm_they_are_drawn_for(fitted_drives):
+    _, fit = fitted_drives
+    problem = StandardProblem(fit.equations, fit.fit.estimate, FAST)
+    found = standard_parameters(fit.equations, fit.fit.estimate, FAST)
+    drawn = problem.draws(found.values, None, 5, seed=0)
+    for name in ("M1", "M2", "M3", "Ia1"):
+        place = found.names.index(name)
+        assert drawn[:, place] == pytest.approx(found.values[place], rel=0.05)

@@ -89,6 +89,8 @@ def test_samples_are_different_arms_that_can_exist(run, tmp_path):
     again = sampled_arms(run, 4, seed=1)
     assert again[2].robot.parameters == arms[2].robot.parameters
     written = export_model(run, ["urdf"], tmp_path, samples=2, force=True)
+    (note,) = [one for one in written.notes if "source 'reference'" in one]
+    assert "their samples do not show how uncertain they are" in note
     assert [path.name for path in written.paths] == ["two.urdf", "two_sample_001.urdf", "two_sample_002.urdf"]
 
 
@@ -214,16 +216,23 @@ def test_cautions_about_the_consistent_arm_travel_with_it(found, tmp_path):
 
 def test_an_export_says_which_links_are_a_guess(found, tmp_path):
     assert found.standard.prior is None
-    edge = replace(found, standard=replace(found.standard, edges=("upper", "fore")))
-    said = "caution: at the edge of what a body can be: upper, fore; torques are right, masses are a guess"
+    edge = replace(found, standard=replace(found.standard, edges=("upper", "fore", "wrist", "hand")))
+    said = (
+        "caution: at the edge of what a body can be: upper, fore, wrist, hand; what the data do not show of them "
+        "(mass, centre, inertia) is a guess, and with it torques under another gravity"
+    )
     for name, one, notes in (("edge", edge, [said]), ("inside", found, [])):
         run = save_run(one, tmp_path / name)
         written = export_model(run, COMMENTED, tmp_path / f"{name}_out", force=True)
         assert [note for note in written.notes if "edge" in note] == notes
         functions = export_model(run, ["casadi"], tmp_path / f"{name}_out", force=True)
         assert [note for note in functions.files[0].notes if "edge" in note] == notes
-        assert (said in functions.paths[-1].read_text()) == bool(notes)
-        assert all((said in file.content.decode()) == bool(notes) for file in written.files)
+        for file in (
+            *written.files,
+            functions.files[-1],
+        ):  # comments are wrapped, each line with a mark at its beginning
+            text = " ".join(line.lstrip("#*% ") for line in file.content.decode().splitlines())
+            assert (said in text) == bool(notes), file.name
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,13 @@ from simulated_experiments import short_log
 from steelyard.consistency import ConsistencySettings
 from steelyard.errors import ConfigError, EstimateError, SteelyardError
 from steelyard.identification import Settings, identify, save_run, settings_from_table, settings_to_table
-from steelyard.identification.consistent import CostCause, consistency_reasons, mass_reasons, massless_reasons
+from steelyard.identification.consistent import (
+    CostCause,
+    consistency_reasons,
+    inertia_prior,
+    mass_reasons,
+    massless_reasons,
+)
 from steelyard.judge import Pattern
 from steelyard.robot import INERTIAL_NAMES, load_robot
 
@@ -63,6 +69,29 @@ def test_the_source_of_the_inertias_decides_whether_they_are_a_prior(source, not
     assert (found.standard is not None and found.standard.prior is not None) == used
 
 
+def without_inertia(names, **changes):
+    links = [replace(link, inertia=None) if link.name in names else link for link in ARM.links]
+    return replace(ARM, links=tuple(links), **changes)
+
+
+def test_a_note_names_the_links_that_have_no_inertia():
+    lacking = without_inertia({"link_2"}, inertia_source="vendor")
+    prior, note = inertia_prior(lacking, Settings())
+    assert prior is None
+    assert note.startswith("no prior: the robot file has no inertia of 'link_2'; give one there (all 0 for a link")
+    none = without_inertia({body.link for body in ARM.bodies}, inertia_source="vendor")
+    assert inertia_prior(none, Settings())[1].startswith("no prior: the robot file has no link inertias")
+    unknown = replace(lacking, inertia_source="unknown")
+    assert "is unknown" in inertia_prior(unknown, Settings())[1]
+
+
+def test_a_link_of_a_urdf_without_inertial_is_one_without_mass():
+    prior, note = inertia_prior(without_inertia({"link_2"}, inertia_source="cad", file="arm.urdf"), Settings())
+    assert prior is not None
+    assert [any(body.inertia or ()) for body in prior.bodies] == [True, False, True]
+    assert "which has no <inertial> of 'link_2': without mass" in note
+
+
 def test_a_prior_can_be_named_or_left_out():
     named = identified(prior="kuka_ir361", deviation=0.2).standard
     assert named is not None
@@ -75,9 +104,30 @@ def test_a_prior_can_be_named_or_left_out():
         identified(prior="scara_2r")
 
 
-def times_ten(robot, numbers):
+def times_ten(robot, numbers, factor: float = 10.0):
     own = {f"{symbol}{number}" for number in numbers for symbol in INERTIAL_NAMES}
-    return robot.with_parameters({name: 10 * value for name, value in robot.parameters.items() if name in own})
+    return robot.with_parameters({name: factor * value for name, value in robot.parameters.items() if name in own})
+
+
+def test_a_deviation_that_does_not_explain_the_difference_is_kept_if_given_and_called_too_small():
+    prior = replace(times_ten(ARM, (2,), 2.5), inertia_source="cad")
+    given, chosen = identified(prior, deviation=0.03), identified(prior)
+    (reason,) = [one for one in given.verdict.reasons if one.criterion == "prior"]
+    assert reason.text.startswith("the prior contradicts the data on 'link_2'")
+    assert "with the given deviation of 0.03" in reason.text
+    assert "sigmas and intervals are too narrow" in reason.text
+    assert given.verdict.grade != "good"
+    assert not [one for one in chosen.verdict.reasons if one.criterion == "prior"]
+    assert chosen.standard is not None
+    assert chosen.standard.prior is not None
+    assert chosen.standard.prior.deviation > 0.1
+
+
+def test_a_common_factor_of_all_links_points_at_the_torques():
+    found = identified(replace(times_ten(ARM, (1, 2, 3), 0.5), inertia_source="cad"))
+    (reason,) = [one for one in found.verdict.reasons if one.criterion == "prior"]
+    assert "on all links alike (about 2 times too light; a scale or unit of the torques may be wrong)" in reason.text
+    assert reason.remedy.startswith("check the scale and unit of the torques")
 
 
 @pytest.mark.parametrize("deviation", [None, 0.3])

@@ -120,7 +120,10 @@ def _print_standard(screen: Screen, found: Identification) -> None:
         zip(standard.names, zip(standard.values, standard.sigma, standard.sources, strict=True), strict=True)
     )
     file = standard.model.robot.parameters
-    contradicted = {one.link for one in standard.prior.disagreements} if standard.prior else set()
+    prior = standard.prior
+    contradicted = {one.link for one in prior.disagreements} if prior else set()
+    if prior and not prior.chosen:
+        contradicted |= set(prior.contradicted)
     rows: list[list[Part]] = []
     for body in standard.model.robot.bodies:
         ten = [figures[f"{symbol}{body.number}"] for symbol in INERTIAL_NAMES]
@@ -138,7 +141,8 @@ def _print_standard(screen: Screen, found: Identification) -> None:
         screen.line(f"not a plausible mass: {link}, up to {most:.2g} kg would be", style="yellow")
     if standard.edges:
         # Data that are not quite those of a body draw what they do not show to where the rest is just possible.
-        what_next = "" if standard.prior else "; their torques are right, their masses a guess (--prior FILE decides)"
+        guess = "what the data do not show of them (mass, centre, inertia) is a guess, and with it torques under"
+        what_next = "" if prior else f"; {guess} another gravity (--prior FILE decides)"
         screen.line(f"at the edge of what a body can be: {', '.join(standard.edges)}{what_next}", style="dim")
     for bound in standard.active:
         screen.line(f"active bound: {bound}", style="yellow")

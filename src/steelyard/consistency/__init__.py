@@ -7,9 +7,9 @@ from .constraints import ConsistencySettings as ConsistencySettings
 
 if TYPE_CHECKING:
     from .agreement import PriorDisagreement as PriorDisagreement
+    from .agreement import PriorUsed as PriorUsed
     from .problem import StandardProblem as StandardProblem
     from .pseudo_inertia import reference_body as reference_body
-    from .standard import PriorUsed as PriorUsed
     from .standard import StandardParameters as StandardParameters
     from .standard import standard_parameters as standard_parameters
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
-        "agreement": ["PriorDisagreement"],
+        "agreement": ["PriorDisagreement", "PriorUsed"],
         "problem": ["StandardProblem"],
         "pseudo_inertia": ["reference_body"],
-        "standard": ["PriorUsed", "StandardParameters", "standard_parameters"],
+        "standard": ["StandardParameters", "standard_parameters"],
     },
 )

@@ -139,14 +139,39 @@ def bounds_of(
 def declared_massless(robot: Robot, settings: ConsistencySettings, prior: Robot | None) -> tuple[str, ...]:
     """Return the links without mass in a robot file that has others with: the link between two joints of one body.
 
-    A link that the user gives bounds for, or that has a mass in the prior, is none of them.
+    A link that the user gives bounds for, or that has a mass in the prior, is none of them. Where the file says nothing
+    of a link, the prior does.
     """
-    nothing = {body.link for body in robot.bodies if body.inertia is not None and not any(body.inertia)}
-    if not any(any(body.inertia or ()) for body in robot.bodies):
+    said = {body.link: body.inertia for body in (() if prior is None else prior.bodies)}
+    said |= {body.link: body.inertia for body in robot.bodies if body.inertia is not None}
+    nothing = {link for link, inertia in said.items() if inertia is not None and not any(inertia)}
+    if not any(any(inertia or ()) for inertia in said.values()):
         return ()
     known = {body.link for body in (() if prior is None else prior.bodies) if any(body.inertia or ())}
     known |= {*settings.mass, *settings.centre, *settings.centre_in_shape}
     return tuple(body.link for body in robot.bodies if body.link in nothing - known)
+
+
+def check_prior(robot: Robot, prior: Robot) -> None:
+    """Refuse a prior of another arm, or one that lacks the inertia of a link.
+
+    Raises:
+        EstimateError: If it is one.
+    """
+    if [body.link for body in prior.bodies] != [body.link for body in robot.bodies]:
+        own, other = (", ".join(body.link for body in one.bodies) for one in (robot, prior))
+        raise EstimateError(f"the prior has the moving links {other}, the robot has {own}; give a file of the same arm")
+    for mine, theirs in zip(robot.bodies, prior.bodies, strict=True):
+        here, there = (np.column_stack(transform_from_placement(body.placement)) for body in (mine, theirs))
+        if np.abs(here - there).max() > 1e-4 or np.abs(np.subtract(mine.joint.axis, theirs.joint.axis)).max() > 1e-4:
+            raise EstimateError(
+                f"link '{mine.link}' has another frame in the prior than in the robot; give a file with the same frames"
+            )
+        # Two joints in one body have a link between them that is nothing at all.
+        if theirs.inertia is None or (theirs.inertia[9] <= 0 and any(theirs.inertia)):
+            raise EstimateError(
+                f"the prior has no inertia of link '{theirs.link}'; give one in its file, or leave the prior out"
+            )
 
 
 def _place(link: str, places: Mapping[str, Sequence[int]]) -> Sequence[int]:

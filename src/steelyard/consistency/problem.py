@@ -13,19 +13,16 @@ from ..errors import EstimateError
 from ..estimate import Estimate
 from ..model import Model
 from ..observe import Equations
-from ..robot import INERTIAL_NAMES, Robot, parameters_from_centre, transform_from_placement
-from .constraints import ConsistencySettings, LinearBound, bounds_of, declared_massless
+from ..robot import INERTIAL_NAMES, Robot, parameters_from_centre
+from .constraints import ConsistencySettings, LinearBound, bounds_of, check_prior, declared_massless
 from .programme import InfeasibleError, Programme, Solution, Solver, smallest_eigenvalues, solve
-from .pseudo_inertia import ReferenceBody, random_bodies, reference_body, svec
+from .pseudo_inertia import ReferenceBody, random_bodies, reference_body, svec, usual_links
 
 REFERENCE = 1e-6
 """Weight of a reference: it stands for a relative deviation of 1000, and decides only where the data say nothing."""
 
 MARGIN = 1e-4
 """Least eigenvalue of a pseudo-inertia in units of the reference: a link that stays consistent when it is rounded."""
-
-_USUAL_MASS = 25.0
-"""Mass of all moving links over the cube of the reach [kg/m^3], for arms without inertias in their file."""
 
 DRIVE_SYMBOLS = ("Ia", "Iac")
 """Symbols of drive inertias."""
@@ -35,6 +32,9 @@ CHANCE_OF_A_LINK = 10.0
 
 _UNITS = 100.0
 """Unit of friction and the like: so many sigmas that it would have if all else were known."""
+
+_GUESS, _NO_VALUE = 1e-4, 1e-6
+"""Weights, beside the 1 of links with inertias in the file: of links without, and of what has no reference at all."""
 
 _AT_ZERO, _PRICED = 1e-3, 1e-6
 """A value below the first, in its unit, is held at zero if its bound has a multiplier above the second."""
@@ -90,14 +90,36 @@ class StandardProblem:
         self.bounds = [*signs, *bounds_of(given, self.model.robot, self.links, len(self.names), own)]
 
     def _references(self) -> list[ReferenceBody]:
-        usual = _usual_links(self.model.robot)
+        usual = usual_links(self.model.robot)
         found = []
         for link, place in self.links.items():
             own = self.known[list(place)]
-            if not (np.isfinite(own).all() and own[9] > 0 and own[0] + own[3] + own[5] > 0):
+            if not _is_body(own):
                 own = usual[link] if link in usual else _usual_payload(self.estimate)
             found.append(reference_body(own))
         return found
+
+    def reference_terms(self, programme: Programme) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return rows, target and pull (n,) of the distance from the reference, where the data decide nothing.
+
+        Links stay near the file's. What has no value of its own to stay near (most drive inertias) takes what is left:
+        drawn to zero it would move links, whose torques it shares, away from theirs. Rows hold the sums of friction
+        and the like that neither data nor links depend on. If no link has an inertia in the file, all count alike.
+        """
+        own = np.array([_is_body(self.known[list(place)]) for place in self.links.values()], dtype=bool)
+        first = 10 * len(own)
+        if not own.any():
+            return np.zeros((0, programme.size)), np.zeros(0), np.where(programme.pull > 0, 1.0, 0.0)
+        _, sizes, directions = np.linalg.svd(programme.rows[:, first:])
+        unseen = directions[np.append(sizes, np.zeros(len(directions) - len(sizes))) < np.sqrt(REFERENCE)]
+        rows = np.hstack([np.zeros((len(unseen), first)), unseen])
+        # In units of what would cause all torque by itself.
+        pull = np.full(programme.size, _NO_VALUE * min(1.0, (_UNITS / np.linalg.norm(programme.target)) ** 2))
+        pull[:first] = np.repeat(np.where(own, 1.0, _GUESS), 10)
+        for column, k in enumerate(self.others, first):
+            if self.model.parameters[k].symbol in DRIVE_SYMBOLS and self.known[k] > 0:
+                pull[column] = programme.pull_to[column] ** -2.0
+        return rows, rows @ programme.pull_to, pull
 
     def implausible(self, values: np.ndarray) -> dict[str, tuple[float, float]]:
         """Return mass and largest plausible mass [kg] of links that standard parameters (p,) make far too heavy.
@@ -105,7 +127,7 @@ class StandardProblem:
         A mass on which no torque depends is free to grow without end, if that makes a first moment and an inertia
         possible which no arm has together: those of a weight that a spring bears, for one.
         """
-        usual = sum(float(ten[9]) for ten in _usual_links(self.model.robot).values())
+        usual = sum(float(ten[9]) for ten in usual_links(self.model.robot).values())
         found = {}
         bodies = {body.link: body for body in self.model.robot.bodies}
         for link, place in self.links.items():
@@ -307,6 +329,8 @@ class StandardProblem:
                 off = deviation * rng.standard_normal(len(self.prior_drives))
                 drives = self.reference[self.prior_drives] * (1 + off)
             drawn = self.programme(deviation, target=target, centres=centres, drives=drives, keep_fixed=keep_fixed)
+            if deviation is None:  # what the data do not show stays as it is
+                drawn = replace(drawn, pull_to=self.unknowns(centre))
             solver = solver or Solver(drawn)
             found.append(self.values(self.solved(drawn, solver)))
         return np.array(found)
@@ -349,42 +373,9 @@ def _not_contradicted(
     return tuple(link for link in declared if link in settings.pinned or (single and link not in single))
 
 
-def check_prior(robot: Robot, prior: Robot) -> None:
-    """Refuse a prior of another arm, or one that lacks the inertia of a link.
-
-    Raises:
-        EstimateError: If it is one.
-    """
-    if [body.link for body in prior.bodies] != [body.link for body in robot.bodies]:
-        own, other = (", ".join(body.link for body in one.bodies) for one in (robot, prior))
-        raise EstimateError(f"the prior has the moving links {other}, the robot has {own}; give a file of the same arm")
-    for mine, theirs in zip(robot.bodies, prior.bodies, strict=True):
-        here, there = (np.column_stack(transform_from_placement(body.placement)) for body in (mine, theirs))
-        if np.abs(here - there).max() > 1e-4 or np.abs(np.subtract(mine.joint.axis, theirs.joint.axis)).max() > 1e-4:
-            raise EstimateError(
-                f"link '{mine.link}' has another frame in the prior than in the robot; give a file with the same frames"
-            )
-        # Two joints in one body have a link between them that is nothing at all.
-        if theirs.inertia is None or (theirs.inertia[9] <= 0 and any(theirs.inertia)):
-            raise EstimateError(
-                f"the prior has no inertia of link '{theirs.link}'; give one in its file, or leave the prior out"
-            )
-
-
-def _usual_links(robot: Robot) -> dict[str, np.ndarray]:
-    """Return ten parameters of links of usual build, by link: rods from joint to joint that share the arm's mass."""
-    spans = {}
-    for body in robot.bodies:
-        ends = [transform_from_placement(o.placement)[1] for o in robot.bodies if o.parent == body.number]
-        spans[body.link] = max(ends, key=lambda end: float(end @ end), default=np.zeros(3))
-    reach = max(sum(float(np.linalg.norm(span)) for span in spans.values()), 0.1)
-    mass = _USUAL_MASS * reach**3 / len(spans)
-    found = {}
-    for link, span in spans.items():
-        radius = 0.1 * reach
-        rod = mass * (radius**2 * np.eye(3) / 2 + (float(span @ span) * np.eye(3) - np.outer(span, span)) / 12)
-        found[link] = parameters_from_centre(mass, span / 2, rod)
-    return found
+def _is_body(ten: np.ndarray) -> bool:
+    """Return whether a file's ten parameters have a mass and a size."""
+    return bool(np.isfinite(ten).all() and ten[9] > 0 and ten[0] + ten[3] + ten[5] > 0)
 
 
 def _usual_payload(estimate: Estimate) -> np.ndarray:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..robot import pseudo_inertia
+from ..robot import Robot, parameters_from_centre, pseudo_inertia, transform_from_placement
 
 ENTRIES = tuple((i, j) for j in range(4) for i in range(j + 1))
 """Places of the upper triangle, by columns."""
@@ -22,6 +22,9 @@ ENTRIES = tuple((i, j) for j in range(4) for i in range(j + 1))
 IDENTITY = np.array([float(i == j) for i, j in ENTRIES])
 LEAST = 1e-3
 """Eigenvalues of a reference below this part of its largest, in units of its own mass and size, are raised to it."""
+
+_USUAL_MASS = 25.0
+"""Mass of all moving links over the cube of the reach [kg/m^3], for arms without inertias in their file."""
 
 
 def svec(matrix: np.ndarray) -> np.ndarray:
@@ -105,3 +108,19 @@ def random_bodies(deviation: float, count: int, rng: np.random.Generator) -> np.
         sizes, axes = np.linalg.eigh(smat(vector))
         found.append((axes * np.exp(sizes)) @ axes.T)
     return np.array(found)
+
+
+def usual_links(robot: Robot) -> dict[str, np.ndarray]:
+    """Return ten parameters of links of usual build, by link: rods from joint to joint that share the arm's mass."""
+    spans = {}
+    for body in robot.bodies:
+        ends = [transform_from_placement(o.placement)[1] for o in robot.bodies if o.parent == body.number]
+        spans[body.link] = max(ends, key=lambda end: float(end @ end), default=np.zeros(3))
+    reach = max(sum(float(np.linalg.norm(span)) for span in spans.values()), 0.1)
+    mass = _USUAL_MASS * reach**3 / len(spans)
+    found = {}
+    for link, span in spans.items():
+        radius = 0.1 * reach
+        rod = mass * (radius**2 * np.eye(3) / 2 + (float(span @ span) * np.eye(3) - np.outer(span, span)) / 12)
+        found[link] = parameters_from_centre(mass, span / 2, rod)
+    return found

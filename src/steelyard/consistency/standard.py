@@ -22,17 +22,11 @@ from ..model import Model
 from ..observe import Equations
 from ..robot import Robot
 from ..text import short_repr
-from .agreement import PriorDisagreement, prior_disagreements
+from .agreement import PriorUsed, chosen_prior, with_disagreements
 from .constraints import ConsistencySettings
 from .problem import CHANCE_OF_A_LINK, REFERENCE, StandardProblem
 from .programme import InfeasibleError, Programme, Solution, smallest_eigenvalues, solve
 from .pseudo_inertia import divergence_hessian, smat
-
-DEVIATIONS = (0.03, 0.1, 0.2, 0.5, 1.0, 3.0)
-"""Relative deviations of the prior among which held-out error decides."""
-
-CHANCE = 1.02
-"""Held-out errors within this factor of the least one differ by chance."""
 
 EDGE = 1e-2
 """A link is at the edge of the possible if its pseudo-inertia, in units of its reference, has a smaller eigenvalue."""
@@ -45,27 +39,6 @@ _ACTIVE = 1e-5
 
 _MOST_REPEATS, _UNMOVED, _HELD = 5, 1e-6, 1e-3
 """Repeats of a solution without prior, the change in sigmas below which they end, and what may move afterwards."""
-
-
-@dataclass(frozen=True)
-class PriorUsed:
-    """The prior of the links' inertias.
-
-    Attributes:
-        origin: Where its values come from.
-        kind: ``geometric`` or ``euclidean``.
-        deviation: Its relative standard deviation.
-        chosen: Whether the deviation was chosen by held-out error, and where links disagree by their factor.
-        held_out: Relative error [%] of left-out blocks for each deviation that was tried.
-        disagreements: Links whose prior the data contradict by a factor.
-    """
-
-    origin: str
-    kind: str
-    deviation: float
-    chosen: bool
-    held_out: Mapping[float, float]
-    disagreements: tuple[PriorDisagreement, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,7 +130,7 @@ def standard_parameters(
     problem = StandardProblem(equations, estimate, settings, prior)
     used = None
     if prior is not None:
-        used = _as_wide_as_needed(chosen_prior(problem, origin, left_out), _disagreements(problem))
+        used = with_disagreements(chosen_prior(problem, origin, left_out), problem)
     deviation = None if used is None else used.deviation
     programme, solution = _solved(problem, deviation)
     values = problem.values(solution)
@@ -178,30 +151,6 @@ def standard_parameters(
         _base_estimate(equations, estimate, values), problem.misfit(values), edges, zeros, active,
         problem.implausible(values), mended, by, tuple(problem.massless), problem.released,
     )  # fmt: skip
-
-
-def _as_wide_as_needed(prior: PriorUsed, disagreements: tuple[PriorDisagreement, ...]) -> PriorUsed:
-    """Return the prior with what contradicts it; a chosen deviation is not below that of the disagreement.
-
-    Sigmas take data and prior as agreeing: with a smaller deviation they would be too small.
-    """
-    deviation = prior.deviation
-    if prior.chosen and disagreements:
-        needed = max(one.deviation for one in disagreements)
-        deviation = max(deviation, float(np.ceil(10 * needed) / 10))
-    return replace(prior, deviation=deviation, disagreements=disagreements)
-
-
-def _disagreements(problem: StandardProblem) -> tuple[PriorDisagreement, ...]:
-    """Return the links whose prior the arm of the data alone contradicts; none if there is no such arm."""
-    free = StandardProblem(
-        problem.equations, problem.estimate, ConsistencySettings(), massless=problem.massless
-    )  # fmt: skip
-    try:
-        of_data = free.values(free.solved(free.programme(None)))
-    except EstimateError:
-        return ()
-    return prior_disagreements(problem, of_data)
 
 
 def _solved(problem: StandardProblem, deviation: float | None) -> tuple[Programme, Solution]:
@@ -241,11 +190,10 @@ def _data_alone(problem: StandardProblem, programme: Programme) -> Solution:
         if np.linalg.norm(programme.rows @ solution.x - before) < _UNMOVED:
             break
     _, sizes, directions = np.linalg.svd(programme.rows, full_matrices=False)
-    known = directions[sizes > np.sqrt(REFERENCE)]
+    known, (rows, target, pull) = directions[sizes > np.sqrt(REFERENCE)], problem.reference_terms(programme)
     # Half the margin leaves links at the edge some room: without an interior the solver loses digits.
     held = replace(
-        programme, rows=np.zeros((0, programme.size)), target=np.zeros(0), margin=programme.margin / 2,
-        pull=np.where(programme.pull > 0, 1.0, 0.0),
+        programme, rows=rows, target=target, pull=pull, margin=programme.margin / 2,
         equal=np.vstack([programme.equal, known]), value=np.concatenate([programme.value, known @ solution.x]),
     )  # fmt: skip
     try:
@@ -255,33 +203,6 @@ def _data_alone(problem: StandardProblem, programme: Programme) -> Solution:
     moved = np.linalg.norm(programme.rows @ (nearest - solution.x))
     is_possible = smallest_eigenvalues(programme, nearest).min() > programme.margin / 4
     return replace(solution, x=nearest) if is_possible and moved < _HELD else solution
-
-
-def chosen_prior(problem: StandardProblem, origin: str, left_out: LeftOutBlocks | None) -> PriorUsed:
-    """Return the prior with its deviation: the given one, or the smallest that predicts left-out blocks as well as any.
-
-    Blocks of the same motion say little of directions that it hardly excites, where the prior matters most: among
-    deviations that chance may order, the prior is trusted.
-    """
-    settings = problem.settings
-    if settings.deviation is not None:
-        return PriorUsed(origin, settings.kind, settings.deviation, False, {})
-    if left_out is None:
-        raise EstimateError("the deviation of the prior needs blocks of data to be chosen by; give it, such as 0.2")
-    # Correlated noise makes fewer samples of many: all rows count less, by the median over the parameters.
-    gain = problem.estimate.unit * float(np.median(problem.estimate.widening))
-    columns = [left_out.columns.index(name) for name in problem.estimate.columns]
-    errors: dict[float, float] = {}
-    for deviation in DEVIATIONS:
-        squares = np.zeros((2, len(left_out.parts[0][1])))  # of error and of torque, by unit
-        for fitted, unseen in left_out.parts:
-            rows, target = fitted[:, columns] / gain, fitted[:, -1] / gain
-            values = problem.regrouping @ problem.values(problem.solved(problem.programme(deviation, rows, target)))
-            squares[0] += [np.sum((part[:, columns] @ values - part[:, -1]) ** 2) for part in unseen]
-            squares[1] += [np.sum(part[:, -1] ** 2) for part in unseen]
-        errors[deviation] = 100 * float(np.sqrt(np.mean(squares[0] / squares[1])))
-    alike = [deviation for deviation, error in errors.items() if error <= CHANCE * min(errors.values())]
-    return PriorUsed(origin, settings.kind, min(alike), True, errors)
 
 
 def _active(problem: StandardProblem, programme: Programme, solution: Solution) -> tuple[tuple[str, ...], ...]:
@@ -298,18 +219,18 @@ def _information(
     problem: StandardProblem, programme: Programme, solution: Solution
 ) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
     """Return the covariance (p, p) without regard to inequalities, the share of the data (p,), and sources (p,)."""
-    prior = np.diag(programme.pull)
+    # Roots, not squares: of information that ranges over fifteen orders the squares would have no digits left.
+    prior = np.diag(np.sqrt(programme.pull))
     for k, first in enumerate(programme.bodies):
-        inside = smat(solution.x[first : first + 10])
-        block = slice(first, first + 10)
-        prior[block, block] += programme.weights[k] * divergence_hessian(inside)
-    both = programme.rows.T @ programme.rows + prior
-    matrix = problem.to_parameters
+        if programme.weights[k] > 0:
+            block, inside = slice(first, first + 10), smat(solution.x[first : first + 10])
+            prior[block, block] = np.sqrt(programme.weights[k]) * np.linalg.cholesky(divergence_hessian(inside)).T
+    matrix, rows = problem.to_parameters, programme.rows
     if problem.pinned:  # their unknowns do not vary
         varied = linalg.null_space(programme.equal)
-        matrix, prior, both = matrix @ varied, varied.T @ prior @ varied, varied.T @ both @ varied
-    covariance = matrix @ np.linalg.solve(both, matrix.T)
-    before = np.einsum("ij,ji->i", matrix, np.linalg.solve(prior, matrix.T))
+        matrix, rows, prior = matrix @ varied, rows @ varied, prior @ varied
+    spread = _spread(np.vstack([rows, prior]), matrix)
+    covariance, before = spread.T @ spread, np.sum(_spread(prior, matrix) ** 2, axis=0)
     given = np.ones(len(before), dtype=bool)
     given[np.setdiff1d(problem.free, problem.pinned)] = False
     gained = np.where(given, 0.0, np.clip(1 - np.diag(covariance) / np.where(given, 1.0, before), 0.0, 1.0))
@@ -322,6 +243,12 @@ def _information(
     own[problem.prior_drives] = True
     share = np.where(own, gained, alone)
     return covariance, share, tuple(map(_source, share, own, gained))
+
+
+def _spread(root: np.ndarray, matrix: np.ndarray) -> np.ndarray:
+    """Return S (n, p) with ``S^T S`` the covariance of ``matrix @ x``, if ``root^T root`` is the information on x."""
+    triangle = np.asarray(np.linalg.qr(root, mode="r"))
+    return linalg.solve_triangular(triangle.T, matrix.T, lower=True)
 
 
 def _share_alone(problem: StandardProblem, variances: np.ndarray) -> np.ndarray:

@@ -248,6 +248,12 @@ def _export_arm(
             if odd:
                 name, reason = next(iter(odd.items()))
                 notes.append(f"{len(odd)} of the samples' files are forced; the first is {name}, {reason}")
+            rows = run.content["standard_parameters"]
+            if open_ones := sum(row["source"] == "reference" for row in rows):
+                notes.append(
+                    f"{open_ones} of {len(rows)} parameters are not determined by the data and have no prior (source "
+                    "'reference'): their samples do not show how uncertain they are; --prior FILE would"
+                )
         if payload is not None:
             files.append(_payload_file(run.folder, payload, robot, options, cautions))
     return _written(arm.robot.name, files, folder, arm.model.robot.file, notes)

@@ -9,7 +9,7 @@ from typing import Any
 from ..errors import ExportError, nearest_match
 from ..identification.consistent import WORSE
 from ..run import LARGEST_VALUE
-from ..verdict import deciding_reason, first_named
+from ..verdict import deciding_reason
 from . import EXPORTS
 from .payload_formats import PAYLOAD_FORMATS
 
@@ -168,8 +168,11 @@ def arm_cautions(content: Mapping[str, Any]) -> list[str]:
     found = [f"caution: {one['text']}" for one in content["verdict"]["reasons"] if one["about"] in CAUTIONS]
     arm = content.get("consistency")
     if arm and arm["links_at_edge"] and not arm["prior"]:
-        links = first_named(arm["links_at_edge"])
-        found.append(f"caution: at the edge of what a body can be: {links}; torques are right, masses are a guess")
+        links = ", ".join(arm["links_at_edge"])
+        found.append(
+            f"caution: at the edge of what a body can be: {links}; what the data do not show of them (mass, centre, "
+            "inertia) is a guess, and with it torques under another gravity"
+        )
     return found
 
 

@@ -14,7 +14,7 @@ from ..verdict import Reason, first_named
 from .settings import Settings
 
 if TYPE_CHECKING:
-    from ..consistency import StandardParameters
+    from ..consistency import PriorUsed, StandardParameters
 
 TRUSTED_SOURCES = ("cad", "vendor")
 """Inertias that are a prior by default; those identified from recordings would count the same data twice."""
@@ -43,12 +43,21 @@ def inertia_prior(robot: Robot, settings: Settings) -> tuple[Robot | None, str]:
         prior = load_robot(chosen)
         held = prior.with_locked(settings.lock) if settings.lock else prior
         return held, f"prior: link inertias of '{chosen}'"
-    if "inertias" not in robot.carries:
+    lacking = [body.link for body in robot.bodies if body.inertia is None]
+    if len(lacking) == len(robot.bodies):
         return None, "no prior: the robot file has no link inertias; give some with --prior FILE"
     if robot.inertia_source in TRUSTED_SOURCES:
+        named = first_named([f"'{link}'" for link in lacking])
+        # To ROS and its programs a link of a URDF without <inertial> has no mass; other files have left it out.
+        if lacking and not robot.file.lower().endswith(".urdf"):
+            return None, (
+                f"no prior: the robot file has no inertia of {named}; give one there (all 0 for a link without mass), "
+                "or the inertias of all links with --prior FILE"
+            )
+        held = f", which has no <inertial> of {named}: without mass" if lacking else ""
         return (
-            robot,
-            f"prior: link inertias of the robot file ({robot.inertia_source}); --no-prior leaves it out",
+            _with_massless(robot, lacking),
+            f"prior: link inertias of the robot file ({robot.inertia_source}){held}; --no-prior leaves it out",
         )
     if robot.inertia_source == "identified":
         return None, "no prior: the robot file's inertias were identified from recordings"
@@ -56,6 +65,12 @@ def inertia_prior(robot: Robot, settings: Settings) -> tuple[Robot | None, str]:
         "no prior: the source of the robot file's inertias is unknown; if they are CAD or vendor values, say so with "
         "--inertia-source cad"
     )  # fmt: skip
+
+
+def _with_massless(robot: Robot, names: Sequence[str]) -> Robot:
+    """Return the robot with some of its links without mass."""
+    links = [replace(link, inertia=(0.0,) * 10) if link.name in names else link for link in robot.links]
+    return replace(robot, links=tuple(links)) if names else robot
 
 
 def consistent_parameters(
@@ -72,24 +87,32 @@ def consistent_parameters(
 
     prior, note = inertia_prior(equations.model.robot, settings)
     found = standard_parameters(equations, estimate, settings.consistency, prior=prior, origin=note, left_out=left_out)
-    unused = "" if prior is not None or settings.consistency.deviation is None else "; its deviation has no effect"
-    return found, note + unused
+    if prior is None and settings.consistency.deviation is not None:
+        note += "; its deviation has no effect"
+    if found.prior is not None and found.prior.chosen and found.prior.contradicted:
+        links = first_named([f"'{link}'" for link in found.prior.contradicted])
+        note += f"; its deviation is {found.prior.deviation:g}, which explains how far the data draw {links} from it"
+    return found, note
 
 
 def prior_reasons(found: StandardParameters | None) -> Iterator[Reason]:
     """Yield which links' prior the data contradict: it still decides what the data do not show."""
-    if found is None or found.prior is None or not found.prior.disagreements:
+    if found is None or found.prior is None:
         return
-    named, prior = first_named([one.text for one in found.prior.disagreements]), found.prior
-    needed = max(one.deviation for one in prior.disagreements)
-    narrow = ""
+    prior, narrow = found.prior, ""
+    given = {} if prior.chosen else prior.contradicted
+    needed = max([prior.factor_deviation, *given.values()])
+    if not needed:
+        return
     if prior.deviation < needed:
         narrow = (
             f", and with the given deviation of {prior.deviation:g} (the difference is one of {needed:.2g}) sigmas "
             "and intervals are too narrow, those of these links most of all"
         )
     yield Reason(
-        f"the prior contradicts the data on {named}: what the data do not show of the arm comes from it{narrow}",
+        f"the prior contradicts the data on {_contradicted(prior)}: what the data do not show of the arm comes from it"
+        f"{narrow}",
+        f"{'' if prior.common_factor is None else 'check the scale and unit of the torques (motor constants, gears); '}"
         "check the units (kg, m) and frames of the prior's inertias, and whether it is the file of this arm; check the "
         "mounting (--gravity) and the signs and units of torques and positions, which change what the data find; or "
         "leave the prior out (--no-prior)",
@@ -97,6 +120,19 @@ def prior_reasons(found: StandardParameters | None) -> Iterator[Reason]:
         "fair",
         "plausible",
     )
+
+
+def _contradicted(prior: PriorUsed) -> str:
+    """Return the links whose prior the data contradict, and by which factors."""
+    from ..consistency.agreement import factor_text
+
+    links = [one.text for one in prior.disagreements]
+    if prior.common_factor is not None:
+        alike = f"all links alike ({factor_text(prior.common_factor)}; a scale or unit of the torques may be wrong)"
+        return f"{alike}, most clearly {first_named(links)}" if links else alike
+    if not links:
+        links = [f"'{link}'" for link in prior.contradicted]
+    return first_named(links)
 
 
 def massless_reasons(found: StandardParameters | None) -> Iterator[Reason]:
