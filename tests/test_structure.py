@@ -16,9 +16,9 @@ SOURCE = Path(steelyard.__file__).parent
 # In the order data flows: a room knows the rooms before it, never those after.
 ROOMS = (
     "errors", "text", "plain_data", "verdict", "effects", "estimators", "progress", "files", "configuration", "archive",
-    "tables", "lazy", "distributions", "robot", "physics", "kernel", "model", "motion", "signals", "recording",
-    "simulation", "observe", "estimate", "judge", "consistency", "run", "identification", "excitation", "calibration",
-    "study", "export", "papers", "cli",
+    "tables", "lazy", "distributions", "plots", "robot", "physics", "kernel", "model", "motion", "signals", "recording",
+    "simulation", "observe", "estimate", "judge", "consistency", "run", "report", "identification", "excitation",
+    "calibration", "study", "export", "papers", "cli",
 )  # fmt: skip
 MODULES = sorted(SOURCE.rglob("*.py"))
 

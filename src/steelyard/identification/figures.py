@@ -16,6 +16,7 @@ from ..errors import EstimateError
 from ..judge import RunCollector, filtered_torques, residuals_of, unit_of
 from ..observe import PreparedBlock, RowSource, raw_samples
 from ..plots import (
+    Chart,
     EvenSample,
     FrictionCurve,
     JointSeries,
@@ -23,8 +24,8 @@ from ..plots import (
     friction_plot,
     histogram_plot,
     interval_plot,
+    series_plot,
     signal_plot,
-    torque_plot,
 )
 from ..signals import evaluation_filter
 
@@ -185,7 +186,7 @@ def plot_torques(self: Identification) -> go.Figure:
         >>> figure.layout.yaxis.title.text
         'joint_1<br>[N m]'
     """
-    return torque_plot(unseen_motion(self).joints)
+    return series_plot(unseen_motion(self).joints).figure()
 
 
 def plot_residuals(self: Identification, against: str = "") -> go.Figure:
@@ -202,11 +203,11 @@ def plot_residuals(self: Identification, against: str = "") -> go.Figure:
     """
     samples = residual_samples(self)
     if not against:
-        return histogram_plot({one.title: one.residual for one in samples})
-    return residuals_against(samples, against)
+        return histogram_plot({one.title: one.residual for one in samples}).figure()
+    return residuals_against(samples, against).figure()
 
 
-def residuals_against(samples: Sequence[ResidualSample], signal: str) -> go.Figure:
+def residuals_against(samples: Sequence[ResidualSample], signal: str) -> Chart:
     """Return the residuals of every joint against one of the signals beside them.
 
     Raises:
@@ -234,7 +235,7 @@ def plot_parameters(self: Identification) -> go.Figure:
     return interval_plot(
         [names[estimate.columns[k]] for k in order], {"95 % interval": (np.zeros(len(order)), shown)},
         "95 % interval [% of the value]",
-    )  # fmt: skip
+    ).figure()  # fmt: skip
 
 
 def plot_friction(self: Identification) -> go.Figure:
@@ -251,7 +252,24 @@ def plot_friction(self: Identification) -> go.Figure:
     curves = friction_curves(self, residual_samples(self))
     if not curves:
         raise EstimateError("the model has no friction to draw; add effects such as 'Fvm' and 'Fcm'")
-    return friction_plot(curves)
+    return friction_plot(curves).figure()
+
+
+def to_html(self: Identification, provenance: Mapping[str, str] | None = None) -> str:
+    """Return the report as one HTML document, as run folders have it.
+
+    Args:
+        self: The identified arm.
+        provenance: Where it comes from, texts by name.
+
+    Example:
+        >>> steelyard.identify("scara_2r", "log.npz").to_html()[:15]
+        '<!doctype html>'
+    """
+    from ..report import page_html
+    from .report import identification_page  # loaded when used: most identifications are not printed
+
+    return page_html(identification_page(self, provenance or {}))
 
 
 def torque_spectra(found: Identification) -> tuple[np.ndarray, dict[str, np.ndarray]]:

@@ -16,7 +16,7 @@ from ..robot import Robot
 from ..text import short_repr
 from ..verdict import Verdict, verdict_to_json
 from .consistent import consistency_to_json, evaluation_to_json, standard_to_json
-from .figures import plot_friction, plot_parameters, plot_residuals, plot_torques
+from .figures import plot_friction, plot_parameters, plot_residuals, plot_torques, to_html
 from .findings import LogFinding
 from .fitting import ArmFit
 from .payload_body import PayloadBody, payload_to_json
@@ -129,6 +129,7 @@ class Identification:
     plot_residuals = plot_residuals
     plot_parameters = plot_parameters
     plot_friction = plot_friction
+    to_html = to_html
 
     @property
     def estimate(self) -> Estimate:

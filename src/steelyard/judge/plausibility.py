@@ -161,9 +161,7 @@ def plausibility(
         scales_against_file(equations, estimate, observations),
         _heaviness(equations, estimate, fitted.extent),
     )
-    return Plausibility(
-        impossible, hidden, _worst(efforts), scales, heaviness, _worst(errors), _worst(unexplained)
-    )
+    return Plausibility(impossible, hidden, _worst(efforts), scales, heaviness, _worst(errors), _worst(unexplained))
 
 
 def _worst(found: Sequence[tuple[float, str]]) -> tuple[str, float] | None:

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from .base import COLOURS, ROW, compact, plot_text, subplots
-
-if TYPE_CHECKING:
-    import plotly.graph_objects as go
+from .base import COLOURS, ROW, Chart, numbers, plot_text
 
 Line = tuple[np.ndarray, np.ndarray]
 """Times and values (k,), (k,)."""
@@ -24,51 +20,39 @@ class JointSeries:
     Attributes:
         title: What the row is called.
         unit: Unit of the values.
-        lines: Lines by name; ``measured``, ``predicted``, ``error``, ``reference`` and ``limit`` have their colours.
+        lines: Lines by name; names of ``COLOURS`` have their colour.
         points: Points worth a marker, by name.
-        band: Half the width of a band about the predicted line, if known; points as those of it.
+        levels: Limits, drawn as dashed lines, by name.
     """
 
     title: str
     unit: str
     lines: Mapping[str, Line]
-    points: Mapping[str, Line]
+    points: Mapping[str, Line] = field(default_factory=dict)
+    levels: Mapping[str, float] = field(default_factory=dict)
 
 
-def torque_plot(joints: Sequence[JointSeries]) -> go.Figure:
-    """Return measured, predicted and error torque of every joint over time (P5 Figs. 4 to 7, P2 Fig. 3)."""
-    return series_plot(joints, "time [s]")
-
-
-def series_plot(joints: Sequence[JointSeries], x_title: str = "time [s]") -> go.Figure:
-    """Return lines of every joint over one axis; zoom is linked."""
-    import plotly.graph_objects as go
-
-    figure = subplots(len(joints), 90 + ROW * len(joints), shared_xaxes=True)
+def series_plot(joints: Sequence[JointSeries], x_title: str = "time [s]") -> Chart:
+    """Return lines of every joint over one axis; zoom is linked (torques: P5 Figs. 4 to 7, P2 Fig. 3)."""
+    chart = Chart(ROW, rows=len(joints), linked=True)
     named: set[str] = set()
-    for row, joint in enumerate(joints, 1):
+    for row, joint in enumerate(joints):
         for name, (x, y) in joint.lines.items():
-            colour = COLOURS.get(name)
-            figure.add_trace(
-                go.Scatter(
-                    x=compact(x), y=compact(y), name=plot_text(name), legendgroup=name, showlegend=name not in named,
-                    mode="lines", line={"width": 1.2, "color": colour}, connectgaps=False,
-                ),
-                row=row, col=1,
+            chart.add(
+                row, x=numbers(x), y=numbers(y), name=plot_text(name), legendgroup=plot_text(name),
+                showlegend=name not in named, mode="lines", line={"width": 1.2, "color": COLOURS.get(name)},
             )  # fmt: skip
             named.add(name)
         for name, (x, y) in joint.points.items():
-            figure.add_trace(
-                go.Scatter(
-                    x=compact(x), y=compact(y), name=plot_text(name), legendgroup=name, showlegend=name not in named,
-                    mode="markers", marker={"size": 8, "symbol": "circle-open", "color": COLOURS["error"]},
-                    meta="outlier",
-                ),
-                row=row, col=1,
-            )  # fmt: skip
-            named.add(name)
-        title = f"{plot_text(joint.title, 16)}<br>[{joint.unit}]"
-        figure.update_yaxes(title={"text": title, "standoff": 4}, row=row, col=1)
-    figure.update_xaxes(matches="x")
-    figure.update_xaxes(title=x_title, row=len(joints), col=1)
-    return figure
+            if len(x):
+                chart.add(
+                    row, x=numbers(x), y=numbers(y), name=plot_text(name), legendgroup=plot_text(name),
+                    showlegend=name not in named, mode="markers", meta="outlier",
+                    marker={"size": 9, "symbol": "circle-open", "color": COLOURS["error"], "line": {"width": 2}},
+                )  # fmt: skip
+                named.add(name)
+        for name, level in joint.levels.items():
+            chart.level(level, name, row)
+        chart.y_axis(row, title={"text": f"{plot_text(joint.title, 16)}<br>[{joint.unit}]", "standoff": 4})
+    chart.x_axis(len(joints) - 1, title=x_title)
+    return chart

@@ -1,7 +1,10 @@
-"""One self-contained HTML page for a run: the verdict first, then figures and tables with a sentence each."""
+"""Reports: self-contained HTML pages of figures and tables, with a verdict first; the pages' content is the jobs'."""
 
-from ..lazy import lazy_names
-
-_MODULES = {"page": ("DataTable", "Figure", "Page", "Section", "page_html")}
-
-__getattr__, __dir__ = lazy_names(__name__, _MODULES)
+from .arm import arm_motion as arm_motion
+from .page import DataTable as DataTable
+from .page import Figure as Figure
+from .page import Page as Page
+from .page import Provenance as Provenance
+from .page import Section as Section
+from .page import page_html as page_html
+from .page import sentence as sentence

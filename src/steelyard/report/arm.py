@@ -12,7 +12,7 @@ from ..physics import body_poses, joint_positions
 from ..plots import ArmMotion, Ellipsoid
 from ..robot import Robot, centre_from_parameters, is_consistent, shape_points, transform_from_placement
 
-FRAMES = 80
+FRAMES = 60
 """Instants that a report shows."""
 
 

@@ -20,9 +20,12 @@ from ..text import for_terminal
 from ..verdict import QUESTIONS
 
 if TYPE_CHECKING:
-    import plotly.graph_objects as go
-
+    from ..plots import Chart
     from ..verdict import Verdict
+
+
+Provenance = Mapping[str, str]
+"""Where a run comes from: texts by name."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,12 +34,12 @@ class Figure:
 
     Attributes:
         name: Short name in the page, of letters and hyphens.
-        figure: The figure.
+        chart: The figure.
         caption: What it shows, and what its numbers mean.
     """
 
     name: str
-    figure: go.Figure
+    chart: Chart
     caption: str
 
 
@@ -59,6 +62,14 @@ class DataTable:
     caption: str
     hints: Sequence[str] = ()
     digits: int = 4
+
+    def is_number(self) -> list[bool]:
+        """Return whether each column holds numbers."""
+        return [
+            any(isinstance(row[k], int | float) for row in self.rows)
+            and not any(isinstance(row[k], str) for row in self.rows)
+            for k in range(len(self.columns))
+        ]
 
     def cells(self) -> list[list[tuple[str, str]]]:
         """Return text and sort key of every cell."""
@@ -107,7 +118,6 @@ def page_html(page: Page) -> str:
     """Return a page as one HTML document."""
     # jinja2 and plotly are imported when a report is written: nothing else waits for them.
     import jinja2
-    from plotly.offline import get_plotlyjs
 
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True,
@@ -115,14 +125,14 @@ def page_html(page: Page) -> str:
     )  # fmt: skip
     environment.filters["shown"] = for_terminal
     has_figures = any(isinstance(part, Figure) for section in page.sections for part in section.parts)
-    scripts = [get_plotlyjs(), _asset("report.js")] if has_figures else [_asset("report.js")]
+    scripts = [_plotly(), _asset("report.js")] if has_figures else [_asset("report.js")]
     return environment.get_template("page.html").render(
         page=page,
         questions=QUESTIONS,
         scripts=[_Safe(script) for script in scripts],
         style=_Safe(_asset("report.css")),
         policy=_policy(scripts),
-        figure_json=lambda figure: _Safe(_figure_json(figure.figure)),
+        figure_json=lambda figure: _Safe(_in_script(figure.chart.to_json())),
         is_figure=lambda part: isinstance(part, Figure),
     )
 
@@ -136,9 +146,9 @@ class _Safe(str):
         return self
 
 
-def _figure_json(figure: go.Figure) -> str:
-    """Return a figure as JSON that cannot end the script element that holds it."""
-    return figure.to_json().replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+def _in_script(content: str) -> str:
+    """Return JSON that cannot end the script element that holds it."""
+    return content.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 
 
 def _policy(scripts: Sequence[str]) -> str:
@@ -151,9 +161,23 @@ def _digest(script: str) -> str:
     return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
 
 
+@lru_cache(maxsize=1)
+def _plotly() -> str:
+    # The script is in plotly's package; importing the package itself takes half a second and more.
+    return (files("plotly") / "package_data" / "plotly.min.js").read_text(encoding="utf-8")
+
+
 @lru_cache
 def _asset(name: str) -> str:
     return (files("steelyard.report") / "templates" / name).read_text(encoding="utf-8")
+
+
+def sentence(text: str) -> str:
+    """Return text as a sentence: with a capital and a full stop."""
+    stripped = text.strip()
+    if not stripped:
+        return ""
+    return stripped[0].upper() + stripped[1:] + ("" if stripped.endswith((".", "!", "?")) else ".")
 
 
 def _cell(value: Any, digits: int) -> tuple[str, str]:

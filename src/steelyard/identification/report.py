@@ -7,7 +7,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..identification.figures import (
+from ..judge import autocorrelation
+from ..plots import (
+    arm_plot,
+    bar_plot,
+    friction_plot,
+    histogram_plot,
+    matrix_plot,
+    series_plot,
+    spectrum_plot,
+    whiteness_plot,
+)
+from ..report import DataTable, Figure, Page, Section, arm_motion, sentence
+from ..verdict import first_named
+from .figures import (
     ResidualSample,
     UnseenMotion,
     friction_curves,
@@ -16,23 +29,9 @@ from ..identification.figures import (
     torque_spectra,
     unseen_motion,
 )
-from ..judge import autocorrelation
-from ..plots import (
-    arm_plot,
-    bar_plot,
-    correlation_plot,
-    friction_plot,
-    histogram_plot,
-    spectrum_plot,
-    torque_plot,
-    whiteness_plot,
-)
-from ..verdict import first_named
-from .arm import arm_motion
-from .page import DataTable, Figure, Page, Section
 
 if TYPE_CHECKING:
-    from ..identification import Identification
+    from .result import Identification
 
 WORTH_KNOWING = 0.9
 """Correlation above which two parameters are named: the data know their sum or difference better than either."""
@@ -65,13 +64,13 @@ def identification_page(found: Identification, provenance: Mapping[str, str], no
     essential = len(found.essential.columns)
     return Page(
         title=f"Identification of {model.robot.name}",
-        subtitle=f"{found.estimate.method}, {model.measured} torque, {essential} essential parameters of {len(found.estimate.columns)}",
+        subtitle=f"method {found.estimate.method}, {model.measured} torque, effects {', '.join(model.effects)}",
         sections=[section for section in sections if section is not None],
         verdict=found.verdict,
         facts={
             "error on unseen motion": f"{error.relative_percent:.3g} %",
             "error on the fit": f"{found.fit_error.relative_percent:.3g} %",
-            "essential parameters": f"{essential}",
+            "essential parameters": f"{essential} of {len(found.estimate.columns)}",
             "recordings": f"{len(found.training)}",
         },
         provenance=provenance,
@@ -90,9 +89,9 @@ def _torques(found: Identification, motion: UnseenMotion) -> Section:
         "Torques on unseen motion",
         [
             Figure(
-                "torques", torque_plot(motion.joints),
+                "torques", series_plot(motion.joints),
                 f"Measured, predicted and error torque on {kind}, all through the evaluation filter of "
-                f"{error.cutoff:g} Hz. The error is {error.relative_percent:.3g} % of the torque over all joints; it is "
+                f"{error.cutoff:g} Hz. The error is {error.relative_percent:.3g} % of the torque over all joints, "
                 f"largest on {worst.joint} with {worst.relative_percent:.3g} %. Zoom is linked; a click on a circled "
                 "error shows the arm at that instant.",
             ),
@@ -161,8 +160,8 @@ def _friction(found: Identification, samples: Sequence[ResidualSample]) -> Secti
             Figure(
                 "friction", friction_plot(curves),
                 "Measured torque less the rest of the model, against speed, with the fitted law. The cloud leaves the "
-                f"law most on {worst}: {left[worst]:.3g} {curves[worst].unit} (standard deviation). A bent cloud about a "
-                "straight law means friction that the model lacks.",
+                f"law most on {worst}: {left[worst]:.3g} {curves[worst].unit} (standard deviation). A bent cloud about "
+                "a straight law means friction that the model lacks.",
             )
         ],
     )  # fmt: skip
@@ -239,8 +238,8 @@ def _consistency(found: Identification) -> Section | None:
         return None
     content = found.to_json()
     rows = [
-        [row["name"], row["value"], row["sigma"], row["unit"], row["source"], 100 * row["data_share"], row["file_value"],
-         row["difference_in_sigmas"], row["link"] or row["joint"] or ""]
+        [row["name"], row["value"], row["sigma"], row["unit"], row["source"], 100 * row["data_share"],
+         row["file_value"], row["difference_in_sigmas"], row["link"] or row["joint"] or ""]
         for row in content["standard_parameters"]
     ]  # fmt: skip
     said = [
@@ -281,8 +280,8 @@ def _excitation(found: Identification) -> Section:
     correlation = estimate.covariance / np.outer(estimate.sigma, estimate.sigma)
     pairs = sorted(_pairs(shown, correlation), key=lambda pair: -abs(pair[2]))
     text = (
-        f"{len(pairs)} pairs of parameters have a correlation beyond {WORTH_KNOWING:g}: the motion shows them mostly "
-        f"together, such as {first_named([f'{a} and {b}' for a, b, _ in pairs])}."
+        f"Pairs of parameters with a correlation beyond {WORTH_KNOWING:g}, which the motion shows mostly together: "
+        f"{len(pairs)}, first {first_named([f'{a} and {b}' for a, b, _ in pairs])}."
         if pairs
         else f"No two parameters have a correlation beyond {WORTH_KNOWING:g}."
     )
@@ -295,10 +294,10 @@ def _excitation(found: Identification) -> Section:
                 "singular-values", bar_plot(labels, {"predicted": singular / singular[0]}, "singular value / largest",
                                             logarithmic=True),
                 "What the motion showed: singular values of the weighted regressor with columns of unit length, named "
-                f"by the parameter that dominates each. Condition number {system.normalised_condition:.3g}; the weakest "
-                f"directions are those of {weakest}.",
+                f"by the parameter that dominates each. Condition number {system.normalised_condition:.3g}; the "
+                f"weakest directions are those of {weakest}.",
             ),
-            Figure("correlations", correlation_plot(shown, correlation), text),
+            Figure("correlations", matrix_plot(shown, shown, correlation, "correlation"), text),
         ],
         closed=True,
     )  # fmt: skip
@@ -316,14 +315,14 @@ def _preparation(found: Identification) -> Section:
     cutoffs = {"decimated Nyquist": decimated / 2} if resolved.decimation > 1 else {}
     if resolved.cutoff is not None:
         cutoffs["cut-off"] = resolved.cutoff
-    reasons = " ".join(f"{reason}." for reason in resolved.reasons)
+    reasons = " ".join(sentence(reason) for reason in resolved.reasons)
     return Section(
         "Filters and spectra",
         [
             Figure(
                 "spectra", spectrum_plot(frequency, spectra, cutoffs, "N m"),
-                f"Measured torques of the first recording at {resolved.rate:g} Hz. What is above the cut-off is left out "
-                f"of the fit, which uses rows at {decimated:.3g} Hz. {reasons}",
+                f"Measured torques of the first recording at {resolved.rate:g} Hz. What is above the cut-off is left "
+                f"out of the fit, which uses rows at {decimated:.3g} Hz. {reasons}",
             )
         ],
         closed=True,
@@ -343,7 +342,7 @@ def _selection(found: Identification) -> Section | None:
         [
             DataTable(
                 "selection", ["step", "left out", "sigma [%]", "F", "F of all", "BIC"], rows,
-                f"Parameters left out by rule '{reduction.rule}', in order. {reduction.stopped}".strip(),
+                f"Parameters left out by rule '{reduction.rule}', in order. {sentence(reduction.stopped)}".strip(),
             )
         ],
         closed=True,
@@ -365,7 +364,7 @@ def _recordings(found: Identification, notes: Sequence[str]) -> Section:
             Figure(
                 "repeatability",
                 bar_plot(list(agreed.recordings), {"spread": np.array(list(agreed.recordings.values()))},
-                         "spread / predicted by sigma", lines={"as the sigmas predict": 1.0}),
+                         "spread / predicted by sigma", levels={"as the sigmas predict": 1.0}),
                 f"Each recording fitted alone against all: the spread is {agreed.spread:.3g} times what the sigmas "
                 "predict (1 is expected).",
             )
@@ -375,6 +374,4 @@ def _recordings(found: Identification, notes: Sequence[str]) -> Section:
         listed = [[one.severity, one.recording, one.text] for one in found.findings]
         parts.append(DataTable("findings", ["severity", "recording", "finding"], listed, "Findings of the log checks."))
     everything = [*found.notes, *notes]
-    return Section(
-        "Recordings", parts, " ".join([text, *(f"{note}." for note in everything if note)]).strip(), closed=True
-    )
+    return Section("Recordings", parts, " ".join([text, *(sentence(note) for note in everything)]).strip(), closed=True)
