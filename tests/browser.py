@@ -126,7 +126,9 @@ class Browser:
 
     def requests(self) -> list[str]:
         """Return the addresses of all requests so far."""
-        entries = [json.loads(one["message"])["message"] for one in self._call("POST", "/se/log", {"type": "performance"})]
+        entries = [
+            json.loads(one["message"])["message"] for one in self._call("POST", "/se/log", {"type": "performance"})
+        ]
         return [one["params"]["request"]["url"] for one in entries if one["method"] == "Network.requestWillBeSent"]
 
     def _wait_until_ready(self) -> None:
@@ -142,7 +144,9 @@ class Browser:
     def _call(self, method: str, path: str, content: Any = None) -> Any:
         place = path if path in ("/status", "/session") else f"{self._session}{path}"
         data = None if method in ("GET", "DELETE") else json.dumps(content or {}).encode()
-        request = urllib.request.Request(f"{self._at}{place}", data, {"Content-Type": "application/json"}, method=method)
+        request = urllib.request.Request(
+            f"{self._at}{place}", data, {"Content-Type": "application/json"}, method=method
+        )
         try:
             with urllib.request.urlopen(request, timeout=120) as answer:
                 return json.load(answer)["value"]

@@ -18,7 +18,7 @@ from ..plots import (
     spectrum_plot,
     whiteness_plot,
 )
-from ..report import DataTable, Figure, Page, Section, arm_motion, sentence
+from ..report import DataTable, Figure, Page, PageSection, arm_motion, sentence
 from ..verdict import first_named
 from .figures import (
     ResidualSample,
@@ -77,7 +77,7 @@ def identification_page(found: Identification, provenance: Mapping[str, str], no
     )  # fmt: skip
 
 
-def _torques(found: Identification, motion: UnseenMotion) -> Section:
+def _torques(found: Identification, motion: UnseenMotion) -> PageSection:
     error = found.unseen_error
     worst = max(error.joints, key=lambda joint: np.nan_to_num(joint.relative_percent))
     kind = f"the last {found.held_out:.0%} of each recording, held out" if found.held_out else "unseen recordings"
@@ -85,7 +85,7 @@ def _torques(found: Identification, motion: UnseenMotion) -> Section:
         [one.joint, one.kind, one.torque_rms, one.rms, one.relative_percent, one.maximum, one.unit]
         for one in error.joints
     ]
-    return Section(
+    return PageSection(
         "Torques on unseen motion",
         [
             Figure(
@@ -103,7 +103,7 @@ def _torques(found: Identification, motion: UnseenMotion) -> Section:
     )  # fmt: skip
 
 
-def _parameters(found: Identification) -> Section:
+def _parameters(found: Identification) -> PageSection:
     content = found.to_json()
     steps = {step["name"]: step for step in content["reduction"]["steps"]}
     file = _file_values(found)
@@ -121,7 +121,7 @@ def _parameters(found: Identification) -> Section:
         )  # fmt: skip
         hints.append(row["regrouping"])
     weak = sum(1 for row in content["parameters"] if row["essential"] and (row["relative_sigma_percent"] or 0) > 10)
-    return Section(
+    return PageSection(
         "Parameters",
         [
             DataTable(
@@ -148,13 +148,13 @@ def _file_values(found: Identification) -> dict[str, float]:
     }
 
 
-def _friction(found: Identification, samples: Sequence[ResidualSample]) -> Section | None:
+def _friction(found: Identification, samples: Sequence[ResidualSample]) -> PageSection | None:
     curves = friction_curves(found, samples)
     if not curves:
         return None
     left = {name: float(np.std(curve.torque - curve.law)) for name, curve in curves.items()}
     worst = max(left, key=lambda name: left[name] / max(float(np.abs(curves[name].law).max()), 1e-12))
-    return Section(
+    return PageSection(
         "Friction",
         [
             Figure(
@@ -167,7 +167,7 @@ def _friction(found: Identification, samples: Sequence[ResidualSample]) -> Secti
     )  # fmt: skip
 
 
-def _residuals(found: Identification, samples: Sequence[ResidualSample]) -> Section:
+def _residuals(found: Identification, samples: Sequence[ResidualSample]) -> PageSection:
     tests = {(test.kind, test.joint): test for test in found.tests}
     by_title = dict(zip((one.title for one in samples), tests.values(), strict=True))
     patterned = {title: test for title, test in by_title.items() if test.largest_share > 0.1}
@@ -204,7 +204,7 @@ def _residuals(found: Identification, samples: Sequence[ResidualSample]) -> Sect
         Figure("histogram", histogram_plot({one.title: one.residual for one in samples}),
                f"Distribution of the residuals in their own standard deviations, with the Gaussian. {normal}"),
     )  # fmt: skip
-    return Section("Residuals", parts, closed=True)
+    return PageSection("Residuals", parts, closed=True)
 
 
 def _strongest(test: Any) -> str:
@@ -216,7 +216,7 @@ def _correlation(one: ResidualSample) -> tuple[np.ndarray, float]:
     return values, 1.96 / np.sqrt(len(one.whitened))
 
 
-def _arm(found: Identification, motion: UnseenMotion) -> Section:
+def _arm(found: Identification, motion: UnseenMotion) -> PageSection:
     robot = found.equations.model.robot
     arms = {} if found.standard is None else {"identified": found.standard.robot}
     if any(body.inertia is not None and any(body.inertia) for body in robot.bodies):
@@ -229,10 +229,10 @@ def _arm(found: Identification, motion: UnseenMotion) -> Section:
         if arms
         else "The model has no link inertias to draw."
     )
-    return Section("The arm", [Figure("arm", arm_plot(drawn), f"The arm along the unseen motion. {about}")])
+    return PageSection("The arm", [Figure("arm", arm_plot(drawn), f"The arm along the unseen motion. {about}")])
 
 
-def _consistency(found: Identification) -> Section | None:
+def _consistency(found: Identification) -> PageSection | None:
     standard = found.standard
     if standard is None:
         return None
@@ -256,7 +256,7 @@ def _consistency(found: Identification) -> Section | None:
     if found.standard_error is not None:
         free, bound = found.unseen_error_of_all.relative_percent, found.standard_error.relative_percent
         said.append(f"Consistency changes the error on unseen motion from {free:.3g} % to {bound:.3g} %.")
-    return Section(
+    return PageSection(
         "Physical consistency",
         [
             DataTable(
@@ -270,7 +270,7 @@ def _consistency(found: Identification) -> Section | None:
     )  # fmt: skip
 
 
-def _excitation(found: Identification) -> Section:
+def _excitation(found: Identification) -> PageSection:
     estimate, names = found.estimate, found.equations.base.name_of
     system = estimate.system
     scaled = system.triangle[:-1, :-1] / system.scale
@@ -287,7 +287,7 @@ def _excitation(found: Identification) -> Section:
     )
     labels = [f"{k + 1} {name}" for k, name in enumerate(main)]
     weakest = first_named(list(dict.fromkeys(reversed(main))))
-    return Section(
+    return PageSection(
         "Excitation",
         [
             Figure(
@@ -308,7 +308,7 @@ def _pairs(names: Sequence[str], correlation: np.ndarray) -> Iterator[tuple[str,
         yield names[i], names[j], float(correlation[i, j])
 
 
-def _preparation(found: Identification) -> Section:
+def _preparation(found: Identification) -> PageSection:
     resolved = found.resolved
     frequency, spectra = torque_spectra(found)
     decimated = resolved.rate / resolved.decimation
@@ -316,7 +316,7 @@ def _preparation(found: Identification) -> Section:
     if resolved.cutoff is not None:
         cutoffs["cut-off"] = resolved.cutoff
     reasons = " ".join(sentence(reason) for reason in resolved.reasons)
-    return Section(
+    return PageSection(
         "Filters and spectra",
         [
             Figure(
@@ -329,7 +329,7 @@ def _preparation(found: Identification) -> Section:
     )  # fmt: skip
 
 
-def _selection(found: Identification) -> Section | None:
+def _selection(found: Identification) -> PageSection | None:
     reduction, names = found.reduction, found.equations.base.name_of
     if not reduction.steps:
         return None
@@ -337,7 +337,7 @@ def _selection(found: Identification) -> Section | None:
         [k, names[step.name], step.relative_sigma, step.f, step.total_f, step.bic]
         for k, step in enumerate(reduction.steps, 1)
     ]
-    return Section(
+    return PageSection(
         "Selection of essential parameters",
         [
             DataTable(
@@ -349,7 +349,7 @@ def _selection(found: Identification) -> Section | None:
     )  # fmt: skip
 
 
-def _recordings(found: Identification, notes: Sequence[str]) -> Section:
+def _recordings(found: Identification, notes: Sequence[str]) -> PageSection:
     rows = [
         [one.label, one.samples, 100 * one.masked, one.payload or "", "; ".join(one.notes)] for one in found.training
     ]
@@ -374,4 +374,6 @@ def _recordings(found: Identification, notes: Sequence[str]) -> Section:
         listed = [[one.severity, one.recording, one.text] for one in found.findings]
         parts.append(DataTable("findings", ["severity", "recording", "finding"], listed, "Findings of the log checks."))
     everything = [*found.notes, *notes]
-    return Section("Recordings", parts, " ".join([text, *(sentence(note) for note in everything)]).strip(), closed=True)
+    return PageSection(
+        "Recordings", parts, " ".join([text, *(sentence(note) for note in everything)]).strip(), closed=True
+    )

@@ -97,7 +97,7 @@ _LARGEST = ("maximum", "torque_max")
 
 
 @dataclass(frozen=True, eq=False)
-class TorqueBlock:
+class FilteredTorques:
     """Torques of neighbouring samples as they are judged.
 
     Attributes:
@@ -119,7 +119,7 @@ class TorqueBlock:
 
 def filtered_torques(
     source: RowSource, estimate: Estimate, low: LowPass, see: Callable[[PreparedBlock], None] = lambda _: None
-) -> Iterator[TorqueBlock]:
+) -> Iterator[FilteredTorques]:
     """Yield measured and predicted torques of a recording through a filter, block by block.
 
     Args:
@@ -133,10 +133,10 @@ def filtered_torques(
     segment: SegmentFilter | None = None
     number = -1
 
-    def ready(columns: np.ndarray | None) -> Iterator[TorqueBlock]:
+    def ready(columns: np.ndarray | None) -> Iterator[FilteredTorques]:
         if columns is not None:
             measured, predicted, moving, raw = np.split(columns[:-1], 4)
-            yield TorqueBlock(number, columns[-1], measured, predicted, moving > 0, raw)
+            yield FilteredTorques(number, columns[-1], measured, predicted, moving > 0, raw)
 
     for block in prepared_blocks(source):
         see(block)
@@ -176,7 +176,7 @@ class _TorqueSums:
         """Segments too short for the filter."""
         return self.segments - len(self._judged)
 
-    def add(self, block: TorqueBlock) -> None:
+    def add(self, block: FilteredTorques) -> None:
         """Take the next torques."""
         measured, moves, sums = block.measured, block.moving, self._sums
         error = measured - block.predicted

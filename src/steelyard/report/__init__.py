@@ -4,7 +4,7 @@ from .arm import arm_motion as arm_motion
 from .page import DataTable as DataTable
 from .page import Figure as Figure
 from .page import Page as Page
+from .page import PageSection as PageSection
 from .page import Provenance as Provenance
-from .page import Section as Section
 from .page import page_html as page_html
 from .page import sentence as sentence

@@ -77,7 +77,7 @@ class DataTable:
 
 
 @dataclass(frozen=True, eq=False)
-class Section:
+class PageSection:
     """A part of the page under one heading.
 
     Attributes:
@@ -108,7 +108,7 @@ class Page:
 
     title: str
     subtitle: str
-    sections: Sequence[Section]
+    sections: Sequence[PageSection]
     verdict: Verdict | None = None
     facts: Mapping[str, str] = field(default_factory=dict)
     provenance: Mapping[str, str] = field(default_factory=dict)
