@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..errors import EstimateError
+from ..estimate import Estimate
 from ..judge import RunCollector, filtered_torques, residuals_of, unit_of
 from ..observe import PreparedBlock, RowSource, raw_samples
 from ..plots import (
@@ -61,29 +62,45 @@ class UnseenMotion:
 
 def unseen_motion(found: Identification) -> UnseenMotion:
     """Return measured and predicted torques on unseen motion through the evaluation filter, as they were judged."""
-    equations, cutoff = found.equations, found.unseen_error.cutoff
+    return motion_of(found.unseen, found.essential, found.unseen_error.cutoff)
+
+
+def motion_of(sources: Sequence[RowSource], estimate: Estimate, cutoff: float) -> UnseenMotion:
+    """Return measured and predicted torques of recordings through an evaluation filter.
+
+    Args:
+        sources: Rows of the recordings.
+        estimate: The parameters.
+        cutoff: Cut-off of the filter [Hz].
+
+    Raises:
+        EstimateError: If there are no recordings: a result that was read from its files has none.
+    """
+    equations = _sources(sources)[0].equations
     count = len(equations.kinds_joints)
     lines, poses, shift, last = Thinned(3 * count), EvenSample(), 0.0, 0.0
-    for source in _sources(found.unseen):
+    for source in sources:
         first: list[float] = []
 
         def see(block: PreparedBlock, first: list[float] = first, shift: float = shift) -> None:
-            first.append(float(block.time[0])) if not first else None
+            if not first:
+                first.append(float(block.time[0]))
             poses.add(np.vstack([block.time - first[0] + shift, block.q]))
 
-        low, segment = evaluation_filter(source.resolved.rate, cutoff), -1
-        for block in filtered_torques(source, found.essential, low, see):
+        low, segment = evaluation_filter(source.resolved.rate, cutoff), 0 if shift == 0 else -1
+        for block in filtered_torques(source, estimate, low, see):
             time = block.time - first[0] + shift
-            if (block.segment != segment and segment >= 0) or shift:
+            if block.segment != segment:
                 lines.break_lines(float(time[0]))
             segment, last = block.segment, float(time[-1])
             lines.add(time, np.concatenate([block.measured, block.predicted, block.measured - block.predicted]))
         shift = last + 1.0
     drawn, sampled = lines.lines(), poses.values()
+    several = len({kind for kind, _ in equations.kinds_joints}) > 1
     joints = []
     for e, (kind, joint) in enumerate(equations.kinds_joints):
         named = dict(zip(("measured", "predicted", "error"), drawn[e::count], strict=True))
-        title = joint if len({k for k, _ in equations.kinds_joints}) == 1 else f"{joint} ({kind})"
+        title = f"{joint} ({kind})" if several else joint
         joints.append(JointSeries(title, unit_of(equations, joint), named, {"largest errors": _peaks(*named["error"])}))
     return UnseenMotion(tuple(joints), sampled[0], sampled[1:])
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..distributions import norm_ppf
 from ..errors import EstimateError
 from ..estimate import Estimate, NoiseModel
+from ..judge import DEFAULT_CUTOFF
 from ..model import build_model
 from ..observe import RowSource, equations_of, resolve_preparation
 from ..recording import Recording, RecordingsLike, load_recordings
@@ -28,6 +29,9 @@ from .inputs import arm_of, labels_of, without_locked
 from .payload_body import COLUMNS, PayloadBody, body_from_parameters, impossible_payload, payload_body
 from .run_files import RUN_COMMANDS, RunLike, SavedRun, joined, load_run, read_run, run_rows
 from .settings import FACTOR_METHODS, Settings
+
+if TYPE_CHECKING:
+    from ..report import Page
 
 ENOUGH = 20.0
 """A mass or moment with a larger relative sigma [%] is not known."""
@@ -44,6 +48,7 @@ class PayloadFound:
         enough: Whether the motion showed mass and centre to 20 % or a centimetre.
         agreement: How far the arm's own parameters had to move, chi-square over their number; 1 is what chance gives.
         reasons: What a reader must know, with remedies.
+        sources: Rows of the loaded recordings; figures are drawn from them.
 
     Example:
         >>> from dataclasses import replace
@@ -70,6 +75,17 @@ class PayloadFound:
     enough: bool
     agreement: float
     reasons: tuple[Reason, ...]
+    sources: tuple[RowSource, ...] = ()
+
+    def to_html(self, provenance: Mapping[str, str] | None = None) -> str:
+        """Return the report as one HTML document, as run folders have it.
+
+        Args:
+            provenance: Where it comes from, texts by name.
+        """
+        from ..report import page_html  # loaded when used
+
+        return page_html(_page(self, provenance or {}))
 
 
 def identify_payload(robot: AnyRobot, run: RunLike, recordings: RecordingsLike, threads: int = 1) -> PayloadFound:
@@ -123,7 +139,8 @@ def identify_payload(robot: AnyRobot, run: RunLike, recordings: RecordingsLike, 
         )
     agreement = _agreement(run.estimate, estimate)
     enough = _is_enough(body)
-    return PayloadFound(body, estimate, fit.noise, enough, agreement, tuple(_reasons(body, enough, agreement)))
+    reasons = tuple(_reasons(body, enough, agreement))
+    return PayloadFound(body, estimate, fit.noise, enough, agreement, reasons, tuple(sources))
 
 
 def _sources(robot: Robot, run: SavedRun, settings: Settings, recordings: Sequence[Recording]) -> list[RowSource]:
@@ -185,6 +202,57 @@ def _reasons(body: PayloadBody, enough: bool, agreement: float) -> Iterator[Reas
             "identify the arm without payload on the same day, warmed up alike",
             "agreement",
         )
+
+
+def _page(found: PayloadFound, provenance: Mapping[str, str]) -> Page:
+    """Return the report of an identified payload."""
+    from ..plots import series_plot
+    from ..report import DataTable, Figure, Page, PageSection, sentence
+    from .figures import motion_of
+
+    body, sources = found.body, found.sources
+    robot, cutoff = sources[0].equations.model.robot, sources[0].resolved.cutoff or DEFAULT_CUTOFF
+    motion = motion_of(sources, found.estimate, cutoff)
+    enough = "was enough" if found.enough else "was not enough"
+    reasons = " ".join(f"{sentence(one.text)} {sentence(one.remedy)}" for one in found.reasons)
+    about = "Mass, centre and inertia about the centre, in the frame of the link that carries the payload."
+    return Page(
+        f"Payload of {robot.name}",
+        f"{len(sources)} recording(s), arm known from its run",
+        [
+            PageSection(
+                "The payload",
+                [DataTable("payload", ["quantity", "value", "sigma", "unit"], list(_body_rows(body)), about)],
+                f"The motion {enough} to show it. {reasons}".strip(),
+            ),
+            PageSection(
+                "Torques of the loaded arm",
+                [
+                    Figure(
+                        "torques", series_plot(motion.joints),
+                        "Measured torque, that of the arm with this payload, and the error, through an evaluation "
+                        f"filter of {cutoff:g} Hz. The arm's own parameters moved by {found.agreement:.3g} (chi-square "
+                        "over their number; 1 is what chance gives).",
+                    )
+                ],
+            ),
+        ],
+        facts={"mass": f"{body.mass[0]:.4g} ± {body.mass[1]:.2g} kg"},
+        provenance=provenance,
+    )  # fmt: skip
+
+
+def _body_rows(body: PayloadBody) -> Iterator[list[str | float]]:
+    """Yield quantity, value, sigma and unit of a payload."""
+    yield ["mass", body.mass[0], body.mass[1], "kg"]
+    if body.centre is not None and body.centre_sigma is not None:
+        for axis, value, sigma in zip("xyz", body.centre, body.centre_sigma, strict=True):
+            yield [f"centre {axis}", 1000 * float(value), 1000 * float(sigma), "mm"]
+    if body.inertia_at_centre is not None and body.inertia_at_centre_sigma is not None:
+        names = ("XX", "XY", "XZ", "YY", "YZ", "ZZ")
+        for name, value, sigma in zip(names, body.inertia_at_centre, body.inertia_at_centre_sigma, strict=True):
+            if np.isfinite(value):
+                yield [f"inertia {name}", float(value), float(sigma), "kg m^2"]
 
 
 @dataclass(frozen=True, eq=False)

@@ -374,6 +374,5 @@ def _recordings(found: Identification, notes: Sequence[str]) -> PageSection:
         listed = [[one.severity, one.recording, one.text] for one in found.findings]
         parts.append(DataTable("findings", ["severity", "recording", "finding"], listed, "Findings of the log checks."))
     everything = [*found.notes, *notes]
-    return PageSection(
-        "Recordings", parts, " ".join([text, *(sentence(note) for note in everything)]).strip(), closed=True
-    )
+    said = " ".join([text, *(sentence(note) for note in everything)]).strip()
+    return PageSection("Recordings", parts, said, closed=True)

@@ -55,6 +55,7 @@ from .residuals import RunCollector as RunCollector
 from .residuals import residual_runs as residual_runs
 from .residuals import residuals_of as residuals_of
 from .residuals import unit_of as unit_of
+from .validation import DEFAULT_CUTOFF as DEFAULT_CUTOFF
 from .validation import evaluate as evaluate
 from .validation import filtered_torques as filtered_torques
 from .whiteness import DurbinWatson as DurbinWatson
