@@ -68,7 +68,10 @@ def test_bash_can_read_its_completion(capsys):
 
 
 QUIET = {
-    "identify": (["identify", "scara_2r", "calm.npz", "--out", "run"], r"verdict: \w+\nsaved: run/result.json\n"),
+    "identify": (
+        ["identify", "scara_2r", "calm.npz", "--out", "run"],
+        r"verdict: \w+\nsaved: run/result.json\nreport: run/report.html\n",
+    ),
     "calibrate": (["calibrate", "ur10e", "points.csv", "--workspace", "0"], r"verdict: \w+\n"),
     "model": (["model", "scara_2r"], r".* standard parameters = .*\n"),
     "check": (["check", "scara_2r", "calm.npz"], r"calm.npz: .*\n"),
