@@ -13,7 +13,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PYTHONDONTWRITEBYTECODE :=
 PIP := $(BIN)/python -m pip install --quiet
 
-.PHONY: setup demo test test-all check fuzz mutate bench bench-peers lock clean
+.PHONY: setup demo browser screenshots axe test test-all check fuzz mutate bench bench-peers lock clean
 
 setup: $(VENV)/core.done
 
@@ -45,6 +45,11 @@ $(VENV)/peers.done: $(VENV)/oracles.done requirements/peers.lock
 	$(PIP) --only-binary :all: -r requirements/peers.lock
 	@touch $@
 
+# Chromium for the tests of reports; without it they are skipped.
+browser:
+	@apt-get install --yes --no-install-recommends chromium chromium-driver \
+	  || echo "chromium cannot be installed here: the tests in a browser will be skipped"
+
 demo: setup
 	$(BIN)/steelyard demo --out demo
 
@@ -68,6 +73,15 @@ ROOM ?= judge
 MUTANTS ?= 5
 mutate: $(VENV)/oracles.done
 	$(BIN)/python tests/mutate.py $(ROOM) --mutants $(MUTANTS)
+
+# Pictures of every kind of report, wide and narrow, light and dark, in the folder screenshots.
+screenshots: $(VENV)/tools.done
+	PYTHONPATH=tests $(BIN)/python tests/screenshots.py
+
+# Accessibility of every kind of report by axe-core, from npm.
+axe: $(VENV)/tools.done
+	npm install --silent --no-audit --no-fund --prefix .cache/axe axe-core
+	PYTHONPATH=tests $(BIN)/python tests/screenshots.py --axe .cache/axe/node_modules/axe-core/axe.min.js
 
 bench: $(VENV)/oracles.done
 	$(BIN)/python -m benchmarks

@@ -67,8 +67,23 @@ def test_bash_can_read_its_completion(capsys):
     assert "steelyard" in done.stdout
 
 
+def test_completion_is_installed_where_the_shell_looks(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert main(["--install-completion", "bash"]) == 0
+    place = tmp_path / ".local" / "share" / "bash-completion" / "completions" / "steelyard"
+    assert place.is_file()
+    assert str(place) in capsys.readouterr().out
+    (tmp_path / ".local").rename(tmp_path / "moved")
+    (tmp_path / ".local").write_text("a file in the way")
+    assert main(["--install-completion", "bash"]) == 1
+    assert "print it with --completion instead" in capsys.readouterr().err
+
+
 QUIET = {
-    "identify": (["identify", "scara_2r", "calm.npz", "--out", "run"], r"verdict: \w+\nsaved: run/result.json\n"),
+    "identify": (
+        ["identify", "scara_2r", "calm.npz", "--out", "run"],
+        r"verdict: \w+\nsaved: run/result.json\nreport: run/report.html\n",
+    ),
     "calibrate": (["calibrate", "ur10e", "points.csv", "--workspace", "0"], r"verdict: \w+\n"),
     "model": (["model", "scara_2r"], r".* standard parameters = .*\n"),
     "check": (["check", "scara_2r", "calm.npz"], r"calm.npz: .*\n"),

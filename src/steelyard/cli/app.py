@@ -34,10 +34,28 @@ for _command in COMMANDS:
     app.command(f"{__package__}.{_command}:{_command}", name=_command)
 
 
+Shell = Literal["bash", "zsh", "fish", "powershell"]
+
+
 @app.command(name="--completion")
-def completion(shell: Annotated[Literal["bash", "zsh", "fish", "powershell"], Parameter(help="The shell.")], /) -> None:
+def completion(shell: Annotated[Shell, Parameter(help="The shell.")], /) -> None:
     """Print the completion script of a shell: eval "$(steelyard --completion bash)"."""
     print(app.generate_completion(shell=shell))
+
+
+@app.command(name="--install-completion")
+def install_completion(
+    shell: Annotated[Shell | None, Parameter(help="The shell; default: the one that runs.")] = None, /
+) -> None:
+    """Install completion for a shell, in its own folder and start-up file."""
+    from cyclopts.completion.detect import ShellDetectionError
+
+    try:
+        print(f"completion: {app.install_completion(shell=shell)}; open a new shell to use it")
+    except ShellDetectionError:
+        raise SteelyardError("which shell runs is not known; name it: --install-completion bash") from None
+    except OSError as error:
+        raise SteelyardError(f"completion cannot be installed ({error}); print it with --completion instead") from None
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -56,7 +56,7 @@ def demo(
         settings = {"robot": ROBOT, "torque": "both", "cutoff": CUTOFF, "decimation": DECIMATION}
         content = run.save(
             settings, {}, {**found.to_json(), "left_out": [], **extra},
-            lambda place, _: _fill(place, simulated, found), timing.seconds,
+            lambda place, _: _fill(place, simulated, found), timing.seconds, found.to_html,
         )  # fmt: skip
         if json:
             print(json_text("demo", content))

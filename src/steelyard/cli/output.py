@@ -89,9 +89,11 @@ class Screen:
             self._print(Text(" " * margin).append_text(row))
 
     def saved(self, folder: Path | None) -> None:
-        """Print where the result was saved, if it was."""
+        """Print where the result and its report were saved, if they were."""
         if folder is not None:
             self.line(f"saved: {folder / 'result.json'}", always=True)
+            if (folder / "report.html").is_file():
+                self.line(f"report: {folder / 'report.html'}", always=True)
 
     def table(
         self, columns: Sequence[Column], rows: Sequence[Sequence[Part]], *, title: str = "", gap: int = 2

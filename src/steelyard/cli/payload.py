@@ -49,7 +49,7 @@ def payload(
         inputs = {**hashes_of(run / "result.json", Path(arm.file), config), **hashes_of_recordings(recordings)}
         content = _payload_run_to_json(known, found, recordings)
         settings = {"run": str(run), "robot": arm.file, "logs": [str(log) for log in logs]}
-        content = saved.save(settings, inputs, content)
+        content = saved.save(settings, inputs, content, report=found.to_html)
         print(json_text("payload", content)) if json else _print(found, content, saved.place)
     return POOR if found.reasons else 0
 

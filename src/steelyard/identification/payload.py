@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..distributions import norm_ppf
 from ..errors import EstimateError
 from ..estimate import Estimate, NoiseModel
+from ..judge import DEFAULT_CUTOFF
 from ..model import build_model
 from ..model.terms import payload_link
 from ..observe import RowSource, equations_of, resolve_preparation
@@ -29,6 +30,9 @@ from .inputs import arm_of, labels_of, without_locked
 from .payload_body import COLUMNS, PayloadBody, body_from_parameters, impossible_payload, payload_body
 from .run_files import RUN_COMMANDS, RunLike, SavedRun, joined, load_run, read_run, run_rows
 from .settings import FACTOR_METHODS, Settings
+
+if TYPE_CHECKING:
+    from ..report import Page
 
 ENOUGH = 20.0
 """A mass or moment with a larger relative sigma [%] is not known."""
@@ -50,6 +54,7 @@ class PayloadFound:
         reasons: What a reader must know, with remedies.
         robot: The arm of the run, its held joints locked: the payload is in the frame of its ``payload_link``, or of
             its last moving link.
+        sources: Rows of the loaded recordings; figures are drawn from them.
 
     Example:
         >>> from dataclasses import replace
@@ -77,6 +82,17 @@ class PayloadFound:
     agreement: float
     reasons: tuple[Reason, ...]
     robot: Robot
+    sources: tuple[RowSource, ...] = ()
+
+    def to_html(self, provenance: Mapping[str, str] | None = None) -> str:
+        """Return the report as one HTML document, as run folders have it.
+
+        Args:
+            provenance: Where it comes from, texts by name.
+        """
+        from ..report import page_html  # loaded when used
+
+        return page_html(_page(self, provenance or {}))
 
 
 def identify_payload(robot: AnyRobot, run: RunLike, recordings: RecordingsLike, threads: int = 1) -> PayloadFound:
@@ -132,7 +148,7 @@ def identify_payload(robot: AnyRobot, run: RunLike, recordings: RecordingsLike, 
     enough = _is_enough(body)
     arm = equations.model.robot
     reasons = tuple(_reasons(body, enough, agreement, arm))
-    return PayloadFound(body, estimate, fit.noise, enough, agreement, reasons, arm)
+    return PayloadFound(body, estimate, fit.noise, enough, agreement, reasons, arm, tuple(sources))
 
 
 def _sources(robot: Robot, run: SavedRun, settings: Settings, recordings: Sequence[Recording]) -> list[RowSource]:
@@ -212,6 +228,57 @@ def _branches(robot: Robot) -> bool:
 def ratio_text(value: float, digits: int) -> str:
     """Return a ratio to what chance gives, for a reader: beyond a thousand its digits mean nothing."""
     return f"{value:.{digits}f}" if value <= LARGEST_RATIO else f"over {LARGEST_RATIO}"
+
+
+def _page(found: PayloadFound, provenance: Mapping[str, str]) -> Page:
+    """Return the report of an identified payload."""
+    from ..plots import series_plot
+    from ..report import DataTable, Figure, Page, PageSection, sentence
+    from .figures import motion_of
+
+    body, sources = found.body, found.sources
+    robot, cutoff = found.robot, sources[0].resolved.cutoff or DEFAULT_CUTOFF
+    motion = motion_of(sources, found.estimate, cutoff)
+    enough = "was enough" if found.enough else "was not enough"
+    reasons = " ".join(f"{sentence(one.text)} {sentence(one.remedy)}" for one in found.reasons)
+    about = f"Mass, centre and inertia about the centre, in the frame of link '{payload_link(robot)}'."
+    return Page(
+        f"Payload of {robot.name}",
+        f"{len(sources)} recording(s), arm known from its run",
+        [
+            PageSection(
+                "The payload",
+                [DataTable("payload", ["quantity", "value", "sigma", "unit"], list(_body_rows(body)), about)],
+                f"The motion {enough} to show it. {reasons}".strip(),
+            ),
+            PageSection(
+                "Torques of the loaded arm",
+                [
+                    Figure(
+                        "torques", series_plot(motion.joints),
+                        "Measured torque, that of the arm with this payload, and the error, through an evaluation "
+                        f"filter of {cutoff:g} Hz. The arm's own parameters moved by {ratio_text(found.agreement, 2)} (chi-square "
+                        "over their number; 1 is what chance gives).",
+                    )
+                ],
+            ),
+        ],
+        facts={"mass": f"{body.mass[0]:.4g} ± {body.mass[1]:.2g} kg"},
+        provenance=provenance,
+    )  # fmt: skip
+
+
+def _body_rows(body: PayloadBody) -> Iterator[list[str | float]]:
+    """Yield quantity, value, sigma and unit of a payload."""
+    yield ["mass", body.mass[0], body.mass[1], "kg"]
+    if body.centre is not None and body.centre_sigma is not None:
+        for axis, value, sigma in zip("xyz", body.centre, body.centre_sigma, strict=True):
+            yield [f"centre {axis}", 1000 * float(value), 1000 * float(sigma), "mm"]
+    if body.inertia_at_centre is not None and body.inertia_at_centre_sigma is not None:
+        names = ("XX", "XY", "XZ", "YY", "YZ", "ZZ")
+        for name, value, sigma in zip(names, body.inertia_at_centre, body.inertia_at_centre_sigma, strict=True):
+            if np.isfinite(value):
+                yield [f"inertia {name}", float(value), float(sigma), "kg m^2"]
 
 
 @dataclass(frozen=True, eq=False)

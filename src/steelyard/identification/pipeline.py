@@ -170,6 +170,7 @@ def _examined(
         settings, equations, resolved, fit, reduction, condition, _trained(inputs, sources), inputs.held_out, fitted,
         unseen_error, of_all, tests, repeated, bias, payload_body(fit.estimate), standard, standard_error,
         plausible, verdict_of(()), (*notes_of(resolved, sources, fit), note), findings, differs,
+        tuple(sources), tuple(unseen),
     )  # fmt: skip
 
 

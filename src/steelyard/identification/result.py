@@ -10,12 +10,13 @@ import numpy as np
 from ..errors import EstimateError
 from ..estimate import Estimate
 from ..judge import LACKS, Bias, Disagreement, Evaluation, JointTests, Plausibility, Reduction, Repeatability
-from ..observe import Equations, ResolvedPreparation
+from ..observe import Equations, ResolvedPreparation, RowSource
 from ..plain_data import frame_of, plain
 from ..robot import Robot
 from ..text import short_repr
 from ..verdict import Verdict, verdict_to_json
 from .consistent import consistency_to_json, evaluation_to_json, standard_to_json
+from .figures import plot_friction, plot_parameters, plot_residuals, plot_torques, to_html
 from .findings import LogFinding
 from .fitting import ArmFit
 from .payload_body import PayloadBody, payload_to_json
@@ -84,6 +85,8 @@ class Identification:
         notes: Further notes.
         findings: Findings of the checks of the logs, training and validation, the worst first.
         disagreement: Which recording is not of the same arm as the others, and what explains it; None if they agree.
+        sources: Rows of the recordings that were fitted; figures are drawn from them.
+        unseen: Rows of the recordings that were not.
 
     Example:
         >>> sin, cos = [[0.3, 0.1], [0.5, 0.2]], [[0.1, 0.2], [0.2, 0.3]]
@@ -119,6 +122,14 @@ class Identification:
     notes: tuple[str, ...]
     findings: tuple[LogFinding, ...] = ()
     disagreement: Disagreement | None = None
+    sources: tuple[RowSource, ...] = ()
+    unseen: tuple[RowSource, ...] = ()
+
+    plot_torques = plot_torques
+    plot_residuals = plot_residuals
+    plot_parameters = plot_parameters
+    plot_friction = plot_friction
+    to_html = to_html
 
     @property
     def estimate(self) -> Estimate:

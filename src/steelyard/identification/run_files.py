@@ -63,7 +63,7 @@ def write_run(
         seconds: How long each stage took.
     """
     content = {**found.to_json(), **(extra or {})}
-    return run.save(settings, inputs, content, lambda folder, _: fill_run(folder, found), seconds)
+    return run.save(settings, inputs, content, lambda folder, _: fill_run(folder, found), seconds, found.to_html)
 
 
 def fill_run(folder: Path, found: Identification) -> dict[str, Any]:

@@ -51,8 +51,13 @@ from .residual_tests import breusch_pagan as breusch_pagan
 from .residual_tests import jarque_bera as jarque_bera
 from .residual_tests import joint_tests as joint_tests
 from .residual_tests import kolmogorov_smirnov as kolmogorov_smirnov
+from .residuals import RunCollector as RunCollector
 from .residuals import residual_runs as residual_runs
+from .residuals import residuals_of as residuals_of
+from .residuals import unit_of as unit_of
+from .validation import DEFAULT_CUTOFF as DEFAULT_CUTOFF
 from .validation import evaluate as evaluate
+from .validation import filtered_torques as filtered_torques
 from .whiteness import DurbinWatson as DurbinWatson
 from .whiteness import ResidualCorrelation as ResidualCorrelation
 from .whiteness import autocorrelation as autocorrelation

@@ -8,7 +8,8 @@ there.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -66,10 +67,9 @@ def evaluate(
     if cutoff is None:
         cutoff = source.resolved.cutoff or DEFAULT_CUTOFF
     low = evaluation_filter(source.resolved.rate, cutoff)
-    torque = _TorqueSums(source, estimate, low)
-    for block in prepared_blocks(source):
-        torque.add(block)
-    torque.end_segment()
+    torque = _TorqueSums(source, low)
+    for filtered in filtered_torques(source, estimate, low, torque.see):
+        torque.add(filtered)
     if not torque.samples:
         raise EstimateError(
             f"recording '{source.label}': none of its {torque.segments} segments is long enough for an evaluation "
@@ -96,62 +96,103 @@ _SUMMED = ("samples", "still_samples", "error", "still_error", "torque", "noise"
 _LARGEST = ("maximum", "torque_max")
 
 
+@dataclass(frozen=True, eq=False)
+class FilteredTorques:
+    """Torques of neighbouring samples as they are judged.
+
+    Attributes:
+        segment: Number of the segment.
+        time: Times (k,) [s].
+        measured: Measured torque of every equation through the evaluation filter (E, k) [N m or N].
+        predicted: Predicted torque through it (E, k).
+        moving: Whether the joint moves at standstill speed or faster (E, k).
+        raw: Measured torque before that filter (E, k).
+    """
+
+    segment: int
+    time: np.ndarray
+    measured: np.ndarray
+    predicted: np.ndarray
+    moving: np.ndarray
+    raw: np.ndarray
+
+
+def filtered_torques(
+    source: RowSource, estimate: Estimate, low: LowPass, see: Callable[[PreparedBlock], None] = lambda _: None
+) -> Iterator[FilteredTorques]:
+    """Yield measured and predicted torques of a recording through a filter, block by block.
+
+    Args:
+        source: Rows of the recording.
+        estimate: The parameters; columns that it lacks count as zero.
+        low: The filter.
+        see: Called with every block of the motion before it is filtered.
+    """
+    equations = source.equations
+    predict, values = predictor(equations, source.loaded), estimate.full_values(equations.names)
+    segment: SegmentFilter | None = None
+    number = -1
+
+    def ready(columns: np.ndarray | None) -> Iterator[FilteredTorques]:
+        if columns is not None:
+            measured, predicted, moving, raw = np.split(columns[:-1], 4)
+            yield FilteredTorques(number, columns[-1], measured, predicted, moving > 0, raw)
+
+    for block in prepared_blocks(source):
+        see(block)
+        if block.starts or segment is None:
+            yield from ready(None if segment is None else segment.flush())
+            segment, number = SegmentFilter(low), number + 1
+        motion = (np.ascontiguousarray(signal) for signal in (block.q, block.qd, block.qdd))
+        (torque,) = predict(*motion, values)
+        moving = block.moving[equations.joint_index].astype(float)
+        others = np.concatenate([moving, block.y, block.time[None]])
+        yield from ready(segment.push(np.concatenate([block.y, torque]), others))
+    yield from ready(None if segment is None else segment.flush())
+
+
 class _TorqueSums:
     """Sums over samples at the full rate."""
 
-    def __init__(self, source: RowSource, estimate: Estimate, low: LowPass) -> None:
+    def __init__(self, source: RowSource, low: LowPass) -> None:
         equations = source.equations
-        self._predict = predictor(equations, source.loaded)
-        self._values = estimate.full_values(equations.names)
-        self._index, self._low = equations.joint_index, low
-        self._segment: SegmentFilter | None = None
         self._sums = {name: np.zeros(len(equations.kinds_joints)) for name in (*_SUMMED, *_LARGEST)}
         self._mean_torque, self._mean_error = np.zeros((2, len(equations.kinds_joints)))  # times the moving samples
         # White noise has as much power below the cut-off, per hertz, as above it.
         cutoff, nyquist = low.cutoff or 0.0, source.resolved.rate / 2
         self._below_over_above = cutoff / (nyquist - cutoff)
         self.extent: MotionExtent | None = None
-        self.segments = self.skipped = self.samples = 0
-        self._before = 0
+        self.segments = self.samples = 0
+        self._judged: set[int] = set()
 
-    def add(self, block: PreparedBlock) -> None:
-        """Take the next block."""
-        if block.starts or self._segment is None:
-            self.end_segment()
-            self._segment = SegmentFilter(self._low)
-            self.segments, self._before = self.segments + 1, self.samples
+    def see(self, block: PreparedBlock) -> None:
+        """Take the next block of the motion."""
         extent = MotionExtent.of(block.q, block.qd, block.qdd)
+        self.segments += block.starts or self.extent is None
         self.extent = extent if self.extent is None else self.extent + extent
-        motion = (np.ascontiguousarray(signal) for signal in (block.q, block.qd, block.qdd))
-        (torque,) = self._predict(*motion, self._values)
-        moving = block.moving[self._index].astype(float)
-        self._sum(self._segment.push(np.concatenate([block.y, torque]), np.concatenate([moving, block.y])))
 
-    def end_segment(self) -> None:
-        """End the current segment, if there is one."""
-        if self._segment is None:
-            return
-        self._sum(self._segment.flush())
-        self.skipped += self.samples == self._before
-        self._segment = None
+    @property
+    def skipped(self) -> int:
+        """Segments too short for the filter."""
+        return self.segments - len(self._judged)
 
-    def _sum(self, columns: np.ndarray | None) -> None:
-        if columns is None:
-            return
-        measured, predicted, moving, raw = np.split(columns, 4)
-        error, moves, sums = measured - predicted, moving > 0, self._sums
+    def add(self, block: FilteredTorques) -> None:
+        """Take the next torques."""
+        measured, moves, sums = block.measured, block.moving, self._sums
+        error = measured - block.predicted
         sums["samples"] += np.count_nonzero(moves, axis=1)
         sums["still_samples"] += np.count_nonzero(~moves, axis=1)
         sums["error"] += np.sum(error**2, axis=1, where=moves)
         sums["still_error"] += np.sum(error**2, axis=1, where=~moves)
         sums["torque"] += np.sum(measured**2, axis=1, where=moves)
-        sums["noise"] += self._below_over_above * np.sum((raw - measured) ** 2, axis=1, where=moves)
+        sums["noise"] += self._below_over_above * np.sum((block.raw - measured) ** 2, axis=1, where=moves)
         largest = np.max(np.abs(error), axis=1, where=moves, initial=0.0)
         np.maximum(sums["torque_max"], np.abs(measured).max(axis=1), out=sums["torque_max"])
         np.maximum(sums["maximum"], largest, out=sums["maximum"])
         self._mean_torque += np.sum(measured, axis=1, where=moves)
         self._mean_error += np.sum(error, axis=1, where=moves)
-        self.samples += columns.shape[1]
+        self.samples += len(block.time)
+        self._judged.add(block.segment)
 
     def sums(self) -> Iterator[ErrorSums]:
         """Yield the sums of every equation."""

@@ -24,7 +24,9 @@ from .inverse_dynamics import potential_energy as potential_energy
 from .inverse_dynamics import velocity_torques as velocity_torques
 from .kinematics import Geometry as Geometry
 from .kinematics import Transform as Transform
+from .kinematics import body_poses as body_poses
 from .kinematics import exact_geometry as exact_geometry
 from .kinematics import frame_jacobian as frame_jacobian
 from .kinematics import frame_pose as frame_pose
+from .kinematics import joint_positions as joint_positions
 from .kinematics import symbolic_geometry as symbolic_geometry

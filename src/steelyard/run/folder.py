@@ -101,6 +101,7 @@ def _is_there(file: IO[bytes], path: Path) -> bool:
 
 
 RESULT = "result.json"
+REPORT = "report.html"
 TIMING = "timing.json"
 LEAST_SPACE = 10_000_000
 """Bytes that must be free before the work begins."""
@@ -113,6 +114,9 @@ _PROBE = 65_536
 
 Timings = Mapping[str, float] | Sequence[Mapping[str, Any]]
 """Seconds by stage, or a table of them."""
+
+Report = Callable[[Mapping[str, str]], str]
+"""Returns the report of a run as HTML; gets where the run comes from, texts by name."""
 
 Fill = Callable[[Path, str], Mapping[str, Any] | None]
 """Writes the files of a run into a folder; gets the identifier of the run, and may return further content."""
@@ -169,6 +173,7 @@ class RunFolder:
         content: Mapping[str, Any],
         fill: Fill | None = None,
         seconds: Timings | None = None,
+        report: Report | None = None,
     ) -> dict[str, Any]:
         """Save the run and return its content; if that fails, save it elsewhere and report so at the end.
 
@@ -178,10 +183,11 @@ class RunFolder:
             content: The result itself.
             fill: Writes the other files of the run.
             seconds: How long each stage took; stored beside the result, which must not depend on it.
+            report: Returns the page that is saved as ``report.html``.
         """
         if self._folder is None:
             return dict(content)
-        parts = (settings, inputs, content, fill, seconds)
+        parts = (settings, inputs, content, fill, seconds, report)
         try:
             return self._saved(self._folder, *parts)
         except (OSError, FileError) as error:
@@ -205,11 +211,15 @@ class RunFolder:
         content: Mapping[str, Any],
         fill: Fill | None,
         seconds: Timings | None,
+        report: Report | None,
     ) -> dict[str, Any]:
         aside = Path(tempfile.mkdtemp(prefix=_HIDDEN, suffix=".tmp", dir=folder))
         try:
             run = _identifier(self._command, settings, inputs, content)
             whole = {**content, **((fill(aside, run) if fill else None) or {})}
+            if report is not None:
+                origin = _origin(self._command, run, settings, inputs)
+                (aside / REPORT).write_text(report(origin), encoding="utf-8", newline="\n")
             provenance = {
                 "run": run,
                 "settings": dict(settings),
@@ -290,6 +300,14 @@ def sealed(document: Mapping[str, Any]) -> dict[str, Any]:
 def _identifier(command: str, *parts: Mapping[str, Any]) -> str:
     whole = "\n".join([command, *(json_document(part) for part in parts)])
     return hashlib.sha256(whole.encode("utf-8")).hexdigest()[:16]
+
+
+def _origin(command: str, run: str, settings: Mapping[str, Any], inputs: Mapping[str, str]) -> dict[str, str]:
+    """Return where a run comes from, as a report prints it."""
+    versions = ", ".join(f"{name} {number}" for name, number in _versions().items())
+    given = {f"setting {name}": json_document(value).strip() for name, value in settings.items()}
+    files = {f"sha256 of {name}": digest for name, digest in inputs.items()}
+    return {"command": f"steelyard {command}", "run": run, "versions": versions, **given, **files}
 
 
 def _versions() -> dict[str, str]:

@@ -1,0 +1,190 @@
+"""A page: sections of figures and tables as records, and the HTML that they become.
+
+The file needs no network: scripts, styles and plotly are in it once. Its content security policy allows these scripts
+alone, by their SHA-256, and no request: what a name in a log may try has no effect, even if it were to get past the
+template's escapes. Figures are drawn when they come into view.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+from ..text import for_terminal
+from ..verdict import QUESTIONS
+
+if TYPE_CHECKING:
+    from ..plots import Chart
+    from ..verdict import Verdict
+
+
+Provenance = Mapping[str, str]
+"""Where a run comes from: texts by name."""
+
+
+@dataclass(frozen=True, eq=False)
+class Figure:
+    """A figure with the sentence that says what it means here.
+
+    Attributes:
+        name: Short name in the page, of letters and hyphens.
+        chart: The figure.
+        caption: What it shows, and what its numbers mean.
+    """
+
+    name: str
+    chart: Chart
+    caption: str
+
+
+@dataclass(frozen=True, eq=False)
+class DataTable:
+    """A table that readers sort, search and copy.
+
+    Attributes:
+        name: Short name in the page, of letters and hyphens.
+        columns: Titles of the columns.
+        rows: Cells: texts, numbers, or None where there is nothing to say.
+        caption: What the table shows.
+        hints: Text shown when a cell of the first column is pointed at, by row; empty: none.
+        digits: Significant digits of numbers.
+    """
+
+    name: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str | float | None]]
+    caption: str
+    hints: Sequence[str] = ()
+    digits: int = 4
+
+    def is_number(self) -> list[bool]:
+        """Return whether each column holds numbers."""
+        return [
+            any(isinstance(row[k], int | float) for row in self.rows)
+            and not any(isinstance(row[k], str) for row in self.rows)
+            for k in range(len(self.columns))
+        ]
+
+    def cells(self) -> list[list[tuple[str, str]]]:
+        """Return text and sort key of every cell."""
+        return [[_cell(value, self.digits) for value in row] for row in self.rows]
+
+
+@dataclass(frozen=True, eq=False)
+class PageSection:
+    """A part of the page under one heading.
+
+    Attributes:
+        title: The heading.
+        parts: Figures and tables, in order.
+        text: A paragraph before them.
+        closed: Whether it is folded at first.
+    """
+
+    title: str
+    parts: Sequence[Figure | DataTable] = ()
+    text: str = ""
+    closed: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Page:
+    """A report.
+
+    Attributes:
+        title: Its title.
+        subtitle: What was done, in a line.
+        sections: What follows the verdict.
+        verdict: The verdict; None for pages that judge nothing.
+        facts: Short facts beside the title, by name.
+        provenance: Where it comes from: texts by name.
+    """
+
+    title: str
+    subtitle: str
+    sections: Sequence[PageSection]
+    verdict: Verdict | None = None
+    facts: Mapping[str, str] = field(default_factory=dict)
+    provenance: Mapping[str, str] = field(default_factory=dict)
+
+
+def page_html(page: Page) -> str:
+    """Return a page as one HTML document."""
+    # jinja2 and plotly are imported when a report is written: nothing else waits for them.
+    import jinja2
+
+    environment = jinja2.Environment(
+        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True,
+        loader=jinja2.PackageLoader("steelyard.report"),
+    )  # fmt: skip
+    environment.filters["shown"] = for_terminal
+    has_figures = any(isinstance(part, Figure) for section in page.sections for part in section.parts)
+    scripts = [_plotly(), _asset("report.js")] if has_figures else [_asset("report.js")]
+    return environment.get_template("page.html").render(
+        page=page,
+        questions=QUESTIONS,
+        scripts=[_Safe(script) for script in scripts],
+        style=_Safe(_asset("report.css")),
+        policy=_policy(scripts),
+        figure_json=lambda figure: _Safe(_in_script(figure.chart.to_json())),
+        is_figure=lambda part: isinstance(part, Figure),
+    )
+
+
+class _Safe(str):
+    """Text of our own that the template does not escape."""
+
+    __slots__ = ()
+
+    def __html__(self) -> str:
+        return self
+
+
+def _in_script(content: str) -> str:
+    """Return JSON that cannot end the script element that holds it."""
+    return content.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+
+
+def _policy(scripts: Sequence[str]) -> str:
+    hashes = " ".join(f"'sha256-{_digest(script)}'" for script in scripts)
+    return f"default-src 'none'; script-src {hashes} 'unsafe-eval'; style-src 'unsafe-inline'; img-src data: blob:"
+
+
+@lru_cache(maxsize=4)
+def _digest(script: str) -> str:
+    return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+
+
+@lru_cache(maxsize=1)
+def _plotly() -> str:
+    # The script is in plotly's package; importing the package itself takes half a second and more.
+    return (files("plotly") / "package_data" / "plotly.min.js").read_text(encoding="utf-8")
+
+
+@lru_cache
+def _asset(name: str) -> str:
+    return (files("steelyard.report") / "templates" / name).read_text(encoding="utf-8")
+
+
+def sentence(text: str) -> str:
+    """Return text as a sentence: with a capital and a full stop."""
+    stripped = text.strip()
+    if not stripped:
+        return ""
+    return stripped[0].upper() + stripped[1:] + ("" if stripped.endswith((".", "!", "?")) else ".")
+
+
+def _cell(value: Any, digits: int) -> tuple[str, str]:
+    if value is None:
+        return "", ""
+    if isinstance(value, bool):
+        return ("yes" if value else "no"), str(int(value))
+    if isinstance(value, int | float):
+        return f"{value:.{digits}g}", repr(float(value))
+    return for_terminal(str(value)), json.dumps(str(value))

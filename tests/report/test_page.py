@@ -1,0 +1,152 @@
+"""Pages without a browser: what they hold, that they ask nothing of the network, and that names stay names."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+
+import numpy as np
+import pytest
+
+from hostile_arm import HOSTILE, SCRIPT
+from steelyard.errors import EstimateError
+from steelyard.plots import Chart, EvenSample, Thinned, plot_text, thin
+from steelyard.report import DataTable, Figure, Page, PageSection, page_html
+
+FIGURE = re.compile(r'<script type="application/json" id="data-([\w-]+)">(.*?)</script>', re.DOTALL)
+CODE = re.compile(r"<script>(.*?)</script>\n", re.DOTALL)
+NAMES = {
+    "torques", "friction", "histogram", "whiteness", "residual-velocity", "residual-acceleration", "residual-position",
+    "residual-load", "arm", "singular-values", "correlations", "spectra",
+}  # fmt: skip
+
+
+def figures(text: str) -> dict[str, dict]:
+    return {name: json.loads(content) for name, content in FIGURE.findall(text)}
+
+
+def decoded(values: dict) -> np.ndarray:
+    return np.frombuffer(base64.b64decode(values["bdata"]), dtype=f"<{values['dtype']}")
+
+
+def test_a_run_has_a_report_that_its_result_knows(page, found):
+    content = json.loads((page.parent / "result.json").read_text(encoding="utf-8"))
+    assert content["provenance"]["files"]["report.html"] == hashlib.sha256(page.read_bytes()).hexdigest()
+    text = page.read_text(encoding="utf-8")
+    assert content["provenance"]["run"] in text
+    assert f'<span class="grade {found.verdict.grade}">' in text
+    assert set(figures(text)) == NAMES
+    for row in found.verdict.criteria:
+        assert f'<th scope="row">{row.name.replace("<", "&lt;")}</th>' in text
+    assert page.stat().st_size < 8_000_000
+
+
+def test_every_axis_has_a_name_and_every_figure_a_sentence(page):
+    text = page.read_text(encoding="utf-8")
+    for name, figure in figures(text).items():
+        layout = figure["layout"]
+        axes = [layout[key] for key in layout if re.fullmatch(r"[xy]axis\d*", key)]
+        shown = [axis for axis in axes if axis.get("visible", True) and axis.get("showticklabels", True)]
+        if name not in ("correlations", "arm", "singular-values"):
+            assert all(axis["title"]["text"] for axis in shown), name
+        caption = re.search(rf'<figure id="{name}">.*?<figcaption[^>]*>(.*?)</figcaption>', text, re.DOTALL)
+        assert caption is not None
+        assert len(caption[1]) > 40
+
+
+def test_nothing_is_asked_of_the_network_and_only_our_scripts_may_run(page):
+    text = page.read_text(encoding="utf-8")
+    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', text)
+    assert policy is not None
+    allowed = set(re.findall(r"sha256-([\w+/=]+)", policy[1]))
+    scripts = [base64.b64encode(hashlib.sha256(code.encode()).digest()).decode() for code in CODE.findall(text)]
+    assert set(scripts) == allowed
+    assert len(scripts) == 2
+    assert "default-src &#39;none&#39;" in policy[1]
+    outside = CODE.sub("", FIGURE.sub("", text)).replace("&lt;img src=x", "")
+    assert not re.search(r"<(link|iframe|object|embed|base)\b|\ssrc=|https?://|@import|url\(", outside)
+
+
+def test_hostile_names_are_text_in_the_page(page):
+    outside = CODE.sub("", page.read_text(encoding="utf-8"))
+    assert HOSTILE not in outside
+    assert "<script>window.hacked" not in outside
+    assert "&lt;img src=x onerror=" in outside
+
+
+def test_figures_show_what_was_judged(page, found):
+    torques = figures(page.read_text(encoding="utf-8"))["torques"]["data"]
+    lines = {(trace["name"], trace["yaxis"]): trace for trace in torques}
+    measured, predicted, error = (decoded(lines[name, "y"]["y"]) for name in ("measured", "predicted", "error"))
+    joint = found.unseen_error.joints[0]
+    assert np.abs(measured).max() == pytest.approx(joint.torque_max, rel=1e-5)
+    assert np.abs(error).max() == pytest.approx(joint.maximum, rel=1e-5)
+    assert len(predicted) <= 1500
+    assert any(trace.get("meta") == "outlier" for trace in torques)
+
+
+def test_plot_methods_are_figures_of_the_report(found, page):
+    drawn = figures(page.read_text(encoding="utf-8"))
+    assert len(found.plot_torques().data) == len(drawn["torques"]["data"])
+    assert len(found.plot_residuals().data) == len(drawn["histogram"]["data"])
+    assert len(found.plot_friction().data) == len(drawn["friction"]["data"])
+    assert found.plot_parameters().layout.xaxis.title.text == "95 % interval [% of the value]"
+    with pytest.raises(EstimateError, match=r"against 'speed': allowed are velocity, acceleration, position, load"):
+        found.plot_residuals("speed")
+
+
+def test_thinning_keeps_peaks_and_gaps():
+    time = np.arange(100_000.0)
+    line = np.sin(time / 3000)
+    line[[1234, 77_777]] = 5.0, -7.0
+    line[50_000:50_010] = np.nan
+    x, y = thin(time, line, 900)
+    assert len(x) <= 900
+    assert (np.nanmax(y), np.nanmin(y)) == (5.0, -7.0)
+    assert x[np.nanargmax(y)] == 1234
+    assert np.isnan(y).sum() >= 1
+    assert (np.diff(x) > 0).all()
+
+
+def test_lines_that_come_in_blocks_are_thinned_alike():
+    rng = np.random.default_rng(0)
+    values = rng.standard_normal((2, 200_000))
+    values[0, 150_001] = 40.0
+    thinned, sample = Thinned(2, 600), EvenSample(500)
+    for first in range(0, 200_000, 777):
+        block = values[:, first : first + 777]
+        time = np.arange(first, first + block.shape[1], dtype=float)
+        thinned.add(time, block)
+        sample.add(time[None])
+    (x, y), (_, other) = thinned.lines()
+    assert len(y) <= 600
+    assert (y.max(), x[y.argmax()]) == (40.0, 150_001)
+    assert (other.min(), other.max()) == (values[1].min(), values[1].max())
+    taken = sample.values()[0]
+    assert 250 <= len(taken) <= 1000
+    assert len(set(np.diff(taken))) == 1
+
+
+def test_texts_in_figures_are_no_markup():
+    assert plot_text("<b>bold</b>") == "&lt;b&gt;bold&lt;/b&gt;"
+    assert plot_text("x" * 50, 10) == "x" * 9 + "…"
+    assert plot_text("a\u202eb") == r"a\u202eb"
+
+
+def test_a_page_needs_no_figure_and_escapes_every_cell():
+    table = DataTable("t", ["a", "b"], [[SCRIPT, 1.5], ["x", None]], SCRIPT, [HOSTILE, HOSTILE])
+    html = page_html(Page(SCRIPT, SCRIPT, [PageSection(SCRIPT, [table], SCRIPT)], facts={"f": SCRIPT}))
+    assert SCRIPT not in html
+    assert HOSTILE not in html
+    assert len(html) < 100_000  # no plotly without a figure
+    assert '<td data-key="1.5" class="number">1.5</td>' in html
+
+
+def test_json_of_a_figure_cannot_end_its_script():
+    chart = Chart(100)
+    chart.add(x=[1], y=[2], name=SCRIPT)
+    html = page_html(Page("t", "s", [PageSection("p", [Figure("f", chart, "A caption.")])]))
+    assert SCRIPT not in html
+    assert figures(html)["f"]["data"][0]["name"] == SCRIPT
