@@ -89,9 +89,7 @@ def _validated(found: Calibration, others: MeasuredProblem, values: np.ndarray) 
     return residual if own is None else own
 
 
-def _errors(
-    title: str, problem: MeasuredProblem, residuals: Sequence[np.ndarray], used: np.ndarray
-) -> PointErrors:
+def _errors(title: str, problem: MeasuredProblem, residuals: Sequence[np.ndarray], used: np.ndarray) -> PointErrors:
     equations = problem.equations
     rows, before = point_distances(equations, residuals[0])
     after, held_out = (point_distances(equations, one)[1] for one in residuals[1:])
@@ -117,7 +115,8 @@ def error_chart(errors: Sequence[PointErrors]) -> Chart:
                 chart.add(
                     row, x=numbers(poses + 1), y=numbers(1e3 * values), mode="markers", name=name, legendgroup=name,
                     showlegend=row == 0, meta=meta, text=[plot_text(one.poses[pose]) for pose in poses],
-                    hovertemplate="%{text}: %{y:.3g} mm", marker={"size": 7, "symbol": symbol, "color": COLOURS[colour]},
+                    hovertemplate="%{text}: %{y:.3g} mm",
+                    marker={"size": 7, "symbol": symbol, "color": COLOURS[colour]},
                 )  # fmt: skip
         chart.y_axis(row, title="error, rms [mm]", type="log", tickformat="~g", nticks=6)
         chart.x_axis(row, title="configuration [number]", range=[0.3, len(one.poses) + 0.7], zeroline=False)
@@ -169,7 +168,10 @@ def convergence_chart(iterations: Sequence[Iteration]) -> Chart:
     """Return objective and step of every iteration."""
     chart = Chart(170, rows=2, linked=True)
     number = numbers(np.arange(1, len(iterations) + 1))
-    series = {"objective [1]": [one.objective for one in iterations], "step / residuals [1]": [one.step for one in iterations]}
+    series = {
+        "objective [1]": [one.objective for one in iterations],
+        "step / residuals [1]": [one.step for one in iterations],
+    }
     for row, (title, values) in enumerate(series.items()):
         drawn = np.where(np.array(values) > 0, values, np.nan)
         chart.add(row, x=number, y=numbers(drawn), mode="lines+markers", showlegend=False,

@@ -91,7 +91,7 @@ def _errors(result: CalibrationResult) -> PageSection:
         "Errors before and after",
         [
             Figure("errors", error_chart(errors), f"Error of each configuration, rms over its points. {said}{clicks}"),
-            DataTable("accuracy", columns, table, "Errors of predicted points, all markers and repeats counted.", digits=3),
+            DataTable("accuracy", columns, table, "Errors of predicted points, all markers and repeats.", digits=3),
         ],
     )  # fmt: skip
 
@@ -101,7 +101,9 @@ def _worst(errors: PointErrors) -> str:
     if not len(poses):
         return "no configuration remains."
     worst = int(np.argmax(values))
-    return f"the largest after it is that of configuration {errors.poses[poses[worst]]} with {1e3 * values[worst]:.3g} mm."
+    return (
+        f"the largest after it is that of configuration {errors.poses[poses[worst]]} with {1e3 * values[worst]:.3g} mm."
+    )
 
 
 def _turns(accuracy: Accuracy) -> list[float | None]:
@@ -137,7 +139,13 @@ def _parameters(result: CalibrationResult, content: Mapping[str, Any]) -> PageSe
         )
         name = f"parameters-{len(parts) + 1}"
         level = result.calibration.settings.level
-        parts.append(Figure(name, chart, f"Unknowns of the arm in {unit}, found less nominal, with {100 * level:g} % intervals. {said}"))
+        parts.append(
+            Figure(
+                name,
+                chart,
+                f"Unknowns of the arm in {unit}, found less nominal, with {100 * level:g} % intervals. {said}",
+            )
+        )
     table = [_parameter_cells(row) for row in rows]
     parts.append(
         DataTable(
@@ -187,19 +195,23 @@ def _gross(result: CalibrationResult, content: Mapping[str, Any]) -> PageSection
     parts: list[Figure | DataTable] = []
     off = [[one.pose, one.marker or "all", one.size_mm, "left out of the fit"] for one in result.calibration.outliers]
     own = result.calibration.validation
-    off += [[one.pose, one.marker or "all", one.size_mm, "validation file, counted"] for one in (own.gross if own else ())]
     off += [
-        [one.pose, one.marker, one.size_mm, "distances to other markers differ, used"] for one in result.suspicions
+        [one.pose, one.marker or "all", one.size_mm, "validation file, counted"] for one in (own.gross if own else ())
     ]
+    off += [[one.pose, one.marker, one.size_mm, "distances to other markers differ, used"] for one in result.suspicions]
     if off:
         columns = ["configuration", "marker", "off by [mm]", "what"]
         parts.append(DataTable("outliers", columns, off, "Points that are far off.", digits=3))
     if content["joint_ranges"]:
         ranges = [[one.joint, one.text] for one in result.calibration.ranges]
-        parts.append(DataTable("ranges", ["joint", "what"], ranges, "Ranges of joints in which the model lacks something."))
+        parts.append(
+            DataTable("ranges", ["joint", "what"], ranges, "Ranges of joints in which the model lacks something.")
+        )
     if content["invisible"]:
         rows = [[one["name"], one["why"]] for one in content["invisible"]]
-        parts.append(DataTable("invisible", ["name", "why"], rows, "Unknowns that are not identified; nominal values are used."))
+        parts.append(
+            DataTable("invisible", ["name", "why"], rows, "Unknowns that are not identified; nominal values are used.")
+        )
     said = [] if result.calibration.outliers else ["No point was left out as a gross error."]
     return PageSection(
         "Points and unknowns left out", parts, " ".join([*said, *(sentence(note) for note in content["notes"])])
@@ -216,7 +228,9 @@ def _noise(result: CalibrationResult) -> PageSection:
         "within a configuration."
     )
     if result.calibration.unmodelled:
-        said += f" Of the error {1e3 * result.calibration.unmodelled:.3g} mm (rms) are no noise: the model lacks something."
+        said += (
+            f" Of the error {1e3 * result.calibration.unmodelled:.3g} mm (rms) are no noise: the model lacks something."
+        )
     return PageSection(
         "Noise and weights",
         [

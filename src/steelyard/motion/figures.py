@@ -25,7 +25,9 @@ def drawn_times(trajectory: Trajectory) -> np.ndarray:
     """Return times [s] of a figure: evenly spread ones, and those at which an extreme is reached."""
     extrema = trajectory.extrema()
     peaks = [getattr(extrema, name).time for name in ("lower", "upper", "velocity", "acceleration")]
-    return np.unique(np.clip(np.concatenate([np.linspace(0, trajectory.duration, POINTS), *peaks]), 0.0, trajectory.duration))
+    return np.unique(
+        np.clip(np.concatenate([np.linspace(0, trajectory.duration, POINTS), *peaks]), 0.0, trajectory.duration)
+    )
 
 
 def motion_chart(trajectory: Trajectory, robot: AnyRobot | None = None, limits: MotionLimits | None = None) -> Chart:

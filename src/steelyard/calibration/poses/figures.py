@@ -87,7 +87,10 @@ def _compared(found: ChosenPoses) -> str:
     design = found.design
     better = "large" if design.criterion in _LARGE_IS_GOOD else "small"
     if not np.isfinite(design.value_of_random) or not design.value_of_random:
-        return f"Most random choices of as many configurations leave some unknown unidentifiable; this one has {design.value:.4g}."
+        return (
+            f"Criterion {design.criterion} is {design.value:.4g} here; most random choices of as many configurations "
+            "leave some unknown unidentifiable."
+        )
     return (
         f"Criterion {design.criterion} is {design.value:.4g} here and {design.value_of_random:.4g} for a random choice "
         f"of as many candidates (median); {better} is good."
@@ -117,8 +120,8 @@ def _range_text(found: ChosenPoses) -> str:
     used = np.ptp(found.design.q, axis=1) / (upper - lower)
     least = int(np.argmin(used))
     return (
-        f"Where in its range each joint is measured, a mark for each configuration; {found.joints[least]} uses least of "
-        f"its range, {100 * used[least]:.0f} %."
+        "Where in its range each joint is measured, a mark for each configuration. "
+        f"{found.joints[least]} uses least of its range, {100 * used[least]:.0f} %."
     )
 
 
