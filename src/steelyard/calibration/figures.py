@@ -157,7 +157,7 @@ def weight_chart(groups: Sequence[SigmaGroup]) -> Chart:
         own = np.flatnonzero(direction == name)
         chart.add(
             x=numbers(own + 1), y=numbers(sigma[own]), mode="markers", name=plot_text(name), marker={"size": 6},
-            text=[plot_text(groups[k].name) for k in own], hovertemplate=f"%{{text}}: %{{y:.3g}} {unit}",
+            text=[plot_text(groups[k].name) for k in own.tolist()], hovertemplate=f"%{{text}}: %{{y:.3g}} {unit}",
         )  # fmt: skip
     chart.y_axis(title=f"sigma [{unit}]", rangemode="tozero")
     chart.x_axis(title="group of equations [number]")
@@ -201,7 +201,7 @@ def configurations_chart(robot: Robot, q: np.ndarray, names: Sequence[str]) -> C
     """Return the arm in configurations (na, K) of these names, with a slider; frames are numbered from 1."""
     count = q.shape[1]
     shown = np.arange(count) if count <= MOST_SHOWN else np.linspace(0, count - 1, MOST_SHOWN).astype(int)
-    return arm_plot(arm_at(robot, shown + 1.0, q[:, shown], {}), "configuration", [names[k] for k in shown])
+    return arm_plot(arm_at(robot, shown + 1.0, q[:, shown], {}), "configuration", [names[k] for k in shown.tolist()])
 
 
 def arrow_chart(result: CalibrationResult) -> tuple[Chart, float]:

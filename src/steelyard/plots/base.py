@@ -34,6 +34,7 @@ ROW = 150
 """Height of one joint's row of plots [pixels]."""
 
 _ABOVE, _BELOW = 60, 60
+_BAR = 22  # pixels of plotly's own buttons, which a legend in a narrow window would run into
 _AXIS = {"gridcolor": "rgba(128,128,128,0.25)", "zerolinecolor": "rgba(128,128,128,0.5)", "automargin": True}
 _CLEAR = "rgba(0,0,0,0)"
 
@@ -83,7 +84,7 @@ class Chart:
             "height": self.height, "paper_bgcolor": _CLEAR, "plot_bgcolor": _CLEAR, "colorway": list(CYCLE),
             "margin": {"l": 70, "r": 20, "t": _ABOVE, "b": _BELOW}, "hovermode": "closest",
             "font": {"family": "system-ui, sans-serif", "size": 12},
-            "legend": {"orientation": "h", "yref": "container", "y": 1, "yanchor": "top", "x": 0},
+            "legend": {"orientation": "h", "yref": "container", "y": 1 - _BAR / self.height, "yanchor": "top", "x": 0},
             "modebar": {"bgcolor": _CLEAR, "color": "#8a8f98", "activecolor": "#0072b2"},
             "annotations": [], "shapes": [],
         }  # fmt: skip

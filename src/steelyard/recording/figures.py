@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -55,7 +55,7 @@ def _channel(recording: Recording, channel: TorqueChannel, slides: Sequence[bool
 
 
 def _rows(
-    recording: Recording, signals: dict[str, np.ndarray | None], units: Sequence[str], titles: Sequence[str] = ()
+    recording: Recording, signals: Mapping[str, np.ndarray | None], units: Sequence[str], titles: Sequence[str] = ()
 ) -> list[JointSeries]:
     lines = {name: _thinned(recording.time, values) for name, values in signals.items() if values is not None}
     return [
