@@ -192,7 +192,10 @@ def _run(name: str, settings: Mapping[str, Any], config: Path | None, out: Path 
         inputs = hashes_of(Path(name), config, limits, after / "result.json" if after else None)
         # The answer does not depend on the number of threads; neither shall the file.
         given = {"robot": name, **{key: value for key, value in settings.items() if key != "threads"}}
-        content = run.save(given, inputs, design_to_json(design), lambda place, _: _write(design, place, settings))
+        content = run.save(
+            given, inputs, design_to_json(design), lambda place, _: _write(design, place, settings),
+            report=design.to_html,
+        )  # fmt: skip
         if json:
             print(json_text("design", content))
         else:

@@ -4,19 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 from rich.console import Console
 
-from ..excitation import CRITERIA, Design, Figures, LimitFinding
+from ..excitation import CRITERIA, NEAR_ZERO, Design, Figures, LimitUse, limit_uses
 from .output import Column, Screen
 
 MOST_LIMITS, MOST_WEAK, MOST_SIGMAS = 12, 8, 16
-NEAR_ZERO = 10.0
-"""Beside a sigma so many times as large, a parameter counts as zero: no motion is worth while for it."""
-
-RATES = {"velocity": "/s", "acceleration": "/s^2", "jerk": "/s^3"}
 
 
 def print_design(design: Design, out: Path | None, files: Sequence[str], console: Console | None = None) -> None:
@@ -32,7 +27,7 @@ def print_design(design: Design, out: Path | None, files: Sequence[str], console
     for note in design.notes:
         screen.line(f"note: {note}", style="dim")
     if out is not None:
-        screen.line(f"saved in {out}: {', '.join(files)}, result.json", always=True)
+        screen.line(f"saved in {out}: {', '.join(files)}, result.json, report.html", always=True)
         if "motion_010" in "".join(files):
             screen.line("run motion_010 first (10 % of the pace), then motion_050; record motion_100")
 
@@ -99,57 +94,23 @@ def _percent(part: float) -> str:
     return f"{100 * part:.2g} %" if part < 0.1 else f"{100 * part:.0f} %"
 
 
-class _Row(NamedTuple):
-    """A limit as it is printed: its kind, how much of it is used, and the cells."""
-
-    kind: str
-    used: float
-    cells: tuple[str, ...]
-
-
 def _print_limits(screen: Screen, design: Design) -> None:
     columns = [
         Column("limit", "text"), Column("reached"), Column("allowed"), Column("unit", "word"), Column("used"),
         Column("at"),
     ]  # fmt: skip
-    rows = sorted((_row(design, finding) for finding in design.certificate.findings), key=lambda row: -row.used)
-    tightest = list({row.kind: row for row in reversed(rows)}.values())
-    others = [row for row in rows if row not in tightest]
+    uses = limit_uses(design)
+    tightest = list({one.kind: one for one in reversed(uses)}.values())
+    others = [one for one in uses if one not in tightest]
     shown = tightest + others[: max(MOST_LIMITS - len(tightest), 0)]
-    screen.table(columns, [row.cells for row in sorted(shown, key=lambda row: -row.used)])
-    if len(rows) > len(shown):
-        screen.line(f"and {len(rows) - len(shown)} more")
+    screen.table(columns, [_cells(one) for one in sorted(shown, key=lambda one: -one.tightness)])
+    if len(uses) > len(shown):
+        screen.line(f"and {len(uses) - len(shown)} more")
 
 
-def _row(design: Design, finding: LimitFinding) -> _Row:
-    at = f"{finding.instant:.2f} s"
-    name = finding.name
-    if finding.name in {rule.name for rule in design.limits.rules}:
-        cells = (f"clearance {name}", f"{-finding.worst:.4g}", ">= 0", "m", "", at)
-        return _Row("clearance", 1 + finding.worst, cells)
-    kind, _, joint = finding.name.partition(" of ")
-    used, unit = _used(design, finding, kind, joint), _unit(design, kind, joint)
-    sign = ">=" if kind == "lower" else "<="
-    cells = (name, f"{finding.worst:.4g}", f"{sign} {finding.limit:.4g}", unit, f"{100 * used:.1f} %", at)
-    return _Row("position" if kind in ("lower", "upper") else kind, used, cells)
-
-
-def _used(design: Design, finding: LimitFinding, kind: str, joint: str) -> float:
-    """Return how much of a limit is used; of a range of positions, counted from its middle."""
-    if kind not in ("lower", "upper"):
-        return finding.worst / finding.limit
-    motion = design.limits.motion
-    row = motion.joints.index(joint)
-    middle, half = (motion.upper[row] + motion.lower[row]) / 2, (motion.upper[row] - motion.lower[row]) / 2
-    return float((finding.worst - middle) / half * (-1 if kind == "lower" else 1))
-
-
-def _unit(design: Design, kind: str, joint: str) -> str:
-    names = {body.joint.name for body in design.model.robot.actuated if body.joint.kind == "prismatic"}
-    slides = joint.split(", ")[0] in names
-    if kind == "torque":
-        return "N" if slides else "N m"
-    return ("m" if slides else "rad") + RATES.get(kind, "")
+def _cells(one: LimitUse) -> list[str]:
+    used = "" if one.used is None else f"{100 * one.used:.1f} %"
+    return [one.name, f"{one.reached:.4g}", f"{one.sign} {one.limit:.4g}", one.unit, used, f"{one.instant:.2f} s"]
 
 
 def _print_weak(screen: Screen, design: Design) -> None:

@@ -13,6 +13,9 @@ from .experiment import known_of as known_of
 from .family import FourierFamily as FourierFamily
 from .family import MotionFamily as MotionFamily
 from .family import ViaPointFamily as ViaPointFamily
+from .figures import NEAR_ZERO as NEAR_ZERO
+from .figures import LimitUse as LimitUse
+from .figures import limit_uses as limit_uses
 from .generations import SearchProgress as SearchProgress
 from .information import Information as Information
 from .information import Unknowns as Unknowns

@@ -18,6 +18,7 @@ from .assembly import LOADED, Assembled, Known, assembled
 from .certify.certificate import Certificate, Certifier
 from .constraints import TorqueBlock
 from .criteria import Weighting
+from .figures import plot, to_html
 from .generations import SearchCallback, no_progress
 from .limits.design_limits import DesignLimits
 from .objective import GoalAttainment, Objective
@@ -87,6 +88,9 @@ class Design:
     starts: tuple[SearchStart, ...]
     is_interrupted: bool
     notes: tuple[str, ...]
+
+    plot = plot
+    to_html = to_html
 
     def to_json(self) -> dict[str, Any]:
         """Return the content of ``result.json``, without what a run folder adds."""

@@ -34,6 +34,7 @@ ROW = 150
 """Height of one joint's row of plots [pixels]."""
 
 _ABOVE, _BELOW = 60, 60
+_BAR = 22  # pixels of plotly's own buttons, which a legend in a narrow window would run into
 _AXIS = {"gridcolor": "rgba(128,128,128,0.25)", "zerolinecolor": "rgba(128,128,128,0.5)", "automargin": True}
 _CLEAR = "rgba(0,0,0,0)"
 
@@ -60,10 +61,18 @@ class Chart:
         columns: Columns of plots.
         titles: Title of each plot, row by row.
         linked: Whether all plots zoom alike in x, with one axis at the bottom.
+        gap: Space between two columns, as a part of the width.
     """
 
     def __init__(
-        self, height: int, rows: int = 1, columns: int = 1, titles: Sequence[str] = (), *, linked: bool = False
+        self,
+        height: int,
+        rows: int = 1,
+        columns: int = 1,
+        titles: Sequence[str] = (),
+        *,
+        linked: bool = False,
+        gap: float = 0.07,
     ) -> None:
         self.data: list[dict[str, Any]] = []
         self.frames: list[dict[str, Any]] = []
@@ -75,17 +84,16 @@ class Chart:
             "height": self.height, "paper_bgcolor": _CLEAR, "plot_bgcolor": _CLEAR, "colorway": list(CYCLE),
             "margin": {"l": 70, "r": 20, "t": _ABOVE, "b": _BELOW}, "hovermode": "closest",
             "font": {"family": "system-ui, sans-serif", "size": 12},
-            "legend": {"orientation": "h", "yref": "container", "y": 1, "yanchor": "top", "x": 0},
+            "legend": {"orientation": "h", "yref": "container", "y": 1 - _BAR / self.height, "yanchor": "top", "x": 0},
             "modebar": {"bgcolor": _CLEAR, "color": "#8a8f98", "activecolor": "#0072b2"},
             "annotations": [], "shapes": [],
         }  # fmt: skip
-        across = 0.07
-        width = (1 - across * (columns - 1)) / columns
+        width = (1 - gap * (columns - 1)) / columns
         for k in range(rows * columns):
             row, column = divmod(k, columns)
             top = 1 - row * height / inner
             bottom = top - (height - between) / inner if rows > 1 else 0.0
-            left = column * (width + across)
+            left = column * (width + gap)
             self.x_axis(k, anchor=f"y{_number(k)}", domain=[left, left + width])
             self.y_axis(k, anchor=f"x{_number(k)}", domain=[max(0.0, bottom), top])
             if linked:
