@@ -257,8 +257,8 @@ def _page(found: PayloadFound, provenance: Mapping[str, str]) -> Page:
                     Figure(
                         "torques", series_plot(motion.joints),
                         "Measured torque, that of the arm with this payload, and the error, through an evaluation "
-                        f"filter of {cutoff:g} Hz. The arm's own parameters moved by {ratio_text(found.agreement, 2)} (chi-square "
-                        "over their number; 1 is what chance gives).",
+                        f"filter of {cutoff:g} Hz. The arm's own parameters moved by "
+                        f"{ratio_text(found.agreement, 2)} (chi-square over their number; 1 is what chance gives).",
                     )
                 ],
             ),
