@@ -85,12 +85,14 @@ class PageSection:
         parts: Figures and tables, in order.
         text: A paragraph before them.
         closed: Whether it is folded at first.
+        points: Sentences of a list after the paragraph.
     """
 
     title: str
     parts: Sequence[Figure | DataTable] = ()
     text: str = ""
     closed: bool = False
+    points: Sequence[str] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,6 +106,7 @@ class Page:
         verdict: The verdict; None for pages that judge nothing.
         facts: Short facts beside the title, by name.
         provenance: Where it comes from: texts by name.
+        links: Names of files beside this one, by what is in them.
     """
 
     title: str
@@ -112,6 +115,7 @@ class Page:
     verdict: Verdict | None = None
     facts: Mapping[str, str] = field(default_factory=dict)
     provenance: Mapping[str, str] = field(default_factory=dict)
+    links: Mapping[str, str] = field(default_factory=dict)
 
 
 def page_html(page: Page) -> str:
