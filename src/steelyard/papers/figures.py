@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from .p1_filters import Filters
     from .p3_runs import OneRun3
 
-Lines = list[tuple[np.ndarray, np.ndarray]]
+_P1_UNITS = {
+    "ZZR": "kg m²", "Fv": "N m s/rad", "Fs": "N m", "ZZ": "kg m²", "LMX": "kg m²", "LMY": "kg m²",
+}  # fmt: skip
 
 
 def torque_rows(source: RowSource, estimate: Estimate, cutoff: float) -> list[JointSeries]:
@@ -112,30 +114,28 @@ def _convergence(
     numbers: tuple[int, int],
     prior: str,
 ) -> Figure:
-    rows, close = [], {"recursive least squares": 0, "Kalman filter": 0}
+    rows, ranges, close = [], [], {"recursive least squares": 0, "Kalman filter": 0}
     for name, (column, scale) in names.items():
-        lines = {}
+        lines, last = {}, [true[name]]
         for method, history in (("recursive least squares", recursive), ("Kalman filter", kalman)):
             values = scale * history.values[history.columns.index(column)]
-            # The first rows of a recursion have few data: they would decide the axis.
-            shown = np.clip(values, *_about(true[name], float(values[-1])))
-            lines[method] = thin(history.time, shown)
+            lines[method] = thin(history.time, values)
+            last.append(float(values[-1]))
             close[method] += bool(true[name]) and abs(values[-1] / (true[name] or 1.0) - 1) <= 0.05
-        rows.append(JointSeries(name, "SI", lines, levels={"true": true[name]}))
+        rows.append(JointSeries(name, _P1_UNITS[name.strip("12")], lines, levels={"true": true[name]}))
+        reach = max(2 * (max(last) - min(last)), 0.5 * abs(true[name]))
+        ranges.append([min(last) - reach, max(last) + reach])
+    chart = series_plot(rows)
+    for row, limits in enumerate(ranges):  # the first rows of a recursion have few data: they would decide the axis
+        chart.y_axis(row, range=limits)
     known = sum(bool(value) for value in true.values())
     ends = ", ".join(f"{method} {count}" for method, count in close.items())
     return Figure(
-        f"figure-{numbers[0]}", series_plot(rows),
+        f"figure-{numbers[0]}", chart,
         f"Figures {numbers[0]} to {numbers[1]}: parameters over time by recursive least squares and by the Kalman "
-        f"filter with a {prior} prior; the dashed line is the truth, values far off are cut. Within 5 % of the truth "
-        f"in the end, of the {known} that are not zero: {ends}.",
+        f"filter with a {prior} prior; the dashed line is the truth, the first values may lie outside. Within 5 % of "
+        f"the truth in the end, of the {known} that are not zero: {ends}.",
     )  # fmt: skip
-
-
-def _about(true: float, last: float) -> tuple[float, float]:
-    """Return a range about the truth and the last value."""
-    reach = 3 * max(abs(last - true), 0.3 * abs(true), 1e-3)
-    return min(true, last) - reach, max(true, last) + reach
 
 
 def p2_figures(unseen: Sequence[JointSeries], percent: Mapping[str, float]) -> tuple[Figure, ...]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from ..report import DataTable, Page, PageSection, page_html, sentence
 from .claim import Claim, PaperResult, PaperTable
 
-_CLAIMS = ["claim", "paper", "here", "expected", "as expected", "why, or what to know", "would fail if"]
+_CLAIMS = ["claim", "paper", "here", "why, or what to know", "expected", "as expected", "would fail if"]
 _DIGITS = 4
 
 
@@ -67,12 +67,13 @@ def _held_text(held: Sequence[Claim]) -> str:
 
 def _claims_section(title: str, name: str, claims: Sequence[Claim], text: str) -> PageSection:
     rows = [
-        [claim.name, _cell(claim.paper), _cell(claim.ours), claim.expected, "yes" if claim.holds else "no",
-         claim.remark, claim.fails_if]
+        [claim.name, _cell(claim.paper), _cell(claim.ours), sentence(claim.remark), claim.expected,
+         "yes" if claim.holds else "no", claim.fails_if]
         for claim in claims
     ]  # fmt: skip
     odd = sum(not claim.holds for claim in claims)
-    caption = f"What the paper prints beside what comes out here; {odd or 'none'} not as expected."
+    outcome = f"{odd} of {len(claims)} not as expected" if odd else "all as expected"
+    caption = f"What the paper prints beside what comes out here: {outcome}."
     return PageSection(title, [DataTable(name, _CLAIMS, rows, caption)] if rows else (), text)
 
 
