@@ -24,6 +24,7 @@ from .chain.problem import measured_problem as measured_problem
 from .chain.simulated import planned_rows as planned_rows
 from .chain.simulated import planned_setup as planned_setup
 from .chain.simulated import simulated_measurements as simulated_measurements
+from .figures import SHOWN_UNITS as SHOWN_UNITS
 from .fit.accuracy import Accuracy as Accuracy
 from .fit.accuracy import accuracy_of as accuracy_of
 from .fit.calibration import Calibration as Calibration

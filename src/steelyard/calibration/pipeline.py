@@ -32,6 +32,7 @@ from .application.calibrated_arm import (
 from .application.exports import write_calibration_yaml, write_urdf
 from .application.saved import calibration_to_json
 from .chain.problem import MeasuredProblem, measured_problem
+from .figures import plot_errors, to_html
 from .fit.calibration import Calibration, calibrated
 from .fit.settings import CalibrationSettings, Method
 from .measurement.files import read_measurements
@@ -65,6 +66,7 @@ class CalibrationResult:
         calibration: What was found, how sure, and the verdict.
         workspace: Predicted uncertainty over the workspace; None if it was not computed.
         suspicions: Points whose distances to other markers do not fit, found before any fit.
+        others: The measurements that were validated with; None if there are none.
 
     Example:
         >>> from steelyard.calibration import CalibrationSetup, MarkerSetup
@@ -84,6 +86,10 @@ class CalibrationResult:
     calibration: Calibration
     workspace: AccuracyMap | None
     suspicions: tuple[Suspicion, ...]
+    others: MeasuredProblem | None = None
+
+    plot_errors = plot_errors
+    to_html = to_html
 
     @property
     def arm(self) -> CalibratedArm:
@@ -156,7 +162,7 @@ def calibrate(
     others = None if validate is None else _validation(problem, measurements, validate)
     found = calibrated(problem, settings=_settings(problem, settings, method), validation=others)
     progress(2, 4)
-    result = CalibrationResult(problem, found, None, suspicions)
+    result = CalibrationResult(problem, found, None, suspicions, others)
     if workspace:
         q = random_configurations(robot, workspace, np.random.default_rng(_SEED))
         result = replace(result, workspace=accuracy_map(result.arm, q, load=carried))

@@ -99,6 +99,7 @@ def calibrate(
             hashes_of(Path(robot), measurements, config, validate),
             found.to_json(),
             lambda place, identifier: _fill(found, robot, config, exports, place, identifier),
+            report=found.to_html,
         )
         if json:
             print(json_text("calibrate", content))
@@ -140,7 +141,6 @@ def _exports(robot: str, export: Sequence[str] | None, out: Path | None) -> list
     return [name for name in (export or ["yaml"]) if name != "none"]
 
 
-_SHOWN = {"m": ("mm", 1e3), "rad": ("mrad", 1e3), "rad/(N m)": ("1e-6 rad/(N m)", 1e6), "m/N": ("1e-6 m/N", 1e6)}
 _MOST_OUTLIERS = 20
 
 
@@ -168,7 +168,7 @@ def print_calibration(
     for note in content["notes"]:
         screen.line(f"note: {note}", style="dim")
     if out is not None:
-        screen.line(f"saved in {out}: {', '.join(['result.json', *written])}", always=True)
+        screen.line(f"saved in {out}: {', '.join(['result.json', 'report.html', *written])}", always=True)
 
 
 def _print_accuracy(screen: Screen, content: Mapping[str, Any], title: str, count: str, figures: Sequence[str]) -> None:
@@ -198,13 +198,15 @@ def _base(content: Mapping[str, Any]) -> str:
 
 
 def _print_parameters(screen: Screen, content: Mapping[str, Any]) -> None:
+    from ..calibration import SHOWN_UNITS
+
     columns = [
         Column("parameter", "key"), Column("value"), Column("+- 95 %"), Column("unit", "word"),
         Column("meaning", "text"),
     ]  # fmt: skip
     rows = []
     for row in content["parameters"]:
-        unit, scale = _SHOWN.get(row["unit"], (row["unit"], 1.0))
+        unit, scale = SHOWN_UNITS.get(row["unit"], (row["unit"], 1.0))
         half = (row["high"] - row["low"]) / 2
         rows.append([row["name"], f"{scale * row['value']:.4g}", f"{scale * half:.2g}", unit, row["meaning"]])
     screen.table(columns, rows)

@@ -69,7 +69,7 @@ def poses(
         settings = {"robot": robot, **{key: choice[key] for key in ("count", "criterion", "seed")}}
         content = run.save(
             settings, hashes_of(Path(robot), config, test, choose_from), found.to_json(),
-            lambda place, _: write_aside(place / FILE, found.to_csv()),
+            lambda place, _: write_aside(place / FILE, found.to_csv()), report=found.to_html,
         )  # fmt: skip
         print(json_text("poses", content)) if json else _print(found, run.place)
     return 0
@@ -98,4 +98,4 @@ def _print(found: ChosenPoses, out: Path | None) -> None:
     pairs = zip(found.predicted_sigma.items(), found.units, strict=True)
     screen.line(f"predicted sigmas: {', '.join(f'{name} {value:.2g} {unit}' for (name, value), unit in pairs)}")
     if out is not None:
-        screen.line(f"saved in {out}: {FILE}, result.json", always=True)
+        screen.line(f"saved in {out}: {FILE}, result.json, report.html", always=True)

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from ..errors import MotionError
 from ..text import short_repr
 from .checks import POSITIVE, checked_scalar, checked_times, row_order
+from .figures import plot
 
 Derivatives = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 """Position, velocity, acceleration and jerk, each (n, N)."""
@@ -118,6 +119,8 @@ class Trajectory(ABC):
     """
 
     joints: tuple[str, ...]
+
+    plot = plot
 
     @property
     @abstractmethod

@@ -2,7 +2,9 @@
 
 from .arm import ArmMotion as ArmMotion
 from .arm import Ellipsoid as Ellipsoid
+from .arm import add_arrows as add_arrows
 from .arm import arm_plot as arm_plot
+from .arm import cloud_plot as cloud_plot
 from .base import COLOURS as COLOURS
 from .base import Chart as Chart
 from .base import EvenSample as EvenSample
@@ -17,6 +19,7 @@ from .residuals import signal_plot as signal_plot
 from .residuals import spectrum_plot as spectrum_plot
 from .residuals import whiteness_plot as whiteness_plot
 from .signals import JointSeries as JointSeries
+from .signals import grid_plot as grid_plot
 from .signals import series_plot as series_plot
 from .values import bar_plot as bar_plot
 from .values import interval_plot as interval_plot

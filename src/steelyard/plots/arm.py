@@ -49,8 +49,14 @@ class ArmMotion:
     hulls: Sequence[tuple[int, np.ndarray, np.ndarray]] = ()
 
 
-def arm_plot(arm: ArmMotion) -> Chart:
-    """Return the arm at its first instant, with a slider and a button that move it through all of them."""
+def arm_plot(arm: ArmMotion, slider: str = "time [s]", labels: Sequence[str] = ()) -> Chart:
+    """Return the arm at its first instant, with a slider and a button that move it through all of them.
+
+    Args:
+        arm: The arm.
+        slider: What the slider shows.
+        labels: Its texts, one for each instant; the instants themselves if there are none.
+    """
     chart = Chart(HEIGHT)
     for trace in _traces(arm, 0):
         chart.add(**trace)
@@ -62,28 +68,69 @@ def arm_plot(arm: ArmMotion) -> Chart:
     ]
     at_once = {"mode": "immediate", "frame": {"duration": 0, "redraw": True}, "transition": {"duration": 0}}
     play = {**at_once, "fromcurrent": True, "frame": {"duration": 60, "redraw": True}}
-    steps = [{"method": "animate", "label": name, "args": [[name], at_once]} for name in names]
+    shown = [plot_text(label, 24) for label in labels] or names
+    steps = [
+        {"method": "animate", "label": label, "args": [[name], at_once]}
+        for name, label in zip(names, shown, strict=True)
+    ]
     buttons = [
         {"method": "animate", "label": "play", "args": [None, play]},
         {"method": "animate", "label": "stop", "args": [[None], at_once]},
     ]
-    axes = {
-        f"{axis}axis": {"range": limits.tolist(), "title": {"text": f"{axis} [m]"}, "backgroundcolor": "rgba(0,0,0,0)",
-                        "gridcolor": "rgba(128,128,128,0.35)", "zerolinecolor": "rgba(128,128,128,0.5)"}
-        for axis, limits in zip("xyz", _cube(arm), strict=True)
-    }  # fmt: skip
     clear, grey = "rgba(0,0,0,0)", COLOURS["measured"]
     chart.layout |= {
         # The label of a step is shown while it is on; dozens of them side by side would not be read.
-        "sliders": [{"steps": steps, "currentvalue": {"prefix": "time [s]: ", "font": {"color": grey}}, "len": 0.82,
+        "sliders": [{"steps": steps, "currentvalue": {"prefix": f"{slider}: ", "font": {"color": grey}}, "len": 0.82,
                      "x": 0.15, "y": 0, "pad": {"t": 0}, "font": {"color": clear}, "ticklen": 0, "minorticklen": 0}],
         "updatemenus": [{"type": "buttons", "buttons": buttons, "x": 0, "y": 0, "xanchor": "left", "yanchor": "top",
                          "pad": {"t": 15}, "direction": "left", "bgcolor": "#d0d7de", "font": {"color": "#1b1f24"}}],
-        "scene": {"aspectmode": "cube", "domain": {"x": [0, 1], "y": [0.06, 1]}, **axes},
-        "margin": {"l": 0, "r": 0, "t": 30, "b": 60},
+    }  # fmt: skip
+    _set_scene(chart, _cube(arm), 0.06)
+    return chart
+
+
+def _set_scene(chart: Chart, cube: np.ndarray, bottom: float) -> None:
+    """Give a chart axes in space with these ranges (3, 2) instead of those in a plane."""
+    axes = {
+        f"{axis}axis": {"range": limits.tolist(), "title": {"text": f"{axis} [m]"}, "backgroundcolor": "rgba(0,0,0,0)",
+                        "gridcolor": "rgb(150,156,165)", "zerolinecolor": "rgb(128,134,143)", "nticks": 6}
+        for axis, limits in zip("xyz", cube, strict=True)
+    }  # fmt: skip
+    chart.layout |= {
+        "scene": {"aspectmode": "cube", "domain": {"x": [0, 1], "y": [bottom, 1]}, **axes,
+                  "camera": {"eye": {"x": 1.3, "y": 1.3, "z": 0.8}, "center": {"x": 0, "y": 0, "z": -0.14}}},
+        "margin": {"l": 0, "r": 0, "t": 30, "b": 60 if bottom else 10},
     }  # fmt: skip
     for axis in ("xaxis", "yaxis"):
         del chart.layout[axis]
+
+
+def add_arrows(chart: Chart, starts: np.ndarray, arrows: np.ndarray, name: str, colour: str) -> None:
+    """Add arrows (n, 3) from points (n, 3) to a figure in space: lines with a dot at their end; axes are widened."""
+    ends = starts + arrows
+    lines = np.stack([starts, ends, np.full_like(starts, np.nan)], axis=1).reshape(-1, 3).T
+    sizes = np.tile([0.0, 2.5, 0.0], len(starts))
+    chart.add(
+        type="scatter3d", **_xyz(lines), mode="lines+markers", name=plot_text(name), hoverinfo="skip",
+        line={"width": 3, "color": colour}, marker={"size": numbers(sizes), "color": colour, "line": {"width": 0}},
+    )  # fmt: skip
+    scene = chart.layout["scene"]
+    before = np.array([scene[f"{axis}axis"]["range"] for axis in "xyz"])
+    points = np.concatenate([before.T, starts, ends])
+    for axis, limits in zip("xyz", _around(points, 0.5), strict=True):
+        scene[f"{axis}axis"]["range"] = limits.tolist()
+
+
+def cloud_plot(points: np.ndarray, values: np.ndarray, title: str) -> Chart:
+    """Return points (n, 3) [m] in space, coloured by their values (n,)."""
+    chart = Chart(HEIGHT)
+    colours = {"title": {"text": title, "side": "right"}, "thickness": 14, "len": 0.8}
+    chart.add(
+        type="scatter3d", **_xyz(points.T), mode="markers", showlegend=False,
+        marker={"size": 2.5, "color": numbers(values), "colorscale": "Cividis", "showscale": True, "colorbar": colours},
+        text=[f"{value:.3g}" for value in values], hovertemplate="%{text}<extra></extra>",
+    )  # fmt: skip
+    _set_scene(chart, _around(points), 0.0)
     return chart
 
 
@@ -159,6 +206,10 @@ def _cube(arm: ArmMotion) -> np.ndarray:
         + np.array([-1.0, 1.0])[None, :, None] * np.linalg.norm(one.axes, axis=0).max()
         for ellipsoids in arm.ellipsoids.values() for one in ellipsoids
     ]  # fmt: skip
-    points = np.concatenate([place.reshape(-1, 3) for place in places])
-    middle, half = (points.max(axis=0) + points.min(axis=0)) / 2, max(0.1, 0.52 * float(np.ptp(points, axis=0).max()))
+    return _around(np.concatenate([place.reshape(-1, 3) for place in places]))
+
+
+def _around(points: np.ndarray, part: float = 0.52) -> np.ndarray:
+    """Return ranges (3, 2) of one length about points (n, 3); ``part`` 0.5 leaves no margin."""
+    middle, half = (points.max(axis=0) + points.min(axis=0)) / 2, max(0.1, part * float(np.ptp(points, axis=0).max()))
     return np.column_stack([middle - half, middle + half])

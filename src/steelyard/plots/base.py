@@ -60,10 +60,18 @@ class Chart:
         columns: Columns of plots.
         titles: Title of each plot, row by row.
         linked: Whether all plots zoom alike in x, with one axis at the bottom.
+        gap: Space between two columns, as a part of the width.
     """
 
     def __init__(
-        self, height: int, rows: int = 1, columns: int = 1, titles: Sequence[str] = (), *, linked: bool = False
+        self,
+        height: int,
+        rows: int = 1,
+        columns: int = 1,
+        titles: Sequence[str] = (),
+        *,
+        linked: bool = False,
+        gap: float = 0.07,
     ) -> None:
         self.data: list[dict[str, Any]] = []
         self.frames: list[dict[str, Any]] = []
@@ -79,13 +87,12 @@ class Chart:
             "modebar": {"bgcolor": _CLEAR, "color": "#8a8f98", "activecolor": "#0072b2"},
             "annotations": [], "shapes": [],
         }  # fmt: skip
-        across = 0.07
-        width = (1 - across * (columns - 1)) / columns
+        width = (1 - gap * (columns - 1)) / columns
         for k in range(rows * columns):
             row, column = divmod(k, columns)
             top = 1 - row * height / inner
             bottom = top - (height - between) / inner if rows > 1 else 0.0
-            left = column * (width + across)
+            left = column * (width + gap)
             self.x_axis(k, anchor=f"y{_number(k)}", domain=[left, left + width])
             self.y_axis(k, anchor=f"x{_number(k)}", domain=[max(0.0, bottom), top])
             if linked:

@@ -58,3 +58,55 @@ def series_plot(joints: Sequence[JointSeries], x_title: str = "time [s]") -> Cha
         chart.y_axis(row, title={"text": f"{plot_text(joint.title, 16)}<br>[{joint.unit}]", "standoff": 4})
     chart.x_axis(len(joints) - 1, title=x_title)
     return chart
+
+
+NEAR = 3.0
+"""Levels are drawn in a grid if they are within this many times the signal's size."""
+
+
+def grid_plot(columns: Mapping[str, Sequence[JointSeries]], x_title: str = "time [s]") -> Chart:
+    """Return signals in columns by name, a row for each joint; zoom along x is linked.
+
+    Levels are drawn without their names, and only where the signal comes near them.
+    """
+    rows = max(len(column) for column in columns.values())
+    titles = [name if row == 0 else "" for row in range(rows) for name in columns]
+    chart = Chart(ROW, rows, len(columns), titles, linked=True, gap=0.1)
+    named: set[str] = set()
+    for place in range(rows * len(columns)):
+        row, column = divmod(place, len(columns))
+        joints = list(columns.values())[column]
+        if row >= len(joints):
+            chart.x_axis(place, visible=False)
+            chart.y_axis(place, visible=False)
+            continue
+        _add_cell(chart, place, joints[row], named)
+        first = next(iter(columns.values()))
+        is_named = column > 0 and row < len(first) and first[row].title == joints[row].title
+        title = "" if is_named else f"{plot_text(joints[row].title, 16)}<br>"
+        chart.y_axis(place, title={"text": f"{title}[{joints[row].unit}]", "standoff": 2}, nticks=5)
+        if row == len(joints) - 1:
+            chart.x_axis(place, title=x_title, showticklabels=True)
+    return chart
+
+
+def _add_cell(chart: Chart, place: int, joint: JointSeries, named: set[str]) -> None:
+    several = len(joint.lines) > 1
+    for name, (x, y) in joint.lines.items():
+        chart.add(
+            place, x=numbers(x), y=numbers(y), name=plot_text(name), legendgroup=plot_text(name), mode="lines",
+            showlegend=several and name not in named,
+            line={"width": 1.2, "color": COLOURS.get(name, COLOURS["predicted"])},
+        )  # fmt: skip
+        named.add(name)
+    values = np.concatenate([y[np.isfinite(y)] for _, y in joint.lines.values()])
+    if not len(values):
+        return
+    low, high = float(values.min()), float(values.max())
+    near = [level for level in joint.levels.values() if abs(level) <= NEAR * max(abs(low), abs(high))]
+    for level in near:
+        chart.level(level, place=place)
+    if near:  # lines that are no trace do not widen an axis
+        low, high = min(low, *near), max(high, *near)
+        margin = 0.06 * ((high - low) or 1.0)
+        chart.y_axis(place, range=[low - margin, high + margin])

@@ -14,6 +14,7 @@ import numpy as np
 from ..errors import RecordingError, nearest_match
 from ..text import short_repr
 from .cache import mapping_of
+from .figures import plot
 
 TorqueKind = Literal["motor_current", "motor_torque", "joint_torque", "motor_pwm", "wrench"]
 TORQUE_KINDS: tuple[TorqueKind, ...] = ("motor_current", "motor_torque", "joint_torque", "motor_pwm", "wrench")
@@ -147,6 +148,8 @@ class Recording:
             if values is not None:
                 object.__setattr__(self, name, frozen_array(values, 2, name))
         _check_shapes(self)
+
+    plot = plot
 
     @property
     def samples(self) -> int:

@@ -1,5 +1,6 @@
 """Reports: self-contained HTML pages of figures and tables, with a verdict first; the pages' content is the jobs'."""
 
+from .arm import arm_at as arm_at
 from .arm import arm_motion as arm_motion
 from .page import DataTable as DataTable
 from .page import Figure as Figure

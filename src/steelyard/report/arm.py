@@ -30,7 +30,11 @@ def arm_motion(
     """
     even = np.linspace(time[0], time[-1], min(FRAMES, len(time)))
     shown = np.unique(np.concatenate([even, instants]))
-    positions = np.array([np.interp(shown, time, row) for row in q])
+    return arm_at(robot, shown, np.array([np.interp(shown, time, row) for row in q]), arms)
+
+
+def arm_at(robot: Robot, time: np.ndarray, q: np.ndarray, arms: Mapping[str, Robot]) -> ArmMotion:
+    """Return an arm at these instants (m,) and positions of its actuated joints (n, m), no others; see `arm_motion`."""
     parents = [body.parent for body in robot.bodies]
     ends = {body.number for body in robot.bodies} - set(parents)
     tips = [
@@ -39,7 +43,7 @@ def arm_motion(
         if frame.body in ends and np.any(transform_from_placement(frame.placement)[1])
     ]
     ellipsoids = {name: ellipsoids_of(arm) for name, arm in arms.items()}
-    return ArmMotion(shown, poses_of(robot, positions), parents, tips, ellipsoids, hulls_of(robot))
+    return ArmMotion(time, poses_of(robot, q), parents, tips, ellipsoids, hulls_of(robot))
 
 
 def poses_of(robot: Robot, q: np.ndarray) -> np.ndarray:

@@ -284,7 +284,7 @@ def validated(
     Raises:
         CalibrationError: If the file is to be registered by itself and its points do not fix the base.
     """
-    equations, points = problem.equations, _points(problem)
+    equations, points = problem.equations, position_equations(problem)
     residual = problem.residual(values)
     own = _registered(equations, points, residual)
     usual = problem.residual(nominal)
@@ -309,7 +309,7 @@ def validated(
     )
 
 
-def _points(problem: CalibrationProblem) -> np.ndarray:
+def position_equations(problem: CalibrationProblem) -> np.ndarray:
     """Return the equations of x, y and z (n, 3) of every complete position; differences of positions are none."""
     equations = problem.equations
     placed = equations.coordinate < _FIRST_ROTATION
@@ -319,6 +319,12 @@ def _points(problem: CalibrationProblem) -> np.ndarray:
     order = where[np.lexsort((equations.coordinate[where], equations.row[where]))]
     rows, first, count = np.unique(equations.row[order], return_index=True, return_counts=True)
     return order[first[count == 3][:, None] + np.arange(3)] if len(rows) else np.zeros((0, 3), dtype=int)
+
+
+def registered_residual(problem: CalibrationProblem, residual: np.ndarray) -> np.ndarray | None:
+    """Return residuals (E,) with the measurements registered by themselves; None if their points cannot fix it."""
+    found = _registered(problem.equations, position_equations(problem), residual)
+    return None if found is None else found[0]
 
 
 def _registered(

@@ -32,6 +32,7 @@ from ..chain.problem import MeasuredProblem, measured_problem
 from ..chain.simulated import planned_rows, planned_setup
 from ..fit.identifiable import identifiability
 from ..measurement.setup import CalibrationSetup, Load, default_setup, load_named
+from .figures import to_html
 from .pose_search import PoseCriterionName, PoseSearch, Rows, is_singular, pose_search
 
 _DIFFERENCE = 1e-6
@@ -228,6 +229,8 @@ class ChosenPoses:
     design: PoseDesign
     names: tuple[str, ...]
     units: tuple[str, ...]
+
+    to_html = to_html
 
     @property
     def joints(self) -> list[str]:
