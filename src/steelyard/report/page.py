@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib.resources import files
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..text import for_terminal
@@ -174,6 +175,15 @@ def _plotly() -> str:
 @lru_cache
 def _asset(name: str) -> str:
     return (files("steelyard.report") / "templates" / name).read_text(encoding="utf-8")
+
+
+def is_page(path: Path) -> bool:
+    """Return whether a file is a page written by :func:`page_html`."""
+    try:
+        with path.open("rb") as file:
+            return b'<meta name="generator" content="steelyard">' in file.read(2000)
+    except OSError:
+        return False
 
 
 def sentence(text: str) -> str:
