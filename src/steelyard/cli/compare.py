@@ -196,7 +196,7 @@ def _state_percent(joints: Sequence[TorqueDifference]) -> float | None:
 
 
 def _report(comparison: Comparison, torques: Sequence[_FileTorques], provenance: Mapping[str, str]) -> str:
-    from ..report import DataTable, PageSection, page_html, sentence
+    from ..report import DataTable, PageSection, page_html
     from ..report.comparison import comparison_page
 
     columns = ["joint", "torque", "measured", "difference", "difference [%]", "run error", "file error", "unit"]
@@ -215,7 +215,7 @@ def _report(comparison: Comparison, torques: Sequence[_FileTorques], provenance:
             f"{_percent(one.joints, 'run_error') or 0:.3g} % with the run."
         )
         table = DataTable(f"torques-{number}", columns, rows, caption, digits=3)
-        sections.append(PageSection("Torques", [table], points=[sentence(note) for note in one.notes]))
+        sections.append(PageSection("Torques", [table], points=one.notes))
     summaries = [_sentence(one, comparison.runs[0]) for one in comparison.summaries]
     return page_html(comparison_page(comparison, _headings(comparison.runs), provenance, summaries, sections))
 

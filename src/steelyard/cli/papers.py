@@ -56,7 +56,7 @@ def papers(
             print(json_text("papers", content))
         else:
             for one in found:
-                _print(one)
+                _print(one, several=len(found) > 1)
             _print_saved(run.place, found)
     return 0 if all(one.holds for one in found) else 2
 
@@ -70,7 +70,7 @@ def _pages(found: Sequence[PaperResult]) -> Report | dict[str, Report]:
     return {**{f"{one.paper}.html": one.to_html for one in found}, "index.html": partial(papers_index, found)}
 
 
-def _print(found: PaperResult) -> None:
+def _print(found: PaperResult, *, several: bool) -> None:
     screen = Screen()
     screen.line((found.paper, "bold"), f": {found.title}")
     screen.line()
@@ -83,7 +83,7 @@ def _print(found: PaperResult) -> None:
     ]  # fmt: skip
     screen.table([Column(heading, "text") for heading in ("claim", "paper", "ours", "expected", "")], rows)
     screen.line()
-    screen.line(_summary(found), always=True)
+    screen.line(f"{found.paper}: " if several else "", _summary(found), always=True)
     remarks = dict.fromkeys(claim.remark for claim in found.claims if claim.remark)
     for remark in (*remarks, *found.notes):
         screen.line(f"- {remark}")

@@ -177,6 +177,7 @@ def p3_figures(names: Sequence[str], one: OneRun3, truth: np.ndarray) -> tuple[F
     number = np.arange(len(change), dtype=float)
     lines = {name: (number, change[:, k]) for k, name in enumerate(names)}
     chart = series_plot([JointSeries("change", "% of the last", lines)], "iteration of the weights (0: least squares)")
+    chart.x_axis(dtick=1)
     offs = {method: 100 * (each / truth[:, None] - 1) for method, each in (("OLS", one.ols), ("WLS", one.wls))}
     intervals = {method: (each.mean(axis=1), (each[:, 1] - each[:, 0]) / 2) for method, each in offs.items()}
     narrower = float(np.median(intervals["OLS"][1] / intervals["WLS"][1]))

@@ -83,7 +83,8 @@ def _cell(value: str | float) -> str:
 
 
 def _table(number: int, table: PaperTable) -> DataTable:
-    return DataTable(f"table-{number}", table.columns, table.rows, sentence(table.title), digits=_DIGITS)
+    columns = [column or "name" for column in table.columns]
+    return DataTable(f"table-{number}", columns, table.rows, sentence(table.title), digits=_DIGITS)
 
 
 def _times(result: PaperResult) -> list[str]:

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..judge.comparison import ComparedRow, Comparison
 from ..plots import Chart, interval_plot
-from .page import DataTable, Figure, Page, PageSection, sentence
+from .page import DataTable, Figure, Page, PageSection
 
 WIDEST = 100.0
 """Parameters whose two-sigma interval is wider than this [%] in every run are left out of the figure of values."""
@@ -33,7 +33,7 @@ def comparison_page(
         summaries: A sentence for each run after the first.
         sections: Further parts.
     """
-    points = [*(sentence(f"Warning: {text}") for text in comparison.warnings), *map(sentence, summaries)]
+    points = [*(f"Warning: {text}." for text in comparison.warnings), *(f"{text}." for text in summaries)]
     figures = [one for one in (_differences(comparison, names), _values(comparison, names)) if one is not None]
     return Page(
         title=f"Comparison of {len(names)} runs",
@@ -91,7 +91,7 @@ def _values(comparison: Comparison, names: Sequence[str]) -> Figure | None:
             half.append(AGREE * scale * value.sigma if known and value is not None and value.sigma else np.nan)
         series[name] = (np.array(off), np.array(half))
     left = len(comparison.rows) - len(rows)
-    said = f" {left} parameters that are not known better than their value, or not in {names[0]}, are left out."
+    said = f" Left out, as not known better than their value or not in {names[0]}: {left}."
     return Figure(
         "values", _with_levels(interval_plot([row.name for row in rows], series, f"value less {names[0]} [%]"), 0.0),
         f"Values of every run relative to {names[0]}, with intervals of {AGREE:g} sigmas.{said if left else ''}",

@@ -14,7 +14,7 @@ from ..recording import Finding, Recording, TorqueChannel
 from ..recording.figures import recording_chart
 from ..robot import Robot
 from ..text import for_terminal
-from .page import DataTable, Figure, Page, PageSection, sentence
+from .page import DataTable, Figure, Page, PageSection
 
 MOST_PLACES, PLACES_EACH = 12, 2
 """Places of findings whose surroundings are drawn, of all findings and of each."""
@@ -38,10 +38,11 @@ def motion_page(trajectory: Trajectory, name: str, robot: Robot | None = None) -
     """
     extrema = trajectory.extrema()
     fastest = int(np.argmax(np.abs(extrema.velocity.value)))
-    said = f"Fastest: {trajectory.joints[fastest]} with {abs(extrema.velocity.value[fastest]):.3g} {_rate(robot)}."
+    unit = "rad/s or m/s" if robot is None else f"{_length(robot, trajectory.joints[fastest])}/s"
+    said = f"Fastest: {trajectory.joints[fastest]} with {abs(extrema.velocity.value[fastest]):.3g} {unit}."
     broken = () if robot is None else limit_violations(trajectory, robot)
     if robot is not None:
-        said += f" {len(broken)} limits are not kept." if broken else " All limits of the arm are kept."
+        said += f" Not kept: {_count(len(broken), 'limit')}." if broken else " All limits of the arm are kept."
     rows = [[one.joint, one.quantity, one.value, one.limit, one.time] for one in broken]
     tables = [DataTable("violations", ["joint", "quantity", "value", "limit", "time [s]"], rows, "Limits not kept.")]
     return Page(
@@ -61,8 +62,12 @@ def motion_page(trajectory: Trajectory, name: str, robot: Robot | None = None) -
     )  # fmt: skip
 
 
-def _rate(robot: Robot | None) -> str:
-    return "rad/s or m/s" if robot is None else "rad/s"
+def _length(robot: Robot, joint: str) -> str:
+    return "m" if robot.joint(joint).kind == "prismatic" else "rad"
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def recording_page(recordings: Mapping[str, Recording], robot: Robot) -> Page:
@@ -70,16 +75,16 @@ def recording_page(recordings: Mapping[str, Recording], robot: Robot) -> Page:
     sections = []
     for number, (name, one) in enumerate(recordings.items(), 1):
         rate = 1 / float(np.median(np.diff(one.time))) if one.samples > 1 else 0.0
-        worst = f"{len(one.findings)} findings" if one.findings else "no findings"
+        found = _count(len(one.findings), "finding") if one.findings else "no findings"
         figure = Figure(
             f"signals-{number}", recording_chart(one, robot),
-            f"Signals as recorded: {one.samples} samples over {one.duration:.4g} s, about {rate:.4g} Hz; {worst} of "
+            f"Signals as recorded: {one.samples} samples over {one.duration:.4g} s, about {rate:.4g} Hz; {found} of "
             "the checks.",
         )  # fmt: skip
         parts: list[Figure | DataTable] = [figure]
         if one.findings:
             parts.append(findings_table(f"findings-{number}", one.findings))
-        sections.append(PageSection(for_terminal(name), parts, points=[sentence(note) for note in one.notes]))
+        sections.append(PageSection(for_terminal(name), parts, points=one.notes))
     return Page(
         title=f"Recording {next(iter(recordings))}" if len(recordings) == 1 else f"{len(recordings)} recordings",
         subtitle=f"{robot.name}, {len(robot.joint_names)} joints",
@@ -90,8 +95,8 @@ def recording_page(recordings: Mapping[str, Recording], robot: Robot) -> Page:
 def findings_table(name: str, findings: Sequence[Finding]) -> DataTable:
     """Return a table of findings, numbered."""
     rows = [
-        [k, one.severity, one.channel, one.joint, sentence(one.text), one.count or None,
-         f"{one.where[0]:.6g} {one.where_unit}" if one.where else "", sentence(one.remedy)]
+        [k, one.severity, one.channel, one.joint, one.text, one.count or None,
+         f"{one.where[0]:.6g} {one.where_unit}" if one.where else "", one.remedy]
         for k, one in enumerate(findings, 1)
     ]  # fmt: skip
     return DataTable(name, _FINDINGS, rows, "Findings of the checks, with the first place of each.", digits=9)
@@ -160,14 +165,14 @@ class CheckedSignals:
             if rows:
                 parts.append(
                     Figure(
-                        f"around-{number}", series_plot(rows, "time from the finding [s]"),
+                        f"around-{number}", series_plot(rows, "samples from the finding"),
                         f"Signals about the first places of findings, with the number of the finding: {len(rows)} of "
                         f"{sum(len(one.where) for one in findings)} places that the checks name.",
                     )
                 )  # fmt: skip
         parts += [self._time_steps(number), self._overview(number)]
-        said = f"{len(findings)} findings." if findings else "The checks found nothing."
-        return PageSection(title, parts, said, points=[sentence(note) for note in notes])
+        said = f"{_count(len(findings), 'finding')}." if findings else "The checks found nothing."
+        return PageSection(title, parts, said, points=notes)
 
     def _time_steps(self, number: int) -> Figure:
         (line,) = self._steps.lines()
@@ -197,21 +202,25 @@ class CheckedSignals:
         torque = self._torques.get(channel)
         if torque is not None and torque.kind in ("motor_current", "motor_pwm"):
             return "A" if torque.kind == "motor_current" else "full scale"
-        slides = joint in self.robot.joint_names and self.robot.joint(joint).kind == "prismatic"
+        slides = joint in self.robot.joint_names and _length(self.robot, joint) == "m"
         if torque is not None:
             return "N" if slides or joint in ("fx", "fy", "fz") else "N m"
         return ("m" if slides else "rad") + ("/s" if channel == "velocity" else "")
 
     def _around(self, places: Sequence[_Place], blocks: Iterator[Recording]) -> list[JointSeries | None]:
         """Return the samples about every place, of the joint and channel that the finding names."""
-        reach = AROUND * (self._usual if np.isfinite(self._usual) else 0.01)
         taken: list[list[tuple[np.ndarray, np.ndarray]]] = [[] for _ in places]
+        reach, last = AROUND * (self._usual if np.isfinite(self._usual) else 0.01), -np.inf
         for block in blocks:
             for place, parts in zip(places, taken, strict=True):
                 chosen = np.abs(block.time - place.time) <= reach
-                signal = _signal(block, place.finding)
+                if last <= place.time <= block.time[-1]:  # samples behind a gap are far in time
+                    nearest = int(np.searchsorted(block.time, place.time))
+                    chosen[max(0, nearest - AROUND) : nearest + AROUND] = True
+                signal = _signal(block, place.finding, last)
                 if chosen.any() and signal is not None:
                     parts.append((block.time[chosen] - place.time, signal[chosen]))
+            last = float(block.time[-1])
         return [self._row(place, parts) for place, parts in zip(places, taken, strict=True)]
 
     def _row(self, place: _Place, parts: Sequence[tuple[np.ndarray, np.ndarray]]) -> JointSeries | None:
@@ -223,9 +232,10 @@ class CheckedSignals:
         channel = {"q": "position", "qd": "velocity"}.get(finding.channel, finding.channel)
         unit = "ms" if channel == "time" else self._unit(channel, joint)
         title = f"{place.number}: {'time step' if channel == 'time' else joint}"
+        samples = np.arange(len(values)) - float(nearest)
         return JointSeries(
-            title, unit, {"measured": (time, values)}, {"place": (time[[nearest]], values[[nearest]])}
-        )  # fmt: skip
+            title, unit, {"measured": (samples, values)}, {"place": (samples[[nearest]], values[[nearest]])}
+        )
 
 
 _WRENCH = ("fx", "fy", "fz", "tx", "ty", "tz")
@@ -249,10 +259,10 @@ def _places(findings: Sequence[Finding]) -> list[_Place]:
     return found[:MOST_PLACES]
 
 
-def _signal(block: Recording, finding: Finding) -> np.ndarray | None:
-    """Return the samples (k,) of what a finding is about; time steps [ms] for stamps."""
+def _signal(block: Recording, finding: Finding, last: float) -> np.ndarray | None:
+    """Return the samples (k,) of what a finding is about; for stamps the steps [ms], the first from ``last``."""
     if finding.channel == "time":
-        return 1e3 * np.diff(block.time, prepend=np.nan)
+        return 1e3 * np.diff(block.time, prepend=last if np.isfinite(last) else np.nan)
     values = {"q": block.q, "qd": block.qd, **{one.name: one.values for one in block.torques}}.get(finding.channel)
     if values is None:
         return None
@@ -272,7 +282,7 @@ def check_page(
         provenance: Where it comes from, texts by name.
     """
     return Page(
-        title=f"Checks of {len(sections)} recording{'' if len(sections) == 1 else 's'}",
+        title=f"Checks of {_count(len(sections), 'recording')}",
         subtitle=f"{robot.name}: checks of logs before any fit",
         sections=sections,
         facts={f"findings: {severity}": f"{count}" for severity, count in severities.items()},

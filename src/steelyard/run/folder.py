@@ -313,7 +313,7 @@ def _identifier(command: str, *parts: Mapping[str, Any]) -> str:
 def _origin(command: str, run: str, settings: Mapping[str, Any], inputs: Mapping[str, str]) -> dict[str, str]:
     """Return where a run comes from, as a report prints it."""
     versions = ", ".join(f"{name} {number}" for name, number in _versions().items())
-    given = {f"setting {name}": json_document(value).strip() for name, value in settings.items()}
+    given = {f"setting {name}": json.dumps(json.loads(json_document(value))) for name, value in settings.items()}
     files = {f"sha256 of {name}": digest for name, digest in inputs.items()}
     return {"command": f"steelyard {command}", "run": run, "versions": versions, **given, **files}
 

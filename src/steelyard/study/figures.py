@@ -121,7 +121,14 @@ def plot_bias(self: StudyResult) -> go.Figure:
     """Return the bias of every parameter in standard deviations of the estimates, with 95 % intervals, by estimator.
 
     Example:
-        >>> figure = result.plot_bias()  # doctest: +SKIP
+        >>> sin, cos = [[0.3, 0.1], [0.5, 0.2]], [[0.1, 0.2], [0.2, 0.3]]
+        >>> motion = steelyard.fourier([0, 0], sin, cos, 5.0, ["joint_1", "joint_2"])
+        >>> noise = {"kind": "white", "std": [0.5, 0.05]}
+        >>> experiment = {"record_rate": 100, "plant": "ideal", "motor_noise": noise}
+        >>> given = steelyard.study_configuration("scara_2r", motion, experiment, {})
+        >>> result = steelyard.montecarlo(given, steelyard.StudySettings(methods=("wls",), seeds=2))
+        >>> result.plot_bias().layout.xaxis.title.text
+        'bias / standard deviation of the estimates'
     """
     return bias_chart(estimated(self.verdicts)).figure()
 
@@ -130,7 +137,14 @@ def plot_coverage(self: StudyResult) -> go.Figure:
     """Return the share of 95 % intervals that hold the truth, for every parameter, by estimator.
 
     Example:
-        >>> figure = result.plot_coverage()  # doctest: +SKIP
+        >>> sin, cos = [[0.3, 0.1], [0.5, 0.2]], [[0.1, 0.2], [0.2, 0.3]]
+        >>> motion = steelyard.fourier([0, 0], sin, cos, 5.0, ["joint_1", "joint_2"])
+        >>> noise = {"kind": "white", "std": [0.5, 0.05]}
+        >>> experiment = {"record_rate": 100, "plant": "ideal", "motor_noise": noise}
+        >>> given = steelyard.study_configuration("scara_2r", motion, experiment, {})
+        >>> result = steelyard.montecarlo(given, steelyard.StudySettings(methods=("wls",), seeds=2))
+        >>> result.plot_coverage().layout.xaxis.title.text
+        '95 % intervals that hold the truth [%]'
     """
     return coverage_chart(estimated(self.verdicts)).figure()
 
@@ -139,7 +153,14 @@ def plot_sigmas(self: StudyResult) -> go.Figure:
     """Return the observed spread over the reported sigma, for every parameter, by estimator.
 
     Example:
-        >>> figure = result.plot_sigmas()  # doctest: +SKIP
+        >>> sin, cos = [[0.3, 0.1], [0.5, 0.2]], [[0.1, 0.2], [0.2, 0.3]]
+        >>> motion = steelyard.fourier([0, 0], sin, cos, 5.0, ["joint_1", "joint_2"])
+        >>> noise = {"kind": "white", "std": [0.5, 0.05]}
+        >>> experiment = {"record_rate": 100, "plant": "ideal", "motor_noise": noise}
+        >>> given = steelyard.study_configuration("scara_2r", motion, experiment, {})
+        >>> result = steelyard.montecarlo(given, steelyard.StudySettings(methods=("wls",), seeds=2))
+        >>> result.plot_sigmas().layout.xaxis.title.text
+        'observed spread / reported sigma'
     """
     return sigma_chart(estimated(self.verdicts)).figure()
 
@@ -148,7 +169,14 @@ def plot_times(self: StudyResult) -> go.Figure:
     """Return the median processor time of an estimation, by estimator.
 
     Example:
-        >>> figure = result.plot_times()  # doctest: +SKIP
+        >>> sin, cos = [[0.3, 0.1], [0.5, 0.2]], [[0.1, 0.2], [0.2, 0.3]]
+        >>> motion = steelyard.fourier([0, 0], sin, cos, 5.0, ["joint_1", "joint_2"])
+        >>> noise = {"kind": "white", "std": [0.5, 0.05]}
+        >>> experiment = {"record_rate": 100, "plant": "ideal", "motor_noise": noise}
+        >>> given = steelyard.study_configuration("scara_2r", motion, experiment, {})
+        >>> result = steelyard.montecarlo(given, steelyard.StudySettings(methods=("wls",), seeds=2))
+        >>> result.plot_times().layout.yaxis.title.text
+        'CPU time of an estimation [ms]'
     """
     return time_chart(self.verdicts).figure()
 
@@ -162,7 +190,13 @@ def to_html(self: StudyResult, provenance: Mapping[str, str] | None = None, note
         notes: Further notes.
 
     Example:
-        >>> result.to_html()[:15]  # doctest: +SKIP
+        >>> sin, cos = [[0.3, 0.1], [0.5, 0.2]], [[0.1, 0.2], [0.2, 0.3]]
+        >>> motion = steelyard.fourier([0, 0], sin, cos, 5.0, ["joint_1", "joint_2"])
+        >>> noise = {"kind": "white", "std": [0.5, 0.05]}
+        >>> experiment = {"record_rate": 100, "plant": "ideal", "motor_noise": noise}
+        >>> given = steelyard.study_configuration("scara_2r", motion, experiment, {})
+        >>> result = steelyard.montecarlo(given, steelyard.StudySettings(methods=("wls",), seeds=2))
+        >>> result.to_html()[:15]
         '<!doctype html>'
     """
     from ..report import page_html
