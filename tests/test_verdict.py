@@ -30,6 +30,17 @@ def row(question, value, limits=(1.0, 2.0)):
     return row_below(question, "size", value, f"{value:g}", limits, "it is so large", "make it small", "mm")
 
 
+def test_a_verdict_in_a_notebook_has_its_rows_and_runs_nothing():
+    hostile = "<script>alert(1)</script>"
+    judged = row_below("predicts", hostile, 3.0, "3 mm", (1.0, 2.0), f"it is {hostile}", "make it small", "mm")
+    text = verdict_of([judged], [Reason("a caution", "look", grade="fair")])._repr_html_()
+    assert "<b>poor</b>" in text
+    assert "<td>3 mm</td><td>&lt;= 1 mm</td>" in text
+    assert "make it small" in text
+    assert "&lt;script&gt;" in text
+    assert "<script" not in text
+
+
 @pytest.mark.parametrize(
     ("value", "below", "above"),
     [

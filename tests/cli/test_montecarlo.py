@@ -49,7 +49,7 @@ def test_the_table_has_a_row_a_case_and_the_folder_holds_all(workplace, capsys):
     assert "ZZ1R" in shown
     assert "saved:" in shown
     folder = Path("run")
-    assert {path.name for path in folder.iterdir()} == {"result.json", "timing.json", "runs"}
+    assert {path.name for path in folder.iterdir()} == {"result.json", "report.html", "timing.json", "runs"}
     result = json.loads((folder / "result.json").read_text(encoding="utf-8"))
     assert [(case["method"], case["noise_level"]) for case in result["cases"]] == [
         ("wls", 0.5), ("wls", 1.0), ("ols", 0.5), ("ols", 1.0),

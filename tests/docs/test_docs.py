@@ -330,6 +330,7 @@ EXAMPLES = {
     "compare": ["compare", "scara_run", "scara_2r"],
     "montecarlo": ["montecarlo", "scara_2r", "--seeds", "3", "--rate", "100", "--processes", "1"],
     "papers": ["papers", "P1", "--seeds", "2"],
+    "show": ["show", "scara_motion.toml"],
 }
 
 

@@ -25,7 +25,7 @@ app = App(
 )
 COMMANDS = (
     "robots", "model", "check", "simulate", "design", "identify", "export", "payload", "predict", "compare",
-    "calibrate", "apply", "poses", "montecarlo", "papers", "demo",
+    "calibrate", "apply", "poses", "montecarlo", "papers", "show", "demo",
 )  # fmt: skip
 """Each is a module of this package: options, work and printing. Only that of the command that runs is imported; the
 packages that do the work are imported inside its functions, so that ``--help`` is instant."""

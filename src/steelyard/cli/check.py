@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,11 +11,14 @@ from cyclopts import Parameter
 
 from ..files import require_files, robot_file
 from ..plain_data import json_text, plain
+from ..text import for_terminal
 from .options import DATA, Json, Out, Quiet, RobotName, Root, Table, in_folder, quietly
 from .output import SEVERITY_STYLE, ProgressBar, Screen, print_findings
 
 if TYPE_CHECKING:
     from ..recording import RecordingStream
+    from ..report.signals import CheckedSignals
+    from ..robot import Robot
 
 GOOD, POOR = 0, 2
 
@@ -32,6 +37,7 @@ def check(
     quiet: Quiet = False,
 ) -> int:
     """Check recordings before any fit: time stamps, gaps, units, jumps, constant channels, limits."""
+    from ..report.signals import CheckedSignals
     from ..robot import load_robot
     from ..run import RunFolder, hashes_of
     from .logs import streams_of
@@ -39,16 +45,42 @@ def check(
     require_files(robot_file(robot), *in_folder(root, logs), config)
     arm, inputs = load_robot(robot), hashes_of(Path(robot), config)
     with quietly(quiet), RunFolder(out, "check") as saved:
-        recordings = [_summary(stream, inputs) for stream in streams_of(arm, logs, config, (table,), root)]
+        streams = streams_of(arm, logs, config, (table,), root)
+        signals = [None if out is None else CheckedSignals(arm) for _ in streams]
+        recordings = [_summary(stream, inputs, lines) for stream, lines in zip(streams, signals, strict=True)]
         content = {"robot": arm.name, "recordings": recordings}
-        saved.save({"robot": robot, "logs": [str(log) for log in logs]}, inputs, content)
+        report = partial(_report, arm, streams, signals, recordings)
+        saved.save({"robot": robot, "logs": [str(log) for log in logs]}, inputs, content, report=report)
         print(json_text("check", content)) if json else _print(content)
     severities = {finding["severity"] for recording in recordings for finding in recording["findings"]}
     return POOR if "bad" in severities else GOOD
 
 
-def _summary(stream: RecordingStream, inputs: dict[str, str]) -> dict[str, Any]:
-    """Read a log to its end and return a summary; its hashes are added to the inputs."""
+def _report(
+    robot: Robot,
+    streams: Sequence[RecordingStream],
+    signals: Sequence[CheckedSignals | None],
+    recordings: Sequence[Mapping[str, Any]],
+    provenance: Mapping[str, str],
+) -> str:
+    """Return the report; logs with places to show are read again."""
+    from ..report import page_html
+    from ..report.signals import check_page
+
+    sections, severities = [], dict.fromkeys(("bad", "warning", "info"), 0)
+    for number, (stream, lines, one) in enumerate(zip(streams, signals, recordings, strict=True), 1):
+        assert stream.result is not None  # it has been read
+        assert lines is not None
+        findings = stream.result.findings
+        for finding in findings:
+            severities[finding.severity] += 1
+        title = ", ".join(for_terminal(Path(file).name) for file in one["files"])
+        sections.append(lines.page_section(number, title, findings, iter(stream), one["notes"]))
+    return page_html(check_page(robot, sections, severities, provenance))
+
+
+def _summary(stream: RecordingStream, inputs: dict[str, str], signals: CheckedSignals | None) -> dict[str, Any]:
+    """Read a log to its end and return a summary; its hashes are added to the inputs, its signals drawn if wanted."""
     import numpy as np
 
     from ..errors import RecordingError
@@ -60,6 +92,8 @@ def _summary(stream: RecordingStream, inputs: dict[str, str]) -> dict[str, Any]:
             first = float(block.time[0]) if samples == 0 else first
             last = float(block.time[-1])
             samples += block.samples
+            if signals is not None:
+                signals.add(block)
             steps.append(float(np.median(np.diff(block.time))) if block.samples > 1 else np.nan)
             progress(stream.bytes_done, stream.bytes_total)
     if block is None or stream.result is None:

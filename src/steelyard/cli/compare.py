@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -61,7 +62,8 @@ def compare(
                 write_aside(path, text(comparison))
         inputs = hashes_of(*(Path(name) if _is_robot(name) else Path(name) / "result.json" for name in runs))
         content = _comparison_to_json(comparison, torques)
-        content = saved.save({"runs": list(runs), "essential": essential}, inputs, content)
+        report = partial(_report, comparison, torques)
+        content = saved.save({"runs": list(runs), "essential": essential}, inputs, content, report=report)
         print(json_text("compare", content)) if json else _print(comparison, torques)
 
 
@@ -191,6 +193,31 @@ def _state_percent(joints: Sequence[TorqueDifference]) -> float | None:
         if joint.state_torque is not None and joint.state_difference is not None
     ]
     return _percent(known, "difference")
+
+
+def _report(comparison: Comparison, torques: Sequence[_FileTorques], provenance: Mapping[str, str]) -> str:
+    from ..report import DataTable, PageSection, page_html
+    from ..report.comparison import comparison_page
+
+    columns = ["joint", "torque", "measured", "difference", "difference [%]", "run error", "file error", "unit"]
+    sections = []
+    for number, one in enumerate((one for one in torques if one.joints), 1):
+        rows = [
+            [joint.joint, joint.kind, joint.torque, joint.difference,
+             100 * joint.difference / joint.torque if joint.torque > 0 else None, joint.run_error, joint.file_error,
+             joint.unit]
+            for joint in one.joints
+        ]  # fmt: skip
+        caption = (
+            f"Torques of {one.file} and of {one.run} on the rows of the run, rms: {one.file} differs by "
+            f"{_percent(one.joints, 'difference') or 0:.3g} % of the measured torque; error "
+            f"{_percent(one.joints, 'file_error') or 0:.3g} % with {one.file}, "
+            f"{_percent(one.joints, 'run_error') or 0:.3g} % with the run."
+        )
+        table = DataTable(f"torques-{number}", columns, rows, caption, digits=3)
+        sections.append(PageSection("Torques", [table], points=one.notes))
+    summaries = [_sentence(one, comparison.runs[0]) for one in comparison.summaries]
+    return page_html(comparison_page(comparison, _headings(comparison.runs), provenance, summaries, sections))
 
 
 def _print(comparison: Comparison, torques: Sequence[_FileTorques] = ()) -> None:

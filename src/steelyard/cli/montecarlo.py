@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -124,9 +125,11 @@ def _run(
         content["notes"] = [*notes, *content["notes"]]
         fill = (lambda place, _: write_trajectory(motion, place / "motion.toml")) if trajectory is None else None
         inputs = hashes_of(Path(name), trajectory, config)
-        run.save({"robot": name, **tables}, inputs, content, fill, times_to_json(found))
+        report = partial(found.to_html, notes=notes)
+        settings, seconds = {"robot": name, **tables}, times_to_json(found)
+        run.save(settings, inputs, content, fill, seconds, report, report_has_times=True)
         if json:
-            print(json_text("montecarlo", {**content, "seconds": times_to_json(found)}))
+            print(json_text("montecarlo", {**content, "seconds": seconds}))
         else:
             print_study(found, content, run.place, parameters)
     return 2 if any(verdict.failures == verdict.runs for verdict in found.verdicts) else 0
@@ -195,7 +198,7 @@ def print_study(
     for note in content["notes"]:
         screen.line(f"note: {note}", style="dim")
     if out is not None:
-        screen.line(f"saved: {out / 'result.json'}, timing.json, runs", always=True)
+        screen.line(f"saved: {out / 'result.json'}, report.html, timing.json, runs", always=True)
 
 
 def _print_cases(screen: Screen, verdicts: Sequence[CaseVerdict]) -> None:

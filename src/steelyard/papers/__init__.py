@@ -16,6 +16,7 @@ from .p2 import p2 as reproduce_p2
 from .p3 import p3 as reproduce_p3
 from .p4 import p4 as reproduce_p4
 from .p5 import p5 as reproduce_p5
+from .report import papers_index as papers_index
 
 _PAPERS = {"P1": reproduce_p1, "P2": reproduce_p2, "P3": reproduce_p3, "P4": reproduce_p4, "P5": reproduce_p5}
 PAPERS = tuple(_PAPERS)
@@ -34,11 +35,23 @@ def reproduce(paper: str, *, seeds: int | None = None, threads: int = 1, stage: 
     Raises:
         EstimateError: If the paper is not known, or the number of seeds or threads is below 1.
     """
-    if paper not in _PAPERS:
-        close = nearest_match(paper.upper(), PAPERS)
-        raise EstimateError(f"paper: got '{paper}', allowed are {', '.join(PAPERS)}{close}")
+    check_papers(paper)
     for what, number in (("seeds", seeds), ("threads", threads)):
         if number is not None and (int(number) != number or number < 1):
             raise EstimateError(f"{what}: got {number}, allowed are whole numbers from 1 on")
     run = _PAPERS[paper]
     return run(threads=threads, stage=stage) if seeds is None else run(seeds, threads, stage)
+
+
+def check_papers(*names: str) -> None:
+    """Refuse names of papers that are not known, or given twice.
+
+    Raises:
+        EstimateError: If one is.
+    """
+    for k, name in enumerate(names):
+        if name not in _PAPERS:
+            close = nearest_match(name.upper(), PAPERS)
+            raise EstimateError(f"paper: got '{name}', allowed are {', '.join(PAPERS)}{close}")
+        if name in names[:k]:
+            raise EstimateError(f"paper '{name}' is given twice; give each once")

@@ -15,6 +15,8 @@ from typing import Any
 
 from ..judge import published_run
 from ..plain_data import plain
+from ..report import Figure as PageFigure
+from ..report import page_html
 
 Figure = str | float
 """A number, or a text that stands for several."""
@@ -185,6 +187,7 @@ class PaperResult:
         tables: Its tables, with ours beside them.
         notes: What a reader should know: settings, and what is not reproduced here.
         seconds: Processor times that the paper compares, by what was done: of this machine, so not among the figures.
+        figures: Its figures drawn again, for reports.
     """
 
     paper: str
@@ -193,6 +196,7 @@ class PaperResult:
     tables: tuple[PaperTable, ...]
     notes: tuple[str, ...]
     seconds: Mapping[str, float] = field(default_factory=dict)
+    figures: tuple[PageFigure, ...] = field(default=(), compare=False, repr=False)
 
     def __post_init__(self) -> None:
         twice = [name for name, count in Counter(claim.name for claim in self.claims).items() if count > 1]
@@ -203,6 +207,16 @@ class PaperResult:
     def holds(self) -> bool:
         """Whether all claims come out as expected, those included that are expected not to hold."""
         return all(claim.holds for claim in self.claims)
+
+    def to_html(self, provenance: Mapping[str, str] | None = None) -> str:
+        """Return the report as one HTML document, as run folders have it.
+
+        Args:
+            provenance: Where it comes from, texts by name.
+        """
+        from .report import paper_page  # it builds on the records here
+
+        return page_html(paper_page(self, provenance or {}))
 
 
 def paper_to_json(result: PaperResult) -> dict[str, Any]:

@@ -49,7 +49,8 @@ class Designed:
         trajectory: The motion.
         figures: What it gives at the recording's own samples.
         value: The objective there.
-        mean_torques: Mean absolute torques (n,) of the run with payload, or of the only run; NaN if unknown [N m].
+        torques: Torques (n, N) of the run with payload, or of the only run; none of them (n, 0) if unknown [N m].
+        rate: Their rate [Hz].
         certificate: The proof that every limit is kept at every instant.
         starts: What became of each start.
     """
@@ -57,9 +58,17 @@ class Designed:
     trajectory: Trajectory
     figures: Figures
     value: float
-    mean_torques: np.ndarray
+    torques: np.ndarray
+    rate: float
     certificate: Certificate
     starts: tuple[SearchStart, ...]
+
+    @property
+    def mean_torques(self) -> np.ndarray:
+        """Mean absolute torques (n,) [N m]; NaN if unknown."""
+        if not self.torques.size:
+            return np.full(len(self.torques), np.nan)
+        return np.abs(self.torques).mean(axis=1)
 
     @property
     def spread(self) -> str:
@@ -95,12 +104,11 @@ def designed(
         raise KeyboardInterrupt
     trajectory = found.problem.trajectory(found.best.z)
     forecast = ready.forecast()
-    torques = found.problem.torques
-    view = RecordedView(forecast, trajectory, torques)
-    means = np.full(len(trajectory.joints), np.nan) if torques is None else np.abs(view.torques()).mean(axis=1)
+    view = RecordedView(forecast, trajectory, found.problem.torques)
+    torques = np.zeros((len(trajectory.joints), 0)) if found.problem.torques is None else view.torques()
     return Designed(
-        trajectory, forecast(trajectory), found.problem.objective.exact(view), means, found.best.certificate,
-        found.starts,
+        trajectory, forecast(trajectory), found.problem.objective.exact(view), torques, forecast.unknowns.rate,
+        found.best.certificate, found.starts,
     )  # fmt: skip
 
 

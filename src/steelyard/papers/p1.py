@@ -11,6 +11,7 @@ from ..progress import Stage, no_stages
 from ..signals import low_pass
 from ..simulation import SimulatedRun
 from .claim import Claim, PaperResult, PaperTable, near, same, table, two_standard_errors, within
+from .figures import p1_figures
 from .p1_filters import convergence_table, filter_claims, filter_table, p1_filters
 from .p1_motion import (
     BETWEEN,
@@ -108,7 +109,8 @@ def p1(seeds: int = SEEDS, threads: int = 1, stage: Stage = no_stages, *, starts
         _table_1(cases), _between(between), _condition_table(cases["full"], slow), motion_table(optimised),
         filter_table(filters), convergence_table(filters),
     )  # fmt: skip
-    return PaperResult("P1", TITLE, tuple(claims), tables, _notes(cases, seeds), filters.seconds)
+    figures = p1_figures(filters, NAMES, TRUE)
+    return PaperResult("P1", TITLE, tuple(claims), tables, _notes(cases, seeds), filters.seconds, figures)
 
 
 def _estimates(cases: Mapping[str, CaseFits]) -> Iterator[Claim]:

@@ -9,10 +9,12 @@ import numpy as np
 
 from ..estimate import Estimate, weighted
 from ..judge import ComparedRun, ComparedValue, Evaluation, compare_parameters, evaluate
-from ..observe import Equations, Preparation, resolve_preparation, row_source
+from ..observe import Equations, Preparation, RowSource, resolve_preparation, row_source
 from ..progress import Stage, no_stages
 from ..recording import Recording
+from ..report import Figure
 from .claim import Claim, Entry, PaperResult, PaperTable, near, printed, same, table, two_standard_errors, within
+from .figures import excitation_figure, p2_figures, torque_rows
 from .fits import PaperFit, paper_fit
 from .lwr4 import WITHOUT, PaperMotion, essential_49, lwr4_equations, prototype, two_data_set_claims, with_payload
 from .p2_excitation import Effort, excitation, excitation_claims, excitation_tables
@@ -106,12 +108,14 @@ class Experiment2:
         essential: Model 2 with the parameters of Table 2 alone.
         fitted: Their errors on the loaded recording, which was fitted.
         unseen: Their errors on a motion not used.
+        source: The rows of that motion.
     """
 
     models: Mapping[str, PaperFit]
     essential: Estimate
     fitted: Evaluation
     unseen: Evaluation
+    source: RowSource
 
 
 def p2(
@@ -154,21 +158,24 @@ def p2(
     ]
     tables = [table_2([each.essential for each in experiments], true), model_table(first.models),
               torque_table(first.fitted, first.unseen), robot_table(robots)]  # fmt: skip
+    percent = {kind: _relative(first.unseen, kind) for kind in ("joint", "motor")}
+    figures = list(p2_figures(torque_rows(first.source, first.essential, CUTOFF), percent))
     if effort is not None:
-        more_claims, more_tables = _excited(effort, threads, stage)
+        more_claims, more_tables, motion = _excited(effort, threads, stage)
         claims += more_claims
         tables += more_tables
-    return PaperResult("P2", TITLE, tuple(claims), tuple(tables), _notes(first, seeds))
+        figures.insert(0, motion)
+    return PaperResult("P2", TITLE, tuple(claims), tuple(tables), _notes(first, seeds), figures=tuple(figures))
 
 
-def _excited(effort: Effort, threads: int, stage: Stage) -> tuple[list[Claim], list[PaperTable]]:
+def _excited(effort: Effort, threads: int, stage: Stage) -> tuple[list[Claim], list[PaperTable], Figure]:
     found = excitation(effort, threads, stage)
     claims, tables = list(excitation_claims(found)), excitation_tables(found)
     if effort.study:
         study = sigma_study(found, effort, threads, stage)
         claims += sigma_claims(study)
         tables += sigma_tables(study)
-    return claims, tables
+    return claims, tables, excitation_figure(found.second)
 
 
 def _experiment(recordings: Mapping[str, Recording], equations: Mapping[str, Equations], threads: int) -> Experiment2:
@@ -184,7 +191,7 @@ def _experiment(recordings: Mapping[str, Recording], equations: Mapping[str, Equ
     # Of the runs fitted the loaded one: the unseen motion carries the payload too.
     loaded = next(source for source in both.sources if source.loaded)
     evaluations = [evaluate(source, essential, cutoff=CUTOFF) for source in (loaded, unseen)]
-    return Experiment2(fits, essential, *evaluations)
+    return Experiment2(fits, essential, *evaluations, unseen)
 
 
 def _counts(equations: Mapping[str, Equations]) -> Iterator[Claim]:

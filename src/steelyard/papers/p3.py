@@ -10,6 +10,7 @@ import numpy as np
 from ..calibration.fit.identifiable import identifiability
 from ..progress import Stage, no_stages
 from .claim import Claim, PaperResult, PaperTable, near, same, table, within
+from .figures import p3_figures
 from .p3_geometry import geometry_claims, geometry_table, p3_geometry
 from .p3_poses import p3_poses, pose_claims, pose_table
 from .p3_runs import (
@@ -82,7 +83,8 @@ def p3(seeds: int = RUNS, threads: int = 1, stage: Stage = no_stages) -> PaperRe
         pose_table(poses),
         geometry_table(geometry),
     )
-    return PaperResult("P3", TITLE, tuple(claims), tables, _notes(seeds))
+    figures = p3_figures(theory.names, one, experiment.truth[theory.columns])
+    return PaperResult("P3", TITLE, tuple(claims), tables, _notes(seeds), figures=figures)
 
 
 def p3_theory(experiment: Experiment3) -> Theory3:

@@ -21,6 +21,7 @@ from .designs import (
     part_of,
     with_starts,
 )
+from .figures import p4_motion_figure
 from .p4_bench import (
     C1,
     C2,
@@ -93,7 +94,13 @@ def p4(seeds: int | None = None, threads: int = 1, stage: Stage = no_stages, *, 
         table("Constraints nearest to their limits", CONSTRAINT_COLUMNS, constraint_rows(_labelled(motions))),
         *estimated.tables,
     )  # fmt: skip
-    return PaperResult("P4", TITLE, tuple(claims), tables, (*_notes(starts), *estimated.notes))
+    figures = [
+        p4_motion_figure(number, _NAMES[criterion], motions[criterion]) for number, criterion in ((2, C1), (3, C2))
+    ]
+    return PaperResult(
+        "P4", TITLE, tuple(claims), tables, (*_notes(starts), *estimated.notes),
+        figures=(*figures, *estimated.figures),
+    )  # fmt: skip
 
 
 def _motions(designs: dict[str, Designed]) -> dict[str, Trajectory]:

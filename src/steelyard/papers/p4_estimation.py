@@ -15,9 +15,11 @@ from ..identification import Identification, Settings, identify
 from ..motion import Trajectory
 from ..progress import Stage
 from ..recording import Recording, TorqueChannel
+from ..report import Figure
 from ..study import interval_checks
 from .claim import Claim, PaperTable, near, same, table, within
 from .designs import Arm
+from .figures import p4_torque_figures
 from .p4_bench import (
     C2,
     POSITION_NOISE,
@@ -213,11 +215,12 @@ def study_table(studies: tuple[StudyChecks, ...]) -> PaperTable:
 
 @dataclass(frozen=True)
 class Estimation:
-    """Claims, tables and notes of P4's estimation."""
+    """Claims, tables, notes and figures of P4's estimation."""
 
     claims: tuple[Claim, ...]
     tables: tuple[PaperTable, ...]
     notes: tuple[str, ...]
+    figures: tuple[Figure, ...]
 
 
 def estimation(
@@ -258,7 +261,7 @@ def estimation(
         *experiment_claims(mean, analogue, unseen), *friction_claims(friction),
     )  # fmt: skip
     tables = (study_table(studies), likelihood_table(likely), validation_table(unseen), _spring_table(spring))
-    return Estimation(claims, tables, _notes(runs or RUNS))
+    return Estimation(claims, tables, _notes(runs or RUNS), p4_torque_figures(*unseen.torques))
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,12 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..motion import Trajectory, quintic
-from ..signals import Prewhitener, analogue_butterworth, average_periods, prewhitener
+from ..signals import Prewhitener, analogue_butterworth, average_periods, fit_fourier, prewhitener
 from .claim import Claim, PaperTable, table, within
+from .figures import AxisTorques
 from .p4_bench import (
     C1,
     C2,
     DURATION,
+    HARMONICS,
     POSITION_VARIANCE,
     RATE,
     SAMPLES,
@@ -144,11 +146,13 @@ class TrackingValidation:
         model_error: Part that the errors of the identified parameters make, mean over simulated experiments.
         residual: Measured torques of the unseen motion less those computed, both after a 10 Hz low-pass.
         worst: Largest error of an identified parameter in its sigmas, over all experiments.
+        torques: Torques of c2's first experiment, mean of its periods, and those of the unseen motion below 10 Hz.
     """
 
     model_error: Mapping[str, np.ndarray]
     residual: Mapping[str, np.ndarray]
     worst: float
+    torques: tuple[AxisTorques, ...] = ()
 
     def ratio(self) -> float:
         """Return the mean squared residual of c1's model over that of c2's, all axes together."""
@@ -175,7 +179,7 @@ def validated(
     there = simulated(arm, unseen)
     rows = arm.rows((there.q[0], there.qd[0], there.qdd[0]))
     low, time = _low_pass(rows.shape[1]), np.arange(SAMPLES) / RATE
-    error, residual, worst = {}, {}, 0.0
+    error, residual, worst, drawn = {}, {}, 0.0, ()
     for criterion, trajectory in motions.items():
         run, errors, squares = simulated(arm, trajectory, periods), [], []
         for seed in range(seeds):
@@ -186,8 +190,14 @@ def validated(
             worst = max(worst, float(np.abs(off / np.sqrt(np.diag(covariance) / periods)).max()))
             errors.append(np.mean((rows @ off) ** 2, axis=1))
             squares.append(np.mean((low(torque) - low(rows @ values)) ** 2, axis=1))
+            if criterion == C2 and seed == 0:
+                fitted = fit_fourier(folded.mean[:3], time, DURATION, HARMONICS).evaluate(time)
+                drawn = (
+                    AxisTorques(time, fitted[0], folded.mean[3:], arm.rows(fitted) @ values),
+                    AxisTorques(there.time, there.q[0], low(torque), low(rows @ values)),
+                )
         error[criterion], residual[criterion] = np.mean(errors, axis=0), np.mean(squares, axis=0)
-    return TrackingValidation(error, residual, worst)
+    return TrackingValidation(error, residual, worst, drawn)
 
 
 def _low_pass(count: int, rate: float = RATE) -> Callable[[np.ndarray], np.ndarray]:

@@ -10,6 +10,7 @@ from ..model import base_parameters, build_model
 from ..progress import Stage, no_stages
 from ..robot import Robot
 from .claim import Claim, PaperResult, near, same, two_standard_errors, within
+from .figures import p5_figures
 from .fits import PaperFit
 from .lwr4 import MODELS, WITHOUT, lwr4_equations, prototype, with_payload
 from .p5_tables import (
@@ -45,6 +46,9 @@ REFERENCE_BY_RSD = {"A": (30, 33), "B": (23, 25), "C": (44, 46), "D": (21, 21)}
 REFERENCE_PAYLOAD = {"A": (0.5, 2.1), "B": (-0.26, 0.34), "C": (-0.16, 0.40)}
 PAYLOAD_SD = {"A": 1.19, "B": 0.51, "C": 0.57}
 """Standard deviation of the payload's error in one experiment [%], over 40 of them (C: 10)."""
+
+CUTOFF = 0.8
+"""Of the decimation [Hz]: torques of the figures are compared under it, as those fitted are."""
 
 LEVEL = 0.05
 """Of the test for normality."""
@@ -96,7 +100,8 @@ def p5(
         figure_table(figures), table_ii(first), regrouping_table(equations["C"]), table_iv(positions),
         accuracy_table(figures), histogram_table(first),
     )  # fmt: skip
-    return PaperResult("P5", TITLE, tuple(claims), tables, _notes(figures, seeds))
+    drawn = p5_figures(first, CUTOFF)
+    return PaperResult("P5", TITLE, tuple(claims), tables, _notes(figures, seeds), figures=drawn)
 
 
 def mean_of(figures: Sequence[ModelFigures], name: str) -> float:

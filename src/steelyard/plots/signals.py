@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from .base import COLOURS, ROW, Chart, numbers, plot_text
+from .base import COLOURS, CYCLE, ROW, Chart, numbers, plot_text
 
 Line = tuple[np.ndarray, np.ndarray]
 """Times and values (k,), (k,)."""
@@ -36,11 +36,13 @@ def series_plot(joints: Sequence[JointSeries], x_title: str = "time [s]") -> Cha
     """Return lines of every joint over one axis; zoom is linked (torques: P5 Figs. 4 to 7, P2 Fig. 3)."""
     chart = Chart(ROW, rows=len(joints), linked=True)
     named: set[str] = set()
+    others = dict.fromkeys(name for joint in joints for name in joint.lines if name not in COLOURS)
+    colours = COLOURS | {name: CYCLE[k % len(CYCLE)] for k, name in enumerate(others)}  # one colour in all rows
     for row, joint in enumerate(joints):
         for name, (x, y) in joint.lines.items():
             chart.add(
                 row, x=numbers(x), y=numbers(y), name=plot_text(name), legendgroup=plot_text(name),
-                showlegend=name not in named, mode="lines", line={"width": 1.2, "color": COLOURS.get(name)},
+                showlegend=name not in named, mode="lines", line={"width": 1.2, "color": colours[name]},
             )  # fmt: skip
             named.add(name)
         for name, (x, y) in joint.points.items():

@@ -16,17 +16,21 @@ def interval_plot(names: Sequence[str], series: Mapping[str, tuple[np.ndarray, n
 
     Args:
         names: Names of the values.
-        series: Values (n,) and half widths of their intervals (n,), by series; NaN where a series has none.
+        series: Values (n,) and half widths of their intervals, (n,) or below and above (2, n), by series; NaN where a
+            series has none.
         x_title: Title of the axis.
     """
-    chart = Chart(40 + 18 * len(names))
+    several = max(0, len(series) - 2)
+    chart = Chart(40 + (18 + 7 * several) * len(names))
     places = np.arange(len(names))
     for k, (name, (values, half)) in enumerate(series.items()):
-        shift = 0.0 if len(series) == 1 else 0.3 * (k / (len(series) - 1) - 0.5)
+        shift = 0.0 if len(series) == 1 else (0.6 if several else 0.3) * (k / (len(series) - 1) - 0.5)
+        below, above = half if np.ndim(half) == 2 else (half, half)
         chart.add(
             x=numbers(values), y=numbers(places + shift), mode="markers", name=plot_text(name),
             marker={"size": 7, "color": COLOURS.get(name), "symbol": _SYMBOLS[k % len(_SYMBOLS)]},
-            error_x={"type": "data", "array": numbers(half), "thickness": 1.2, "width": 3},
+            error_x={"type": "data", "symmetric": False, "array": numbers(above), "arrayminus": numbers(below),
+                     "thickness": 1.2, "width": 3},
         )  # fmt: skip
     shown = [plot_text(name, 24) for name in names]
     chart.y_axis(tickvals=places.tolist(), ticktext=shown, autorange="reversed", zeroline=False)

@@ -7,5 +7,6 @@ from .page import Figure as Figure
 from .page import Page as Page
 from .page import PageSection as PageSection
 from .page import Provenance as Provenance
+from .page import is_page as is_page
 from .page import page_html as page_html
 from .page import sentence as sentence

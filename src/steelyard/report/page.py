@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib.resources import files
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..text import for_terminal
@@ -85,12 +86,14 @@ class PageSection:
         parts: Figures and tables, in order.
         text: A paragraph before them.
         closed: Whether it is folded at first.
+        points: Sentences of a list after the paragraph.
     """
 
     title: str
     parts: Sequence[Figure | DataTable] = ()
     text: str = ""
     closed: bool = False
+    points: Sequence[str] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,6 +107,7 @@ class Page:
         verdict: The verdict; None for pages that judge nothing.
         facts: Short facts beside the title, by name.
         provenance: Where it comes from: texts by name.
+        links: Names of files beside this one, by what is in them.
     """
 
     title: str
@@ -112,6 +116,7 @@ class Page:
     verdict: Verdict | None = None
     facts: Mapping[str, str] = field(default_factory=dict)
     provenance: Mapping[str, str] = field(default_factory=dict)
+    links: Mapping[str, str] = field(default_factory=dict)
 
 
 def page_html(page: Page) -> str:
@@ -170,6 +175,15 @@ def _plotly() -> str:
 @lru_cache
 def _asset(name: str) -> str:
     return (files("steelyard.report") / "templates" / name).read_text(encoding="utf-8")
+
+
+def is_page(path: Path) -> bool:
+    """Return whether a file is a page written by :func:`page_html`."""
+    try:
+        with path.open("rb") as file:
+            return b'<meta name="generator" content="steelyard">' in file.read(2000)
+    except OSError:
+        return False
 
 
 def sentence(text: str) -> str:

@@ -173,7 +173,9 @@ class RunFolder:
         content: Mapping[str, Any],
         fill: Fill | None = None,
         seconds: Timings | None = None,
-        report: Report | None = None,
+        report: Report | Mapping[str, Report] | None = None,
+        *,
+        report_has_times: bool = False,
     ) -> dict[str, Any]:
         """Save the run and return its content; if that fails, save it elsewhere and report so at the end.
 
@@ -183,11 +185,13 @@ class RunFolder:
             content: The result itself.
             fill: Writes the other files of the run.
             seconds: How long each stage took; stored beside the result, which must not depend on it.
-            report: Returns the page that is saved as ``report.html``.
+            report: Returns the page that is saved as ``report.html``; several by the names of their files.
+            report_has_times: Whether pages hold times of this machine; then the result does not name their SHA-256.
         """
         if self._folder is None:
             return dict(content)
-        parts = (settings, inputs, content, fill, seconds, report)
+        pages = {} if report is None else report if isinstance(report, Mapping) else {REPORT: report}
+        parts = (settings, inputs, content, fill, seconds, pages, report_has_times)
         try:
             return self._saved(self._folder, *parts)
         except (OSError, FileError) as error:
@@ -211,21 +215,25 @@ class RunFolder:
         content: Mapping[str, Any],
         fill: Fill | None,
         seconds: Timings | None,
-        report: Report | None,
+        pages: Mapping[str, Report],
+        pages_have_times: bool,
     ) -> dict[str, Any]:
         aside = Path(tempfile.mkdtemp(prefix=_HIDDEN, suffix=".tmp", dir=folder))
         try:
             run = _identifier(self._command, settings, inputs, content)
             whole = {**content, **((fill(aside, run) if fill else None) or {})}
-            if report is not None:
-                origin = _origin(self._command, run, settings, inputs)
-                (aside / REPORT).write_text(report(origin), encoding="utf-8", newline="\n")
+            for name, page in pages.items():
+                text = page(_origin(self._command, run, settings, inputs))
+                (aside / name).write_text(text, encoding="utf-8", newline="\n")
             provenance = {
                 "run": run,
                 "settings": dict(settings),
                 "inputs": dict(inputs),
                 "versions": _versions(),
-                "files": {str(path.relative_to(aside)): file_hash(path) for path in _files_in(aside)},
+                "files": {
+                    str(path.relative_to(aside)): "" if pages_have_times and path.name in pages else file_hash(path)
+                    for path in _files_in(aside)
+                },
             }
             document = sealed({"schema": SCHEMA_VERSION, "command": self._command, **whole, "provenance": provenance})
             if seconds is not None:
@@ -305,7 +313,7 @@ def _identifier(command: str, *parts: Mapping[str, Any]) -> str:
 def _origin(command: str, run: str, settings: Mapping[str, Any], inputs: Mapping[str, str]) -> dict[str, str]:
     """Return where a run comes from, as a report prints it."""
     versions = ", ".join(f"{name} {number}" for name, number in _versions().items())
-    given = {f"setting {name}": json_document(value).strip() for name, value in settings.items()}
+    given = {f"setting {name}": json.dumps(json.loads(json_document(value))) for name, value in settings.items()}
     files = {f"sha256 of {name}": digest for name, digest in inputs.items()}
     return {"command": f"steelyard {command}", "run": run, "versions": versions, **given, **files}
 
@@ -346,7 +354,8 @@ def _move_into_place(folder: Path) -> None:
         obsolete = {}
     for name, digest in obsolete.items():
         path = folder / name
-        if inside(folder, name) and path.is_file() and file_hash(path) == digest:  # not one that the user has changed
+        # Not one that the user has changed, as far as that is known.
+        if inside(folder, name) and path.is_file() and digest in ("", file_hash(path)):
             path.unlink()
     shutil.rmtree(ready)
 

@@ -26,6 +26,7 @@ from .bound import Bound, cramer_rao_bound
 from .configuration import Case, StudyConfiguration, StudySettings
 from .defaults import noises_of
 from .experiments import SMOOTH_WIDTHS, Job, SimulatedExperiments
+from .figures import plot_bias, plot_coverage, plot_sigmas, plot_times, to_html
 from .processes import finished_jobs
 from .statistics import ARRAYS, NOT_SIMULATED, CaseRuns, IntervalChecks, joined
 from .verdict import CaseVerdict, ParameterVerdict, judged_cases, sentences
@@ -143,6 +144,12 @@ class StudyResult:
     runs: tuple[CaseRuns, ...]
     verdicts: tuple[CaseVerdict, ...]
     notes: tuple[str, ...]
+
+    plot_bias = plot_bias
+    plot_coverage = plot_coverage
+    plot_sigmas = plot_sigmas
+    plot_times = plot_times
+    to_html = to_html
 
     def to_json(self) -> dict[str, Any]:
         """Return the content of ``result.json``, without what a run folder adds."""
