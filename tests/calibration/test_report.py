@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from browser import MISSING, Browser, is_installed
 from chart_data import array_of, example_failures
 from steelyard.calibration import (
     CalibrationResult,
@@ -111,6 +112,21 @@ def test_the_page_states_the_numbers_and_takes_names_for_text(found):
     for name in ("errors", "arm", "parameters-1", "workspace", "weights", "convergence"):
         assert f'<figure id="{name}">' in page
     assert len(page) < 6_000_000
+
+
+@pytest.mark.skipif(not is_installed(), reason=MISSING)
+def test_a_click_on_a_configuration_shows_the_arm_there(found, tmp_path):
+    path = tmp_path / "report.html"
+    path.write_text(found.to_html(), encoding="utf-8")
+    with Browser() as browser:
+        browser.open(path)
+        browser.run("document.querySelector('#errors').scrollIntoView()")
+        browser.wait_for("document.querySelector('#errors .plot').dataset.drawn === 'yes'")
+        point = "{points: [{x: 7, data: {meta: 'outlier'}}]}"
+        browser.run(f"document.querySelector('#errors .plot').emit('plotly_click', {point})")
+        browser.wait_for("document.querySelector('#arm .plot').dataset.shown === '7.000'")
+        assert browser.run("return document.querySelectorAll('img').length") == 0
+        assert [one for one in browser.requests() if not one.startswith(("file:", "data:", "blob:"))] == []
 
 
 def test_a_page_without_map_and_validation(found):

@@ -24,7 +24,7 @@ from steelyard.motion import limit_violations, read_trajectory
 from steelyard.robot import Robot, load_robot, transform_from_placement
 
 SMALL = {"--starts": "1", "--duration": "5", "--harmonics": "2"}
-FILES = {"motion.toml", "motion_010.csv", "motion_050.csv", "motion_100.csv", "result.json"}
+FILES = {"motion.toml", "motion_010.csv", "motion_050.csv", "motion_100.csv", "report.html", "result.json"}
 BARE_ARM = """
 joint = [
   {alpha_deg = 0, d = 0, theta_deg = 0, r = 0.4, lower_deg = -170, upper_deg = 170, velocity_deg = 180},
@@ -104,7 +104,7 @@ def test_the_folder_holds_the_motion_its_exports_and_the_result(workplace, capsy
         fastest = np.abs(table.select("qd_joint_1", "qd_joint_2").to_numpy()).max()
         assert fastest <= percent / 100 * motion.extrema().velocity.value.max() * (1 + 1e-12)
     content = json.loads(Path("deep/d/result.json").read_text())
-    assert set(content["files"]) == FILES - {"result.json"}
+    assert set(content["files"]) == FILES - {"result.json", "report.html"}
     assert content["command"] == "design"
     assert content["provenance"]["settings"] == {
         "robot": "scara_2r", "starts": 1, "duration": 5.0, "harmonics": 2,
@@ -174,13 +174,16 @@ def test_every_format_is_written_at_every_pace(workplace, capsys):
     names = {path.name for path in Path("d").iterdir()}
     assert names == {
         "motion.toml",
+        "report.html",
         "result.json",
         *(f"motion_{p}.{k}" for p in ("010", "050", "100") for k in ("npz", "yaml")),
     }
     with np.load("d/motion_100.npz") as arrays:
         assert arrays["time"].shape == (501,)
     assert design("--format", "none", "--out", "d") == 0
-    assert {path.name for path in Path("d").iterdir()} == {"motion.toml", "result.json"}, "files of another motion"
+    assert {path.name for path in Path("d").iterdir()} == {"motion.toml", "report.html", "result.json"}, (
+        "files of another motion"
+    )
 
 
 def test_limits_of_a_file_are_kept_and_told(workplace, capsys):

@@ -21,6 +21,16 @@ def test_thinned_lines_keep_peaks():
     assert np.nanmax(drawn[0]) == 9.0
 
 
+def test_noise_is_drawn_alike_from_beginning_to_end():
+    time = np.arange(250_000) / 1000
+    noise = np.random.default_rng(0).normal(size=(2, time.size))
+    trace = recording_chart(Recording(JOINTS, time, noise)).data[0]
+    x, y = array_of(trace["x"]), array_of(trace["y"])
+    early, late = ((x >= begin) & (x < begin + 50) for begin in (0.0, 200.0))
+    assert early.sum() == pytest.approx(late.sum(), rel=0.05)
+    assert np.ptp(y[early]) == pytest.approx(np.ptp(y[late]), rel=0.2)
+
+
 def test_a_gap_interrupts_the_lines():
     time = np.arange(1000) / 100
     time[500:] += 3

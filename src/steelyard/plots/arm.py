@@ -80,8 +80,8 @@ def arm_plot(arm: ArmMotion, slider: str = "time [s]", labels: Sequence[str] = (
     clear, grey = "rgba(0,0,0,0)", COLOURS["measured"]
     chart.layout |= {
         # The label of a step is shown while it is on; dozens of them side by side would not be read.
-        "sliders": [{"steps": steps, "currentvalue": {"prefix": f"{slider}: ", "font": {"color": grey}}, "len": 0.82,
-                     "x": 0.15, "y": 0, "pad": {"t": 0}, "font": {"color": clear}, "ticklen": 0, "minorticklen": 0}],
+        "sliders": [{"steps": steps, "currentvalue": {"prefix": f"{slider}: ", "font": {"color": grey}}, "len": 0.76,
+                     "x": 0.22, "y": 0, "pad": {"t": 0}, "font": {"color": clear}, "ticklen": 0, "minorticklen": 0}],
         "updatemenus": [{"type": "buttons", "buttons": buttons, "x": 0, "y": 0, "xanchor": "left", "yanchor": "top",
                          "pad": {"t": 15}, "direction": "left", "bgcolor": "#d0d7de", "font": {"color": "#1b1f24"}}],
     }  # fmt: skip

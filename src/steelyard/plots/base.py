@@ -162,21 +162,30 @@ def _number(place: int) -> str:
 
 
 def thin(x: np.ndarray, y: np.ndarray, most: int = MOST_POINTS) -> tuple[np.ndarray, np.ndarray]:
-    """Return at most ``most`` points of a line (n,): the least and the greatest of every part, gaps (NaN) kept."""
-    count = len(y)
-    if count <= most:
+    """Return at most ``most`` points of a line over ascending x (n,): the extremes of every part, gaps (NaN) kept.
+
+    Parts are equally wide in x, not in points: what was thinned before is drawn as finely as what was not.
+    """
+    if len(y) <= most:
         return x, y
-    size = -(-count // max(1, most // 3))
-    padded = np.full(size * -(-count // size), np.nan)
-    padded[:count] = y
-    table = padded.reshape(-1, size)
-    gap, first = np.isnan(table), np.arange(0, len(padded), size)
-    least = first + np.argmin(np.where(gap, np.inf, table), axis=1)
-    greatest = first + np.argmax(np.where(gap, -np.inf, table), axis=1)
-    holes = (first + np.argmax(gap, axis=1))[gap.any(axis=1)]
-    picked = np.unique(np.concatenate([least, greatest, holes]))
-    picked = picked[picked < count]
+    inner = np.linspace(x[0], x[-1], max(1, most // 3) + 1)[1:-1]
+    starts = np.unique(np.concatenate([[0], np.searchsorted(x, inner)]))
+    starts = starts[starts < len(x)]
+    part = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(x)))
+    gap = np.isnan(y)
+    least, greatest = np.where(gap, np.inf, y), np.where(gap, -np.inf, y)
+    picked = np.unique(np.concatenate([
+        _first_of(part, least == np.minimum.reduceat(least, starts)[part]),
+        _first_of(part, greatest == np.maximum.reduceat(greatest, starts)[part]),
+        _first_of(part, gap),
+    ]))  # fmt: skip
     return x[picked], y[picked]
+
+
+def _first_of(part: np.ndarray, chosen: np.ndarray) -> np.ndarray:
+    """Return the first chosen point (n,) of every part that has one."""
+    where = np.flatnonzero(chosen)
+    return where[np.unique(part[where], return_index=True)[1]]
 
 
 class Thinned:

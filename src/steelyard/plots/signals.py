@@ -71,7 +71,7 @@ def grid_plot(columns: Mapping[str, Sequence[JointSeries]], x_title: str = "time
     """
     rows = max(len(column) for column in columns.values())
     titles = [name if row == 0 else "" for row in range(rows) for name in columns]
-    chart = Chart(ROW, rows, len(columns), titles, linked=True, gap=0.1)
+    chart = Chart(ROW, rows, len(columns), titles, linked=True, gap=0.12)
     named: set[str] = set()
     for place in range(rows * len(columns)):
         row, column = divmod(place, len(columns))
@@ -83,8 +83,10 @@ def grid_plot(columns: Mapping[str, Sequence[JointSeries]], x_title: str = "time
         _add_cell(chart, place, joints[row], named)
         first = next(iter(columns.values()))
         is_named = column > 0 and row < len(first) and first[row].title == joints[row].title
-        title = "" if is_named else f"{plot_text(joints[row].title, 16)}<br>"
-        chart.y_axis(place, title={"text": f"{title}[{joints[row].unit}]", "standoff": 2}, nticks=5)
+        title = "" if is_named else f"{plot_text(joints[row].title, 22)}<br>"
+        text = {"text": f"{title}[{joints[row].unit}]", "standoff": 2, "font": {"size": 11}}
+        chart.y_axis(place, title=text, nticks=5, tickfont={"size": 10})
+        chart.x_axis(place, nticks=4, tickangle=0, tickfont={"size": 10})
         if row == len(joints) - 1:
             chart.x_axis(place, title=x_title, showticklabels=True)
     return chart
