@@ -178,6 +178,10 @@ def thin(x: np.ndarray, y: np.ndarray, most: int = MOST_POINTS) -> tuple[np.ndar
     return x[picked], y[picked]
 
 
+_Points = tuple[np.ndarray, np.ndarray, np.ndarray]
+"""Numbers of points among those that came, x and y (k,)."""
+
+
 class Thinned:
     """Lines that come in blocks, thinned as they come: memory does not grow with them.
 
@@ -187,18 +191,19 @@ class Thinned:
     """
 
     def __init__(self, lines: int, most: int = MOST_POINTS) -> None:
-        self._most = most
-        self._parts: list[list[tuple[np.ndarray, np.ndarray]]] = [[] for _ in range(lines)]
-        self._waiting = 0
+        self._most, self._count, self._waiting = most, 0, 0
+        self._parts: list[list[_Points]] = [[] for _ in range(lines)]
 
     def add(self, x: np.ndarray, values: np.ndarray) -> None:
         """Take the next points x (k,) and values (lines, k)."""
+        places = self._count + np.arange(len(x))
         for parts, own in zip(self._parts, values, strict=True):
-            parts.append((x, own))
+            parts.append((places, x, own))
+        self._count += len(x)
         self._waiting += len(x)
         if self._waiting > 20 * self._most:
             for parts in self._parts:
-                parts[:] = [thin(*_joined(parts), 4 * self._most)]
+                parts[:] = [self._thinned(parts, 4 * self._most)]
             self._waiting = 4 * self._most
 
     def break_lines(self, x: float) -> None:
@@ -207,13 +212,28 @@ class Thinned:
 
     def lines(self) -> list[tuple[np.ndarray, np.ndarray]]:
         """Return x and y of every line."""
-        return [thin(*_joined(parts), self._most) for parts in self._parts]
+        return [self._thinned(parts, self._most)[1:] for parts in self._parts]
 
-
-def _joined(parts: Sequence[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
-    if not parts:
-        return np.zeros(0), np.zeros(0)
-    return np.concatenate([x for x, _ in parts]), np.concatenate([y for _, y in parts])
+    def _thinned(self, parts: Sequence[_Points], most: int) -> _Points:
+        """Return the least and the greatest of every part of equally many points that came, and the first gap in it."""
+        if not parts:
+            return np.zeros(0, int), np.zeros(0), np.zeros(0)
+        places, x, y = (np.concatenate(each) for each in zip(*parts, strict=True))
+        if self._count <= most:
+            return places, x, y
+        # By the number that came, not by those that are left: what was thinned before would become ever coarser.
+        group = places // -(-self._count // max(1, most // 3))
+        gap = np.isnan(y)
+        starts = np.flatnonzero(np.diff(group, prepend=-1))
+        sizes = np.diff(starts, append=len(y))
+        extremes = [
+            np.where(gap, np.inf, y) == np.repeat(np.minimum.reduceat(np.where(gap, np.inf, y), starts), sizes),
+            np.where(gap, -np.inf, y) == np.repeat(np.maximum.reduceat(np.where(gap, -np.inf, y), starts), sizes),
+            gap,
+        ]
+        picked = [found[np.unique(group[found], return_index=True)[1]] for found in map(np.flatnonzero, extremes)]
+        chosen = np.unique(np.concatenate(picked))
+        return places[chosen], x[chosen], y[chosen]
 
 
 class EvenSample:
