@@ -1,54 +1,28 @@
-"""Draws the pictures of the documentation: ``python docs/pictures.py``."""
+"""Draws the pictures of the documentation: ``PYTHONPATH=tests python docs/pictures.py``."""
 
 from __future__ import annotations
 
-import io
 import re
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
-from rich.console import Console
-from rich.text import Text
 
-from steelyard.cli.demo import ROBOT, simulated_identification, simulated_runs
-from steelyard.cli.identify import print_identification
-from steelyard.cli.output import Timing
-from steelyard.robot import load_robot, mdh_placement, transform_from_placement
+from browser import Browser
+from steelyard.cli import main
+from steelyard.robot import mdh_placement, transform_from_placement
 
 HERE = Path(__file__).parent
 
-# A terminal without fonts from elsewhere: the picture must not need a network.
-TERMINAL = """<svg viewBox="0 0 {width} {height}" xmlns="http://www.w3.org/2000/svg">
-<style>
-.{unique_id}-matrix {{ font-family: ui-monospace, Menlo, Consolas, monospace; font-size: {char_height}px;
-  line-height: {line_height}px; font-variant-east-asian: full-width; }}
-{styles}
-</style>
-<defs>
-<clipPath id="{unique_id}-clip-terminal">
-<rect x="0" y="0" width="{terminal_width}" height="{terminal_height}"/></clipPath>
-{lines}
-</defs>
-<rect fill="#1b1f24" x="0" y="0" width="{width}" height="{height}" rx="8"/>
-<g transform="translate({terminal_x}, {terminal_y})" clip-path="url(#{unique_id}-clip-terminal)">
-{backgrounds}
-<g class="{unique_id}-matrix">{matrix}</g>
-</g>
-</svg>
-"""
 
-
-def draw_identification(lines: int = 50) -> None:
-    """Draw the head of what ``steelyard demo`` prints."""
-    printed = Console(width=100, file=io.StringIO(), highlight=False, force_terminal=True)
-    timing = Timing()
-    found, _ = simulated_identification(simulated_runs(load_robot(ROBOT), timing), timing)
-    print_identification(found, [], None, printed)
-    text = printed.file.getvalue() if isinstance(printed.file, io.StringIO) else ""
-    console = Console(record=True, width=100, file=io.StringIO(), highlight=False, force_terminal=True)
-    console.print("[green]$[/green] steelyard demo")
-    console.print(Text.from_ansi("\n".join([*text.splitlines()[:lines], "..."])))
-    (HERE / "identify.svg").write_text(console.export_svg(code_format=TERMINAL, unique_id="identify"), encoding="utf-8")
+def draw_report() -> None:
+    """Draw the head of the report of ``steelyard demo``, in a browser without a window (see ``make browser``)."""
+    with TemporaryDirectory() as folder:
+        main(["demo", "--out", folder, "--quiet"])
+        with Browser(1100, 1250) as browser:
+            browser.open(Path(folder) / "report.html")
+            browser.draw_all()
+            browser.screenshot(HERE / "report.png", whole=False)
 
 
 def project(point: np.ndarray) -> tuple[float, float]:
@@ -136,5 +110,5 @@ BODY
 """
 
 if __name__ == "__main__":
-    draw_identification()
+    draw_report()
     draw_frames()

@@ -17,6 +17,7 @@ from .output import SEVERITY_STYLE, ProgressBar, Screen, print_findings
 
 if TYPE_CHECKING:
     from ..recording import RecordingStream
+    from ..report import PageSection
     from ..report.signals import CheckedSignals
     from ..robot import Robot
 
@@ -67,7 +68,8 @@ def _report(
     from ..report import page_html
     from ..report.signals import check_page
 
-    sections, severities = [], dict.fromkeys(("bad", "warning", "info"), 0)
+    sections: list[PageSection] = []
+    severities: dict[str, int] = {"bad": 0, "warning": 0, "info": 0}
     for number, (stream, lines, one) in enumerate(zip(streams, signals, recordings, strict=True), 1):
         assert stream.result is not None  # it has been read
         assert lines is not None

@@ -36,7 +36,7 @@ def torque_rows(source: RowSource, estimate: Estimate, cutoff: float) -> list[Jo
     drawn = lines.lines()
     return [
         JointSeries(
-            f"{kind} {joint}", unit_of(equations, joint),
+            f"{joint}, {kind}", unit_of(equations, joint),
             dict(zip(("measured", "predicted", "error"), drawn[e::count], strict=True)),
         )
         for e, (kind, joint) in enumerate(equations.kinds_joints)
@@ -147,7 +147,7 @@ def p2_figures(unseen: Sequence[JointSeries], percent: Mapping[str, float]) -> t
     """
     return tuple(
         Figure(
-            f"figure-3-{kind}", series_plot([row for row in unseen if row.title.startswith(kind)]),
+            f"figure-3-{kind}", series_plot([row for row in unseen if row.title.endswith(f", {kind}")]),
             f"Figure 3: computed-torque test of model 2 on the unseen motion, {kind} torques measured, computed and "
             f"their difference, first experiment. The error is {error:.2g} % of the torque.",
         )
@@ -260,10 +260,10 @@ def p4_torque_figures(fitted: AxisTorques, unseen: AxisTorques) -> tuple[Figure,
 
 
 _P5_TORQUES = (
-    (4, "A", ("motor joint_1", "motor joint_2"), "motor torques 1 and 2"),
-    (5, "B", ("joint joint_1", "joint joint_2"), "joint torques 1 and 2"),
-    (6, "C", ("motor joint_1", "joint joint_1"), "motor torque 1 and joint torque 1"),
-    (7, "D", ("difference joint_1", "difference joint_2"), "differences of motor and joint torques 1 and 2"),
+    (4, "A", ("joint_1, motor", "joint_2, motor"), "motor torques 1 and 2"),
+    (5, "B", ("joint_1, joint", "joint_2, joint"), "joint torques 1 and 2"),
+    (6, "C", ("joint_1, motor", "joint_1, joint"), "motor torque 1 and joint torque 1"),
+    (7, "D", ("joint_1, difference", "joint_2, difference"), "differences of motor and joint torques 1 and 2"),
 )
 
 
@@ -292,7 +292,7 @@ def p5_figures(fits: Mapping[str, PaperFit], cutoff: float) -> tuple[Figure, ...
             Figure(
                 f"figure-{number}", series_plot(chosen),
                 f"Figure {number}: model {model}, {what}, measured and computed with the essential parameters, below "
-                f"{cutoff:g} Hz, run without payload. The error drawn is {error_percent(chosen):.2g} % of the torque.",
+                f"{cutoff:g} Hz, run without payload. The error is about {error_percent(chosen):.2g} % of the torque.",
             )
         )  # fmt: skip
     return tuple(figures)

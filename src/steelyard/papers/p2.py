@@ -190,8 +190,8 @@ def _experiment(recordings: Mapping[str, Recording], equations: Mapping[str, Equ
     unseen = row_source(recordings[UNSEEN.label], equations["2"], resolved, UNSEEN.label)
     # Of the runs fitted the loaded one: the unseen motion carries the payload too.
     loaded = next(source for source in both.sources if source.loaded)
-    evaluations = [evaluate(source, essential, cutoff=CUTOFF) for source in (loaded, unseen)]
-    return Experiment2(fits, essential, *evaluations, unseen)
+    fitted, predicted = (evaluate(source, essential, cutoff=CUTOFF) for source in (loaded, unseen))
+    return Experiment2(fits, essential, fitted, predicted, unseen)
 
 
 def _counts(equations: Mapping[str, Equations]) -> Iterator[Claim]:

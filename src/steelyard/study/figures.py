@@ -21,11 +21,13 @@ if TYPE_CHECKING:
 Drawn = tuple[float, float, float]
 """A value and the ends of its 95 % interval."""
 
+_UNKNOWN: Drawn = (np.nan, np.nan, np.nan)
+
 
 def bias_in_sigmas(one: ParameterVerdict) -> Drawn:
     """Return the bias over the spread of the estimates, with its interval."""
     if not one.spread > 0:
-        return (np.nan,) * 3
+        return _UNKNOWN
     return one.bias / one.spread, one.bias_interval[0] / one.spread, one.bias_interval[1] / one.spread
 
 
@@ -37,7 +39,7 @@ def coverage_percent(one: ParameterVerdict) -> Drawn:
 def spread_over_sigma(one: ParameterVerdict) -> Drawn:
     """Return the spread of the estimates over their reported sigma, with its interval (chi-square)."""
     if not one.reported_sigma > 0:
-        return (np.nan,) * 3
+        return _UNKNOWN
     ratio, free = one.spread / one.reported_sigma, one.runs - 1
     high, low = np.sqrt(free / np.asarray(chi2_ppf([0.5 - LEVEL / 2, 0.5 + LEVEL / 2], free)))
     return ratio, ratio * float(low), ratio * float(high)
@@ -46,7 +48,7 @@ def spread_over_sigma(one: ParameterVerdict) -> Drawn:
 def efficiency_percent(one: ParameterVerdict) -> Drawn:
     """Return the Cramer-Rao variance over the mean squared error, with its interval [%]."""
     if one.efficiency is None or one.efficiency_interval is None:
-        return (np.nan,) * 3
+        return _UNKNOWN
     return 100 * one.efficiency, 100 * one.efficiency_interval[0], 100 * one.efficiency_interval[1]
 
 
@@ -67,7 +69,7 @@ def case_chart(
     series = {}
     for verdict in verdicts:
         known = {one.name: value(one) for one in verdict.parameters}
-        values, low, high = np.array([known.get(name, (np.nan,) * 3) for name in names], dtype=float).reshape(-1, 3).T
+        values, low, high = np.array([known.get(name, _UNKNOWN) for name in names], dtype=float).reshape(-1, 3).T
         series[case_label(verdict.case, cases)] = (values, np.array([values - low, high - values]))
     chart = interval_plot(names, series, title)
     for name, level in levels.items():
