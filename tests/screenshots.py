@@ -38,11 +38,58 @@ def payload(folder: Path) -> Path:
     return made(folder / "payload", "payload", str(arm.parent), str(folder / "demo" / "with.npz"))
 
 
+def calibration(folder: Path) -> Path:
+    """Calibrate the UR10e from the demo's tracker points."""
+    points, others = (str(folder / "demo" / f"{name}.csv") for name in ("points", "other_points"))
+    return made(folder / "calibrate", "calibrate", "ur10e", points, "--validate", others)
+
+
+def motion(folder: Path) -> Path:
+    """Design a motion of the SCARA."""
+    return made(folder / "design", "design", "scara_2r", "--starts", "1", "--duration", "6")
+
+
+def poses(folder: Path) -> Path:
+    """Choose configurations of the UR10e to measure."""
+    return made(folder / "poses", "poses", "ur10e", "--count", "20")
+
+
+def study(folder: Path) -> Path:
+    """Compare three estimators on the SCARA."""
+    return made(
+        folder / "montecarlo", "montecarlo", "scara_2r", "--methods", "wls,gls,iv", "--seeds", "6", "--rate", "100"
+    )
+
+
+def paper(folder: Path) -> Path:
+    """Reproduce P3."""
+    return made(folder / "papers", "papers", "P3")
+
+
+def comparison(folder: Path) -> Path:
+    """Compare a run with one of another log."""
+    other = made(folder / "other", "identify", "scara_2r", str(folder / "log_3.npz"))
+    return made(folder / "compare", "compare", str(folder / "identify"), str(other.parent))
+
+
+def checked(folder: Path) -> Path:
+    """Check the SCARA's logs."""
+    return made(folder / "check", "check", "scara_2r", str(folder / "log_1.npz"), str(folder / "log_2.npz"))
+
+
 KINDS: dict[str, Callable[[Path], Path]] = {
     "identify": identification,
     "demo": demonstration,
     "payload": payload,
+    "calibrate": calibration,
+    "design": motion,
+    "poses": poses,
+    "montecarlo": study,
+    "papers": paper,
+    "compare": comparison,
+    "check": checked,
 }
+"""In this order: later ones use the logs of earlier ones."""
 
 
 def made(out: Path, *command: str) -> Path:
