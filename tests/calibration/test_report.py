@@ -23,6 +23,7 @@ from steelyard.calibration import (
 )
 from steelyard.calibration.figures import arrow_chart, error_chart, parameter_charts, point_errors
 from steelyard.cli import main
+from steelyard.report import DataTable
 from steelyard.robot import load_robot
 
 HOSTILE = "</script><img src=x onerror=alert(1)>"
@@ -133,6 +134,11 @@ def test_a_page_without_map_and_validation(found):
     page = replace(found, workspace=None, others=None).to_html()
     assert '<figure id="workspace">' not in page
     assert len(error_chart(point_errors(replace(found, others=None))).data) == 4
+
+
+def test_counts_have_all_their_digits():
+    table = DataTable("accuracy", ["points", "mean [mm]"], [[1440, 0.123456]], "Errors.", digits=3)
+    assert table.cells() == [[("1440", "1440.0"), ("0.123", "0.123456")]]
 
 
 def test_chosen_poses_have_a_report_in_their_run_folder(tmp_path):

@@ -51,7 +51,7 @@ def test_every_channel_has_a_column_with_its_unit():
     assert len(chart.data) == 2 * 2 + 2 + 2 + 6
     headings = [note["text"] for note in chart.layout["annotations"]]
     assert "&lt;i&gt;sensor&lt;/i&gt;" in headings
-    assert log.plot().layout.yaxis2.title.text == "[rad/s or m/s]"
+    assert log.plot().to_plotly_json()["layout"]["yaxis2"]["title"]["text"] == "[rad/s or m/s]"
 
 
 def test_the_example_runs():

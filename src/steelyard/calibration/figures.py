@@ -201,7 +201,7 @@ def configurations_chart(robot: Robot, q: np.ndarray, names: Sequence[str]) -> C
     """Return the arm in configurations (na, K) of these names, with a slider; frames are numbered from 1."""
     count = q.shape[1]
     shown = np.arange(count) if count <= MOST_SHOWN else np.linspace(0, count - 1, MOST_SHOWN).astype(int)
-    return arm_plot(arm_at(robot, shown + 1.0, q[:, shown], {}), "configuration", [names[k] for k in shown.tolist()])
+    return arm_plot(arm_at(robot, shown + 1.0, q[:, shown], {}), "configuration", [names[int(k)] for k in shown])
 
 
 def arrow_chart(result: CalibrationResult) -> tuple[Chart, float]:

@@ -199,6 +199,8 @@ def _cell(value: Any, digits: int) -> tuple[str, str]:
         return "", ""
     if isinstance(value, bool):
         return ("yes" if value else "no"), str(int(value))
-    if isinstance(value, int | float):
+    if isinstance(value, int):  # a count has all its digits
+        return str(value), repr(float(value))
+    if isinstance(value, float):
         return f"{value:.{digits}g}", repr(float(value))
     return for_terminal(str(value)), json.dumps(str(value))
