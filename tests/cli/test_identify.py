@@ -56,7 +56,7 @@ def test_a_run_folder_is_whole_and_the_same_for_the_same_input(workplace, capsys
     assert Path("one/result.json").read_bytes() == Path("two/result.json").read_bytes()
     content = json.loads(Path("one/result.json").read_text())
     names = {path.name for path in Path("one").iterdir()}
-    assert names == {"result.json", "timing.json", *content["files"].values()}
+    assert names == {"report.html", "result.json", "timing.json", *content["files"].values()}
     assert set(content["provenance"]["inputs"]) == {*LOGS, "unseen.npz"}
     assert content["provenance"]["settings"]["logs"] == LOGS
 

@@ -56,7 +56,7 @@ def test_flags_that_identify_and_check_advise_are_theirs():
 
 
 def test_every_flag_that_any_message_names_exists():
-    known = flags_of(*COMMANDS) | {"--version", "--completion"}
+    known = flags_of(*COMMANDS) | {"--version", "--completion", "--install-completion"}
     assert [one for one in named_flags(()) if one[1] not in known] == []
 
 

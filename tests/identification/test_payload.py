@@ -102,7 +102,7 @@ def test_the_inertia_about_the_centre_is_steiner_s():
 
 def test_a_run_keeps_its_factors_and_estimate(run):
     names = run.content["files"]
-    assert sorted(path.name for path in run.folder.iterdir()) == sorted([*names.values(), "result.json"])
+    assert sorted(path.name for path in run.folder.iterdir()) == sorted([*names.values(), "report.html", "result.json"])
     observations = load_observations(run.folder / names["observations"])
     assert {info.label for info in observations.recordings} == {"recording 1", "recording 2"}
     values = {row["name"]: row["full_value"] for row in run.content["parameters"]}

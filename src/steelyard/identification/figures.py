@@ -39,6 +39,8 @@ OUTLIERS, OUTLYING = 3, 4.0
 """Errors of a joint that get a marker: at most so many, each this many times the root mean square."""
 
 SIGNALS = {"velocity": "rad/s", "acceleration": "rad/s²", "position": "rad", "load": "N m"}
+_LINES: tuple[str, ...] = ("measured", "predicted", "error")
+_MOTION: tuple[str, ...] = ("position", "velocity", "acceleration", "load")
 _SAMPLE = 4000
 """Rows of an equation whose residuals are drawn."""
 _SPECTRUM = 2048
@@ -99,7 +101,7 @@ def motion_of(sources: Sequence[RowSource], estimate: Estimate, cutoff: float) -
     several = len({kind for kind, _ in equations.kinds_joints}) > 1
     joints = []
     for e, (kind, joint) in enumerate(equations.kinds_joints):
-        named = dict(zip(("measured", "predicted", "error"), drawn[e::count], strict=True))
+        named = dict(zip(_LINES, drawn[e::count], strict=True))
         title = f"{joint} ({kind})" if several else joint
         joints.append(JointSeries(title, unit_of(equations, joint), named, {"largest errors": _peaks(*named["error"])}))
     return UnseenMotion(tuple(joints), sampled[0], sampled[1:])
@@ -166,7 +168,7 @@ def residual_samples(found: Identification) -> tuple[ResidualSample, ...]:
     for (kind, joint), collector in zip(equations.kinds_joints, collectors, strict=True):
         rows = np.concatenate(collector.runs(), axis=1)
         prismatic = equations.model.robot.joint(joint).kind == "prismatic"
-        signals = dict(zip(("position", "velocity", "acceleration", "load"), rows[1:5], strict=True))
+        signals = dict(zip(_MOTION, rows[1:5], strict=True))
         title = f"{joint} ({kind})" if several else joint
         samples.append(ResidualSample(title, unit_of(equations, joint), prismatic, rows[0], signals, rows[5], rows[6]))
     return tuple(samples)

@@ -179,7 +179,14 @@ def joint_rates(robot: Robot, actuated: ca.SX) -> ca.SX:
 
 
 def joint_positions(robot: Robot, q: ca.SX, geometry: Geometry | None = None) -> JointPositions:
-    """Return the transform of every body in its parent, at actuated positions q (na,)."""
+    """Return the transform of every body in its parent, at actuated positions q (na,).
+
+    Example:
+        >>> from steelyard.physics import joint_positions, motion_symbols
+        >>> robot = steelyard.load_robot("scara_2r")
+        >>> len(joint_positions(robot, motion_symbols(robot)[0]).steps)
+        2
+    """
     geometry = geometry or exact_geometry(robot)
     positions = joint_coordinates(robot, q)
     steps, axes = [], []
@@ -239,7 +246,14 @@ def _spin_matrix(omega: ca.SX, alpha: ca.SX) -> ca.SX:
 
 
 def body_poses(robot: Robot, positions: JointPositions) -> tuple[Transform, ...]:
-    """Return the pose of every body's frame in the base frame; index 0 is the base itself."""
+    """Return the pose of every body's frame in the base frame; index 0 is the base itself.
+
+    Example:
+        >>> from steelyard.physics import body_poses, joint_positions, motion_symbols
+        >>> robot = steelyard.load_robot("scara_2r")
+        >>> len(body_poses(robot, joint_positions(robot, motion_symbols(robot)[0])))
+        3
+    """
     poses = [IDENTITY]
     for body, step in zip(robot.bodies, positions.steps, strict=True):
         poses.append(poses[body.parent].then(step))
