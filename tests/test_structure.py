@@ -6,6 +6,7 @@ import ast
 import importlib
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,11 @@ ROOMS = (
 MODULES = sorted(SOURCE.rglob("*.py"))
 
 
+@cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
 def room_of(path: Path) -> str:
     return path.relative_to(SOURCE).parts[0].removesuffix(".py")
 
@@ -30,7 +36,7 @@ def room_of(path: Path) -> str:
 def imported_rooms(path: Path) -> set[str]:
     package = ["steelyard", *path.relative_to(SOURCE).parent.parts]
     rooms = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(parsed(path)):
         if isinstance(node, ast.ImportFrom):
             base = package[: len(package) - node.level + 1] if node.level else []
             full = [*base, *(node.module or "").split(".")] if node.module else base
@@ -66,7 +72,7 @@ def test_modules_are_read_in_one_sitting():
 def test_a_class_name_means_one_thing():
     places: dict[str, list[str]] = {}
     for path in MODULES:
-        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        for node in parsed(path).body:
             if isinstance(node, ast.ClassDef):
                 places.setdefault(node.name, []).append(str(path.relative_to(SOURCE)))
     assert {name: found for name, found in places.items() if len(found) > 1} == {}
@@ -76,7 +82,7 @@ def test_nine_functions_in_ten_fit_on_half_a_screen():
     lengths = sorted(
         (node.end_lineno or 0) - node.lineno + 1
         for path in MODULES
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for node in ast.walk(parsed(path))
         if isinstance(node, ast.FunctionDef)
     )
     assert lengths[len(lengths) * 9 // 10] <= 30
@@ -102,7 +108,7 @@ CLI = sorted((SOURCE / "cli").glob("*.py"))
 def imports_of(*paths: Path) -> str:
     """Return the imports of modules of ``cli``, those inside functions too, but not those for types only."""
     lines = ["__package__ = 'steelyard.cli'"]
-    for tree in (ast.parse(path.read_text(encoding="utf-8")) for path in paths):
+    for tree in (parsed(path) for path in paths):
         types = [node for node in tree.body if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"]
         skipped = {id(node) for block in types for node in ast.walk(block)}
         found = [n for n in ast.walk(tree) if isinstance(n, ast.Import | ast.ImportFrom) and id(n) not in skipped]

@@ -93,10 +93,11 @@ CASES = [
     ("skewed_chain", "none", {"lateral": ("wrist",)}),
     ("sliding_tree", "unknown", {"lateral": ("lift", "right_slide")}),
     ("gripper", "model", {}),
-    (
+    pytest.param(
         "kuka_kr270",
         "model",
         {"nodes": {"joint_2": (0.0, -1.0, 1.5), "joint_4": (0.5,)}, "between": "linear", "lateral": ("joint_5",)},
+        marks=pytest.mark.large,
     ),
 ]
 

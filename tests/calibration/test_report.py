@@ -116,6 +116,7 @@ def test_the_page_states_the_numbers_and_takes_names_for_text(found):
 
 
 @pytest.mark.skipif(not is_installed(), reason=MISSING)
+@pytest.mark.large
 def test_a_click_on_a_configuration_shows_the_arm_there(found, tmp_path):
     path = tmp_path / "report.html"
     path.write_text(found.to_html(), encoding="utf-8")

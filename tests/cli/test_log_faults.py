@@ -148,7 +148,7 @@ def test_spikes_in_torques_and_positions_are_severe(robot, capsys):
     assert kinds & {("spikes", recording.joints[0], "severe"), ("jump", recording.joints[0], "severe")}
 
 
-@pytest.mark.parametrize("robot", ARMS)
+@pytest.mark.parametrize("robot", ["scara_2r", pytest.param("ur10e", marks=pytest.mark.large)])
 def test_appended_logs_lose_no_row_and_are_told(robot, capsys):
     lines = []
     for seed in (1, 2):

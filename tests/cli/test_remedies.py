@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -19,16 +20,17 @@ COMMANDS = [name for name in app if not name.startswith("-")]
 ROOMS = ("recording", "observe", "estimate", "judge", "identification")
 
 
+@cache
 def texts(path: Path) -> list[str]:
     """Return the texts of a module that are no docstrings, pieces of one text joined."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     bare = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     inside = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
-    found = []
+    found, docs_and_parts = [], bare | inside
     for node in ast.walk(tree):
         if isinstance(node, ast.JoinedStr):
             found.append("".join(str(p.value) if isinstance(p, ast.Constant) else "0" for p in node.values))
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in bare | inside:
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docs_and_parts:
             found.append(node.value)
     return found
 

@@ -24,7 +24,7 @@ def worst_of(cases: list[Case], instants: int) -> float:
     "name", [pytest.param(name, marks=[] if name == "scara_2r" else pytest.mark.large) for name in ARMS]
 )
 def test_random_designs_keep_every_limit(name, tmp_path):
-    cases, _ = random_cases(name, 2 if name == "scara_2r" else 1, tmp_path)
+    cases, _ = random_cases(name, 1, tmp_path)
     worst = worst_of(cases, 20_000)
     assert worst <= LARGEST_VIOLATION
     # Limits are not only kept: the motion goes up to some of them.

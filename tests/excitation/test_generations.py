@@ -62,6 +62,7 @@ def test_one_in_four_is_finished_and_the_stages_are_those_that_were_announced():
     assert stages == stages_of(STARTS) == STARTS + 16 * len(EARLY) + 4 * len(LATE)
 
 
+@pytest.mark.large
 def test_the_promising_ones_of_the_first_generation_are_finished():
     """Those with the smallest augmented Lagrangian after the early stages, repeated here from where each began."""
     begun = [one for one in family()[0] if one.origin is None]

@@ -13,7 +13,7 @@ from steelyard.robot import catalogue_names, load_robot, read_catalogue
 ARMS = [name for name in catalogue_names() if "inertias" in read_catalogue(name).carries]
 
 
-LONG = ("franka_panda", "kuka_lwr4", "staubli_tx40")
+LONG = ("franka_panda", "kuka_lwr4", "staubli_tx40", "ur10e")
 """Arms that are left to ``make test-all``."""
 
 

@@ -90,6 +90,7 @@ def test_the_arm_moves_and_a_click_on_an_outlier_shows_its_pose(browser):
     assert shown in names
 
 
+@pytest.mark.large
 def test_dark_and_narrow(page):
     with Browser(420, 900, dark=True) as narrow:
         narrow.open(page)

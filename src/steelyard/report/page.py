@@ -121,17 +121,9 @@ class Page:
 
 def page_html(page: Page) -> str:
     """Return a page as one HTML document."""
-    # jinja2 and plotly are imported when a report is written: nothing else waits for them.
-    import jinja2
-
-    environment = jinja2.Environment(
-        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True,
-        loader=jinja2.PackageLoader("steelyard.report"),
-    )  # fmt: skip
-    environment.filters["shown"] = for_terminal
     has_figures = any(isinstance(part, Figure) for section in page.sections for part in section.parts)
     scripts = [_plotly(), _asset("report.js")] if has_figures else [_asset("report.js")]
-    return environment.get_template("page.html").render(
+    return _template().render(
         page=page,
         questions=QUESTIONS,
         scripts=[_Safe(script) for script in scripts],
@@ -164,6 +156,18 @@ def _policy(scripts: Sequence[str]) -> str:
 @lru_cache(maxsize=4)
 def _digest(script: str) -> str:
     return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+
+
+@lru_cache(maxsize=1)
+def _template() -> Any:
+    import jinja2  # imported when a report is written: nothing else waits for it
+
+    environment = jinja2.Environment(
+        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True,
+        loader=jinja2.PackageLoader("steelyard.report"),
+    )  # fmt: skip
+    environment.filters["shown"] = for_terminal
+    return environment.get_template("page.html")
 
 
 @lru_cache(maxsize=1)
