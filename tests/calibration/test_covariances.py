@@ -137,6 +137,7 @@ def test_the_default_holds_the_truth_93_to_97_times_in_a_hundred(kind, method):
     assert 0.93 <= coverage(kind, method, "shared", repeats=2) <= 0.97
 
 
+@pytest.mark.large
 def test_the_default_holds_the_truth_with_sigmas_by_configuration():
     assert 0.93 <= coverage("unequal", "wls", "shared", repeats=6, seeds=150) <= 0.97
 

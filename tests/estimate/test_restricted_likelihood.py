@@ -91,6 +91,7 @@ def test_many_parameters_do_not_make_the_noise_look_small():
     assert abs(np.mean(white) - 1) < 4 * np.sqrt(2 / 44 / len(white))
 
 
+@pytest.mark.large
 def test_correlation_is_not_eaten_up_by_the_parameters():
     """30 slow columns in 120 rows explain much of slow noise; 0.6 is found about right, on the mean of 60 runs."""
     rng = np.random.default_rng(3)

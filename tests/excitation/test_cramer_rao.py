@@ -267,6 +267,7 @@ def scara_torques(theta: np.ndarray, motion: np.ndarray) -> np.ndarray:
     return np.array([tau1, tau2])
 
 
+@pytest.mark.large
 def test_maximum_likelihood_reaches_the_bound():
     runs, sigma, sigma_q = 300, np.array([0.1, 0.02]), np.array([4e-3, 4e-3])
     model = build_model(arm("scara_2r"), ("inertia", "Fvm", "offm"))

@@ -63,6 +63,7 @@ def test_deflections_are_linear_enough_for_one_step():
     assert np.abs(exact - linear.residual(away)).max() < 0.1 * found.sigma.min()
 
 
+@pytest.mark.large
 def test_weights_by_group_cover_and_weights_by_own_residuals_do_not():
     runs = few_runs()
     assert runs.coverage("wls").mean() > 0.97
