@@ -162,7 +162,7 @@ def test_an_earlier_run_counts_as_if_its_recordings_had_been_given(run):
     with pytest.raises(ObservationError, match="because of other filter"):
         identify(LWR4, [lwr4(5)], [lwr4(6)], other, earlier=[read_run(folder)])
     tilted = LWR4.with_gravity((4.905, 0.0, -8.4957))
-    with pytest.raises(ObservationError, match="different geometry"):
+    with pytest.raises(ObservationError, match="because of other geometry"):
         identify(tilted, [lwr4(5)], [lwr4(6)], settings, earlier=[read_run(folder)])
 
 

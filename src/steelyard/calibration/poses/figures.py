@@ -100,8 +100,8 @@ def _compared(found: ChosenPoses) -> str:
 def _range_chart(found: ChosenPoses) -> Chart:
     """Return where in its range each joint is measured."""
     chart = Chart(40 + 34 * len(found.joints))
-    lower, upper = joint_range(found.robot)
-    part = 100 * (found.design.q - lower[:, None]) / (upper - lower)[:, None]
+    lower, width = _range(found)
+    part = 100 * (found.design.q - lower[:, None]) / width[:, None]
     text = [f"pose {k + 1}" for k in range(part.shape[1])]
     for row, _ in enumerate(found.joints):
         chart.add(
@@ -115,10 +115,16 @@ def _range_chart(found: ChosenPoses) -> Chart:
     return chart
 
 
-def _range_text(found: ChosenPoses) -> str:
+def _range(found: ChosenPoses) -> tuple[np.ndarray, np.ndarray]:
+    """Return where the range of each joint begins and how wide it is (n,), (n,); a joint without play has no width."""
     lower, upper = joint_range(found.robot)
-    used = np.ptp(found.design.q, axis=1) / (upper - lower)
-    least = int(np.argmin(used))
+    return lower, np.where(upper > lower, upper - lower, np.inf)
+
+
+def _range_text(found: ChosenPoses) -> str:
+    _, width = _range(found)
+    used = np.ptp(found.design.q, axis=1) / width
+    least = int(np.argmin(np.where(np.isfinite(width), used, np.inf)))
     return (
         "Where in its range each joint is measured, a mark for each configuration. "
         f"{found.joints[least]} uses least of its range, {100 * used[least]:.0f} %."
