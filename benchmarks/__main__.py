@@ -8,7 +8,7 @@ import sys
 
 NAMES = (
     "regressor", "compile_time", "scaling", "simulation", "decimation", "text_log", "log_length", "reduction",
-    "design_gradient", "calibration_speed", "kalman_speed", "montecarlo_speed",
+    "design_gradient", "calibration_speed", "kalman_speed", "montecarlo_speed", "report_time",
 )  # fmt: skip
 
 LONG = (

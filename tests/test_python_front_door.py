@@ -6,8 +6,9 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from steelyard import DesignSettings, SteelyardError, build_model, identify, ide
 from steelyard import design as design_experiment
 from steelyard.calibration import (
     calibrated,
+    choose_poses,
     default_setup,
     measured_problem,
     random_configurations,
@@ -31,7 +33,7 @@ from steelyard.recording import check_recording, read_recording, write_recording
 from steelyard.robot import load_robot
 from steelyard.simulation import simulate
 from steelyard.study import StudySettings, default_motion, montecarlo, study_configuration
-from steelyard.text import short_repr
+from steelyard.text import html_table, short_repr
 
 JOINTS = ["joint_1", "joint_2"]
 NOISY = {"record_rate": 100.0, "motor_noise": {"kind": "white", "std": [0.5, 0.05]}}
@@ -170,3 +172,30 @@ def test_results_are_plain_data_and_frames(workplace):
     assert frames["design"].columns == ["name", "sigma", "relative_sigma"]
     assert frames["montecarlo"]["method"].unique().to_list() == ["wls"]
     assert {"name", "bias", "coverage"} <= set(frames["montecarlo"].columns)
+    shown = {name: cells(result) for name, result in results.items()}
+    essential = results["identify"].values()
+    assert set(essential) <= shown["identify"]
+    assert f"{essential['ZZ2']:.4g}" in shown["identify"]
+    assert {"unseen relative error"} <= shown["identify"]
+    assert set(frames["calibrate"]["name"][:30]) <= shown["calibrate"]
+    assert set(frames["design"]["name"]) <= shown["design"]
+    assert {"wls", "2"} <= shown["montecarlo"]
+
+
+def cells(record: object) -> set[str]:
+    """Return the cells of all tables that a notebook shows of a record."""
+    page = ElementTree.fromstring(f"<div>{record._repr_html_()}</div>")  # type: ignore[attr-defined]
+    return {cell.text or "" for cell in page.iter() if cell.tag in ("td", "th")}
+
+
+def test_notebooks_show_recordings_motions_and_poses_and_markup_of_strangers_as_text():
+    log = scara(1)
+    torque = log.torques[0].values[1]
+    assert {*JOINTS, "q", f"{torque.min():.4g} to {torque.max():.4g}"} <= cells(log)
+    hostile = replace(log, joints=("<script>a</script>", "\x1b[2J"), payload="<b>", torques=())
+    assert {"<script>a</script>", "\\x1b[2J"} <= cells(hostile)
+    assert "payload &lt;b&gt;" in hostile._repr_html_()
+    assert {*JOINTS, "0.9"} <= cells(quintic(np.array([[0, 0.4], [0, 0.9]]), 1.0, JOINTS))
+    poses = choose_poses("ur10e", 12, candidates=60, keep=True)
+    assert {"12", f"{poses.design.q[0, 0]:.4g}"} <= cells(poses)
+    assert html_table(["a"], [[k] for k in range(43)]).endswith("<p>and 3 more rows</p>")

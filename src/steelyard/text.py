@@ -7,6 +7,7 @@ cursor, characters that turn the reading direction, formulas that a spreadsheet 
 from __future__ import annotations
 
 import csv
+import html
 import io
 import json
 import re
@@ -14,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import fields, is_dataclass
 from numbers import Real
 
-LONGEST_REPR, LONGEST_NAME = 200, 40
+LONGEST_REPR, LONGEST_NAME, MOST_ROWS = 200, 40, 40
 _NOT_ASCII = re.compile(r"[^\n\x20-\x7e]")
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _LATEX = {
@@ -70,6 +71,23 @@ def csv_text(rows: Iterable[Sequence[str]], line_end: str = "\n") -> str:
     buffer = io.StringIO()
     csv.writer(buffer, lineterminator=line_end).writerows([for_csv(cell) for cell in row] for row in rows)
     return buffer.getvalue()
+
+
+def for_html(text: str) -> str:
+    """Return text for HTML: its special characters escaped, unprintable ones visible."""
+    return html.escape(for_terminal(text))
+
+
+def html_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    """Return a table as notebooks show it: numbers with four digits, None empty, rows beyond forty counted."""
+    lines = [_html_row("th", columns), *(_html_row("td", row) for row in rows[:MOST_ROWS])]
+    hidden = len(rows) - MOST_ROWS
+    return f"<table>{''.join(lines)}</table>" + (f"<p>and {hidden} more rows</p>" if hidden > 0 else "")
+
+
+def _html_row(cell: str, values: Sequence[object]) -> str:
+    texts = ("" if one is None else f"{one:.4g}" if isinstance(one, float) else str(one) for one in values)
+    return f"<tr>{''.join(f'<{cell}>{for_html(text)}</{cell}>' for text in texts)}</tr>"
 
 
 def for_latex(text: str) -> str:

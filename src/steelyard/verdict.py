@@ -8,7 +8,6 @@ worse of the first two questions. What is measured, its limits and its sentences
 
 from __future__ import annotations
 
-import html
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from math import isfinite
@@ -16,7 +15,7 @@ from types import MappingProxyType
 from typing import Any, Literal, TypeVar, get_args
 
 from .errors import SteelyardError
-from .text import for_terminal, short_repr
+from .text import for_html, html_table, short_repr
 
 Grade = Literal["good", "fair", "poor"]
 GRADES: tuple[Grade, ...] = get_args(Grade)
@@ -186,24 +185,11 @@ class Verdict:
 
     def _repr_html_(self) -> str:
         """Return grade, criteria and reasons as notebooks show them."""
-        rows = "".join(
-            _html_row("td", row.name, row.text_value, row.good, row.fair, row.grade or NOT_JUDGED)
-            for row in self.criteria
-        )
-        reasons = "".join(f"<li>{_escaped(f'{one.text} {one.remedy}'.strip())}</li>" for one in self.reasons)
+        rows = [(row.name, row.text_value, row.good, row.fair, row.grade or NOT_JUDGED) for row in self.criteria]
+        reasons = "".join(f"<li>{for_html(f'{one.text} {one.remedy}'.strip())}</li>" for one in self.reasons)
         answers = "; ".join(f"{QUESTIONS[question]} {grade}" for question, grade in self.questions.items())
-        head = _html_row("th", "criterion", "value", "good", "fair", "grade")
-        return f"<p><b>{_escaped(self.grade)}</b>: {_escaped(answers)}</p><table>{head}{rows}</table>" + (
-            f"<ol>{reasons}</ol>" if reasons else ""
-        )
-
-
-def _escaped(text: str) -> str:
-    return html.escape(for_terminal(text))
-
-
-def _html_row(cell: str, *texts: str) -> str:
-    return f"<tr>{''.join(f'<{cell}>{_escaped(text)}</{cell}>' for text in texts)}</tr>"
+        table = html_table(("criterion", "value", "good", "fair", "grade"), rows)
+        return f"<p><b>{self.grade}</b>: {for_html(answers)}</p>{table}" + (f"<ol>{reasons}</ol>" if reasons else "")
 
 
 def verdict_of(criteria: Sequence[VerdictRow], cautions: Sequence[Reason] = ()) -> Verdict:

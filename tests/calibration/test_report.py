@@ -163,6 +163,17 @@ def test_joint_names_of_poses_are_text():
     assert "<img src=x" not in page
 
 
+def test_a_joint_without_play_is_drawn_at_the_start_of_its_range():
+    chosen = choose_poses("scara_2r", 6, candidates=20, keep=True)
+    fixed = replace(ROBOT.joints[1], limits=replace(ROBOT.joints[1].limits, lower=0.3, upper=0.3))
+    q = chosen.design.q.copy()
+    q[1] = 0.3
+    arm = replace(ROBOT, joints=(ROBOT.joints[0], fixed))
+    page = replace(chosen, robot=arm, design=replace(chosen.design, q=q)).to_html()  # warnings are errors here
+    assert "joint_1 uses least of its range" in page
+    assert "NaN" not in page.partition('id="data-ranges">')[2].partition("</script>")[0]
+
+
 @pytest.mark.parametrize("method", [CalibrationResult.plot_errors, CalibrationResult.to_html, ChosenPoses.to_html])
 def test_the_examples_run(method):
     assert not example_failures(method)

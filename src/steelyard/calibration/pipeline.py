@@ -20,7 +20,7 @@ from ..plain_data import frame_of, plain
 from ..progress import Progress, silent
 from ..robot import AnyRobot, Robot, load_robot
 from ..run import hashes_of
-from ..text import short_repr
+from ..text import html_table, short_repr
 from .application.calibrated_arm import (
     AccuracyMap,
     CalibratedArm,
@@ -108,6 +108,12 @@ class CalibrationResult:
     def to_frame(self) -> polars.DataFrame:
         """Return the parameters as a frame: name, value, sigma, unit, nominal value and meaning, a row each."""
         return frame_of(self.to_json()["parameters"])
+
+    def _repr_html_(self) -> str:
+        """Return verdict and parameters as notebooks show them."""
+        columns = ("name", "nominal", "value", "sigma", "unit")
+        rows = [[one[column] for column in columns] for one in self.to_json()["parameters"]]
+        return self.calibration.verdict._repr_html_() + html_table(("parameter", *columns[1:]), rows)
 
 
 def calibrate(

@@ -13,7 +13,7 @@ from ..model import Model
 from ..motion import ApproachedTrajectory, Trajectory, with_approach
 from ..plain_data import frame_of, plain
 from ..robot import Robot
-from ..text import short_repr
+from ..text import for_html, html_table, short_repr
 from .assembly import LOADED, Assembled, Known, assembled
 from .certify.certificate import Certificate, Certifier
 from .constraints import TorqueBlock
@@ -106,6 +106,16 @@ class Design:
                 for name, sigma in content["predicted_sigma"].items()
             ]
         )
+
+    def _repr_html_(self) -> str:
+        """Return what is proven, and the predicted accuracy, as notebooks show them."""
+        rows = [
+            (one["name"], one["sigma"], None if one["relative_sigma"] is None else 100 * one["relative_sigma"])
+            for one in self.to_frame().to_dicts()
+        ]
+        proven = f"{self.trajectory.duration:.4g} s; proven at every instant: {'; '.join(self.checked)}"
+        unproven = f"; not checked: {'; '.join(self.not_checked)}" if self.not_checked else ""
+        return f"<p>{for_html(proven + unproven)}</p>" + html_table(("parameter", "predicted sigma", "[%]"), rows)
 
     @property
     def checked(self) -> tuple[str, ...]:

@@ -23,7 +23,7 @@ from ..observe import RowSource, equations_of, resolve_preparation
 from ..recording import Recording, RecordingsLike, load_recordings
 from ..robot import AnyRobot, Robot, load_robot, lock_positions
 from ..run import read_result
-from ..text import short_repr
+from ..text import for_html, html_table, short_repr
 from ..verdict import Reason
 from .fitting import fit_sources, sources_of
 from .inputs import arm_of, labels_of, without_locked
@@ -93,6 +93,12 @@ class PayloadFound:
         from ..report import page_html  # loaded when used
 
         return page_html(_page(self, provenance or {}))
+
+    def _repr_html_(self) -> str:
+        """Return the payload and what speaks against it as notebooks show them."""
+        reasons = "".join(f"<li>{for_html(f'{one.text}; {one.remedy}')}</li>" for one in self.reasons)
+        table = html_table(("quantity", "value", "sigma", "unit"), list(_body_rows(self.body)))
+        return table + (f"<ul>{reasons}</ul>" if reasons else "")
 
 
 def identify_payload(robot: AnyRobot, run: RunLike, recordings: RecordingsLike, threads: int = 1) -> PayloadFound:

@@ -13,7 +13,7 @@ from ..judge import LACKS, Bias, Disagreement, Evaluation, JointTests, Plausibil
 from ..observe import Equations, ResolvedPreparation, RowSource
 from ..plain_data import frame_of, plain
 from ..robot import Robot
-from ..text import short_repr
+from ..text import html_table, short_repr
 from ..verdict import Verdict, verdict_to_json
 from .consistent import consistency_to_json, evaluation_to_json, standard_to_json
 from .figures import plot_friction, plot_parameters, plot_residuals, plot_torques, to_html
@@ -148,6 +148,13 @@ class Identification:
     def to_frame(self) -> polars.DataFrame:
         """Return the parameters as a frame: name, value, sigma, unit and more, a row each."""
         return frame_of(self.to_json()["parameters"])
+
+    def _repr_html_(self) -> str:
+        """Return verdict and parameters as notebooks show them."""
+        columns = ("name", "value", "sigma", "relative_sigma_percent", "unit", "caution")
+        rows = [[one[column] for column in columns] for one in self.to_json()["parameters"] if one["essential"]]
+        table = html_table(("parameter", "value", "sigma", "sigma [%]", "unit", ""), rows)
+        return self.verdict._repr_html_() + table
 
     @property
     def robot(self) -> Robot:

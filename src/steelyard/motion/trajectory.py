@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import MotionError
-from ..text import short_repr
+from ..text import for_html, html_table, short_repr
 from .checks import POSITIVE, checked_scalar, checked_times, row_order
 from .figures import plot
 
@@ -121,6 +121,14 @@ class Trajectory(ABC):
     joints: tuple[str, ...]
 
     plot = plot
+
+    def _repr_html_(self) -> str:
+        """Return duration and extremes of every joint as notebooks show them."""
+        found = self.extrema()
+        peaks = [getattr(found, name).value.tolist() for name in ("lower", "upper", "velocity", "acceleration", "jerk")]
+        columns = ("joint", "from", "to", "largest velocity", "acceleration", "jerk")
+        table = html_table(columns, list(zip(self.joints, *peaks, strict=True)))
+        return f"<p>{for_html(type(self).__name__)}, {self.duration:.4g} s; rad or m, and seconds</p>{table}"
 
     @property
     @abstractmethod

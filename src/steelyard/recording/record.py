@@ -12,7 +12,7 @@ from typing import Literal
 import numpy as np
 
 from ..errors import RecordingError, nearest_match
-from ..text import short_repr
+from ..text import for_html, html_table, short_repr
 from .cache import mapping_of
 from .figures import plot
 
@@ -151,6 +151,20 @@ class Recording:
 
     plot = plot
 
+    def _repr_html_(self) -> str:
+        """Return length, channels, ranges of every joint and findings as notebooks show them."""
+        payload = f", payload {self.payload}" if self.payload else ""
+        length = f"{self.samples} samples in {self.duration:.4g} s{payload}"
+        channels = [("q", self.q)] + ([] if self.qd is None else [("qd", self.qd)])
+        channels += [(one.name, one.values) for one in self.torques if len(one.values) == len(self.joints)]
+        spans = [[_span(values[row]) for _, values in channels] for row in range(len(self.joints))]
+        table = html_table(
+            ("joint", *(name for name, _ in channels)),
+            [(joint, *row) for joint, row in zip(self.joints, spans, strict=True)],
+        )
+        findings = "".join(f"<li>{for_html(f'{one.severity}: {one.text}')}</li>" for one in self.findings)
+        return f"<p>{for_html(length)}</p>{table}" + (f"<ul>{findings}</ul>" if findings else "")
+
     @property
     def samples(self) -> int:
         """Number of samples N."""
@@ -175,6 +189,12 @@ class Recording:
         raise RecordingError(
             f"the recording has {wanted}; name one of: {', '.join(names)}{nearest_match(name or '', names)}"
         )
+
+
+def _span(values: np.ndarray) -> str:
+    if not np.isfinite(values).any():
+        return "not recorded"
+    return f"{np.nanmin(values):.4g} to {np.nanmax(values):.4g}"
 
 
 def frozen_array(values: np.ndarray, dimensions: int, what: str) -> np.ndarray:

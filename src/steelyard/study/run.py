@@ -21,7 +21,7 @@ from ..model import BaseParameter, build_model
 from ..plain_data import frame_of, plain
 from ..progress import Progress, silent
 from ..simulation.plant import plant_model
-from ..text import short_repr
+from ..text import html_table, short_repr
 from .bound import Bound, cramer_rao_bound
 from .configuration import Case, StudyConfiguration, StudySettings
 from .defaults import noises_of
@@ -164,6 +164,18 @@ class StudyResult:
                 for parameter in case["parameters"]
             ]
         )
+
+    def _repr_html_(self) -> str:
+        """Return the figures of every case as notebooks show them."""
+        rows = [
+            (
+                one.case.method, one.case.noise_level, one.case.start, one.runs, one.failures, one.rms_over_bound,
+                None if one.mean_coverage is None else 100 * one.mean_coverage, one.seconds,
+            )
+            for one in self.verdicts
+        ]  # fmt: skip
+        columns = ("method", "noise", "start", "runs", "failed", "rms / bound", "coverage [%]", "time [s]")
+        return html_table(columns, rows)
 
 
 def montecarlo(

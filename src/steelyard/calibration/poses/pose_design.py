@@ -19,7 +19,7 @@ from scipy.optimize import minimize
 from ...errors import CalibrationError, nearest_match
 from ...plain_data import plain
 from ...robot import AnyRobot, Robot, load_robot
-from ...text import csv_text, short_repr
+from ...text import csv_text, html_table, short_repr
 from ..application.calibrated_arm import (
     CalibratedArm,
     calibrated_arm,
@@ -255,6 +255,12 @@ class ChosenPoses:
                 "units": dict(zip(self.names, self.units, strict=True)),
             }
         )
+
+    def _repr_html_(self) -> str:
+        """Return the configurations as notebooks show them."""
+        rows = [[k + 1, *column] for k, column in enumerate(self.design.q.T.tolist())]
+        units = ["m" if body.joint.kind == "prismatic" else "rad" for body in self.robot.actuated]
+        return html_table(("", *(f"{name} [{unit}]" for name, unit in zip(self.joints, units, strict=True))), rows)
 
     def to_csv(self) -> str:
         """Return the configurations as CSV: one a row, joints [rad or m] by name."""
