@@ -32,17 +32,23 @@ class JointSeries:
     levels: Mapping[str, float] = field(default_factory=dict)
 
 
+_DASHES = ("solid", "dash", "dot", "dashdot")
+
+
 def series_plot(joints: Sequence[JointSeries], x_title: str = "time [s]") -> Chart:
     """Return lines of every joint over one axis; zoom is linked (torques: P5 Figs. 4 to 7, P2 Fig. 3)."""
     chart = Chart(ROW, rows=len(joints), linked=True)
     named: set[str] = set()
     others = dict.fromkeys(name for joint in joints for name in joint.lines if name not in COLOURS)
-    colours = COLOURS | {name: CYCLE[k % len(CYCLE)] for k, name in enumerate(others)}  # one colour in all rows
+    # One style in all rows; when the colours begin again, the lines are dashed.
+    styles = {name: {"color": colour} for name, colour in COLOURS.items()}
+    for k, name in enumerate(others):
+        styles[name] = {"color": CYCLE[k % len(CYCLE)], "dash": _DASHES[k // len(CYCLE) % len(_DASHES)]}
     for row, joint in enumerate(joints):
         for name, (x, y) in joint.lines.items():
             chart.add(
                 row, x=numbers(x), y=numbers(y), name=plot_text(name), legendgroup=plot_text(name),
-                showlegend=name not in named, mode="lines", line={"width": 1.2, "color": colours[name]},
+                showlegend=name not in named, mode="lines", line={"width": 1.2, **styles[name]},
             )  # fmt: skip
             named.add(name)
         for name, (x, y) in joint.points.items():
