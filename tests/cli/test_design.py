@@ -150,7 +150,9 @@ sys.exit(main(sys.argv[1:]))
 
 
 @pytest.mark.skipif(os.name == "nt", reason="no process can interrupt itself by a signal there")
-@pytest.mark.parametrize("after", [1, 4, 12])
+@pytest.mark.parametrize(
+    "after", [pytest.param(1, marks=pytest.mark.large), 4, pytest.param(12, marks=pytest.mark.large)]
+)
 def test_an_interrupt_leaves_a_whole_result_that_says_so_or_nothing(after, workplace):
     arguments = command("--starts", "8", "--threads", "2", "--out", "d")
     done = subprocess.run(

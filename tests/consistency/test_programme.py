@@ -49,7 +49,13 @@ def with_cvxpy(one: Programme, solver: str, **options: float) -> np.ndarray:
 
 
 @pytest.mark.parametrize(("weight", "quadratic"), [(0.0, 1e-4), (0.0, 4.0), (2.0, 0.0), (25.0, 0.0)])
-@pytest.mark.parametrize(("solver", "options"), [("CLARABEL", {}), ("SCS", {"eps": 1e-9, "max_iters": 100_000})])
+@pytest.mark.parametrize(
+    ("solver", "options"),
+    [
+        ("CLARABEL", {}),
+        pytest.param("SCS", {"eps": 1e-9, "max_iters": 100_000}, marks=pytest.mark.large),
+    ],
+)
 def test_it_is_solved_as_cvxpy_solves_it(weight, quadratic, solver, options):
     one = programme(3, weight, quadratic=quadratic)
     found, other = solve(one), with_cvxpy(one, solver, **options)

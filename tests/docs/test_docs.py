@@ -318,7 +318,7 @@ EXAMPLES = {
     "model": ["model", "kuka_lwr4", "--payload", "paired"],
     "demo": ["demo"],
     "check": ["check", "kuka_lwr4", "my_log.csv"],
-    "simulate": ["simulate", "kuka_lwr4", "my_motion.toml", "--rate", "100"],
+    "simulate": ["simulate", "scara_2r", "scara_motion.toml", "--rate", "100"],
     "design": ["design", "scara_2r", "--starts", "1", "--duration", "5", "--harmonics", "2", "--goal", "condition=12"],
     "identify": ["identify", "scara_2r", "calm.npz", "lively.npz", "--validate", "unseen.npz"],
     "export": ["export", "scara_run", "--urdf", "--out", "exported"],

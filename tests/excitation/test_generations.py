@@ -71,6 +71,7 @@ def test_the_promising_ones_of_the_first_generation_are_finished():
     assert {one.number for one in begun if one.is_finished} == set(best)
 
 
+@pytest.mark.large
 def test_later_generations_come_from_the_best():
     born, _ = family()
     first = [one for one in born if one.origin is None]

@@ -76,7 +76,9 @@ def by_who_is_told(update: SearchProgress) -> None:
     raise KeyboardInterrupt
 
 
-@pytest.mark.parametrize("after", [1, 4, 12])
+@pytest.mark.parametrize(
+    "after", [1, pytest.param(4, marks=pytest.mark.large), pytest.param(12, marks=pytest.mark.large)]
+)
 @pytest.mark.parametrize("way", [by_signal, by_who_is_told])
 def test_an_interrupt_leaves_the_best_proven_motion_so_far(way, after):
     if way is by_signal and sys.platform == "win32":

@@ -8,12 +8,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from simulated_experiments import lwr4
+from simulated_experiments import lwr4, scara
 from steelyard.consistency import ConsistencySettings
 from steelyard.errors import EstimateError, ObservationError, SteelyardError
 from steelyard.identification import (
     PayloadBody,
     Settings,
+    fit_arm,
     identify,
     identify_payload,
     payload_body,
@@ -84,7 +85,7 @@ def test_no_recording_or_a_loaded_run_is_refused(run):
 
 
 def test_the_inertia_about_the_centre_is_steiner_s():
-    estimate = identify(LWR4, [lwr4(1), lwr4(2, "P5")], [lwr4(3, "P5")], QUICK).estimate
+    estimate = fit_arm(LWR4, [lwr4(1), lwr4(2, "P5")], QUICK).fit.estimate
     body = payload_body(estimate)
     values = dict(zip(estimate.columns, estimate.values, strict=True))
     moment = np.array([values[f"M{axis}L"] for axis in "XYZ"])
@@ -109,18 +110,18 @@ def test_a_run_keeps_its_factors_and_estimate(run):
     assert values["Ia1"] == run.estimate.values[run.estimate.columns.index("Ia1")]
 
 
-def test_writing_again_replaces_the_run_as_a_whole(run, tmp_path):
-    first = identify(LWR4, [lwr4(1)], settings=QUICK)
-    second = identify(LWR4, [lwr4(5)], settings=QUICK)
+def test_writing_again_replaces_the_run_as_a_whole(tmp_path):
+    first = identify("scara_2r", [scara(1)], settings=QUICK)
+    second = identify("scara_2r", [scara(2)], settings=QUICK)
     save_run(first, tmp_path)
     save_run(second, tmp_path)
     assert len(list(tmp_path.glob("estimate.*.npz"))) == 1
     np.testing.assert_array_equal(read_run(tmp_path).estimate.values, second.estimate.values)
 
 
-def test_a_run_killed_before_its_result_leaves_the_old_one(run, tmp_path, monkeypatch):
-    first = identify(LWR4, [lwr4(1)], settings=QUICK)
-    second = identify(LWR4, [lwr4(5)], settings=QUICK)
+def test_a_run_killed_before_its_result_leaves_the_old_one(tmp_path, monkeypatch):
+    first = identify("scara_2r", [scara(1)], settings=QUICK)
+    second = identify("scara_2r", [scara(2)], settings=QUICK)
     save_run(first, tmp_path)
 
     def killed(*_: object) -> None:

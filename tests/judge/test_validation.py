@@ -100,7 +100,7 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", ["scara_2r", pytest.param("kuka_lwr4", marks=pytest.mark.large)])
 def test_errors_are_those_of_whole_arrays_through_scipys_filter(name):
     measured, payload, carried = CASES[name]
     recording, truth = simulated(name, 3, 1, 0.5, carried)

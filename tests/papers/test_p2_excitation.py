@@ -64,6 +64,7 @@ def test_tables_have_all_motions_and_periods(found):
     assert all(row[-1] == 0 for row in tightest.rows)
 
 
+@pytest.mark.large
 def test_random_points_go_at_full_speed_and_keep_the_limits():
     arm = p2_arm()
     ready = arm.ready(arm.settings)

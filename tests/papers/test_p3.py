@@ -80,6 +80,7 @@ def test_intervals_overlap_and_weights_converge_in_few_rounds():
     assert one.steps[-1] < 0.01 < one.steps[0]
 
 
+@pytest.mark.large
 def test_gains_claimed_by_own_residuals_grow_from_round_to_round():
     runs = few_runs()
     claimed = [np.median(runs.claimed(own_residuals(number))) for number in range(1, OWN_ITERATIONS + 1)]

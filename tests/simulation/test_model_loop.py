@@ -40,7 +40,7 @@ def test_the_true_parameters_give_the_arm_s_own_run(control):
     np.testing.assert_allclose(again.motor_torque[0], run.motor_torque[0], rtol=0, atol=1e-10)
 
 
-@pytest.mark.parametrize("name", ["scara_2r", "kuka_lwr4"])
+@pytest.mark.parametrize("name", ["scara_2r", pytest.param("kuka_lwr4", marks=pytest.mark.large)])
 def test_base_parameters_move_the_arm_as_standard_ones_do(name):
     robot = load_robot(name)
     middle = np.array([(b.joint.limits.lower + b.joint.limits.upper) / 2 for b in robot.actuated])

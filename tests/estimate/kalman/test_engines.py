@@ -96,7 +96,9 @@ def textbook(integrator, process):
 
 
 @pytest.mark.parametrize("engine_kind", [LoopEngine, LapackEngine])
-@pytest.mark.parametrize(("integrator", "process"), [("rk4", "torque"), ("euler", "state")])
+@pytest.mark.parametrize(
+    ("integrator", "process"), [pytest.param("rk4", "torque", marks=pytest.mark.large), ("euler", "state")]
+)
 def test_a_filter_is_that_of_the_textbook(engine_kind, integrator, process):
     z, P, squares = textbook(integrator, process)
     given, noise = np.concatenate(driven(STEPS, 1, 0, (0.5, 0.05), 1e-4), axis=1), NOISES[process]

@@ -161,6 +161,7 @@ def test_little_noise_on_positions_moves_p4_s_estimates_by_little(position, larg
     assert 0.001 * largest < np.median(moved) < largest
 
 
+@pytest.mark.large
 def test_much_noise_on_positions_leaves_likelihood_efficient_where_least_squares_is_not():
     bound = likelihood_fit(p4_problem(0, 1e-2, noise=0.0)).sigma
     errors, covered = {"ml": [], "wls": []}, []
