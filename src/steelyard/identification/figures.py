@@ -14,7 +14,7 @@ import numpy as np
 
 from ..errors import EstimateError
 from ..estimate import Estimate
-from ..judge import RunCollector, filtered_torques, residuals_of, unit_of
+from ..judge import RunCollector, filtered_torques, predictor, residuals_of, unit_of
 from ..observe import PreparedBlock, RowSource, raw_samples
 from ..plots import (
     Chart,
@@ -39,7 +39,7 @@ OUTLIERS, OUTLYING = 3, 4.0
 """Errors of a joint that get a marker: at most so many, each this many times the root mean square."""
 
 SIGNALS = {"velocity": "rad/s", "acceleration": "rad/s²", "position": "rad", "load": "N m"}
-_LINES: tuple[str, ...] = ("measured", "predicted", "error")
+_LINES: tuple[str, ...] = ("as recorded", "measured", "predicted", "error")
 _MOTION: tuple[str, ...] = ("position", "velocity", "acceleration", "load")
 _SAMPLE = 4000
 """Rows of an equation whose residuals are drawn."""
@@ -52,7 +52,8 @@ class UnseenMotion:
     """What unseen recordings show, one after the other on one axis of time.
 
     Attributes:
-        joints: Lines of every equation: measured, predicted, error; points: the largest errors.
+        joints: Lines of every equation: the torque as recorded; measured, predicted and error torque through the
+            evaluation filter. Points: the largest errors while the joint moves, as they are judged.
         time: Times (f,) [s] of some positions.
         q: Positions of the actuated joints then (n, f).
     """
@@ -80,7 +81,7 @@ def motion_of(sources: Sequence[RowSource], estimate: Estimate, cutoff: float) -
     """
     equations = _sources(sources)[0].equations
     count = len(equations.kinds_joints)
-    lines, poses, shift, last = Thinned(3 * count), EvenSample(), 0.0, 0.0
+    lines, poses, shift, last = Thinned((1 + len(_LINES)) * count), EvenSample(), 0.0, 0.0
     for source in sources:
         first: list[float] = []
 
@@ -95,15 +96,18 @@ def motion_of(sources: Sequence[RowSource], estimate: Estimate, cutoff: float) -
             if block.segment != segment:
                 lines.break_lines(float(time[0]))
             segment, last = block.segment, float(time[-1])
-            lines.add(time, np.concatenate([block.measured, block.predicted, block.measured - block.predicted]))
+            error = block.measured - block.predicted
+            judged = np.where(block.moving, error, 0.0)
+            lines.add(time, np.concatenate([block.raw, block.measured, block.predicted, error, judged]))
         shift = last + 1.0
     drawn, sampled = lines.lines(), poses.values()
     several = len({kind for kind, _ in equations.kinds_joints}) > 1
     joints = []
     for e, (kind, joint) in enumerate(equations.kinds_joints):
-        named = dict(zip(_LINES, drawn[e::count], strict=True))
+        *seen, judged = drawn[e::count]
+        named = dict(zip(_LINES, seen, strict=True))
         title = f"{joint} ({kind})" if several else joint
-        joints.append(JointSeries(title, unit_of(equations, joint), named, {"largest errors": _peaks(*named["error"])}))
+        joints.append(JointSeries(title, unit_of(equations, joint), named, {"largest errors": _peaks(*judged)}))
     return UnseenMotion(tuple(joints), sampled[0], sampled[1:])
 
 
@@ -187,14 +191,38 @@ def _is_friction(parameter: object) -> bool:
 
 def friction_curves(found: Identification, samples: Sequence[ResidualSample]) -> dict[str, FrictionCurve]:
     """Return friction against speed of every equation whose model has some."""
+    laws = _laws(found, [one.signals["velocity"] for one in samples])
     return {
         one.title: FrictionCurve(
             one.signals["velocity"], one.residual + one.friction, one.friction, one.unit,
-            "m/s" if one.prismatic else "rad/s",
+            "m/s" if one.prismatic else "rad/s", law,
         )
-        for one in samples
+        for one, law in zip(samples, laws, strict=True)
         if np.any(one.friction)
     }  # fmt: skip
+
+
+def _laws(found: Identification, speeds: Sequence[np.ndarray]) -> list[tuple[np.ndarray, np.ndarray] | None]:
+    """Return speeds and friction by the model for every equation; None where it depends on more than the own speed.
+
+    Rows went through the decimation filter, which rounds the step of dry friction: the law itself is computed here.
+    """
+    equations = found.equations
+    torque, count = predictor(equations, loaded=False), len(equations.joints)
+    values = _friction_values(found, equations.names)
+    found_laws: list[tuple[np.ndarray, np.ndarray] | None] = []
+    for e, (joint, seen) in enumerate(zip(equations.joint_index.tolist(), speeds, strict=True)):
+        steps = np.concatenate([np.linspace(seen.min(), seen.max(), 201), 1e-9 * np.ptp(seen) * np.array([-1.0, 1.0])])
+        grid = np.sort(np.append(steps, equations.model.sign_width * np.linspace(-4, 4, 41)))
+        grid = grid[(grid >= seen.min()) & (grid <= seen.max())]
+        at_rest, other = np.zeros((count, len(grid))), np.full((count, len(grid)), 0.7)
+        laws = []
+        for q, qd in ((at_rest, at_rest.copy()), (other, other.copy())):
+            qd[joint] = grid
+            laws.append(torque(q, qd, at_rest, values)[0][e])
+        is_own = np.allclose(*laws, rtol=1e-9, atol=1e-12)
+        found_laws.append((grid, laws[0]) if is_own else None)
+    return found_laws
 
 
 def plot_torques(self: Identification) -> go.Figure:

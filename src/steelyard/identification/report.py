@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -31,6 +31,7 @@ from .figures import (
 )
 
 if TYPE_CHECKING:
+    from ..judge import JointTests
     from .result import Identification
 
 WORTH_KNOWING = 0.9
@@ -80,6 +81,8 @@ def identification_page(found: Identification, provenance: Mapping[str, str], no
 def _torques(found: Identification, motion: UnseenMotion) -> PageSection:
     error = found.unseen_error
     worst = max(error.joints, key=lambda joint: np.nan_to_num(joint.relative_percent))
+    circled = any(len(joint.points["largest errors"][0]) for joint in motion.joints)
+    click = "; a click on a circled error shows the arm at that instant" if circled else ""
     kind = f"the last {found.held_out:.0%} of each recording, held out" if found.held_out else "unseen recordings"
     rows = [
         [one.joint, one.kind, one.torque_rms, one.rms, one.relative_percent, one.maximum, one.unit]
@@ -90,10 +93,10 @@ def _torques(found: Identification, motion: UnseenMotion) -> PageSection:
         [
             Figure(
                 "torques", series_plot(motion.joints),
-                f"Measured, predicted and error torque on {kind}, all through the evaluation filter of "
-                f"{error.cutoff:g} Hz. The error is {error.relative_percent:.3g} % of the torque over all joints, "
-                f"largest on {worst.joint} with {worst.relative_percent:.3g} %. Zoom is linked; a click on a circled "
-                "error shows the arm at that instant.",
+                f"Torque as recorded on {kind}, and measured, predicted and error torque through the evaluation filter "
+                f"of {error.cutoff:g} Hz. The error is {error.relative_percent:.3g} % of the torque over all joints, "
+                f"largest on {worst.joint} with {worst.relative_percent:.3g} %; errors near standstill are drawn but "
+                f"not counted. Zoom is linked{click}.",
             ),
             DataTable(
                 "errors", ["joint", "torque", "torque rms", "error rms", "error [%]", "largest error", "unit"], rows,
@@ -132,10 +135,14 @@ def _parameters(found: Identification) -> PageSection:
                 hints,
             )
         ],
-        f"{weak} of {len(found.essential.columns)} essential parameters have a sigma above 10 % of their value."
-        if weak
-        else "Every essential parameter has a sigma below 10 % of its value.",
+        _known(weak, len(found.essential.columns), sum(not row["excited"] for row in content["parameters"])),
     )  # fmt: skip
+
+
+def _known(weak: int, essential: int, hidden: int) -> str:
+    """Return how well parameters are known, in a sentence or two."""
+    said = f"{weak or 'None'} of {essential} essential parameters have a sigma above 10 % of their value."
+    return said + (f" {hidden} more are not excited by these recordings and have no value." if hidden else "")
 
 
 def _file_values(found: Identification) -> dict[str, float]:
@@ -153,15 +160,17 @@ def _friction(found: Identification, samples: Sequence[ResidualSample]) -> PageS
     if not curves:
         return None
     left = {name: float(np.std(curve.torque - curve.law)) for name, curve in curves.items()}
-    worst = max(left, key=lambda name: left[name] / max(float(np.abs(curves[name].law).max()), 1e-12))
+    size = {name: max(float(np.abs(curve.law).max()), 1e-12) for name, curve in curves.items()}
+    worst = max(left, key=lambda name: left[name] / size[name])
     return PageSection(
         "Friction",
         [
             Figure(
                 "friction", friction_plot(curves),
-                "Measured torque less the rest of the model, against speed, with the fitted law. The cloud leaves the "
-                f"law most on {worst}: {left[worst]:.3g} {curves[worst].unit} (standard deviation). A bent cloud about "
-                "a straight law means friction that the model lacks.",
+                "Measured torque less the rest of the model, against speed, with the fitted law. Relative to its law "
+                f"the cloud is widest on {worst}: standard deviation {left[worst]:.3g} {curves[worst].unit}, "
+                f"{100 * left[worst] / size[worst]:.2g} % of its largest friction. A cloud that leaves the law means "
+                "friction that the model lacks; about zero speed the decimation filter rounds the cloud.",
             )
         ],
     )  # fmt: skip
@@ -170,15 +179,11 @@ def _friction(found: Identification, samples: Sequence[ResidualSample]) -> PageS
 def _residuals(found: Identification, samples: Sequence[ResidualSample]) -> PageSection:
     tests = {(test.kind, test.joint): test for test in found.tests}
     by_title = dict(zip((one.title for one in samples), tests.values(), strict=True))
-    patterned = {title: test for title, test in by_title.items() if test.largest_share > 0.1}
-    said = "No signal explains more than a tenth of any joint's residuals."
-    if patterned:
-        shares = [f"{title} ({test.largest_share:.0%} by {_strongest(test)})" for title, test in patterned.items()]
-        said = f"Residuals depend on the motion: {first_named(shares)}."
     parts: list[Figure | DataTable] = [
         Figure(
             f"residual-{signal}", residuals_against(samples, signal),
-            f"Residuals of the fit against {signal}, with their mean in bins of equally many rows. {said}",
+            f"Residuals of the fit against {signal}, with their mean in bins of equally many rows. "
+            f"{_explained_by(signal, by_title)}",
         )
         for signal in ("velocity", "acceleration", "position", "load")
     ]  # fmt: skip
@@ -207,8 +212,21 @@ def _residuals(found: Identification, samples: Sequence[ResidualSample]) -> Page
     return PageSection("Residuals", parts, closed=True)
 
 
-def _strongest(test: Any) -> str:
-    return max(test.patterns, key=lambda pattern: pattern.share_explained).signal
+def _explained_by(signal: str, tests: Mapping[str, JointTests]) -> str:
+    """Return what part of the residuals a signal explains, in a sentence."""
+    shares = {
+        title: pattern.share_explained
+        for title, test in tests.items()
+        for pattern in test.patterns
+        if pattern.signal == signal
+    }
+    large = [f"{title} ({share:.0%})" for title, share in shares.items() if share > 0.1]
+    if large:
+        return f"It explains a part of the residuals of {first_named(large)}: the model lacks an effect."
+    most = max(shares, key=lambda title: shares[title], default="")
+    if not most:
+        return "No joint's residuals are found to depend on it beyond what other signals explain."
+    return f"It explains little of any joint's residuals, most of {most} ({shares[most]:.2%})."
 
 
 def _correlation(one: ResidualSample) -> tuple[np.ndarray, float]:
@@ -272,11 +290,12 @@ def _consistency(found: Identification) -> PageSection | None:
 
 def _excitation(found: Identification) -> PageSection:
     estimate, names = found.estimate, found.equations.base.name_of
-    system = estimate.system
+    system = found.fit.raw
     scaled = system.triangle[:-1, :-1] / system.scale
     _, singular, directions = np.linalg.svd(scaled)
     shown = [names[column] for column in estimate.columns]
-    main = [shown[int(np.argmax(np.abs(row)))] for row in directions]
+    regressed = [names[column] for column in system.columns]
+    main = [regressed[int(np.argmax(np.abs(row)))] for row in directions]
     correlation = estimate.covariance / np.outer(estimate.sigma, estimate.sigma)
     pairs = sorted(_pairs(shown, correlation), key=lambda pair: -abs(pair[2]))
     text = (
@@ -293,8 +312,8 @@ def _excitation(found: Identification) -> PageSection:
             Figure(
                 "singular-values", bar_plot(labels, {"predicted": singular / singular[0]}, "singular value / largest",
                                             logarithmic=True),
-                "What the motion showed: singular values of the weighted regressor with columns of unit length, named "
-                f"by the parameter that dominates each. Condition number {system.normalised_condition:.3g}; the "
+                "What the motion showed: singular values of the regressor with columns of unit length, named "
+                f"by the parameter that dominates each. Condition number {found.condition.normalised:.3g}; the "
                 f"weakest directions are those of {weakest}.",
             ),
             Figure("correlations", matrix_plot(shown, shown, correlation, "correlation"), text),

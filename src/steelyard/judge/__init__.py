@@ -58,6 +58,7 @@ from .residuals import unit_of as unit_of
 from .validation import DEFAULT_CUTOFF as DEFAULT_CUTOFF
 from .validation import evaluate as evaluate
 from .validation import filtered_torques as filtered_torques
+from .validation import predictor as predictor
 from .whiteness import DurbinWatson as DurbinWatson
 from .whiteness import ResidualCorrelation as ResidualCorrelation
 from .whiteness import autocorrelation as autocorrelation

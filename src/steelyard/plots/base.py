@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 COLOURS = {
     "measured": "#8a8f98", "predicted": "#0072b2", "error": "#d55e00", "reference": "#009e73", "other": "#cc79a7",
-    "limit": "#e69f00",
+    "limit": "#e69f00", "as recorded": "rgba(138,143,152,0.45)",
 }  # fmt: skip
 """Colours by meaning, of Okabe and Ito's set: told apart with any colour vision, on light and on dark paper."""
 

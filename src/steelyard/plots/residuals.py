@@ -93,6 +93,7 @@ class FrictionCurve:
         law: The fitted law at these speeds (n,).
         unit: Unit of the torque.
         speed_unit: Unit of the speed.
+        line: Speeds and torques of the law (k,), (k,); None if it depends on more than the speed.
     """
 
     speed: np.ndarray
@@ -100,6 +101,7 @@ class FrictionCurve:
     law: np.ndarray
     unit: str
     speed_unit: str
+    line: tuple[np.ndarray, np.ndarray] | None = None
 
 
 def friction_plot(joints: Mapping[str, FrictionCurve]) -> Chart:
@@ -111,10 +113,11 @@ def friction_plot(joints: Mapping[str, FrictionCurve]) -> Chart:
             k, x=numbers(cloud[0]), y=numbers(cloud[1]), mode="markers", name="measured", legendgroup="c",
             showlegend=k == 0, marker=_CLOUD,
         )  # fmt: skip
-        law = spread_sample(np.array([curve.speed, curve.law])[:, np.argsort(curve.speed)], 400)
+        law = curve.line or spread_sample(np.array([curve.speed, curve.law]), 400)
         chart.add(
-            k, x=numbers(law[0]), y=numbers(law[1]), mode="lines", name="fitted law", legendgroup="l",
-            showlegend=k == 0, line={"color": COLOURS["predicted"], "width": 2},
+            k, x=numbers(law[0]), y=numbers(law[1]), mode="lines" if curve.line else "markers", name="fitted law",
+            legendgroup="l", showlegend=k == 0, line={"color": COLOURS["predicted"], "width": 2},
+            marker={"size": 3, "color": COLOURS["predicted"]},
         )  # fmt: skip
         chart.x_axis(k, title=f"speed [{curve.speed_unit}]")
         chart.y_axis(k, title=f"friction [{curve.unit}]")
