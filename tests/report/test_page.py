@@ -6,13 +6,18 @@ import base64
 import hashlib
 import json
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from hostile_arm import HOSTILE, SCRIPT
+from simulated_experiments import scara
+from steelyard.consistency import ConsistencySettings
 from steelyard.errors import EstimateError
-from steelyard.plots import Chart, EvenSample, Thinned, plot_text, thin
+from steelyard.identification import Identification, Settings, identify
+from steelyard.identification.figures import friction_curves, residual_samples, unseen_motion
+from steelyard.plots import Chart, EvenSample, FrictionCurve, Thinned, friction_plot, plot_text, thin
 from steelyard.report import DataTable, Figure, Page, PageSection, page_html
 
 FIGURE = re.compile(r'<script type="application/json" id="data-([\w-]+)">(.*?)</script>', re.DOTALL)
@@ -150,3 +155,69 @@ def test_json_of_a_figure_cannot_end_its_script():
     html = page_html(Page("t", "s", [PageSection("p", [Figure("f", chart, "A caption.")])]))
     assert SCRIPT not in html
     assert figures(html)["f"]["data"][0]["name"] == SCRIPT
+
+
+@pytest.fixture(scope="module")
+def arm() -> Identification:
+    settings = Settings(method="wls", bias_repeats=0, consistency=ConsistencySettings(draws=2))
+    return identify("scara_2r", [scara(1)], settings=settings)
+
+
+def test_the_law_of_friction_is_the_law_and_not_its_filtered_rows(arm):
+    values, samples = arm.values(), residual_samples(arm)
+    for number, curve in enumerate(friction_curves(arm, samples).values(), 1):
+        assert curve.line is not None
+        speed, torque = curve.line
+        viscous, dry = (values.get(f"{name}{number}", 0.0) for name in ("Fvm", "Fcm"))
+        np.testing.assert_allclose(torque, viscous * speed + dry * np.sign(speed), atol=1e-12)
+        assert speed[0] == samples[number - 1].signals["velocity"].min()
+    trace = arm.plot_friction().data[1]
+    assert trace.name == "fitted law"
+    assert trace.mode == "lines"
+
+
+def test_a_law_that_depends_on_more_than_the_speed_is_a_cloud():
+    curve = FrictionCurve(np.array([1.0, -1.0]), np.array([2.0, -2.0]), np.array([1.5, -1.5]), "N m", "rad/s")
+    assert friction_plot({"a": curve}).data[1]["mode"] == "markers"
+
+
+def test_circled_errors_are_those_that_are_judged(arm):
+    for joint, error in zip(unseen_motion(arm).joints, arm.unseen_error.joints, strict=True):
+        circled = np.abs(joint.points["largest errors"][1])
+        assert len(circled) == 0 or circled.max() == pytest.approx(error.maximum)
+
+
+def test_a_held_out_part_is_drawn_at_its_time_in_the_recording(arm):
+    recording, time = scara(1), unseen_motion(arm).time
+    assert time[0] == pytest.approx(0.75 * recording.duration, abs=0.7)
+    assert time[-1] == pytest.approx(recording.duration, abs=0.7)
+
+
+def test_a_spike_that_the_filter_takes_is_in_the_torque_as_recorded():
+    log = scara(3)
+    values = log.torques[0].values.copy()
+    values[1, 1000] += 50.0
+    spiked = replace(log, torques=(replace(log.torques[0], values=values),))
+    settings = Settings(method="wls", reduction="none", bias_repeats=0, consistency=ConsistencySettings(draws=2))
+    lines = unseen_motion(identify("scara_2r", [scara(1)], [spiked], settings)).joints[1].lines
+    assert np.nanmax(lines["as recorded"][1]) == pytest.approx(values[1, 1000])
+    assert np.nanmax(lines["measured"][1]) < 0.5 * values[1, 1000]
+
+
+def test_a_joint_without_torque_is_named_where_errors_are_told():
+    log = scara(1)
+    values = log.torques[0].values.copy()
+    values[1] = 0.0
+    dead = replace(log, torques=(replace(log.torques[0], values=values),))
+    settings = Settings(method="wls", bias_repeats=0, consistency=ConsistencySettings(draws=2))
+    page = identify("scara_2r", [dead], [scara(3)], settings).to_html()
+    assert "(1 of 2 joints)" in page
+    assert page.count("without joint_2, whose torques are not used") >= 2
+    assert "more are not excited by these recordings and have no value" in page
+
+
+def test_the_histogram_says_how_far_residuals_go_and_the_condition_number_is_the_verdict_s(arm):
+    page = arm.to_html()
+    far = [np.abs(one.residual - one.residual.mean()).max() / one.residual.std() for one in residual_samples(arm)]
+    assert f"hold all beyond 4. Farthest: {max(far):.3g} on joint_{int(np.argmax(far)) + 1}." in page
+    assert f"Condition number {arm.condition.normalised:.3g};" in page

@@ -266,6 +266,7 @@ def _run(
         # The number of threads does not change the result.
         decisive = {key: list(v) if isinstance(v, tuple) else v for key, v in table.items() if key != "threads"}
         content = {"robot": robot.file, "logs": [str(log) for log in logs], **decisive}
+        content |= {"validate": [str(log) for log in data.validate]} if data.validate else {}
         content |= {"add": [str(run) for run in data.add]} if data.add else {}
         content = write_run(saved, content, inputs, found, {"left_out": left_out}, timing.seconds)
         if json:

@@ -65,16 +65,22 @@ class UnseenMotion:
 
 def unseen_motion(found: Identification) -> UnseenMotion:
     """Return measured and predicted torques on unseen motion through the evaluation filter, as they were judged."""
-    return motion_of(found.unseen, found.essential, found.unseen_error.cutoff)
+    start = None
+    if found.held_out and len(found.unseen) == len(found.sources) == 1:  # times are those of the whole recording
+        start = float(next(iter(raw_samples(found.sources[0]))).time[0])
+    return motion_of(found.unseen, found.essential, found.unseen_error.cutoff, start)
 
 
-def motion_of(sources: Sequence[RowSource], estimate: Estimate, cutoff: float) -> UnseenMotion:
+def motion_of(
+    sources: Sequence[RowSource], estimate: Estimate, cutoff: float, start: float | None = None
+) -> UnseenMotion:
     """Return measured and predicted torques of recordings through an evaluation filter.
 
     Args:
         sources: Rows of the recordings.
         estimate: The parameters.
         cutoff: Cut-off of the filter [Hz].
+        start: Stamp that counts as time 0 [s]; the first sample of each recording if not given.
 
     Raises:
         EstimateError: If there are no recordings: a result that was read from its files has none.
@@ -87,7 +93,7 @@ def motion_of(sources: Sequence[RowSource], estimate: Estimate, cutoff: float) -
 
         def see(block: PreparedBlock, first: list[float] = first, shift: float = shift) -> None:
             if not first:
-                first.append(float(block.time[0]))
+                first.append(float(block.time[0]) if start is None else start)
             poses.add(np.vstack([block.time - first[0] + shift, block.q]))
 
         low, segment = evaluation_filter(source.resolved.rate, cutoff), 0 if shift == 0 else -1

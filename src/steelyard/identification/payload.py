@@ -32,7 +32,7 @@ from .run_files import RUN_COMMANDS, RunLike, SavedRun, joined, load_run, read_r
 from .settings import FACTOR_METHODS, Settings
 
 if TYPE_CHECKING:
-    from ..report import Page
+    from ..report import Page, PageSection
 
 ENOUGH = 20.0
 """A mass or moment with a larger relative sigma [%] is not known."""
@@ -239,7 +239,7 @@ def ratio_text(value: float, digits: int) -> str:
 def _page(found: PayloadFound, provenance: Mapping[str, str]) -> Page:
     """Return the report of an identified payload."""
     from ..plots import series_plot
-    from ..report import DataTable, Figure, Page, PageSection, sentence
+    from ..report import Figure, Page, PageSection, sentence
     from .figures import motion_of
 
     body, sources = found.body, found.sources
@@ -247,16 +247,11 @@ def _page(found: PayloadFound, provenance: Mapping[str, str]) -> Page:
     motion = motion_of(sources, found.estimate, cutoff)
     enough = "was enough" if found.enough else "was not enough"
     reasons = " ".join(f"{sentence(one.text)} {sentence(one.remedy)}" for one in found.reasons)
-    about = f"Mass, centre and inertia about the centre, in the frame of link '{payload_link(robot)}'."
     return Page(
         f"Payload of {robot.name}",
         f"{len(sources)} recording(s), arm known from its run",
         [
-            PageSection(
-                "The payload",
-                [DataTable("payload", ["quantity", "value", "sigma", "unit"], list(_body_rows(body)), about)],
-                f"The motion {enough} to show it. {reasons}".strip(),
-            ),
+            payload_section(body, payload_link(robot), f"The motion {enough} to show it. {reasons}".strip()),
             PageSection(
                 "Torques of the loaded arm",
                 [
@@ -272,6 +267,15 @@ def _page(found: PayloadFound, provenance: Mapping[str, str]) -> Page:
         facts={"mass": f"{body.mass[0]:.4g} ± {body.mass[1]:.2g} kg"},
         provenance=provenance,
     )  # fmt: skip
+
+
+def payload_section(body: PayloadBody, link: str, text: str = "") -> PageSection:
+    """Return a payload as part of a report."""
+    from ..report import DataTable, PageSection
+
+    about = f"Mass, centre and inertia about the centre, in the frame of link '{link}'."
+    table = DataTable("payload", ["quantity", "value", "sigma", "unit"], list(_body_rows(body)), about)
+    return PageSection("The payload", [table], text)
 
 
 def _body_rows(body: PayloadBody) -> Iterator[list[str | float]]:

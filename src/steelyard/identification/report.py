@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..judge import autocorrelation
 from ..plots import (
+    HISTOGRAM,
     arm_plot,
-    bar_plot,
     friction_plot,
     histogram_plot,
-    matrix_plot,
     series_plot,
-    spectrum_plot,
     whiteness_plot,
 )
-from ..report import DataTable, Figure, Page, PageSection, arm_motion, sentence
+from ..report import DataTable, Figure, Page, PageSection, arm_motion
 from ..verdict import first_named
 from .figures import (
     ResidualSample,
@@ -26,16 +24,20 @@ from .figures import (
     friction_curves,
     residual_samples,
     residuals_against,
-    torque_spectra,
     unseen_motion,
+)
+from .payload import payload_section
+from .report_basis import (
+    consistency_section,
+    excitation_section,
+    preparation_section,
+    recordings_section,
+    selection_section,
 )
 
 if TYPE_CHECKING:
     from ..judge import JointTests
     from .result import Identification
-
-WORTH_KNOWING = 0.9
-"""Correlation above which two parameters are named: the data know their sum or difference better than either."""
 
 _LAGS = 20
 
@@ -53,25 +55,28 @@ def identification_page(found: Identification, provenance: Mapping[str, str], no
     sections = [
         _torques(found, motion),
         _parameters(found),
+        None if found.payload is None else payload_section(found.payload, model.payload_link),
         _friction(found, samples),
         _residuals(found, samples),
         _arm(found, motion),
-        _consistency(found),
-        _excitation(found),
-        _preparation(found),
-        _selection(found),
-        _recordings(found, notes),
+        consistency_section(found),
+        excitation_section(found),
+        preparation_section(found),
+        selection_section(found),
+        recordings_section(found, notes),
     ]
-    essential = len(found.essential.columns)
+    essential, missing = len(found.essential.columns), _missing(found)
+    judged = len(model.robot.actuated) - len(missing)
     return Page(
         title=f"Identification of {model.robot.name}",
         subtitle=f"method {found.estimate.method}, {model.measured} torque, effects {', '.join(model.effects)}",
         sections=[section for section in sections if section is not None],
         verdict=found.verdict,
         facts={
-            "error on unseen motion": f"{error.relative_percent:.3g} %",
+            "error on unseen motion": f"{error.relative_percent:.3g} %"
+            + (f" ({judged} of {judged + len(missing)} joints)" if missing else ""),
             "error on the fit": f"{found.fit_error.relative_percent:.3g} %",
-            "essential parameters": f"{essential} of {len(found.estimate.columns)}",
+            "essential parameters": f"{essential} of {len(found.equations.base.base)}",
             "recordings": f"{len(found.training)}",
         },
         provenance=provenance,
@@ -84,6 +89,8 @@ def _torques(found: Identification, motion: UnseenMotion) -> PageSection:
     circled = any(len(joint.points["largest errors"][0]) for joint in motion.joints)
     click = "; a click on a circled error shows the arm at that instant" if circled else ""
     kind = f"the last {found.held_out:.0%} of each recording, held out" if found.held_out else "unseen recordings"
+    missing = _missing(found)
+    without = f", without {first_named(missing)}, whose torques are not used" if missing else ""
     rows = [
         [one.joint, one.kind, one.torque_rms, one.rms, one.relative_percent, one.maximum, one.unit]
         for one in error.joints
@@ -94,16 +101,23 @@ def _torques(found: Identification, motion: UnseenMotion) -> PageSection:
             Figure(
                 "torques", series_plot(motion.joints),
                 f"Torque as recorded on {kind}, and measured, predicted and error torque through the evaluation filter "
-                f"of {error.cutoff:g} Hz. The error is {error.relative_percent:.3g} % of the torque over all joints, "
-                f"largest on {worst.joint} with {worst.relative_percent:.3g} %; errors near standstill are drawn but "
-                f"not counted. Zoom is linked{click}.",
+                f"of {error.cutoff:.4g} Hz. The error is {error.relative_percent:.3g} % of the torque over all "
+                f"joints{without}; largest on {worst.joint} ({worst.kind}) with {worst.relative_percent:.3g} %. Errors "
+                f"near standstill are drawn but not counted. Zoom is linked{click}.",
             ),
             DataTable(
                 "errors", ["joint", "torque", "torque rms", "error rms", "error [%]", "largest error", "unit"], rows,
-                "Errors of every joint while it moves.", digits=3,
+                f"Errors of every joint while it moves{without}. The verdict's worst joint is the largest of these, of "
+                "fit and unseen motion, after constant offsets are taken off.", digits=3,
             ),
         ],
     )  # fmt: skip
+
+
+def _missing(found: Identification) -> list[str]:
+    """Return the joints of the arm that no equation is about: their torques were not recorded, or not used."""
+    judged = {one.joint for one in found.unseen_error.joints}
+    return [body.joint.name for body in found.equations.model.robot.actuated if body.joint.name not in judged]
 
 
 def _parameters(found: Identification) -> PageSection:
@@ -190,7 +204,7 @@ def _residuals(found: Identification, samples: Sequence[ResidualSample]) -> Page
     white = {one.title: _correlation(one) for one in samples if np.isfinite(one.whitened).all()}
     beyond = [title for title, (values, band) in white.items() if np.abs(values).max() > 2 * band]
     whiteness = (
-        f"The noise model leaves correlation in {first_named(beyond)}; intervals allow for it."
+        f"Beyond twice the band: {first_named(beyond)}. The verdict's 'residual correlation' says whether this matters."
         if beyond
         else "What is left is white: the noise model describes these residuals."
     )
@@ -200,6 +214,8 @@ def _residuals(found: Identification, samples: Sequence[ResidualSample]) -> Page
             Figure("whiteness", whiteness_plot(white),
                    f"Autocorrelation of the whitened residuals with the 95 % band of white noise. {whiteness}"),
         )  # fmt: skip
+    far = {one.title: float(np.abs(one.residual - one.residual.mean()).max() / np.std(one.residual)) for one in samples}
+    farthest = max(far, key=lambda title: far[title])
     odd = [title for title, test in by_title.items() if test.jarque_bera_p < 0.01]
     normal = (
         f"Not normal (Jarque-Bera below 1 %): {first_named(odd)}." if odd else "No joint's residuals deviate clearly."
@@ -207,7 +223,8 @@ def _residuals(found: Identification, samples: Sequence[ResidualSample]) -> Page
     parts.insert(
         0,
         Figure("histogram", histogram_plot({one.title: one.residual for one in samples}),
-               f"Distribution of the residuals in their own standard deviations, with the Gaussian. {normal}"),
+               "Distribution of the residuals in their own standard deviations, with the Gaussian; the outermost bins "
+               f"hold all beyond {HISTOGRAM:g}. Farthest: {far[farthest]:.3g} on {farthest}. {normal}"),
     )  # fmt: skip
     return PageSection("Residuals", parts, closed=True)
 
@@ -248,150 +265,3 @@ def _arm(found: Identification, motion: UnseenMotion) -> PageSection:
         else "The model has no link inertias to draw."
     )
     return PageSection("The arm", [Figure("arm", arm_plot(drawn), f"The arm along the unseen motion. {about}")])
-
-
-def _consistency(found: Identification) -> PageSection | None:
-    standard = found.standard
-    if standard is None:
-        return None
-    content = found.to_json()
-    rows = [
-        [row["name"], row["value"], row["sigma"], row["unit"], row["source"], 100 * row["data_share"],
-         row["file_value"], row["difference_in_sigmas"], row["link"] or row["joint"] or ""]
-        for row in content["standard_parameters"]
-    ]  # fmt: skip
-    said = [
-        f"Prior: {standard.prior.origin}, relative deviation {standard.prior.deviation:.2g}."
-        if standard.prior is not None
-        else "No prior: what the data do not show is where the rest is smallest.",
-    ]
-    if standard.edges:
-        said.append(f"At the edge of what a body can be: {first_named(standard.edges)}.")
-    if standard.zeros:
-        said.append(f"Held at zero: {first_named(standard.zeros)}.")
-    if standard.active:
-        said.append(f"Active bounds: {first_named(standard.active)}.")
-    if found.standard_error is not None:
-        free, bound = found.unseen_error_of_all.relative_percent, found.standard_error.relative_percent
-        said.append(f"Consistency changes the error on unseen motion from {free:.3g} % to {bound:.3g} %.")
-    return PageSection(
-        "Physical consistency",
-        [
-            DataTable(
-                "standard",
-                ["name", "value", "sigma", "unit", "from", "data [%]", "robot file", "difference [sigma]", "of"], rows,
-                "Standard parameters of an arm that can exist, and where each comes from.",
-            )
-        ],
-        " ".join(said),
-        closed=True,
-    )  # fmt: skip
-
-
-def _excitation(found: Identification) -> PageSection:
-    estimate, names = found.estimate, found.equations.base.name_of
-    system = found.fit.raw
-    scaled = system.triangle[:-1, :-1] / system.scale
-    _, singular, directions = np.linalg.svd(scaled)
-    shown = [names[column] for column in estimate.columns]
-    regressed = [names[column] for column in system.columns]
-    main = [regressed[int(np.argmax(np.abs(row)))] for row in directions]
-    correlation = estimate.covariance / np.outer(estimate.sigma, estimate.sigma)
-    pairs = sorted(_pairs(shown, correlation), key=lambda pair: -abs(pair[2]))
-    text = (
-        f"Pairs of parameters with a correlation beyond {WORTH_KNOWING:g}, which the motion shows mostly together: "
-        f"{len(pairs)}, first {first_named([f'{a} and {b}' for a, b, _ in pairs])}."
-        if pairs
-        else f"No two parameters have a correlation beyond {WORTH_KNOWING:g}."
-    )
-    labels = [f"{k + 1} {name}" for k, name in enumerate(main)]
-    weakest = first_named(list(dict.fromkeys(reversed(main))))
-    return PageSection(
-        "Excitation",
-        [
-            Figure(
-                "singular-values", bar_plot(labels, {"predicted": singular / singular[0]}, "singular value / largest",
-                                            logarithmic=True),
-                "What the motion showed: singular values of the regressor with columns of unit length, named "
-                f"by the parameter that dominates each. Condition number {found.condition.normalised:.3g}; the "
-                f"weakest directions are those of {weakest}.",
-            ),
-            Figure("correlations", matrix_plot(shown, shown, correlation, "correlation"), text),
-        ],
-        closed=True,
-    )  # fmt: skip
-
-
-def _pairs(names: Sequence[str], correlation: np.ndarray) -> Iterator[tuple[str, str, float]]:
-    for i, j in np.argwhere(np.triu(np.abs(correlation) > WORTH_KNOWING, 1)).tolist():
-        yield names[i], names[j], float(correlation[i, j])
-
-
-def _preparation(found: Identification) -> PageSection:
-    resolved = found.resolved
-    frequency, spectra = torque_spectra(found)
-    decimated = resolved.rate / resolved.decimation
-    cutoffs = {"decimated Nyquist": decimated / 2} if resolved.decimation > 1 else {}
-    if resolved.cutoff is not None:
-        cutoffs["cut-off"] = resolved.cutoff
-    reasons = " ".join(sentence(reason) for reason in resolved.reasons)
-    return PageSection(
-        "Filters and spectra",
-        [
-            Figure(
-                "spectra", spectrum_plot(frequency, spectra, cutoffs, "N m"),
-                f"Measured torques of the first recording at {resolved.rate:g} Hz. What is above the cut-off is left "
-                f"out of the fit, which uses rows at {decimated:.3g} Hz. {reasons}",
-            )
-        ],
-        closed=True,
-    )  # fmt: skip
-
-
-def _selection(found: Identification) -> PageSection | None:
-    reduction, names = found.reduction, found.equations.base.name_of
-    if not reduction.steps:
-        return None
-    rows = [
-        [k, names[step.name], step.relative_sigma, step.f, step.total_f, step.bic]
-        for k, step in enumerate(reduction.steps, 1)
-    ]
-    return PageSection(
-        "Selection of essential parameters",
-        [
-            DataTable(
-                "selection", ["step", "left out", "sigma [%]", "F", "F of all", "BIC"], rows,
-                f"Parameters left out by rule '{reduction.rule}', in order. {sentence(reduction.stopped)}".strip(),
-            )
-        ],
-        closed=True,
-    )  # fmt: skip
-
-
-def _recordings(found: Identification, notes: Sequence[str]) -> PageSection:
-    rows = [
-        [one.label, one.samples, 100 * one.masked, one.payload or "", "; ".join(one.notes)] for one in found.training
-    ]
-    parts: list[Figure | DataTable] = [
-        DataTable("recordings", ["recording", "samples", "near standstill [%]", "payload", "notes"], rows,
-                  "Recordings that were fitted.", digits=6)
-    ]  # fmt: skip
-    agreed = found.repeatability
-    text = "A single recording: repeatability is not judged."
-    if agreed is not None:
-        parts.append(
-            Figure(
-                "repeatability",
-                bar_plot(list(agreed.recordings), {"spread": np.array(list(agreed.recordings.values()))},
-                         "spread / predicted by sigma", levels={"as the sigmas predict": 1.0}),
-                f"Each recording fitted alone against all: the spread is {agreed.spread:.3g} times what the sigmas "
-                "predict (1 is expected).",
-            )
-        )  # fmt: skip
-        text = ""
-    if found.findings:
-        listed = [[one.severity, one.recording, one.text] for one in found.findings]
-        parts.append(DataTable("findings", ["severity", "recording", "finding"], listed, "Findings of the log checks."))
-    everything = [*found.notes, *notes]
-    said = " ".join([text, *(sentence(note) for note in everything)]).strip()
-    return PageSection("Recordings", parts, said, closed=True)
