@@ -77,6 +77,17 @@ def test_a_payload_that_no_body_has_is_said_to_be_none(run):
     assert any("no body is like this: mass -4." in reason.text for reason in found.reasons)
 
 
+def test_a_payload_found_with_a_poor_arm_says_so_wherever_it_is_shown(run):
+    reasons = [{"text": "the torques are <b>reversed</b>", "about": "likely cause"}]
+    poor = {"grade": "poor", "criteria": [], "reasons": reasons, "questions": {}}
+    found = identify_payload(LWR4, replace(run, content={**run.content, "verdict": poor}), [lwr4(2, "P5")])
+    said = "the verdict of the arm's own run is poor: the torques are <b>reversed</b>"
+    assert found.reasons[0].text == said
+    for page in (found.to_html(), found._repr_html_()):
+        assert "own run is poor: the torques are &lt;b&gt;reversed" in page
+        assert "<b>reversed" not in page
+
+
 def test_no_recording_or_a_loaded_run_is_refused(run):
     with pytest.raises(EstimateError, match="no recording is given"):
         identify_payload(LWR4, run, [])

@@ -12,7 +12,6 @@ from cyclopts import Parameter
 
 from ..files import require_files
 from ..plain_data import json_text, plain
-from ..verdict import deciding_reason
 from .options import Config, Json, Out, Quiet, Root, Table, in_folder, quietly
 from .output import Screen
 
@@ -90,9 +89,6 @@ def _print(found: PayloadFound, content: dict[str, Any], out: Path | None) -> No
     )
     for reason in found.reasons:
         screen.line(f"- {reason.text}; ", (reason.remedy, "italic"))
-    if content["arm_verdict"]["grade"] == "poor":
-        why = deciding_reason(content["arm_verdict"])
-        screen.line(f"- the verdict of the arm's own run is poor: {why}; ", ("identify the arm again", "italic"))
     screen.saved(out)
 
 

@@ -24,7 +24,7 @@ from ..recording import Recording, RecordingsLike, load_recordings
 from ..robot import AnyRobot, Robot, load_robot, lock_positions
 from ..run import read_result
 from ..text import for_html, html_table, short_repr
-from ..verdict import Reason
+from ..verdict import Reason, deciding_reason
 from .fitting import fit_sources, sources_of
 from .inputs import arm_of, labels_of, without_locked
 from .payload_body import COLUMNS, PayloadBody, body_from_parameters, impossible_payload, payload_body
@@ -153,7 +153,7 @@ def identify_payload(robot: AnyRobot, run: RunLike, recordings: RecordingsLike, 
     agreement = _agreement(run.estimate, estimate)
     enough = _is_enough(body)
     arm = equations.model.robot
-    reasons = tuple(_reasons(body, enough, agreement, arm))
+    reasons = (*_of_the_run(run), *_reasons(body, enough, agreement, arm))
     return PayloadFound(body, estimate, fit.noise, enough, agreement, reasons, arm, tuple(sources))
 
 
@@ -190,6 +190,14 @@ def _is_enough(body: PayloadBody) -> bool:
     if not (mass > 0 and 100 * sigma / mass <= ENOUGH and body.centre_sigma is not None):
         return False
     return bool(np.all(body.centre_sigma <= 0.01))
+
+
+def _of_the_run(run: SavedRun) -> Iterator[Reason]:
+    """Yield what speaks against the arm that the payload is found with."""
+    verdict = run.content["verdict"]
+    if verdict["grade"] == "poor":
+        text = f"the verdict of the arm's own run is poor: {deciding_reason(verdict)}"
+        yield Reason(text, "identify the arm again", "payload")
 
 
 def _reasons(body: PayloadBody, enough: bool, agreement: float, arm: Robot) -> Iterator[Reason]:
@@ -246,12 +254,13 @@ def _page(found: PayloadFound, provenance: Mapping[str, str]) -> Page:
     robot, cutoff = found.robot, sources[0].resolved.cutoff or DEFAULT_CUTOFF
     motion = motion_of(sources, found.estimate, cutoff)
     enough = "was enough" if found.enough else "was not enough"
-    reasons = " ".join(f"{sentence(one.text)} {sentence(one.remedy)}" for one in found.reasons)
+    reasons = [f"{sentence(one.text)} {sentence(one.remedy)}" for one in found.reasons]
+    against = " This speaks against it:" if reasons else ""
     return Page(
         f"Payload of {robot.name}",
         f"{len(sources)} recording(s), arm known from its run",
         [
-            payload_section(body, payload_link(robot), f"The motion {enough} to show it. {reasons}".strip()),
+            payload_section(body, payload_link(robot), f"The motion {enough} to show it.{against}", reasons),
             PageSection(
                 "Torques of the loaded arm",
                 [
@@ -264,18 +273,18 @@ def _page(found: PayloadFound, provenance: Mapping[str, str]) -> Page:
                 ],
             ),
         ],
-        facts={"mass": f"{body.mass[0]:.4g} ± {body.mass[1]:.2g} kg"},
+        facts={"mass": f"{body.mass[0]:.4g} kg, sigma {body.mass[1]:.2g} kg", "speaks against it": str(len(reasons))},
         provenance=provenance,
     )  # fmt: skip
 
 
-def payload_section(body: PayloadBody, link: str, text: str = "") -> PageSection:
+def payload_section(body: PayloadBody, link: str, text: str = "", points: Sequence[str] = ()) -> PageSection:
     """Return a payload as part of a report."""
     from ..report import DataTable, PageSection
 
     about = f"Mass, centre and inertia about the centre, in the frame of link '{link}'."
     table = DataTable("payload", ["quantity", "value", "sigma", "unit"], list(_body_rows(body)), about)
-    return PageSection("The payload", [table], text)
+    return PageSection("The payload", [table], text, points=points)
 
 
 def _body_rows(body: PayloadBody) -> Iterator[list[str | float]]:
