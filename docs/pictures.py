@@ -25,6 +25,17 @@ def draw_report() -> None:
             browser.screenshot(HERE / "report.png", whole=False)
 
 
+def draw_paper() -> None:
+    """Draw the figures of P5's report."""
+    with TemporaryDirectory() as folder:
+        main(["papers", "P5", "--out", folder, "--quiet"])
+        with Browser(1100, 1150) as browser:
+            browser.open(Path(folder) / "report.html")
+            browser.draw_all()
+            browser.run("document.querySelector('figure').closest('section').scrollIntoView()")
+            browser.screenshot(HERE / "papers.png", whole=False)
+
+
 def project(point: np.ndarray) -> tuple[float, float]:
     """Return picture coordinates of a point in space: seen from the front, right and above."""
     x, y, z = point
@@ -111,4 +122,5 @@ BODY
 
 if __name__ == "__main__":
     draw_report()
+    draw_paper()
     draw_frames()
