@@ -13,6 +13,7 @@ import numpy as np
 from ..errors import RecordingError
 from ..tables import Block
 from ..tables.table import FEW
+from ..text import counted
 from .plan import PlannedChannel, ReadingPlan
 from .record import Finding, Samples
 
@@ -229,24 +230,24 @@ class Assembly:
         found = [self._unusable_finding(*key, places) for key, places in self._unusable.items()]
         if self.restarts:
             found.append(self._restart_finding())
-        faults = {"duplicate_stamp": "repeat a stamp", "backward_stamp": "have a stamp before an earlier one"}
+        faults = {"duplicate_stamp": "a repeated stamp", "backward_stamp": "a stamp before an earlier one"}
         for kind, count in self._backwards.items():
             if count:
-                text = f"{count} rows {faults[kind]}; they are left out"
+                text = f"{faults[kind]} in {counted(count, 'row')}, left out"
                 where = tuple(self._backwards_at[kind])
                 found.append(Finding(kind, "warning", text, "time", count=count, where=where, where_unit="s"))
         for number, unwrapper in self._unwrappers.items():
             label = self._plan.channels[number].setup.label
             for joint, turns in zip(self._plan.joints, unwrapper.turns, strict=False):
                 if turns:
-                    text = f"{label} of {joint} wrapped round {turns} times; undone, because unwrap = true"
+                    text = f"{label} of {joint} wrapped round {counted(turns, 'time')}; undone, because unwrap = true"
                     found.append(Finding("unwrapped", "info", text, label, joint, int(turns)))
         return found
 
     def _restart_finding(self) -> Finding:
         count = len(self.restarts)
         text = (
-            f"the stamps start again {count} time{'s' if count > 1 else ''}, by up to {-self._farthest_back:.4g} s: "
+            f"the stamps start again {counted(count, 'time')}, by up to {-self._farthest_back:.4g} s: "
             f"logs appended to each other, or a clock set back; split into {count + 1} parts, no row is lost"
         )
         where = tuple(self.restarts[:FEW])
@@ -256,7 +257,7 @@ class Assembly:
     def _unusable_finding(self, label: str, row: int, kind: str, places: list[int]) -> Finding:
         name, joint = self._named(label, row)
         fault = "no number" if kind == "not_a_number" else "an infinite or absurd number"
-        text = f"{name}: {fault} in {places[0]} rows; these rows are left out"
+        text = f"{name}: {fault} in {counted(places[0], 'row')}, left out"
         return Finding(kind, "warning", text, label, joint, places[0], tuple(places[1:]), "row")
 
     def _named(self, label: str, row: int) -> tuple[str, str]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from ...tables.table import FEW
+from ...text import counted
 from ..record import Finding, Samples
 from .subject import Subject
 
@@ -100,7 +101,7 @@ class TimeSteps:
     def _gap_finding(self) -> Finding:
         longest = [entry for entry in self._longest if entry[0] > GAP * self._typical]
         text = (
-            f"{self._gaps} gaps in the stamps, about {self._lost} samples lost; "
+            f"{counted(self._gaps, 'gap')} in the stamps, about {counted(self._lost, 'sample')} lost; "
             f"the longest is {1e3 * longest[0][0]:.4g} ms"
         )
         values = {"gaps": float(self._gaps), "seconds": self._gap_seconds, "longest": longest[0][0]}
