@@ -1,4 +1,4 @@
-"""Words of messages, and text from outside: what a terminal, JSON, a spreadsheet, LaTeX and HTML get of hostile names."""
+"""Words of messages; and text from outside: what terminals, JSON, spreadsheets, LaTeX and HTML get of hostile names."""
 
 from __future__ import annotations
 

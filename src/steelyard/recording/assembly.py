@@ -90,6 +90,8 @@ class Assembly:
         self._first_row, self._last_row = plan.setup.rows or (1, 0)
         self._unwrappers = {k: Unwrapper() for k, c in enumerate(plan.channels) if c.setup.unwrap}
         self._unusable: dict[tuple[str, int, str], list[int]] = {}
+        self._new_unusable: dict[tuple[str, int, str], int] = {}
+        self._stamp_before: dict[tuple[str, int, str], float] = {}
         self._first_stamp: float | None = None
         self._latest = -np.inf
         self._last_stamp: float | None = None
@@ -120,6 +122,7 @@ class Assembly:
             columns = [tuple(column[usable] for column in part) for part in columns]
             time = time[usable]
         time = self._continued(time)
+        self._find_stamps_before(usable, time)
         keep = self._later(time)
         if not keep.all():
             columns = [tuple(column[keep] for column in part) for part in columns]
@@ -156,9 +159,20 @@ class Assembly:
         for kind, mask in (("not_a_number", np.isnan(values)), ("infinite", np.abs(values) >= LARGEST)):
             found = np.flatnonzero(mask & whole)
             if found.size:
+                if (label, row, kind) not in self._unusable:
+                    self._new_unusable[label, row, kind] = int(found[0])
                 entry = self._unusable.setdefault((label, row, kind), [0])
                 entry[0] += found.size
                 entry += [int(place) + start + 1 for place in found[: max(0, FEW + 1 - len(entry))]]
+
+    def _find_stamps_before(self, usable: np.ndarray, time: np.ndarray) -> None:
+        """Find the stamp of the sample before the first unusable row of each kind; stamps are of the usable rows."""
+        for key, place in self._new_unusable.items():
+            before = int(np.count_nonzero(usable[:place]))
+            stamp = float(time[before - 1]) if before else self._latest
+            if np.isfinite(stamp):
+                self._stamp_before[key] = stamp
+        self._new_unusable.clear()
 
     def _continued(self, time: np.ndarray) -> np.ndarray:
         """Return the stamps with those that start again (logs appended to each other) put after those before."""
@@ -258,7 +272,9 @@ class Assembly:
         name, joint = self._named(label, row)
         fault = "no number" if kind == "not_a_number" else "an infinite or absurd number"
         text = f"{name}: {fault} in {counted(places[0], 'row')}, left out"
-        return Finding(kind, "warning", text, label, joint, places[0], tuple(places[1:]), "row")
+        before = self._stamp_before.get((label, row, kind))
+        values = {} if before is None else {"sample_before": before}
+        return Finding(kind, "warning", text, label, joint, places[0], tuple(places[1:]), "row", values)
 
     def _named(self, label: str, row: int) -> tuple[str, str]:
         """Return what messages call a row of a channel, and its joint, empty if it has none."""

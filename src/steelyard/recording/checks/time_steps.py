@@ -92,7 +92,7 @@ class TimeSteps:
         values = {"median": median, "min": self._shortest, "max": self._longest[0][0], "rms": rms, "rate": 1 / median}
         uneven = rms > UNEVEN * median
         text = (
-            f"steps of {1e3 * median:.4g} ms (median; from {1e3 * values['min']:.3g} to {1e3 * values['max']:.3g} ms, "
+            f"steps of {1e3 * median:.4g} ms (median; from {1e3 * values['min']:.4g} to {1e3 * values['max']:.4g} ms, "
             f"{100 * rms / median:.2g} % rms jitter besides gaps)"
         )
         remedy = "identify resamples it; stamps of the controller's own clock are better" if uneven else ""
