@@ -1,13 +1,27 @@
-"""Text from outside: what a terminal, JSON, a spreadsheet, LaTeX and HTML get of hostile names."""
+"""Words of messages; and text from outside: what terminals, JSON, spreadsheets, LaTeX and HTML get of hostile names."""
 
 from __future__ import annotations
 
 import csv
 import json
+import re
+from pathlib import Path
 
 import pytest
 
-from steelyard.text import csv_text, for_csv, for_json, for_latex, for_terminal, for_yaml, from_csv, latex_number
+import steelyard
+from steelyard.text import (
+    counted,
+    csv_text,
+    for_csv,
+    for_json,
+    for_latex,
+    for_terminal,
+    for_yaml,
+    from_csv,
+    latex_number,
+    with_remedy,
+)
 
 HOSTILE = "arm[/left]\x1b[31m\x9b\u202e\ud800\n\U000e0001"
 
@@ -38,6 +52,19 @@ def test_numbers_and_other_names_stay_as_they_are(cell):
 def test_a_table_is_quoted_where_needed():
     rows = [['a,"b"', "=c"], ["1", "-2"]]
     assert list(csv.reader(csv_text(rows).splitlines())) == [['a,"b"', "'=c"], ["1", "-2"]]
+
+
+def test_counts_and_remedies_are_english():
+    assert [counted(number, "gap") for number in (0, 1, 2)] == ["0 gaps", "1 gap", "2 gaps"]
+    assert with_remedy("a gap in 'log'", "") == "a gap in 'log'"
+    assert with_remedy("a gap in 'log'", "record again") == "a gap in 'log'; record again"
+
+
+def test_percent_signs_stand_apart():
+    """Texts of the package have '10 %', which the format '%' of Python does not write."""
+    for path in Path(steelyard.__file__).parent.rglob("*.py"):
+        text = path.read_text(encoding="utf-8")
+        assert not re.search(r"\{[^{}\n]*:\.\d%\}", text), path
 
 
 def test_latex_and_html_get_no_commands():

@@ -78,11 +78,21 @@ def for_html(text: str) -> str:
     return html.escape(for_terminal(text))
 
 
+def counted(number: int, what: str) -> str:
+    """Return a number with what it counts, such as ``1 gap`` or ``3 gaps``."""
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+def with_remedy(text: str, remedy: str) -> str:
+    """Return what is the case and what to do about it, which may be nothing."""
+    return f"{text}; {remedy}" if remedy else text
+
+
 def html_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     """Return a table as notebooks show it: numbers with four digits, None empty, rows beyond forty counted."""
     lines = [_html_row("th", columns), *(_html_row("td", row) for row in rows[:MOST_ROWS])]
     hidden = len(rows) - MOST_ROWS
-    return f"<table>{''.join(lines)}</table>" + (f"<p>and {hidden} more rows</p>" if hidden > 0 else "")
+    return f"<table>{''.join(lines)}</table>" + (f"<p>and {counted(hidden, 'more row')}</p>" if hidden > 0 else "")
 
 
 def _html_row(cell: str, values: Sequence[object]) -> str:

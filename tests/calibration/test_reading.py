@@ -148,7 +148,7 @@ def test_a_marker_that_was_not_seen_is_left_out_and_said(read):
     found = read("x,y,z,u,v,w,q1,q2,q3\n1,2,3,,,,0,0,0\n1,2,3,4,5,6,1,0,0\n", document)
     np.testing.assert_array_equal(found.marker, [0, 0, 1])
     np.testing.assert_array_equal(found.pose, [0, 1, 1])
-    assert "1 rows without a measured number" in found.notes[0]
+    assert "no measured number in 1 row, left out" in found.notes[0]
 
 
 def test_poses_are_read_from_quaternions_and_from_angles(read):

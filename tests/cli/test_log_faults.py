@@ -148,6 +148,21 @@ def test_spikes_in_torques_and_positions_are_severe(robot, capsys):
     assert kinds & {("spikes", recording.joints[0], "severe"), ("jump", recording.joints[0], "severe")}
 
 
+@pytest.mark.parametrize(("size", "in_check", "in_result"), [(300.0, "bad", "severe"), (25.0, "warning", "warning")])
+def test_check_and_identify_give_a_spike_one_severity(size, in_check, in_result, capsys):
+    spoilt = with_torque(scara(1), lambda values: values[0].__setitem__(1234, values[0, 1234] + size))
+    write_recording(spoilt, Path("spike.npz"))
+    write_recording(scara(2), Path("unseen.npz"))
+    code = main(["check", "scara_2r", "spike.npz", "--json"])
+    (checked,) = found(json.loads(capsys.readouterr().out)["recordings"][0], "spikes")
+    identified_code, result = identified(capsys, "scara_2r", "spike.npz", "--validate", "unseen.npz")
+    (reported,) = found(result, "spikes")
+    assert (checked["severity"], reported["severity"]) == (in_check, in_result)
+    assert code == (2 if in_check == "bad" else 0)
+    assert identified_code == 2 or in_result != "severe"
+    assert result["left_out"] == []
+
+
 @pytest.mark.parametrize("robot", ["scara_2r", pytest.param("ur10e", marks=pytest.mark.large)])
 def test_appended_logs_lose_no_row_and_are_told(robot, capsys):
     lines = []

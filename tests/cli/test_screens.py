@@ -20,10 +20,11 @@ from rich.console import Console
 from measured_arms import write_measured_arms
 from simulated_experiments import ur10e
 from steelyard.cli import main
-from steelyard.cli.output import Column, Screen, short_names
+from steelyard.cli.output import Column, Screen, print_reasons, short_names
 from steelyard.motion import limits_of, quintic, quintic_profile, random_points, write_trajectory
 from steelyard.recording import write_recording
 from steelyard.robot import load_robot
+from steelyard.verdict import Reason
 
 SHORT_DESIGN = ["--starts", "1", "--duration", "4", "--harmonics", "2", "--floor", "none"]
 SHORT_STUDY = ["--seeds", "2", "--rate", "50", "--methods", "wls,ols", "--processes", "1", "--parameters"]
@@ -149,3 +150,10 @@ def test_short_names_stay_different():
         "elbow_joint": "elbow",
         "shoulder_lift_joint": "shoulder_lift",
     }
+
+
+def test_a_reason_without_a_remedy_ends_without_a_semicolon():
+    console = Console(width=80, file=io.StringIO(), highlight=False)
+    print_reasons(Screen(console), [Reason("a gap in 'log'", ""), Reason("a gap", "record again")])
+    assert isinstance(console.file, io.StringIO)
+    assert console.file.getvalue() == "- a gap in 'log'\n- a gap; record again\n"

@@ -270,9 +270,32 @@ def test_spikes_are_counted_with_their_size(robot, motion, channel):
     arrays[channel][1, places] += 0.045 if channel == "q" else 20.0
     del arrays["qd"]
     finding = one(recording_from_arrays(robot, arrays).findings, "spikes")
-    assert (finding.severity, finding.joint, finding.channel) == ("warning", "elbow", channel)
+    assert (finding.severity, finding.joint, finding.channel) == ("bad", "elbow", channel)
+    assert finding.values["part"] > 0.1
     assert finding.where == tuple(motion.time[places])
     assert finding.values["largest"] == pytest.approx(0.045 if channel == "q" else 20.0, rel=0.25)
+
+
+@pytest.mark.parametrize(("part", "severity"), [(0.03, "info"), (0.07, "warning"), (0.15, "bad")])
+def test_the_severity_of_spikes_is_that_of_their_energy(robot, motion, part, severity):
+    arrays = {"time": motion.time, "q": motion.q, "joint_torque": motion.tau.copy()}
+    spread = float(np.std(motion.tau[1]))
+    arrays["joint_torque"][1, 700] += part * spread * motion.time.size**0.5
+    finding = one(recording_from_arrays(robot, arrays).findings, "spikes")
+    assert finding.values["part"] == pytest.approx(part, rel=0.2)
+    assert finding.severity == severity
+    assert "has 1 spike of" in finding.text
+
+
+@pytest.mark.parametrize(("lost", "wanted"), [([400], "1 gap in the stamps, about 1 sample lost"),
+                                              ([400, 900], "2 gaps in the stamps, about 2 samples lost")])  # fmt: skip
+def test_one_is_not_written_in_the_plural(robot, motion, lost, wanted):
+    arrays = {name: np.delete(values, lost, axis=-1) for name, values in motion.arrays().items()}
+    assert one(findings_of(robot, arrays), "gap").text.startswith(wanted)
+    arrays = {name: values.copy() for name, values in motion.arrays().items()}
+    arrays["q"][1, lost] = np.nan
+    found = one(recording_from_arrays(robot, arrays).findings, "not_a_number", "elbow").text
+    assert found == f"q of elbow: no number in {'1 row' if len(lost) == 1 else '2 rows'}, left out"
 
 
 def test_friction_that_reverses_noise_and_steps_of_the_encoder_are_no_spikes(robot):

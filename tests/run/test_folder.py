@@ -68,6 +68,7 @@ def test_a_new_run_takes_the_old_one_s_files_with_it_and_leaves_the_user_s(tmp_p
     saved(tmp_path, {"value": 1}, {"old.csv": "old", "both.csv": "old", "changed.csv": "old"})
     (tmp_path / "mine.txt").write_text("mine")
     (tmp_path / "changed.csv").write_text("changed by the user")
+    (tmp_path / "both.csv").write_text("changed by the user")  # the new run has one of this name
     saved(tmp_path, {"value": 2}, {"both.csv": "new"})
     found = content_of(tmp_path)
     assert set(found) == {"result.json", "both.csv", "mine.txt", "changed.csv"}

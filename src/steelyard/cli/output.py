@@ -15,11 +15,11 @@ from rich.text import Text
 
 from ..plain_data import json_text
 from ..progress import Progress
-from ..text import for_terminal
+from ..text import for_terminal, with_remedy
 from .options import is_quiet
 
 if TYPE_CHECKING:
-    from ..verdict import Verdict
+    from ..verdict import Reason, Verdict
 
 GRADE_STYLE = {"good": "green", "fair": "yellow", "poor": "red", "-": "dim"}
 SEVERITY_STYLE = {"info": "dim", "note": "dim", "warning": "yellow", "bad": "red", "severe": "red"}
@@ -249,15 +249,19 @@ def print_verdict(screen: Screen, verdict: Verdict) -> None:
             rows.append([f"  {row.name}", row.text_value, row.good, row.fair, (grade, GRADE_STYLE[grade])])
     columns = [Column("", "text"), *(Column(heading, "word") for heading in ("found", "good", "fair", "grade"))]
     screen.table(columns, rows)
-    for reason in verdict.reasons:
-        screen.line(f"- {reason.text}; ", (reason.remedy, "italic"))
+    print_reasons(screen, verdict.reasons)
+
+
+def print_reasons(screen: Screen, reasons: Sequence[Reason]) -> None:
+    """Print reasons, each with its remedy if there is one."""
+    for reason in reasons:
+        screen.line(f"- {reason.text}{'; ' if reason.remedy else ''}", (reason.remedy, "italic"))
 
 
 def print_findings(screen: Screen, rows: Sequence[tuple[str, str, str]]) -> None:
     """Print findings: severity, and text with remedy."""
     cells: list[list[Part]] = [
-        [(severity, SEVERITY_STYLE[severity]), "; ".join(part for part in (text, remedy) if part)]
-        for severity, text, remedy in rows
+        [(severity, SEVERITY_STYLE[severity]), with_remedy(text, remedy)] for severity, text, remedy in rows
     ]
     screen.table([Column("", "word"), Column("", "text")], cells)
 

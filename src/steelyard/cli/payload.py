@@ -13,7 +13,7 @@ from cyclopts import Parameter
 from ..files import require_files
 from ..plain_data import json_text, plain
 from .options import Config, Json, Out, Quiet, Root, Table, in_folder, quietly
-from .output import Screen
+from .output import Screen, print_reasons
 
 if TYPE_CHECKING:
     from ..identification import PayloadBody, PayloadFound, SavedRun
@@ -87,8 +87,7 @@ def _print(found: PayloadFound, content: dict[str, Any], out: Path | None) -> No
         f"the motion {enough} enough; arm against its run: {ratio_text(found.agreement, 2)} (1 is what chance gives)",
         always=True,
     )
-    for reason in found.reasons:
-        screen.line(f"- {reason.text}; ", (reason.remedy, "italic"))
+    print_reasons(screen, found.reasons)
     screen.saved(out)
 
 

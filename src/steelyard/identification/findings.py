@@ -10,6 +10,7 @@ from ..errors import EstimateError
 from ..model import Model
 from ..observe import RowSource, channel_of
 from ..recording import Finding, Recording, check_recording
+from ..text import with_remedy
 from ..verdict import Grade, Reason, first_named
 from .inputs import Inputs
 from .settings import FACTOR_METHODS, Settings
@@ -20,8 +21,6 @@ FEW_ROWS, MANY_ROWS = 0.01, 1 / 3
 """Parts of the rows: fewer than the first left out do no harm; more than the second leave too little to trust."""
 MUCH_LOST = 0.1
 """Part of the time that may lie in gaps."""
-MANY_SPIKES = 0.1
-"""Rms of spikes, as a part of the signal's, from which the fit follows them."""
 LATE_VELOCITY = 0.01
 """Delay of recorded velocities from which they spoil friction and inertia, where they are used [s]."""
 FAR_OUTSIDE = 0.1
@@ -83,7 +82,7 @@ def with_findings(error: EstimateError, findings: Sequence[LogFinding]) -> Estim
     first = next((one for one in findings if one.severity == "severe"), None)
     if first is None:
         return error
-    found = f"the checks found in '{first.recording}' that {first.text}; {first.remedy}"
+    found = f"the checks found in '{first.recording}' that {with_remedy(first.text, first.remedy)}"
     return EstimateError(f"{error}. Mend first what may be the cause: {found}")
 
 
@@ -186,14 +185,13 @@ def _graded(
 
 
 def _severity(finding: Finding, kind: str, samples: int, model: Model) -> LogSeverity:
-    if kind in ("dead_column", "jump") or finding.severity == "bad":
+    if kind == "dead_column" or finding.severity == "bad":
         return "severe"
     if kind in _ROWS_LEFT_OUT:
         part = finding.count / max(1, finding.count + samples)
         return "note" if part < FEW_ROWS else "warning" if part <= MANY_ROWS else "severe"
     if kind == "spikes":
-        part = finding.values["part"]
-        return "note" if finding.severity == "info" else "warning" if part <= MANY_SPIKES else "severe"
+        return "note" if finding.severity == "info" else "warning"
     if kind == "velocity_delay":
         return "warning" if abs(finding.values["delay"]) >= LATE_VELOCITY else "note"
     if kind == "gap":

@@ -156,9 +156,10 @@ def likely_cause(
     if not trials.cures:
         return None
     fit, fault = min(trials.cures, key=lambda one: one[0].rank)
+    fewer = f"impossible values are {fit.impossible} instead of {before.impossible}, and " if before.impossible else ""
     text = (
-        f"{fault.text}: so changed, {fit.impossible} instead of {before.impossible} values are impossible, and the "
-        f"joints' residuals are {100 * fit.misfit:.2g} instead of {100 * before.misfit:.2g} % of their torques"
+        f"{fault.text}: so changed, {fewer}the joints' residuals are {100 * fit.misfit:.2g} instead of "
+        f"{100 * before.misfit:.2g} % of their torques"
     )
     return replace(fault, text=text, misfit=fit.misfit)
 

@@ -23,7 +23,7 @@ from ..observe import RowSource, equations_of, resolve_preparation
 from ..recording import Recording, RecordingsLike, load_recordings
 from ..robot import AnyRobot, Robot, load_robot, lock_positions
 from ..run import read_result
-from ..text import for_html, html_table, short_repr
+from ..text import for_html, html_table, short_repr, with_remedy
 from ..verdict import Reason, deciding_reason
 from .fitting import fit_sources, sources_of
 from .inputs import arm_of, labels_of, without_locked
@@ -96,7 +96,7 @@ class PayloadFound:
 
     def _repr_html_(self) -> str:
         """Return the payload and what speaks against it as notebooks show them."""
-        reasons = "".join(f"<li>{for_html(f'{one.text}; {one.remedy}')}</li>" for one in self.reasons)
+        reasons = "".join(f"<li>{for_html(with_remedy(one.text, one.remedy))}</li>" for one in self.reasons)
         table = html_table(("quantity", "value", "sigma", "unit"), list(_body_rows(self.body)))
         return table + (f"<ul>{reasons}</ul>" if reasons else "")
 
@@ -267,7 +267,7 @@ def _page(found: PayloadFound, provenance: Mapping[str, str]) -> Page:
                     Figure(
                         "torques", series_plot(motion.joints),
                         "Measured torque, that of the arm with this payload, and the error, through an evaluation "
-                        f"filter of {cutoff:g} Hz. The arm's own parameters moved by "
+                        f"filter of {cutoff:.3g} Hz. The arm's own parameters moved by "
                         f"{ratio_text(found.agreement, 2)} (chi-square over their number; 1 is what chance gives).",
                     )
                 ],

@@ -19,6 +19,7 @@ from ..judge import (
     judge,
 )
 from ..observe import Equations, ResolvedPreparation, RowSource
+from ..text import counted
 from ..verdict import Grade, Reason, Verdict, first_named
 from .consistent import CostCause, consistency_reasons, mass_reasons, massless_reasons, prior_reasons
 from .findings import finding_reasons
@@ -314,8 +315,8 @@ def _extrapolated(found: Identification) -> Iterator[Reason]:
 def _selected(found: Identification) -> Iterator[Reason]:
     if found.reduction.steps:
         yield Reason(
-            f"{len(found.reduction.steps)} parameters were left out because these data do not need them: intervals of "
-            "the reduced model ignore the selection step and are slightly too narrow",
+            f"the model is reduced by {counted(len(found.reduction.steps), 'parameter')} not needed for these data: "
+            "intervals of the reduced model ignore the selection step and are slightly too narrow",
             "identify with --reduction none where coverage matters",
             "selection",
         )

@@ -88,7 +88,7 @@ def _torques(found: Identification, motion: UnseenMotion) -> PageSection:
     worst = max(error.joints, key=lambda joint: np.nan_to_num(joint.relative_percent))
     circled = any(len(joint.points["largest errors"][0]) for joint in motion.joints)
     click = "; a click on a circled error shows the arm at that instant" if circled else ""
-    kind = f"the last {found.held_out:.0%} of each recording, held out" if found.held_out else "unseen recordings"
+    kind = f"the last {100 * found.held_out:.0f} % of every log, held out" if found.held_out else "unseen recordings"
     missing = _missing(found)
     without = f", without {first_named(missing)}, whose torques are not used" if missing else ""
     rows = [
@@ -237,13 +237,13 @@ def _explained_by(signal: str, tests: Mapping[str, JointTests]) -> str:
         for pattern in test.patterns
         if pattern.signal == signal
     }
-    large = [f"{title} ({share:.0%})" for title, share in shares.items() if share > 0.1]
+    large = [f"{title} ({100 * share:.0f} %)" for title, share in shares.items() if share > 0.1]
     if large:
         return f"It explains a part of the residuals of {first_named(large)}: the model lacks an effect."
     most = max(shares, key=lambda title: shares[title], default="")
     if not most:
         return "No joint's residuals are found to depend on it beyond what other signals explain."
-    return f"It explains little of any joint's residuals, most of {most} ({shares[most]:.2%})."
+    return f"It explains little of any joint's residuals, most of {most} ({100 * shares[most]:.2g} %)."
 
 
 def _correlation(one: ResidualSample) -> tuple[np.ndarray, float]:

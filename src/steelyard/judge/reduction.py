@@ -29,7 +29,7 @@ from ..distributions import f_isf
 from ..errors import EstimateError, nearest_match
 from ..estimate import Estimate, NoiseGroup, System, group_of
 from ..observe import Factor, Observations, merged_triangle
-from ..text import short_repr
+from ..text import counted, short_repr
 
 Rule = Literal["f", "stepwise", "rsd", "bic", "none"]
 RULES: tuple[str, ...] = get_args(Rule)
@@ -278,8 +278,8 @@ def _predicting(
     if taken == len(steps):
         return steps, ""
     return steps[:taken], (
-        f"the rule would leave out {len(steps)} parameters; {taken} are left out, because with fewer the parts of the "
-        "training data that a fit leaves out are predicted worse than with all parameters"
+        f"the rule would leave out {counted(len(steps), 'parameter')}; it was stopped after {taken}, because with "
+        "fewer the parts of the training data that a fit leaves out are predicted worse than with all parameters"
     )
 
 

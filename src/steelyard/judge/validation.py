@@ -73,7 +73,7 @@ def evaluate(
     if not torque.samples:
         raise EstimateError(
             f"recording '{source.label}': none of its {torque.segments} segments is long enough for an evaluation "
-            f"filter of {cutoff:g} Hz; judge by a longer recording (--validate), or raise a low cut-off with "
+            f"filter of {cutoff:.3g} Hz; judge by a longer recording (--validate), or raise a low cut-off with "
             "--evaluation-cutoff"
         )
     residual = _ResidualSums(source)

@@ -237,7 +237,7 @@ def _standstill(
         fastest = int(np.argmax(speeds))
         reason = (
             f"standstill below {STANDSTILL_NOISE:g} standard deviations of the velocity error and "
-            f"{STANDSTILL_PART:.0%} of the top speed, at most {speeds[fastest]:.3g} ({joints[fastest]})"
+            f"{100 * STANDSTILL_PART:.0f} % of the top speed, at most {speeds[fastest]:.3g} ({joints[fastest]})"
         )
     else:
         speeds = np.atleast_1d(np.asarray(preparation.standstill, dtype=float))

@@ -337,7 +337,7 @@ def decimator_correlation(source: RowSource) -> np.ndarray:
 
 def _notes(source: RowSource, tally: Tally) -> Iterator[str]:
     if tally.resampled:
-        yield f"stamps are uneven: resampled to {source.resolved.rate:g} Hz ({source.resolved.chosen.resampling})"
+        yield f"stamps are uneven: resampled to {source.resolved.rate:.4g} Hz ({source.resolved.chosen.resampling})"
     if tally.segments > 1:
         yield f"gaps split the recording into {tally.segments} segments"
     if tally.short_segments:

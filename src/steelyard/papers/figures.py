@@ -292,7 +292,8 @@ def p5_figures(fits: Mapping[str, PaperFit], cutoff: float) -> tuple[Figure, ...
             Figure(
                 f"figure-{number}", series_plot(chosen),
                 f"Figure {number}: model {model}, {what}, measured and computed with the essential parameters, below "
-                f"{cutoff:g} Hz, run without payload. The error is about {error_percent(chosen):.2g} % of the torque.",
+                f"{cutoff:.3g} Hz, run without payload. The error is about {error_percent(chosen):.2g} % of the "
+                "torque.",
             )
         )  # fmt: skip
     return tuple(figures)

@@ -68,7 +68,7 @@ def torque_table(fitted: Evaluation, unseen: Evaluation) -> PaperTable:
         "unseen rms N m",
         "largest N m",
     ]
-    return table(f"Computed-torque test below {unseen.cutoff:g} Hz, first experiment", headings, rows)
+    return table(f"Computed-torque test below {unseen.cutoff:.3g} Hz, first experiment", headings, rows)
 
 
 def compared_estimate(name: str, estimate: Estimate) -> ComparedRun:

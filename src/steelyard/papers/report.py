@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ..report import DataTable, Page, PageSection, page_html, sentence
+from ..text import counted
 from .claim import Claim, PaperResult, PaperTable
 
 _CLAIMS = ["claim", "paper", "here", "why, or what to know", "expected", "as expected", "would fail if"]
@@ -56,7 +57,7 @@ def _sorted_claims(result: PaperResult) -> tuple[list[Claim], list[Claim], list[
 
 
 def _number(claims: Sequence[Claim]) -> str:
-    return f"{len(claims)} statement{'' if len(claims) == 1 else 's'}"
+    return counted(len(claims), "statement")
 
 
 def _held_text(held: Sequence[Claim]) -> str:

@@ -20,6 +20,7 @@ from .residuals import signal_plot as signal_plot
 from .residuals import spectrum_plot as spectrum_plot
 from .residuals import whiteness_plot as whiteness_plot
 from .signals import JointSeries as JointSeries
+from .signals import Line as Line
 from .signals import grid_plot as grid_plot
 from .signals import series_plot as series_plot
 from .values import bar_plot as bar_plot

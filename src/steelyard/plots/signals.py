@@ -23,6 +23,7 @@ class JointSeries:
         lines: Lines by name; names of ``COLOURS`` have their colour.
         points: Points worth a marker, by name.
         levels: Limits, drawn as dashed lines, by name.
+        is_stepped: Whether a value holds from the point before to its own, as a time from sample to sample does.
     """
 
     title: str
@@ -30,6 +31,7 @@ class JointSeries:
     lines: Mapping[str, Line]
     points: Mapping[str, Line] = field(default_factory=dict)
     levels: Mapping[str, float] = field(default_factory=dict)
+    is_stepped: bool = False
 
 
 _DASHES = ("solid", "dash", "dot", "dashdot")
@@ -45,10 +47,11 @@ def series_plot(joints: Sequence[JointSeries], x_title: str = "time [s]") -> Cha
     for k, name in enumerate(others):
         styles[name] = {"color": CYCLE[k % len(CYCLE)], "dash": _DASHES[k // len(CYCLE) % len(_DASHES)]}
     for row, joint in enumerate(joints):
+        shape = {"shape": "vh"} if joint.is_stepped else {}
         for name, (x, y) in joint.lines.items():
             chart.add(
                 row, x=numbers(x), y=numbers(y), name=plot_text(name), legendgroup=plot_text(name),
-                showlegend=name not in named, mode="lines", line={"width": 1.2, **styles[name]},
+                showlegend=name not in named, mode="lines", line={"width": 1.2, **styles[name], **shape},
             )  # fmt: skip
             named.add(name)
         for name, (x, y) in joint.points.items():

@@ -13,6 +13,7 @@ import numpy as np
 from ..errors import RecordingError
 from ..tables import Block
 from ..tables.table import FEW
+from ..text import counted
 from .plan import PlannedChannel, ReadingPlan
 from .record import Finding, Samples
 
@@ -89,6 +90,8 @@ class Assembly:
         self._first_row, self._last_row = plan.setup.rows or (1, 0)
         self._unwrappers = {k: Unwrapper() for k, c in enumerate(plan.channels) if c.setup.unwrap}
         self._unusable: dict[tuple[str, int, str], list[int]] = {}
+        self._new_unusable: dict[tuple[str, int, str], int] = {}
+        self._stamp_before: dict[tuple[str, int, str], float] = {}
         self._first_stamp: float | None = None
         self._latest = -np.inf
         self._last_stamp: float | None = None
@@ -119,6 +122,7 @@ class Assembly:
             columns = [tuple(column[usable] for column in part) for part in columns]
             time = time[usable]
         time = self._continued(time)
+        self._find_stamps_before(usable, time)
         keep = self._later(time)
         if not keep.all():
             columns = [tuple(column[keep] for column in part) for part in columns]
@@ -155,9 +159,20 @@ class Assembly:
         for kind, mask in (("not_a_number", np.isnan(values)), ("infinite", np.abs(values) >= LARGEST)):
             found = np.flatnonzero(mask & whole)
             if found.size:
+                if (label, row, kind) not in self._unusable:
+                    self._new_unusable[label, row, kind] = int(found[0])
                 entry = self._unusable.setdefault((label, row, kind), [0])
                 entry[0] += found.size
                 entry += [int(place) + start + 1 for place in found[: max(0, FEW + 1 - len(entry))]]
+
+    def _find_stamps_before(self, usable: np.ndarray, time: np.ndarray) -> None:
+        """Find the stamp of the sample before the first unusable row of each kind; stamps are of the usable rows."""
+        for key, place in self._new_unusable.items():
+            before = int(np.count_nonzero(usable[:place]))
+            stamp = float(time[before - 1]) if before else self._latest
+            if np.isfinite(stamp):
+                self._stamp_before[key] = stamp
+        self._new_unusable.clear()
 
     def _continued(self, time: np.ndarray) -> np.ndarray:
         """Return the stamps with those that start again (logs appended to each other) put after those before."""
@@ -229,24 +244,24 @@ class Assembly:
         found = [self._unusable_finding(*key, places) for key, places in self._unusable.items()]
         if self.restarts:
             found.append(self._restart_finding())
-        faults = {"duplicate_stamp": "repeat a stamp", "backward_stamp": "have a stamp before an earlier one"}
+        faults = {"duplicate_stamp": "a repeated stamp", "backward_stamp": "a stamp before an earlier one"}
         for kind, count in self._backwards.items():
             if count:
-                text = f"{count} rows {faults[kind]}; they are left out"
+                text = f"{faults[kind]} in {counted(count, 'row')}, left out"
                 where = tuple(self._backwards_at[kind])
                 found.append(Finding(kind, "warning", text, "time", count=count, where=where, where_unit="s"))
         for number, unwrapper in self._unwrappers.items():
             label = self._plan.channels[number].setup.label
             for joint, turns in zip(self._plan.joints, unwrapper.turns, strict=False):
                 if turns:
-                    text = f"{label} of {joint} wrapped round {turns} times; undone, because unwrap = true"
+                    text = f"{label} of {joint} wrapped round {counted(turns, 'time')}; undone, because unwrap = true"
                     found.append(Finding("unwrapped", "info", text, label, joint, int(turns)))
         return found
 
     def _restart_finding(self) -> Finding:
         count = len(self.restarts)
         text = (
-            f"the stamps start again {count} time{'s' if count > 1 else ''}, by up to {-self._farthest_back:.4g} s: "
+            f"the stamps start again {counted(count, 'time')}, by up to {-self._farthest_back:.4g} s: "
             f"logs appended to each other, or a clock set back; split into {count + 1} parts, no row is lost"
         )
         where = tuple(self.restarts[:FEW])
@@ -256,8 +271,10 @@ class Assembly:
     def _unusable_finding(self, label: str, row: int, kind: str, places: list[int]) -> Finding:
         name, joint = self._named(label, row)
         fault = "no number" if kind == "not_a_number" else "an infinite or absurd number"
-        text = f"{name}: {fault} in {places[0]} rows; these rows are left out"
-        return Finding(kind, "warning", text, label, joint, places[0], tuple(places[1:]), "row")
+        text = f"{name}: {fault} in {counted(places[0], 'row')}, left out"
+        before = self._stamp_before.get((label, row, kind))
+        values = {} if before is None else {"sample_before": before}
+        return Finding(kind, "warning", text, label, joint, places[0], tuple(places[1:]), "row", values)
 
     def _named(self, label: str, row: int) -> tuple[str, str]:
         """Return what messages call a row of a channel, and its joint, empty if it has none."""

@@ -14,6 +14,7 @@ from ..errors import RecordingError
 from ..files import file_hash
 from ..progress import Progress, silent
 from ..tables import Block, ReadLog
+from ..text import counted
 from .assembly import Assembly, side_by_side
 from .cache import CachedColumns
 from .checks import Checker, subject_of
@@ -112,11 +113,11 @@ class RecordingStream:
         found = []
         for table, log in zip(self.plan.tables, self._logs, strict=True):
             for kind, count, lines, fault in (
-                ("garbage_lines", log.garbage, log.garbage_lines, "do not parse as numbers"),
-                ("truncated_lines", log.truncated, log.truncated_lines, "have too few values"),
+                ("garbage_lines", log.garbage, log.garbage_lines, "no numbers"),
+                ("truncated_lines", log.truncated, log.truncated_lines, "too few values"),
             ):
                 if count:
-                    text = f"{table.path}: {count} lines {fault}; they are left out"
+                    text = f"{table.path}: {fault} in {counted(count, 'line')}, left out"
                     where = tuple(float(line) for line in lines)
                     found.append(Finding(kind, "warning", text, count=count, where=where, where_unit="line"))
             found += [Finding("text", "info", f"{table.path}: {remark}") for remark in log.remarks]

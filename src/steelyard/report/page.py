@@ -181,11 +181,13 @@ def _asset(name: str) -> str:
     return (files("steelyard.report") / "templates" / name).read_text(encoding="utf-8")
 
 
-def is_page(path: Path) -> bool:
-    """Return whether a file is a page written by :func:`page_html`."""
+def is_page(path: Path, whole: bool = False) -> bool:
+    """Return whether a file is a page written by :func:`page_html`; ``whole``: and has an end."""
     try:
         with path.open("rb") as file:
-            return b'<meta name="generator" content="steelyard">' in file.read(2000)
+            is_ours = b'<meta name="generator" content="steelyard">' in file.read(2000)
+            file.seek(max(0, path.stat().st_size - 100))
+            return is_ours and (not whole or file.read().rstrip().endswith(b"</html>"))
     except OSError:
         return False
 

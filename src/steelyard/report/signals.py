@@ -9,11 +9,11 @@ import numpy as np
 
 from ..motion import Trajectory, limit_violations
 from ..motion.figures import motion_chart
-from ..plots import Chart, JointSeries, Thinned, grid_plot, series_plot
+from ..plots import Chart, JointSeries, Line, Thinned, grid_plot, series_plot
 from ..recording import Finding, Recording, TorqueChannel
 from ..recording.figures import recording_chart
 from ..robot import Robot
-from ..text import for_terminal
+from ..text import counted, for_terminal
 from .page import DataTable, Figure, Page, PageSection
 
 MOST_PLACES, PLACES_EACH = 12, 2
@@ -42,7 +42,7 @@ def motion_page(trajectory: Trajectory, name: str, robot: Robot | None = None) -
     said = f"Fastest: {trajectory.joints[fastest]} with {abs(extrema.velocity.value[fastest]):.3g} {unit}."
     broken = () if robot is None else limit_violations(trajectory, robot)
     if robot is not None:
-        said += f" Not kept: {_count(len(broken), 'limit')}." if broken else " All limits of the arm are kept."
+        said += f" Not kept: {counted(len(broken), 'limit')}." if broken else " All limits of the arm are kept."
     rows = [[one.joint, one.quantity, one.value, one.limit, one.time] for one in broken]
     tables = [DataTable("violations", ["joint", "quantity", "value", "limit", "time [s]"], rows, "Limits not kept.")]
     return Page(
@@ -66,16 +66,12 @@ def _length(robot: Robot, joint: str) -> str:
     return "m" if robot.joint(joint).kind == "prismatic" else "rad"
 
 
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
-
-
 def recording_page(recordings: Mapping[str, Recording], robot: Robot) -> Page:
     """Return a page of recordings by name."""
     sections = []
     for number, (name, one) in enumerate(recordings.items(), 1):
         rate = 1 / float(np.median(np.diff(one.time))) if one.samples > 1 else 0.0
-        found = _count(len(one.findings), "finding") if one.findings else "no findings"
+        found = counted(len(one.findings), "finding") if one.findings else "no findings"
         figure = Figure(
             f"signals-{number}", recording_chart(one, robot),
             f"Signals as recorded: {one.samples} samples over {one.duration:.4g} s, about {rate:.4g} Hz; {found} of "
@@ -92,21 +88,41 @@ def recording_page(recordings: Mapping[str, Recording], robot: Robot) -> Page:
     )
 
 
-def findings_table(name: str, findings: Sequence[Finding]) -> DataTable:
-    """Return a table of findings, numbered."""
+def findings_table(name: str, findings: Sequence[Finding], note: str = "") -> DataTable:
+    """Return a table of findings, numbered; a note ends its caption."""
     rows = [
         [k, one.severity, one.channel, one.joint, one.text, one.count or None,
-         f"{one.where[0]:.6g} {one.where_unit}" if one.where else "", one.remedy]
+         _first_place(one), one.remedy]
         for k, one in enumerate(findings, 1)
     ]  # fmt: skip
-    return DataTable(name, _FINDINGS, rows, "Findings of the checks, with the first place of each.", digits=9)
+    caption = f"Findings of the checks, with the first place of each. {note}".strip()
+    return DataTable(name, _FINDINGS, rows, caption, digits=9)
+
+
+def _first_place(finding: Finding) -> str:
+    if not finding.where:
+        return ""
+    number = f"{finding.where[0]:.6f}".rstrip("0").rstrip(".")
+    return f"{number} s" if finding.where_unit == "s" else f"{finding.where_unit} {number}"
 
 
 @dataclass(frozen=True)
 class _Place:
+    """A place to draw; ``time`` is that of the sample before it where the place itself has no sample."""
+
     number: int
     finding: Finding
     time: float
+
+    @property
+    def is_step(self) -> bool:
+        """Whether it is a step from sample to sample, not a sample."""
+        return self.finding.channel == "time"
+
+    @property
+    def has_no_sample(self) -> bool:
+        """Whether samples are missing there."""
+        return self.finding.kind == "gap" or self.finding.where_unit == "row"
 
 
 @dataclass
@@ -158,20 +174,23 @@ class CheckedSignals:
         """
         parts: list[Figure | DataTable] = []
         places = _places(findings)
+        drawn = self._around(places, blocks) if places else []
+        shown = {place.number for place, row in zip(places, drawn, strict=True) if row is not None}
         if findings:
-            parts.append(findings_table(f"findings-{number}", findings))
-        if places:
-            rows = [row for row in self._around(places, blocks) if row is not None]
-            if rows:
-                parts.append(
-                    Figure(
-                        f"around-{number}", series_plot(rows, "samples from the finding"),
-                        f"Signals about the first places of findings, with the number of the finding: {len(rows)} of "
-                        f"{sum(len(one.where) for one in findings)} places that the checks name.",
-                    )
-                )  # fmt: skip
+            parts.append(findings_table(f"findings-{number}", findings, _without_picture(findings, places, shown)))
+        if shown:
+            rows = [row for row in drawn if row is not None]
+            parts.append(
+                Figure(
+                    f"around-{number}", series_plot(rows, "samples from the finding"),
+                    "Signals about places of findings, with the number of the finding. Places drawn: "
+                    f"{len(rows)} of {sum(len(one.where) for one in findings)} that the checks name, the first "
+                    f"{PLACES_EACH} of each finding (where rows are left out, the first), the worst findings first, "
+                    f"at most {MOST_PLACES} in all.",
+                )
+            )  # fmt: skip
         parts += [self._time_steps(number), self._overview(number)]
-        said = f"{_count(len(findings), 'finding')}." if findings else "The checks found nothing."
+        said = f"{counted(len(findings), 'finding')}." if findings else "The checks found nothing."
         return PageSection(title, parts, said, points=notes)
 
     def _time_steps(self, number: int) -> Figure:
@@ -179,7 +198,7 @@ class CheckedSignals:
         values = line[1][np.isfinite(line[1])]
         least, most = (float(values.min()), float(values.max())) if len(values) else (0.0, 0.0)
         return Figure(
-            f"steps-{number}", series_plot([JointSeries("time step", "ms", {"measured": line})]),
+            f"steps-{number}", series_plot([JointSeries("time step", "ms", {"measured": line}, is_stepped=True)]),
             f"Time from sample to sample: usually {1e3 * self._usual:.4g} ms, from {least:.4g} to {most:.4g} ms.",
         )  # fmt: skip
 
@@ -207,14 +226,18 @@ class CheckedSignals:
             return "N" if slides or joint in ("fx", "fy", "fz") else "N m"
         return ("m" if slides else "rad") + ("/s" if channel == "velocity" else "")
 
+    @property
+    def _typical(self) -> float:
+        return self._usual if np.isfinite(self._usual) else 0.01
+
     def _around(self, places: Sequence[_Place], blocks: Iterator[Recording]) -> list[JointSeries | None]:
         """Return the samples about every place, of the joint and channel that the finding names."""
         taken: list[list[tuple[np.ndarray, np.ndarray]]] = [[] for _ in places]
-        reach, last = AROUND * (self._usual if np.isfinite(self._usual) else 0.01), -np.inf
+        reach, last = AROUND * self._typical, -np.inf
         for block in blocks:
             for place, parts in zip(places, taken, strict=True):
                 chosen = np.abs(block.time - place.time) <= reach
-                if last <= place.time <= block.time[-1]:  # samples behind a gap are far in time
+                if max(last, self._first) <= place.time <= block.time[-1]:  # samples behind a gap are far in time
                     nearest = int(np.searchsorted(block.time, place.time))
                     chosen[max(0, nearest - AROUND) : nearest + AROUND] = True
                 signal = _signal(block, place.finding, last)
@@ -227,15 +250,32 @@ class CheckedSignals:
         if not parts:
             return None
         time, values = (np.concatenate(each) for each in zip(*parts, strict=True))
-        finding, nearest = place.finding, int(np.argmin(np.abs(time)))
+        finding = place.finding
         joint = finding.joint or self.robot.joint_names[0]
         channel = {"q": "position", "qd": "velocity"}.get(finding.channel, finding.channel)
         unit = "ms" if channel == "time" else self._unit(channel, joint)
-        title = f"{place.number}: {'time step' if channel == 'time' else joint}"
-        samples = np.arange(len(values)) - float(nearest)
-        return JointSeries(
-            title, unit, {"measured": (samples, values)}, {"place": (samples[[nearest]], values[[nearest]])}
-        )
+        title = f"{place.number}: {'time step' if place.is_step else joint}"
+        line, points = _picture(place, time / self._typical, values)
+        return JointSeries(title, unit, {"measured": line}, {"place": points}, is_stepped=place.is_step)
+
+
+def _picture(place: _Place, steps: np.ndarray, values: np.ndarray) -> tuple[Line, Line]:
+    """Return line and marked points over samples from a place; ``steps`` is the time from it in usual steps.
+
+    Where samples are missing, a step is marked that spans them, or the samples on both sides, as far apart as they are.
+    """
+    if place.has_no_sample and not place.is_step:
+        near = np.abs(steps) <= AROUND
+        steps, values = steps[near], values[near]
+    before = int(np.argmin(np.abs(steps)))
+    after = min(before + 1, len(values) - 1)
+    if place.is_step or not place.has_no_sample:
+        marked = [after if place.has_no_sample else before]
+        samples = np.arange(len(values)) - float(marked[0])
+        return (samples, values), (samples[marked], values[marked])
+    marks = steps[[before, after]], values[[before, after]]
+    breaks = np.flatnonzero(np.diff(steps) > 1.5) + 1
+    return (np.insert(steps, breaks, steps[breaks]), np.insert(values, breaks, np.nan)), marks
 
 
 _WRENCH = ("fx", "fy", "fz", "tx", "ty", "tz")
@@ -247,16 +287,36 @@ def _channels(block: Recording) -> dict[str, np.ndarray]:
 
 
 def _places(findings: Sequence[Finding]) -> list[_Place]:
-    """Return the first places of findings that have some in seconds, the worst findings first."""
+    """Return the first places of findings whose time is known, the worst findings first."""
     order = {"bad": 0, "warning": 1, "info": 2}
     numbered = sorted(enumerate(findings, 1), key=lambda pair: order.get(pair[1].severity, 3))
-    found = [
-        _Place(number, one, float(time))
-        for number, one in numbered
-        if one.where_unit == "s"
-        for time in one.where[:PLACES_EACH]
-    ]
+    found = [_Place(number, one, float(time)) for number, one in numbered for time in _times(one)[:PLACES_EACH]]
     return found[:MOST_PLACES]
+
+
+def _times(finding: Finding) -> tuple[float, ...]:
+    """Return when the places of a finding are; of rows that were left out, the stamp of the sample before the first."""
+    if finding.where_unit == "row":
+        return (finding.values["sample_before"],) if "sample_before" in finding.values else ()
+    return finding.where if finding.where_unit == "s" else ()
+
+
+def _without_picture(findings: Sequence[Finding], places: Sequence[_Place], shown: set[int]) -> str:
+    """Return a sentence on which findings are not drawn, and why; empty if all are."""
+    chosen = {place.number for place in places}
+    reasons: dict[str, list[str]] = {}
+    for number, one in enumerate(findings, 1):
+        if number in shown:
+            continue
+        if not one.where:
+            why = "about all of the recording"
+        elif not _times(one):
+            why = "lines of the file, not samples" if one.where_unit == "line" else "no sample before these rows"
+        else:
+            why = "its channel is not drawn" if number in chosen else f"beyond the first {MOST_PLACES} places"
+        reasons.setdefault(why, []).append(str(number))
+    listed = [f"{', '.join(numbers)} ({why})" for why, numbers in reasons.items()]
+    return f"Without a picture: {'; '.join(listed)}." if listed else ""
 
 
 def _signal(block: Recording, finding: Finding, last: float) -> np.ndarray | None:
@@ -282,7 +342,7 @@ def check_page(
         provenance: Where it comes from, texts by name.
     """
     return Page(
-        title=f"Checks of {_count(len(sections), 'recording')}",
+        title=f"Checks of {counted(len(sections), 'recording')}",
         subtitle=f"{robot.name}: checks of logs before any fit",
         sections=sections,
         facts={f"findings: {severity}": f"{count}" for severity, count in severities.items()},

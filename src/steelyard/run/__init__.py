@@ -7,4 +7,5 @@ from .folder import write_arrays as write_arrays
 from .reading import LARGEST_VALUE as LARGEST_VALUE
 from .reading import arrays_of as arrays_of
 from .reading import file_of as file_of
+from .reading import is_changed as is_changed
 from .reading import read_result as read_result

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..archive import ArchiveError, read_arrays
-from ..errors import SteelyardError
+from ..errors import FileError, SteelyardError
 from ..plain_data import SCHEMA_VERSION
 from .folder import RESULT, finish_interrupted_save, hashes_of, inside, sealed
 
@@ -60,6 +60,15 @@ def read_result(
     if not all(isinstance(content["provenance"].get(key), dict) for key in ("settings", "inputs", "files")):
         raise error_kind(f"'{path}' does not say where it comes from; run the command again")
     return content
+
+
+def is_changed(path: Path) -> bool:
+    """Return whether a file is not the one that the ``result.json`` beside it names; False where that is not known."""
+    try:
+        digest = _document(path.parent / RESULT, "", FileError)["provenance"]["files"][path.name]
+    except (FileError, LookupError, TypeError):
+        return False
+    return bool(digest) and hashes_of(path).get(str(path)) != digest
 
 
 def _is_sealed(content: Mapping[str, Any]) -> bool:

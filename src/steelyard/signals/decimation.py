@@ -225,7 +225,7 @@ class Decimator:
         if self._taken < needed:
             raise SignalError(
                 f"signal: got {self._taken} samples, needed are at least {needed} to decimate by {filter_.factor} with "
-                f"a cut-off of {filter_.cutoff:g} Hz; record longer or decimate less"
+                f"a cut-off of {filter_.cutoff:.3g} Hz; record longer or decimate less"
             )
 
     def _through(self, samples: np.ndarray) -> np.ndarray:

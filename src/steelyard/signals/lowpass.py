@@ -175,7 +175,7 @@ def check_length(filter_: LowPass, samples: int, tolerance: float = END_TOLERANC
     if samples < needed:
         raise SignalError(
             f"signal: got {samples} samples, needed are at least {needed} ({needed / filter_.rate:.3g} s) for a "
-            f"low-pass of order {filter_.order} at {filter_.cutoff:g} Hz; record longer or raise the cut-off"
+            f"low-pass of order {filter_.order} at {filter_.cutoff:.3g} Hz; record longer or raise the cut-off"
         )
 
 

@@ -18,7 +18,7 @@ from ...errors import CalibrationError, nearest_match
 from ...files import write_aside
 from ...robot import AnyRobot, Robot, load_robot
 from ...tables import NamedColumns, read_columns
-from ...text import csv_text
+from ...text import counted, csv_text
 from .measurements import EULER, MATRIX, NOT_MEASURED, QUATERNION, Measurements, measured_rotations
 from .setup import KINDS, LENGTHS, TURNS, CalibrationSetup, Kind, moving_chain
 
@@ -185,7 +185,7 @@ def read_measurements(path: str | os.PathLike[str], robot: AnyRobot, setup: Cali
     observed, q = observed.taken(measured), q[:, observed.row[measured]]
     named, names = _poses(table, setup, q, observed.row)
     pose, poses = _merged(q, named, names)
-    notes = [f"{lost} rows without a measured number are left out"] if lost else []
+    notes = [f"no measured number in {counted(lost, 'row')}, left out"] if lost else []
     if len(poses) < len(names):
         notes.append(
             f"{len(names) - len(poses)} of {len(names)} poses have the joint positions of another: they count as its "

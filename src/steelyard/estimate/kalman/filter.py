@@ -95,7 +95,7 @@ def _way(plan: FilterPlan) -> str:
         friction = "the direction of Coulomb friction is held over each step"
     along = "predicted" if plan.smoothing_cutoff is None else "measured"
     return (
-        f"torques are {between}; {friction}; integrator {settings.integrator} at {plan.rate:g} Hz, derivatives along "
+        f"torques are {between}; {friction}; integrator {settings.integrator} at {plan.rate:.4g} Hz, derivatives along "
         f"the {along} motion"
     )
 
@@ -110,7 +110,8 @@ def _consistency(plan: FilterPlan, mean_square: float, inside: float) -> Iterato
         verdict = "the settings have far more noise than there is: deviations are too wide"
     elif mean_square < CAUTIOUS:
         verdict = "small, because what is faster than twice the cut-off is filtered out"
-    yield f"{inside:.1%} of the innovations lie inside their 95 % bound, mean square {mean_square:.3g}: {verdict}"
+    lie = f"{100 * inside:.1f} % of the innovations lie inside their 95 % bound"
+    yield f"{lie}, mean square {mean_square:.3g}: {verdict}"
     if mean_square > 1.0:
         yield f"sigmas are inflated by {np.sqrt(mean_square):.3g}, to agree with the innovations"
 
@@ -119,8 +120,8 @@ def _possibility(plan: FilterPlan, share: float) -> Iterator[str]:
     """Yield how often the parameters had to be moved to remain those of a possible arm."""
     if share > 0:
         yield (
-            f"parameters were moved at {share:.1%} of the steps to keep the inertia matrix positive definite: data and "
-            "model together pull towards an impossible arm there"
+            f"parameters were moved at {100 * share:.1f} % of the steps to keep the inertia matrix positive definite: "
+            "data and model together pull towards an impossible arm there"
         )
 
 
@@ -139,7 +140,8 @@ def _against_batch(plan: FilterPlan, estimate: Estimate) -> Iterator[str]:
     if plan.impossible[worst] > 0:
         yield (
             f"least squares of all rows is no possible arm (inertia of joint '{plan.evidence.equations.joints[worst]}' "
-            f"not positive at {plan.impossible[worst]:.0%} of the postures); the filter's is, so the two must differ"
+            f"not positive at {100 * plan.impossible[worst]:.0f} % of the postures); the filter's is, so the two "
+            "must differ"
         )
     noise = plan.evidence.noise
     equation = max(noise.coefficients, key=noise.lag_one)
@@ -163,7 +165,7 @@ def _settling(history: History) -> Iterator[str]:
     if converged:
         slowest = max(converged, key=lambda name: converged[name])
         yield (
-            f"within {CONVERGED:.0%} of their last values: half of the parameters after "
+            f"within {100 * CONVERGED:.0f} % of their last values: half of the parameters after "
             f"{np.median(list(converged.values())):.3g} s, the last ({slowest}) after {converged[slowest]:.3g} s"
         )
 

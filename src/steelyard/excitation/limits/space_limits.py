@@ -12,6 +12,7 @@ import numpy as np
 from ...configuration import Section, choice, flag, list_of, names, number, record_from, text, vector
 from ...errors import DesignError, nearest_match
 from ...robot import Robot
+from ...text import counted
 from ..space.capsules import Capsule, CapsulePair
 from ..space.fitting import bounding_capsule, fitted_capsules, link_capsules
 from ..space.regions import Box, Cylinder, HalfSpace, Region, Sphere, Vector3
@@ -242,7 +243,7 @@ def _self_collision_part(
     not_checked = ["neighbouring links", *left_out]
     if ignored:
         not_checked.append(f"links to ignore: {', '.join(' - '.join(pair) for pair in ignored)}")
-    count = f"{len(pairs)} pair{'' if len(pairs) == 1 else 's'} of links"
+    count = f"{counted(len(pairs), 'pair')} of links"
     return SpaceLimits(pairs, (f"self-collision ({count})",) if pairs else (), tuple(not_checked))
 
 

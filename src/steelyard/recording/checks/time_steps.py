@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from ...tables.table import FEW
+from ...text import counted
 from ..record import Finding, Samples
 from .subject import Subject
 
@@ -91,7 +92,7 @@ class TimeSteps:
         values = {"median": median, "min": self._shortest, "max": self._longest[0][0], "rms": rms, "rate": 1 / median}
         uneven = rms > UNEVEN * median
         text = (
-            f"steps of {1e3 * median:.4g} ms (median; from {1e3 * values['min']:.3g} to {1e3 * values['max']:.3g} ms, "
+            f"steps of {1e3 * median:.4g} ms (median; from {1e3 * values['min']:.4g} to {1e3 * values['max']:.4g} ms, "
             f"{100 * rms / median:.2g} % rms jitter besides gaps)"
         )
         remedy = "identify resamples it; stamps of the controller's own clock are better" if uneven else ""
@@ -100,7 +101,7 @@ class TimeSteps:
     def _gap_finding(self) -> Finding:
         longest = [entry for entry in self._longest if entry[0] > GAP * self._typical]
         text = (
-            f"{self._gaps} gaps in the stamps, about {self._lost} samples lost; "
+            f"{counted(self._gaps, 'gap')} in the stamps, about {counted(self._lost, 'sample')} lost; "
             f"the longest is {1e3 * longest[0][0]:.4g} ms"
         )
         values = {"gaps": float(self._gaps), "seconds": self._gap_seconds, "longest": longest[0][0]}

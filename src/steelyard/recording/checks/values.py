@@ -18,6 +18,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from ...tables.table import FEW
+from ...text import counted
 from ..record import Finding, Samples
 from .subject import Subject
 
@@ -85,8 +86,8 @@ class Ranges:
             lower, upper = self._subject.lower[row], self._subject.upper[row]
             joint = self._subject.joints[row]
             text = (
-                f"{joint} goes from {least[row]:.4g} to {most[row]:.4g} in {self._outside[row]} samples outside its "
-                f"limits {lower:.4g} to {upper:.4g}"
+                f"{joint} goes from {least[row]:.4g} to {most[row]:.4g} in "
+                f"{counted(self._outside[row], 'sample')} outside its limits {lower:.4g} to {upper:.4g}"
             )
             yield Finding(
                 "outside_limits", "warning", text, "q", joint, int(self._outside[row]),
@@ -171,11 +172,10 @@ class Jumps:
             for kind, cause, remedy in _JUMPS:
                 count = int(self._counts[kind][row])
                 if count:
-                    text = f"{joint} jumps {count} times by up to {self._largest[row]:.4g}: {cause}"
+                    text = f"{joint} jumps {counted(count, 'time')} by up to {self._largest[row]:.4g}: {cause}"
                     places = tuple(self._places[kind][row])
                     values = {"largest": float(self._largest[row])}
-                    severity = "bad" if kind == "wrap" else "warning"
-                    yield Finding(kind, severity, text, "q", joint, count, places, "s", values, remedy)
+                    yield Finding(kind, "bad", text, "q", joint, count, places, "s", values, remedy)
 
 
 LEAST_STEPS = 20
@@ -238,6 +238,8 @@ STEPS = 3.0
 """Nor spikes in position smaller than this many of the large steps (90 %) from sample to sample."""
 NOTABLE = 0.05
 """Spikes whose rms over the whole log is below this part of the signal's (of its steps, for positions) do no harm."""
+HARMFUL = 0.1
+"""From this part on the fit follows them: one sample of 16 % makes sigmas ten times as large."""
 LEAST_SAMPLES = 64
 _NORMAL_90 = 1.645
 _REMEDY = "cut these rows out of the log (a gap is no harm), and look for lost packets and electrical faults"
@@ -343,13 +345,13 @@ class Spikes:
                 spikes, signal = self._energy[number][:, row]
                 part = float(np.sqrt(spikes * (2 if position else 1) / signal)) if signal > 0 else np.inf
                 text = (
-                    f"{label} of {rows[row]} has {count} spike{'s' if count > 1 else ''} of up to {largest:.4g}: "
+                    f"{label} of {rows[row]} has {counted(count, 'spike')} of up to {largest:.4g}: "
                     f"one or two samples far off their neighbours; {100 * part:.2g} % rms of "
                     f"{'its steps from sample to sample' if position else 'the signal'}"
                 )
                 values = {"largest": largest, "part": part}
                 places = tuple(self._places[number, row])
-                severity = "warning" if part > NOTABLE else "info"
+                severity = "bad" if part > HARMFUL else "warning" if part > NOTABLE else "info"
                 yield Finding("spikes", severity, text, label, rows[row], count, places, "s", values, _REMEDY)
 
 
