@@ -2,7 +2,8 @@
 
 Is the result plausible, does it predict, are its parameters known: a model may predict well although the motion did not
 excite every parameter, and a fit without error may describe an arm that cannot exist. The grade of a verdict is the
-worse of the first two questions. What is measured, its limits and its sentences belong to the package that judges
+worse of the first two questions, and that of a question the worst of its rows and of the cautions that carry a grade.
+What is measured, its limits and its sentences belong to the package that judges
 (identification: :mod:`steelyard.judge.criteria`, calibration: :mod:`steelyard.calibration.fit.verdict`).
 """
 
@@ -182,6 +183,10 @@ class Verdict:
     criteria: tuple[VerdictRow, ...]
     reasons: tuple[Reason, ...]
     questions: Mapping[Question, Grade]
+
+    def grade_of(self, reason: Reason) -> Grade | None:
+        """Return the grade that a reason carries, by itself or by the row that it is about."""
+        return reason.grade or next((row.grade for row in self.criteria if row.name == reason.criterion), None)
 
     def _repr_html_(self) -> str:
         """Return grade, criteria and reasons as notebooks show them."""

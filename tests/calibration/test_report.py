@@ -139,7 +139,7 @@ def test_a_page_without_map_and_validation(found):
 
 def test_counts_have_all_their_digits():
     table = DataTable("accuracy", ["points", "mean [mm]"], [[1440, 0.123456]], "Errors.", digits=3)
-    assert table.cells() == [[("1440", "1440.0"), ("0.123", "0.123456")]]
+    assert table.cells() == [[("1440", "1440"), ("0.123", "0.123456")]]
 
 
 def test_chosen_poses_have_a_report_in_their_run_folder(tmp_path):

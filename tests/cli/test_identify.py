@@ -206,6 +206,12 @@ def test_runs_are_compared(workplace, capsys):
     assert "ZZ1R" in Path("t.csv").read_text()
     assert r"\toprule" in Path("t.tex").read_text()
     assert result["warnings"] == []
+    assert main(["compare", "run_0", "run_1", "--out", "all"]) == 0
+    assert re.search(r"\(\d left out,\swhose\ssigma\sis\sas\slarge\sas\sthe\svalue\)", capsys.readouterr().out)
+    assert "all base parameters, with the values of the full model" in Path("all/report.html").read_text("utf-8")
+    assert main(["compare", "run_0", "run_1", "--essential", "--out", "few", "--quiet"]) == 0
+    capsys.readouterr()
+    assert "essential parameters, with their values in the reduced model" in Path("few/report.html").read_text("utf-8")
     assert main(["compare", "run_0", "p2_lwr4", "--json"]) == 0
     assert "robot 'kuka_lwr4'" in json.loads(capsys.readouterr().out)["warnings"][0]
     assert main(["compare", "run_0", "run_1", "p2_lwr4"]) == 0

@@ -70,6 +70,12 @@ def test_the_page_states_the_numbers_and_takes_notes_for_text(design):
         assert f'<figure id="{name}">' in page
 
 
+def test_the_value_of_the_search_is_told_from_that_of_the_recording(design):
+    best = min(one.final for one in design.starts if one.final is not None)
+    assert f"{best:.4g}" != f"{design.value:.4g}"
+    assert f"with the exact sign the best, {best:.4g}, is {design.value:.4g}." in design.to_html()
+
+
 def test_a_run_folder_has_the_report(tmp_path):
     out = tmp_path / "designed"
     options = ["--motion", "quintic", "--moves", "3", "--duration", "4", "--starts", "1", "--format", "none"]

@@ -54,6 +54,20 @@ def test_differences_are_those_computed_by_hand():
     assert (summary.compared, summary.with_sigma, summary.within) == (4, 3, 2)
     assert summary.largest_sigmas == ("off_1", pytest.approx(5.0))
     assert summary.largest_percent == ("ZZ1R", pytest.approx(50.0))
+    assert summary.near_zero == 1
+
+
+def test_per_cent_of_a_value_near_zero_are_not_the_largest():
+    names = ("ZZ2", "MY2", "MX2")
+    values = ((1.0, 0.1), (-5.68e-7, 2.5e-6), (0.3, None))
+    others = ((1.1, 0.1), (3.608e-4, 2.5e-4), (0.31, 0.4))
+    first, second = (
+        ComparedRun(name, {key: ComparedValue(*one, "kg m") for key, one in zip(names, run, strict=True)})
+        for name, run in (("a", values), ("b", others))
+    )
+    (summary,) = compare_parameters([first, second]).summaries
+    assert summary.largest_percent == ("ZZ2", pytest.approx(10.0))
+    assert summary.near_zero == 2  # without a sigma in the first run, the other's counts
 
 
 def test_quantities_that_regroup_other_parameters_are_not_subtracted():

@@ -2,9 +2,24 @@
 
 from __future__ import annotations
 
+import csv
+
 import pytest
 
 from browser import MISSING, Browser, is_installed
+from steelyard.report import DataTable, Page, PageSection, page_html
+
+OVERLAPS = """
+    const found = [];
+    for (const plot of document.querySelectorAll('#friction .plot, #histogram .plot')) {
+        const boxes = [...plot.querySelectorAll('.annotation-text-g')].map((one) => one.getBoundingClientRect());
+        boxes.forEach((a, k) => boxes.slice(k + 1).forEach((b) => {
+            if (a.x < b.right && b.x < a.right && a.y < b.bottom && b.y < a.bottom) found.push([a.x, b.x]);
+        }));
+    }
+    return found;
+"""
+"""Titles of small plots that lie over each other."""
 
 pytestmark = pytest.mark.skipif(not is_installed(), reason=MISSING)
 
@@ -46,7 +61,7 @@ def column(browser: Browser, number: int) -> list[str]:
 
 
 def test_the_table_sorts_filters_and_is_copied(browser):
-    before = column(browser, 0)
+    before, regrouped = column(browser, 0), column(browser, 9)
     sort = "document.querySelectorAll('#parameters .sort')[1].click()"
     browser.run(sort)
     ascending = [float(cell) for cell in column(browser, 1) if cell]
@@ -59,11 +74,40 @@ def test_the_table_sorts_filters_and_is_copied(browser):
         "box.dispatchEvent(new Event('input'))"
     )
     shown = browser.run("return [...document.querySelectorAll('#parameters tbody tr:not([hidden])')].length")
-    assert shown == sum("ZZ" in name for name in before)
-    browser.run("document.querySelector('#parameters .copy').click()")
-    copied = browser.run("return document.querySelector('#parameters').dataset.copied").splitlines()
+    assert shown == sum("ZZ" in name + parts for name, parts in zip(before, regrouped, strict=True)) < len(before)
+    copied = copy(browser, "csv").splitlines()
     assert copied[0].startswith("name,value,± 95 %")
     assert len(copied) == 1 + shown
+    clear = "const box = document.querySelector('#parameters .search'); box.value = '';"
+    browser.run(f"{clear} box.dispatchEvent(new Event('input'))")
+
+
+def copy(browser: Browser, kind: str) -> str:
+    browser.run("document.querySelector(`#parameters .copy[data-as=${arguments[0]}]`).click()", kind)
+    return browser.run("return document.querySelector('#parameters').dataset.copied")
+
+
+def test_csv_has_all_digits_and_latex_those_shown(browser, found):
+    rows = {row["name"]: row for row in found.to_json()["parameters"]}
+    table = {row[0]: row for row in csv.reader(copy(browser, "csv").splitlines())}
+    assert table.pop("name")[-1] == "regrouping"
+    assert table.keys() == rows.keys()
+    for name, row in table.items():
+        assert row[1] == ("" if rows[name]["value"] is None else repr(float(rows[name]["value"])))
+        assert row[-1] == rows[name]["regrouping"]
+    first = copy(browser, "latex").splitlines()[2].split(" & ")
+    assert first[1] == column(browser, 1)[0]
+    assert len(first[1]) < len(table[first[0]][1])
+    assert len(first) == 9
+
+
+def test_a_formula_in_a_name_is_copied_as_text(tmp_path):
+    table = DataTable("parameters", ["name", "value"], [["=1+1", -0.1 - 0.2], ["-2", 3]], "Names.")
+    path = tmp_path / "page.html"
+    path.write_text(page_html(Page("t", "s", [PageSection("p", [table])])), encoding="utf-8")
+    with Browser() as opened:
+        opened.open(path)
+        assert copy(opened, "csv") == "name,value\n'=1+1,-0.30000000000000004\n-2,3\n"
 
 
 def test_the_arm_moves_and_a_click_on_an_outlier_shows_its_pose(browser):
@@ -90,6 +134,22 @@ def test_the_arm_moves_and_a_click_on_an_outlier_shows_its_pose(browser):
     assert shown in names
 
 
+def test_regroupings_are_shown_by_a_button_and_in_print(browser):
+    shown = "return [...document.querySelectorAll('#parameters td:last-child')].map((one) => one.offsetWidth > 0)"
+    assert not any(browser.run(shown))
+    browser.command("Emulation.setEmulatedMedia", media="print")
+    assert all(browser.run(shown))
+    browser.command("Emulation.setEmulatedMedia", media="")
+    browser.run("document.querySelector('#parameters .unfold').focus()")
+    for kind in ("keyDown", "keyUp"):
+        browser.command("Input.dispatchKeyEvent", type=kind, key="Enter", code="Enter", text="\r",
+                        windowsVirtualKeyCode=13)  # fmt: skip
+    assert all(browser.run(shown))
+    assert browser.run("return document.querySelector('#parameters .unfold').getAttribute('aria-pressed')") == "true"
+    browser.run("document.querySelector('#parameters .unfold').click()")
+    assert not any(browser.run(shown))
+
+
 @pytest.mark.large
 def test_dark_and_narrow(page):
     with Browser(420, 900, dark=True) as narrow:
@@ -97,6 +157,9 @@ def test_dark_and_narrow(page):
         narrow.draw_all()
         assert narrow.run("return document.documentElement.classList.contains('dark')")
         assert narrow.run("return document.documentElement.scrollWidth") <= 420
+        hidden = "const box = document.querySelector('.criteria'); return [box.scrollWidth - box.clientWidth, "
+        assert narrow.run(hidden + "box.scrollHeight - box.clientHeight]") == [0, 0]
+        assert narrow.run(OVERLAPS) == []
         narrow.run("document.getElementById('theme').click()")
         assert not narrow.run("return document.documentElement.classList.contains('dark')")
         assert [one for one in narrow.errors() if "Canvas2D" not in one] == []

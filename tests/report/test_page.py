@@ -19,6 +19,7 @@ from steelyard.identification import Identification, Settings, identify
 from steelyard.identification.figures import friction_curves, residual_samples, unseen_motion
 from steelyard.plots import Chart, EvenSample, FrictionCurve, Thinned, friction_plot, plot_text, thin
 from steelyard.report import DataTable, Figure, Page, PageSection, page_html
+from steelyard.verdict import Reason, graded_row, verdict_of
 
 FIGURE = re.compile(r'<script type="application/json" id="data-([\w-]+)">(.*?)</script>', re.DOTALL)
 CODE = re.compile(r"<script>(.*?)</script>\n", re.DOTALL)
@@ -26,6 +27,7 @@ NAMES = {
     "torques", "friction", "histogram", "whiteness", "residual-velocity", "residual-acceleration", "residual-position",
     "residual-load", "arm", "singular-values", "correlations", "spectra",
 }  # fmt: skip
+CURVE = FrictionCurve(np.zeros(3), np.zeros(3), np.zeros(3), "N m", "rad/s")
 
 
 def figures(text: str) -> dict[str, dict]:
@@ -136,12 +138,14 @@ def test_lines_that_come_in_blocks_are_thinned_alike():
 
 def test_texts_in_figures_are_no_markup():
     assert plot_text("<b>bold</b>") == "&lt;b&gt;bold&lt;/b&gt;"
-    assert plot_text("x" * 50, 10) == "x" * 9 + "…"
+    assert plot_text("the 'shoulder' & \"elbow\"") == "the 'shoulder' &amp; \"elbow\""  # plotly shows &quot; as it is
+    assert plot_text("shoulder_of_the_arm_1", 10) == "shoul…rm_1"
     assert plot_text("a\u202eb") == r"a\u202eb"
 
 
 def test_a_page_needs_no_figure_and_escapes_every_cell():
-    table = DataTable("t", ["a", "b"], [[SCRIPT, 1.5], ["x", None]], SCRIPT, [HOSTILE, HOSTILE])
+    rows = [[SCRIPT, 1.5, HOSTILE], ["x", None, HOSTILE]]
+    table = DataTable("t", ["a", "b", SCRIPT], rows, SCRIPT, is_folded=True)
     html = page_html(Page(SCRIPT, SCRIPT, [PageSection(SCRIPT, [table], SCRIPT)], facts={"f": SCRIPT}))
     assert SCRIPT not in html
     assert HOSTILE not in html
@@ -221,3 +225,62 @@ def test_the_histogram_says_how_far_residuals_go_and_the_condition_number_is_the
     far = [np.abs(one.residual - one.residual.mean()).max() / one.residual.std() for one in residual_samples(arm)]
     assert f"hold all beyond 4. Farthest: {max(far):.3g} on joint_{int(np.argmax(far)) + 1}." in page
     assert f"Condition number {arm.condition.normalised:.3g};" in page
+
+
+def test_digits_follow_the_interval_beside_them():
+    rows = [
+        [3.4201126773, 2.875e-05, "kg"], [-0.26201176, 8.131e-06, "kg"], [0.5, None, "kg"], [0.0, 1e-9, "kg"],
+        [1.0 / 3, 2.0, "kg"], [1.0 / 3, 1e-300, "kg"], [float("inf"), 1.0, "kg"], [7, 1e-9, "kg"],
+    ]  # fmt: skip
+    table = DataTable("t", ["value", "± 95 %", "unit"], rows, "Values.", intervals={0: 1})
+    shown = [cells[0] for cells in table.cells()]
+    assert [text for text, _ in shown[:5]] == ["3.420113", "-0.2620118", "0.5", "0", "0.3333"]
+    assert [text for text, _ in shown[5:]] == ["0.333333333333333", "inf", "7"]
+    assert [key for _, key in shown[:2]] == ["3.4201126773", "-0.26201176"]
+    assert table.cells()[0][1] == ("2.875e-05", "2.875e-05")
+
+
+def test_values_of_a_run_are_shown_within_their_intervals(page, found):
+    text = page.read_text(encoding="utf-8")
+    for row in found.to_json()["parameters"]:
+        if row["interval_95"] is None:
+            continue
+        low, high = row["interval_95"]
+        shown = re.search(rf'<td data-key="{re.escape(repr(row["value"]))}" class="number">([^<]*)</td>', text)
+        assert shown is not None
+        assert abs(float(shown[1]) - row["value"]) < (high - low) / 20
+
+
+def test_titles_of_small_plots_have_room_and_tell_the_whole_name():
+    names = [f"a_very_long_name_of_a_joint_in_a_robot_file_{k} (motor)" for k in range(3)]
+    titles = friction_plot(dict.fromkeys(names, CURVE)).layout["annotations"]
+    assert [one["text"] for one in titles] == [f"a_very_long…_{k} (motor)" for k in range(3)]
+    assert [one["hovertext"] for one in titles] == names
+    (short,) = friction_plot({"joint_1": CURVE}).layout["annotations"]
+    assert short["text"] == "joint_1"
+    assert "hovertext" not in short
+
+
+def test_criteria_stand_under_their_questions_and_reasons_have_their_grades():
+    rows = [
+        graded_row("predicts", "error", 3.0, "3 %", ("<= 5 %", "<= 9 %"), "good", "", ""),
+        graded_row("known", "sigma", 30.0, "30 %", ("<= 5 %", "<= 9 %"), "poor", "A sigma is large.", "Record more."),
+        graded_row("plausible", "links", 0.0, "0", ("0", "0"), "good", "", ""),
+    ]
+    cautions = [Reason("The log is doubtful.", "", grade="fair"), Reason("It is slow.", "")]
+    html = page_html(Page("t", "s", [], verdict=verdict_of(rows, cautions)))
+    groups = re.findall(r"<tbody>(.*?)</tbody>", html, re.DOTALL)
+    assert [re.findall(r'<th scope="row(?:group" colspan="4)?">(.*?)</th>', group) for group in groups] == [
+        ["is it plausible?", "links"],
+        ["does it predict?", "error"],
+        ["are the parameters known?", "sigma"],
+    ]
+    assert [re.findall(r'<span class="grade (\w+)">', group)[0] for group in groups] == ["fair", "good", "poor"]
+    reasons = re.search(r'<ol class="reasons">(.*?)</ol>', html, re.DOTALL)
+    assert reasons is not None
+    assert [" ".join(re.sub(r"<[^>]*>", " ", one).split()) for one in reasons[1].split("</li>")[:-1]] == [
+        "fair The log is doubtful.",
+        "poor A sigma is large. Record more.",
+        "It is slow.",
+    ]
+    assert "of the findings above that are marked with a grade" in html

@@ -11,6 +11,7 @@ from scipy import stats
 
 from steelyard.model import BaseParameter
 from steelyard.study import Case, CaseRuns, judged_cases, sentences
+from steelyard.study.statistics import pooled_coverage
 
 NAMES = ("ZZ1", "MX1", "Fvm1")
 PARAMETERS = [BaseParameter(f"{name}R", name, "kg", MappingProxyType({name: 1.0})) for name in NAMES]
@@ -137,3 +138,52 @@ def test_cases_that_differ_in_noise_say_so():
     lines = sentences(judged(runs_of("wls", shift=shift), runs_of("wls", level=2.0, shift=shift)))
     assert lines[0].startswith("wls, noise x 1: biased")
     assert lines[-1].startswith("wls, noise x 2: biased")
+
+
+def test_few_runs_are_told_to_be_too_few_and_not_called_right():
+    few, bad = judged(runs_of("wls", count=6)), judged(runs_of("wls", seed=3, count=6, reported=0.6))
+    for (verdict,) in (few, bad):
+        assert not verdict.judges_coverage
+        assert verdict.pooled is not None
+        first, second = sentences([verdict])
+        assert first == "no method failed, none is biased beyond chance"
+        assert second == (
+            f"6 runs are too few to judge coverage: right 95 % intervals would hold the truth in "
+            f"{100 * verdict.pooled.least:.0f} to 100 % by chance; found {100 * verdict.pooled.share:.0f} % (wls)"
+        )
+    assert bad[0].pooled is not None
+    assert bad[0].pooled.share < 0.85
+    (verdict,) = judged(runs_of("wls", count=100))
+    assert sentences([verdict])[0].endswith("over all parameters 95 % intervals hold the truth as often as they should")
+
+
+def test_intervals_that_are_too_narrow_by_a_little_show_over_all_parameters_together():
+    bold, honest = judged(runs_of("wls", seed=2, reported=0.8, count=40), runs_of("gls", seed=1, count=40))
+    assert not any(one.is_overconfident for one in bold.parameters)
+    assert bold.pooled is not None
+    assert honest.pooled is not None
+    assert bold.pooled.is_too_low
+    assert not honest.pooled.is_too_low
+    assert sentences([bold, honest])[0].startswith("wls: over all parameters 95 % intervals hold the truth in 8")
+
+
+def test_parameters_that_err_together_are_no_further_evidence():
+    rng = np.random.default_rng(0)
+    together = np.repeat(rng.random((1, 20)) < 0.8, 8, axis=0).astype(float)
+    apart = (rng.random((8, 20)) < 0.8).astype(float)
+    assert pooled_coverage(together, 1).shown < 0.75
+    assert pooled_coverage(apart, 1).shown > 0.8
+    assert pooled_coverage(apart, 1).least > pooled_coverage(apart, 9).least > pooled_coverage(together, 1).least
+    assert pooled_coverage(np.ones((8, 6)), 1).shown < 0.9  # that six runs agree says nothing about their spread
+
+
+def test_one_study_in_twenty_finds_coverage_too_low_by_chance_at_most():
+    rng = np.random.default_rng(1)
+    for shared in (0.0, 0.7):
+        hits = [
+            np.abs(np.sqrt(shared) * rng.standard_normal(20) + np.sqrt(1 - shared) * rng.standard_normal((8, 20)))
+            <= stats.norm.ppf(0.975)
+            for _ in range(400)
+        ]
+        found = [pooled_coverage(one.astype(float), 1).is_too_low for one in hits]
+        assert np.mean(found) < 0.05 + 2.5 * np.sqrt(0.05 * 0.95 / 400)

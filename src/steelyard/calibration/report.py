@@ -151,6 +151,7 @@ def _parameters(result: CalibrationResult, content: Mapping[str, Any]) -> PageSe
         DataTable(
             "parameters", ["name", "value", "±", "nominal", "off by [sigma]", "unit", "of", "meaning"], table,
             "Fitted unknowns with their intervals; base, tool and markers are what was added to their start.",
+            intervals={1: 2, 3: 2},
         )
     )  # fmt: skip
     return PageSection("Parameters", parts)

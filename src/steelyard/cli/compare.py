@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 _LONGEST_HEADING = 16
 
+_ALL = "all base parameters, with the values of the full model; --essential compares those of the reduced one"
+_ESSENTIAL = "essential parameters, with their values in the reduced model"
+
 
 @dataclass(frozen=True)
 class _FileTorques:
@@ -36,7 +39,7 @@ class _FileTorques:
 
 def compare(
     *runs: Annotated[str, Parameter(help="Run folders, names of published tables, or robots (name or file).")],
-    essential: Annotated[bool, Parameter(help="Compare essential parameters only.")] = False,
+    essential: Annotated[bool, Parameter(help="Compare essential parameters only, of the reduced model.")] = False,
     csv: Annotated[Path | None, Parameter(group=OUTPUT, help="Also write the table as CSV.")] = None,
     latex: Annotated[Path | None, Parameter(group=OUTPUT, help="Also write the table as LaTeX.")] = None,
     out: Out = None,
@@ -62,7 +65,7 @@ def compare(
                 write_aside(path, text(comparison))
         inputs = hashes_of(*(Path(name) if _is_robot(name) else Path(name) / "result.json" for name in runs))
         content = _comparison_to_json(comparison, torques)
-        report = partial(_report, comparison, torques)
+        report = partial(_report, comparison, torques, _ESSENTIAL if essential else _ALL)
         content = saved.save({"runs": list(runs), "essential": essential}, inputs, content, report=report)
         print(json_text("compare", content)) if json else _print(comparison, torques)
 
@@ -146,7 +149,7 @@ def _comparison_to_json(comparison: Comparison, torques: Sequence[_FileTorques])
                 {
                     "run": one.name, "compared": one.compared, "with_sigma": one.with_sigma,
                     "within_two_sigmas": one.within, "largest_in_sigmas": one.largest_sigmas,
-                    "largest_in_percent": one.largest_percent,
+                    "largest_in_percent": one.largest_percent, "near_zero": one.near_zero,
                 }
                 for one in comparison.summaries
             ],
@@ -195,7 +198,9 @@ def _state_percent(joints: Sequence[TorqueDifference]) -> float | None:
     return _percent(known, "difference")
 
 
-def _report(comparison: Comparison, torques: Sequence[_FileTorques], provenance: Mapping[str, str]) -> str:
+def _report(
+    comparison: Comparison, torques: Sequence[_FileTorques], compared: str, provenance: Mapping[str, str]
+) -> str:
     from ..report import DataTable, PageSection, page_html
     from ..report.comparison import comparison_page
 
@@ -217,7 +222,8 @@ def _report(comparison: Comparison, torques: Sequence[_FileTorques], provenance:
         table = DataTable(f"torques-{number}", columns, rows, caption, digits=3)
         sections.append(PageSection("Torques", [table], points=one.notes))
     summaries = [_sentence(one, comparison.runs[0]) for one in comparison.summaries]
-    return page_html(comparison_page(comparison, _headings(comparison.runs), provenance, summaries, sections))
+    names = _headings(comparison.runs)
+    return page_html(comparison_page(comparison, names, provenance, compared, summaries, sections))
 
 
 def _print(comparison: Comparison, torques: Sequence[_FileTorques] = ()) -> None:
@@ -312,4 +318,6 @@ def _sentence(one: ComparedSummary, reference: str) -> str:
     if one.largest_percent:
         name, size = one.largest_percent
         sentence += f"; largest in per cent: {name} {size:+.0f} %"
+    if one.near_zero:
+        sentence += f" ({one.near_zero} left out, whose sigma is as large as the value)"
     return sentence

@@ -229,14 +229,15 @@ def _search(design: Design) -> PageSection:
         for one in design.starts
     ]  # fmt: skip
     columns = ["start", "from", "value", "largest violation [%]", "proven value"]
-    proven = sum(one.final is not None for one in design.starts)
+    proven = [one.final for one in design.starts if one.final is not None]
+    caption = (
+        f"Motions that the search began with; {len(proven)} of {len(rows)} were proven. Values here are on the grid of "
+        "the search, with a smooth sign of friction; at the samples of the recording and with the exact sign the best, "
+        f"{min(proven):.4g}, is {design.value:.4g}."
+    )
     return PageSection(
         "Search",
-        [
-            DataTable(
-                "starts", columns, rows, f"Motions that the search began with; {proven} of {len(rows)} were proven."
-            )
-        ],
+        [DataTable("starts", columns, rows, caption)],
         " ".join(sentence(note) for note in design.notes),
         closed=True,
     )

@@ -124,7 +124,7 @@ def _parameters(found: Identification) -> PageSection:
     content = found.to_json()
     steps = {step["name"]: step for step in content["reduction"]["steps"]}
     file = _file_values(found)
-    rows, hints = [], []
+    rows = []
     for row in content["parameters"]:
         value, half = row["value"], None
         if row["interval_95"] is not None:
@@ -134,19 +134,19 @@ def _parameters(found: Identification) -> PageSection:
         statistic = "" if step is None else f"F = {step['f']:.3g}"
         rows.append(
             [row["name"], value, half, row["relative_sigma_percent"], row["unit"], file.get(row["name"]), state,
-             statistic, row["caution"] or ""]
+             statistic, row["caution"] or "", row["regrouping"]]
         )  # fmt: skip
-        hints.append(row["regrouping"])
     weak = sum(1 for row in content["parameters"] if row["essential"] and (row["relative_sigma_percent"] or 0) > 10)
     return PageSection(
         "Parameters",
         [
             DataTable(
                 "parameters",
-                ["name", "value", "± 95 %", "sigma [%]", "unit", "robot file", "state", "statistic", "caution"], rows,
-                "Base parameters of the judged model. Point at a row for what is regrouped in it; 'robot file' is what "
-                "the robot file gives for the same combination.",
-                hints,
+                ["name", "value", "± 95 %", "sigma [%]", "unit", "robot file", "state", "statistic", "caution",
+                 "regrouping"], rows,
+                "Base parameters of the judged model; 'robot file' is what the robot file gives for the same "
+                "combination.",
+                intervals={1: 2, 5: 2}, is_folded=True,
             )
         ],
         _known(weak, len(found.essential.columns), sum(not row["excited"] for row in content["parameters"])),

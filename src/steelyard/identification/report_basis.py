@@ -53,6 +53,7 @@ def consistency_section(found: Identification) -> PageSection | None:
                 "Standard parameters of an arm that can exist, and where each comes from: the data, a prior, or both. "
                 "'reference': neither decides it; its value completes the arm without changing a torque, as near "
                 "to the robot file as that allows, and may be far from it.",
+                intervals={1: 2, 6: 2},
             )
         ],
         " ".join(said),

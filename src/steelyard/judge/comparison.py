@@ -107,7 +107,9 @@ class ComparedSummary:
         with_sigma: How many of them have a sigma.
         within: How many of those differ by at most two sigmas.
         largest_sigmas: Name and difference of the one that differs by most sigmas; None if no sigma is known.
-        largest_percent: Name and difference of the one that differs by most per cent; None if nothing is compared.
+        largest_percent: Name and difference of the one that differs by most per cent, of those that the first run knows
+            better than their value; None if there is none.
+        near_zero: How many it does not know so: per cent of them say nothing.
     """
 
     name: str
@@ -116,6 +118,7 @@ class ComparedSummary:
     within: int
     largest_sigmas: tuple[str, float] | None
     largest_percent: tuple[str, float] | None
+    near_zero: int
 
 
 @dataclass(frozen=True)
@@ -215,11 +218,21 @@ def _warnings(reference: ComparedRun, other: ComparedRun, rows: Sequence[Compare
 
 
 def _summary(name: str, rows: Sequence[ComparedRow], place: int) -> ComparedSummary:
-    found = [(row.name, difference) for row in rows if (difference := row.differences[place]) is not None]
-    sigmas = [(parameter, d.sigmas) for parameter, d in found if d.sigmas is not None]
-    percents = [(parameter, d.percent) for parameter, d in found if d.percent is not None]
+    found = [(row, difference) for row in rows if (difference := row.differences[place]) is not None]
+    sigmas = [(row.name, d.sigmas) for row, d in found if d.sigmas is not None]
+    percents = [(row.name, d.percent) for row, d in found if d.percent is not None and _is_known(row, place)]
     within = sum(abs(size) <= WITHIN for _, size in sigmas)
-    return ComparedSummary(name, len(found), len(sigmas), within, _largest(sigmas), _largest(percents))
+    return ComparedSummary(
+        name, len(found), len(sigmas), within, _largest(sigmas), _largest(percents), len(found) - len(percents)
+    )
+
+
+def _is_known(row: ComparedRow, place: int) -> bool:
+    """Return whether the reference is further from zero than its sigma, or that of the other run if it has none."""
+    reference, value = row.values[0], row.values[place + 1]
+    assert reference is not None  # or there is no difference
+    assert value is not None
+    return abs(reference.value) > ((value.sigma if reference.sigma is None else reference.sigma) or 0.0)
 
 
 def _largest(named: Sequence[tuple[str, float]]) -> tuple[str, float] | None:

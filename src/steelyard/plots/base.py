@@ -33,16 +33,25 @@ MOST_POINTS = 1500
 ROW = 150
 """Height of one joint's row of plots [pixels]."""
 
+LONGEST = 40
+"""Letters of a text in a figure, if not said."""
+
+_ACROSS = 66  # letters of titles side by side in the narrowest figure
 _ABOVE, _BELOW = 60, 60
 _BAR = 22  # pixels of plotly's own buttons, which a legend in a narrow window would run into
 _AXIS = {"gridcolor": "rgba(128,128,128,0.25)", "zerolinecolor": "rgba(128,128,128,0.5)", "automargin": True}
 _CLEAR = "rgba(0,0,0,0)"
 
 
-def plot_text(text: str, longest: int = 40) -> str:
-    """Return untrusted text for a figure: plotly takes tags and entities for markup."""
+def plot_text(text: str, longest: int = LONGEST) -> str:
+    """Return untrusted text for a figure: plotly takes tags and entities for markup, quotes for quotes.
+
+    Long texts lose their middle: names of joints often differ at their ends.
+    """
     shown = for_terminal(text)
-    return html.escape(shown if len(shown) <= longest else f"{shown[: longest - 1]}…")
+    if len(shown) > longest:
+        shown = f"{shown[: longest // 2]}…{shown[len(shown) - (longest - 1) // 2 :]}"
+    return html.escape(shown, quote=False)
 
 
 def numbers(values: np.ndarray) -> dict[str, str]:
@@ -99,10 +108,17 @@ class Chart:
             if linked:
                 self.x_axis(k, matches="x" if k else None, showticklabels=row == rows - 1)
             if titles:
-                self.layout["annotations"].append(
-                    {"text": plot_text(titles[k]), "x": left + width / 2, "y": top, "xref": "paper", "yref": "paper",
-                     "xanchor": "center", "yanchor": "bottom", "showarrow": False, "font": {"size": 12}}
-                )  # fmt: skip
+                self._title(titles[k], left + width / 2, top)
+
+    def _title(self, text: str, x: float, y: float) -> None:
+        """Add the title of a plot, as long as its column has room for; the whole is shown where it is pointed at."""
+        shown = plot_text(text, min(LONGEST, _ACROSS // self.columns))
+        whole = plot_text(text, 4 * LONGEST)
+        hover = {} if shown == whole else {"hovertext": whole}
+        self.layout["annotations"].append(
+            {"text": shown, "x": x, "y": y, "xref": "paper", "yref": "paper", "xanchor": "center", "yanchor": "bottom",
+             "showarrow": False, "font": {"size": 12}, **hover}
+        )  # fmt: skip
 
     def add(self, place: int = 0, **trace: Any) -> None:
         """Add a trace to the plot of that number, from 0."""

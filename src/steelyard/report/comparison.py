@@ -21,6 +21,7 @@ def comparison_page(
     comparison: Comparison,
     names: Sequence[str],
     provenance: Mapping[str, str],
+    compared: str,
     summaries: Sequence[str],
     sections: Sequence[PageSection] = (),
 ) -> Page:
@@ -30,6 +31,7 @@ def comparison_page(
         comparison: Runs side by side.
         names: What each run is called in the page.
         provenance: Where it comes from, texts by name.
+        compared: Which parameters of the runs are compared.
         summaries: A sentence for each run after the first.
         sections: Further parts.
     """
@@ -40,7 +42,7 @@ def comparison_page(
         subtitle=f"{', '.join(names[1:])} against {names[0]}",
         sections=[
             PageSection("Differences", figures, points=points),
-            PageSection("Parameters", [_table(comparison, names)]),
+            PageSection("Parameters", [_table(comparison, names, compared)]),
             *sections,
         ],
         facts={
@@ -113,20 +115,20 @@ def _is_known(row: ComparedRow) -> bool:
     return others and AGREE * 100 * (reference.sigma or 0.0) <= WIDEST * abs(reference.value)
 
 
-def _table(comparison: Comparison, names: Sequence[str]) -> DataTable:
+def _table(comparison: Comparison, names: Sequence[str], compared: str) -> DataTable:
     columns = ["parameter", "unit"]
     for name in names:
         columns += [name, f"± {AGREE:g} sigmas"]
     for name in names[1:]:
         columns += [f"{name}: difference [%]", f"{name}: [sigmas]"]
-    rows, hints = [], []
+    rows = []
     for row in comparison.rows:
         cells: list[str | float | None] = [row.name, row.unit]
         for value in row.values:
             cells += [None, None] if value is None else [value.value, AGREE * value.sigma if value.sigma else None]
         for difference in row.differences:
             cells += [None, None] if difference is None else [difference.percent, difference.sigmas]
-        rows.append(cells)
-        hints.append(next((value.regrouping for value in row.values if value is not None), ""))
-    caption = "Parameters of all runs. Point at a row for what is regrouped in it."
-    return DataTable("parameters", columns, rows, caption, hints)
+        rows.append([*cells, next((value.regrouping for value in row.values if value is not None), "")])
+    intervals = {2 + 2 * k: 3 + 2 * k for k in range(len(names))}
+    caption = f"Parameters of all runs: {compared}."
+    return DataTable("parameters", [*columns, "regrouping"], rows, caption, intervals=intervals, is_folded=True)

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib.resources import files
+from math import floor, isfinite, log10
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
     from ..plots import Chart
     from ..verdict import Verdict
 
+
+_ALL_DIGITS = 15
+"""Significant digits that every number has."""
 
 Provenance = Mapping[str, str]
 """Where a run comes from: texts by name."""
@@ -53,16 +57,19 @@ class DataTable:
         columns: Titles of the columns.
         rows: Cells: texts, numbers, or None where there is nothing to say.
         caption: What the table shows.
-        hints: Text shown when a cell of the first column is pointed at, by row; empty: none.
         digits: Significant digits of numbers.
+        intervals: By number of a column, that of the column with its intervals: its numbers have digits enough that
+            rounding is below a tenth of the interval.
+        is_folded: Whether a button shows the last column, which is always in print.
     """
 
     name: str
     columns: Sequence[str]
     rows: Sequence[Sequence[str | float | None]]
     caption: str
-    hints: Sequence[str] = ()
     digits: int = 4
+    intervals: Mapping[int, int] = field(default_factory=dict)
+    is_folded: bool = False
 
     def is_number(self) -> list[bool]:
         """Return whether each column holds numbers."""
@@ -74,7 +81,15 @@ class DataTable:
 
     def cells(self) -> list[list[tuple[str, str]]]:
         """Return text and sort key of every cell."""
-        return [[_cell(value, self.digits) for value in row] for row in self.rows]
+        return [[_cell(value, self._digits(row, k)) for k, value in enumerate(row)] for row in self.rows]
+
+    def _digits(self, row: Sequence[str | float | None], column: int) -> int:
+        value, interval = row[column], row[self.intervals[column]] if column in self.intervals else None
+        if not (isinstance(value, float) and isinstance(interval, float) and value and interval > 0):
+            return self.digits
+        if not (isfinite(value) and isfinite(interval)):
+            return self.digits
+        return min(_ALL_DIGITS, max(self.digits, floor(log10(abs(value))) + 1 - floor(log10(interval / 10))))
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,9 +219,9 @@ def _cell(value: Any, digits: int) -> tuple[str, str]:
     if value is None:
         return "", ""
     if isinstance(value, bool):
-        return ("yes" if value else "no"), str(int(value))
+        value = "yes" if value else "no"
     if isinstance(value, int):  # a count has all its digits
-        return str(value), repr(float(value))
+        return str(value), str(value)
     if isinstance(value, float):
         return f"{value:.{digits}g}", repr(float(value))
     return for_terminal(str(value)), json.dumps(str(value))

@@ -56,7 +56,7 @@ def study_page(result: StudyResult, provenance: Mapping[str, str], notes: Sequen
             "failed": f"{failed}",
             "base parameters": f"{len(result.parameters)}",
             "biased beyond chance": _count(verdicts, "is_biased"),
-            "sigmas too small": _count(verdicts, "is_overconfident"),
+            "sigmas too small": _count(verdicts, "is_overconfident") + _unsure(verdicts),
         },
         provenance=provenance,
     )
@@ -65,6 +65,11 @@ def study_page(result: StudyResult, provenance: Mapping[str, str], notes: Sequen
 def _count(verdicts: Sequence[CaseVerdict], what: str) -> str:
     everything = [getattr(one, what) for verdict in verdicts for one in verdict.parameters]
     return f"{sum(everything)} of {len(everything)}"
+
+
+def _unsure(verdicts: Sequence[CaseVerdict]) -> str:
+    few = any(verdict.parameters and not verdict.judges_coverage for verdict in verdicts)
+    return ", too few runs to judge" if few else ""
 
 
 def _findings(result: StudyResult) -> PageSection:

@@ -345,7 +345,7 @@ def times_to_json(result: StudyResult) -> list[dict[str, Any]]:
 
 
 def _case(verdict: CaseVerdict, runs: CaseRuns) -> dict[str, Any]:
-    worst, least = verdict.worst_bias, verdict.smallest_coverage
+    worst, least, pooled = verdict.worst_bias, verdict.smallest_coverage, verdict.pooled
     return {
         **plain(runs.case),
         "runs": verdict.runs,
@@ -363,6 +363,8 @@ def _case(verdict: CaseVerdict, runs: CaseRuns) -> dict[str, Any]:
         "overconfident": [one.name for one in verdict.parameters if one.is_overconfident],
         "rms_over_bound": verdict.rms_over_bound,
         "mean_coverage": verdict.mean_coverage,
+        "mean_coverage_least_by_chance": None if pooled is None else pooled.least,
+        "mean_coverage_shown": None if pooled is None else pooled.shown,
         "smallest_coverage": None if least is None else {"name": least.name, "coverage": least.coverage},
         "checks_by_bound": _checks(verdict.checks_by_bound),
         "checks_as_reported": _checks(verdict.checks_as_reported),

@@ -5,6 +5,7 @@ R runs give estimates x_r with mean m and standard deviation s. Their spread mak
     bias         m - chi +- t(R - 1) s / sqrt(R)
     efficiency   sigma_cr^2 / mse, with R mse / E[mse] chi-square of R degrees
     coverage     k of R intervals hold chi: Wilson's interval of a binomial share
+                 all parameters together: t test of the runs' shares h_r, as parameters of one run err together
     P4           |m - chi| <= t s / sqrt(R) at 68 %;  (R - 1) s^2 / sigma^2 within the 90 % interval of chi-square
 """
 
@@ -25,6 +26,9 @@ LEVEL = 0.95
 
 MEAN_LEVEL, VARIANCE_LEVEL = 0.68, 0.90
 """P4's two checks: of means, and of variance ratios."""
+
+POWER = 0.8
+"""Part of the studies that must find a fault for it to count as one that they could have shown."""
 
 Interval = tuple[float, float]
 
@@ -107,6 +111,45 @@ def share_interval(hits: int, count: int) -> Interval:
 def rarely_covered(hits: int, count: int) -> float:
     """Return the probability of as few hits or fewer if the 95 % intervals of so many runs were right."""
     return binom_cdf(hits, count, LEVEL)
+
+
+@dataclass(frozen=True)
+class PooledCoverage:
+    """Coverage of the 95 % intervals of all parameters of a case together.
+
+    Attributes:
+        share: Mean of the runs' shares of intervals that hold the truth.
+        least: Right intervals have at least this share in 95 of 100 studies that spread as this one, in every case.
+        shown: True share that four of five such studies would find below ``least``.
+    """
+
+    share: float
+    least: float
+    shown: float
+
+    @property
+    def is_too_low(self) -> bool:
+        """Whether the share is too low to be chance."""
+        return self.share < self.least
+
+
+def pooled_coverage(hits: np.ndarray, cases: int) -> PooledCoverage:
+    """Return what the intervals of all parameters together say.
+
+    Runs are independent, parameters of one run are not: the share of each run is one observation. Its standard
+    deviation is taken no smaller than that of independent intervals, which runs that all agree would hide.
+
+    Args:
+        hits: Whether each interval holds the truth (c, R), NaN where there is none; two runs at least have some.
+        cases: How many such tests there are: each is one of so many that may err (Bonferroni).
+    """
+    shares = np.nanmean(hits[:, np.isfinite(hits).any(axis=0)], axis=0)
+    count, free = len(shares), len(shares) - 1
+    independent = float(np.sqrt(LEVEL * (1 - LEVEL) / len(hits)))
+    error = max(float(shares.std(ddof=1)), independent) / float(np.sqrt(count))
+    reach, further = t_ppf([1 - (1 - LEVEL) / cases, POWER], free) * error
+    least = LEVEL - float(reach)
+    return PooledCoverage(float(shares.mean()), max(0.0, least), max(0.0, least - float(further)))
 
 
 def holm(probabilities: np.ndarray, level: float = 1 - LEVEL) -> np.ndarray:

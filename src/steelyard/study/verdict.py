@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -13,10 +13,12 @@ from .statistics import (
     CaseRuns,
     Interval,
     IntervalChecks,
+    PooledCoverage,
     bias_test,
     efficiency,
     holm,
     interval_checks,
+    pooled_coverage,
     rarely_covered,
     share_interval,
 )
@@ -89,6 +91,7 @@ class CaseVerdict:
         rms_over_bound: Root mean square of all errors, each over its Cramer-Rao sigma; None without a bound.
         checks_by_bound: P4's two checks with Cramer-Rao sigmas; None without runs.
         checks_as_reported: P4's two checks with the reported sigmas.
+        pooled: Coverage of all parameters together; None without parameters.
         seconds: Median CPU time of a run's estimation [s].
     """
 
@@ -102,6 +105,7 @@ class CaseVerdict:
     rms_over_bound: float | None
     checks_by_bound: IntervalChecks | None
     checks_as_reported: IntervalChecks | None
+    pooled: PooledCoverage | None
     seconds: float
 
     @property
@@ -119,6 +123,14 @@ class CaseVerdict:
         """Mean coverage of all parameters."""
         return float(np.mean([one.coverage for one in self.parameters])) if self.parameters else None
 
+    @property
+    def judges_coverage(self) -> bool:
+        """Whether the coverage is found too low, or the runs would have shown it if it were :data:`TOO_LOW`."""
+        if self.pooled is None:
+            return False
+        found = self.pooled.is_too_low or any(one.is_overconfident for one in self.parameters)
+        return found or self.pooled.shown >= TOO_LOW
+
 
 def judged_cases(
     runs: Sequence[CaseRuns], parameters: Sequence[BaseParameter], true: np.ndarray, bound: np.ndarray | None
@@ -131,7 +143,7 @@ def judged_cases(
         true: True values (c,).
         bound: Cramer-Rao sigmas at noise level 1 (c,), None without a bound.
     """
-    verdicts = [_case_verdict(one, parameters, true, bound) for one in runs]
+    verdicts = [_case_verdict(one, parameters, true, bound, len(runs)) for one in runs]
     everything = [one for verdict in verdicts for one in verdict.parameters]
     biased = iter(holm(np.array([one.bias_p for one in everything])))
     overconfident = iter(holm(np.array([one.coverage_p for one in everything])))
@@ -148,13 +160,15 @@ def judged_cases(
 
 
 def _case_verdict(
-    runs: CaseRuns, parameters: Sequence[BaseParameter], true: np.ndarray, bound: np.ndarray | None
+    runs: CaseRuns, parameters: Sequence[BaseParameter], true: np.ndarray, bound: np.ndarray | None, cases: int
 ) -> CaseVerdict:
     messages = [text for text in runs.failures if text]
     failures = len(messages)
     usual = max(messages, key=messages.count, default="")
     level_bound = np.full(len(true), np.nan) if bound is None else bound * runs.case.noise_level
-    judged, left = [], []
+    errors = runs.values - true[:, None]
+    hits = np.where(np.isfinite(errors), np.abs(errors) <= runs.half_width, np.nan)
+    judged, left, rows = [], [], []
     for row, parameter in enumerate(parameters):
         there = np.isfinite(runs.values[row])
         if there.sum() < 2:
@@ -162,11 +176,12 @@ def _case_verdict(
             continue
         columns = (runs.values[row, there], runs.sigma[row, there], runs.half_width[row, there])
         judged.append(_parameter_verdict(parameter, columns, float(true[row]), float(level_bound[row])))
+        rows.append(row)
     by_bound, as_reported = _checks(runs, true, level_bound)
     return CaseVerdict(
         runs.case, len(runs.seeds), failures, share_interval(failures, len(runs.seeds)), usual, tuple(judged),
-        tuple(left), _rms_over_bound(runs.values - true[:, None], level_bound), by_bound, as_reported,
-        float(np.median(runs.times)),
+        tuple(left), _rms_over_bound(errors, level_bound), by_bound, as_reported,
+        pooled_coverage(hits[rows], cases) if rows else None, float(np.median(runs.times)),
     )  # fmt: skip
 
 
@@ -222,6 +237,9 @@ def _checks(runs: CaseRuns, true: np.ndarray, bound: np.ndarray) -> tuple[Interv
 MOST_NAMED = 3
 """Parameters named in a sentence."""
 
+TOO_LOW = 0.9
+"""Coverage of 95 % intervals that a study must be able to show, or it does not call them right."""
+
 WIDER = 1.1
 """A biased parameter's intervals miss the truth by its bias; by its sigma too if the spread is so many times larger."""
 
@@ -240,10 +258,25 @@ def sentences(verdicts: Sequence[CaseVerdict]) -> tuple[str, ...]:
     """Return the findings of all cases, a sentence each; one sentence if there are none."""
     cases = [verdict.case for verdict in verdicts]
     found = [text for verdict in verdicts for text in _findings(verdict, case_label(verdict.case, cases))]
-    if found:
-        return tuple(found)
+    unsure = {
+        case_label(verdict.case, cases): verdict.pooled
+        for verdict in verdicts
+        if verdict.pooled is not None and not verdict.judges_coverage
+    }
+    if not found:
+        right = ", and over all parameters 95 % intervals hold the truth as often as they should"
+        found = [f"no method failed, none is biased beyond chance{'' if unsure else right}"]
+    if unsure:
+        found.append(_too_few(unsure, max(verdict.runs for verdict in verdicts)))
+    return tuple(found)
+
+
+def _too_few(unsure: Mapping[str, PooledCoverage], runs: int) -> str:
+    """Return what the runs cannot say about coverage, with the case that covers least."""
+    name, least = min(unsure.items(), key=lambda item: item[1].share)
     return (
-        "no method failed, none is biased beyond chance, and all 95 % intervals hold the truth as often as they should",
+        f"{runs} runs are too few to judge coverage: right 95 % intervals would hold the truth in "
+        f"{100 * least.least:.0f} to 100 % by chance; found {100 * least.share:.0f} % ({name})"
     )
 
 
@@ -257,6 +290,12 @@ def _findings(verdict: CaseVerdict, name: str) -> Iterator[str]:
         bold = sorted(bold, key=lambda one: one.coverage)
         named = ", ".join(_coverage_text(one) for one in bold[:MOST_NAMED])
         yield f"{name}: reports sigmas too small in {_count(bold, verdict)}: {named}{_more(bold)}"
+    pooled = verdict.pooled
+    if pooled and pooled.is_too_low and not any(one.is_overconfident for one in verdict.parameters):
+        yield (
+            f"{name}: over all parameters 95 % intervals hold the truth in {100 * pooled.share:.0f} % only "
+            f"({100 * pooled.least:.0f} to 100 % by chance)"
+        )
     if verdict.failures:
         yield f"{name}: {verdict.failures} of {verdict.runs} runs failed; most often: {verdict.usual_failure}"
     if verdict.not_estimated and verdict.parameters:

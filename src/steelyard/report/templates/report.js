@@ -92,12 +92,21 @@
       };
       body.append(...[...rows].sort(compare));
     }));
+    const unfold = box.querySelector(".unfold");
+    if (unfold) unfold.addEventListener("click", () => {
+      const folded = box.querySelector("table").classList.toggle("folded");
+      unfold.setAttribute("aria-pressed", String(!folded));
+    });
+    const isShown = (cell) => getComputedStyle(cell).display !== "none";
     for (const button of box.querySelectorAll(".copy")) button.addEventListener("click", () => {
       const visible = [...body.rows].filter((row) => !row.hidden);
-      const cells = [heads.map((head) => head.textContent), ...visible.map((row) => [...row.cells].map((cell) => cell.textContent))];
+      const rows = [heads, ...visible.map((row) => [...row.cells])];
+      // CSV is for programs and has all columns and digits, LaTeX is for readers and has what is shown.
+      const full = (cell) => forCsv(cell.matches("td.number") ? cell.dataset.key : cell.textContent);
+      const shown = (row) => row.filter(isShown).map((cell) => forLatex(cell.textContent)).join(" & ") + " \\\\";
       const lines = button.dataset.as === "csv"
-        ? cells.map((row) => row.map(forCsv).join(",")).join("\n") + "\n"
-        : "\\begin{tabular}{" + "l".repeat(heads.length) + "}\n" + cells.map((row) => row.map(forLatex).join(" & ") + " \\\\").join("\n") + "\n\\end{tabular}\n";
+        ? rows.map((row) => row.map(full).join(",")).join("\n") + "\n"
+        : "\\begin{tabular}{" + "l".repeat(heads.filter(isShown).length) + "}\n" + rows.map(shown).join("\n") + "\n\\end{tabular}\n";
       box.dataset.copied = lines;
       const area = document.createElement("textarea");
       area.value = lines;
