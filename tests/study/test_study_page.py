@@ -55,6 +55,8 @@ def test_the_page_has_a_figure_for_each_noise_level_and_every_case(result):
     assert page.count('<td data-key="&#34;gls&#34;"') == 2
     assert "A note &lt;b&gt;." in page
     assert "At noise level 2: " in page
+    assert not all(verdict.judges_coverage for verdict in result.verdicts)
+    assert "of 32, too few runs to judge</dd>" in page
 
 
 def test_chance_holds_most_of_the_right_coverage():

@@ -14,7 +14,7 @@
     const done = Plotly.newPlot(place, figure.data, figure.layout, config).then(() => {
       if (figure.frames) return Plotly.addFrames(place, figure.frames);
       return undefined;
-    }).then(() => { place.dataset.drawn = "yes"; place.on("plotly_click", (event) => clicked(event)); });
+    }).then(() => { place.dataset.drawn = "yes"; place.on("plotly_click", (event) => clicked(place, event.points[0])); });
     drawn.set(place, done);
     return done;
   };
@@ -30,11 +30,15 @@
     for (const place of places) draw(place);
   });
 
+  // The line through a circled point may lie nearer to the mouse than its circle.
+  const isOutlier = (place, point) => point.data.meta === "outlier" || place._fullData.some((trace) =>
+    trace.meta === "outlier" && trace.yaxis === point.fullData.yaxis
+    && [...trace.x].some((x, k) => x === point.x && trace.y[k] === point.y));
+
   // A click on an outlier shows the arm at that instant.
-  const clicked = (event) => {
-    const point = event.points[0];
+  const clicked = (place, point) => {
     const scene = document.querySelector('[data-figure="data-arm"]');
-    if (!scene || !point.data.meta || point.data.meta !== "outlier") return;
+    if (!scene || !isOutlier(place, point)) return;
     draw(scene).then(() => {
       const frames = scene._transitionData._frames;
       let best = null;
