@@ -39,6 +39,8 @@ def test_an_arm_and_its_payload_are_found_within_their_intervals():
     inside = np.abs(estimate.values - [by_column[name] for name in estimate.columns]) <= estimate.half_width()
     assert len(estimate.columns) == 102
     assert inside.mean() > 0.88
+    assert found.payload is not None
+    assert found.payload.centre_sigma is not None
     mass, sigma = found.payload.mass
     assert abs(mass - 4.6136) < 4 * sigma
     assert np.all(np.abs(found.payload.centre - known_centre()) < 4 * found.payload.centre_sigma + 1e-4)
