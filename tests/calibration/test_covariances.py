@@ -13,6 +13,7 @@ from steelyard.calibration.fit.covariances import (
     Covariance,
     _corrected,
     _cost_of_sigmas,
+    _freedom,
     covariance_of,
     intervals,
     overlap,
@@ -202,3 +203,16 @@ def test_estimated_weights_cost_what_kenward_and_roger_say():
     np.testing.assert_allclose(_cost_of_sigmas(fit, problem.equations, sigmas), expected, rtol=1e-9)
     equal = fitted(problem, COLUMNS)
     assert (_cost_of_sigmas(equal, problem.equations, estimated_sigmas(equal, problem.equations)) == 1).all()
+
+
+def test_degrees_of_freedom_are_satterthwaite_s_for_any_weights():
+    """Of ``V = sum V_g``, V_g a group's part ``sum (row of the estimator)^2 sigma^2``: ``V^2 / sum V_g^2 / n_g``."""
+    problem, _ = problem_of("equal")
+    weight = np.random.default_rng(1).uniform(0.2, 3, 270)
+    fit = fitted(problem, COLUMNS, weight)
+    sigmas = estimated_sigmas(fit, problem.equations)
+    B, W2 = problem.matrix, np.diag(weight**2)
+    variances = (np.linalg.solve(B.T @ W2 @ B, B.T @ W2) * sigmas.sigma) ** 2
+    parts = np.array([variances[:, sigmas.group == group].sum(axis=1) for group in range(len(sigmas.worth))])
+    expected = parts.sum(axis=0) ** 2 / (parts**2 / sigmas.worth[:, None]).sum(axis=0)
+    np.testing.assert_allclose(_freedom(fit, sigmas), expected, rtol=1e-9)

@@ -56,7 +56,9 @@ def test_the_covariance_is_widened_by_what_estimating_the_noise_costs():
     correlation = decimator_correlation(given[0])
     products = lag_products(given, plain.columns, correlation, plain.system.scale)
     noise = fit_noise(products, len(plain.columns))
-    gain = np.diag(corrected_covariance(noise)[0]) / np.diag(noise.covariance)
+    widened = corrected_covariance(noise)[0]
+    np.testing.assert_allclose(widened, widened.T, rtol=1e-9)
+    gain = np.diag(widened) / np.diag(noise.covariance)
     assert gain.max() > 1.02
     np.testing.assert_allclose(np.diag(estimate.covariance) / np.diag(estimate.system.inverse), gain, rtol=1e-9)
     np.testing.assert_allclose(
