@@ -19,7 +19,7 @@ def draw_report() -> None:
     """Draw the head of the report of ``steelyard demo``, in a browser without a window (see ``make browser``)."""
     with TemporaryDirectory() as folder:
         main(["demo", "--out", folder, "--quiet"])
-        with Browser(1100, 1250) as browser:
+        with Browser(1100, 1500) as browser:
             browser.open(Path(folder) / "report.html")
             browser.draw_all()
             browser.screenshot(HERE / "report.png", whole=False)
