@@ -113,6 +113,7 @@ def test_the_page_states_the_numbers_and_takes_names_for_text(found):
     for name in ("errors", "arm", "parameters-1", "workspace", "weights", "convergence"):
         assert f'<figure id="{name}">' in page
     assert len(page) < 6_000_000
+    assert 'class="sort"></button>' not in page  # every column has a title, for screen readers too
 
 
 @pytest.mark.skipif(not is_installed(), reason=MISSING)

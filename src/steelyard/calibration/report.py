@@ -82,7 +82,7 @@ def _errors(result: CalibrationResult) -> PageSection:
     if own is not None:
         said += f" On the validation file it falls from {own.before.rms_mm:.3g} to {own.after.rms_mm:.3g} mm."
     clicks = " A click on a point shows the arm there." if len(errors[0].poses) <= MOST_SHOWN else ""
-    columns = ["", "points", "mean [mm]", "rms [mm]", "95 % [mm]", "max [mm]"]
+    columns = ["of", "points", "mean [mm]", "rms [mm]", "95 % [mm]", "max [mm]"]
     table = [[name, one.points, one.mean_mm, one.rms_mm, one.p95_mm, one.max_mm] for name, one in rows]
     if found.after.rotations:
         columns += ["rms [deg]", "max [deg]"]
