@@ -7,6 +7,7 @@ import hashlib
 import json
 import re
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from steelyard.consistency import ConsistencySettings
 from steelyard.errors import EstimateError
 from steelyard.identification import Identification, Settings, identify
 from steelyard.identification.figures import friction_curves, residual_samples, unseen_motion
+from steelyard.identification.report import _explained_by
 from steelyard.plots import Chart, EvenSample, FrictionCurve, Thinned, friction_plot, plot_text, thin
 from steelyard.report import DataTable, Figure, Page, PageSection, page_html
 from steelyard.verdict import Reason, graded_row, verdict_of
@@ -185,10 +187,24 @@ def test_a_law_that_depends_on_more_than_the_speed_is_a_cloud():
     assert friction_plot({"a": curve}).data[1]["mode"] == "markers"
 
 
-def test_circled_errors_are_those_that_are_judged(arm):
-    for joint, error in zip(unseen_motion(arm).joints, arm.unseen_error.joints, strict=True):
-        circled = np.abs(joint.points["largest errors"][1])
-        assert len(circled) == 0 or circled.max() == pytest.approx(error.maximum)
+def test_circled_errors_are_those_that_are_judged():
+    settings = Settings(method="wls", reduction="none", bias_repeats=0, consistency=ConsistencySettings(draws=2))
+    found = identify("scara_2r", [scara(1)], [scara(3)], settings)
+    drawn, judged = unseen_motion(found).joints[1], found.unseen_error.joints[1]
+    assert np.nanmax(np.abs(drawn.lines["error"][1])) > 2 * judged.maximum  # near standstill
+    assert np.abs(drawn.points["largest errors"][1]).max() == pytest.approx(judged.maximum)
+
+
+def test_a_caption_says_what_its_own_signal_explains():
+    def test(**shares: float) -> SimpleNamespace:
+        return SimpleNamespace(
+            patterns=[SimpleNamespace(signal=name, share_explained=share) for name, share in shares.items()]
+        )
+
+    tests = {"joint_1": test(velocity=0.76, load=0.02), "joint_2": test()}
+    assert "joint_1 (76 %): the model lacks an effect" in _explained_by("velocity", tests)  # type: ignore[arg-type]
+    assert "most of joint_1 (2 %)" in _explained_by("load", tests)  # type: ignore[arg-type]
+    assert _explained_by("position", tests).startswith("No joint's residuals")  # type: ignore[arg-type]
 
 
 def test_a_held_out_part_is_drawn_at_its_time_in_the_recording(arm):

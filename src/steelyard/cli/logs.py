@@ -75,15 +75,15 @@ def hashes_of_recordings(recordings: Sequence[Recording]) -> dict[str, str]:
 def usable_recordings(recordings: Sequence[Recording], keep_bad: bool) -> tuple[list[Recording], list[str]]:
     """Return the recordings without bad findings, and a sentence for each that is left out.
 
-    Spikes and jumps are of single samples, perhaps of a channel that is not used: the verdict says what they spoil.
+    Those with faults of single samples stay: they may be of a channel that is not used, and the verdict says what
+    they spoil.
 
     Raises:
         RecordingError: If none is left.
     """
     usable, left_out = [], []
     for recording in recordings:
-        found = [one for one in recording.findings if one.severity == "bad" and one.kind not in ("spikes", "jump")]
-        bad = [] if keep_bad else [finding.text for finding in found]
+        bad = [] if keep_bad else [one.text for one in recording.findings if one.severity == "bad" and not one.is_local]
         if bad:
             left_out.append(f"{recording.sources[0].path} is left out: {bad[0]}")
         else:

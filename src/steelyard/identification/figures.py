@@ -218,8 +218,8 @@ def _laws(found: Identification, speeds: Sequence[np.ndarray]) -> list[tuple[np.
     values = _friction_values(found, equations.names)
     found_laws: list[tuple[np.ndarray, np.ndarray] | None] = []
     for e, (joint, seen) in enumerate(zip(equations.joint_index.tolist(), speeds, strict=True)):
-        steps = np.concatenate([np.linspace(seen.min(), seen.max(), 201), 1e-9 * np.ptp(seen) * np.array([-1.0, 1.0])])
-        grid = np.sort(np.append(steps, equations.model.sign_width * np.linspace(-4, 4, 41)))
+        about_zero = max(equations.model.sign_width, 1e-9 * float(np.ptp(seen))) * np.linspace(-4, 4, 41)
+        grid = np.unique(np.concatenate([np.linspace(seen.min(), seen.max(), 201), about_zero]))
         grid = grid[(grid >= seen.min()) & (grid <= seen.max())]
         at_rest, other = np.zeros((count, len(grid))), np.full((count, len(grid)), 0.7)
         laws = []

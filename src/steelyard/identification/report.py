@@ -9,7 +9,7 @@ import numpy as np
 
 from ..judge import autocorrelation
 from ..plots import (
-    HISTOGRAM,
+    HISTOGRAM_RANGE,
     arm_plot,
     friction_plot,
     histogram_plot,
@@ -107,8 +107,8 @@ def _torques(found: Identification, motion: UnseenMotion) -> PageSection:
             ),
             DataTable(
                 "errors", ["joint", "torque", "torque rms", "error rms", "error [%]", "largest error", "unit"], rows,
-                f"Errors of every joint while it moves{without}. The verdict's worst joint is the largest of these, of "
-                "fit and unseen motion, after constant offsets are taken off.", digits=3,
+                f"Errors of every joint while it moves{without}. The verdict's worst joint counts the fit too and "
+                "leaves out means of recordings and joints whose torque hardly shows.", digits=3,
             ),
         ],
     )  # fmt: skip
@@ -214,7 +214,7 @@ def _residuals(found: Identification, samples: Sequence[ResidualSample]) -> Page
             Figure("whiteness", whiteness_plot(white),
                    f"Autocorrelation of the whitened residuals with the 95 % band of white noise. {whiteness}"),
         )  # fmt: skip
-    far = {one.title: float(np.abs(one.residual - one.residual.mean()).max() / np.std(one.residual)) for one in samples}
+    far = {one.title: _farthest(one.residual) for one in samples}
     farthest = max(far, key=lambda title: far[title])
     odd = [title for title, test in by_title.items() if test.jarque_bera_p < 0.01]
     normal = (
@@ -224,9 +224,15 @@ def _residuals(found: Identification, samples: Sequence[ResidualSample]) -> Page
         0,
         Figure("histogram", histogram_plot({one.title: one.residual for one in samples}),
                "Distribution of the residuals in their own standard deviations, with the Gaussian; the outermost bins "
-               f"hold all beyond {HISTOGRAM:g}. Farthest: {far[farthest]:.3g} on {farthest}. {normal}"),
+               f"hold all beyond {HISTOGRAM_RANGE:g}. Farthest: {far[farthest]:.3g} on {farthest}. {normal}"),
     )  # fmt: skip
     return PageSection("Residuals", parts, closed=True)
+
+
+def _farthest(residual: np.ndarray) -> float:
+    """Return the largest deviation from the mean, in standard deviations."""
+    deviation = float(np.std(residual))
+    return float(np.abs(residual - residual.mean()).max()) / deviation if deviation else 0.0
 
 
 def _explained_by(signal: str, tests: Mapping[str, JointTests]) -> str:

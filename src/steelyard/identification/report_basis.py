@@ -33,7 +33,7 @@ def consistency_section(found: Identification) -> PageSection | None:
     said = [
         f"Prior: {standard.prior.origin}, relative deviation {standard.prior.deviation:.2g}."
         if standard.prior is not None
-        else "No prior: what the data do not show is where the rest is smallest.",
+        else "No prior: what the data do not determine is put nearest to a reference.",
     ]
     if standard.edges:
         said.append(f"At the edge of what a body can be: {first_named(standard.edges)}.")
@@ -51,8 +51,8 @@ def consistency_section(found: Identification) -> PageSection | None:
                 "standard",
                 ["name", "value", "sigma", "unit", "from", "data [%]", "robot file", "difference [sigma]", "of"], rows,
                 "Standard parameters of an arm that can exist, and where each comes from: the data, a prior, or both. "
-                "'reference': neither decides it; its value completes the arm without changing a torque, as near "
-                "to the robot file as that allows, and may be far from it.",
+                "'reference': neither decides it; it completes the arm without changing a torque, as near as that "
+                "allows to the robot file's inertias, or to an arm of usual build where there are none.",
                 intervals={1: 2, 6: 2},
             )
         ],

@@ -153,7 +153,7 @@ class Identification:
         """Return verdict and parameters as notebooks show them."""
         columns = ("name", "value", "sigma", "relative_sigma_percent", "unit", "caution")
         rows = [[one[column] for column in columns] for one in self.to_json()["parameters"] if one["essential"]]
-        table = html_table(("parameter", "value", "sigma", "sigma [%]", "unit", ""), rows)
+        table = html_table(("parameter", "value", "sigma", "sigma [%]", "unit", "caution"), rows)
         return self.verdict._repr_html_() + table
 
     @property

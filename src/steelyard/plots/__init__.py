@@ -12,7 +12,7 @@ from .base import Thinned as Thinned
 from .base import numbers as numbers
 from .base import plot_text as plot_text
 from .base import thin as thin
-from .residuals import HISTOGRAM as HISTOGRAM
+from .residuals import HISTOGRAM_RANGE as HISTOGRAM_RANGE
 from .residuals import FrictionCurve as FrictionCurve
 from .residuals import friction_plot as friction_plot
 from .residuals import histogram_plot as histogram_plot

@@ -15,7 +15,7 @@ ACROSS = 3
 _CLOUD = {"size": 3, "color": COLOURS["measured"], "opacity": 0.6}
 
 
-HISTOGRAM = 4.0
+HISTOGRAM_RANGE = 4.0
 """Standard deviations to which a histogram goes; what is beyond counts in its outermost bins."""
 
 
@@ -25,12 +25,14 @@ def histogram_plot(residuals: Mapping[str, np.ndarray]) -> Chart:
     The outermost bins hold all that is beyond them.
     """
     chart = _grid(list(residuals), "residual / standard deviation", "density")
-    edges = np.linspace(-HISTOGRAM, HISTOGRAM, 41)
-    middle, fine = (edges[1:] + edges[:-1]) / 2, np.linspace(-HISTOGRAM, HISTOGRAM, 161)
+    edges = np.linspace(-HISTOGRAM_RANGE, HISTOGRAM_RANGE, 41)
+    middle, fine = (edges[1:] + edges[:-1]) / 2, np.linspace(-HISTOGRAM_RANGE, HISTOGRAM_RANGE, 161)
     gaussian = numbers(np.exp(-(fine**2) / 2) / np.sqrt(2 * np.pi))
     for k, values in enumerate(residuals.values()):
         deviation = float(np.std(values)) or 1.0
-        density = np.histogram(np.clip((values - np.mean(values)) / deviation, *edges[[0, -1]]), edges, density=True)[0]
+        density = np.histogram(
+            np.clip((values - np.mean(values)) / deviation, -HISTOGRAM_RANGE, HISTOGRAM_RANGE), edges, density=True
+        )[0]
         chart.add(
             k, type="bar", x=numbers(middle), y=numbers(density), name="residuals", showlegend=k == 0, legendgroup="r",
             marker={"color": COLOURS["measured"]}, width=float(edges[1] - edges[0]),

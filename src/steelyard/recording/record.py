@@ -53,6 +53,11 @@ class Finding:
     values: Mapping[str, float] = field(default_factory=dict)
     remedy: str = ""
 
+    @property
+    def is_local(self) -> bool:
+        """Whether it concerns single samples, not the recording as a whole."""
+        return self.kind in ("spikes", "jump")
+
 
 @dataclass(frozen=True)
 class Source:

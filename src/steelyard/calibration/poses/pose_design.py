@@ -260,7 +260,7 @@ class ChosenPoses:
         """Return the configurations as notebooks show them."""
         rows = [[k + 1, *column] for k, column in enumerate(self.design.q.T.tolist())]
         units = ["m" if body.joint.kind == "prismatic" else "rad" for body in self.robot.actuated]
-        return html_table(("", *(f"{name} [{unit}]" for name, unit in zip(self.joints, units, strict=True))), rows)
+        return html_table(("pose", *(f"{name} [{unit}]" for name, unit in zip(self.joints, units, strict=True))), rows)
 
     def to_csv(self) -> str:
         """Return the configurations as CSV: one a row, joints [rad or m] by name."""
