@@ -22,6 +22,7 @@ from steelyard.calibration import (
     simulated_measurements,
 )
 from steelyard.calibration.figures import arrow_chart, error_chart, parameter_charts, point_errors
+from steelyard.calibration.poses.figures import _range_chart
 from steelyard.cli import main
 from steelyard.report import DataTable
 from steelyard.robot import load_robot
@@ -162,6 +163,15 @@ def test_joint_names_of_poses_are_text():
     assert html.escape(f"{HOSTILE}joint_1 [deg]") in page
     assert HOSTILE not in page
     assert "<img src=x" not in page
+
+
+def test_the_range_of_a_joint_without_limits_is_a_turn():
+    free = replace(ROBOT.joints[0], limits=replace(ROBOT.joints[0].limits, lower=-np.inf, upper=np.inf))
+    arm = replace(ROBOT, joints=(free, ROBOT.joints[1]))
+    chosen = choose_poses(arm, 6, candidates=20, keep=True)
+    shown = array_of(_range_chart(chosen).data[0]["x"])
+    np.testing.assert_allclose(shown, 100 * (chosen.design.q[0] + np.pi) / (2 * np.pi), rtol=1e-6)
+    assert "the range of a joint without limits is a turn" in chosen.to_html()
 
 
 def test_a_joint_without_play_is_drawn_at_the_start_of_its_range():

@@ -116,8 +116,14 @@ def _range_chart(found: ChosenPoses) -> Chart:
 
 
 def _range(found: ChosenPoses) -> tuple[np.ndarray, np.ndarray]:
-    """Return where the range of each joint begins and how wide it is (n,), (n,); a joint without play has no width."""
+    """Return where the range of each joint begins and how wide it is (n,), (n,); a joint without play has no width.
+
+    Without a limit the range is a turn, or that of the configurations if they go beyond it.
+    """
     lower, upper = joint_range(found.robot)
+    turn = np.array([0.0 if body.joint.kind == "prismatic" else np.pi for body in found.robot.actuated])
+    lower = np.where(np.isfinite(lower), lower, np.minimum(found.design.q.min(axis=1), -turn))
+    upper = np.where(np.isfinite(upper), upper, np.maximum(found.design.q.max(axis=1), turn))
     return lower, np.where(upper > lower, upper - lower, np.inf)
 
 
@@ -126,8 +132,8 @@ def _range_text(found: ChosenPoses) -> str:
     used = np.ptp(found.design.q, axis=1) / width
     least = int(np.argmin(np.where(np.isfinite(width), used, np.inf)))
     return (
-        "Where in its range each joint is measured, a mark for each configuration. "
-        f"{found.joints[least]} uses least of its range, {100 * used[least]:.0f} %."
+        "Where in its range each joint is measured, a mark for each configuration; the range of a joint without limits "
+        f"is a turn. {found.joints[least]} uses least of its range, {100 * used[least]:.0f} %."
     )
 
 
