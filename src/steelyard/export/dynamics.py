@@ -153,7 +153,7 @@ def arm_dynamics(arm: IdentifiedArm, side: TorqueSide = "motor") -> ArmDynamics:
     for one, value in zip(parameters, values, strict=True):
         if not isfinite(value):
             raise ExportError(f"parameter {one.name} is {value}; a model needs finite values, identify it again")
-    torques = model_torques(model, _SIDES[side])
+    torques = model_torques(model, _SIDES[side]).steady()
     if ca.depends_on(torques.drive_inertia, torques.motion.qdd):
         raise ExportError(
             "an effect is not linear in the accelerations: accelerations cannot be solved for; leave it out"

@@ -200,7 +200,7 @@ def _content(found: Identification) -> dict[str, Any]:
             "torque": model.measured,
             "payload_model": model.payload,
             "gravity": list(model.robot.gravity),
-            "effects": list(model.effects),
+            "effects": list(model.chosen_effects),
             "method": found.estimate.method,
             "options": found.settings.of_method,
             "covariance": found.estimate.covariance_kind,

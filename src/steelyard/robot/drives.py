@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from ..configuration import Kind, kind_of, number, numbers
+from ..effects import FrictionConstants
 from .tree import Robot, leaders
 
 VISCOUS = ("Fvm", "Fvl")
@@ -13,6 +15,19 @@ BY_DIRECTION = (("Fcpm", "Fcnm"), ("Fcpl", "Fcnl"))
 _BY_GAIN_SQUARED = ("Ia", "Fvm", "Fvl")
 _BY_GAIN = {"Fcm": "Fcm", "Fcl": "Fcl", "Fcpm": "Fcnm", "Fcnm": "Fcpm", "Fcpl": "Fcnl", "Fcnl": "Fcpl"}
 """Coulomb friction, and what it is to a leader that moves the other way."""
+
+
+def _by_name(value: Any) -> Mapping[str, float]:
+    """Values by parameter name."""
+    return {name: number()(one) for name, one in kind_of(dict)(value).items()}
+
+
+FRICTION_KINDS: dict[str, Kind[Any]] = {
+    "dahl": numbers(len(FrictionConstants().dahl), number(above=0), "six lengths above 0 [rad or m]"),
+    "stribeck": numbers(len(FrictionConstants().stribeck), number(above=0), "four velocities above 0 [rad/s or m/s]"),
+    "inertias": _by_name,
+}
+"""What the constants of friction may be, in robot files and in settings."""
 
 
 def values_on_leaders(robot: Robot, values: Mapping[str, float]) -> dict[str, float]:
