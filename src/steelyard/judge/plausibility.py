@@ -221,7 +221,7 @@ def _must_be_positive(equations: Equations, base: BaseParameter) -> bool:
     """Return whether all that is regrouped into a base parameter is positive, and so is its sum."""
     of_name = {parameter.name: parameter for parameter in equations.model.parameters}
     return all(
-        coefficient > 0 and (of_name[name].friction or of_name[name].symbol in _POSITIVE)
+        coefficient > 0 and (name in equations.model.nonnegative_friction or of_name[name].symbol in _POSITIVE)
         for name, coefficient in base.regrouping.items()
     )
 

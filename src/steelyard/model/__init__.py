@@ -15,5 +15,6 @@ from .model import MEASURED as MEASURED
 from .model import PAYLOADS as PAYLOADS
 from .model import Model as Model
 from .model import build_model as build_model
+from .model import refuse_history as refuse_history
 from .terms.term import Parameter as Parameter
 from .terms.term import resolve_name as resolve_name

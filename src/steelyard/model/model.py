@@ -117,6 +117,15 @@ class Model:
         """Every standard parameter, in column order; the payload's last."""
         return tuple(parameter for term in self.terms for parameter in term.parameters)
 
+    @cached_property
+    def nonnegative_friction(self) -> frozenset[str]:
+        """Names of the coefficients of friction that no arm has below zero: viscous and dry ones that stand alone.
+
+        Beside curved friction of the same joint they may be negative: the sum of all brakes.
+        """
+        bent = {one.number for one in self.parameters if one.friction == "part"}
+        return frozenset(one.name for one in self.parameters if one.friction and one.number not in bent)
+
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the standard parameters, in column order."""
@@ -169,6 +178,23 @@ class Model:
                 nonzero = first.side in _SIDES[kind] and (loaded or first.effect != "payload")
                 row.append(term.columns if nonzero else ca.SX(*term.columns.shape))
         return ca.sparsify(ca.vertcat(*(ca.horzcat(*row) for row in blocks.values())))
+
+
+def refuse_history(model: Model, where: str) -> None:
+    """Refuse effects whose columns are no functions of the motion at one instant.
+
+    Args:
+        model: The model.
+        where: What cannot have them, for the message.
+
+    Raises:
+        ModelError: If friction has a state.
+    """
+    for effect in model.effects:
+        if EFFECTS[effect].has_memory:
+            raise ModelError(
+                f"effect '{effect}' ({EFFECTS[effect].summary}) has a state, which {where} cannot have; leave it out"
+            )
 
 
 def build_model(

@@ -92,4 +92,6 @@ def dahl(effect: Effect, robot: Robot, motion: MotionSymbols) -> Term:
 
 def _parameters(effect: Effect, robot: Robot, rotary_unit: str, linear_unit: str) -> list[Parameter]:
     """Return one parameter a joint, which may have either sign."""
-    return [joint_parameter(body, effect.symbols[0], effect, rotary_unit, linear_unit) for body in robot.actuated]
+    return [
+        joint_parameter(body, effect.symbols[0], effect, rotary_unit, linear_unit, "part") for body in robot.actuated
+    ]

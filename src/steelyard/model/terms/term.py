@@ -14,8 +14,8 @@ from ...errors import ModelError, nearest_match
 from ...physics import direction, forward_part, inverse_dynamics
 from ...robot import INERTIAL_NAMES, Body, Robot
 
-Friction = Literal["", "viscous", "dry"]
-"""Viscous friction vanishes at rest, dry friction changes there by a step; empty for all that is not friction."""
+Friction = Literal["", "viscous", "dry", "part"]
+"""Viscous friction vanishes at rest, dry friction changes there by a step, a part bends them; empty: no friction."""
 
 INERTIAL_UNITS: dict[str, str] = dict(zip(INERTIAL_NAMES, ["kg m^2"] * 6 + ["kg m"] * 3 + ["kg"], strict=True))
 
@@ -33,7 +33,8 @@ class Parameter:
         link: Name of the link it belongs to.
         effect: The model term it comes from.
         side: ``link`` if it acts on a joint torque sensor, ``motor`` if on the motor torque only.
-        friction: Whether it is a coefficient of viscous or of dry friction, which no real arm has below zero.
+        friction: Whether it is a coefficient of viscous or of dry friction, which no real arm has below zero, or of a
+            part of friction that may have either sign beside them.
 
     Example:
         >>> parameter = steelyard.build_model("scara_2r").parameters[-1]
