@@ -11,11 +11,14 @@ from scipy.integrate import solve_ivp
 from steelyard.effects import EFFECTS
 from steelyard.errors import ModelError
 from steelyard.excitation import design
+from steelyard.export.dynamics import arm_dynamics
+from steelyard.export.identified import IdentifiedArm
 from steelyard.identification import Settings, fit_arm, identify, load_run, predict, write_run
 from steelyard.model import base_parameters, build_model
 from steelyard.motion import fourier
 from steelyard.observe import Preparation
 from steelyard.robot import load_robot
+from steelyard.robot.drives import joint_values
 from steelyard.run import RunFolder
 from steelyard.signals import DahlElements
 from steelyard.simulation import Experiment, Noise, recording_of, simulate
@@ -181,3 +184,24 @@ def test_effects_that_bend_friction_free_the_sign_of_the_others():
     model = build_model("scara_2r", ["+Fvrm1"])
     assert model.nonnegative_friction == {"Fvm2", "Fcm2"}
     assert all(EFFECTS[effect].summary for effect in model.effects)
+
+
+def test_an_exported_arm_has_steady_friction_and_says_what_it_lacks():
+    robot = with_values(hung_arm(), FRICTION)
+    model = build_model(robot, ["+Fgm", "+Fd3m", "+Fs3m", "+Fvvm", "+tilt"])
+    arm = IdentifiedArm(model.identified_robot({"gx": 0.2}), model)
+    assert arm.robot.gravity == (0.2, -9.81, 0.0)
+    assert "gx" not in arm.robot.values
+    assert joint_values(robot)["joint_1"].friction == pytest.approx(robot.values["Fcm1"] + FRICTION["Fd3m1"])
+    dynamics = arm_dynamics(arm)
+    assert any("Dahl friction is that after long motion in one direction" in note for note in dynamics.notes)
+    friction = dynamics.functions["friction"]
+    q, qd = np.array([0.3, 0.4]), np.array([0.5, 0.2])
+    static = build_model(arm.robot, ["inertia"]).regressor(q, qd, np.zeros(2)) @ list(robot.parameters.values())[:20]
+    known = robot.parameters
+    expected = [
+        known[f"Fvm{k}"] * v + known[f"Fcm{k}"] + known[f"Fd3m{k}"] + known[f"Fvvm{k}"] * v**2
+        + known[f"Fs3m{k}"] * np.exp(-((v / 0.1) ** 2)) + known[f"Fgm{k}"] * abs(float(torque))
+        for k, v, torque in zip((1, 2), qd, np.array(static).ravel(), strict=True)
+    ]  # fmt: skip
+    np.testing.assert_allclose(np.array(friction(q, qd, dynamics.values)).ravel(), expected, rtol=1e-9)

@@ -9,7 +9,7 @@ from ..effects import EFFECTS
 from ..model import build_model
 from ..model.terms.term import Parameter
 from ..robot import Robot
-from ..robot.drives import BY_DIRECTION, COULOMB, VISCOUS
+from ..robot.drives import BY_DIRECTION, COULOMB, DAHL, VISCOUS
 from ..robot.placement import Vector3
 from ..robot.tree import STANDARD_GRAVITY
 from .differences import without_noise
@@ -67,6 +67,7 @@ def unsaid(
 _MEANINGS = {
     **dict.fromkeys(("Fcpm", "Fcpl"), ", forward; friction holds the mean of both directions"),
     **dict.fromkeys(("Fcnm", "Fcnl"), ", backward"),
+    **dict.fromkeys(DAHL, ", turns over a length after reversals; friction holds it as Coulomb friction"),
     "Ia": ", 'armature' of simulators",
     "Ss": ", torque Ss sin(q)",
     "Sc": ", torque Sc cos(q)",

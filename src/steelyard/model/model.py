@@ -11,7 +11,7 @@ from typing import Literal, get_args
 
 import casadi as ca
 
-from ..effects import EFFECTS, FrictionConstants, other_side
+from ..effects import EFFECTS, SETUP_ERRORS, FrictionConstants, other_side
 from ..errors import ModelError, nearest_match
 from ..physics import motion_symbols
 from ..robot import INERTIAL_NAMES, AnyRobot, Robot, load_robot
@@ -134,6 +134,8 @@ class Model:
     def identified_robot(self, values: Mapping[str, float]) -> Robot:
         """Return the arm with identified values of the model's standard parameters; a payload's are left out.
 
+        A tilt that was found is in its gravity; gains and zeros are no values of an arm.
+
         Values of the robot file for effects that the model lacks, and on which the measured torques depend, become 0:
         the identified parameters have absorbed what they stand for, and they would count twice.
         """
@@ -143,7 +145,11 @@ class Model:
             if name not in self.effects and name != "inertia" and effect.side in sides for symbol in effect.symbols
         }  # fmt: skip
         zeros = {name: 0.0 for name in self.robot.values if name.rstrip("0123456789") in absorbed}
-        return self.robot.with_parameters({**zeros, **{k: v for k, v in values.items() if not k.endswith("L")}})
+        apart = {one.name for one in self.parameters if one.effect in ("payload", *SETUP_ERRORS)}
+        own = {name: value for name, value in values.items() if name not in apart and not name.endswith("L")}
+        x, y, z = (g + values.get(f"g{axis}", 0.0) for g, axis in zip(self.robot.gravity, "xyz", strict=True))
+        tilted = self.robot.with_gravity((x, y, z)) if "tilt" in self.effects else self.robot
+        return tilted.with_parameters({**zeros, **own})
 
     @property
     def kinds(self) -> tuple[str, ...]:

@@ -11,6 +11,8 @@ from .tree import Robot, leaders
 
 VISCOUS = ("Fvm", "Fvl")
 COULOMB = ("Fcm", "Fcl")
+DAHL = tuple(f"Fd{k}{side}" for side in "ml" for k, _ in enumerate(FrictionConstants().dahl, 1))
+"""Coulomb friction after long motion in one direction."""
 BY_DIRECTION = (("Fcpm", "Fcnm"), ("Fcpl", "Fcnl"))
 _BY_GAIN_SQUARED = ("Ia", "Fvm", "Fvl")
 _BY_GAIN = {"Fcm": "Fcm", "Fcl": "Fcl", "Fcpm": "Fcnm", "Fcnm": "Fcpm", "Fcpl": "Fcnl", "Fcnl": "Fcpl"}
@@ -61,7 +63,8 @@ class JointValues(NamedTuple):
 
     Attributes:
         damping: Viscous friction of motor side and link side together [N m s/rad or N s/m].
-        friction: Coulomb friction of both sides together [N m or N]; of friction by direction the mean of both.
+        friction: Coulomb friction of both sides together [N m or N]; of friction by direction the mean of both, and
+            Dahl's as after long motion in one direction.
         armature: Drive inertia on the joint side [kg m^2 or kg].
     """
 
@@ -80,7 +83,7 @@ def joint_values(robot: Robot) -> dict[str, JointValues]:
     return {
         body.joint.name: JointValues(
             total(body.number, VISCOUS),
-            total(body.number, COULOMB) + sum(total(body.number, pair) for pair in BY_DIRECTION) / 2,
+            total(body.number, (*COULOMB, *DAHL)) + sum(total(body.number, pair) for pair in BY_DIRECTION) / 2,
             total(body.number, ("Ia",)),
         )
         for body in robot.bodies
