@@ -229,12 +229,12 @@ def with_found_inertias(
         return model
     found = replace(model, effects=tuple(effect for effect in model.effects if effect not in dependent))
     for _ in range(PASSES):
-        inertias = _inertias(found, recordings, resolved, threads)
+        inertias = known_inertias(found, recordings, resolved, threads)
         found = replace(model, friction=replace(model.friction, inertias=MappingProxyType(inertias)))
     return found
 
 
-def _inertias(
+def known_inertias(
     model: Model, recordings: Sequence[Labelled], resolved: ResolvedPreparation, threads: int
 ) -> dict[str, float]:
     """Return the inertial parameters of weighted least squares by name: those of base columns, the others are 0."""

@@ -49,6 +49,7 @@ from .payload_body import payload_body
 from .reasons import cautions_of, judged, notes_of
 from .result import ConditionNumbers, Identification, Trained
 from .run_files import RunLike, check_joinable, load_run, with_earlier_runs
+from .selection import select_effects
 from .settings import FACTOR_METHODS, Settings
 
 _WELL_EXPLAINED = 0.05
@@ -105,6 +106,10 @@ def identify(
     model = model_of(robot, inputs.training, inputs.unseen, settings, payload)
     findings, dead = log_findings(model, inputs, settings)
     resolved = resolve_preparation(settings.preparation, [recording for _, recording in inputs.training])
+    selection = None
+    if settings.select:
+        progress = stage("choosing effects")
+        model, selection = select_effects(model, inputs.training, resolved, settings.threads, progress)
     model = with_found_inertias(model, inputs.training, resolved, settings.threads)
     settings = replace(settings, friction=None if model.friction == robot.friction else model.friction)
     equations = equations_of(model, without=dead)
@@ -117,6 +122,8 @@ def identify(
     if runs:
         fit = replace(fit, estimate=with_earlier_runs(fit, equations, runs))
     found = _examined(inputs, sources, unseen, fit, settings, (*findings, *still), stage)
+    if selection is not None:
+        found = replace(found, selection=selection, notes=(*found.notes, selection.text))
     stage("grading")
     plain_error = None if fit.plain is None else _error(unseen, fit.plain, fit, settings, silent)
     cause = None

@@ -67,6 +67,7 @@ class Settings:
     Attributes:
         measured: ``motor``, ``joint``, ``both`` or ``difference``; None: the robot's, as far as the recordings go.
         effects: Effects of the model; None: the robot's own.
+        select: Whether effects beyond these are chosen by cross-validation within the training recordings.
         sign_width: Width of the smooth sign in friction [rad/s or m/s]; 0 for the exact sign.
         friction: Constants of friction that is not linear in them; None: the robot's own.
         gravity: Acceleration of gravity in the base frame [m/s^2], for an arm mounted otherwise; None: the robot's own.
@@ -98,6 +99,7 @@ class Settings:
 
     measured: str | None = None
     effects: tuple[str, ...] | None = None
+    select: bool = False
     sign_width: float = 0.0
     friction: FrictionConstants | None = None
     gravity: tuple[float, float, float] | None = None
@@ -144,8 +146,8 @@ class Settings:
 
 
 SCHEMA: dict[str, type | tuple[type, ...]] = {
-    "torque": str, "effects": list, "payload": str, "sign_width": float, "friction": dict, "gravity": list,
-    "lock": dict, "method": str, "covariance": str,
+    "torque": str, "effects": list, "select": bool, "payload": str, "sign_width": float, "friction": dict,
+    "gravity": list, "lock": dict, "method": str, "covariance": str,
     "reduction": str, "protected": list, "prior": dict, "consistency": dict, "hold_out": float,
     "evaluation_cutoff": float,
     "thresholds": dict, "bias_repeats": int, "seed": int, "threads": int, "validate": list,
