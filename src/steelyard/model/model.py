@@ -195,6 +195,10 @@ def refuse_history(model: Model, where: str) -> None:
 
     Raises:
         ModelError: If friction has a state.
+
+    Example:
+        >>> from steelyard.model import refuse_history
+        >>> refuse_history(steelyard.build_model("scara_2r"), "a filter")
     """
     for effect in model.effects:
         if EFFECTS[effect].has_memory:
