@@ -7,12 +7,38 @@ model uses it, so that this list costs nothing to load.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from importlib import import_module
+from types import MappingProxyType
 from typing import Any, Literal, final
 
 Side = Literal["link", "motor"]
 """``link``: acts on motor torques and joint torque sensors; ``motor``: on motor torques only."""
+
+
+@final
+@dataclass(frozen=True)
+class FrictionConstants:
+    """Constants on which friction does not depend linearly; those of all joints alike.
+
+    Attributes:
+        dahl: Lengths of the Dahl elements ``Fd1`` to ``Fd6`` [rad or m]: over its length, the friction of an element
+            changes after a reversal by 63 % of what it changes at all.
+        stribeck: Velocities v_s of Stribeck friction ``Fs1`` to ``Fs4`` [rad/s or m/s]:
+            ``Fs exp(-(v / v_s)^2) sign(v)``.
+        inertias: Inertial parameters of links and drives by standard name, for effects in proportion to their torques;
+            empty: those of the robot file.
+
+    Example:
+        >>> from steelyard.effects import FrictionConstants
+        >>> FrictionConstants().stribeck
+        (0.01, 0.03, 0.1, 0.3)
+    """
+
+    dahl: tuple[float, ...] = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3)
+    stribeck: tuple[float, ...] = (0.01, 0.03, 0.1, 0.3)
+    inertias: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}), hash=False)
 
 
 @final
@@ -36,6 +62,21 @@ class Effect:
     symbols: tuple[str, ...]
     side: Side
 
+    @property
+    def element(self) -> int:
+        """Which of the Dahl lengths or Stribeck velocities it has, from 0."""
+        return int(self.symbols[0][2]) - 1
+
+    @property
+    def has_memory(self) -> bool:
+        """Whether it depends on the motion before, by a state."""
+        return self.builder == "friction.dahl"
+
+    @property
+    def needs_inertias(self) -> bool:
+        """Whether it is in proportion to torques of the links, of known inertias."""
+        return self.builder == "friction.load" or self.builder.startswith("setup_errors.")
+
     def term(self, robot: Any, motion: Any) -> Any:
         """Return the term of a robot, in the symbols of its motion."""
         module, function = self.builder.split(".")
@@ -43,6 +84,24 @@ class Effect:
 
 
 _INERTIAL = ("XX", "XY", "XZ", "YY", "YZ", "ZZ", "MX", "MY", "MZ", "M")
+
+
+def _further_friction(side: Side) -> tuple[Effect, ...]:
+    """Return the friction that real gears have beyond viscous and Coulomb's, on one side of them."""
+    shapes, s = FrictionConstants(), side[0]
+
+    def effect(symbol: str, summary: str, builder: str) -> Effect:
+        return Effect(f"{symbol}{s}", f"{summary}, {side} side", f"friction.{builder}", (f"{symbol}{s}",), side)
+
+    return (
+        effect("Fvv", "friction in proportion to v|v|", "quadratic"),
+        effect("Fvr", "friction in proportion to the square root of speed", "square_root"),
+        effect("Fvt", "friction in proportion to the third root of speed", "third_root"),
+        effect("Fg", "Coulomb friction in proportion to the load", "load"),
+        *(effect(f"Fs{k}", f"Stribeck friction, velocity {k}", "stribeck") for k, _ in enumerate(shapes.stribeck, 1)),
+        *(effect(f"Fd{k}", f"Dahl friction, length {k}", "dahl") for k, _ in enumerate(shapes.dahl, 1)),
+    )
+
 
 EFFECTS: dict[str, Effect] = {
     one.name: one
@@ -61,14 +120,30 @@ EFFECTS: dict[str, Effect] = {
         Effect("Fcl", "Coulomb friction, link side", "friction.coulomb", ("Fcl",), "link"),
         Effect("Fcal", "Coulomb friction by direction, link side", "friction.asymmetric", ("Fcpl", "Fcnl"), "link"),
         Effect("offl", "torque offset, link side", "friction.offset", ("offl",), "link"),
+        Effect(
+            "tilt",
+            "gravity across its nominal direction: a tilted base",
+            "setup_errors.tilt",
+            ("gx", "gy", "gz"),
+            "link",
+        ),
+        Effect("gain", "error of the torque gain", "setup_errors.gain", ("kt",), "link"),
+        Effect("zero", "error of the joint zeros", "setup_errors.zero", ("dq",), "link"),
+        *_further_friction("motor"),
+        *_further_friction("link"),
     )
 }
 """By name, in the order of a model's columns."""
 
 
+SETUP_ERRORS = ("tilt", "gain", "zero")
+"""Effects that belong to mounting and sensors and not to the arm."""
+
+
 def value_symbols() -> tuple[str, ...]:
-    """Return the symbols of all effects but the links' inertias, which robot files give link by link."""
-    return tuple(symbol for effect in EFFECTS.values() if effect.name != "inertia" for symbol in effect.symbols)
+    """Return the symbols of the arm's effects but its links' inertias, which robot files give link by link."""
+    others = (effect for effect in EFFECTS.values() if effect.name not in ("inertia", *SETUP_ERRORS))
+    return tuple(symbol for effect in others for symbol in effect.symbols)
 
 
 def other_side(name: str) -> str | None:

@@ -170,6 +170,10 @@ def test_every_effect_builds_or_says_what_the_robot_lacks(effect):
     if effect in ("spring", "coupling"):
         with pytest.raises(ModelError, match=f"effect '{effect}': robot 'kuka_kr270'.*leave the effect out"):
             _ = build_model(robot, [effect]).parameters
+    elif EFFECTS[effect].needs_inertias:
+        with pytest.raises(ModelError, match=f"effect '{effect}' is in proportion to the torques of the links"):
+            _ = build_model(robot, [effect]).parameters
+        assert build_model("kuka_lwr4", [effect]).parameters
     else:
         assert build_model(robot, [effect]).parameters
 

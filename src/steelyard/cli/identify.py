@@ -47,6 +47,15 @@ EXIT_CODES = {"good": 0, "fair": 0, "poor": 2}
 class EstimatorOptions:
     """Options of the estimator."""
 
+    select: Annotated[
+        bool,
+        Parameter(
+            negative="",
+            group=ESTIMATOR,
+            help="Choose further effects (friction by load, curved, with memory; a tilted base) by cross-validation "
+            "within the training recordings.",
+        ),
+    ] = False
     method: Method = None
     option: Annotated[
         tuple[str, ...],
@@ -190,6 +199,7 @@ def _settings_table(flags: dict[str, Any], config: Path | None) -> dict[str, Any
 
     table = {**read_config(config, "model", MODEL_SCHEMA), **read_config(config, "identify", SCHEMA)} if config else {}
     option, protect, effects = (flags.pop(key, None) for key in ("option", "protect", "effects"))
+    flags = {key: value for key, value in flags.items() if key != "select" or value}
     consistency = _consistency_table(*(flags.pop(key, None) for key in ("prior", "no_prior", "prior_deviation")))
     table |= {**flags, "threads": flags.get("threads") or os.cpu_count() or 1}
     table |= {"effects": comma_separated(effects)} if effects is not None else {}

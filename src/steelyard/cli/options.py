@@ -57,7 +57,11 @@ Payload = Annotated[
 ]
 Effects = Annotated[
     str | None,
-    Parameter(group=MODEL, help="Effects, separated by commas (inertia,Ia,Fvm,Fcm,...); default: the robot's own."),
+    Parameter(
+        group=MODEL,
+        help="Effects, separated by commas (inertia,Ia,Fvm,Fcm,...); +Fgm adds to the robot's own, Fgm2 is of joint 2 "
+        "alone; default: the robot's own.",
+    ),
 ]
 
 

@@ -202,7 +202,8 @@ class StandardProblem:
     @cached_property
     def positive(self) -> list[int]:
         """Places of friction and drive inertias, which are not negative."""
-        return [k for k, one in enumerate(self.model.parameters) if one.friction or one.symbol in DRIVE_SYMBOLS]
+        brakes = self.model.nonnegative_friction
+        return [k for k, one in enumerate(self.model.parameters) if one.name in brakes or one.symbol in DRIVE_SYMBOLS]
 
     def programme(
         self,

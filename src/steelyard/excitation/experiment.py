@@ -12,7 +12,7 @@ import numpy as np
 
 from ..errors import DesignError, require_type
 from ..identification import RunLike, SavedRun, load_run
-from ..model import Model, base_parameters, build_model
+from ..model import Model, base_parameters, build_model, refuse_history
 from ..robot import AnyRobot, load_robot
 from ..simulation.plant import payload_of, payload_values, plant_model, true_values
 from .assembly import Known
@@ -146,6 +146,7 @@ def design(
     require_type(settings, (DesignSettings, NoneType), "settings", "DesignSettings(...) or None", DesignError)
     settings = settings or DesignSettings()
     model = build_model(robot, effects, torque, payload)
+    refuse_history(model, "the design of a motion")
     if not isinstance(limits, DesignLimits):
         path = None if limits is None else Path(limits)
         limits = design_limits(robot, path, floor=floor, position_scale=position_scale)

@@ -16,7 +16,7 @@ from typing import Literal
 import casadi as ca
 import numpy as np
 
-from ..effects import EFFECTS, Side
+from ..effects import EFFECTS, SETUP_ERRORS, Side
 from ..errors import ExportError, nearest_match
 from ..model import Model, Parameter
 from ..model.torques import ModelTorques, model_torques
@@ -153,7 +153,7 @@ def arm_dynamics(arm: IdentifiedArm, side: TorqueSide = "motor") -> ArmDynamics:
     for one, value in zip(parameters, values, strict=True):
         if not isfinite(value):
             raise ExportError(f"parameter {one.name} is {value}; a model needs finite values, identify it again")
-    torques = model_torques(model, _SIDES[side])
+    torques = model_torques(model, _SIDES[side]).steady()
     if ca.depends_on(torques.drive_inertia, torques.motion.qdd):
         raise ExportError(
             "an effect is not linear in the accelerations: accelerations cannot be solved for; leave it out"
@@ -166,7 +166,14 @@ def _notes(arm: IdentifiedArm, model: Model, parameters: tuple[Parameter, ...]) 
     notes = []
     if arm.model.payload != "none":
         notes.append("the payload is not included: add its ten parameters to those of the link that carries it")
-    missing = [one.name for one in parameters if one.name not in known]
+    if model.has_memory:
+        notes.append("Dahl friction is that after long motion in one direction: Coulomb friction")
+    if any(EFFECTS[effect].builder == "friction.load" for effect in model.effects):
+        notes.append("friction in proportion to the load is computed with the load without accelerations")
+    setup = [one for one in model.parameters if one.effect in SETUP_ERRORS and one.effect != "tilt"]
+    if setup:
+        notes.append(f"errors of gains and zeros are no part of the arm: {_listed([one.name for one in setup])}")
+    missing = [one.name for one in parameters if one.name not in known and one.effect not in SETUP_ERRORS]
     if missing:
         notes.append(f"no value is known of {_listed(missing)}: taken as 0")
     on_motor = [one.name for one in model.parameters if one.name not in included]

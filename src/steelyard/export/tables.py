@@ -74,7 +74,7 @@ def parameter_document(arm: IdentifiedArm) -> dict[str, Any]:
         "gravity": plain(robot.gravity),
         "locked_joints": locked_positions(robot),
         "measured": arm.model.measured,
-        "effects": plain(arm.model.effects),
+        "effects": plain(arm.model.chosen_effects),
         "sign_width": arm.model.sign_width,
         "joint_order": plain(robot.joint_names),
         "parameter_order": [one.name for one in parameters],

@@ -6,11 +6,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from ..effects import EFFECTS
-from ..model.terms import MotionSymbols
+from ..model import build_model
 from ..model.terms.term import Parameter
-from ..physics import motion_symbols
 from ..robot import Robot
-from ..robot.drives import BY_DIRECTION, COULOMB, VISCOUS
+from ..robot.drives import BY_DIRECTION, COULOMB, DAHL, VISCOUS
 from ..robot.placement import Vector3
 from ..robot.tree import STANDARD_GRAVITY
 from .differences import without_noise
@@ -68,6 +67,7 @@ def unsaid(
 _MEANINGS = {
     **dict.fromkeys(("Fcpm", "Fcpl"), ", forward; friction holds the mean of both directions"),
     **dict.fromkeys(("Fcnm", "Fcnl"), ", backward"),
+    **dict.fromkeys(DAHL, ", turns over a length after reversals; friction holds it as Coulomb friction"),
     "Ia": ", 'armature' of simulators",
     "Ss": ", torque Ss sin(q)",
     "Sc": ", torque Sc cos(q)",
@@ -78,10 +78,10 @@ def _parameters(robot: Robot) -> Iterator[Parameter]:
     """Iterate over the parameters of all effects that the arm can have."""
     missing = {"coupling"} if not robot.gear_couplings else set()
     missing |= {"spring"} if not robot.springs else set()
-    motion = MotionSymbols(*motion_symbols(robot))
+    known = build_model(robot, ["inertia"]).motion
     for name, effect in EFFECTS.items():
-        if name not in missing:
-            yield from effect.term(robot, motion).parameters
+        if name not in missing and not (effect.needs_inertias and known.inertias is None):
+            yield from effect.term(robot, known).parameters
 
 
 def _gravity(robot: Robot, gravity: Vector3) -> list[str]:

@@ -225,7 +225,9 @@ def _laws(found: Identification, speeds: Sequence[np.ndarray]) -> list[tuple[np.
         laws = []
         for q, qd in ((at_rest, at_rest.copy()), (other, other.copy())):
             qd[joint] = grid
-            laws.append(torque(q, qd, at_rest, values)[0][e])
+            # Friction with a state as after long motion in one direction.
+            states = [np.tile(np.sign(qd), (one.shape[0] // count, 1)) for one in equations.model.inputs[3:]]
+            laws.append(torque(q, qd, at_rest, *states, values)[0][e])
         is_own = np.allclose(*laws, rtol=1e-9, atol=1e-12)
         found_laws.append((grid, laws[0]) if is_own else None)
     return found_laws

@@ -37,13 +37,12 @@ from ..observe import (
     equations_of,
     reduce_rows,
     resolve_preparation,
-    row_source,
 )
 from ..progress import Progress, silent
 from ..recording import Recording, RecordingsLike, load_recordings
 from ..robot import AnyRobot, Robot, load_robot
 from ..text import short_repr
-from .inputs import Labelled, labels_of, model_of, settings_of, without_locked
+from .inputs import labels_of, model_of, settings_of, sources_of, with_found_inertias, without_locked
 from .settings import Settings
 
 Prior = Mapping[str, tuple[float, float]]
@@ -94,11 +93,6 @@ def method_inputs(equations: Equations, settings: Settings) -> tuple[Any, Prior]
     if hasattr(own, "locked"):
         own = replace(own, locked=tuple(column_name(equations, name) for name in own.locked))
     return own, resolved_prior(equations, settings)
-
-
-def sources_of(recordings: Sequence[Labelled], equations: Equations, resolved: ResolvedPreparation) -> list[RowSource]:
-    """Return the rows of recordings with their labels."""
-    return [row_source(recording, equations, resolved, label) for label, recording in recordings]
 
 
 def resolved_prior(equations: Equations, settings: Settings) -> dict[str, tuple[float, float]]:
@@ -212,9 +206,10 @@ def fit_arm(
     labels = labels_of(given)
     moving = [without_locked(one, label, settings.lock) for label, one in zip(labels, given, strict=True)]
     labelled = tuple(zip(labels, moving, strict=True))
-    if equations is None:
-        equations = equations_of(model_of(robot, labelled, (), settings, payload))
     resolved = resolved or resolve_preparation(settings.preparation, moving)
+    if equations is None:
+        model = model_of(robot, labelled, (), settings, payload)
+        equations = equations_of(with_found_inertias(model, labelled, resolved, settings.threads))
     sources = sources_of(labelled, equations, resolved)
     return Fitted(equations, resolved, tuple(sources), fit_sources(sources, equations, settings, progress))
 

@@ -20,8 +20,7 @@ from ..estimate import Estimate, group_of, stacked_system, weighted
 from ..judge import Impossible, MotionExtent, impossible_values, inertia_at_postures, squares_by_equation
 from ..observe import Equations, Observations, ResolvedPreparation, busiest_part, reduce_rows
 from ..recording import Recording
-from .fitting import sources_of
-from .inputs import Labelled
+from .inputs import Labelled, sources_of
 
 MOST_SAMPLES = 20_000
 """Samples of each recording that a change is tried on."""

@@ -5,13 +5,24 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import NoneType
+from types import MappingProxyType, NoneType
 
 import numpy as np
 
+from ..effects import EFFECTS
 from ..errors import EstimateError, require_type
+from ..estimate import stacked_system, weighted
 from ..model import Model, build_model
-from ..observe import hashes_of, part_of
+from ..observe import (
+    Equations,
+    ResolvedPreparation,
+    RowSource,
+    equations_of,
+    hashes_of,
+    part_of,
+    reduce_rows,
+    row_source,
+)
 from ..recording import Recording, TorqueChannel
 from ..robot import Robot
 from .settings import Settings
@@ -166,7 +177,7 @@ def model_of(
     arm = arm_of(robot, settings)
     if measured == "difference":
         found = "none"  # the difference of motor and joint torques does not depend on a payload
-    return build_model(arm, settings.effects, measured, payload or found, settings.sign_width)
+    return build_model(arm, settings.effects, measured, payload or found, settings.sign_width, settings.friction)
 
 
 def _check_payload_of_unseen(unseen: Sequence[Labelled], known: list[str]) -> None:
@@ -188,3 +199,47 @@ def _measured(robot: Robot, templates: Sequence[Recording]) -> str:
     if robot.defaults.measured in ("both", "motor", "joint") and motor != joint:
         return "motor" if motor else "joint"
     return robot.defaults.measured
+
+
+def sources_of(recordings: Sequence[Labelled], equations: Equations, resolved: ResolvedPreparation) -> list[RowSource]:
+    """Return the rows of recordings with their labels."""
+    return [row_source(recording, equations, resolved, label) for label, recording in recordings]
+
+
+PASSES = 3
+"""Fits with effects in proportion to the links' torques, each with the inertias of the fit before: they converge."""
+
+
+def with_found_inertias(
+    model: Model, recordings: Sequence[Labelled], resolved: ResolvedPreparation, threads: int = 1
+) -> Model:
+    """Return the model with the inertial parameters that its recordings show, if an effect is in proportion to them.
+
+    The first are those of the model without such effects; every fit with them gives better ones. A model without such
+    an effect, or with inertias given, is returned as it is.
+
+    Args:
+        model: The model.
+        recordings: The recordings to fit.
+        resolved: Their preparation.
+        threads: Threads that share the reduction.
+    """
+    dependent = [effect for effect in model.effects if EFFECTS[effect].needs_inertias]
+    if not dependent or model.friction.inertias:
+        return model
+    found = replace(model, effects=tuple(effect for effect in model.effects if effect not in dependent))
+    for _ in range(PASSES):
+        inertias = known_inertias(found, recordings, resolved, threads)
+        found = replace(model, friction=replace(model.friction, inertias=MappingProxyType(inertias)))
+    return found
+
+
+def known_inertias(
+    model: Model, recordings: Sequence[Labelled], resolved: ResolvedPreparation, threads: int
+) -> dict[str, float]:
+    """Return the inertial parameters of weighted least squares by name: those of base columns, the others are 0."""
+    equations = equations_of(model)
+    observations = reduce_rows(sources_of(recordings, equations, resolved), threads=threads)
+    fit = weighted(observations, stacked_system(observations, equations.names).columns)
+    inertial = {parameter.name for parameter in model.parameters if parameter.effect in ("inertia", "Ia")}
+    return {name: float(v) for name, v in zip(fit.columns, fit.values, strict=True) if name in inertial}

@@ -15,8 +15,7 @@ import numpy as np
 from ..estimate import stacked_system
 from ..observe import Equations, Observations, ResolvedPreparation, busiest_part, equations_of, reduce_rows
 from ..verdict import Reason
-from .fitting import sources_of
-from .inputs import Labelled
+from .inputs import Labelled, sources_of
 
 FAR_BETTER = 2.0
 """Residuals must be this many times smaller: another direction also shows two parameters more."""

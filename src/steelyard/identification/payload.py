@@ -25,8 +25,8 @@ from ..robot import AnyRobot, Robot, load_robot, lock_positions
 from ..run import read_result
 from ..text import for_html, html_table, short_repr, with_remedy
 from ..verdict import Reason, deciding_reason
-from .fitting import fit_sources, sources_of
-from .inputs import arm_of, labels_of, without_locked
+from .fitting import fit_sources
+from .inputs import arm_of, labels_of, sources_of, without_locked
 from .payload_body import COLUMNS, PayloadBody, body_from_parameters, impossible_payload, payload_body
 from .run_files import RUN_COMMANDS, RunLike, SavedRun, joined, load_run, read_run, run_rows
 from .settings import FACTOR_METHODS, Settings
@@ -161,7 +161,8 @@ def _sources(robot: Robot, run: SavedRun, settings: Settings, recordings: Sequen
     if not recordings:
         raise EstimateError("no recording is given; give at least one log made with the payload")
     content, arm = run.content, arm_of(robot, settings)
-    equations = equations_of(build_model(arm, content["effects"], content["torque"], "paired", settings.sign_width))
+    model = build_model(arm, content["effects"], content["torque"], "paired", settings.sign_width, settings.friction)
+    equations = equations_of(model)
     # The recordings carry a payload, whether their logs say so or not.
     loaded = [replace(recording, payload=recording.payload or "payload") for recording in recordings]
     labelled = zip(labels_of(recordings), loaded, strict=True)

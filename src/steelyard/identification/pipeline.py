@@ -41,14 +41,15 @@ from ..signals import whitened_series
 from ..verdict import Reason, Verdict, verdict_of
 from .consistent import consistent_parameters, cost_cause, is_costly
 from .findings import LogFinding, log_findings, moving_sources, with_findings
-from .fitting import ArmFit, column_name, fit_sources, sources_of
+from .fitting import ArmFit, column_name, fit_sources
 from .hypotheses import likely_cause
-from .inputs import Inputs, inputs_of, model_of, settings_of
+from .inputs import Inputs, inputs_of, model_of, settings_of, sources_of, with_found_inertias
 from .mounting import better_mounting, mounting_reason
 from .payload_body import payload_body
 from .reasons import cautions_of, judged, notes_of
 from .result import ConditionNumbers, Identification, Trained
 from .run_files import RunLike, check_joinable, load_run, with_earlier_runs
+from .selection import select_effects
 from .settings import FACTOR_METHODS, Settings
 
 _WELL_EXPLAINED = 0.05
@@ -104,8 +105,14 @@ def identify(
     inputs = inputs_of(*given, settings)
     model = model_of(robot, inputs.training, inputs.unseen, settings, payload)
     findings, dead = log_findings(model, inputs, settings)
-    equations = equations_of(model, without=dead)
     resolved = resolve_preparation(settings.preparation, [recording for _, recording in inputs.training])
+    selection = None
+    if settings.select:
+        progress = stage("choosing effects")
+        model, selection = select_effects(model, inputs.training, resolved, settings.threads, progress)
+    model = with_found_inertias(model, inputs.training, resolved, settings.threads)
+    settings = replace(settings, friction=None if model.friction == robot.friction else model.friction)
+    equations = equations_of(model, without=dead)
     sources = sources_of(inputs.training, equations, resolved)
     try:
         unseen, still = moving_sources(sources_of(inputs.unseen, equations, resolved), bool(inputs.held_out))
@@ -115,6 +122,8 @@ def identify(
     if runs:
         fit = replace(fit, estimate=with_earlier_runs(fit, equations, runs))
     found = _examined(inputs, sources, unseen, fit, settings, (*findings, *still), stage)
+    if selection is not None:
+        found = replace(found, selection=selection, notes=(*found.notes, selection.text))
     stage("grading")
     plain_error = None if fit.plain is None else _error(unseen, fit.plain, fit, settings, silent)
     cause = None

@@ -108,8 +108,7 @@ class TorquePrediction:
         width = float(t_ppf(0.5 + LEVEL / 2, float(np.median(estimate.freedom))))
         unknown = [not is_recorded(source.template, kind) for kind, _ in equations.kinds_joints]
         for block in prepared_blocks(source):
-            motion = (np.ascontiguousarray(signal) for signal in (block.q, block.qd, block.qdd))
-            regressors = [one[mine] for one, mine in zip(rows.function(*motion), used, strict=True)]
+            regressors = [one[mine] for one, mine in zip(rows.function(*block.motion), used, strict=True)]
             pairs = list(zip(regressors, index, strict=True))
             torque = np.array([estimate.values[mine] @ w for w, mine in pairs])
             variance = [np.einsum("ij,ij->j", w, estimate.covariance[np.ix_(mine, mine)] @ w) for w, mine in pairs]
@@ -251,7 +250,9 @@ def model_of_run(run: SavedRun, robot: Robot) -> Model:
             f"robot '{robot.name}' is not the arm of the run: joints, geometry or gravity differ; give the robot file "
             "that was identified, or identify again"
         )
-    return build_model(arm, content["effects"], content["torque"], content["payload_model"], settings.sign_width)
+    return build_model(
+        arm, content["effects"], content["torque"], content["payload_model"], settings.sign_width, settings.friction,
+    )  # fmt: skip
 
 
 def equations_of_run(run: SavedRun, robot: Robot) -> Equations:

@@ -121,7 +121,9 @@ def file_reference(run: SavedRun, robot: Robot, name: str) -> FileReference:
             f"run {', '.join(joints)}; give the robot file of that arm"
         )
     arm, notes = _as_mounted(run, robot, name)
-    model = build_model(arm, content["effects"], content["torque"], content["payload_model"], settings.sign_width)
+    model = build_model(
+        arm, content["effects"], content["torque"], content["payload_model"], settings.sign_width, settings.friction,
+    )  # fmt: skip
     equations = equations_of(model)
     known = {**_payload(robot, content), **robot.with_locked(locked).parameters}
     values = equations.base_values(known)
@@ -186,7 +188,10 @@ class _Lacking:
         self._counted: list[str] = []
         if not effects:
             return
-        larger = build_model(model.robot, (*model.effects, *effects), model.measured, model.payload, model.sign_width)
+        larger = build_model(
+            model.robot, (*model.chosen_effects, *effects), model.measured, model.payload, model.sign_width,
+            model.friction,
+        )  # fmt: skip
         self._effects = larger.effects
         self._parameters = [one for one in larger.parameters if one.effect in effects and known.get(one.name)]
         motion = random_motion(model.robot, STATES, np.random.default_rng(0))

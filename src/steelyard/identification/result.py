@@ -20,6 +20,7 @@ from .figures import plot_friction, plot_parameters, plot_residuals, plot_torque
 from .findings import LogFinding
 from .fitting import ArmFit
 from .payload_body import PayloadBody, payload_to_json
+from .selection import Selection
 from .settings import Settings
 
 if TYPE_CHECKING:
@@ -87,6 +88,7 @@ class Identification:
         disagreement: Which recording is not of the same arm as the others, and what explains it; None if they agree.
         sources: Rows of the recordings that were fitted; figures are drawn from them.
         unseen: Rows of the recordings that were not.
+        selection: How effects beyond the plain ones were chosen; None if none were to be.
 
     Example:
         >>> sin, cos = [[0.3, 0.1], [0.5, 0.2]], [[0.1, 0.2], [0.2, 0.3]]
@@ -124,6 +126,7 @@ class Identification:
     disagreement: Disagreement | None = None
     sources: tuple[RowSource, ...] = ()
     unseen: tuple[RowSource, ...] = ()
+    selection: Selection | None = None
 
     plot_torques = plot_torques
     plot_residuals = plot_residuals
@@ -200,7 +203,7 @@ def _content(found: Identification) -> dict[str, Any]:
             "torque": model.measured,
             "payload_model": model.payload,
             "gravity": list(model.robot.gravity),
-            "effects": list(model.effects),
+            "effects": list(model.chosen_effects),
             "method": found.estimate.method,
             "options": found.settings.of_method,
             "covariance": found.estimate.covariance_kind,
@@ -228,6 +231,7 @@ def _content(found: Identification) -> dict[str, Any]:
             "recordings": found.training,
             "notes": list(found.notes),
             "findings": found.findings,
+            **({} if found.selection is None else {"selection": found.selection.to_json()}),
         }
     )
 

@@ -24,6 +24,7 @@ from ..observe import (
     merged_triangle,
     save_observations,
 )
+from ..plain_data import plain
 from ..robot import AnyRobot, Robot, catalogue_names, load_robot, robot_files
 from ..run import LARGEST_VALUE, RunFolder, arrays_of, file_of, hashes_of, read_result, write_arrays
 from ..text import short_repr
@@ -63,6 +64,8 @@ def write_run(
         seconds: How long each stage took.
     """
     content = {**found.to_json(), **(extra or {})}
+    # The inertias that effects are in proportion to were found: without them the model could not be made again.
+    settings = {**settings, **({} if found.settings.friction is None else {"friction": plain(found.settings.friction)})}
     return run.save(settings, inputs, content, lambda folder, _: fill_run(folder, found), seconds, found.to_html)
 
 

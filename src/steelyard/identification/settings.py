@@ -10,12 +10,13 @@ from typing import Any
 from ..configuration import ROOT, Kind, Section, checked, choice, kind_of, list_of, record_from, vector
 from ..configuration import names as names_of
 from ..consistency import ConsistencySettings
+from ..effects import FrictionConstants
 from ..errors import EstimateError, ObservationError, require_type
 from ..estimators import ESTIMATORS, methods_on_factors, settings_tables
 from ..judge import COVARIANCES, RULES, Thresholds
 from ..observe import Preparation
 from ..plain_data import plain
-from ..robot import gravity_vector, lock_positions
+from ..robot import FRICTION_KINDS, gravity_vector, lock_positions
 from ..text import short_repr
 
 
@@ -66,7 +67,9 @@ class Settings:
     Attributes:
         measured: ``motor``, ``joint``, ``both`` or ``difference``; None: the robot's, as far as the recordings go.
         effects: Effects of the model; None: the robot's own.
+        select: Whether effects beyond these are chosen by cross-validation within the training recordings.
         sign_width: Width of the smooth sign in friction [rad/s or m/s]; 0 for the exact sign.
+        friction: Constants of friction that is not linear in them; None: the robot's own.
         gravity: Acceleration of gravity in the base frame [m/s^2], for an arm mounted otherwise; None: the robot's own.
         lock: Joints that were held, with their positions [rad or m]; they are no part of the model.
         preparation: Filters and decimation.
@@ -96,7 +99,9 @@ class Settings:
 
     measured: str | None = None
     effects: tuple[str, ...] | None = None
+    select: bool = False
     sign_width: float = 0.0
+    friction: FrictionConstants | None = None
     gravity: tuple[float, float, float] | None = None
     lock: Mapping[str, float] = field(default_factory=dict)
     preparation: Preparation = field(default_factory=Preparation)
@@ -141,8 +146,8 @@ class Settings:
 
 
 SCHEMA: dict[str, type | tuple[type, ...]] = {
-    "torque": str, "effects": list, "payload": str, "sign_width": float, "gravity": list, "lock": dict,
-    "method": str, "covariance": str,
+    "torque": str, "effects": list, "select": bool, "payload": str, "sign_width": float, "friction": dict,
+    "gravity": list, "lock": dict, "method": str, "covariance": str,
     "reduction": str, "protected": list, "prior": dict, "consistency": dict, "hold_out": float,
     "evaluation_cutoff": float,
     "thresholds": dict, "bias_repeats": int, "seed": int, "threads": int, "validate": list,
@@ -154,6 +159,7 @@ SCHEMA: dict[str, type | tuple[type, ...]] = {
 """Keys of an ``[identify]`` table: those of :class:`Settings` and of its preparation, side by side."""
 
 _OUTSIDE = ("payload", "validate")
+_OTHERWISE = ("torque", "consistency", "friction")
 
 
 def settings_from_table(table: Mapping[str, Any]) -> Settings:
@@ -167,10 +173,13 @@ def settings_from_table(table: Mapping[str, Any]) -> Settings:
     names = {one.name for one in fields(Preparation)}
     prepared = {key: value for key, value in table.items() if key in names}
     others = {
-        key: value for key, value in table.items() if key not in (*names, *own, *_OUTSIDE, "torque", "consistency")
+        key: value
+        for key, value in table.items()
+        if key not in (*names, *own, *_OUTSIDE, "torque", "consistency", "friction")
     }
     if "torque" in table:
         others["measured"] = table["torque"]
+    friction = record_from(FrictionConstants, section.section("friction"), FRICTION_KINDS)
     of_methods = {
         name: record_from(one.load_settings(), section.section(name)) for name, one in own.items() if name in table
     }
@@ -178,6 +187,7 @@ def settings_from_table(table: Mapping[str, Any]) -> Settings:
         record_from(Settings, Section(others, ROOT, EstimateError), _KINDS),
         preparation=record_from(Preparation, Section(prepared, ROOT, ObservationError)),
         options=of_methods,
+        friction=friction if "friction" in table else None,
         consistency=record_from(ConsistencySettings, section.section("consistency"), _KINDS_OF_CONSISTENCY),
     )
 

@@ -36,13 +36,13 @@ _COMPARED = {
 _SENTENCES = {
     ("velocity", "odd", "slow"): (
         "friction at low speed on {joint}",
-        "there is no effect for friction at low speed (Stribeck): the friction parameters of {joint} carry it; leave "
-        "the samples {where} out with --standstill {limit}",
+        "add Stribeck friction with --effects +Fs4m (motor torques) or +Fs4l (joint torques), or leave the samples "
+        "{where} out with --standstill {limit}",
     ),
     ("velocity", "odd", "curved"): (
         "friction that is not a straight line in speed on {joint}",
-        "there is no effect that is curved in speed: the friction parameters of {joint} carry it; identify at the "
-        "speeds the arm will run at",
+        "add friction that is curved in speed with --effects +Fvvm or +Fvrm (motor torques), +Fvvl or +Fvrl (joint "
+        "torques)",
     ),
     ("velocity", "odd", "constant"): (
         "Coulomb friction on {joint}",
@@ -65,8 +65,7 @@ _SENTENCES = {
     ),
     ("load", "odd"): (
         "load-dependent friction on {joint}",
-        "there is no effect for friction that grows with the load: the friction parameters of {joint} carry it; "
-        "identify with the loads the arm will carry",
+        "add friction in proportion to the load with --effects +Fgm (motor torques) or +Fgl (joint torques)",
     ),
     ("load", "even"): (
         "an error that depends on the load on {joint}",
@@ -126,8 +125,8 @@ def spread_text(profile: BinProfile, ratio: float, joint: str, share: float, uni
     if profile.shape == "slow":
         limit = _speed(profile)
         remedy = (
-            f"leave samples slower than {limit} {units.of('velocity')} out with --standstill {limit}, or smooth the "
-            f"sign of the velocity with --sign-width {limit}"
+            f"add friction that turns over a length with --effects +Fd2m (motor torques) or +Fd2l (joint torques), or "
+            f"leave samples slower than {limit} {units.of('velocity')} out with --standstill {limit}"
         )
         return f"sign of velocity uncertain near reversals on {joint}: {size}", remedy
     remedy = "look for vibration or saturation at these speeds; sigmas that allow for it: --covariance sandwich"

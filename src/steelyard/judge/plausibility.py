@@ -221,7 +221,7 @@ def _must_be_positive(equations: Equations, base: BaseParameter) -> bool:
     """Return whether all that is regrouped into a base parameter is positive, and so is its sum."""
     of_name = {parameter.name: parameter for parameter in equations.model.parameters}
     return all(
-        coefficient > 0 and (of_name[name].friction or of_name[name].symbol in _POSITIVE)
+        coefficient > 0 and (name in equations.model.nonnegative_friction or of_name[name].symbol in _POSITIVE)
         for name, coefficient in base.regrouping.items()
     )
 
@@ -289,7 +289,8 @@ def inertia_columns(equations: Equations, postures: np.ndarray) -> tuple[np.ndar
     q = np.repeat(postures, joints + 1, axis=1)
     qdd = np.tile(np.hstack([np.zeros((len(equations.joints), 1)), one_by_one]), (1, count))
     compiled = equations.compiled(loaded=False)
-    outputs = compiled.function(*(np.ascontiguousarray(signal) for signal in (q, np.zeros_like(q), qdd)))
+    states = [np.zeros((one.shape[0], q.shape[1])) for one in equations.model.inputs[3:]]
+    outputs = compiled.function(*(np.ascontiguousarray(signal) for signal in (q, np.zeros_like(q), qdd)), *states)
     place = {name: k for k, name in enumerate(equations.names)}
     found = np.zeros((count, joints, joints, len(equations.names)))
     for row, e in enumerate(used):

@@ -19,6 +19,7 @@ import numpy as np
 from ..errors import EstimateError
 from ..estimate import Estimate, NoiseModel
 from ..kernel import BatchFunction, compile_batch
+from ..model import INPUTS
 from ..observe import Equations, PreparedBlock, RowSource, decimator_correlation, prepared_blocks
 from ..signals import LowPass, SegmentFilter, evaluation_filter
 from .evaluation import ErrorSums, Evaluation, JointError, MotionExtent
@@ -27,16 +28,16 @@ from .residuals import ResidualRun, residuals_of, unit_of
 
 @lru_cache(maxsize=8)
 def predictor(equations: Equations, loaded: bool) -> BatchFunction:
-    """Return ``(q, qd, qdd, x)`` to the torques of all equations, ``tau_hat = W(q, qd, qdd) x`` (E, N).
+    """Return the model's inputs and x to the torques of all equations, ``tau_hat = W(q, qd, qdd) x`` (E, N).
 
     Args:
         equations: The equations; x has a value for each of their base columns, ``equations.names``.
         loaded: Whether the payload's columns count.
     """
-    motion, values = equations.model.motion, ca.SX.sym("x", len(equations.names))
+    inputs, values = equations.model.inputs, ca.SX.sym("x", len(equations.names))
     torque = ca.cse(ca.densify(ca.mtimes(equations.regressor(loaded), values)))
-    inputs = [motion.q, motion.qd, motion.qdd, values]
-    return compile_batch(ca.Function("prediction", inputs, [torque], ["q", "qd", "qdd", "x"], ["torque"]))
+    names = [*INPUTS[: len(inputs)], "x"]
+    return compile_batch(ca.Function("prediction", [*inputs, values], [torque], names, ["torque"]))
 
 
 DEFAULT_CUTOFF = 10.0
@@ -143,8 +144,7 @@ def filtered_torques(
         if block.starts or segment is None:
             yield from ready(None if segment is None else segment.flush())
             segment, number = SegmentFilter(low), number + 1
-        motion = (np.ascontiguousarray(signal) for signal in (block.q, block.qd, block.qdd))
-        (torque,) = predict(*motion, values)
+        (torque,) = predict(*block.motion, values)
         moving = block.moving[equations.joint_index].astype(float)
         others = np.concatenate([moving, block.y, block.time[None]])
         yield from ready(segment.push(np.concatenate([block.y, torque]), others))

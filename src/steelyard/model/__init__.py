@@ -10,9 +10,11 @@ from .base import stacked_regressor as stacked_regressor
 from .identifiability import Identifiability as Identifiability
 from .identifiability import identifiability as identifiability
 from .identifiability import summarise_model as summarise_model
+from .model import INPUTS as INPUTS
 from .model import MEASURED as MEASURED
 from .model import PAYLOADS as PAYLOADS
 from .model import Model as Model
 from .model import build_model as build_model
+from .model import refuse_history as refuse_history
 from .terms.term import Parameter as Parameter
 from .terms.term import resolve_name as resolve_name

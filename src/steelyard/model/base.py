@@ -65,8 +65,8 @@ def _finite(limit: float, default: float) -> float:
     return limit if math.isfinite(limit) else default
 
 
-def stacked_regressor(function: ca.Function, q: np.ndarray, qd: np.ndarray, qdd: np.ndarray) -> np.ndarray:
-    """Return W (rows * N, parameters), joint-major, from samples given as columns (na, N).
+def stacked_regressor(function: ca.Function, *motion: np.ndarray) -> np.ndarray:
+    """Return W (rows * N, parameters), joint-major, from samples of the function's inputs given as columns (na, N).
 
     Example:
         >>> from steelyard.model import stacked_regressor
@@ -76,7 +76,7 @@ def stacked_regressor(function: ca.Function, q: np.ndarray, qd: np.ndarray, qdd:
         (200, 24)
     """
     rows, columns = function.size_out(0)
-    values = np.array(function(q, qd, qdd))
+    values = np.array(function(*motion))
     return values.reshape(rows, -1, columns).reshape(-1, columns)
 
 
@@ -85,11 +85,17 @@ def structural_samples(model: Model, seed: int = 0) -> np.ndarray:
     rng = np.random.default_rng(seed)
     # Four times as many rows as columns: enough for the rank, little enough to stay instant.
     count = max(50, math.ceil(4 * len(model.parameters) / len(model.rows)))
-    loaded = stacked_regressor(model.regressor, *random_motion(model.robot, count, rng))
+    loaded = stacked_regressor(model.regressor, *_random_inputs(model, count, rng))
     if model.payload != "paired":
         return loaded
-    unloaded = stacked_regressor(model.unloaded_regressor, *random_motion(model.robot, count, rng))
+    unloaded = stacked_regressor(model.unloaded_regressor, *_random_inputs(model, count, rng))
     return np.vstack([unloaded, loaded])
+
+
+def _random_inputs(model: Model, count: int, rng: np.random.Generator) -> list[np.ndarray]:
+    """Return random samples of all inputs of the regressor; states of friction between -1 and 1."""
+    motion = random_motion(model.robot, count, rng)
+    return [*motion, *(rng.uniform(-1, 1, (one.shape[0], count)) for one in model.inputs[3:])]
 
 
 # A column whose distance to the base columns, relative to its size, is below this is spanned by them.

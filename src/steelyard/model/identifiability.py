@@ -171,7 +171,7 @@ def summarise_model(model: Model) -> dict[str, Any]:
         "torque": model.measured,
         "payload": model.payload,
         "payload_link": model.payload_link if model.payload != "none" else None,
-        "effects": list(model.effects),
+        "effects": list(model.chosen_effects),
         "sign_width": model.sign_width,
         "counts": {
             "standard": len(model.parameters),

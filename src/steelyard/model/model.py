@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
+from types import MappingProxyType
 from typing import Literal, get_args
 
 import casadi as ca
 
-from ..effects import EFFECTS, other_side
+from ..effects import EFFECTS, SETUP_ERRORS, FrictionConstants, other_side
 from ..errors import ModelError, nearest_match
 from ..physics import motion_symbols
-from ..robot import AnyRobot, Robot, load_robot
+from ..robot import INERTIAL_NAMES, AnyRobot, Robot, load_robot
 from ..text import short_repr
 from .terms import MotionSymbols, Term, payload, payload_link
 from .terms.term import Parameter
@@ -22,6 +23,9 @@ Measured = Literal["motor", "joint", "both", "difference"]
 Payload = Literal["none", "loaded", "paired"]
 MEASURED: tuple[str, ...] = get_args(Measured)
 PAYLOADS: tuple[str, ...] = get_args(Payload)
+
+INPUTS = ["q", "qd", "qdd", "memory"]
+"""Names of the regressor's inputs; the last one only where friction has a state."""
 
 # Sides of the gears on which each kind of row depends (P5's models A, B and D; C stacks A and B).
 _SIDES = {"motor": ("link", "motor"), "joint": ("link",), "difference": ("motor",)}
@@ -34,9 +38,11 @@ class Model:
     Attributes:
         robot: The arm.
         effects: Names of the terms, as in ``EFFECTS``.
+        joints_of: Of effects that only some joints have, the numbers of these joints.
         measured: ``motor`` (P5's A), ``joint`` (B), ``both`` stacked (C) or their ``difference`` (D).
         payload: ``none``; ``loaded``: one data set, with payload; ``paired``: without and with.
         sign_width: Width of the smooth sign in friction [rad/s or m/s]; 0 for the exact sign, sign(0) = 0.
+        friction: Constants of friction that is not linear in them.
 
     Example:
         >>> model = steelyard.build_model("kuka_lwr4", measured="both")
@@ -51,6 +57,17 @@ class Model:
     measured: Measured = "motor"
     payload: Payload = "none"
     sign_width: float = 0.0
+    friction: FrictionConstants = field(default_factory=FrictionConstants)
+    joints_of: Mapping[str, tuple[int, ...]] = field(default_factory=lambda: MappingProxyType({}), hash=False)
+
+    @property
+    def chosen_effects(self) -> tuple[str, ...]:
+        """The effects as ``build_model`` takes them; those of some joints with their numbers, ``Fgm2``."""
+        chosen: list[str] = []
+        for effect in self.effects:
+            numbers = self.joints_of.get(effect)
+            chosen += [effect] if numbers is None else [f"{effect}{number}" for number in numbers]
+        return tuple(chosen)
 
     @property
     def payload_link(self) -> str:
@@ -59,8 +76,27 @@ class Model:
 
     @cached_property
     def motion(self) -> MotionSymbols:
-        """The symbols q, qd, qdd in which the terms' columns are written."""
-        return MotionSymbols(*motion_symbols(self.robot), self.sign_width)
+        """The symbols q, qd, qdd, and those of friction with a state, in which the terms' columns are written."""
+        memory = ca.SX.sym("memory", len(self.friction.dahl) * len(self.robot.actuated))
+        known = self.friction.inertias or (self.robot.parameters if "inertias" in self.robot.carries else {})
+        inertias = [known.get(f"{symbol}{body.number}", 0.0) for body in self.robot.bodies for symbol in INERTIAL_NAMES]
+        drives = [known.get(f"Ia{body.number}", 0.0) for body in self.robot.actuated]
+        return MotionSymbols(
+            *motion_symbols(self.robot), self.sign_width, friction=self.friction, memory=memory,
+            inertias=ca.DM(inertias) if known else None, drives=ca.DM(drives) if known else None,
+        )  # fmt: skip
+
+    @property
+    def has_memory(self) -> bool:
+        """Whether friction has a state: its rows then depend on the motion before, too."""
+        return any(EFFECTS[effect].has_memory for effect in self.effects)
+
+    @property
+    def inputs(self) -> list[ca.SX]:
+        """The symbols that the regressor is a function of: q, qd, qdd, and the states of friction if it has any."""
+        motion = self.motion
+        states = [motion.memory] if self.has_memory and motion.memory is not None else []
+        return [motion.q, motion.qd, motion.qdd, *states]
 
     @cached_property
     def terms(self) -> tuple[Term, ...]:
@@ -69,7 +105,9 @@ class Model:
 
     def terms_in(self, motion: MotionSymbols) -> tuple[Term, ...]:
         """Return the same terms, in other symbols."""
-        terms = [EFFECTS[effect].term(self.robot, motion) for effect in self.effects]
+        terms = [
+            EFFECTS[effect].term(self.robot, motion).of_joints(self.joints_of.get(effect)) for effect in self.effects
+        ]
         if self.payload != "none":
             terms.append(payload(self.robot, motion))
         return tuple(terms)
@@ -79,6 +117,15 @@ class Model:
         """Every standard parameter, in column order; the payload's last."""
         return tuple(parameter for term in self.terms for parameter in term.parameters)
 
+    @cached_property
+    def nonnegative_friction(self) -> frozenset[str]:
+        """Names of the coefficients of friction that no arm has below zero: viscous and dry ones that stand alone.
+
+        Beside curved friction of the same joint they may be negative: the sum of all brakes.
+        """
+        bent = {one.number for one in self.parameters if one.friction == "part"}
+        return frozenset(one.name for one in self.parameters if one.friction and one.number not in bent)
+
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the standard parameters, in column order."""
@@ -86,6 +133,8 @@ class Model:
 
     def identified_robot(self, values: Mapping[str, float]) -> Robot:
         """Return the arm with identified values of the model's standard parameters; a payload's are left out.
+
+        A tilt that was found is in its gravity; gains and zeros are no values of an arm.
 
         Values of the robot file for effects that the model lacks, and on which the measured torques depend, become 0:
         the identified parameters have absorbed what they stand for, and they would count twice.
@@ -96,7 +145,11 @@ class Model:
             if name not in self.effects and name != "inertia" and effect.side in sides for symbol in effect.symbols
         }  # fmt: skip
         zeros = {name: 0.0 for name in self.robot.values if name.rstrip("0123456789") in absorbed}
-        return self.robot.with_parameters({**zeros, **{k: v for k, v in values.items() if not k.endswith("L")}})
+        apart = {one.name for one in self.parameters if one.effect in ("payload", *SETUP_ERRORS)}
+        own = {name: value for name, value in values.items() if name not in apart and not name.endswith("L")}
+        x, y, z = (g + values.get(f"g{axis}", 0.0) for g, axis in zip(self.robot.gravity, "xyz", strict=True))
+        tilted = self.robot.with_gravity((x, y, z)) if "tilt" in self.effects else self.robot
+        return tilted.with_parameters({**zeros, **own})
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -110,7 +163,7 @@ class Model:
 
     @cached_property
     def regressor(self) -> ca.Function:
-        """The function ``(q, qd, qdd) -> W`` (rows, parameters), with the payload's columns where there is one."""
+        """The function of ``inputs`` that gives W (rows, parameters), with the payload's columns if there is one."""
         return self._regressor_function(loaded=True)
 
     @cached_property
@@ -119,8 +172,8 @@ class Model:
         return self._regressor_function(loaded=False)
 
     def _regressor_function(self, *, loaded: bool) -> ca.Function:
-        motion, matrix = self.motion, ca.cse(self.regressor_of(self.terms, loaded=loaded))
-        return ca.Function("regressor", [motion.q, motion.qd, motion.qdd], [matrix], ["q", "qd", "qdd"], ["W"])
+        matrix, inputs = ca.cse(self.regressor_of(self.terms, loaded=loaded)), self.inputs
+        return ca.Function("regressor", inputs, [matrix], INPUTS[: len(inputs)], ["W"])
 
     def regressor_of(self, terms: Iterable[Term], *, loaded: bool) -> ca.SX:
         """Return W (rows, parameters) as an expression of the symbols that the terms are written in."""
@@ -133,12 +186,34 @@ class Model:
         return ca.sparsify(ca.vertcat(*(ca.horzcat(*row) for row in blocks.values())))
 
 
+def refuse_history(model: Model, where: str) -> None:
+    """Refuse effects whose columns are no functions of the motion at one instant.
+
+    Args:
+        model: The model.
+        where: What cannot have them, for the message.
+
+    Raises:
+        ModelError: If friction has a state.
+
+    Example:
+        >>> from steelyard.model import refuse_history
+        >>> refuse_history(steelyard.build_model("scara_2r"), "a filter")
+    """
+    for effect in model.effects:
+        if EFFECTS[effect].has_memory:
+            raise ModelError(
+                f"effect '{effect}' ({EFFECTS[effect].summary}) has a state, which {where} cannot have; leave it out"
+            )
+
+
 def build_model(
     robot: AnyRobot,
     effects: Iterable[str] | None = None,
     measured: str | None = None,
     payload: str = "none",
     sign_width: float = 0.0,
+    friction: FrictionConstants | None = None,
 ) -> Model:
     """Return a checked model of a robot; what is not given comes from the robot's own defaults.
 
@@ -157,15 +232,15 @@ def build_model(
         )
     measured = robot.defaults.measured if measured is None else measured
     _check_choice("torque", measured, MEASURED)
-    chosen = _default_effects(robot, measured) if effects is None else tuple(effects)
-    _check_effects(chosen)
+    chosen, joints_of = _resolved_effects(robot, _default_effects(robot, measured), effects)
     _check_choice("payload", payload, PAYLOADS)
     if not (math.isfinite(sign_width) and sign_width >= 0):
         raise ModelError(f"sign width {sign_width}: give 0 for the exact sign, or a positive velocity")
     if payload != "none" and "inertia" not in chosen:
         raise ModelError("a payload is an inertia: add 'inertia' to the effects, or choose payload 'none'")
     in_order = tuple(effect for effect in EFFECTS if effect in chosen)
-    return Model(robot, in_order, measured, payload, float(sign_width))  # type: ignore[arg-type]  # checked above
+    friction = robot.friction if friction is None else friction
+    return Model(robot, in_order, measured, payload, float(sign_width), friction, joints_of)  # type: ignore[arg-type]
 
 
 def _default_effects(robot: Robot, measured: str) -> tuple[str, ...]:
@@ -189,17 +264,43 @@ def _default_effects(robot: Robot, measured: str) -> tuple[str, ...]:
     return own
 
 
-def _check_effects(effects: tuple[str, ...]) -> None:
-    if not effects:
+def _resolved_effects(
+    robot: Robot, usual: tuple[str, ...], effects: Iterable[str] | None
+) -> tuple[tuple[str, ...], Mapping[str, tuple[int, ...]]]:
+    """Return the names of effects, and the joints of those that only some have.
+
+    Args:
+        robot: The arm.
+        usual: Its default effects.
+        effects: What was given: names; ``Fgm2`` is an effect of one joint; ``+Fgm`` adds to the defaults. None: the
+            defaults.
+    """
+    given = tuple(usual if effects is None else effects)
+    if given and all(name.startswith("+") for name in given):
+        added = tuple(name[1:] for name in given)
+        given = (*(name for name in usual if name not in added), *added)
+    if not given:
         raise ModelError(f"no effects given; choose from {', '.join(EFFECTS)}")
-    for effect in effects:
+    numbers: dict[str, list[int]] = {}
+    for name in given:
+        effect = name if name in EFFECTS else name.rstrip("0123456789")
         if effect not in EFFECTS:
-            raise ModelError(
-                f"unknown effect '{effect}'; allowed: {', '.join(EFFECTS)}{nearest_match(effect, EFFECTS)}"
-            )
-    repeated = sorted({effect for effect in effects if effects.count(effect) > 1})
-    if repeated:
-        raise ModelError(f"effect '{repeated[0]}' is given twice; name each effect once")
+            allowed = f"{', '.join(EFFECTS)}; Fcm2 for joint 2 alone, +Fgm to add to the defaults"
+            raise ModelError(f"unknown effect '{name}'; allowed: {allowed}{nearest_match(name, EFFECTS)}")
+        if effect in numbers and (effect == name or not numbers[effect] or int(name[len(effect) :]) in numbers[effect]):
+            raise ModelError(f"effect '{name}' is given twice; name each effect once")
+        numbers.setdefault(effect, []).extend([] if effect == name else [_joint_number(robot, effect, name)])
+    return tuple(numbers), MappingProxyType({effect: tuple(sorted(own)) for effect, own in numbers.items() if own})
+
+
+def _joint_number(robot: Robot, effect: str, name: str) -> int:
+    number, actuated = int(name[len(effect) :]), [body.number for body in robot.actuated]
+    if number not in actuated or effect in ("inertia", "tilt"):
+        raise ModelError(
+            f"effect '{name}': {effect} of joint {number} alone is not possible; allowed are friction, drive inertia "
+            f"and offsets of joints {', '.join(map(str, actuated))}"
+        )
+    return number
 
 
 def _check_choice(what: str, got: str, allowed: tuple[str, ...]) -> None:

@@ -7,11 +7,11 @@ torques of each side of the gears, and the accelerations that torques give.
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import casadi as ca
 
-from ..effects import Side
+from ..effects import SETUP_ERRORS, Side
 from ..physics import forward_dynamics, inverse_dynamics
 from .model import Model
 from .terms import MotionSymbols
@@ -28,6 +28,8 @@ class ModelTorques:
         sides: Torques of all effects but the links' inertias, by the side of the gears they act on.
         elastic: The part of them that depends on positions alone: springs.
         inelastic: The rest of them: drive inertias, friction, offsets.
+        memory: Symbols of the states of friction (s,).
+        load_qdd: Symbols of the accelerations with which the load of the gears is computed (na,).
     """
 
     model: Model
@@ -36,6 +38,18 @@ class ModelTorques:
     sides: dict[Side, ca.SX]
     elastic: ca.SX
     inelastic: ca.SX
+    memory: ca.SX
+    load_qdd: ca.SX
+
+    def steady(self) -> ModelTorques:
+        """Return the torques where friction has no state: as after long motion in one direction, under static load."""
+        motion = self.motion
+        given = ca.vertcat(self.memory, self.load_qdd)
+        turned = ca.repmat(motion.sign(motion.qd), self.memory.shape[0] // motion.qd.shape[0], 1)
+        place = ca.vertcat(turned, ca.SX.zeros(self.load_qdd.shape[0]))
+        sides = {side: ca.substitute(torque, given, place) for side, torque in self.sides.items()}
+        elastic, inelastic = (ca.substitute(torque, given, place) for torque in (self.elastic, self.inelastic))
+        return replace(self, sides=sides, elastic=elastic, inelastic=inelastic)
 
     @property
     def inertias(self) -> ca.SX:
@@ -83,18 +97,24 @@ class ModelTorques:
 def model_torques(model: Model, sides: Collection[Side] = ("motor", "link")) -> ModelTorques:
     """Return the torques of a model that has the effect ``inertia`` and no payload.
 
+    Errors of the set-up, such as gains of torque sensors, are no torques of the arm and are left out.
+
     Args:
         model: The model.
         sides: Sides of the gears whose effects count; ``("link",)`` gives what a joint torque sensor measures.
     """
-    motion, size = model.motion, model.motion.q.shape[0]
-    values = ca.SX.sym("values", len(model.parameters))
+    size = model.motion.q.shape[0]
+    values, load_qdd = ca.SX.sym("values", len(model.parameters)), ca.SX.sym("load_qdd", size)
+    inertias = values[: 10 * len(model.robot.bodies)]
+    drives = [values[model.names.index(name)] if name in model.names else 0 for name in _drive_names(model)]
+    motion = replace(model.motion, inertias=inertias, drives=ca.vertcat(*drives), load_qdd=load_qdd)
+    memory = ca.SX(0, 1) if motion.memory is None else motion.memory
     torques: dict[Side, ca.SX] = {"motor": ca.SX(size, 1), "link": ca.SX(size, 1)}
     elastic, inelastic = ca.SX(size, 1), ca.SX(size, 1)
     first = 0
-    for term in model.terms:
+    for term in model.terms_in(motion):
         count, parameter = len(term.parameters), term.parameters[0]
-        if parameter.effect != "inertia" and parameter.side in sides:
+        if parameter.effect not in ("inertia", *SETUP_ERRORS) and parameter.side in sides:
             torque = ca.mtimes(term.columns, values[first : first + count])
             torques[parameter.side] += torque
             if _is_elastic(term.columns, motion):
@@ -102,7 +122,11 @@ def model_torques(model: Model, sides: Collection[Side] = ("motor", "link")) -> 
             else:
                 inelastic += torque
         first += count
-    return ModelTorques(model, motion, values, torques, elastic, inelastic)
+    return ModelTorques(model, motion, values, torques, elastic, inelastic, memory, load_qdd)
+
+
+def _drive_names(model: Model) -> list[str]:
+    return [f"Ia{body.number}" for body in model.robot.actuated]
 
 
 def _is_elastic(columns: ca.SX, motion: MotionSymbols) -> bool:

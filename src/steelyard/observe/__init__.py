@@ -10,6 +10,7 @@ from .equations import is_recorded as is_recorded
 from .factor import Factor as Factor
 from .factor import RowStack as RowStack
 from .factor import merged_triangle as merged_triangle
+from .motion_stream import dahl_elements as dahl_elements
 from .observations import Fingerprint as Fingerprint
 from .observations import Observations as Observations
 from .observations import RecordingInfo as RecordingInfo

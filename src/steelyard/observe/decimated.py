@@ -154,10 +154,12 @@ class Layout:
 
     Attributes:
         joints: Number of joints n.
-        equations: For each equation, the rows of ``[W_e; y_e]``, one equation after the other; then q, qd, qdd.
+        equations: For each equation, the rows of ``[W_e; y_e]``, one equation after the other; then q, qd, qdd and the
+            states of friction.
         joint_index: Joint of each equation (E,).
         temperatures: Number of temperatures, n or 0.
         coupling: C (n, n) with ``q_motor = C q``.
+        states: Number of states of friction.
         values: For each equation, values x of its columns; its rows are then ``[W_e; -d(W_e x)/dt; y_e]``. None: rows
             without that derivative.
     """
@@ -167,6 +169,7 @@ class Layout:
     joint_index: np.ndarray
     temperatures: int
     coupling: np.ndarray
+    states: int = 0
     values: tuple[np.ndarray, ...] | None = None
 
     @property
@@ -176,9 +179,14 @@ class Layout:
 
     @property
     def motion(self) -> slice:
-        """Rows of q, qd, qdd after the equations."""
+        """Rows of q, qd, qdd and the states of friction after the equations."""
         first = self.equations[-1].stop
-        return slice(first, first + 3 * self.joints)
+        return slice(first, first + 3 * self.joints + self.states)
+
+    def split_motion(self, rows: np.ndarray) -> list[np.ndarray]:
+        """Return q, qd, qdd and, if there are any, the states of friction from their rows."""
+        n = self.joints
+        return [rows[:n], rows[n : 2 * n], rows[2 * n : 3 * n], *([rows[3 * n :]] if self.states else [])]
 
     @property
     def share(self) -> slice:
@@ -201,15 +209,16 @@ def layout_of(
     sizes = [len(columns) + (1 if known is None else 2) for columns in compiled.columns]
     parts = tuple(slice(int(end) - size, int(end)) for end, size in zip(np.cumsum(sizes), sizes, strict=True))
     coupling = equations.model.robot.motor_coupling()
-    return Layout(len(equations.joints), parts, equations.joint_index, temperatures, coupling, known)
+    states = sum(one.shape[0] for one in equations.model.inputs[3:])
+    return Layout(len(equations.joints), parts, equations.joint_index, temperatures, coupling, states, known)
 
 
 class DecimatedSegment:
     """Decimated rows of one segment, block by block.
 
-    Columns that come in are ``[q; qd; qdd; y (E); temperature; time]``. Near standstill the own equations of a joint
-    are bridged before decimation, W and y alike: samples there become the mean of those just before. The equation
-    stays exact, nothing of standstill enters it, and noise that persists passes through as it is.
+    Columns that come in are ``[q; qd; qdd; states of friction; y (E); temperature; time]``. Near standstill the own
+    equations of a joint are bridged before decimation, W and y alike: samples there become the mean of those just
+    before. The equation stays exact, nothing of standstill enters it, and noise that persists passes through as it is.
 
     Args:
         resolved: The preparation.
@@ -234,7 +243,7 @@ class DecimatedSegment:
         self._window = _window_decimator(resolved) if resolved.decimates and leaves_out else None
         rows = self._decimator.inputs
         outputs = [rows[part.start : part.stop - layout.added] for part in layout.equations]
-        self._regressor = compiled.function.bind(np.split(rows[layout.motion], 3), outputs)
+        self._regressor = compiled.function.bind(layout.split_motion(rows[layout.motion]), outputs)
         self._measured = [part.stop - 1 for part in layout.equations]
         self._to_skip = filter_.outputs(0).start // filter_.factor if resolved.chosen.ends == "drop" else 0
         self._picked = ColumnQueue()
@@ -259,7 +268,8 @@ class DecimatedSegment:
 
     def _push_some(self, columns: np.ndarray) -> Iterator[np.ndarray]:
         size, equations = self._layout.joints, len(self._layout.equations)
-        motion, measured, others = np.split(columns, [3 * size, 3 * size + equations])
+        first_torque = 3 * size + self._layout.states
+        motion, measured, others = np.split(columns, [first_torque, first_torque + equations])
         moving = self._moving(motion[size : 2 * size])
         filter_, count = self._resolved.decimation_filter, 0
         # Outputs may have waited for as many samples as the filter is long.
@@ -325,7 +335,7 @@ class DecimatedSegment:
         self._picked.put(picked[:, skipped:].copy())
 
     def _completed(self, outputs: np.ndarray, share: np.ndarray | None) -> Iterator[np.ndarray]:
-        """Yield decimated columns ``[equations; q; qd; qdd; share (n); temperature; time]``, if there are any."""
+        """Yield decimated columns ``[equations; motion; share (n); temperature; time]``, if there are any."""
         count = outputs.shape[1]
         if count:
             outputs[self._layout.share] = 1.0 if share is None else share

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..errors import ObservationError
 from ..kernel import BatchFunction, compile_batch
-from ..model import BaseParameters, Model, base_parameters
+from ..model import INPUTS, BaseParameters, Model, base_parameters
 from ..recording import Recording, TorqueChannel
 from ..robot import Robot
 from ..text import short_repr
@@ -22,7 +22,8 @@ class CompiledRows:
     """The regressor of loaded or of unloaded rows, compiled.
 
     Attributes:
-        function: ``(q, qd, qdd)`` to one output (c_e, N) for each equation: its structural non-zeros, in model order.
+        function: From the inputs of the model to one output (c_e, N) for each equation: its structural non-zeros, in
+            model order.
         columns: For each equation, the names of these non-zeros.
         places: For each equation, where they stand among ``Equations.columns`` of that equation.
     """
@@ -117,8 +118,7 @@ def equations_of(
 def _base_columns(
     model: Model, base: BaseParameters, regressor: ca.Function, rows: tuple[tuple[str, str], ...]
 ) -> ca.SX:
-    motion = model.motion
-    matrix = regressor(motion.q, motion.qd, motion.qdd)
+    matrix = regressor(*model.inputs)
     return ca.sparsify(matrix[[model.rows.index(row) for row in rows], list(base.base_columns)])
 
 
@@ -132,14 +132,14 @@ def _nonzero(matrix: ca.SX, names: tuple[str, ...]) -> tuple[tuple[str, ...], ..
 
 
 def _compiled(equations: Equations, *, loaded: bool) -> CompiledRows:
-    matrix, motion = ca.cse(equations.regressor(loaded)), equations.model.motion
+    matrix, inputs = ca.cse(equations.regressor(loaded)), equations.model.inputs
     columns = _nonzero(matrix, equations.names)
     outputs = [
         ca.vertcat(*(matrix[row, equations.names.index(name)] for name in nonzero)) if nonzero else ca.SX(0, 1)
         for row, nonzero in enumerate(columns)
     ]
     names = [f"row{k}" for k in range(len(outputs))]
-    function = ca.Function("base_rows", [motion.q, motion.qd, motion.qdd], outputs, ["q", "qd", "qdd"], names)
+    function = ca.Function("base_rows", inputs, outputs, INPUTS[: len(inputs)], names)
     places = tuple(
         np.array([whole.index(name) for name in nonzero], dtype=np.intp)
         for whole, nonzero in zip(equations.columns, columns, strict=True)

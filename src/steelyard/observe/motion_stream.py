@@ -8,8 +8,9 @@ from dataclasses import replace
 import numpy as np
 
 from ..errors import ObservationError
+from ..model import Model
 from ..recording import Recording
-from ..signals import ColumnQueue, SegmentFilter, central_difference, joint_positions
+from ..signals import ColumnQueue, DahlElements, SegmentFilter, central_difference, joint_positions
 from .equations import MeasuredTorques
 from .preparation import Preparation, ResolvedPreparation
 from .reading import Piece
@@ -78,13 +79,15 @@ class SegmentMotion:
     """Filters and differentiates the positions of one segment, with other signals beside them, and trims its ends.
 
     Signals come as rows ``[positions (n); velocities (n) if recorded; others]`` and leave as
-    ``[q (n); qd (n); qdd (n); others]``.
+    ``[q (n); qd (n); qdd (n); states of friction; others]``.
 
     Args:
         resolved: The preparation.
+        elements: The Dahl elements whose states are needed, if any; they go on from segment to segment.
     """
 
-    def __init__(self, resolved: ResolvedPreparation) -> None:
+    def __init__(self, resolved: ResolvedPreparation, elements: DahlElements | None = None) -> None:
+        self._elements = elements
         self._resolved = resolved
         self._size = len(resolved.joints)
         self._recorded = resolved.chosen.velocity == "recorded"
@@ -113,7 +116,9 @@ class SegmentMotion:
         joined = self._smooth.all()
         self._smooth.drop(count)
         others = joined[self._filtered :, margin:-margin]
-        return np.concatenate([*self._derivatives(joined[: self._filtered], margin), others])
+        q, qd, qdd = self._derivatives(joined[: self._filtered], margin)
+        states = [] if self._elements is None else [self._elements.push(q)]
+        return np.concatenate([q, qd, qdd, *states, others])
 
     def _derivatives(self, smooth: np.ndarray, margin: int) -> tuple[np.ndarray, ...]:
         rate = self._resolved.rate
@@ -124,6 +129,11 @@ class SegmentMotion:
         qdd = central_difference(smooth, rate, self._resolved.chosen.second)
         inner = margin - 1
         return q, central_difference(smooth, rate)[:, inner : inner + qdd.shape[1]], qdd
+
+
+def dahl_elements(model: Model) -> DahlElements | None:
+    """Return the Dahl elements of a model's friction at the start of a segment; None if it has none."""
+    return DahlElements(model.friction.dahl, len(model.robot.actuated)) if model.has_memory else None
 
 
 class RawSignals:

@@ -100,7 +100,7 @@ def _unknowns(equations: Equations) -> str:
     # In rows of a loaded arm alone, the last links' parameters hold the payload.
     payload = "regrouped" if model.payload == "loaded" else "apart"
     digest = hashlib.sha256(_numbers(np.round(regrouping, 6)).encode()).hexdigest()[:12]
-    effects = " ".join(model.effects)
+    effects = " ".join(model.chosen_effects)
     return f"{effects}; payload {payload}; sign width {model.sign_width:g}; regrouping {digest}"
 
 

@@ -18,7 +18,7 @@ from ..errors import ObservationError
 from ..recording import RecordingStream
 from .decimated import DecimatedSegment, Gate, layout_of
 from .equations import Equations, measured_torques
-from .motion_stream import RawSignals, SegmentMotion
+from .motion_stream import RawSignals, SegmentMotion, dahl_elements
 from .preparation import ResolvedPreparation
 from .reading import AnyRecording, EvenStream, Piece, blocks_of, check_joints, hashes_of, template_of
 from .runs import MIN_SHARE, RowBlock, RowRun, RunFinder
@@ -113,14 +113,16 @@ class RowPass:
     def motion(self) -> Iterator[tuple[int, np.ndarray | None]]:
         """Yield the number of a segment, and its columns at the full rate that are ready, if any.
 
-        Columns are ``[q; qd; qdd; y (E); temperature; time]`` (rows, m), filtered and differentiated.
+        Columns are ``[q; qd; qdd; states of friction; y (E); temperature; time]`` (rows, m), filtered and
+        differentiated.
         """
         resolved, number, motion = self._source.resolved, -1, None
+        elements = dahl_elements(self._source.equations.model)
         for piece in self._raw.in_time(self._pieces(), resolved.rate, resolved.trim):
             if motion is None or piece.starts:
                 if motion is not None:
                     yield number, motion.flush()
-                number, motion = number + 1, SegmentMotion(resolved)
+                number, motion = number + 1, SegmentMotion(resolved, elements)
             yield number, motion.push(np.concatenate([piece.values, piece.time[None]]))
         if motion is not None:
             yield number, motion.flush()
@@ -138,7 +140,7 @@ class RowPass:
         self.tally.lone_samples, self.tally.resampled = even.lone_samples, even.resampled
 
     def _block(self, segment: int, first: int, parts: list[np.ndarray]) -> RowBlock:
-        """Return rows from decimated columns ``[equations; q; qd; qdd; share (n); temperature; time]``."""
+        """Return rows from decimated columns ``[equations; motion; share (n); temperature; time]``."""
         layout, values = self.layout, parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
         values[layout.temperature][~self._raw.known_temperature[: layout.temperatures]] = np.nan
         values.setflags(write=False)
@@ -146,7 +148,7 @@ class RowPass:
         share.setflags(write=False)
         rows = tuple(self._rows(e, values[part]) for e, part in enumerate(layout.equations))
         temperature = values[layout.temperature] if layout.temperatures else None
-        q, qd, qdd = np.split(values[layout.motion], 3)
+        q, qd, qdd = layout.split_motion(values[layout.motion])[:3]
         return RowBlock(segment, first, values[-1], rows, share, q, qd, qdd, temperature)
 
     def _rows(self, e: int, values: np.ndarray) -> np.ndarray:

@@ -25,6 +25,7 @@ class PreparedBlock:
         q: Positions, low-passed (n, k).
         qd: Velocities (n, k).
         qdd: Accelerations (n, k).
+        memory: States of friction (s, k), s = 0 if it has none.
         y: Measured side of every equation, not filtered (E, k) [N m or N].
         moving: Which joints move at standstill speed or faster (n, k).
     """
@@ -35,8 +36,15 @@ class PreparedBlock:
     q: np.ndarray
     qd: np.ndarray
     qdd: np.ndarray
+    memory: np.ndarray
     y: np.ndarray
     moving: np.ndarray
+
+    @property
+    def motion(self) -> list[np.ndarray]:
+        """What the regressor is a function of: q, qd, qdd, and the states of friction if it has any."""
+        signals = [self.q, self.qd, self.qdd, *([self.memory] if len(self.memory) else [])]
+        return [np.ascontiguousarray(signal) for signal in signals]
 
 
 def prepared_blocks(source: RowSource) -> Iterator[PreparedBlock]:
@@ -46,14 +54,15 @@ def prepared_blocks(source: RowSource) -> Iterator[PreparedBlock]:
         source: The rows; every call is a pass of its own, and memory does not grow with the recording.
     """
     joints, rows, before = len(source.equations.joints), len(source.equations.kinds_joints), -1
+    states = sum(one.shape[0] for one in source.equations.model.inputs[3:])
     for segment, columns in source.new_pass().motion():
         if columns is None:
             continue
         columns.setflags(write=False)
-        q, qd, qdd, y, _ = np.split(columns, np.cumsum([joints, joints, joints, rows]))
+        q, qd, qdd, memory, y, _ = np.split(columns, np.cumsum([joints, joints, joints, states, rows]))
         moving = moving_joints(qd, source.resolved.standstill, source.equations.model.robot.motor_coupling())
         moving.setflags(write=False)
-        yield PreparedBlock(segment, segment != before, columns[-1], q, qd, qdd, y, moving)
+        yield PreparedBlock(segment, segment != before, columns[-1], q, qd, qdd, memory, y, moving)
         before = segment
 
 

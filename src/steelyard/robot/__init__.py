@@ -2,6 +2,7 @@
 
 from .checks import gravity_vector as gravity_vector
 from .checks import lock_positions as lock_positions
+from .drives import FRICTION_KINDS as FRICTION_KINDS
 from .inertia import INERTIAL_NAMES as INERTIAL_NAMES
 from .inertia import centre_from_parameters as centre_from_parameters
 from .inertia import inertia_from_parameters as inertia_from_parameters

@@ -3,16 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from ..configuration import Kind, kind_of, number, numbers
+from ..effects import FrictionConstants
 from .tree import Robot, leaders
 
 VISCOUS = ("Fvm", "Fvl")
 COULOMB = ("Fcm", "Fcl")
+DAHL = tuple(f"Fd{k}{side}" for side in "ml" for k, _ in enumerate(FrictionConstants().dahl, 1))
+"""Coulomb friction after long motion in one direction."""
 BY_DIRECTION = (("Fcpm", "Fcnm"), ("Fcpl", "Fcnl"))
 _BY_GAIN_SQUARED = ("Ia", "Fvm", "Fvl")
 _BY_GAIN = {"Fcm": "Fcm", "Fcl": "Fcl", "Fcpm": "Fcnm", "Fcnm": "Fcpm", "Fcpl": "Fcnl", "Fcnl": "Fcpl"}
 """Coulomb friction, and what it is to a leader that moves the other way."""
+
+
+def _by_name(value: Any) -> Mapping[str, float]:
+    """Values by parameter name."""
+    return {name: number()(one) for name, one in kind_of(dict)(value).items()}
+
+
+FRICTION_KINDS: dict[str, Kind[Any]] = {
+    "dahl": numbers(len(FrictionConstants().dahl), number(above=0), "six lengths above 0 [rad or m]"),
+    "stribeck": numbers(len(FrictionConstants().stribeck), number(above=0), "four velocities above 0 [rad/s or m/s]"),
+    "inertias": _by_name,
+}
+"""What the constants of friction may be, in robot files and in settings."""
 
 
 def values_on_leaders(robot: Robot, values: Mapping[str, float]) -> dict[str, float]:
@@ -46,7 +63,8 @@ class JointValues(NamedTuple):
 
     Attributes:
         damping: Viscous friction of motor side and link side together [N m s/rad or N s/m].
-        friction: Coulomb friction of both sides together [N m or N]; of friction by direction the mean of both.
+        friction: Coulomb friction of both sides together [N m or N]; of friction by direction the mean of both, and
+            Dahl's as after long motion in one direction.
         armature: Drive inertia on the joint side [kg m^2 or kg].
     """
 
@@ -65,7 +83,7 @@ def joint_values(robot: Robot) -> dict[str, JointValues]:
     return {
         body.joint.name: JointValues(
             total(body.number, VISCOUS),
-            total(body.number, COULOMB) + sum(total(body.number, pair) for pair in BY_DIRECTION) / 2,
+            total(body.number, (*COULOMB, *DAHL)) + sum(total(body.number, pair) for pair in BY_DIRECTION) / 2,
             total(body.number, ("Ia",)),
         )
         for body in robot.bodies

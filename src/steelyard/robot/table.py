@@ -43,8 +43,9 @@ of a model). ``[[joint]]``: ``name`` (default ``joint_<n>``), ``type`` (default 
 ``prismatic``, ``fixed``), ``parent`` (default: the link before), ``link`` (default ``link_<n>``), ``gamma``, ``b`` (DH
 branches), ``velocity``, ``effort``, ``acceleration``, ``jerk``, ``mimic = {leader, multiplier, offset}``,
 ``gear_ratio``, ``rotor_inertia``, and instead of ``inertia``: ``mass``, ``centre``, ``inertia_at_centre`` (XX XY XZ YY
-YZ ZZ). ``[payloads]``: ten numbers by name. ``[[gear_coupling]]``: ``motor``, ``also_turns_with``, ``ratio``. An
-unknown key is an error.
+YZ ZZ). ``[payloads]``: ten numbers by name. ``[[gear_coupling]]``: ``motor``, ``also_turns_with``, ``ratio``.
+``[friction]``: ``dahl`` (six lengths [rad or m]), ``stribeck`` (four velocities [rad/s or m/s]). An unknown key is
+an error.
 """
 
 from __future__ import annotations
@@ -57,11 +58,11 @@ from types import MappingProxyType
 import numpy as np
 
 from ..configuration import ROOT, Section, checked, choice, located, names, number, numbers, record_from, text, vector
-from ..effects import value_symbols
+from ..effects import FrictionConstants, value_symbols
 from ..errors import RobotError, nearest_match
 from ..files import decoded, parsed_toml
 from .checks import JOINT_KINDS, assembled_robot, checked_limits
-from .drives import values_on_leaders
+from .drives import FRICTION_KINDS, values_on_leaders
 from .files import PathOrBytes, content_of, place_of
 from .inertia import checked_mass, inertia_from_parameters, inertia_note, moved_parameters, parameters_from_centre
 from .parts import Defaults, GearCoupling, Joint, Limits, Link, Mimic
@@ -242,7 +243,7 @@ def _inertia(row: Section) -> tuple[float, ...] | None:
 
 LARGEST_TABLE = 1_000_000
 
-TOP_KEYS = ("robot", "joint", "values", "payloads", "gear_coupling")
+TOP_KEYS = ("robot", "joint", "values", "payloads", "gear_coupling", "friction")
 ROBOT_KEYS = (
     *("name", "convention", "gravity", "source", "inertia_source", "payload_link", "floor", "springs"),
     *("torque", "measured", "effects"),
@@ -297,6 +298,7 @@ def _robot(file: Section, where: str) -> Robot:
         floor=head.optional("floor", NUMBER),
         springs=head.get("springs", UNIQUE_NAMES, ()),
         gear_couplings=tuple(record_from(GearCoupling, row, RECORD_KINDS) for row in file.sections("gear_coupling")),
+        friction=record_from(FrictionConstants, file.section("friction"), FRICTION_KINDS),
         defaults=_defaults(head),
         source=head.get("source", text, where),
         inertia_source=head.get("inertia_source", choice(*INERTIA_SOURCES), "unknown"),

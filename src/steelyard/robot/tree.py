@@ -11,6 +11,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
+from ..effects import FrictionConstants
 from ..errors import RobotError, nearest_match
 from ..text import short_repr
 from .inertia import INERTIAL_NAMES, moved_parameters
@@ -132,6 +133,7 @@ class Robot:
         gear_couplings: Motors that turn with more than one joint.
         coordinates: What q means in every equation: positions of the actuated joints, or of their motors.
         springs: Joints with a spring, ``tau += Ss sin(q) + Sc cos(q)``.
+        friction: Constants of friction that is not linear in them: lengths of Dahl elements, Stribeck velocity.
         values: Values known beforehand of parameters other than link inertias, by parameter name.
         payloads: Known payloads: ten parameters in the frame of the link that carries them.
         payload_link: Link a payload is fixed to; None for the last moving link.
@@ -159,6 +161,7 @@ class Robot:
     gear_couplings: tuple[GearCoupling, ...] = ()
     coordinates: Coordinates = "joint"
     springs: tuple[str, ...] = ()
+    friction: FrictionConstants = field(default_factory=FrictionConstants)
     values: Mapping[str, float] = field(default_factory=dict)
     payloads: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     payload_link: str | None = None

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from ..lazy import lazy_names
 from .checks import ColumnQueue as ColumnQueue
+from .dahl import DahlElements as DahlElements
 from .decimation import Decimated as Decimated
 from .decimation import DecimationFilter as DecimationFilter
 from .decimation import Decimator as Decimator

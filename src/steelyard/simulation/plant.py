@@ -12,7 +12,7 @@ which acts on average half a period later, would be early by that.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -88,19 +88,24 @@ class StepLayout:
         joints: Number of actuated joints n.
         values: Number of plant parameters p.
         delay_steps: Control periods a command waits.
+        memory: Number of states of friction.
+        loads: Number of accelerations that give the load of the gears: n, or 0 if no friction depends on it.
     """
 
     joints: int
     values: int
     delay_steps: int
+    memory: int
+    loads: int
 
     @property
     def states(self) -> int:
-        """q, qd, held torque, disturbance, encoder position and velocity before, waiting commands (n each), a counter.
+        """q, qd, held torque, disturbance, encoder position and velocity before, waiting commands (n each), and more.
 
-        The counter is that of the steps since the last control instant; below 0 nothing was held before.
+        These are states of friction, accelerations of the step before where the gears' load counts, and a counter: that
+        of the steps since the last control instant; below 0 nothing was held before.
         """
-        return self.joints * (6 + self.delay_steps) + 1
+        return self.joints * (6 + self.delay_steps) + self.memory + self.loads + 1
 
     @property
     def inputs(self) -> int:
@@ -115,25 +120,33 @@ class StepLayout:
 
 @dataclass(frozen=True)
 class PlantEquations:
-    """The plant's equations as functions of (q, qd, ..., values)."""
+    """The plant's equations as functions of (q, qd, ..., values).
 
-    acceleration: ca.Function  # (q, qd, tau, values) -> qdd
-    motor_side: ca.Function  # (q, qd, qdd, values) -> torque that a joint torque sensor does not measure
-    motor_torque: ca.Function  # (q, qd, qdd, values) -> torque the motor needs
+    ``history`` is what torques depend on besides: states of friction, then accelerations that give the gears' load.
+    """
+
+    acceleration: ca.Function  # (q, qd, tau, values, history) -> qdd
+    motor_side: ca.Function  # (q, qd, qdd, values, history) -> torque that a joint torque sensor does not measure
+    motor_torque: ca.Function  # (q, qd, qdd, values) -> torque the motor needs after long motion in one direction
+    torque: ca.Function  # (q, qd, qdd, values, history) -> torque the motor needs
 
 
 def plant_equations(model: Model) -> PlantEquations:
     """Return a model's equations solved for accelerations."""
     torques = model_torques(model)
-    motion, values = torques.motion, torques.values
+    motion, values, steady = torques.motion, torques.values, torques.steady()
+    history = ca.vertcat(torques.memory, torques.load_qdd)
     tau = ca.SX.sym("tau", motion.q.shape[0])
     full = [motion.q, motion.qd, motion.qdd, values]
     return PlantEquations(
         ca.Function(
-            "acceleration", [motion.q, motion.qd, tau, values], [ca.cse(ca.densify(torques.accelerations(tau)))]
+            "acceleration",
+            [motion.q, motion.qd, tau, values, history],
+            [ca.cse(ca.densify(torques.accelerations(tau)))],
         ),
-        ca.Function("motor_side", full, [ca.densify(torques.sides["motor"])]),
-        ca.Function("motor_torque", full, [ca.densify(torques.rigid + torques.others)]),
+        ca.Function("motor_side", [*full, history], [ca.densify(torques.sides["motor"])]),
+        ca.Function("motor_torque", full, [ca.densify(steady.rigid + steady.others)]),
+        ca.Function("torque", [*full, history], [ca.densify(torques.rigid + torques.others)]),
     )
 
 
@@ -145,12 +158,16 @@ def step_function(model: Model, experiment: Experiment, plant_rate: float) -> tu
     """
     equations = plant_equations(model)
     size = len(model.robot.actuated)
-    layout = StepLayout(size, len(model.parameters), experiment.delay_steps)
+    memory = len(model.friction.dahl) * size if model.has_memory else 0
+    loads = size if any(EFFECTS[effect].needs_inertias for effect in model.effects) else 0
+    layout = StepLayout(size, len(model.parameters), experiment.delay_steps, memory, loads)
     state, given = ca.SX.sym("state", layout.states), ca.SX.sym("input", layout.inputs)
     parameters = ca.SX.sym("parameters", layout.parameters)
     values, believed = parameters[: layout.values], parameters[layout.values : 2 * layout.values]
     kp, kd, limit, quantum = ca.vertsplit(parameters[2 * layout.values :], size)
-    q, qd, held, disturbed, encoder, speed, *waiting = ca.vertsplit(state[:-1], size)
+    first_memory = layout.states - 1 - memory - loads
+    q, qd, held, disturbed, encoder, speed, *waiting = ca.vertsplit(state[:first_memory], size)
+    past = _Past(model, q, state[first_memory : first_memory + memory], state[first_memory + memory : -1])
     reference = ca.vertsplit(given[: 3 * size], size)
     disturbance = given[3 * size :]
     is_control_instant = state[-1] <= 0
@@ -158,8 +175,9 @@ def step_function(model: Model, experiment: Experiment, plant_rate: float) -> tu
     command = _command(experiment, equations, (encoder_now, speed_now), reference, (kp, kd, limit), believed)
     applied = command if not waiting else waiting[0]
     torque = ca.if_else(is_control_instant, applied, held)
-    qdd = equations.acceleration(q, qd, torque + disturbance, values)
-    q_next, qd_next = _runge_kutta(equations, q, qd, qdd, torque + disturbance, values, 1 / plant_rate)
+    acceleration = past.acceleration(equations, torque + disturbance, values)
+    qdd = acceleration(q, qd)
+    q_next, qd_next = _runge_kutta(acceleration, q, qd, qdd, 1 / plant_rate)
     queue = [
         ca.if_else(is_control_instant, new, old) for old, new in zip(waiting, [*waiting[1:], command], strict=False)
     ]
@@ -168,12 +186,14 @@ def step_function(model: Model, experiment: Experiment, plant_rate: float) -> tu
     counter = ca.if_else(passed >= substeps, 0, passed)
     encoder_next = ca.if_else(is_control_instant, encoder_now, encoder)
     speed_next = ca.if_else(is_control_instant, speed_now, speed)
-    following = ca.vertcat(q_next, qd_next, torque, disturbance, encoder_next, speed_next, *queue, counter)
+    past_next = [past.memory_at(q_next), qdd[:loads]]
+    following = ca.vertcat(q_next, qd_next, torque, disturbance, encoder_next, speed_next, *queue, *past_next, counter)
     is_first = state[-1] < 0
     mean_torque = (torque + ca.if_else(is_first, torque, held)) / 2
     mean_disturbance = (disturbance + ca.if_else(is_first, disturbance, disturbed)) / 2
-    mean_qdd = equations.acceleration(q, qd, mean_torque + mean_disturbance, values)
-    joint_torque = mean_torque + mean_disturbance - equations.motor_side(q, qd, mean_qdd, values)
+    mean_qdd = past.acceleration(equations, mean_torque + mean_disturbance, values)(q, qd)
+    motor_side = equations.motor_side(q, qd, mean_qdd, values, past.history_at(q))
+    joint_torque = mean_torque + mean_disturbance - motor_side
     output = ca.vertcat(q, qd, mean_qdd, mean_torque, joint_torque)
     shared = ca.cse(ca.densify(ca.vertcat(following, output)))
     step = ca.Function("step", [state, given, parameters], [shared[: layout.states], shared[layout.states :]])
@@ -208,14 +228,50 @@ def _command(
     return ca.fmax(-limit, ca.fmin(limit, command))
 
 
+@dataclass(frozen=True)
+class _Past:
+    """What friction remembers at the start of a step.
+
+    Attributes:
+        model: The plant's model.
+        q: Positions at the start (n,).
+        memory: States of friction there (s,).
+        qdd: Accelerations of the step before (n,); empty if no friction depends on the load.
+    """
+
+    model: Model
+    q: ca.SX
+    memory: ca.SX
+    qdd: ca.SX
+
+    def memory_at(self, q: ca.SX) -> ca.SX:
+        """Return the states of friction after motion from the start to positions q, in one direction."""
+        if not self.memory.shape[0]:
+            return self.memory
+        moved = q - self.q
+        parts = zip(self.model.friction.dahl, ca.vertsplit(self.memory, q.shape[0]), strict=True)
+        towards = ca.sign(moved)
+        return ca.vertcat(*(towards + (z - towards) * ca.exp(-ca.fabs(moved) / length) for length, z in parts))
+
+    def history_at(self, q: ca.SX) -> ca.SX:
+        """Return states and accelerations as the plant's equations take them; those that it lacks do not count."""
+        count = len(self.model.friction.dahl) * q.shape[0]
+        memory = self.memory_at(q) if self.memory.shape[0] else ca.SX.zeros(count)
+        return ca.vertcat(memory, self.qdd if self.qdd.shape[0] else ca.SX.zeros(q.shape[0]))
+
+    def acceleration(self, equations: PlantEquations, tau: ca.SX, values: ca.SX) -> Callable[[ca.SX, ca.SX], ca.SX]:
+        """Return the accelerations under a held torque as a function of q and qd."""
+        return lambda q, qd: equations.acceleration(q, qd, tau, values, self.history_at(q))
+
+
 def _runge_kutta(
-    equations: PlantEquations, q: ca.SX, qd: ca.SX, qdd: ca.SX, tau: ca.SX, values: ca.SX, dt: float
+    acceleration: Callable[[ca.SX, ca.SX], ca.SX], q: ca.SX, qd: ca.SX, qdd: ca.SX, dt: float
 ) -> tuple[ca.SX, ca.SX]:
     """Advance q and qd by dt with the torque held; qdd is the acceleration at the start."""
     v2 = qd + dt / 2 * qdd
-    a2 = equations.acceleration(q + dt / 2 * qd, v2, tau, values)
+    a2 = acceleration(q + dt / 2 * qd, v2)
     v3 = qd + dt / 2 * a2
-    a3 = equations.acceleration(q + dt / 2 * v2, v3, tau, values)
+    a3 = acceleration(q + dt / 2 * v2, v3)
     v4 = qd + dt * a3
-    a4 = equations.acceleration(q + dt * v3, v4, tau, values)
+    a4 = acceleration(q + dt * v3, v4)
     return q + dt / 6 * (qd + 2 * v2 + 2 * v3 + v4), qd + dt / 6 * (qdd + 2 * a2 + 2 * a3 + a4)

@@ -20,6 +20,7 @@ from ..motion import Trajectory, load_trajectory
 from ..progress import Progress, silent
 from ..recording import Recording, TorqueChannel
 from ..robot import AnyRobot, Robot, load_robot
+from ..signals import DahlElements
 from ..text import short_repr
 from .compiled_plant import CompiledPlant
 from .experiment import Experiment, noise_of_seed, quantised
@@ -44,7 +45,9 @@ def ideal_outputs(
     """
     motion = reference[:, :: experiment.record_every]
     size = len(motion) // 3
-    needed, motor_side = _torques(model)(*np.split(motion, 3), values)
+    memory = DahlElements(model.friction.dahl, size).push(reference[:size])[:, :: experiment.record_every]
+    history = np.concatenate([memory, motion[2 * size :]])
+    needed, motor_side = _torques(model)(*np.split(motion, 3), values, history)
     joint = needed - motor_side
     outputs = []
     for seed in seeds:
@@ -57,7 +60,8 @@ def _torques(model: Model):
     equations = plant_equations(model)
     size, count = len(model.robot.actuated), len(model.parameters)
     symbols = [*(ca.SX.sym(word, size) for word in ("q", "qd", "qdd")), ca.SX.sym("values", count)]
-    outputs = [equations.motor_torque(*symbols), equations.motor_side(*symbols)]
+    symbols.append(ca.SX.sym("history", equations.torque.size1_in(4)))
+    outputs = [equations.torque(*symbols), equations.motor_side(*symbols)]
     return compile_batch(ca.Function("ideal", symbols, [ca.densify(ca.cse(output)) for output in outputs]))
 
 

@@ -9,9 +9,10 @@ from dataclasses import dataclass, replace
 import casadi as ca
 import numpy as np
 
+from ..effects import EFFECTS
 from ..errors import SimulationError
 from ..model import Model
-from ..robot import Robot
+from ..robot import Robot, transform_from_placement
 from .experiment import Experiment
 from .plant import plant_equations, plant_model, true_values
 
@@ -156,14 +157,44 @@ def _resolved_friction(
     return rate, width
 
 
+_TOP_SPEED = 5.0
+"""Of joints without a velocity limit [rad/s or m/s]."""
+
+
 def friction_decays(model: Model, values: np.ndarray, inertia: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return viscous friction [1/s] and Coulomb friction [rad/s^2] over the free inertia of each joint (n,)."""
+    """Return viscous friction [1/s] and friction that steps at rest [rad/s^2] over the free inertia of joints (n,).
+
+    Curved friction counts with its slope at top speed, Dahl's as the spring that it is after a reversal, and friction
+    in proportion to the load with the largest weight that the links can be.
+    """
     free = np.diag(np.linalg.inv(inertia))
     rows = {body.number: row for row, body in enumerate(model.robot.actuated)}
-    viscous, dry = np.zeros(len(rows)), np.zeros(len(rows))
-    for parameter, value in zip(model.parameters, values, strict=True):
+    viscous, dry, stiff = np.zeros((3, len(rows)))
+    for parameter, value in zip(model.parameters, np.abs(values), strict=True):
+        builder = EFFECTS[parameter.effect].builder if parameter.effect in EFFECTS else ""
         if parameter.friction == "viscous":
-            viscous[rows[parameter.number]] += abs(value)
-        elif parameter.friction == "dry":
-            dry[rows[parameter.number]] += abs(value)
-    return viscous * free, dry * free
+            viscous[rows[parameter.number]] += value
+        elif builder == "friction.quadratic":
+            speed = model.robot.bodies[parameter.number - 1].joint.limits.velocity
+            viscous[rows[parameter.number]] += 2 * value * (speed if math.isfinite(speed) else _TOP_SPEED)
+        elif builder == "friction.load":
+            dry[rows[parameter.number]] += value * _largest_weight(model, values)
+        elif builder == "friction.dahl":
+            stiff[rows[parameter.number]] += value / model.friction.dahl[EFFECTS[parameter.effect].element]
+        elif parameter.friction == "dry" or builder in _STEPS_AT_REST:
+            dry[rows[parameter.number]] += value
+    return viscous * free + np.sqrt(stiff * free), dry * free
+
+
+_STEPS_AT_REST = ("friction.stribeck", "friction.square_root", "friction.third_root")
+
+
+def _largest_weight(model: Model, values: np.ndarray) -> float:
+    """Return the torque of gravity on all links with the arm stretched out, which no joint exceeds [N m]."""
+    known = dict(zip(model.names, values.tolist(), strict=True))
+    reach, weight = 0.0, 0.0
+    for body in model.robot.bodies:
+        reach += float(np.linalg.norm(transform_from_placement(body.placement)[1]))
+        mass, *moment = (abs(known.get(f"{symbol}{body.number}", 0.0)) for symbol in ("M", "MX", "MY", "MZ"))
+        weight += mass * reach + float(np.linalg.norm(moment))
+    return weight * float(np.linalg.norm(model.robot.gravity))

@@ -18,6 +18,7 @@ from ..excitation import FourierFamily, unknowns
 from ..excitation.cramer_rao import cramer_rao_information, fitted_basis
 from ..excitation.family import FEWEST_HARMONICS
 from ..motion import FourierSeries
+from ..observe import dahl_elements
 from ..simulation import Noise, SimulatedRun, simulate
 from ..text import short_repr
 from .defaults import noises_of
@@ -121,7 +122,9 @@ def _sigma_from_rows(experiments: SimulatedExperiments, run: SimulatedRun, noise
     compiled = equations.compiled(experiments.experiment.payload is not None)
     size = len(equations.names)
     triangle = np.zeros((0, size))
-    for e, block in enumerate(compiled.function(run.q[0], run.qd[0], run.qdd[0])):
+    elements = dahl_elements(equations.model)
+    states = [] if elements is None else [elements.push(run.q[0])]
+    for e, block in enumerate(compiled.function(run.q[0], run.qd[0], run.qdd[0], *states)):
         rows = np.zeros((block.shape[1], size))
         rows[:, [equations.names.index(name) for name in compiled.columns[e]]] = block.T
         white = _whitened(rows, noise.poles[e]) / noise.deviations[e]

@@ -105,7 +105,7 @@ def residual_torques(
     weights = [np.array([known.get(name, 0.0) for name in nonzero]) for nonzero in compiled.columns]
     equations_each = len(weights) / len(source.equations.joints)
     for block in prepared_blocks(source):
-        rows = compiled.function(block.q, block.qd, block.qdd)
+        rows = compiled.function(*block.motion)
         left = np.zeros_like(block.q)
         for e, joint in enumerate(source.equations.joint_index):
             left[joint] += (weights[e] @ rows[e] - block.y[e]) / equations_each

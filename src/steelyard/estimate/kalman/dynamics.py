@@ -25,7 +25,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from ...errors import EstimateError
-from ...model import Model
+from ...model import Model, refuse_history
 from ...physics import inertia_matrix, inverse_dynamics
 
 
@@ -76,11 +76,12 @@ def arm_graph(model: Model, columns: Sequence[str], free: Sequence[int], *, load
             f"the Kalman filter needs one torque equation a joint, the model has torque '{model.measured}'; "
             "choose `--torque motor` or `--torque joint`"
         )
+    refuse_history(model, "the Kalman filter")
     motion = model.motion
     joints = motion.q.shape[0]
     turn = ca.SX.sym("turn", joints)
     places = [model.names.index(name) for name in columns]
-    turned = replace(motion, turn=turn if held else turn * motion.qd)
+    turned = replace(motion, turn=turn if held else turn * motion.qd, inertias=None)
     W = model.regressor_of(model.terms_in(turned), loaded=loaded)[:, places]
     chi, tau = ca.SX.sym("chi", len(places)), ca.SX.sym("tau", joints)
     torque, M = _torque_and_inertia(model, places, W, chi)

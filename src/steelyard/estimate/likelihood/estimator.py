@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from ...errors import EstimateError
+from ...model import refuse_history
 from ...observe import RowStack
 from ...progress import Progress, silent
 from ...signals import FourierFit, fit_fourier
@@ -134,6 +135,7 @@ def maximum_likelihood(
         EstimateError: If a recording is not periodic, or not all parameters are identifiable.
     """
     del prior
+    refuse_history(evidence.equations.model, "method 'ml'")
     samples = []
     for done, source in enumerate(evidence.sources):
         samples.append(periodic_samples(source, settings))

@@ -1,4 +1,4 @@
-"""Friction on either side of the gears: viscous, Coulomb, offset, asymmetric Coulomb.
+"""Friction on either side of the gears: viscous, curved, Coulomb, by direction, by load, Stribeck's, Dahl's; offsets.
 
 The side is part of the name: ``m`` acts on the motor torque only, ``l`` (link side) on a joint torque sensor too.
 """
@@ -8,8 +8,12 @@ from __future__ import annotations
 import casadi as ca
 
 from ...effects import Effect
+from ...errors import ModelError
 from ...robot import Robot
-from .term import MotionSymbols, Term, diagonal_term, joint_parameter
+from .term import MotionSymbols, Parameter, Term, diagonal_term, joint_parameter, link_torques
+
+_NEVER_ZERO = 1e-300
+"""Added to a speed before its logarithm."""
 
 
 def viscous(effect: Effect, robot: Robot, motion: MotionSymbols) -> Term:
@@ -38,3 +42,56 @@ def asymmetric(effect: Effect, robot: Robot, motion: MotionSymbols) -> Term:
         joint_parameter(body, symbol, effect, "N m", "N", "dry") for symbol in effect.symbols for body in robot.actuated
     )
     return Term(parameters, ca.horzcat(ca.diag(motion.forward(motion.qd)), -ca.diag(motion.forward(-motion.qd))))
+
+
+def quadratic(effect: Effect, robot: Robot, motion: MotionSymbols) -> Term:
+    """Return ``Fvv qd |qd|``: viscous friction that bends with speed, upwards or, below zero, downwards."""
+    return diagonal_term(_parameters(effect, robot, "N m s^2/rad^2", "N s^2/m^2"), motion.qd * ca.fabs(motion.qd))
+
+
+def square_root(effect: Effect, robot: Robot, motion: MotionSymbols) -> Term:
+    """Return ``Fvr sqrt(|qd|) sign(qd)``: friction that rises fast at low speed, as that of grease does."""
+    parameters = _parameters(effect, robot, "N m s^(1/2)/rad^(1/2)", "N s^(1/2)/m^(1/2)")
+    return diagonal_term(parameters, ca.sqrt(ca.fabs(motion.qd)) * motion.sign(motion.qd))
+
+
+def third_root(effect: Effect, robot: Robot, motion: MotionSymbols) -> Term:
+    """Return ``Fvt |qd|^(1/3) sign(qd)``: friction that rises faster still at low speed."""
+    parameters = _parameters(effect, robot, "N m s^(1/3)/rad^(1/3)", "N s^(1/3)/m^(1/3)")
+    return diagonal_term(parameters, ca.exp(ca.log(ca.fabs(motion.qd) + _NEVER_ZERO) / 3) * motion.sign(motion.qd))
+
+
+def stribeck(effect: Effect, robot: Robot, motion: MotionSymbols) -> Term:
+    """Return ``Fs exp(-(qd / v_s)^2) sign(qd)``: what friction is higher by at low speed."""
+    velocity = motion.friction.stribeck[effect.element]
+    entries = ca.exp(-((motion.qd / velocity) ** 2)) * motion.sign(motion.qd)
+    return diagonal_term(_parameters(effect, robot, "N m", "N"), entries)
+
+
+def load(effect: Effect, robot: Robot, motion: MotionSymbols) -> Term:
+    """Return ``Fg |tau| sign(qd)``, tau being what inertias and weight need: the load of the gear."""
+    entries = ca.fabs(link_torques(effect, robot, motion)) * motion.sign(motion.qd)
+    return diagonal_term(_parameters(effect, robot, "1", "1"), entries)
+
+
+def dahl(effect: Effect, robot: Robot, motion: MotionSymbols) -> Term:
+    """Return ``Fd z`` with ``dz/dq = (sign(qd) - z) / s``: dry friction that turns over a length s (Dahl).
+
+    Raises:
+        ModelError: If the state of the elements is not at hand.
+    """
+    if motion.memory is None:
+        raise ModelError(
+            f"effect '{effect.name}' is friction with a state, which is not known here; leave it away, or choose a "
+            "method of least squares"
+        )
+    size = motion.qd.shape[0]
+    states = motion.memory[effect.element * size : (effect.element + 1) * size]
+    return diagonal_term(_parameters(effect, robot, "N m", "N"), states)
+
+
+def _parameters(effect: Effect, robot: Robot, rotary_unit: str, linear_unit: str) -> list[Parameter]:
+    """Return one parameter a joint, which may have either sign."""
+    return [
+        joint_parameter(body, effect.symbols[0], effect, rotary_unit, linear_unit, "part") for body in robot.actuated
+    ]

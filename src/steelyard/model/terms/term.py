@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 import casadi as ca
 
-from ...effects import Effect, Side
+from ...effects import Effect, FrictionConstants, Side
 from ...errors import ModelError, nearest_match
-from ...physics import direction, forward_part
+from ...physics import direction, forward_part, inverse_dynamics
 from ...robot import INERTIAL_NAMES, Body, Robot
 
-Friction = Literal["", "viscous", "dry"]
-"""Viscous friction vanishes at rest, dry friction changes there by a step; empty for all that is not friction."""
+Friction = Literal["", "viscous", "dry", "part"]
+"""Viscous friction vanishes at rest, dry friction changes there by a step, a part bends them; empty: no friction."""
 
 INERTIAL_UNITS: dict[str, str] = dict(zip(INERTIAL_NAMES, ["kg m^2"] * 6 + ["kg m"] * 3 + ["kg"], strict=True))
 
@@ -33,7 +33,8 @@ class Parameter:
         link: Name of the link it belongs to.
         effect: The model term it comes from.
         side: ``link`` if it acts on a joint torque sensor, ``motor`` if on the motor torque only.
-        friction: Whether it is a coefficient of viscous or of dry friction, which no real arm has below zero.
+        friction: Whether it is a coefficient of viscous or of dry friction, which no real arm has below zero, or of a
+            part of friction that may have either sign beside them.
 
     Example:
         >>> parameter = steelyard.build_model("scara_2r").parameters[-1]
@@ -99,6 +100,14 @@ class MotionSymbols:
         sign_width: Width of the smooth sign in friction [rad/s or m/s]; 0 for the exact sign.
         turn: Velocities over the width of the sign (na,) from which directions of friction are taken instead, so that
             an integrator can hold them over a step; None: directions are those of ``qd``.
+        friction: Constants of friction that is not linear in them.
+        memory: States of the Dahl elements, -1 to 1 (elements * na,), those of the first length first; None: there are
+            none, and friction with a state cannot be written.
+        inertias: Known inertial parameters, ten a body (10 nb,); None: effects in proportion to the torques of the
+            links cannot be written.
+        drives: Known inertias of the drives (na,); None with ``inertias``.
+        load_qdd: Accelerations (na,) with which the load of the gears is computed instead of ``qdd``, so that
+            accelerations can be solved for; None: ``qdd``.
     """
 
     q: ca.SX
@@ -106,6 +115,11 @@ class MotionSymbols:
     qdd: ca.SX
     sign_width: float = 0.0
     turn: ca.SX | None = None
+    friction: FrictionConstants = field(default_factory=FrictionConstants)
+    memory: ca.SX | None = None
+    inertias: ca.DM | ca.SX | None = None
+    drives: ca.DM | ca.SX | None = None
+    load_qdd: ca.SX | None = None
 
     def sign(self, velocity: ca.SX) -> ca.SX:
         """Return the direction of a velocity, an expression of ``qd``: -1 to 1."""
@@ -132,6 +146,37 @@ class Term:
 
     parameters: tuple[Parameter, ...]
     columns: ca.SX
+
+    def of_joints(self, numbers: tuple[int, ...] | None) -> Term:
+        """Return the part of it that belongs to the joints of these numbers; all of it for None."""
+        if numbers is None:
+            return self
+        chosen = [k for k, parameter in enumerate(self.parameters) if parameter.number in numbers]
+        return Term(tuple(self.parameters[k] for k in chosen), self.columns[:, chosen])
+
+
+def link_torques(effect: Effect, robot: Robot, motion: MotionSymbols, gravity: ca.SX | None = None) -> ca.SX:
+    """Return the torques that known links need (na,), and those of the drives' inertia for an effect on their side.
+
+    Data often show the inertia of a link and of its drive as one: their sum is what is known.
+
+    Args:
+        effect: The effect that is in proportion to them.
+        robot: The arm.
+        motion: Symbols of the motion; they hold the known inertial parameters.
+        gravity: Acceleration of gravity in the base frame (3,); the robot's own by default.
+
+    Raises:
+        ModelError: If no inertial parameters are known.
+    """
+    if motion.inertias is None:
+        raise ModelError(
+            f"effect '{effect.name}' is in proportion to the torques of the links, whose inertias are not known here; "
+            "leave it away, or give the robot file inertias"
+        )
+    qdd = motion.qdd if motion.load_qdd is None else motion.load_qdd
+    links = inverse_dynamics(robot, motion.q, motion.qd, qdd, ca.SX(motion.inertias), gravity=gravity)
+    return links + ca.SX(motion.drives) * qdd if effect.side == "motor" and motion.drives is not None else links
 
 
 def diagonal_term(parameters: list[Parameter], entries: ca.SX) -> Term:

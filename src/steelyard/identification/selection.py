@@ -1,0 +1,297 @@
+"""Which effects a model needs: forward selection by cross-validation over blocks of time of the training recordings.
+
+One pass over the rows of a model with all candidates gives factors by block of time; all that follows needs these
+alone. Candidates are an effect of all joints, or of one joint. In every step each is added to the model in turn, the
+parameters are estimated from all blocks but one and the torques of that block predicted. The candidate that reduces
+the squared error of prediction most, less one standard error of that over the blocks, joins the model if the reduction
+is material and more than two standard errors; contiguous blocks keep correlated noise from counting as evidence.
+
+Recordings for validation are no argument of anything here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+
+from ..effects import EFFECTS
+from ..model import Model, build_model
+from ..observe import Equations, Observations, ResolvedPreparation, equations_of, reduce_rows
+from ..progress import Progress, silent
+from ..text import short_repr
+from .inputs import Labelled, known_inertias, sources_of
+
+FOLDS = 16
+"""Parts of the training recordings, contiguous in time, each left out once."""
+STANDARD_ERRORS = 2.0
+"""A reduction must be this many standard errors."""
+FIRST_GAIN = 0.05
+"""Least reduction of the squared error by the first candidate: less is not worth another model."""
+LEAST_GAIN = 0.01
+"""Least reduction by the others."""
+MOST_STEPS = 30
+
+CANDIDATES = ("off", "Fvv", "Fvr", "Fvt", "Fg", "Fs3", "Fs4", *(f"Fd{k}" for k in range(1, 7)))
+"""Effects that are tried on the side of the gears that is measured; ``tilt`` too. Slower Stribeck velocities than those
+are near standstill, which is left out."""
+
+_RIDGE = 1e-10
+_DEPENDENT = 1e-6
+
+
+@dataclass(frozen=True)
+class SelectionStep:
+    """An effect that joined the model.
+
+    Attributes:
+        effect: As ``--effects`` takes it; ``Fgm2`` is that of joint 2 alone.
+        gain_percent: By how much it reduced the squared error of torques predicted in left-out blocks [%].
+        standard_errors: That, over its standard error.
+    """
+
+    effect: str
+    gain_percent: float
+    standard_errors: float
+
+
+@dataclass(frozen=True, eq=False)
+class Selection:
+    """How the effects of a model were chosen.
+
+    Attributes:
+        effects: Effects of the chosen model.
+        plain: Those that it began with.
+        steps: What joined, in order.
+        tried: Candidates of the first step.
+        folds: Blocks of time, each left out once.
+    """
+
+    __repr__ = short_repr
+
+    effects: tuple[str, ...]
+    plain: tuple[str, ...]
+    steps: tuple[SelectionStep, ...]
+    tried: int
+    folds: int
+
+    @property
+    def text(self) -> str:
+        """The path of the choice in one sentence."""
+        if not self.steps:
+            return f"of {self.tried} effects tried none predicts left-out motion better: the model is the plain one"
+        listed = ", ".join(
+            f"{one.effect} -{one.gain_percent:.0f} % ({one.standard_errors:.1f} s.e.)" for one in self.steps
+        )
+        return (
+            f"{self.tried} effects tried on {self.folds} left-out blocks of the training data, chosen in this order, "
+            f"with the squared error of prediction that each takes away: {listed}"
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the choice as plain data."""
+        steps = [
+            {"effect": one.effect, "gain_percent": one.gain_percent, "standard_errors": one.standard_errors}
+            for one in self.steps
+        ]
+        return {"plain": list(self.plain), "steps": steps, "tried": self.tried, "folds": self.folds}
+
+
+def select_effects(
+    model: Model,
+    recordings: Sequence[Labelled],
+    resolved: ResolvedPreparation,
+    threads: int = 1,
+    progress: Progress = silent,
+) -> tuple[Model, Selection]:
+    """Return the model with the effects that its training recordings ask for, and how they were chosen.
+
+    Args:
+        model: The plain model.
+        recordings: The recordings to fit.
+        resolved: Their preparation.
+        threads: Threads that share the reduction.
+        progress: Progress callback, called with done and total.
+    """
+    inertias = known_inertias(model, recordings, resolved, threads)
+    progress(1, 3)
+    larger = _with_candidates(model, inertias)
+    equations = equations_of(larger)
+    observations = reduce_rows(sources_of(recordings, equations, resolved), threads=threads)
+    progress(2, 3)
+    squares = _Squares(observations, equations)
+    units = _candidates(model, equations)
+    steps, added = _forward(squares, _columns(equations, model.effects), units)
+    selection = Selection((*model.chosen_effects, *added), model.chosen_effects, steps, len(units), squares.folds)
+    progress(3, 3)
+    if not steps:
+        return model, selection
+    chosen = build_model(
+        model.robot, selection.effects, model.measured, model.payload, model.sign_width, model.friction
+    )
+    return chosen, replace(selection, effects=chosen.chosen_effects)
+
+
+def _with_candidates(model: Model, inertias: Mapping[str, float]) -> Model:
+    sides = ("m",) if model.measured in ("motor", "difference") else ("l",)
+    wanted = [f"{name}{side}" for side in sides for name in CANDIDATES]
+    setup = ["tilt"] if model.measured != "difference" and any(model.robot.gravity) else []
+    own = {effect for effect in model.effects if effect not in model.joints_of}
+    added = [name for name in (*wanted, *setup) if name not in own and name not in model.effects]
+    friction = replace(model.friction, inertias=MappingProxyType(dict(inertias)))
+    return build_model(
+        model.robot, (*model.chosen_effects, *added), model.measured, model.payload, model.sign_width, friction
+    )
+
+
+def _columns(equations: Equations, effects: Sequence[str]) -> list[int]:
+    own = {one.name for one in equations.model.parameters if one.effect in effects or one.effect == "payload"}
+    return [k for k, name in enumerate(equations.names) if name in own]
+
+
+def _candidates(model: Model, equations: Equations) -> dict[str, list[int]]:
+    """Return the columns of every candidate by its name in ``--effects``: whole effects, then those of one joint."""
+    parameters = {one.name: one for one in equations.model.parameters}
+    whole: dict[str, list[int]] = {}
+    single: dict[str, list[int]] = {}
+    for k, name in enumerate(equations.names):
+        one = parameters[name]
+        if one.effect in model.effects or one.effect == "payload":
+            continue
+        whole.setdefault(one.effect, []).append(k)
+        if one.effect != "tilt":
+            single[f"{one.effect}{one.number}"] = [k]
+    return whole | (single if len(equations.joints) > 1 else {})
+
+
+class _Squares:
+    """Sums of squares and products of ``[W y]`` by noise group and fold."""
+
+    def __init__(self, observations: Observations, equations: Equations) -> None:
+        self.names, self._size = equations.names, len(equations.names)
+        place = {name: k for k, name in enumerate(equations.names)}
+        fold_of, self.folds = _folds(observations)
+        self.groups = sorted({(one.recording, one.kind, one.joint) for one in observations.factors})
+        self._squares = np.zeros((len(self.groups), self.folds, self._size + 1, self._size + 1))
+        self.rows = np.zeros(len(self.groups))
+        for one in observations.factors:
+            index = [*(place[name] for name in one.columns), self._size]
+            group = self.groups.index((one.recording, one.kind, one.joint))
+            fold = fold_of[one.recording, one.block]
+            self._squares[group, fold][np.ix_(index, index)] += one.triangle.T @ one.triangle
+            self.rows[group] += one.rows
+
+    def by_fold(self, weights: np.ndarray) -> np.ndarray:
+        """Return the weighted sums over groups (folds, c + 1, c + 1)."""
+        return np.tensordot(weights**2, self._squares, axes=1)
+
+    def weights(self, columns: Sequence[int], passes: int = 3) -> np.ndarray:
+        """Return one over the standard deviation of each group's residuals, of iterated weighted least squares."""
+        weights, totals = np.ones(len(self.groups)), self._squares.sum(axis=1)
+        for _ in range(passes):
+            with_y = _solution(np.tensordot(weights**2, totals, axes=1), np.array(columns))
+            errors = np.einsum("i,gij,j->g", with_y, totals, with_y)
+            weights = np.sqrt(self.rows / np.maximum(errors, 1e-300))
+        return weights
+
+
+def _folds(observations: Observations) -> tuple[dict[tuple[str, int], int], int]:
+    """Return the fold of every block of time by recording and number, and how many folds there are."""
+    blocks: dict[str, list[int]] = {}
+    for one in observations.factors:
+        blocks.setdefault(one.recording, []).append(one.block)
+    each = max(2, round(FOLDS / len(blocks)))
+    found, first = {}, 0
+    for recording, numbers in blocks.items():
+        own = sorted(set(numbers))
+        count = min(each, len(own))
+        found.update({(recording, number): first + k * count // len(own) for k, number in enumerate(own)})
+        first += count
+    return found, first
+
+
+def _solution(square: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    """Return least squares of some columns as a vector over all, -1 for y: its form is the squared error (c + 1,)."""
+    scale = np.sqrt(np.maximum(np.diag(square)[columns], 1e-300))
+    inner = square[np.ix_(columns, columns)] / scale[:, None] / scale
+    inner[np.diag_indices_from(inner)] += _RIDGE
+    found = np.zeros(len(square))
+    found[columns] = cho_solve(cho_factor(inner), square[columns, -1] / scale) / scale
+    found[-1] = -1.0
+    return found
+
+
+def _forward(
+    squares: _Squares, columns: Sequence[int], candidates: Mapping[str, list[int]]
+) -> tuple[tuple[SelectionStep, ...], list[str]]:
+    """Add candidates one after the other; return the steps and the names of those that joined."""
+    current, left, steps = list(columns), dict(candidates), list[SelectionStep]()
+    while left and len(steps) < MOST_STEPS:
+        by_fold = squares.by_fold(squares.weights(current))
+        before, after = _left_out_errors(by_fold, np.array(current), list(left.values()))
+        gains = before[:, None] - after
+        gain, error = gains.sum(axis=0), np.sqrt(len(gains)) * gains.std(axis=0, ddof=1)
+        least = (LEAST_GAIN if steps else FIRST_GAIN) * before.sum()
+        is_enough = np.isfinite(gain) & (gain > STANDARD_ERRORS * error) & (gain > least)
+        if not is_enough.any():
+            break
+        best = int(np.argmax(np.where(is_enough, gain - error, -np.inf)))
+        name = list(left)[best]
+        steps.append(SelectionStep(name, float(100 * gain[best] / before.sum()), float(gain[best] / error[best])))
+        current += [k for k in left[name] if k not in current]
+        left = {key: rest for key, own in left.items() if (rest := [k for k in own if k not in current])}
+    return tuple(steps), _names([one.effect for one in steps])
+
+
+def _names(joined: Sequence[str]) -> list[str]:
+    """Return effects as a model takes them: one of all joints makes those of single joints needless."""
+    whole = [name for name in joined if name in EFFECTS]
+    return [*whole, *(name for name in joined if name not in EFFECTS and name.rstrip("0123456789") not in whole)]
+
+
+def _left_out_errors(
+    by_fold: np.ndarray, columns: np.ndarray, candidates: Sequence[list[int]]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the squared error of each fold, predicted from the others, without and with every candidate.
+
+    The normal equations of the columns are solved once a fold; what a candidate adds follows from its Schur complement.
+
+    Returns:
+        Errors (folds,), and (folds, candidates): infinite for a candidate that the columns determine.
+    """
+    total, new = by_fold.sum(axis=0), np.array(sorted({k for own in candidates for k in own}))
+    place = {k: number for number, k in enumerate(new.tolist())}
+    places = [[place[k] for k in own] for own in candidates]
+    before, after = np.zeros(len(by_fold)), np.zeros((len(by_fold), len(candidates)))
+    for fold, left_out in enumerate(by_fold):
+        known = total - left_out
+        scale = np.sqrt(np.maximum(np.diag(known), 1e-300))
+        known = known / scale[:, None] / scale
+        inner = known[np.ix_(columns, columns)]
+        inner[np.diag_indices_from(inner)] += _RIDGE
+        factor = cho_factor(inner)
+        projected = cho_solve(factor, known[np.ix_(columns, new)])
+        schur = known[np.ix_(new, new)] - known[np.ix_(columns, new)].T @ projected
+        found = cho_solve(factor, known[columns, -1])
+        rest = known[new, -1] - known[np.ix_(columns, new)].T @ found
+        test = left_out / scale[:, None] / scale
+        plain = np.zeros(len(test))
+        plain[columns], plain[-1] = found, -1.0
+        change = np.zeros((len(test), len(new)))
+        change[columns], change[new, np.arange(len(new))] = -projected, 1.0
+        before[fold] = plain @ test @ plain
+        slope, bend = change.T @ (test @ plain), change.T @ test @ change
+        for number, own in enumerate(places):
+            block = schur[np.ix_(own, own)]
+            if np.diag(block).min() < _DEPENDENT:
+                after[fold, number] = np.inf
+                continue
+            step = np.linalg.solve(block + _RIDGE * np.eye(len(own)), rest[own])
+            after[fold, number] = before[fold] + 2 * step @ slope[own] + step @ bend[np.ix_(own, own)] @ step
+        before[fold] *= scale[-1] ** 2
+        after[fold] *= scale[-1] ** 2
+    return before, after

@@ -1,0 +1,127 @@
+"""Effects chosen by cross-validation: planted ones are found, a plain arm stays plain, validation is never read."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import steelyard.identification.pipeline as pipeline
+from data_folder import data_folder
+from from_benchmarks import benchmark_module
+from steelyard.cli import main
+from steelyard.identification import SCHEMA, Settings, identify, settings_from_table
+from steelyard.identification.selection import _left_out_errors, _solution
+from steelyard.motion import fourier
+from steelyard.recording import read_recordings
+from steelyard.robot import load_robot
+from steelyard.run import read_config
+from steelyard.simulation import Experiment, Noise, recording_of, simulate
+
+TABLES = benchmark_module("calibration_data").TABLES
+JOINTS = ["joint_1", "joint_2"]
+SETTINGS = Settings(select=True, bias_repeats=0)
+PLANTED = {"Fgm1": 0.15, "Fgm2": 0.15, "Fd3m1": 4.0, "Fd3m2": 0.6}
+SEEDS = 10
+
+
+def arm(values=None):
+    """Return P1's arm on a wall, where gravity loads its gears."""
+    robot = load_robot("scara_2r").with_gravity((0.0, -9.81, 0.0))
+    return replace(robot, values={**robot.values, **(values or {})})
+
+
+def recorded(robot, seed):
+    rng = np.random.default_rng(seed)
+    sin, cos = rng.uniform(-1, 1, (2, 2, 6)) / np.arange(1, 7) * 1.2
+    motion = fourier([0.0, 0.5], sin, cos, 20.0, JOINTS)
+    noise = Noise("white", (1.0, 0.1))
+    experiment = Experiment(record_rate=200, plant="ideal", motor_noise=noise, saturate=False)
+    return recording_of(simulate(robot, motion, experiment, [seed]))
+
+
+def test_a_plain_arm_stays_plain():
+    chosen = [identify(arm(), [recorded(arm(), seed)], settings=SETTINGS).selection.steps for seed in range(SEEDS)]
+    assert sum(not steps for steps in chosen) >= 0.9 * SEEDS
+
+
+def test_planted_friction_is_found_and_predicts_better():
+    found_all = 0
+    for seed in range(3):
+        recording = recorded(arm(PLANTED), seed)
+        found = identify(arm(), [recording], settings=SETTINGS)
+        plain = identify(arm(), [recording], settings=replace(SETTINGS, select=False))
+        assert found.unseen_error_of_all.relative_percent < 0.8 * plain.unseen_error_of_all.relative_percent
+        families = {step.effect.rstrip("0123456789") for step in found.selection.steps}
+        found_all += "Fgm" in families and any(name.startswith("Fd") for name in families)
+        assert found.selection.text in found.notes
+        assert found.to_json()["selection"]["steps"][0]["effect"] == found.selection.steps[0].effect
+    assert found_all == 3
+
+
+def test_the_choice_never_sees_validation(monkeypatch):
+    recording, unseen = recorded(arm(PLANTED), 0), recorded(arm(PLANTED), 1)
+    given = []
+    choose = pipeline.select_effects
+    monkeypatch.setattr(pipeline, "select_effects", lambda *args: given.append(args) or choose(*args))
+    first = identify(arm(), [recording], [unseen], SETTINGS)
+    ((_, recordings, *_),) = given
+    assert [one.time.shape for _, one in recordings] == [recording.time.shape]
+    np.testing.assert_array_equal(recordings[0][1].q, recording.q)
+    channel = unseen.torques[0]
+    spoilt = replace(unseen, torques=(replace(channel, values=3 * channel.values + 1),))
+    assert identify(arm(), [recording], [spoilt], SETTINGS).selection.steps == first.selection.steps
+
+
+def test_errors_of_left_out_blocks_are_those_of_refits():
+    rng = np.random.default_rng(0)
+    blocks = rng.normal(size=(4, 30, 6))
+    blocks[..., -1] += blocks[..., 0] - 2 * blocks[..., 4]
+    by_fold = np.einsum("fri,frj->fij", blocks, blocks)
+    before, after = _left_out_errors(by_fold, np.array([0, 1, 2]), [[3], [4], [3, 4]])
+    for fold in range(4):
+        rest = np.vstack([blocks[k] for k in range(4) if k != fold])
+        for columns, error in [
+            ([0, 1, 2], before[fold]), ([0, 1, 2, 3], after[fold, 0]), ([0, 1, 2, 4], after[fold, 1]),
+            ([0, 1, 2, 3, 4], after[fold, 2]),
+        ]:  # fmt: skip
+            x = np.linalg.lstsq(rest[:, columns], rest[:, -1])[0]
+            expected = np.sum((blocks[fold][:, -1] - blocks[fold][:, columns] @ x) ** 2)
+            assert error == pytest.approx(expected, rel=1e-6)
+    with_y = _solution(by_fold.sum(axis=0), np.array([0, 4]))
+    rows = blocks.reshape(-1, 6)
+    np.testing.assert_allclose(with_y[[0, 4]], np.linalg.lstsq(rows[:, [0, 4]], rows[:, -1])[0], rtol=1e-6)
+
+
+def test_a_column_that_the_model_determines_is_no_candidate():
+    rows = np.random.default_rng(1).normal(size=(3, 20, 4))
+    rows[..., 2] = rows[..., 0] + rows[..., 1]
+    by_fold = np.einsum("fri,frj->fij", rows, rows)
+    assert np.isinf(_left_out_errors(by_fold, np.array([0, 1]), [[2]])[1]).all()
+
+
+def test_the_flag_chooses_and_the_path_is_printed(tmp_path, capsys):
+    from steelyard.recording import write_recording
+
+    write_recording(recorded(arm(PLANTED), 0), tmp_path / "log.npz")
+    command = ["identify", "scara_2r", str(tmp_path / "log.npz"), "--gravity", "0,-9.81,0", "--select"]
+    main([*command, "--out", str(tmp_path / "run")])
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "effects tried on 16 left-out blocks" in printed
+    assert main(["predict", str(tmp_path / "run"), str(tmp_path / "log.npz"), "--quiet"]) == 0
+
+
+@pytest.mark.data
+@pytest.mark.large
+@pytest.mark.parametrize(
+    ("name", "training", "unseen", "most"),
+    [("ur10e", 0, 1, 2.35), ("ur10e", 0, 2, 2.45), ("ur10e", 0, 3, 2.35), ("staubli_tx40", 0, None, 5.2)],
+)
+def test_real_arms_are_predicted_far_better_than_by_the_plain_model(name, training, unseen, most):
+    table = read_config(TABLES / f"{name}.toml", "identify", SCHEMA)
+    settings = settings_from_table({"evaluation_cutoff": 10.0, **table, "bias_repeats": 0, "select": True})
+    recordings = read_recordings(load_robot(name), TABLES / f"{name}.toml", root=data_folder())
+    validation = [] if unseen is None else [recordings[unseen]]
+    found = identify(name, [recordings[training]], validation, settings)
+    assert found.unseen_error_of_all.relative_percent <= most  # plain: 3.7, 4.6, 4.0 and 7.0
