@@ -22,6 +22,7 @@ from steelyard.robot.drives import joint_values
 from steelyard.run import RunFolder
 from steelyard.signals import DahlElements
 from steelyard.simulation import Experiment, Noise, recording_of, simulate
+from steelyard.simulation.experiment import Plant
 
 PREPARATION = Preparation(mode="none", decimation=5, standstill=0.01)
 FRICTION = {
@@ -40,7 +41,7 @@ def motion():
     return fourier([0.0, 0.5], sin, cos, 10.0, ["joint_1", "joint_2"])
 
 
-def recorded(robot, plant="ideal", noise=0.0, seed=0):
+def recorded(robot, plant: Plant = "ideal", noise=0.0, seed=0):
     chosen = Noise("white", (noise, 0.2 * noise)) if noise else None
     width = 0.002 if plant == "compiled" else None
     experiment = Experiment(record_rate=500, plant=plant, saturate=False, motor_noise=chosen, sign_width=width)
@@ -175,8 +176,12 @@ def test_a_saved_run_predicts_with_the_effects_that_it_found(tmp_path):
     with RunFolder(tmp_path / "run", "identify") as folder:
         write_run(folder, {"robot": ""}, {}, found, {}, {})
     run = load_run(tmp_path / "run")
-    assert run.choices.friction.inertias.keys() == found.settings.friction.inertias.keys()
+    saved, stated = run.choices.friction, found.settings.friction
+    assert saved is not None
+    assert stated is not None
+    assert saved.inertias.keys() == stated.inertias.keys()
     again = predict(run, [recording], robot)
+    assert again.error is not None
     assert again.error.relative_percent == pytest.approx(found.fit_error.relative_percent, rel=0.2)
 
 

@@ -11,8 +11,8 @@ import steelyard.identification.pipeline as pipeline
 from data_folder import data_folder
 from from_benchmarks import benchmark_module
 from steelyard.cli import main
-from steelyard.identification import SCHEMA, Settings, identify, settings_from_table
-from steelyard.identification.selection import _left_out_errors, _solution
+from steelyard.identification import SCHEMA, Identification, Settings, identify, settings_from_table
+from steelyard.identification.selection import SelectionStep, _left_out_errors, _solution
 from steelyard.motion import fourier
 from steelyard.recording import read_recordings
 from steelyard.robot import load_robot
@@ -41,8 +41,13 @@ def recorded(robot, seed):
     return recording_of(simulate(robot, motion, experiment, [seed]))
 
 
+def steps_of(found: Identification) -> tuple[SelectionStep, ...]:
+    assert found.selection is not None
+    return found.selection.steps
+
+
 def test_a_plain_arm_stays_plain():
-    chosen = [identify(arm(), [recorded(arm(), seed)], settings=SETTINGS).selection.steps for seed in range(SEEDS)]
+    chosen = [steps_of(identify(arm(), [recorded(arm(), seed)], settings=SETTINGS)) for seed in range(SEEDS)]
     assert sum(not steps for steps in chosen) >= 0.9 * SEEDS
 
 
@@ -53,10 +58,11 @@ def test_planted_friction_is_found_and_predicts_better():
         found = identify(arm(), [recording], settings=SETTINGS)
         plain = identify(arm(), [recording], settings=replace(SETTINGS, select=False))
         assert found.unseen_error_of_all.relative_percent < 0.8 * plain.unseen_error_of_all.relative_percent
-        families = {step.effect.rstrip("0123456789") for step in found.selection.steps}
+        families = {step.effect.rstrip("0123456789") for step in steps_of(found)}
         found_all += "Fgm" in families and any(name.startswith("Fd") for name in families)
+        assert found.selection is not None
         assert found.selection.text in found.notes
-        assert found.to_json()["selection"]["steps"][0]["effect"] == found.selection.steps[0].effect
+        assert found.to_json()["selection"]["steps"][0]["effect"] == steps_of(found)[0].effect
     assert found_all == 3
 
 
@@ -71,7 +77,7 @@ def test_the_choice_never_sees_validation(monkeypatch):
     np.testing.assert_array_equal(recordings[0][1].q, recording.q)
     channel = unseen.torques[0]
     spoilt = replace(unseen, torques=(replace(channel, values=3 * channel.values + 1),))
-    assert identify(arm(), [recording], [spoilt], SETTINGS).selection.steps == first.selection.steps
+    assert steps_of(identify(arm(), [recording], [spoilt], SETTINGS)) == steps_of(first)
 
 
 def test_errors_of_left_out_blocks_are_those_of_refits():
