@@ -72,11 +72,16 @@ class Table:
 
 
 def hashes(folder: Path) -> Hashes:
-    """Return the SHA-256 of the result and of the files that it names."""
+    """Return the SHA-256 of the result and of the files that it names.
+
+    A page that holds times of the machine is named without one: of such a page it is empty if it is that of the result.
+    """
     found = {"result.json": (folder / "result.json").read_bytes()}
-    named = json.loads(found["result.json"])["provenance"]["files"]
+    provenance = json.loads(found["result.json"])["provenance"]
+    named = provenance["files"]
     found |= {name: (folder / name).read_bytes() if (folder / name).is_file() else b"" for name in named}
-    return {name: hashlib.sha256(content).hexdigest() for name, content in found.items()}
+    own = {name for name, digest in named.items() if not digest and provenance["run"].encode() in found[name]}
+    return {name: "" if name in own else hashlib.sha256(content).hexdigest() for name, content in found.items()}
 
 
 def is_whole(folder: Path) -> bool:
