@@ -231,7 +231,7 @@ def _content(found: Identification) -> dict[str, Any]:
             "recordings": found.training,
             "notes": list(found.notes),
             "findings": found.findings,
-            **({} if found.selection is None else {"selection": found.selection.to_json()}),
+            "selection": None if found.selection is None else found.selection.to_json(),
         }
     )
 
