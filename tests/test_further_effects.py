@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
-from steelyard.effects import EFFECTS
-from steelyard.errors import ModelError
+from steelyard.effects import EFFECTS, FrictionConstants
+from steelyard.errors import EstimateError, ModelError, ObservationError
 from steelyard.excitation import design
 from steelyard.export.dynamics import arm_dynamics
 from steelyard.export.identified import IdentifiedArm
@@ -162,6 +162,42 @@ def test_methods_that_cannot_have_a_state_of_friction_say_so(method):
     recording = recorded(hung_arm())
     with pytest.raises(ModelError, match=r"effect 'Fd3m' .*has a state"):
         fit_arm(hung_arm(), [recording], Settings(effects=("+Fd3m",), method=method))
+
+
+@pytest.mark.parametrize("effect", ["Fgm", "tilt"])
+def test_the_kalman_filter_refuses_effects_that_need_inertias(effect):
+    message = rf"effect '{effect}' .*the Kalman filter estimates them.*leave the effect out"
+    with pytest.raises(EstimateError, match=message):
+        fit_arm(hung_arm(), [recorded(hung_arm())], Settings(effects=(f"+{effect}",), method="ekf"))
+
+
+@pytest.mark.parametrize("method", ["iv", "didim"])
+def test_instruments_find_friction_with_a_state(method):
+    recording = recorded(with_values(hung_arm(), FRICTION), noise=0.05)
+    effects = ("+Fd3m", "+Fs3m", "+Fvvm", "+Fgm")
+    found = fit_arm(hung_arm(), [recording], Settings(effects=effects, method=method, preparation=PREPARATION))
+    for name in ("Fd3m1", "Fd3m2"):
+        k = found.fit.estimate.columns.index(name)
+        sigma = np.sqrt(found.fit.estimate.covariance[k, k])
+        assert sigma < 0.2 * FRICTION[name]
+        assert found.fit.estimate.values[k] == pytest.approx(FRICTION[name], abs=3 * sigma)
+
+
+def test_runs_of_other_constants_of_friction_do_not_count_together(tmp_path):
+    robot = hung_arm()
+    truth = with_values(robot, FRICTION)
+    first, second = (recorded(truth, noise=0.05, seed=seed) for seed in (0, 1))
+    chosen = Settings(effects=("+Fgm", "+Fd3m"), bias_repeats=0, preparation=PREPARATION)
+    found = identify(robot, [first], settings=chosen)
+    with RunFolder(tmp_path / "run", "identify") as folder:
+        write_run(folder, {"robot": ""}, {}, found, {}, {})
+    run = load_run(tmp_path / "run")
+    other = replace(chosen, friction=FrictionConstants(dahl=(0.002, 0.003, 0.02)))
+    with pytest.raises(ObservationError, match=r"other unknowns .*dahl 0\.01.*dahl 0\.02"):
+        identify(robot, [second], settings=other, earlier=[run])
+    both = identify(robot, [second], settings=replace(chosen, effects=None, select=True), earlier=[run])
+    assert both.equations.model.chosen_effects == found.equations.model.chosen_effects
+    assert np.diag(both.fit.estimate.covariance).sum() < 0.7 * np.diag(found.fit.estimate.covariance).sum()
 
 
 def test_a_design_refuses_friction_with_a_state():

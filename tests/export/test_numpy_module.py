@@ -20,7 +20,7 @@ from oracles import NO_PINOCCHIO, pinocchio_model
 from steelyard.effects import EFFECTS, Effect
 from steelyard.errors import ExportError
 from steelyard.export import IdentifiedArm, write_files
-from steelyard.export.dynamics import SIGNATURES
+from steelyard.export.dynamics import SIGNATURES, arm_dynamics
 from steelyard.export.numpy_module import numpy_file
 
 
@@ -95,6 +95,21 @@ def test_names_of_strangers_stay_text(tmp_path):
     assert {module.ROBOT, module.RUN} == {hostile}
     assert list(module.JOINTS) == [f"{hostile}0", f"{hostile}1"]
     assert not hasattr(module, "os")
+
+
+@pytest.mark.parametrize("sign_width", [0.0, 0.1])
+def test_friction_of_real_gears_equals_that_of_the_casadi_functions(sign_width, tmp_path):
+    further = ("Fvvm", "Fvrm", "Fvtm", "Fgm", "Fs3m", "Fd3m", "Fvvl", "Fgl", "Fs1l", "Fd6l", "tilt", "gain", "zero")
+    one = identified("ur10e", ("inertia", "Ia", "Fvm", "Fcm", *further), sign_width)
+    dynamics, module, state = arm_dynamics(one), imported(written(one, tmp_path)), states(identified("ur10e"), 4)
+    found = computed(module, state)
+    assert not {"gx", "kt1", "dq1"} & set(module.PARAMETERS)
+    for signature in SIGNATURES:
+        for k in range(4):
+            inputs = [state[name][k] for name in signature.inputs]
+            expected = np.array(dynamics.functions[signature.name](*inputs, dynamics.values))
+            got = found[signature.name][k].reshape(expected.shape)
+            np.testing.assert_allclose(got, expected, rtol=0, atol=1e-11 * np.abs(expected).max())
 
 
 def test_an_effect_without_a_numpy_form_is_named(monkeypatch):

@@ -145,7 +145,7 @@ def arm_dynamics(arm: IdentifiedArm, side: TorqueSide = "motor") -> ArmDynamics:
         raise ExportError(f"torque side '{side}'; allowed: motor, joint{nearest_match(side, _SIDES)}")
     refuse_unknown_inertias(arm.robot)
     chosen = {"inertia", *arm.model.effects}
-    effects = tuple(name for name in EFFECTS if name in chosen)
+    effects = tuple(name for name in EFFECTS if name in chosen and name not in SETUP_ERRORS)
     model = replace(arm.model, robot=arm.robot, effects=effects, payload="none")
     parameters = tuple(one for one in model.parameters if one.side in _SIDES[side])
     known = arm.robot.parameters
@@ -170,10 +170,10 @@ def _notes(arm: IdentifiedArm, model: Model, parameters: tuple[Parameter, ...]) 
         notes.append("Dahl friction is that after long motion in one direction: Coulomb friction")
     if any(EFFECTS[effect].builder == "friction.load" for effect in model.effects):
         notes.append("friction in proportion to the load is computed with the load without accelerations")
-    setup = [one for one in model.parameters if one.effect in SETUP_ERRORS and one.effect != "tilt"]
+    setup = [one.name for one in arm.model.parameters if one.effect in SETUP_ERRORS and one.effect != "tilt"]
     if setup:
-        notes.append(f"errors of gains and zeros are no part of the arm: {_listed([one.name for one in setup])}")
-    missing = [one.name for one in parameters if one.name not in known and one.effect not in SETUP_ERRORS]
+        notes.append(f"errors of gains and zeros are no part of the arm: {_listed(setup)}")
+    missing = [one.name for one in parameters if one.name not in known]
     if missing:
         notes.append(f"no value is known of {_listed(missing)}: taken as 0")
     on_motor = [one.name for one in model.parameters if one.name not in included]

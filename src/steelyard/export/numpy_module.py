@@ -17,22 +17,21 @@ from ..text import for_terminal
 from .dynamics import ArmDynamics, TorqueSide, arm_dynamics
 from .identified import ExportedFile, IdentifiedArm, safe_stem
 
-# How each kind of effect enters, by its builder: constants, then lines of the functions that it belongs to.
-_CONSTANTS = {
-    "inertia.drive_inertia": "DRIVE_INERTIA += np.diag(_by_joint({0!r}))",
-    "friction.viscous": "{1} = _by_joint({0!r})",
-    "friction.coulomb": "{1} = _by_joint({0!r})",
-    "friction.offset": "{1} = _by_joint({0!r})",
-    "friction.asymmetric": "{1} = _by_joint({0!r})",
-    "spring.spring": "{1} = _by_joint({0!r})",
-}
+# Lines of friction() and _elastic() by the builder of an effect; {0} and {1} are the constants of its symbols.
 _FRICTION = {
     "friction.viscous": "tau += {0} * qd",
     "friction.coulomb": "tau += {0} * _sign(qd)",
     "friction.offset": "tau += {0}",
     "friction.asymmetric": "tau += {0} * _forward(qd) - {1} * _forward(-qd)",
+    "friction.quadratic": "tau += {0} * qd * np.abs(qd)",
+    "friction.square_root": "tau += {0} * np.sqrt(np.abs(qd)) * _sign(qd)",
+    "friction.third_root": "tau += {0} * np.cbrt(np.abs(qd)) * _sign(qd)",
+    "friction.stribeck": "tau += {0} * np.exp(-((qd / {velocity!r}) ** 2)) * _sign(qd)",
+    "friction.load": "tau += {0} * np.abs(_newton_euler(q, qd, np.zeros(qd.shape), GRAVITY)) * _sign(qd)",
+    "friction.dahl": "tau += {0} * _sign(qd)",
 }
 _GRAVITY = {"spring.spring": "tau += {0} * np.sin(q) + {1} * np.cos(q)"}
+_DRIVE_INERTIA = "inertia.drive_inertia"
 _COUPLING = "gear_coupling.coupling"
 _COUPLING_CONSTANTS = """for _own, _other, _ratio in GEAR_COUPLINGS:
     _inertia = _ratio * PARAMETERS[f"Iac{ACTUATED[_own]}"]
@@ -274,16 +273,21 @@ def _effects(dynamics: ArmDynamics) -> dict[str, str]:
     """Return the lines of the effects that the arm has."""
     present = dict.fromkeys(one.effect for one in dynamics.parameters)
     constants, friction, elastic = [], [], []
+    velocities = dynamics.arm.model.friction.stribeck
     for name in present:
         effect = EFFECTS[name]
         upper = [symbol.upper() for symbol in effect.symbols]
         if effect.builder == _COUPLING:
             constants.append(_gear_couplings(dynamics))
             friction.append(_COUPLING_FRICTION)
-        elif effect.builder in _CONSTANTS:
-            constant = _CONSTANTS[effect.builder]
-            constants += [constant.format(symbol, symbol.upper()) for symbol in effect.symbols]
-            friction += [_FRICTION[effect.builder].format(*upper)] if effect.builder in _FRICTION else []
+        elif effect.builder == _DRIVE_INERTIA:
+            constants += [f"DRIVE_INERTIA += np.diag(_by_joint({symbol!r}))" for symbol in effect.symbols]
+        elif effect.builder in _FRICTION | _GRAVITY:
+            constants += [f"{symbol.upper()} = _by_joint({symbol!r})" for symbol in effect.symbols]
+            velocity = velocities[effect.element] if effect.builder == "friction.stribeck" else None
+            friction += (
+                [_FRICTION[effect.builder].format(*upper, velocity=velocity)] if effect.builder in _FRICTION else []
+            )
             elastic += [_GRAVITY[effect.builder].format(*upper)] if effect.builder in _GRAVITY else []
         elif name != "inertia":
             raise ExportError(f"effect '{name}' has no NumPy form; leave it out, or export C or CasADi functions")

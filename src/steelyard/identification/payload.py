@@ -25,10 +25,11 @@ from ..robot import AnyRobot, Robot, load_robot, lock_positions
 from ..run import read_result
 from ..text import for_html, html_table, short_repr, with_remedy
 from ..verdict import Reason, deciding_reason
+from .earlier_runs import joined, run_rows
 from .fitting import fit_sources
 from .inputs import arm_of, labels_of, sources_of, without_locked
 from .payload_body import COLUMNS, PayloadBody, body_from_parameters, impossible_payload, payload_body
-from .run_files import RUN_COMMANDS, RunLike, SavedRun, joined, load_run, read_run, run_rows
+from .run_files import RUN_COMMANDS, RunLike, SavedRun, load_run, read_run
 from .settings import FACTOR_METHODS, Settings
 
 if TYPE_CHECKING:

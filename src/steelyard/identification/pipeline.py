@@ -40,6 +40,7 @@ from ..robot import AnyRobot, load_robot
 from ..signals import whitened_series
 from ..verdict import Reason, Verdict, verdict_of
 from .consistent import consistent_parameters, cost_cause, is_costly
+from .earlier_runs import as_earlier, check_joinable, with_earlier_runs
 from .findings import LogFinding, log_findings, moving_sources, with_findings
 from .fitting import ArmFit, column_name, fit_sources
 from .hypotheses import likely_cause
@@ -48,7 +49,7 @@ from .mounting import better_mounting, mounting_reason
 from .payload_body import payload_body
 from .reasons import cautions_of, judged, notes_of
 from .result import ConditionNumbers, Identification, Trained
-from .run_files import RunLike, check_joinable, load_run, with_earlier_runs
+from .run_files import RunLike, load_run
 from .selection import select_effects
 from .settings import FACTOR_METHODS, Settings
 
@@ -99,6 +100,7 @@ def identify(
     runs = [load_run(run) for run in earlier]
     if runs:
         check_joinable(settings.method)
+        settings = as_earlier(settings, runs)
     stage("reading")
     given = (load_recordings(robot, recordings), load_recordings(robot, validation, "validation"))
     stage("preparing")

@@ -1,37 +1,28 @@
-"""Files of an ``identify`` run besides ``result.json`` (estimate, factors, history), and earlier runs as further rows.
-
-The weighted triangle of a run stands for all its recordings: payloads and later data join it without reading them.
-"""
+"""Files of an ``identify`` run besides ``result.json``: estimate, factors, history; how they are written and read."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ..errors import EstimateError, ObservationError, require_type
-from ..estimate import Estimate, History, System, group_of, independent
+from ..errors import EstimateError, require_type
+from ..estimate import Estimate, History, System
 from ..observe import (
-    Equations,
-    Fingerprint,
     Observations,
     load_observations,
-    merge_observations,
-    merged_triangle,
     save_observations,
 )
 from ..plain_data import plain
 from ..robot import AnyRobot, Robot, catalogue_names, load_robot, robot_files
 from ..run import LARGEST_VALUE, RunFolder, arrays_of, file_of, hashes_of, read_result, write_arrays
 from ..text import short_repr
-from .fitting import ArmFit
-from .payload_body import COLUMNS
 from .result import Identification
-from .settings import FACTOR_METHODS, Settings, settings_from_table, settings_to_table
+from .settings import Settings, settings_from_table, settings_to_table
 
 RUN_COMMANDS = ("identify", "demo")
 """Commands whose runs hold an identified arm."""
@@ -291,110 +282,3 @@ def _same_name(robot: Robot, content: Mapping[str, Any]) -> Robot:
             f"the run is of robot '{content['robot']}', got '{robot.name}'; give the robot that was identified"
         )
     return robot
-
-
-def check_joinable(method: str) -> None:
-    """Raise an EstimateError unless earlier runs can be counted with a method's estimate."""
-    if method not in FACTOR_METHODS:
-        raise EstimateError(
-            f"earlier runs count as rows, and method '{method}' is not made of rows alone; give all recordings at once "
-            f"and leave --add out, or choose --method {', '.join(FACTOR_METHODS)}"
-        )
-
-
-def run_rows(run: SavedRun, names: Sequence[str], *, keep_payload: bool = False) -> np.ndarray:
-    """Return what a run knows as weighted rows (k, c + 1) in other columns.
-
-    Columns of the run's payload are projected out unless they are to stay: the information on the others remains.
-
-    Raises:
-        EstimateError: If the run knows a parameter of the arm that is not among the columns.
-    """
-    known = run.estimate
-    gone = [] if keep_payload else [name for name in known.columns if name in COLUMNS]
-    others = [name for name in known.columns if name not in gone]
-    missing = [name for name in others if name not in names]
-    if missing:
-        raise EstimateError(
-            f"the run knows {', '.join(missing[:4])}, which this robot's model has not; is it another arm?"
-        )
-    order = [known.columns.index(name) for name in [*gone, *others]]
-    triangle = np.asarray(np.linalg.qr(known.system.triangle[:, [*order, -1]], mode="r"))
-    part = triangle[len(gone) : len(gone) + len(others), len(gone) : -1]
-    # Sigmas that were widened, for a small sample or correlated noise, count in full; values stay.
-    widened = part / known.widening[order][len(gone) :]
-    rows = np.zeros((len(part), len(names) + 1))
-    rows[:, [list(names).index(name) for name in others]] = widened
-    rows[:, -1] = widened @ known.full_values(tuple(others))
-    return rows
-
-
-def joined(fit: ArmFit, rows: np.ndarray, equations: Equations) -> Estimate:
-    """Return the estimate from the rows of a fit and further weighted rows (k, c + 1), over all columns.
-
-    Columns that are not identifiable from the fit's recordings alone are tried again with the further rows.
-    """
-    names, new = equations.names, fit.estimate
-    weights = {group: 1 / deviation for group, deviation in new.deviations.items()}
-    factors = [factor for factor in fit.used.factors if group_of(factor) in weights]
-    # What correlated noise, or estimating it, costs: the median over the parameters.
-    gain = float(np.median(new.widening))
-    triangle, count = merged_triangle(factors, names, lambda factor: weights[group_of(factor)] / gain)
-    stacked = np.asarray(np.linalg.qr(np.vstack([triangle, rows]), mode="r"))
-    system = independent(System(names, stacked, count))
-    freedom = np.full(len(system.columns), float(np.median(new.freedom)))
-    return Estimate(new.method, system, system.values, system.inverse, new.covariance_kind, freedom, new.deviations)
-
-
-def with_earlier_runs(fit: ArmFit, equations: Equations, runs: Sequence[SavedRun]) -> Estimate:
-    """Return the estimate of a fit together with what earlier runs knew.
-
-    Raises:
-        ObservationError: If a run is one of another geometry, filter, units or unknowns, or a recording comes twice.
-        EstimateError: If a run has no factors.
-    """
-    merged = fit.observations
-    rows = []
-    carried = {info.payload for info in merged.recordings} - {None}
-    for run in runs:
-        earlier = _observations(run)
-        _check_addable(run, merged.fingerprint, earlier.fingerprint)
-        merged = merge_observations(merged, earlier)
-        same_payload = carried == {info.payload for info in earlier.recordings} - {None}
-        rows.append(run_rows(run, equations.names, keep_payload=same_payload))
-    return joined(fit, np.vstack(rows), equations)
-
-
-def _check_addable(run: SavedRun, here: Fingerprint, there: Fingerprint) -> None:
-    """Refuse a run whose rows do not fit, and say with which options they would.
-
-    Raises:
-        ObservationError: If they do not.
-    """
-    content, settings = run.content, run.choices
-    preparation = content["preparation"]
-    cutoff = preparation["cutoff"]
-    remedies = {
-        "geometry": "give the robot file, --gravity and --lock of that run",
-        "unknowns": f"identify with --effects {','.join(content['effects'])} --sign-width {settings.sign_width:g}",
-        "filter": f"identify with {'' if cutoff is None else f'--cutoff {cutoff!r} '}--decimation "
-        f"{preparation['decimation']} --velocity {preparation['velocity']}, from logs of its rate",
-        "units": f"identify with --torque {content['torque']}",
-    }
-    for name, remedy in remedies.items():
-        ours, theirs = getattr(here, name), getattr(there, name)
-        if ours != theirs:
-            values = "" if name == "geometry" else f" ('{theirs}', here '{ours}')"
-            raise ObservationError(
-                f"run '{run.folder}' cannot be added, because of other {name}{values}; {remedy}, or leave --add out "
-                "and give all recordings at once"
-            )
-
-
-def _observations(run: SavedRun) -> Observations:
-    """Return the factors of a run; recordings carry the run's name, so that two runs may have a ``log`` each."""
-    found = run.observations
-    prefix = run.folder.name
-    factors = tuple(replace(factor, recording=f"{prefix}/{factor.recording}") for factor in found.factors)
-    recordings = tuple(replace(info, label=f"{prefix}/{info.label}") for info in found.recordings)
-    return Observations(found.fingerprint, factors, recordings)

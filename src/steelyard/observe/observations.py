@@ -19,8 +19,10 @@ from typing import Any
 import numpy as np
 
 from ..archive import ArchiveError, read_arrays
+from ..effects import EFFECTS
 from ..errors import ObservationError
 from ..files import opened_aside
+from ..model import Model
 from ..model.terms import payload_link
 from ..progress import Progress, silent
 from ..robot import Robot, transform_from_placement
@@ -101,7 +103,22 @@ def _unknowns(equations: Equations) -> str:
     payload = "regrouped" if model.payload == "loaded" else "apart"
     digest = hashlib.sha256(_numbers(np.round(regrouping, 6)).encode()).hexdigest()[:12]
     effects = " ".join(model.chosen_effects)
-    return f"{effects}; payload {payload}; sign width {model.sign_width:g}; regrouping {digest}"
+    constants = _constants(model)
+    return f"{effects}; payload {payload}; sign width {model.sign_width:g}; regrouping {digest}{constants}"
+
+
+def _constants(model: Model) -> str:
+    """Return the constants on which columns of friction depend, as text; empty if there are none."""
+    effects = [EFFECTS[name] for name in model.effects]
+    friction, found = model.friction, ""
+    for key, builder in (("dahl", "friction.dahl"), ("stribeck", "friction.stribeck")):
+        used = [getattr(friction, key)[one.element] for one in effects if one.builder == builder]
+        found += f"; {key} {_numbers(np.array(used))}" if used else ""
+    if any(one.needs_inertias for one in effects):
+        known = friction.inertias or model.robot.parameters
+        lines = [f"{name} {known[name]:.9g}" for name in sorted(known)]
+        found += f"; inertias {hashlib.sha256(' '.join(lines).encode()).hexdigest()[:12]}"
+    return found
 
 
 def _units(equations: Equations) -> str:

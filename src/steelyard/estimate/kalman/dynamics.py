@@ -24,6 +24,7 @@ import casadi as ca
 import numpy as np
 from scipy.linalg import solve_triangular
 
+from ...effects import EFFECTS
 from ...errors import EstimateError
 from ...model import Model, refuse_history
 from ...physics import inertia_matrix, inverse_dynamics
@@ -69,7 +70,7 @@ def arm_graph(model: Model, columns: Sequence[str], free: Sequence[int], *, load
         held: Whether the direction of friction is held.
 
     Raises:
-        EstimateError: If there is not one equation a joint.
+        EstimateError: If there is not one equation a joint, or an effect needs inertias that the filter estimates.
     """
     if model.measured in ("both", "difference"):
         raise EstimateError(
@@ -77,6 +78,7 @@ def arm_graph(model: Model, columns: Sequence[str], free: Sequence[int], *, load
             "choose `--torque motor` or `--torque joint`"
         )
     refuse_history(model, "the Kalman filter")
+    _refuse_known_inertias(model)
     motion = model.motion
     joints = motion.q.shape[0]
     turn = ca.SX.sym("turn", joints)
@@ -99,6 +101,15 @@ def arm_graph(model: Model, columns: Sequence[str], free: Sequence[int], *, load
         _function("inertia_row", [q, acceleration], [row]),
         joints, len(places), len(free), held, model.robot.motor_coupling(),
     )  # fmt: skip
+
+
+def _refuse_known_inertias(model: Model) -> None:
+    for effect in model.effects:
+        if EFFECTS[effect].needs_inertias:
+            raise EstimateError(
+                f"effect '{effect}' ({EFFECTS[effect].summary}) is computed with inertias of an earlier fit, and the "
+                "Kalman filter estimates them as it goes; leave the effect out, or choose a method of least squares"
+            )
 
 
 def _function(name: str, inputs: list[ca.SX], outputs: list[ca.SX]) -> ca.Function:
