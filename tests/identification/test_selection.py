@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from data_folder import data_folder
 from from_benchmarks import benchmark_module
 from steelyard.cli import main
 from steelyard.identification import SCHEMA, Identification, Settings, identify, settings_from_table
-from steelyard.identification.selection import SelectionStep, _left_out_errors, _solution
+from steelyard.identification.selection import SelectionStep, _Folds, _left_out_errors, _solution
 from steelyard.motion import fourier
 from steelyard.recording import read_recordings
 from steelyard.robot import load_robot
@@ -32,10 +33,10 @@ def arm(values=None):
     return replace(robot, values={**robot.values, **(values or {})})
 
 
-def recorded(robot, seed):
+def recorded(robot, seed, periods=1):
     rng = np.random.default_rng(seed)
     sin, cos = rng.uniform(-1, 1, (2, 2, 6)) / np.arange(1, 7) * 1.2
-    motion = fourier([0.0, 0.5], sin, cos, 20.0, JOINTS)
+    motion = fourier([0.0, 0.5], sin, cos, 20.0, JOINTS, periods)
     noise = Noise("white", (1.0, 0.1))
     experiment = Experiment(record_rate=200, plant="ideal", motor_noise=noise, saturate=False)
     return recording_of(simulate(robot, motion, experiment, [seed]))
@@ -85,7 +86,7 @@ def test_errors_of_left_out_blocks_are_those_of_refits():
     blocks = rng.normal(size=(4, 30, 6))
     blocks[..., -1] += blocks[..., 0] - 2 * blocks[..., 4]
     by_fold = np.einsum("fri,frj->fij", blocks, blocks)
-    before, after = _left_out_errors(by_fold, np.array([0, 1, 2]), [[3], [4], [3, 4]])
+    before, after = _left_out_errors(by_fold, np.array([0, 1, 2]), [[3], [4], [3, 4]], 0 * by_fold[0])
     for fold in range(4):
         rest = np.vstack([blocks[k] for k in range(4) if k != fold])
         for columns, error in [
@@ -100,11 +101,46 @@ def test_errors_of_left_out_blocks_are_those_of_refits():
     np.testing.assert_allclose(with_y[[0, 4]], np.linalg.lstsq(rows[:, [0, 4]], rows[:, -1])[0], rtol=1e-6)
 
 
+def test_a_prior_counts_in_every_fold_as_further_rows():
+    rng = np.random.default_rng(2)
+    blocks, prior = rng.normal(size=(3, 20, 4)), rng.normal(size=(2, 4))
+    by_fold = np.einsum("fri,frj->fij", blocks, blocks)
+    before, after = _left_out_errors(by_fold, np.array([0, 1]), [[2]], prior.T @ prior)
+    for fold in range(3):
+        rest = np.vstack([*(blocks[k] for k in range(3) if k != fold), prior])
+        for columns, error in [([0, 1], before[fold]), ([0, 1, 2], after[fold, 0])]:
+            x = np.linalg.lstsq(rest[:, columns], rest[:, -1])[0]
+            expected = np.sum((blocks[fold][:, -1] - blocks[fold][:, columns] @ x) ** 2)
+            assert error == pytest.approx(expected, rel=1e-6)
+
+
+def test_repetitions_of_a_motion_are_left_out_together():
+    long = recorded(arm(), 0, periods=2)
+    twice, other = recorded(arm(), 0), recorded(arm(), 1)
+    assert _Folds([("a", long)]).blocks == 32
+    fold_of, count = _Folds([("a", long)]).numbered(blocks_of({"a": 40}))
+    assert count == 16
+    assert [fold_of["a", k] for k in range(20)] == [fold_of["a", k + 20] for k in range(20)]
+    fold_of, count = _Folds([("a", twice), ("b", twice), ("c", other)]).numbered(blocks_of(dict.fromkeys("abc", 10)))
+    assert count == 10
+    assert [fold_of["a", k] for k in range(10)] == [fold_of["b", k] for k in range(10)]
+    assert not {fold_of["a", k] for k in range(10)} & {fold_of["c", k] for k in range(10)}
+    _, count = _Folds([(name, recorded(arm(), k)) for k, name in enumerate("abcde")]).numbered(
+        blocks_of(dict.fromkeys("abcde", 10))
+    )
+    assert count == 5  # whole recordings
+
+
+def blocks_of(counts):
+    factors = [SimpleNamespace(recording=name, block=k) for name, count in counts.items() for k in range(count)]
+    return SimpleNamespace(factors=factors)
+
+
 def test_a_column_that_the_model_determines_is_no_candidate():
     rows = np.random.default_rng(1).normal(size=(3, 20, 4))
     rows[..., 2] = rows[..., 0] + rows[..., 1]
     by_fold = np.einsum("fri,frj->fij", rows, rows)
-    assert np.isinf(_left_out_errors(by_fold, np.array([0, 1]), [[2]])[1]).all()
+    assert np.isinf(_left_out_errors(by_fold, np.array([0, 1]), [[2]], 0 * by_fold[0])[1]).all()
 
 
 def test_the_flag_chooses_and_the_path_is_printed(tmp_path, capsys):

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from .agreement import PriorUsed as PriorUsed
     from .problem import StandardProblem as StandardProblem
     from .pseudo_inertia import reference_body as reference_body
+    from .pseudo_inertia import usual_links as usual_links
     from .standard import StandardParameters as StandardParameters
     from .standard import standard_parameters as standard_parameters
 
@@ -19,7 +20,7 @@ __getattr__, __dir__ = lazy_names(
     {
         "agreement": ["PriorDisagreement", "PriorUsed"],
         "problem": ["StandardProblem"],
-        "pseudo_inertia": ["reference_body"],
+        "pseudo_inertia": ["reference_body", "usual_links"],
         "standard": ["StandardParameters", "standard_parameters"],
     },
 )

@@ -135,6 +135,8 @@ class ArmFit:
         detail: Further results of a method beyond least squares: its history in time, its tests, its notes.
         plain: Weighted least squares of the same recordings, for such a method; None otherwise.
         without_prior: The estimate before it was drawn towards a prior; None if there was none.
+        links_open: The estimate before its links were drawn to a reference, chosen effects drawn to zero; None if they
+            were not.
     """
 
     __repr__ = short_repr
@@ -149,6 +151,12 @@ class ArmFit:
     detail: Estimated | None = None
     plain: Estimate | None = None
     without_prior: Estimate | None = None
+    links_open: Estimate | None = None
+
+    @property
+    def of_links(self) -> Estimate:
+        """What data say of links: consistent parameters have a reference of their own."""
+        return self.links_open or self.estimate
 
     @property
     def of_data(self) -> Estimate:

@@ -11,10 +11,11 @@ import numpy as np
 
 from ..effects import EFFECTS
 from ..errors import EstimateError, require_type
-from ..estimate import stacked_system, weighted
+from ..estimate import Estimate, stacked_system, weighted
 from ..model import Model, build_model
 from ..observe import (
     Equations,
+    Observations,
     ResolvedPreparation,
     RowSource,
     equations_of,
@@ -238,8 +239,21 @@ def known_inertias(
     model: Model, recordings: Sequence[Labelled], resolved: ResolvedPreparation, threads: int
 ) -> dict[str, float]:
     """Return the inertial parameters of weighted least squares by name: those of base columns, the others are 0."""
+    return inertias_of(model, weighted_fit(model, recordings, resolved, threads)[2])
+
+
+def weighted_fit(
+    model: Model, recordings: Sequence[Labelled], resolved: ResolvedPreparation, threads: int
+) -> tuple[list[RowSource], Observations, Estimate]:
+    """Return the rows of recordings, their factors and weighted least squares of them."""
     equations = equations_of(model)
-    observations = reduce_rows(sources_of(recordings, equations, resolved), threads=threads)
-    fit = weighted(observations, stacked_system(observations, equations.names).columns)
+    sources = sources_of(recordings, equations, resolved)
+    observations = reduce_rows(sources, threads=threads)
+    return sources, observations, weighted(observations, stacked_system(observations, equations.names).columns)
+
+
+def inertias_of(model: Model, estimate: Estimate) -> dict[str, float]:
+    """Return the inertial parameters of an estimate by name."""
     inertial = {parameter.name for parameter in model.parameters if parameter.effect in ("inertia", "Ia")}
-    return {name: float(v) for name, v in zip(fit.columns, fit.values, strict=True) if name in inertial}
+    named = zip(estimate.columns, estimate.values, strict=True)
+    return {name: float(value) for name, value in named if name in inertial}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TypeGuard
 
 import numpy as np
 
@@ -26,9 +27,11 @@ from ..judge import (
     reduce_parameters,
     residual_runs,
 )
+from ..model import Model
 from ..observe import (
     Equations,
     Observations,
+    ResolvedPreparation,
     RowSource,
     equations_of,
     reduce_rows,
@@ -36,10 +39,10 @@ from ..observe import (
 )
 from ..progress import Progress, Stage, no_stages, silent
 from ..recording import RecordingsLike, load_recordings
-from ..robot import AnyRobot, load_robot
+from ..robot import AnyRobot, Robot, load_robot
 from ..signals import whitened_series
 from ..verdict import Reason, Verdict, verdict_of
-from .consistent import consistent_parameters, cost_cause, is_costly
+from .consistent import consistent_parameters, cost_cause, inertia_prior, is_costly
 from .earlier_runs import as_earlier, check_joinable, with_earlier_runs
 from .findings import LogFinding, log_findings, moving_sources, with_findings
 from .fitting import ArmFit, column_name, fit_sources
@@ -48,9 +51,10 @@ from .inputs import Inputs, inputs_of, model_of, settings_of, sources_of, with_f
 from .mounting import better_mounting, mounting_reason
 from .payload_body import payload_body
 from .reasons import cautions_of, judged, notes_of
+from .regularisation import regularised_fit, settings_for_chosen
 from .result import ConditionNumbers, Identification, Trained
 from .run_files import RunLike, load_run
-from .selection import select_effects
+from .selection import Selection, select_effects
 from .settings import FACTOR_METHODS, Settings
 
 _WELL_EXPLAINED = 0.05
@@ -108,10 +112,8 @@ def identify(
     model = model_of(robot, inputs.training, inputs.unseen, settings, payload)
     findings, dead = log_findings(model, inputs, settings)
     resolved = resolve_preparation(settings.preparation, [recording for _, recording in inputs.training])
-    selection = None
-    if settings.select:
-        progress = stage("choosing effects")
-        model, selection = select_effects(model, inputs.training, resolved, settings.threads, progress)
+    prior = inertia_prior(model.robot, settings)[0]
+    model, selection, settings = _chosen(model, inputs, resolved, prior, settings, stage)
     model = with_found_inertias(model, inputs.training, resolved, settings.threads)
     settings = replace(settings, friction=None if model.friction == robot.friction else model.friction)
     equations = equations_of(model, without=dead)
@@ -121,6 +123,8 @@ def identify(
         fit = fit_sources(sources, equations, settings, stage("estimating"))
     except EstimateError as error:
         raise with_findings(error, findings) from error
+    if _is_regularised(selection, settings):
+        fit = regularised_fit(fit, equations, selection.plain, prior)
     if runs:
         fit = replace(fit, estimate=with_earlier_runs(fit, equations, runs))
     found = _examined(inputs, sources, unseen, fit, settings, (*findings, *still), stage)
@@ -131,7 +135,7 @@ def identify(
     cause = None
     if found.standard is not None and is_costly(found.unseen_error_of_all, found.standard_error):
         cause = cost_cause(
-            found.standard, equations, fit.estimate, settings,
+            found.standard, equations, fit.of_links, settings,
             lambda estimate: _error(unseen, estimate, fit, settings, silent).relative_percent,
         )  # fmt: skip
     verdict = judged(found, cautions_of(found, plain_error, cause))
@@ -145,6 +149,21 @@ def identify(
         if mounting is not None:
             verdict = verdict_of(verdict.criteria, [mounting_reason(mounting), *_cautions(verdict)])
     return replace(found, verdict=verdict)
+
+
+def _chosen(
+    model: Model, inputs: Inputs, resolved: ResolvedPreparation, prior: Robot | None, settings: Settings, stage: Stage
+) -> tuple[Model, Selection | None, Settings]:
+    """Return the model with the effects that the training recordings ask for, how they were chosen, and settings."""
+    if not settings.select:
+        return model, None, settings
+    progress = stage("choosing effects")
+    model, selection = select_effects(model, inputs.training, resolved, prior, settings.threads, progress)
+    return model, selection, settings_for_chosen(settings) if selection.steps else settings
+
+
+def _is_regularised(selection: Selection | None, settings: Settings) -> TypeGuard[Selection]:
+    return selection is not None and bool(selection.steps) and settings.method in FACTOR_METHODS
 
 
 def _examined(
@@ -171,7 +190,7 @@ def _examined(
     unseen_error = _error(unseen, reduction.estimate, fit, settings, stage("judging unseen motion"))
     of_all = _error(unseen, fit.estimate, fit, settings, silent)
     stage("making it consistent")
-    standard, note = consistent_parameters(equations, fit.estimate, settings, left_out)
+    standard, note = consistent_parameters(equations, fit.of_links, settings, left_out)
     standard_error = None if standard is None else _error(unseen, standard.base, fit, settings, silent)
     tests = _tests(sources, reduction.estimate, fit, stage("testing residuals"))
     bias = _bias(inputs, sources, fit, settings, stage("looking for bias"))
@@ -296,7 +315,7 @@ def _bias(
         return None
     recordings = [recording for _, recording in inputs.training]
     return estimate_bias(
-        recordings, sources, fit.estimate, fit.whitening, settings.bias_repeats, settings.seed, progress
+        recordings, sources, fit.of_data, fit.whitening, settings.bias_repeats, settings.seed, progress
     )
 
 

@@ -4,7 +4,12 @@ One pass over the rows of a model with all candidates gives factors by block of 
 alone. Candidates are an effect of all joints, or of one joint. In every step each is added to the model in turn, the
 parameters are estimated from all blocks but one and the torques of that block predicted. The candidate that reduces
 the squared error of prediction most, less one standard error of that over the blocks, joins the model if the reduction
-is material and more than two standard errors; contiguous blocks keep correlated noise from counting as evidence.
+is material and more than two standard errors.
+
+Three things keep evidence honest. Blocks are contiguous, so that correlated noise is none. Where a motion repeats, all
+repetitions of its parts are left out together: else the model would be asked for what it was fitted to. And links are
+held near a reference: free ones, which need not be possible bodies, stand in for effects that the model lacks, and
+hide them.
 
 Recordings for validation are no argument of anything here.
 """
@@ -20,11 +25,15 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from ..effects import EFFECTS
+from ..estimate import with_correlated_noise
 from ..model import Model, build_model
 from ..observe import Equations, Observations, ResolvedPreparation, equations_of, reduce_rows
 from ..progress import Progress, silent
+from ..robot import Robot
+from ..signals import repetition
 from ..text import short_repr
-from .inputs import Labelled, known_inertias, sources_of
+from .inputs import Labelled, inertias_of, sources_of, weighted_fit
+from .regularisation import link_rows
 
 FOLDS = 16
 """Parts of the training recordings, contiguous in time, each left out once."""
@@ -35,11 +44,18 @@ FIRST_GAIN = 0.05
 LEAST_GAIN = 0.01
 """Least reduction by the others."""
 MOST_STEPS = 30
+LINK_DEVIATION = 0.2
+"""Relative deviation of links from their reference while effects are chosen."""
+SHRINKAGE = 0.01
+"""By this part of its own information every candidate is drawn to zero: of two that predict alike, the smaller one."""
+WHOLE_RECORDINGS = 4
+"""From so many recordings on, whole ones are left out."""
 
 CANDIDATES = ("off", "Fvv", "Fvr", "Fvt", "Fg", "Fs3", "Fs4", *(f"Fd{k}" for k in range(1, 7)))
 """Effects that are tried on the side of the gears that is measured; ``tilt`` too. Slower Stribeck velocities than those
 are near standstill, which is left out."""
 
+_BLOCKS = 20
 _RIDGE = 1e-10
 _DEPENDENT = 1e-6
 
@@ -105,6 +121,7 @@ def select_effects(
     model: Model,
     recordings: Sequence[Labelled],
     resolved: ResolvedPreparation,
+    prior: Robot | None = None,
     threads: int = 1,
     progress: Progress = silent,
 ) -> tuple[Model, Selection]:
@@ -114,18 +131,21 @@ def select_effects(
         model: The plain model.
         recordings: The recordings to fit.
         resolved: Their preparation.
+        prior: The robot whose link inertias are trusted; None: links are held near those of usual build.
         threads: Threads that share the reduction.
         progress: Progress callback, called with done and total.
     """
-    inertias = known_inertias(model, recordings, resolved, threads)
+    sources, observations, plain = weighted_fit(model, recordings, resolved, threads)
+    widening = np.median(with_correlated_noise(sources, plain, observations).estimate.widening)
     progress(1, 3)
-    larger = _with_candidates(model, inertias)
-    equations = equations_of(larger)
-    observations = reduce_rows(sources_of(recordings, equations, resolved), threads=threads)
+    larger = _with_candidates(model, inertias_of(model, plain))
+    equations, folds = equations_of(larger), _Folds(recordings)
+    sources = sources_of(recordings, equations, resolved)
+    squares = _Squares(reduce_rows(sources, blocks=folds.blocks, threads=threads), equations, folds)
     progress(2, 3)
-    squares = _Squares(observations, equations)
     units = _candidates(model, equations)
-    steps, added = _forward(squares, _columns(equations, model.effects), units)
+    rows = link_rows(equations, equations.names, prior) * (widening / LINK_DEVIATION)
+    steps, added = _forward(squares, _columns(equations, model.effects), units, rows.T @ rows)
     selection = Selection((*model.chosen_effects, *added), model.chosen_effects, steps, len(units), squares.folds)
     progress(3, 3)
     if not steps:
@@ -140,6 +160,8 @@ def _with_candidates(model: Model, inertias: Mapping[str, float]) -> Model:
     sides = ("m",) if model.measured in ("motor", "difference") else ("l",)
     wanted = [f"{name}{side}" for side in sides for name in CANDIDATES]
     setup = ["tilt"] if model.measured != "difference" and any(model.robot.gravity) else []
+    # Constants of drives are known to some per cent, torque sensors are calibrated.
+    setup += ["gain"] if model.measured == "motor" and "inertia" in model.effects else []
     own = {effect for effect in model.effects if effect not in model.joints_of}
     added = [name for name in (*wanted, *setup) if name not in own and name not in model.effects]
     friction = replace(model.friction, inertias=MappingProxyType(dict(inertias)))
@@ -168,13 +190,60 @@ def _candidates(model: Model, equations: Equations) -> dict[str, list[int]]:
     return whole | (single if len(equations.joints) > 1 else {})
 
 
+class _Folds:
+    """Blocks of time that are left out together.
+
+    Args:
+        recordings: The recordings.
+
+    Attributes:
+        blocks: Into how many blocks of time each recording is to be cut.
+    """
+
+    def __init__(self, recordings: Sequence[Labelled]) -> None:
+        self._recordings = tuple(recordings)
+        self._after = {label: repetition(one.q) for label, one in recordings}
+        self._each = 1 if len(recordings) >= WHOLE_RECORDINGS else max(2, round(FOLDS / len(recordings)))
+        times = [one.samples / after for label, one in recordings if (after := self._after[label])]
+        self.blocks = max(_BLOCKS, int(np.ceil(max(times, default=1.0))) * FOLDS)
+
+    def numbered(self, observations: Observations) -> tuple[dict[tuple[str, int], int], int]:
+        """Return the fold of every block of time by recording and number, and how many folds there are."""
+        blocks: dict[str, set[int]] = {}
+        for one in observations.factors:
+            blocks.setdefault(one.recording, set()).add(one.block)
+        places: dict[tuple[str, int], tuple[int, int]] = {}
+        for label, recording in self._recordings:
+            own = sorted(blocks.get(label, ()))
+            for k, number in enumerate(own):
+                middle = (k + 0.5) / len(own)
+                after = self._after[label]
+                part = middle if after is None else (middle * recording.samples / after) % 1.0
+                places[label, number] = self._same_motion(label), int(part * self._each)
+        order = {place: fold for fold, place in enumerate(sorted(set(places.values())))}
+        return {block: order[place] for block, place in places.items()}, len(order)
+
+    def _same_motion(self, label: str) -> int:
+        """Return the number of the first recording with the motion of another."""
+        motions = dict(self._recordings)
+        return next(k for k, (_, other) in enumerate(self._recordings) if _is_same(other.q, motions[label].q))
+
+
+def _is_same(first: np.ndarray, second: np.ndarray) -> bool:
+    count = min(first.shape[1], second.shape[1])
+    if first.shape[0] != second.shape[0] or 50 * abs(first.shape[1] - second.shape[1]) > count:
+        return False
+    one, other = (q[:, :count] - q[:, :count].mean(axis=1, keepdims=True) for q in (first, second))
+    return bool(np.sum((one - other) ** 2) <= 0.05 * (np.sum(one**2) + np.sum(other**2)))
+
+
 class _Squares:
     """Sums of squares and products of ``[W y]`` by noise group and fold."""
 
-    def __init__(self, observations: Observations, equations: Equations) -> None:
+    def __init__(self, observations: Observations, equations: Equations, folds: _Folds) -> None:
         self.names, self._size = equations.names, len(equations.names)
         place = {name: k for k, name in enumerate(equations.names)}
-        fold_of, self.folds = _folds(observations)
+        fold_of, self.folds = folds.numbered(observations)
         self.groups = sorted({(one.recording, one.kind, one.joint) for one in observations.factors})
         self._squares = np.zeros((len(self.groups), self.folds, self._size + 1, self._size + 1))
         self.rows = np.zeros(len(self.groups))
@@ -199,21 +268,6 @@ class _Squares:
         return weights
 
 
-def _folds(observations: Observations) -> tuple[dict[tuple[str, int], int], int]:
-    """Return the fold of every block of time by recording and number, and how many folds there are."""
-    blocks: dict[str, list[int]] = {}
-    for one in observations.factors:
-        blocks.setdefault(one.recording, []).append(one.block)
-    each = max(2, round(FOLDS / len(blocks)))
-    found, first = {}, 0
-    for recording, numbers in blocks.items():
-        own = sorted(set(numbers))
-        count = min(each, len(own))
-        found.update({(recording, number): first + k * count // len(own) for k, number in enumerate(own)})
-        first += count
-    return found, first
-
-
 def _solution(square: np.ndarray, columns: np.ndarray) -> np.ndarray:
     """Return least squares of some columns as a vector over all, -1 for y: its form is the squared error (c + 1,)."""
     scale = np.sqrt(np.maximum(np.diag(square)[columns], 1e-300))
@@ -226,13 +280,23 @@ def _solution(square: np.ndarray, columns: np.ndarray) -> np.ndarray:
 
 
 def _forward(
-    squares: _Squares, columns: Sequence[int], candidates: Mapping[str, list[int]]
+    squares: _Squares, columns: Sequence[int], candidates: Mapping[str, list[int]], links: np.ndarray
 ) -> tuple[tuple[SelectionStep, ...], list[str]]:
-    """Add candidates one after the other; return the steps and the names of those that joined."""
+    """Add candidates one after the other; return the steps and the names of those that joined.
+
+    Args:
+        squares: Sums of squares of the rows.
+        columns: Those of the plain model.
+        candidates: Columns of every candidate.
+        links: Information of the links' reference on all columns (c + 1, c + 1).
+    """
     current, left, steps = list(columns), dict(candidates), list[SelectionStep]()
+    further = np.setdiff1d(range(len(links) - 1), columns)
     while left and len(steps) < MOST_STEPS:
         by_fold = squares.by_fold(squares.weights(current))
-        before, after = _left_out_errors(by_fold, np.array(current), list(left.values()))
+        prior = links.copy()
+        prior[further, further] += SHRINKAGE * by_fold.sum(axis=0)[further, further]
+        before, after = _left_out_errors(by_fold, np.array(current), list(left.values()), prior)
         gains = before[:, None] - after
         gain, error = gains.sum(axis=0), np.sqrt(len(gains)) * gains.std(axis=0, ddof=1)
         least = (LEAST_GAIN if steps else FIRST_GAIN) * before.sum()
@@ -254,16 +318,22 @@ def _names(joined: Sequence[str]) -> list[str]:
 
 
 def _left_out_errors(
-    by_fold: np.ndarray, columns: np.ndarray, candidates: Sequence[list[int]]
+    by_fold: np.ndarray, columns: np.ndarray, candidates: Sequence[list[int]], prior: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the squared error of each fold, predicted from the others, without and with every candidate.
 
     The normal equations of the columns are solved once a fold; what a candidate adds follows from its Schur complement.
 
+    Args:
+        by_fold: Sums of squares of each fold (folds, c + 1, c + 1).
+        columns: Those of the model so far.
+        candidates: Columns of every candidate.
+        prior: Information that counts beside that of the rows (c + 1, c + 1).
+
     Returns:
         Errors (folds,), and (folds, candidates): infinite for a candidate that the columns determine.
     """
-    total, new = by_fold.sum(axis=0), np.array(sorted({k for own in candidates for k in own}))
+    total, new = by_fold.sum(axis=0) + prior, np.array(sorted({k for own in candidates for k in own}))
     place = {k: number for number, k in enumerate(new.tolist())}
     places = [[place[k] for k in own] for own in candidates]
     before, after = np.zeros(len(by_fold)), np.zeros((len(by_fold), len(candidates)))

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from .noise import white_noise as white_noise
     from .period import check_periodicity as check_periodicity
     from .period import find_period as find_period
+    from .period import repetition as repetition
     from .period import significant_lines as significant_lines
     from .prewhiten import AnalogueFilter as AnalogueFilter
     from .prewhiten import Prewhitener as Prewhitener
@@ -64,6 +65,6 @@ __getattr__, __dir__ = lazy_names(
         "prewhiten": ["AnalogueFilter", "analogue_butterworth", "Prewhitener", "prewhitener"],
         "fourier": ["FourierFit", "fit_fourier", "OUT_OF_STEP", "average_periods", "fold"],
         "noise": ["autoregressive_noise", "band_limited_noise", "white_noise"],
-        "period": ["find_period", "check_periodicity", "significant_lines"],
+        "period": ["find_period", "check_periodicity", "repetition", "significant_lines"],
     },
 )

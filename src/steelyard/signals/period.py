@@ -20,6 +20,12 @@ SIGNIFICANCE = 0.01
 TOLERANCE = 0.01
 """A rest or drift below this fraction of the motion does not matter."""
 
+_ALIKE = 0.05
+"""Signals whose squared difference from themselves later is a smaller part of their squares repeat, roughly."""
+
+_COARSE = 4000
+"""Samples that are enough to see it."""
+
 
 @dataclass(frozen=True)
 class Period:
@@ -68,6 +74,43 @@ def find_period(values: np.ndarray, rate: float, shortest: float = 0.0, harmonic
     frequency, spread = _refined(rows, rate, rate / lag, lines)
     period, periods = float(1 / frequency), int(rows.shape[1] / rate * frequency + 1e-6)
     return Period(period, float(spread * period**2), correlation, periods, lines)
+
+
+def repetition(values: np.ndarray) -> float | None:
+    """Return the number of samples after which signals repeat, roughly; None if they do not.
+
+    Two repetitions need not be complete: at least a sixth of the samples has to come again.
+
+    Args:
+        values: Signals (rows, N).
+
+    Example:
+        >>> from steelyard.signals import repetition
+        >>> time = np.arange(1000)
+        >>> repetition(np.sin(2 * np.pi * time / 700)[None])
+        700.0
+    """
+    step = max(1, values.shape[1] // _COARSE)
+    rows = values[:, ::step] - values.mean(axis=1, keepdims=True)
+    size = rows.std(axis=1)
+    moving = size > 1e-12 * size.max(initial=0.0)
+    if not moving.any():
+        return None
+    rows = rows[moving] / size[moving, None]
+    count = rows.shape[1]
+    length = 1 << (2 * count - 1).bit_length()
+    products = np.fft.irfft((np.abs(np.fft.rfft(rows, length, axis=1)) ** 2).sum(axis=0), length)[:count]
+    energy = np.concatenate([[0.0], np.cumsum((rows**2).sum(axis=0))])
+    lags = np.arange(count)
+    # Squared difference of the signals and themselves later, over the squares of both: 0 if they repeat.
+    difference = 1 - 2 * products / np.maximum(energy[count - lags] + energy[-1] - energy[lags], 1e-300)
+    apart = np.flatnonzero(difference > 0.5)
+    inside = np.arange(int(apart[0]) if len(apart) else count, 5 * count // 6)
+    if not len(inside) or difference[inside].min() > _ALIKE:
+        return None
+    near = inside[difference[inside] <= max(2 * difference[inside].min(), _ALIKE / 5)]
+    is_least = (difference[near] <= difference[near - 1]) & (difference[near] <= difference[near + 1])
+    return float(step * near[is_least][0]) if is_least.any() else float(step * near[0])
 
 
 def _autocorrelation(rows: np.ndarray) -> np.ndarray:

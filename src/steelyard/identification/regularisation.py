@@ -1,0 +1,144 @@
+"""Estimates of models with chosen effects: links drawn to a reference, effects to zero, as far as data leave them open.
+
+Friction of many laws on all joints, and links that are free to be impossible, can stand for each other: within one
+recording that costs nothing, in faster or other motion much. Two weak priors prevent it. Links are near those of a
+trusted robot file, or else of an arm of usual build, within a relative deviation. The torques of an effect over all
+joints are of one size, which the data themselves give (empirical Bayes, by expectation and maximisation): an effect
+that they show clearly is hardly drawn, one that they hardly show is drawn to zero. Rows count as what correlated noise
+leaves of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from scipy import linalg
+
+from ..estimate import Estimate, System
+from ..model import Model
+from ..observe import Equations
+from ..robot import INERTIAL_NAMES, Robot
+from .fitting import ArmFit
+from .settings import FACTOR_METHODS, Settings
+
+LINK_DEVIATION = 1.0
+"""Relative deviation of links from their reference, in the final estimate."""
+
+GUESS = 10.0
+"""By how much farther links may be from those of usual build than from a trusted file's."""
+
+_WIDENING = 0.9
+"""Rows count as what correlated noise leaves of them for the parameters of most slow noise: these need the priors."""
+
+_ITERATIONS = 30
+_SPANNED = 1e-9
+
+
+def settings_for_chosen(settings: Settings) -> Settings:
+    """Return the settings with which a model of chosen effects is estimated.
+
+    What such a model leaves is error of the model and not noise: rows weighted by its residuals, which ask for small
+    errors of torque, predict better than whitened ones, which ask for white residuals. Priors do what leaving
+    parameters out is for.
+    """
+    if settings.method not in FACTOR_METHODS:
+        return settings
+    method = "iterated" if settings.method == "gls" else settings.method
+    return replace(settings, method=method, covariance=settings.covariance or "model", reduction="none")
+
+
+def regularised_fit(fit: ArmFit, equations: Equations, plain: Sequence[str], prior: Robot | None) -> ArmFit:
+    """Return a fit with links drawn to a reference and effects to zero.
+
+    Args:
+        fit: The fit.
+        equations: Model and base parameters.
+        plain: Effects that are not drawn, as ``--effects`` takes them: those of the plain model.
+        prior: The robot whose link inertias are trusted; None: links of usual build.
+    """
+    links_open = regularised(fit.estimate, equations, plain, prior, links=False)
+    drawn = regularised(fit.estimate, equations, plain, prior)
+    return replace(fit, estimate=drawn, without_prior=fit.of_data, links_open=links_open)
+
+
+def link_rows(equations: Equations, columns: Sequence[str], prior: Robot | None) -> np.ndarray:
+    """Return rows (k, c + 1) that draw base parameters to those of reference links, of unit relative deviation.
+
+    What other effects share with the links, such as the inertia of a drive, is left open.
+
+    Args:
+        equations: Model and base parameters.
+        columns: The unknowns, c of them; others are open.
+        prior: The robot whose link inertias are trusted; None: links of usual build.
+    """
+    model = equations.model
+    if "inertia" not in model.effects:
+        return np.zeros((0, len(columns) + 1))
+    is_inertial = np.array([one.effect == "inertia" for one in model.parameters])
+    regrouping = equations.base.regrouping[[equations.names.index(name) for name in columns]]
+    own = np.flatnonzero(np.abs(regrouping[:, is_inertial]).max(axis=1) > _SPANNED)
+    spread, mean = _reference_links(model, prior)
+    roots, centre = regrouping[np.ix_(own, is_inertial)] @ spread, regrouping[np.ix_(own, is_inertial)] @ mean
+    scale = np.linalg.norm(roots, axis=1)
+    open_directions = regrouping[np.ix_(own, ~is_inertial)] / scale[:, None]
+    closed = linalg.null_space(open_directions.T) if open_directions.any() else np.eye(len(own))
+    # Information on closed^T x: the inverse of the covariance of those sums.
+    _, sizes, directions = np.linalg.svd((closed.T @ (roots / scale[:, None])).T, full_matrices=False)
+    inside = sizes > _SPANNED * sizes.max(initial=0.0)
+    part = (directions[inside] / sizes[inside, None]) @ closed.T / scale
+    rows = np.zeros((len(part), len(columns) + 1))
+    rows[:, own], rows[:, -1] = part, part @ centre
+    return rows / (GUESS if prior is None else 1.0)
+
+
+def _reference_links(model: Model, prior: Robot | None) -> tuple[np.ndarray, np.ndarray]:
+    """Return the root (10 n, 10 n) of the covariance of all links' parameters for unit deviation, and their mean."""
+    from ..consistency import reference_body, usual_links
+
+    usual, known = usual_links(model.robot), {} if prior is None else prior.parameters
+    size = 10 * len(model.robot.bodies)
+    spread, mean = np.zeros((size, size)), np.zeros(size)
+    for k, body in enumerate(model.robot.bodies):
+        given = np.array([known.get(f"{symbol}{body.number}", 0.0) for symbol in INERTIAL_NAMES])
+        has_size = given[-1] > 0 and given[0] + given[3] + given[5] > 0
+        reference = reference_body(given if has_size else usual[body.link])
+        block = slice(10 * k, 10 * k + 10)
+        spread[block, block], mean[block] = reference.to_parameters, reference.parameters
+    return spread, mean
+
+
+def regularised(
+    estimate: Estimate, equations: Equations, plain: Sequence[str], prior: Robot | None, *, links: bool = True
+) -> Estimate:
+    """Return the estimate with links drawn to a reference and effects to zero.
+
+    Args:
+        estimate: Weighted least squares, with the covariance that correlated noise gives it.
+        equations: Model and base parameters.
+        plain: Effects that are not drawn: those of the plain model.
+        prior: The robot whose link inertias are trusted; None: links of usual build.
+        links: Whether links are drawn at all.
+    """
+    columns = estimate.columns
+    widening = float(np.quantile(estimate.widening, _WIDENING))
+    triangle = estimate.system.triangle / (estimate.unit * widening)
+    drawn = link_rows(equations, columns, prior)[: None if links else 0] / LINK_DEVIATION
+    parameters = {one.name: one for one in equations.model.parameters}
+    groups: dict[str, list[int]] = {}
+    for k, name in enumerate(columns):
+        one = parameters[name]
+        if not {one.effect, f"{one.effect}{one.number}"} & {*plain, "payload"}:
+            groups.setdefault(one.effect, []).append(k)
+    lengths, pull = np.linalg.norm(triangle[:, :-1], axis=0), np.zeros(len(columns))
+    system = free = System(columns, triangle, estimate.system.rows).with_rows(drawn)
+    for _ in range(_ITERATIONS):
+        system = free.with_rows(np.hstack([np.diag(pull), np.zeros((len(columns), 1))])[pull > 0])
+        squares = (system.values**2 + np.diag(system.inverse)) * lengths**2
+        for own in groups.values():
+            pull[own] = lengths[own] / np.sqrt(np.mean(squares[own]))
+    freedom = np.full(len(columns), float(np.median(estimate.freedom)))
+    return Estimate(
+        "ridge", system, system.values, system.inverse, "model", freedom, estimate.deviations, after_selection=True
+    )

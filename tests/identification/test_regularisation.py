@@ -1,0 +1,104 @@
+"""Priors of chosen effects: what they mean, that data overrule them, and that intervals cover."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from steelyard.consistency import reference_body
+from steelyard.identification import Settings, fit_arm
+from steelyard.identification.regularisation import GUESS, link_rows, regularised, settings_for_chosen
+from steelyard.model import build_model
+from steelyard.motion import fourier
+from steelyard.observe import Preparation, equations_of
+from steelyard.robot import INERTIAL_NAMES, load_robot
+from steelyard.simulation import Experiment, Noise, recording_of, simulate
+
+PREPARATION = Preparation(mode="none", decimation=5, standstill=0.01)
+
+
+def arm(values=None):
+    robot = load_robot("scara_2r").with_gravity((0.0, -9.81, 0.0))
+    return replace(robot, values={**robot.values, **(values or {})})
+
+
+def recorded(robot, seed, noise=0.5):
+    rng = np.random.default_rng(4)
+    sin, cos = rng.uniform(-1, 1, (2, 2, 6)) / np.arange(1, 7) * 1.2
+    motion = fourier([0.0, 0.5], sin, cos, 10.0, ["joint_1", "joint_2"])
+    chosen = Noise("white", (noise, 0.1 * noise))
+    experiment = Experiment(record_rate=200, plant="ideal", motor_noise=chosen, saturate=False)
+    return recording_of(simulate(robot, motion, experiment, [seed]))
+
+
+def fitted(recording, effects):
+    settings = settings_for_chosen(Settings(effects=effects, preparation=PREPARATION))
+    return fit_arm(arm(), [recording], settings)
+
+
+@pytest.mark.parametrize("name", ["kuka_lwr4", "ur10e"])
+def test_rows_of_links_are_standard_normal_for_links_of_that_deviation(name):
+    robot = load_robot(name)
+    equations = equations_of(build_model(robot, ["inertia", "Fvl", "offl"], "joint"))
+    rows = link_rows(equations, equations.names, robot)
+    rng, known = np.random.default_rng(0), robot.parameters
+    draws = []
+    for _ in range(4000):
+        links = []
+        for body in robot.bodies:
+            own = np.array([known[f"{symbol}{body.number}"] for symbol in INERTIAL_NAMES])
+            reference = reference_body(own)
+            links.append(reference.parameters + reference.to_parameters @ rng.standard_normal(10))
+        others = rng.standard_normal(len(equations.model.parameters) - 10 * len(links))
+        base = equations.base.regrouping @ np.concatenate([*links, others])
+        draws.append(rows @ np.append(base, -1.0))
+    assert len(rows) == sum(one.effect == "inertia" for one in base_parameters_of(equations))
+    np.testing.assert_allclose(np.mean(draws, axis=0), 0.0, atol=0.1)
+    np.testing.assert_allclose(np.cov(np.array(draws).T), np.eye(len(rows)), atol=0.12)
+    np.testing.assert_allclose(link_rows(equations, equations.names, None).shape, rows.shape)
+
+
+def base_parameters_of(equations):
+    parameters = {one.name: one for one in equations.model.parameters}
+    return [parameters[name] for name in equations.names]
+
+
+def test_what_drives_share_with_links_stays_open():
+    robot = load_robot("ur10e")
+    equations = equations_of(build_model(robot, ["inertia", "Ia", "Fvm"]))
+    rows = link_rows(equations, equations.names, robot)
+    drives = [k for k, one in enumerate(equations.model.parameters) if one.effect == "Ia"]
+    np.testing.assert_allclose(rows[:, :-1] @ equations.base.regrouping[:, drives], 0.0, atol=1e-9)
+    guess = link_rows(equations, equations.names, None)
+    assert np.linalg.norm(guess[:, -1]) <= np.sqrt(10 * len(robot.bodies)) / GUESS * 4
+
+
+def test_clear_effects_stay_and_absent_ones_are_drawn_to_zero():
+    planted = {"Fgm1": 0.2, "Fgm2": 0.1}
+    fit = fitted(recorded(arm(planted), 0), ("+Fgm", "+Fs3m"))
+    free, columns = fit.fit.estimate, fit.fit.estimate.columns
+    drawn = regularised(free, fit.equations, arm().defaults.effects, None)
+    for name, value in planted.items():
+        k = columns.index(name)
+        assert drawn.values[k] == pytest.approx(value, abs=3 * drawn.sigma[k])
+        assert drawn.values[k] == pytest.approx(free.values[k], abs=0.5 * free.sigma[k])
+    absent = [columns.index(f"Fs3m{joint}") for joint in (1, 2)]
+    assert np.all(np.abs(drawn.values[absent]) < 0.9 * np.abs(free.values[absent]))
+    assert np.all(drawn.sigma[absent] < free.sigma[absent])
+
+
+@pytest.mark.large
+def test_intervals_cover_planted_effects():
+    planted = {"Fgm1": 0.1, "Fgm2": 0.1, "Fd3m1": 2.0, "Fd3m2": 0.3}
+    effects, inside = ("+Fgm", "+Fd3m", "+Fvvm"), []
+    truth = {**arm(planted).parameters, **planted}
+    for seed in range(40):
+        fit = fitted(recorded(arm(planted), seed), effects)
+        drawn = regularised(fit.fit.estimate, fit.equations, arm().defaults.effects, None)
+        base = fit.equations.base.regrouping @ [truth.get(name, 0.0) for name in fit.equations.model.names]
+        true = dict(zip(fit.equations.names, base, strict=True))
+        width = drawn.half_width()
+        inside += [abs(drawn.values[k] - true[name]) < width[k] for k, name in enumerate(drawn.columns)]
+    assert 0.90 <= np.mean(inside) <= 0.99
