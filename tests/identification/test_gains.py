@@ -21,6 +21,7 @@ from steelyard.identification import (
     identify_gains,
     identify_payload,
     payload_body,
+    predict,
     read_run,
     save_run,
 )
@@ -256,6 +257,15 @@ def test_a_run_of_other_torques_is_refused(run):
     damaged = replace(read_run(run.folder), content={**run.content, "gains": [{"kind": "x"}]})
     with pytest.raises(EstimateError, match="gains that cannot be read"):
         identify_payload(ARM, damaged, recorded(2, "brick"))
+
+
+def test_predictions_and_later_runs_have_the_gains_of_the_run(run):
+    """The log as it is, in units that are wrong by up to 30 %."""
+    error = predict(run, recorded(3, None, 0.01), ARM).error
+    assert error is not None
+    assert error.relative_percent < 3
+    with pytest.raises(EstimateError, match="other gains of its motor_torque"):
+        identify(ARM, recorded(3, None, 0.01), settings=Settings(bias_repeats=0, preparation=QUICK), earlier=[run])
 
 
 UR10E = "ur10e/identification"

@@ -33,8 +33,8 @@ from .settings import settings_to_table as settings_to_table
 from .settings import with_options as with_options
 
 if TYPE_CHECKING:
-    from .gains import GainsFound as GainsFound
     from .gains import identify_gains as identify_gains
+    from .gains_result import GainsFound as GainsFound
     from .payload import PayloadFound as PayloadFound
     from .payload import SavedPayload as SavedPayload
     from .payload import identify_payload as identify_payload
@@ -51,7 +51,8 @@ if TYPE_CHECKING:
 
 # Not every command needs these.
 _LATER = {
-    "gains": ["GainsFound", "identify_gains"],
+    "gains": ["identify_gains"],
+    "gains_result": ["GainsFound"],
     "payload": ["PayloadFound", "SavedPayload", "identify_payload", "read_payload"],
     "prediction": ["PredictedBlock", "TorquePrediction", "predict"],
     "wrench": ["WrenchPayload", "payload_from_wrench"],

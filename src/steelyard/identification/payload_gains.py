@@ -56,25 +56,54 @@ def _from_json(given: Mapping[str, object]) -> DriveGains:
     return DriveGains(str(given["kind"]), joints, values, covariance, str(given["source"]))
 
 
-def with_run_gains(recording: Recording, gains: Sequence[DriveGains], label: str) -> Recording:
+def with_run_gains(
+    recording: Recording, gains: Sequence[DriveGains], label: str, *, may_differ: bool = False
+) -> Recording:
     """Return a recording read with the gains of a run.
 
+    Args:
+        recording: The recording.
+        gains: Those of the run.
+        label: Name of the recording, for messages.
+        may_differ: Whether it may have other kinds of torque than the run.
+
     Raises:
-        EstimateError: If the recording has other kinds of torque than the run.
+        EstimateError: If it has and may not.
     """
     for one in gains:
         there = {channel.kind for channel in recording.torques}
-        if one.kind not in there and _SIDE[one.kind] in {_SIDE.get(kind) for kind in there}:
+        if not may_differ and one.kind not in there and _SIDE[one.kind] in {_SIDE.get(kind) for kind in there}:
             raise EstimateError(
                 f"recording '{label}' has {', '.join(sorted(there))}, the arm was identified from a {one.kind}; record "
                 "the same torques"
             )
-        if one.kind in there:
+        if one.kind in there and (not may_differ or set(recording.joints) <= set(one.joints)):
             try:
                 recording = with_gains(recording, one)
             except RecordingError as error:
                 raise EstimateError(f"recording '{label}': {error}") from error
     return recording
+
+
+def check_same_gains(sources: Sequence[RowSource], earlier: Sequence[Mapping[str, object]]) -> None:
+    """Refuse earlier runs whose torques were measured with other gains than those of the recordings.
+
+    Args:
+        sources: Rows of the recordings.
+        earlier: ``result.json`` of every run.
+
+    Raises:
+        EstimateError: If gains differ.
+    """
+    here = {one.kind: one for one in gains_used(sources)}
+    for content in earlier:
+        for one in gains_of_run(content):
+            ours = here.get(one.kind)
+            if ours is not None and not np.allclose(one.values, ours.values, rtol=1e-6):
+                raise EstimateError(
+                    f"an earlier run has other gains of its {one.kind} ({one.source}) than the recordings "
+                    f"({ours.source}); identify both with the same --gains"
+                )
 
 
 def refuse_unknown_gains(gains: Sequence[DriveGains]) -> None:

@@ -45,7 +45,7 @@ from .fitting import ArmFit, column_name, fit_sources
 from .hypotheses import likely_cause
 from .inputs import Inputs, inputs_of, model_of, settings_of, sources_of, with_found_inertias
 from .mounting import better_mounting, mounting_reason
-from .payload_gains import payload_and_notes
+from .payload_gains import check_same_gains, payload_and_notes
 from .reasons import cautions_of, judged, notes_of
 from .result import ConditionNumbers, Identification, Trained
 from .run_files import RunLike, check_joinable, load_run, with_earlier_runs
@@ -114,6 +114,7 @@ def identify(
     settings = replace(settings, friction=None if model.friction == robot.friction else model.friction)
     equations = equations_of(model, without=dead)
     sources = sources_of(inputs.training, equations, resolved)
+    check_same_gains(sources, [run.content for run in runs])
     try:
         unseen, still = moving_sources(sources_of(inputs.unseen, equations, resolved), bool(inputs.held_out))
         fit = fit_sources(sources, equations, settings, stage("estimating"))
