@@ -18,6 +18,7 @@ LONG = (
     "calibration_real",
     "estimators",
     "filters_real",
+    "gains",
     "essential",
     "generated_c",
 )

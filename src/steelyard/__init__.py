@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from .export import export_model as export_model
     from .identification import Settings as Settings
     from .identification import identify as identify
+    from .identification import identify_gains as identify_gains
     from .identification import identify_payload as identify_payload
     from .identification import load_run as load_run
     from .identification import predict as predict
@@ -57,7 +58,15 @@ _ROOMS = {
     "calibration": ("CalibrationSettings", "calibrate"),
     "excitation": ("DesignSettings", "design"),
     "export": ("export_model",),
-    "identification": ("Settings", "identify", "identify_payload", "load_run", "predict", "save_run"),
+    "identification": (
+        "Settings",
+        "identify",
+        "identify_gains",
+        "identify_payload",
+        "load_run",
+        "predict",
+        "save_run",
+    ),
     "kernel": ("compile_batch", "compile_loop"),
     "model": ("base_parameters", "build_model", "data_rank", "identifiability", "random_motion", "summarise_model"),
     "motion": ("fourier", "quintic", "read_trajectory", "trapezoidal", "write_trajectory"),

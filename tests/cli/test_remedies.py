@@ -53,7 +53,7 @@ def named_flags(rooms: tuple[str, ...]) -> list[tuple[str, str]]:
 def test_flags_that_identify_and_check_advise_are_theirs():
     found = named_flags(ROOMS)
     assert {"--standstill", "--gravity", "--lock", "--effects", "--validate"} <= {flag for _, flag in found}
-    known = flags_of("identify", "check", "payload")
+    known = flags_of("identify", "check", "payload", "gains")
     assert [one for one in found if one[1] not in known] == []
 
 

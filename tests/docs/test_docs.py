@@ -24,6 +24,7 @@ from steelyard.cli import main
 from steelyard.cli.app import app
 from steelyard.motion import write_trajectory
 from steelyard.recording import Recording, TorqueChannel, write_recording
+from steelyard.recording.record import POSE_ROWS, WRENCH_ROWS
 from steelyard.robot import load_robot
 from steelyard.study import default_motion
 
@@ -61,7 +62,7 @@ def searched_once():
         yield
 
 
-SLOW = ("steelyard papers", "steelyard montecarlo", "steelyard demo")
+SLOW = ("steelyard papers", "steelyard montecarlo", "steelyard demo", "steelyard gains")
 SLOW_PAGES = ("docs/papers.md", "docs/calibrate.md", "docs/design.md")
 """Commands and pages that take half a minute: they are run by ``make test-all``."""
 
@@ -100,6 +101,7 @@ def write_files() -> None:
         write_recording(scara(*recording), Path(f"{name}.npz"))
     write_recording(lwr4(1), Path("empty.npz"))
     write_recording(lwr4(2, "P5"), Path("loaded.npz"))
+    Path("wrench_poses.csv").write_text(wrench_poses())
     write_saved_run("kuka_lwr4", Path("arm_run"))
     write_saved_run("scara_2r", Path("scara_run"))
     for name, content in calibration_files().items():
@@ -141,6 +143,20 @@ def write_saved_run(robot: str, folder: Path) -> None:
     folder.mkdir()
     for name, content in saved_run(robot).items():
         (folder / name).write_bytes(content)
+
+
+def wrench_poses() -> str:
+    """Return a log of a 1.2 kg tool in six static poses of a force/torque sensor, its wrench in axes of the base."""
+    names = [f"pose[{row}]" for row in POSE_ROWS] + [f"wrench[{row}]" for row in WRENCH_ROWS]
+    lines, half = ["time," + ",".join(names)], np.sqrt(0.5)
+    quaternions = [(1, 0, 0, 0), (half, half, 0, 0), (half, -half, 0, 0), (half, 0, half, 0), (half, 0, 0, half)]
+    for k, (w, x, y, z) in enumerate([*quaternions, (0, 1, 0, 0), (half, 0, -half, 0), (0.5, 0.5, 0.5, 0.5)]):
+        lever = 0.05 * np.array([2 * (x * z + w * y), 2 * (y * z - w * x), 1 - 2 * (x * x + y * y)])
+        force = np.array([0, 0, -9.81 * 1.2])
+        noise = 1e-3 * np.cos(np.arange(6) * (k + 1.7))
+        row = np.concatenate([[k, 0.4, 0.1, 0.5, w, x, y, z], np.append(force, np.cross(lever, force)) + noise])
+        lines.append(",".join(f"{value:.9g}" for value in row))
+    return "\n".join(lines) + "\n"
 
 
 def _write_log(path: Path, joints: list[str]) -> None:
@@ -322,6 +338,7 @@ EXAMPLES = {
     "design": ["design", "scara_2r", "--starts", "1", "--duration", "5", "--harmonics", "2", "--goal", "condition=12"],
     "identify": ["identify", "scara_2r", "calm.npz", "lively.npz", "--validate", "unseen.npz"],
     "export": ["export", "scara_run", "--urdf", "--out", "exported"],
+    "gains": ["gains", "kuka_lwr4", "empty.npz", "loaded.npz", "--mass", "4.6136"],
     "payload": ["payload", "arm_run", "loaded.npz"],
     "calibrate": ["calibrate", "ur10e", "spoilt_points.csv", "--config", "setup.toml", "--workspace", "50"],
     "apply": ["apply", "calibrated", "targets.csv", "--angle", "deg"],
@@ -339,7 +356,8 @@ def test_every_command_has_an_example_for_its_json():
 
 
 @pytest.mark.parametrize(
-    "command", [pytest.param(name, marks=pytest.mark.large if name in ("demo", "papers") else ()) for name in EXAMPLES]
+    "command",
+    [pytest.param(name, marks=pytest.mark.large if name in ("demo", "papers", "gains") else ()) for name in EXAMPLES],
 )
 def test_json_has_exactly_the_described_keys(command, workplace, capsys):
     assert main([*EXAMPLES[command], "--json"]) in ((0, 2) if command == "papers" else (0,))

@@ -5,10 +5,16 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
+from scipy.io import loadmat
 
 from data_folder import data_folder
 from steelyard.cli import main
+from steelyard.identification import Settings, fit_arm
+from steelyard.observe import Preparation
+from steelyard.recording import Recording, TorqueChannel
+from steelyard.robot import load_robot
 
 SETUPS = Path(__file__).parents[2] / "benchmarks" / "data"
 
@@ -58,3 +64,34 @@ def test_the_ur10e_s_residuals_are_said_to_depend_on_the_load(capsys):
     assert result["validation"]["relative_error_percent"] < 4.13
     patterns = [pattern["text"] for test in result["tests"] for pattern in test["patterns"]]
     assert any("load-dependent friction on elbow_joint" in text for text in patterns)
+
+
+ONE_JOINT = '[robot]\nname = "one_joint"\ngravity = [0, 0, -9.81]\n\n[[joint]]\nxyz = [0, 0, 0]\naxis = [0, 0, 1]\n'
+
+
+@pytest.mark.parametrize(
+    ("name", "viscous", "coulomb"),
+    [
+        ("g03_l_hip_pitch", -0.080, -1.77),
+        ("g03_l_knee", -0.026, -1.47),
+        ("g03_r_ankle_roll", -0.018, -0.50),
+        ("g01_l_hip_pitch", -0.118, -2.26),
+    ],
+)
+def test_the_friction_of_icub_s_idle_joints_is_that_of_its_description(name, viscous, coulomb, tmp_path):
+    """``tau = kv v + kc sign v + c`` where joints moved by hand are faster than 1 deg/s; kv in N m s/deg, kc in N m."""
+    matlab = loadmat(data_folder() / "icub_joint_friction" / "raw" / f"{name}_idle.mat")
+    degrees, speed, torque = matlab["out"][:, :3].T
+    (tmp_path / "joint.toml").write_text(ONE_JOINT)
+    robot = load_robot(tmp_path / "joint.toml")
+    recording = Recording(
+        robot.joint_names, matlab["time"].ravel(), np.radians(degrees)[None], np.radians(speed)[None],
+        (TorqueChannel("joint_torque", torque[None]),),
+    )  # fmt: skip
+    preparation = Preparation(velocity="recorded", standstill=float(np.radians(1.0)), mode="none", decimation=1)
+    effects = ("Fvl", "Fcl", "offl")
+    settings = Settings(method="wls", measured="joint", effects=effects, preparation=preparation)
+    estimate = fit_arm(robot, recording, settings).fit.estimate
+    found = dict(zip(estimate.columns, estimate.values, strict=True))
+    assert np.radians(found["Fvl1"]) == pytest.approx(viscous, abs=6e-4)
+    assert found["Fcl1"] == pytest.approx(coulomb, abs=6e-3)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -131,7 +132,7 @@ def test_repetitions_of_a_motion_are_left_out_together():
     assert count == 5  # whole recordings
 
 
-def blocks_of(counts):
+def blocks_of(counts) -> Any:
     factors = [SimpleNamespace(recording=name, block=k) for name, count in counts.items() for k in range(count)]
     return SimpleNamespace(factors=factors)
 

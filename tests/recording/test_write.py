@@ -101,8 +101,8 @@ def test_records_refuse_arrays_that_do_not_fit():
         Recording(("a", "b", "c"), time, q)
     with pytest.raises(RecordingError, match=r"torque kind 'motor_curent' is not known.*did you mean 'motor_current'"):
         TorqueChannel("motor_curent", q)  # type: ignore[arg-type]
-    with pytest.raises(RecordingError, match="only motor_current takes one"):
-        TorqueChannel("motor_torque", q, gain=np.ones(2))
+    with pytest.raises(RecordingError, match="only currents and torques take one"):
+        TorqueChannel("motor_pwm", q, gain=np.ones(2))
     with pytest.raises(RecordingError, match="share a name"):
         Recording(("a", "b"), time, q, torques=(TorqueChannel("motor_torque", q), TorqueChannel("motor_torque", q)))
     recording = Recording(("a", "b"), time, q, torques=(TorqueChannel("motor_torque", q),))

@@ -24,7 +24,7 @@ app = App(
     suppress_keyboard_interrupt=False,  # reported in one line below
 )
 COMMANDS = (
-    "robots", "model", "check", "simulate", "design", "identify", "export", "payload", "predict", "compare",
+    "robots", "model", "check", "simulate", "design", "identify", "export", "gains", "payload", "predict", "compare",
     "calibrate", "apply", "poses", "montecarlo", "papers", "show", "demo",
 )  # fmt: skip
 """Each is a module of this package: options, work and printing. Only that of the command that runs is imported; the

@@ -20,6 +20,7 @@ from .options import (
     ESTIMATOR,
     PREPARATION,
     Config,
+    Gains,
     Json,
     Method,
     ModelOptions,
@@ -159,6 +160,7 @@ class DataOptions:
         tuple[str, ...], Parameter(group=DATA, help="Table of --config that describes the validation recordings.")
     ] = ()
     root: Root = None
+    gains: Gains = None
     inertia_source: Annotated[
         Literal["cad", "vendor", "identified", "unknown"] | None,
         Parameter(group=DATA, help="Where the robot file's inertias come from; default: as the file or --config says."),
@@ -182,7 +184,7 @@ def identify(
 ) -> int:
     """Identify an arm: parameters with sigmas, errors on unseen motion, and a verdict in plain words."""
     paths = in_folder(data.root, [*logs, *data.validate])
-    require_files(robot_file(robot), *paths, *data.add, data.config)
+    require_files(robot_file(robot), *paths, *data.add, data.config, data.gains)
     flags = given(model, estimator, preparation)
     if data.hold_out is not None:
         flags["hold_out"] = data.hold_out
@@ -252,7 +254,7 @@ def _run(
     from ..identification import read_run, settings_from_table, write_run
     from ..robot import load_robot, robot_files
     from ..run import RunFolder, hashes_of
-    from .logs import hashes_of_recordings, usable_recordings, with_declared_source
+    from .logs import gains_file, hashes_of_recordings, usable_recordings, with_declared_source
 
     settings, timing = settings_from_table(table), Timing()
     robot = with_declared_source(load_robot(name), data.config, data.table)
@@ -273,11 +275,13 @@ def _run(
         prior = settings.consistency.prior
         files = [*robot_files(robot), *([] if prior in ("auto", "none") else robot_files(load_robot(prior)))]
         inputs = {**hashes_of(*files, data.config, *results), **hashes_of_recordings([*used, *unseen])}
+        inputs |= hashes_of(gains_file(data.gains))
         # The number of threads does not change the result.
         decisive = {key: list(v) if isinstance(v, tuple) else v for key, v in table.items() if key != "threads"}
         content = {"robot": robot.file, "logs": [str(log) for log in logs], **decisive}
         content |= {"validate": [str(log) for log in data.validate]} if data.validate else {}
         content |= {"add": [str(run) for run in data.add]} if data.add else {}
+        content |= {"gains": str(data.gains)} if data.gains else {}
         content = write_run(saved, content, inputs, found, {"left_out": left_out}, timing.seconds)
         if json:
             print(json_text("identify", content))
@@ -290,7 +294,7 @@ def _recordings(
     robot: Robot, logs: Sequence[Path], data: DataOptions, settings: Mapping[str, Any]
 ) -> tuple[list[Recording], list[Recording]]:
     """Read what is to be fitted and what is to be judged by; files named for validation are not fitted too."""
-    from .logs import read_streams, streams_of
+    from .logs import read_streams, streams_of, with_gains_file
 
     validate = data.validate or [Path(path) for path in settings.get("validate", ())]
     unseen = []
@@ -301,4 +305,4 @@ def _recordings(
     if not logs and validate:
         names = {path.name for path in validate}
         streams = [s for s in streams if not {Path(table.path).name for table in s.plan.tables} & names]
-    return read_streams(streams), unseen
+    return with_gains_file(read_streams(streams), data.gains), with_gains_file(unseen, data.gains)

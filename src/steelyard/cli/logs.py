@@ -67,6 +67,23 @@ def read_streams(streams: Sequence[RecordingStream]) -> list[Recording]:
     return found
 
 
+def gains_file(given: Path | None) -> Path | None:
+    """Return the file of ``--gains``, which may name the folder of a run."""
+    from ..recording.gains import FILE
+
+    return given / FILE if given is not None and given.is_dir() else given
+
+
+def with_gains_file(recordings: list[Recording], given: Path | None) -> list[Recording]:
+    """Return recordings with the gains of a file, if one is given."""
+    from ..recording import read_gains, with_gains
+
+    if given is None:
+        return recordings
+    gains = read_gains(given)
+    return [with_gains(one, gains) for one in recordings]
+
+
 def hashes_of_recordings(recordings: Sequence[Recording]) -> dict[str, str]:
     """Return the SHA-256 of the files of recordings, by path."""
     return {source.path: source.sha256 for recording in recordings for source in recording.sources}

@@ -44,6 +44,12 @@ CalibrationConfig = Annotated[
 ]
 Table = Annotated[str, Parameter(group=DATA, help="Table of --config that describes the logs; default: recording.")]
 Root = Annotated[Path | None, Parameter(group=DATA, help="Folder where the paths of --config start; default: its own.")]
+Gains = Annotated[
+    Path | None,
+    Parameter(
+        group=DATA, help="Gains of the drives: gains.toml, or the folder of a run of gains; default: the log's own."
+    ),
+]
 Torque = Annotated[
     Literal["motor", "joint", "both", "difference"] | None,
     Parameter(group=MODEL, help="Torques that are measured; default: the robot's own."),

@@ -22,6 +22,8 @@ from .least_squares import ordinary as ordinary
 from .least_squares import towards_prior as towards_prior
 from .least_squares import weighted as weighted
 from .noise import NoiseModel as NoiseModel
+from .scales import ScaleFit as ScaleFit
+from .scales import fit_scales as fit_scales
 from .system import NoiseGroup as NoiseGroup
 from .system import System as System
 from .system import condition_number as condition_number

@@ -33,6 +33,8 @@ from .settings import settings_to_table as settings_to_table
 from .settings import with_options as with_options
 
 if TYPE_CHECKING:
+    from .gains import identify_gains as identify_gains
+    from .gains_result import GainsFound as GainsFound
     from .payload import PayloadFound as PayloadFound
     from .payload import SavedPayload as SavedPayload
     from .payload import identify_payload as identify_payload
@@ -44,11 +46,16 @@ if TYPE_CHECKING:
     from .reference import TorqueDifference as TorqueDifference
     from .reference import file_reference as file_reference
     from .reference import torque_differences as torque_differences
+    from .wrench import WrenchPayload as WrenchPayload
+    from .wrench import payload_from_wrench as payload_from_wrench
 
 # Not every command needs these.
 _LATER = {
+    "gains": ["identify_gains"],
+    "gains_result": ["GainsFound"],
     "payload": ["PayloadFound", "SavedPayload", "identify_payload", "read_payload"],
     "prediction": ["PredictedBlock", "TorquePrediction", "predict"],
+    "wrench": ["WrenchPayload", "payload_from_wrench"],
     "reference": ["FileReference", "TorqueDifference", "file_reference", "torque_differences"],
 }
 __getattr__, __dir__ = lazy_names(__name__, _LATER)

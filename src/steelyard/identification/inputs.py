@@ -123,7 +123,11 @@ def without_locked(recording: Recording, label: str, lock: Mapping[str, float]) 
 def _with_rows(channel: TorqueChannel, rows: list[int], joints: int) -> TorqueChannel:
     if channel.kind == "wrench" or len(channel.values) != joints:
         return channel
-    return replace(channel, values=channel.values[rows], gain=None if channel.gain is None else channel.gain[rows])
+    gain, errors = channel.gain, channel.gain_covariance
+    return replace(
+        channel, values=channel.values[rows], gain=None if gain is None else gain[rows],
+        gain_covariance=None if errors is None else errors[np.ix_(rows, rows)],
+    )  # fmt: skip
 
 
 def arm_of(robot: Robot, settings: Settings) -> Robot:
@@ -174,7 +178,7 @@ def model_of(
             'setup with payload = "name", or leave --payload away'
         )
     _check_payload_of_unseen(unseen, names)
-    measured = settings.measured or _measured(robot, templates)
+    measured = settings.measured or measured_side(robot, templates)
     arm = arm_of(robot, settings)
     if measured == "difference":
         found = "none"  # the difference of motor and joint torques does not depend on a payload
@@ -192,7 +196,7 @@ def _check_payload_of_unseen(unseen: Sequence[Labelled], known: list[str]) -> No
             )
 
 
-def _measured(robot: Robot, templates: Sequence[Recording]) -> str:
+def measured_side(robot: Robot, templates: Sequence[Recording]) -> str:
     """Return the robot's measured torques, less those that the recordings lack."""
     kinds = [{channel.kind for channel in template.torques} for template in templates]
     motor = all(there & {"motor_torque", "motor_current"} for there in kinds)

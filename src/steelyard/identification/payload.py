@@ -19,8 +19,8 @@ from ..estimate import Estimate, NoiseModel
 from ..judge import DEFAULT_CUTOFF
 from ..model import build_model
 from ..model.terms import payload_link
-from ..observe import RowSource, equations_of, resolve_preparation
-from ..recording import Recording, RecordingsLike, load_recordings
+from ..observe import Observations, RowSource, equations_of, resolve_preparation
+from ..recording import DriveGains, Recording, RecordingsLike, load_recordings
 from ..robot import AnyRobot, Robot, load_robot, lock_positions
 from ..run import read_result
 from ..text import for_html, html_table, short_repr, with_remedy
@@ -29,6 +29,7 @@ from .earlier_runs import joined, run_rows
 from .fitting import fit_sources
 from .inputs import arm_of, labels_of, sources_of, without_locked
 from .payload_body import COLUMNS, PayloadBody, body_from_parameters, impossible_payload, payload_body
+from .payload_gains import gains_of_run, gains_used, payload_with_gains, refuse_unknown_gains, with_run_gains
 from .run_files import RUN_COMMANDS, RunLike, SavedRun, load_run, read_run
 from .settings import FACTOR_METHODS, Settings
 
@@ -56,6 +57,8 @@ class PayloadFound:
         robot: The arm of the run, its held joints locked: the payload is in the frame of its ``payload_link``, or of
             its last moving link.
         sources: Rows of the loaded recordings; figures are drawn from them.
+        gains: Gains by which torques were measured, those of the run, with their errors.
+        gain_share: Part of the variance of the mass that is due to the errors of gains.
 
     Example:
         >>> from dataclasses import replace
@@ -84,6 +87,8 @@ class PayloadFound:
     reasons: tuple[Reason, ...]
     robot: Robot
     sources: tuple[RowSource, ...] = ()
+    gains: tuple[DriveGains, ...] = ()
+    gain_share: float = 0.0
 
     def to_html(self, provenance: Mapping[str, str] | None = None) -> str:
         """Return the report as one HTML document, as run folders have it.
@@ -102,7 +107,9 @@ class PayloadFound:
         return table + (f"<ul>{reasons}</ul>" if reasons else "")
 
 
-def identify_payload(robot: AnyRobot, run: RunLike, recordings: RecordingsLike, threads: int = 1) -> PayloadFound:
+def identify_payload(
+    robot: AnyRobot, run: RunLike, recordings: RecordingsLike, threads: int = 1, gain_sigma: float | None = None
+) -> PayloadFound:
     """Find the payload that the arm carries in recordings.
 
     Args:
@@ -110,9 +117,11 @@ def identify_payload(robot: AnyRobot, run: RunLike, recordings: RecordingsLike, 
         run: The run that identified it, or its folder, without payload or with another one.
         recordings: Recordings with the payload, or the paths of their logs.
         threads: Threads that share the reduction.
+        gain_sigma: Relative standard deviation of the gains, an error common to all joints; None: that of the run.
 
     Raises:
-        EstimateError: If no recording is given, or the run was one of a loaded arm alone.
+        EstimateError: If no recording is given, the run was one of a loaded arm alone, or gains are unknown, so that
+            the mass is not identifiable.
 
     Example:
         >>> from dataclasses import replace
@@ -138,27 +147,43 @@ def identify_payload(robot: AnyRobot, run: RunLike, recordings: RecordingsLike, 
             "without payload first"
         )
     settings = run.choices
-    sources = _sources(robot, run, settings, load_recordings(robot, recordings))
+    known = gains_of_run(run.content)
+    if gain_sigma is not None:
+        known = tuple(one.with_sigma(gain_sigma) for one in known)
+    sources = _sources(robot, run, settings, load_recordings(robot, recordings), known)
+    gains = known or gains_used(sources)
+    refuse_unknown_gains(gains)
     equations = sources[0].equations
     # The payload's rows join those of the run: whichever method identified the arm, least squares finds its payload.
     method = settings.method if settings.method in FACTOR_METHODS else "gls"
     settings = replace(settings, method=method, covariance=None, prior={}, threads=threads)
     fit = fit_sources(sources, equations, settings)
     estimate = joined(fit, run_rows(run, equations.names), equations)
-    body = payload_body(estimate)
-    if body is None:
+    alone = payload_body(estimate)
+    is_exact = all(one.is_exact for one in gains)
+    body = alone if is_exact else payload_with_gains(estimate, [_unloaded(run), fit.observations], gains)
+    if body is None or alone is None:
         raise EstimateError(
             "the payload's mass has no effect in these recordings: gravity must act on it while it moves; record "
             "motion of the wrist in several postures"
         )
     agreement = _agreement(run.estimate, estimate)
     enough = _is_enough(body)
-    arm = equations.model.robot
+    arm, share = equations.model.robot, 1 - (alone.mass[1] / body.mass[1]) ** 2
     reasons = (*_of_the_run(run), *_reasons(body, enough, agreement, arm))
-    return PayloadFound(body, estimate, fit.noise, enough, agreement, reasons, arm, tuple(sources))
+    return PayloadFound(body, estimate, fit.noise, enough, agreement, reasons, arm, tuple(sources), gains, share)
 
 
-def _sources(robot: Robot, run: SavedRun, settings: Settings, recordings: Sequence[Recording]) -> list[RowSource]:
+def _unloaded(run: SavedRun) -> Observations:
+    """Return the factors of a run's recordings without payload: columns of another payload have the same names."""
+    found = run.observations
+    empty = {info.label for info in found.recordings if info.payload is None}
+    return replace(found, factors=tuple(one for one in found.factors if one.recording in empty))
+
+
+def _sources(
+    robot: Robot, run: SavedRun, settings: Settings, recordings: Sequence[Recording], gains: Sequence[DriveGains]
+) -> list[RowSource]:
     if not recordings:
         raise EstimateError("no recording is given; give at least one log made with the payload")
     content, arm = run.content, arm_of(robot, settings)
@@ -167,7 +192,8 @@ def _sources(robot: Robot, run: SavedRun, settings: Settings, recordings: Sequen
     # The recordings carry a payload, whether their logs say so or not.
     loaded = [replace(recording, payload=recording.payload or "payload") for recording in recordings]
     labelled = zip(labels_of(recordings), loaded, strict=True)
-    moving = [(label, without_locked(one, label, settings.lock)) for label, one in labelled]
+    unlocked = [(label, without_locked(one, label, settings.lock)) for label, one in labelled]
+    moving = [(label, with_run_gains(one, gains, label)) for label, one in unlocked]
     return sources_of(moving, equations, resolve_preparation(settings.preparation, [one for _, one in moving]))
 
 
@@ -241,6 +267,18 @@ def _branches(robot: Robot) -> bool:
     return len({body.number for body in robot.bodies} - {body.parent for body in robot.bodies}) > 1
 
 
+def gains_text(gains: DriveGains) -> str:
+    """Return which gains a payload was found with, their errors and where they come from."""
+    values = " ".join(f"{value:.4g}" for value in gains.values)
+    sigmas = 100 * gains.relative_sigma
+    is_common = np.ptp(sigmas) < 1e-9 * sigmas.max(initial=1.0)
+    size = f"{sigmas[0]:.2g}" if is_common else " ".join(f"{one:.2g}" for one in sigmas)
+    errors = "taken as exact" if gains.is_exact else f"relative sigma {size} %"
+    factors = "torques as recorded" if np.all(gains.values == 1) and gains.unit == "1" else f"{values} {gains.unit}"
+    source = "" if gains.source == factors else f", from {gains.source}"
+    return f"gains of the {gains.kind}: {factors}{source}; {errors}"
+
+
 def ratio_text(value: float, digits: int) -> str:
     """Return a ratio to what chance gives, for a reader: beyond a thousand its digits mean nothing."""
     return f"{value:.{digits}f}" if value <= LARGEST_RATIO else f"over {LARGEST_RATIO}"
@@ -257,7 +295,8 @@ def _page(found: PayloadFound, provenance: Mapping[str, str]) -> Page:
     motion = motion_of(sources, found.estimate, cutoff)
     enough = "was enough" if found.enough else "was not enough"
     reasons = [f"{sentence(one.text)} {sentence(one.remedy)}" for one in found.reasons]
-    against = " This speaks against it:" if reasons else ""
+    against = "".join(f" {sentence(gains_text(one).capitalize())}" for one in found.gains)
+    against += " This speaks against it:" if reasons else ""
     return Page(
         f"Payload of {robot.name}",
         f"{len(sources)} recording(s), arm known from its run",

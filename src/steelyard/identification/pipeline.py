@@ -49,7 +49,7 @@ from .fitting import ArmFit, column_name, fit_sources
 from .hypotheses import likely_cause
 from .inputs import Inputs, inputs_of, model_of, settings_of, sources_of, with_found_inertias
 from .mounting import better_mounting, mounting_reason
-from .payload_body import payload_body
+from .payload_gains import check_same_gains, payload_and_notes
 from .reasons import cautions_of, judged, notes_of
 from .regularisation import regularised_fit, settings_for_chosen
 from .result import ConditionNumbers, Identification, Trained
@@ -118,6 +118,7 @@ def identify(
     settings = replace(settings, friction=None if model.friction == robot.friction else model.friction)
     equations = equations_of(model, without=dead)
     sources = sources_of(inputs.training, equations, resolved)
+    check_same_gains(sources, [run.content for run in runs])
     try:
         unseen, still = moving_sources(sources_of(inputs.unseen, equations, resolved), bool(inputs.held_out))
         fit = fit_sources(sources, equations, settings, stage("estimating"))
@@ -195,11 +196,12 @@ def _examined(
     tests = _tests(sources, reduction.estimate, fit, stage("testing residuals"))
     bias = _bias(inputs, sources, fit, settings, stage("looking for bias"))
     plausible = plausibility(equations, fit.of_data, fit.observations, fitted, unseen_error)
+    payload, unknown = payload_and_notes(fit.estimate, fit.observations, sources)
     condition = ConditionNumbers(fit.raw.condition, fit.raw.normalised_condition, fit.estimate.system.condition)
     return Identification(
         settings, equations, resolved, fit, reduction, condition, _trained(inputs, sources), inputs.held_out, fitted,
-        unseen_error, of_all, tests, repeated, bias, payload_body(fit.estimate), standard, standard_error,
-        plausible, verdict_of(()), (*notes_of(resolved, sources, fit), note), findings, differs,
+        unseen_error, of_all, tests, repeated, bias, payload, standard, standard_error,
+        plausible, verdict_of(()), (*notes_of(resolved, sources, fit), note, *unknown), findings, differs,
         tuple(sources), tuple(unseen),
     )  # fmt: skip
 

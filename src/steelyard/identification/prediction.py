@@ -38,6 +38,7 @@ from ..recording import Recording, RecordingsLike, load_recordings
 from ..robot import AnyRobot, Robot
 from ..text import short_repr
 from .inputs import arm_of, labels_of, without_locked
+from .payload_gains import gains_of_run, with_run_gains
 from .run_files import RunLike, SavedRun, load_run, robot_of_run
 
 if TYPE_CHECKING:
@@ -221,7 +222,9 @@ def predict(
     if not given:
         raise EstimateError("no recording is given; give at least one log to predict along")
     lock = run.choices.lock
-    labelled = [(label, without_locked(one, label, lock)) for label, one in zip(labels_of(given), given, strict=True)]
+    moving = [(label, without_locked(one, label, lock)) for label, one in zip(labels_of(given), given, strict=True)]
+    gains = gains_of_run(run.content)
+    labelled = [(label, with_run_gains(one, gains, label, may_differ=True)) for label, one in moving]
     for label, one in labelled:
         check_joints(one, equations.joints, label)
     resolved = resolve_preparation(_preparation(run), [one for _, one in labelled])

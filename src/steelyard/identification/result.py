@@ -20,6 +20,7 @@ from .figures import plot_friction, plot_parameters, plot_residuals, plot_torque
 from .findings import LogFinding
 from .fitting import ArmFit
 from .payload_body import PayloadBody, payload_to_json
+from .payload_gains import gains_used
 from .selection import Selection
 from .settings import Settings
 
@@ -220,6 +221,7 @@ def _content(found: Identification) -> dict[str, Any]:
             },
             "condition_number": found.condition,
             "payload": None if found.payload is None else payload_to_json(found.payload),
+            "gains": [one.to_json() for one in gains_used(found.sources)] if found.sources else None,
             "preparation": _preparation(found),
             "noise": _noise(found),
             "tests": found.tests,
@@ -368,12 +370,9 @@ def _history(found: Identification) -> dict[str, Any] | None:
 def _endogeneity(found: Identification) -> dict[str, Any] | None:
     test = found.fit.detail and found.fit.detail.endogeneity
     return test and {
-        "statistic": test.statistic,
-        "freedom": test.freedom,
-        "p": test.p,
-        "worst": found.equations.base.name_of[test.worst],
-        "worst_in_sigmas": test.worst_z,
-    }
+        "statistic": test.statistic, "freedom": test.freedom, "p": test.p,
+        "worst": found.equations.base.name_of[test.worst], "worst_in_sigmas": test.worst_z,
+    }  # fmt: skip
 
 
 def _bias(found: Identification) -> dict[str, Any] | None:

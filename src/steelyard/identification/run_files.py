@@ -147,7 +147,7 @@ class SavedRun:
         return load_observations(file_of(self.folder, self.content, "observations", EstimateError))
 
 
-_NO_CHOICES = ("robot", "logs", "add")
+_NO_CHOICES = ("robot", "logs", "add", "gains")
 
 
 def read_identified(folder: Path) -> dict[str, Any]:

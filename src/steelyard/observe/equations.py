@@ -225,7 +225,7 @@ def channel_of(recording: Recording, side: str, label: str) -> TorqueChannel:
 
 def _to_joint_side(robot: Robot, channel: TorqueChannel, label: str) -> np.ndarray:
     if channel.kind != "motor_current":
-        return np.eye(len(robot.actuated))
+        return np.eye(len(robot.actuated)) if channel.gain is None else np.diag(channel.gain)
     return robot.motor_coupling().T * _gains(robot, channel, label)
 
 

@@ -11,6 +11,11 @@ from .files import recording_from_frame as recording_from_frame
 from .files import stream_recording as stream_recording
 from .files import stream_recordings as stream_recordings
 from .files import write_recording as write_recording
+from .gains import DriveGains as DriveGains
+from .gains import gains_of as gains_of
+from .gains import read_gains as read_gains
+from .gains import with_gains as with_gains
+from .gains import write_gains as write_gains
 from .record import TORQUE_KINDS as TORQUE_KINDS
 from .record import Finding as Finding
 from .record import Recording as Recording

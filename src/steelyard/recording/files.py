@@ -264,6 +264,10 @@ def _description(recording: Recording) -> str:
         "gain": {channel.name: channel.gain.tolist() for channel in recording.torques if channel.gain is not None},
         "notes": list(recording.notes),
     }
+    errors = {c.name: c.gain_covariance for c in recording.torques if c.gain_covariance is not None}
+    if errors:  # an unknown gain is told by the set-up alone: JSON has no infinite numbers
+        known = {name: one for name, one in errors.items() if np.isfinite(one).all()}
+        content["gain_covariance"] = {name: one.tolist() for name, one in known.items()}
     return json.dumps(content, ensure_ascii=True, allow_nan=False)
 
 

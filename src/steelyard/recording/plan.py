@@ -16,6 +16,7 @@ from ..errors import RecordingError
 from ..robot import Robot
 from ..tables import Table
 from .columns import columns_by_joint, group_columns, names_text, selected_columns
+from .gains import GAIN_KINDS
 from .record import POSE_ROWS, TORQUE_KINDS, WRENCH_ROWS
 from .setup import ChannelSetup, PartSetup, RecordingSetup, Role
 from .units import channel_scale, gear_matrix, joint_values, si_scale, unit_in_name
@@ -28,10 +29,15 @@ def described_channels(table: Table) -> list[ChannelSetup]:
     channels = [ChannelSetup(role) for role in get_args(Role) if role != "torque" and _has(table, role)]
     for name, kind in _torque_names(table).items():
         if _has(table, name):
-            given = table.described.get("gain", {}).get(name) if kind == "motor_current" else None
+            given = table.described.get("gain", {}).get(name) if kind in GAIN_KINDS else None
             gain = None if given is None else tuple(float(value) for value in given)
-            channels.append(ChannelSetup("torque", kind=kind, name=name, gain=gain))
+            errors = _matrix_of(table.described.get("gain_covariance", {}).get(name))
+            channels.append(ChannelSetup("torque", kind=kind, name=name, gain=gain, gain_covariance=errors))
     return channels
+
+
+def _matrix_of(given: Any) -> tuple[tuple[float, ...], ...] | None:
+    return None if given is None else tuple(tuple(float(value) for value in row) for row in given)
 
 
 def time_column(table: Table) -> int | None:
@@ -72,6 +78,7 @@ class PlannedChannel:
         to_joint: From motor to joint side: a factor each (rows,), a matrix (rows, rows) if coupled, None if not needed.
         shift: Added last (rows,).
         gain: Joint-side torque per current (n,), for currents.
+        gain_covariance: Covariance of their relative errors (n, n), if something is declared.
         turn: What a wrap of the encoder is on the joint side (rows,), for positions; 0 for sliding joints.
     """
 
@@ -82,6 +89,7 @@ class PlannedChannel:
     to_joint: np.ndarray | None
     shift: np.ndarray
     gain: np.ndarray | None
+    gain_covariance: np.ndarray | None
     turn: np.ndarray
 
     @property
@@ -132,7 +140,9 @@ def make_plan(robot: Robot, setup: RecordingSetup, tables: Sequence[Table]) -> R
         for channel in (part.channels if declared else described_channels(table))
     ]
     channels.sort(key=lambda channel: channel.setup.role != "q")
-    if [channel.setup.role for channel in channels].count("q") != 1:
+    roles = [channel.setup.role for channel in channels]
+    # A sensor that is moved by anything has poses instead of joints.
+    if roles.count("q") != 1 and not (not robot.bodies and "pose" in roles):
         raise RecordingError(
             f"{tables[0].path}: no positions are declared; say which columns they are with q = ... in [recording]; "
             f"columns: {names_text(tables[0].names)}"
@@ -177,7 +187,18 @@ class _Builder:
                     f"{LARGEST_FACTOR:g}, check rating, counts_per_turn, gear_ratio, coupling and offset"
                 )
         places = tuple(self.want(part, column) for column in columns)
-        return PlannedChannel(channel, part, places, scale, to_joint, shift, gain, turn)
+        errors = self._gain_covariance(channel, where)
+        return PlannedChannel(channel, part, places, scale, to_joint, shift, gain, errors, turn)
+
+    def _gain_covariance(self, channel: ChannelSetup, where: str) -> np.ndarray | None:
+        """Return the covariance of the relative errors of the gains: sigmas alone are those of a common error."""
+        if channel.gain_covariance is not None:
+            return np.array(channel.gain_covariance)
+        if channel.gain_sigma is None:
+            return None
+        sigma = joint_values(channel.gain_sigma, self.robot, f"{where} gain_sigma", default=0.0)
+        with np.errstate(invalid="ignore"):
+            return np.nan_to_num(np.outer(sigma, sigma), nan=0.0, posinf=np.inf)
 
     def _in_row_order(self, channel: ChannelSetup, table: Table, columns: list[int], where: str) -> list[int]:
         if channel.kind == "wrench" or channel.role == "pose":

@@ -78,6 +78,10 @@ class TorqueChannel:
         name: Name of the channel; its kind unless two of a kind are recorded.
         gain: For currents, joint-side torque per current (n,) [N m/A or N/A], if known. Rows of a current are
             motors: with coupled motors the joint torques are ``C^T (gain * values)``, ``C = robot.motor_coupling()``.
+            For torques, true over recorded torque; None: 1.
+        gain_covariance: Covariance of the relative errors of the gains (n, n), infinite on its diagonal where a gain is
+            unknown; None if nothing is declared.
+        gain_source: Where the gains come from; empty if nothing is declared.
 
     Example:
         >>> from steelyard.recording import TorqueChannel
@@ -91,6 +95,8 @@ class TorqueChannel:
     values: np.ndarray
     name: str = ""
     gain: np.ndarray | None = None
+    gain_covariance: np.ndarray | None = None
+    gain_source: str = ""
 
     def __post_init__(self) -> None:
         if self.kind not in TORQUE_KINDS:
@@ -98,12 +104,15 @@ class TorqueChannel:
                 f"torque kind '{self.kind}' is not known; allowed: {', '.join(TORQUE_KINDS)}"
                 f"{nearest_match(str(self.kind), TORQUE_KINDS)}"
             )
-        if self.gain is not None and self.kind != "motor_current":
-            raise RecordingError(f"torque channel '{self.kind}' has a gain; only motor_current takes one")
+        if self.gain is not None and self.kind in ("motor_pwm", "wrench"):
+            raise RecordingError(f"torque channel '{self.kind}' has a gain; only currents and torques take one")
         object.__setattr__(self, "name", self.name or self.kind)
         object.__setattr__(self, "values", frozen_array(self.values, 2, f"torque channel '{self.name}'"))
         if self.gain is not None:
             object.__setattr__(self, "gain", frozen_array(self.gain, 1, f"gain of '{self.name}'"))
+        if self.gain_covariance is not None:
+            covariance = frozen_array(self.gain_covariance, 2, f"covariance of the gains of '{self.name}'")
+            object.__setattr__(self, "gain_covariance", covariance)
 
 
 @dataclass(frozen=True, eq=False)

@@ -29,6 +29,7 @@ from ..configuration import (
 from ..errors import ConfigError, nearest_match
 from ..robot.tree import INERTIA_SOURCES, InertiaSource
 from ..tables import TextOptions
+from .gains import every_joint, relative_sigmas
 from .record import TORQUE_KINDS, TorqueKind
 
 Side = Literal["motor", "joint"]
@@ -55,6 +56,8 @@ class ChannelSetup:
         sign: +1 or -1.
         offset: Added to positions, joint side [rad or m].
         gain: Torque per current [N m/A], on the side declared.
+        gain_sigma: Relative standard deviation of the gains, or of the scale of a torque; infinite if it is unknown.
+        gain_covariance: Covariance of their relative errors (n, n), where more than that is known.
         rating: What 100 percent is [A, N m or N].
         counts_per_turn: Encoder counts a turn.
         unwrap: Whether jumps by a turn (as the encoder wraps) are undone.
@@ -70,6 +73,8 @@ class ChannelSetup:
     sign: PerJoint = 1.0
     offset: PerJoint = 0.0
     gain: PerJoint | None = None
+    gain_sigma: PerJoint | None = None
+    gain_covariance: tuple[tuple[float, ...], ...] | None = None
     rating: PerJoint | None = None
     counts_per_turn: PerJoint | None = None
     unwrap: bool = False
@@ -179,11 +184,7 @@ def _matrix(value: Any) -> tuple[tuple[float, ...], ...]:
 
 def _signs(value: Any) -> PerJoint:
     """+1 or -1 for each joint."""
-    signs = _by_joint(value)
-    entries = signs.values() if isinstance(signs, Mapping) else signs
-    if any(abs(entry) != 1 for entry in ([entries] if isinstance(entries, int | float) else entries)):
-        raise ValueError("1 or -1 for each joint")
-    return signs
+    return every_joint(_by_joint(value), lambda sign: abs(sign) == 1, "1 or -1 for each joint")
 
 
 def _column(value: Any) -> str | int:
@@ -224,7 +225,7 @@ _MOVING = {**_CHANNEL, "side": _side, "sign": _signs, "counts_per_turn": _by_joi
 _POSITION = {**_MOVING, "offset": _by_joint, "offset_deg": in_radians(_by_joint), "unwrap": flag}
 _TORQUE = {
     **_CHANNEL, "side": _side, "sign": _signs, "kind": choice(*TORQUE_KINDS), "name": text, "gain": _by_joint,
-    "rating": _by_joint,
+    "gain_sigma": lambda value: relative_sigmas(value, _by_joint), "rating": _by_joint,
 }  # fmt: skip
 _CHANNEL_KEYS: dict[Role, dict[str, Kind[Any]]] = {
     "q": _POSITION,
@@ -340,15 +341,16 @@ def _part(values: Mapping[str, Any], path: str, side: str, section: Section) -> 
         _channel(role, entry, side, f"{section.where} {role}")
         for role in _CHANNEL_KEYS
         if role in values
-        for entry in (values[role] if role == "torque" and _is_list_of_tables(values[role]) else [values[role]])
+        for entry in _entries(role, values[role])
     ]
     layout = {key: values[key] for key in _TEXT if key in values}
     time, unit = _time(values, section)
     return PartSetup(path, time, unit, tuple(channels), TextOptions(**layout))
 
 
-def _is_list_of_tables(value: Any) -> bool:
-    return isinstance(value, list) and bool(value) and all(isinstance(entry, dict) for entry in value)
+def _entries(role: Role, value: Any) -> list[Any]:
+    several = role == "torque" and isinstance(value, list) and value and all(isinstance(one, dict) for one in value)
+    return value if several else [value]
 
 
 def _time(values: Mapping[str, Any], section: Section) -> tuple[str | int | None, str | None]:
@@ -381,6 +383,8 @@ def _channel(role: Role, entry: Any, side: str, where: str) -> ChannelSetup:
         raise section.failure(f"a {kind or role} has no motor side; leave 'side' out")
     if "gain" in values and kind != "motor_current":
         raise section.failure(f"only a motor_current takes a gain, this is a {kind}")
+    if "gain_sigma" in values and kind in ("motor_pwm", "wrench"):
+        raise section.failure(f"only currents and torques take a gain_sigma, this is a {kind}")
     return ChannelSetup(role=role, unit=unit if unit is None or len(unit) > 1 else unit[0], **values)
 
 

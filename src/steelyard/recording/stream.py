@@ -177,9 +177,12 @@ def recording_from_samples(plan: ReadingPlan, samples: Samples, result: StreamRe
     torques = []
     for channel, values in zip(plan.channels, samples.channels, strict=True):
         if channel.setup.kind is not None:
-            torques.append(TorqueChannel(channel.setup.kind, values, channel.setup.name, channel.gain))
+            setup, errors = channel.setup, channel.gain_covariance
+            source = "" if channel.gain is None and errors is None else "the log's set-up"
+            torques.append(TorqueChannel(channel.setup.kind, values, setup.name, channel.gain, errors, source))
         else:
             arrays[channel.setup.role] = values
+    arrays.setdefault("q", np.zeros((0, samples.time.size)))
     described = [note for table in plan.tables for note in table.described.get("notes", ())]
     payloads = [plan.setup.payload, *(table.described.get("payload") for table in plan.tables)]
     return Recording(

@@ -279,7 +279,8 @@ def _motor_channel(run: SimulatedRun, torque: np.ndarray) -> TorqueChannel:
     if run.robot.defaults.torque != "motor_current" or None in gains:
         return TorqueChannel("motor_torque", torque)
     gain = np.array(gains, dtype=float)
-    return TorqueChannel("motor_current", torque / gain[:, None], gain=gain)
+    exact = np.zeros((len(gain), len(gain)))
+    return TorqueChannel("motor_current", torque / gain[:, None], "", gain, exact, "the simulation")
 
 
 def _noise(run: SimulatedRun, index: int, stream: str) -> np.ndarray:

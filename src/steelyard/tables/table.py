@@ -152,6 +152,10 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= LARGEST_GAIN
 
 
+def _is_numbers(value: object) -> bool:
+    return isinstance(value, list) and all(map(_is_number, value))
+
+
 def _is_table(entry_fits: Callable[[object], bool]) -> Callable[[object], bool]:
     return lambda value: (
         isinstance(value, dict) and all(_is_text(name) and entry_fits(entry) for name, entry in value.items())
@@ -163,7 +167,8 @@ _DESCRIBED: dict[str, Callable[[object], bool]] = {
     "joints": _is_texts,
     "payload": _is_text,
     "torques": _is_table(_is_text),
-    "gain": _is_table(lambda value: isinstance(value, list) and all(map(_is_number, value))),
+    "gain": _is_table(_is_numbers),
+    "gain_covariance": _is_table(lambda value: isinstance(value, list) and all(map(_is_numbers, value))),
     "notes": _is_texts,
 }
 

@@ -1,0 +1,338 @@
+"""Drive gains from a payload of known mass, on simulated arms with planted gains and on a real UR10e."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from data_folder import data_folder
+from steelyard.cli import main
+from steelyard.errors import ConfigError, EstimateError, RecordingError
+from steelyard.estimate import fit_scales, joint_deviations
+from steelyard.identification import (
+    Settings,
+    fit_arm,
+    identify,
+    identify_gains,
+    identify_payload,
+    payload_body,
+    predict,
+    read_run,
+    save_run,
+)
+from steelyard.model import build_model
+from steelyard.motion import fourier
+from steelyard.observe import Preparation, equations_of, reduce_rows, resolve_preparation, row_source
+from steelyard.recording import (
+    DriveGains,
+    Recording,
+    TorqueChannel,
+    read_gains,
+    read_recording,
+    with_gains,
+    write_gains,
+    write_recording,
+)
+from steelyard.robot import load_robot
+from steelyard.simulation import Experiment, recording_of, simulate
+
+MASS = 5.0
+BRICK = (0.02, 0, 0, 0.2, 0, 0.2, 0.9, 0.1, 0, MASS)
+ARM = replace(
+    load_robot("scara_2r").with_gravity((0.0, -9.81, 0.0)), payloads={"brick": BRICK}
+)  # hangs, so that both joints feel weight
+TRUE = np.array([1.3, 0.8])
+"""True over recorded torque."""
+QUICK = Preparation(cutoff=8.0, decimation=5)
+SETUPS = Path(__file__).parents[2] / "benchmarks" / "data"
+
+
+@lru_cache(maxsize=2)
+def clean(payload: str | None) -> Recording:
+    """Return 20 s of the arm without noise."""
+    size = np.random.default_rng(5).uniform(-1, 1, (2, 2, 10)) * [[[0.35], [0.5]]]
+    motion = fourier([0, 0], size[0], size[1], 20.0, ["joint_1", "joint_2"])
+    experiment = Experiment(record_rate=100, encoder_quantum=1e-6, payload=payload, saturate=False)
+    return recording_of(simulate(ARM, motion, experiment))
+
+
+def recorded(seed: int, payload: str | None, noise: float = 0.01, correlation: float = 0.9) -> Recording:
+    """Return torques in units that are wrong by ``TRUE``, with correlated noise of a part of their rms."""
+    one, rng = clean(payload), np.random.default_rng([seed, payload is not None])
+    torque = one.torque().values / TRUE[:, None]
+    white = rng.standard_normal(torque.shape)
+    coloured = white.copy()
+    for k in range(1, white.shape[1]):
+        coloured[:, k] = correlation * coloured[:, k - 1] + np.sqrt(1 - correlation**2) * white[:, k]
+    size = noise * np.sqrt((torque**2).mean(axis=1, keepdims=True))
+    return replace(one, torques=(TorqueChannel("motor_torque", torque + size * coloured),))
+
+
+def found(seed: int, **options):
+    settings = Settings(preparation=QUICK)
+    return identify_gains(ARM, recorded(seed, None), recorded(seed, "brick"), MASS, settings=settings, **options)
+
+
+def test_planted_gains_are_recovered_within_their_intervals():
+    result = found(1)
+    low, high = result.interval.T
+    assert np.all((low < TRUE) & (high > TRUE))
+    assert np.all(result.gains.relative_sigma < 0.1)
+    assert result.to_json()["joints"][0]["nominal"] == 1.0
+    shares = [one["share_of_blocks"] + one["share_of_friction_models"] for one in result.to_json()["joints"]]
+    assert shares == pytest.approx([1.0, 1.0])
+    assert "Drive gains of scara_2r" in result.to_html()
+
+
+def observations_of(seed: int, noise: float):
+    model = build_model(ARM, None, "motor", "paired")
+    equations = equations_of(model)
+    recordings = [recorded(seed, None, noise), recorded(seed, "brick", noise)]
+    resolved = resolve_preparation(QUICK, recordings)
+    sources = [row_source(one, equations, resolved, str(k)) for k, one in enumerate(recordings)]
+    return equations, reduce_rows(sources, blocks=12)
+
+
+def with_measured_torques_as_regressors(equations, observations) -> np.ndarray:
+    """Return gains by the linear least squares that is not to be used: ``g_j y_j - W x = W_known``."""
+    names, joints = equations.names, equations.joints
+    deviations = joint_deviations(observations)
+    rows = []
+    for factor in observations.factors:
+        part = np.zeros((len(factor.triangle), len(names) + len(joints)))
+        part[:, [names.index(name) for name in factor.columns]] = -factor.triangle[:, :-1]
+        part[:, len(names) + joints.index(factor.joint)] = factor.triangle[:, -1]
+        rows.append(part / deviations[factor.recording, factor.kind, factor.joint])
+    stacked, mass = np.vstack(rows), names.index("ML")
+    others = [k for k in range(stacked.shape[1]) if k != mass]
+    return np.linalg.lstsq(stacked[:, others], -MASS * stacked[:, mass], rcond=None)[0][-len(joints) :]
+
+
+def test_gains_do_not_collapse_under_noise_as_those_of_linear_least_squares_do():
+    ours, linear = [], []
+    for seed in range(6):
+        equations, observations = observations_of(seed, 0.05)
+        fit = fit_scales(observations, equations.names, equations.joints, {"ML": MASS})
+        ours.append(1 / fit.scales / TRUE)
+        linear.append(with_measured_torques_as_regressors(equations, observations) / TRUE)
+    assert np.mean(linear, axis=0).max() < 0.85
+    assert np.mean(linear, axis=0).min() < 0.5
+    assert np.abs(np.mean(ours, axis=0) - 1).max() < 0.15
+
+
+@pytest.mark.large
+def test_intervals_cover_the_planted_gains_in_95_percent():
+    """Block jackknife and t intervals against correlated noise, lag-one correlation 0.9: 2 x 100 of them."""
+    inside = [((one := found(seed).interval)[:, 0] < TRUE) & (one[:, 1] > TRUE) for seed in range(100)]
+    assert 0.90 <= np.mean(inside) <= 0.995
+
+
+def test_a_mass_of_the_robot_file_is_known_with_its_inertia():
+    loaded = replace(recorded(1, "brick"), payload="brick")
+    result = identify_gains(ARM, recorded(1, None), loaded, settings=Settings(preparation=QUICK))
+    assert result.mass == MASS
+    assert len(result.known) == 10
+    low, high = result.interval.T
+    assert np.all((low < TRUE) & (high > TRUE))
+
+
+def test_a_joint_about_a_vertical_axis_is_said_to_feel_no_weight():
+    upright = replace(ARM.with_gravity((0.0, 0.0, -9.81)), payloads=ARM.payloads)
+    settings = Settings(preparation=QUICK)
+    result = identify_gains(upright, recorded(1, None), recorded(1, "brick"), MASS, settings=settings)
+    assert np.allclose(result.weight, 0, atol=1e-9)
+
+
+def test_what_cannot_be_done_is_refused_in_one_line():
+    empty, loaded = recorded(1, None), recorded(1, "brick")
+    with pytest.raises(EstimateError, match="no recording with payload is given"):
+        identify_gains(ARM, empty, [], MASS)
+    with pytest.raises(EstimateError, match="given as unloaded says that it carries payload 'brick'"):
+        identify_gains(ARM, replace(empty, payload="brick"), loaded, MASS)
+    with pytest.raises(EstimateError, match="mass of the payload is not given"):
+        identify_gains(ARM, empty, replace(loaded, payload="other"))
+    with pytest.raises(EstimateError, match="mass: got -1 kg"):
+        identify_gains(ARM, empty, loaded, -1.0)
+    tx40 = load_robot("staubli_tx40")
+    still = Recording(tx40.joint_names, np.arange(3.0), np.zeros((6, 3)))
+    with pytest.raises(EstimateError, match="turn with two joints"):
+        identify_gains(tx40, still, still, 1.0)
+
+
+GAINS = DriveGains("motor_torque", ("joint_1", "joint_2"), TRUE, np.array([[4e-4, 1e-4], [1e-4, 9e-4]]), 'by "hand"\n')
+
+
+def test_a_file_of_gains_comes_back_as_it_was(tmp_path):
+    write_gains(tmp_path / "gains.toml", GAINS)
+    for place in (tmp_path, tmp_path / "gains.toml"):
+        back = read_gains(place)
+        assert (back.kind, back.joints, back.source) == (GAINS.kind, GAINS.joints, GAINS.source)
+        np.testing.assert_allclose(back.values, GAINS.values, rtol=1e-8)
+        np.testing.assert_allclose(back.covariance, GAINS.covariance, rtol=1e-7)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[gains]\n", "'kind' is missing"),
+        ('[gains]\nkind = "torque"\n', "allowed: motor_current"),
+        ('[gains]\nkind = "motor_torque"\njoints = ["a"]\nvalues = [1, 2]\nrelative_sigma = [0]\n', "of the 1 joints"),
+        ('[gains]\nkind = "motor_torque"\njoints = ["a"]\nvalues = [-1]\nrelative_sigma = [0]\n', "entry 1 must be"),
+    ],
+)
+def test_a_bad_file_of_gains_is_refused(text, message, tmp_path):
+    (tmp_path / "gains.toml").write_text(text)
+    with pytest.raises(ConfigError, match=message):
+        read_gains(tmp_path)
+
+
+def test_gains_of_another_arm_or_kind_are_refused():
+    with pytest.raises(RecordingError, match="no gain for joint 'joint_2'"):
+        with_gains(recorded(1, None), replace(GAINS, joints=("joint_1", "other")))
+    with pytest.raises(RecordingError, match="gains are of a motor_current"):
+        with_gains(recorded(1, None), replace(GAINS, kind="motor_current"))
+
+
+def test_a_written_recording_keeps_gains_and_their_errors(tmp_path):
+    log = write_recording(with_gains(recorded(1, None), GAINS), tmp_path / "log.npz")
+    channel = read_recording(ARM, log).torque()
+    np.testing.assert_array_equal(channel.gain, GAINS.values)
+    np.testing.assert_array_equal(channel.gain_covariance, GAINS.covariance)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    settings = Settings(bias_repeats=0, preparation=QUICK)
+    result = identify(ARM, with_gains(recorded(1, None, 0.01), GAINS), settings=settings)
+    return save_run(result, tmp_path_factory.mktemp("run"))
+
+
+def test_a_payload_is_found_with_the_gains_of_the_run_and_their_errors(run):
+    """Errors of the gains against gains that were drawn anew, arm and payload identified with each."""
+    loaded = recorded(2, "brick", 0.01)
+    carried = identify_payload(ARM, run, loaded)
+    exact = identify_payload(ARM, run, loaded, gain_sigma=0.0)
+    assert carried.gains[0].source == GAINS.source
+    assert abs(carried.body.mass[0] - MASS) < 3 * carried.body.mass[1]
+    assert carried.body.mass[0] == exact.body.mass[0]
+    by_gains = np.sqrt(carried.body.mass[1] ** 2 - exact.body.mass[1] ** 2)
+    steps = []
+    for j in range(2):
+        moved = replace(GAINS, values=GAINS.values * np.exp(0.01 * np.eye(2)[j]))
+        both = [with_gains(one, moved) for one in (recorded(1, None, 0.01), replace(loaded, payload="brick"))]
+        steps.append(_mass(both) - _mass([with_gains(one, GAINS) for one in both]))
+    expected = np.sqrt(np.array(steps) @ GAINS.covariance @ np.array(steps)) / 0.01
+    assert by_gains == pytest.approx(expected, rel=0.25)
+    assert carried.gain_share == pytest.approx((by_gains / carried.body.mass[1]) ** 2)
+
+
+def _mass(recordings: list[Recording]) -> float:
+    body = payload_body(fit_arm(ARM, recordings, Settings(method="wls", preparation=QUICK)).fit.estimate)
+    assert body is not None
+    return body.mass[0]
+
+
+def test_where_gains_are_unknown_the_answer_is_a_sentence(run):
+    with pytest.raises(EstimateError, match="mass is not identifiable: the gain of the motor_torque is unknown"):
+        identify_payload(ARM, run, recorded(2, "brick"), gain_sigma=np.inf)
+    unknown = replace(GAINS, covariance=np.full((2, 2), np.inf))
+    both = [with_gains(one, unknown) for one in (recorded(1, None), replace(recorded(2, "brick"), payload="brick"))]
+    result = identify(ARM, both, settings=Settings(bias_repeats=0, preparation=QUICK))
+    assert result.payload is None
+    assert any("payload is not identifiable: gains are unknown" in note for note in result.notes)
+    assert result.to_json()["gains"][0]["relative_covariance"] is None
+
+
+def test_a_run_of_other_torques_is_refused(run):
+    other = replace(
+        recorded(2, "brick"), torques=(TorqueChannel("motor_current", clean("brick").torque().values, "", TRUE),)
+    )
+    with pytest.raises(EstimateError, match="the arm was identified from a motor_torque"):
+        identify_payload(ARM, run, other)
+    damaged = replace(read_run(run.folder), content={**run.content, "gains": [{"kind": "x"}]})
+    with pytest.raises(EstimateError, match="gains that cannot be read"):
+        identify_payload(ARM, damaged, recorded(2, "brick"))
+
+
+def test_predictions_and_later_runs_have_the_gains_of_the_run(run):
+    """The log as it is, in units that are wrong by up to 30 %."""
+    error = predict(run, recorded(3, None, 0.01), ARM).error
+    assert error is not None
+    assert error.relative_percent < 3
+    with pytest.raises(EstimateError, match="other gains of its motor_torque"):
+        identify(ARM, recorded(3, None, 0.01), settings=Settings(bias_repeats=0, preparation=QUICK), earlier=[run])
+
+
+UR10E = "ur10e/identification"
+PAIRS = (("ur-20_01_31-unload", "ur-20_01_31-load"), ("ur-20_02_19_14harm50sec", "ur-20_02_19_14harm50secLoad"))
+
+
+@pytest.fixture(scope="module")
+def ur10e_gains(tmp_path_factory):
+    """Gains of either pair of recordings of a real UR10e, by the command."""
+    data, folder = data_folder(), tmp_path_factory.mktemp("gains")
+    options = ["--mass", "2.805", "--config", str(SETUPS / "ur10e.toml"), "--root", str(data), "-q"]
+    for k, pair in enumerate(PAIRS):
+        logs = [f"{UR10E}/{name}.csv" for name in pair]
+        assert main(["gains", "ur10e", *logs, *options, "--out", str(folder / str(k))]) == 0
+    return folder
+
+
+@pytest.mark.data
+@pytest.mark.large
+def test_gains_of_two_days_contain_each_other_on_joints_2_and_3(ur10e_gains):
+    results = [json.loads((ur10e_gains / str(k) / "result.json").read_text()) for k in range(2)]
+    for mine, other in (results, results[::-1]):
+        for j in (1, 2):
+            low, high = mine["joints"][j]["interval_95"]
+            assert low < other["joints"][j]["gain"] < high
+            assert mine["joints"][j]["grade"] == "known"
+            assert mine["joints"][j]["relative_sigma_percent"] < 3
+        assert mine["joints"][0]["grade"] == "weak"
+        assert mine["joints"][0]["payload_weight_rms"] < 1e-9
+
+
+def payload_of(capsys, out: Path, pair: tuple[str, str], *options: str) -> dict:
+    setup = ["--config", str(SETUPS / "ur10e.toml"), "--root", str(data_folder())]
+    unloaded, loaded = (f"{UR10E}/{name}.csv" for name in pair)
+    assert main(["identify", "ur10e", unloaded, *options, *setup, "--out", str(out), "-q"]) in (0, 2)
+    capsys.readouterr()
+    assert main(["payload", str(out), loaded, *setup, "--json"]) in (0, 2)
+    return json.loads(capsys.readouterr().out)
+
+
+@pytest.mark.data
+@pytest.mark.large
+@pytest.mark.parametrize(("known", "judged"), [(0, 1), (1, 0)])
+def test_the_mass_on_the_other_pair_is_right_to_2_percent(ur10e_gains, known, judged, tmp_path, capsys):
+    found = payload_of(capsys, tmp_path / "arm", PAIRS[judged], "--gains", str(ur10e_gains / str(known)))
+    mass, sigma = found["payload"]["mass"], found["payload"]["mass_sigma"]
+    assert abs(mass / 2.805 - 1) < 0.02
+    assert abs(mass - 2.805) < 2 * sigma < 0.1
+    assert found["gains"][0]["source"].startswith("steelyard gains")
+
+
+@pytest.mark.data
+@pytest.mark.large
+def test_published_gains_carry_an_uncertainty_that_covers_the_mass(tmp_path, capsys):
+    found = payload_of(capsys, tmp_path / "arm", PAIRS[1])
+    mass, sigma = found["payload"]["mass"], found["payload"]["mass_sigma"]
+    assert abs(mass / 2.805 - 1) > 0.05
+    assert abs(mass - 2.805) < 1.96 * sigma
+    assert found["mass_variance_by_gains"] > 0.9
+
+
+@pytest.mark.data
+@pytest.mark.large
+def test_the_mass_on_the_airbot_is_said_not_to_be_identifiable(tmp_path, capsys):
+    data = data_folder()
+    setup = ["--config", str(SETUPS / "airbot_play.toml"), "--root", str(data)]
+    robot = str(data / "airbot_play/airbot_play_v3_0_gripper.urdf")
+    assert main(["identify", robot, "--table", "chirp", *setup, "--out", str(tmp_path), "-q"]) == 2
+    assert main(["payload", str(tmp_path), "--table", "chirp_loaded", *setup]) == 1
+    assert "the payload's mass is not identifiable" in capsys.readouterr().err
