@@ -13,7 +13,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PYTHONDONTWRITEBYTECODE :=
 PIP := $(BIN)/python -m pip install --quiet
 
-.PHONY: setup demo browser screenshots axe test test-all check fuzz mutate bench bench-peers lock clean
+.PHONY: setup demo browser screenshots axe test test-all check fuzz mutate bench bench-real bench-peers lock clean
 
 setup: $(VENV)/core.done
 
@@ -85,6 +85,10 @@ axe: $(VENV)/tools.done
 
 bench: $(VENV)/oracles.done
 	$(BIN)/python -m benchmarks
+
+# Needs the real recordings: STEELYARD_DATA, or ../shared/data. Writes its section of the page of benchmarks.
+bench-real: $(VENV)/oracles.done
+	$(BIN)/python -m benchmarks.real --out docs/benchmarks.md
 
 bench-peers: $(VENV)/peers.done
 	$(BIN)/python -m benchmarks.peers

@@ -20,6 +20,7 @@ LONG = (
     "filters_real",
     "essential",
     "generated_c",
+    "real",
 )
 """Run only when named: they take long, or need the real recordings."""
 
