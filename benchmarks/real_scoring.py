@@ -50,12 +50,16 @@ class RawLog:
         """Samples a second, from the median step [Hz]."""
         return 1 / float(np.median(np.diff(self.time)))
 
-    def between(self, first: float, last: float) -> RawLog:
-        """Return the part from one share of the samples to another."""
-        part = slice(round(first * len(self.time)), round(last * len(self.time)))
-        return RawLog(
-            self.time[part], self.q[:, part], None if self.qd is None else self.qd[:, part], self.torque[:, part]
-        )
+    def without_velocity(self) -> RawLog:
+        """Return the log as if velocities had not been recorded."""
+        return RawLog(self.time, self.q, None, self.torque)
+
+
+def even(log: RawLog) -> RawLog:
+    """Return a log at evenly spaced times, linear between its samples."""
+    time = np.linspace(log.time[0], log.time[-1], 1 + round((log.time[-1] - log.time[0]) * log.rate))
+    qd = None if log.qd is None else _at(log.time, log.qd, time)
+    return RawLog(time, _at(log.time, log.q, time), qd, _at(log.time, log.torque, time))
 
 
 def panda(root: Path, _: str = "") -> RawLog:
