@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,12 +27,16 @@ from benchmarks.real import CASES, RealCase, Target, arm_of, judge_target, predi
 from benchmarks.real_scoring import READERS, Score, score
 from benchmarks.real_tables import machine, markdown, write_section
 from steelyard.identification import load_run, predict
-from steelyard.robot import Robot
+from steelyard.robot import Body, Robot, inertia_from_parameters
 
 ROOT = Path(__file__).parents[2]
-FIGAROH = "figaroh==1.0.2"
-DRIVER = Path(__file__).with_name("figaroh_identify.py")
+PEERS = {"figaroh": "figaroh==1.0.2", "mujoco": "mujoco[sysid]==4.0.0"}
+"""Environment of each peer, and what is installed there."""
+
 DEFAULT_DECIMATION = 10
+MUJOCO_ITERATIONS = 30
+SMALLEST_SPREAD = 1e-6
+"""Smallest eigenvalue of a pseudo-inertia from which mujoco.sysid's parameters can start [kg m^2]."""
 
 
 @dataclass(frozen=True)
@@ -87,12 +91,13 @@ class PeerResult:
         return float(np.mean([getattr(one, figure) for one in self.scores]))
 
 
-def interpreter(name: str, requirement: str) -> Path:
-    """Return the interpreter of an environment with a package, made if it is not there.
+def interpreter(name: str) -> Path:
+    """Return the interpreter of a peer's environment, which is made if it is not there.
 
     Raises:
-        SystemExit: If the package cannot be installed, with the last lines of pip.
+        SystemExit: If the peer cannot be installed, with the last lines of pip.
     """
+    requirement = PEERS[name]
     folder = ROOT / ".cache" / f"peers-{name}"
     python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     if not (folder / "installed").exists():
@@ -128,6 +133,21 @@ def figaroh_config(robot: Robot, settings: PeerSettings, rate: float) -> dict[st
     }
 
 
+def possible_links(robot: Robot) -> list[Body]:
+    """Return links to start from: those that no body can be, or without values, are balls of 20 cm."""
+    bodies = []
+    for body in robot.bodies:
+        inertia, moment, mass = inertia_from_parameters(np.array(body.inertia or [0.0] * 10))
+        spread = 0.5 * np.trace(inertia) * np.eye(3) - inertia
+        pseudo = np.block([[spread, moment[:, None]], [moment[None], np.array([[mass]])]])
+        if np.linalg.eigvalsh(pseudo).min() < SMALLEST_SPREAD:
+            size = max(float(mass), 0.1)
+            ball = 0.4 * size * 0.1**2
+            body = replace(body, inertia=(ball, 0.0, 0.0, ball, 0.0, ball, 0.0, 0.0, 0.0, size))
+        bodies.append(body)
+    return bodies
+
+
 def training_logs(case: RealCase) -> list[str]:
     """Return the names of the logs that a case is fitted with, as the readers know them."""
     if case.config == "airbot_play":
@@ -136,8 +156,8 @@ def training_logs(case: RealCase) -> list[str]:
     return [Path(log).stem.removeprefix("ur-").removeprefix("measurements_") for log in logs]
 
 
-def figaroh_run(case: RealCase, python: Path, decimation: int) -> tuple[dict[str, Any], list[np.ndarray]]:
-    """Identify a set with FIGAROH; return what it reports, and times and torques (1 + n, N) of every judged log."""
+def peer_run(case: RealCase, peer: str, decimation: int = 0) -> tuple[dict[str, Any], list[np.ndarray]]:
+    """Identify a set with a peer; return what it reports, and times and torques (1 + n, N) of every judged log."""
     robot, settings = arm_of(case.config), SETTINGS[case.config]
     judged = [row for target in case.targets for row in target.judged]
     training, root = training_logs(case), data_folder()
@@ -145,26 +165,28 @@ def figaroh_run(case: RealCase, python: Path, decimation: int) -> tuple[dict[str
         "robot": case.config, "root": str(root), "training": training,
         "trained": 1.0 - judged[0].held_out if judged[0].held_out < 1 else 1.0, "unseen": [row.log for row in judged],
         "decimation": decimation, "recorded_velocity": settings.recorded_velocity, "coupled": settings.coupled,
+        "iterations": MUJOCO_ITERATIONS, "drive_inertia": settings.drive_inertia, "cutoff": judged[0].cutoff,
     }  # fmt: skip
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        (folder / "arm.urdf").write_text(urdf_text(robot))
+        (folder / "arm.urdf").write_text(urdf_text(robot, possible_links(robot) if peer == "mujoco" else ()))
         rate = READERS[case.config](root, training[0]).rate
         # Every JSON document is a YAML document.
         (folder / "config.yaml").write_text(json.dumps(figaroh_config(robot, settings, rate)))
         (folder / "task.json").write_text(json.dumps(task))
-        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-        code, _, _, error = timed([str(python), str(DRIVER), str(folder)], env=environment, cwd=folder)
+        driver = Path(__file__).with_name(f"{peer}_identify.py")
+        command = [str(interpreter(peer)), str(driver), str(folder)]
+        code, _, _, error = timed(command, env={"PYTHONPATH": str(ROOT)}, cwd=folder)
         if code:
-            raise SystemExit(f"FIGAROH failed on {case.name}: {error.strip()[-1000:]}")
+            raise SystemExit(f"{peer} failed on {case.name}: {error.strip()[-1000:]}")
         with np.load(folder / "predicted.npz") as arrays:
             torques = [np.vstack([arrays[f"time_{k}"], arrays[f"torque_{k}"]]) for k in range(len(judged))]
         return json.loads((folder / "result.json").read_text()), torques
 
 
-def figaroh_results(case: RealCase, python: Path, decimation: int, ours: Path) -> Iterator[PeerResult]:
-    """Judge FIGAROH on every target of a case, on the very samples on which our run of a folder is judged."""
-    reported, torques = figaroh_run(case, python, decimation)
+def peer_results(case: RealCase, peer: str, decimation: int, ours: Path) -> Iterator[PeerResult]:
+    """Judge a peer on every target of a case, on the very samples on which our run of a folder is judged."""
+    reported, torques = peer_run(case, peer, decimation)
     run, root, left = load_run(ours), data_folder(), iter(torques)
     for target in case.targets:
         scores = []
@@ -174,8 +196,13 @@ def figaroh_results(case: RealCase, python: Path, decimation: int, ours: Path) -
             time, _, moving = predicted(own)
             torque = np.array([np.interp(time, stamps, values) for values in theirs])
             scores.append(score(READERS[row.robot](root, row.log), row, time, torque, moving))
-        name = f"FIGAROH, decimation {decimation}"
-        yield PeerResult(target, name, tuple(scores), reported["parameters"], reported["cpu_seconds"])
+        yield PeerResult(
+            target, _title(peer, decimation), tuple(scores), reported["parameters"], reported["cpu_seconds"]
+        )
+
+
+def _title(peer: str, decimation: int) -> str:
+    return f"FIGAROH, decimation {decimation}" if peer == "figaroh" else "mujoco.sysid"
 
 
 def own_results(case: RealCase, folder: Path) -> Iterator[PeerResult]:
@@ -188,16 +215,17 @@ def own_results(case: RealCase, folder: Path) -> Iterator[PeerResult]:
             yield PeerResult(target, f"steelyard, {mode}", scores, ran.content["reduction"]["essential"], ran.cpu)
 
 
-def results_of(case: RealCase, python: Path) -> list[PeerResult]:
-    """Return ours and FIGAROH's results of a set, target by target."""
+def results_of(case: RealCase) -> list[PeerResult]:
+    """Return ours and the peers' results of a set, target by target."""
     with tempfile.TemporaryDirectory() as name:
         found = list(own_results(case, Path(name)))
         for decimation in SETTINGS[case.config].decimations:
-            found += figaroh_results(case, python, decimation, Path(name) / "plain")
+            found += peer_results(case, "figaroh", decimation, Path(name) / "plain")
+        found += peer_results(case, "mujoco", 0, Path(name) / "plain")
     return sorted(found, key=lambda one: case.targets.index(one.target))
 
 
-def speed(python: Path, rounds: int) -> dict[str, list[float]]:
+def speed(rounds: int) -> dict[str, list[float]]:
     """Return CPU seconds of whole commands on the TX40, in turns: ours, and FIGAROH's with two decimations."""
     case = next(case for case in CASES if case.name == "tx40")
     seconds: dict[str, list[float]] = {}
@@ -206,8 +234,8 @@ def speed(python: Path, rounds: int) -> dict[str, list[float]]:
             for mode in ("plain", "selected"):
                 seconds.setdefault(f"steelyard, {mode}", []).append(run_case(case, mode, Path(name) / mode).cpu)
         for decimation in SETTINGS["staubli_tx40"].decimations:
-            reported, _ = figaroh_run(case, python, decimation)
-            seconds.setdefault(f"FIGAROH, decimation {decimation}", []).append(reported["cpu_seconds"])
+            reported, _ = peer_run(case, "figaroh", decimation)
+            seconds.setdefault(_title("figaroh", decimation), []).append(reported["cpu_seconds"])
     return seconds
 
 
@@ -237,35 +265,30 @@ def speed_table(seconds: dict[str, list[float]]) -> str:
 
 
 def verdicts(results: list[PeerResult]) -> str:
-    """Return who is better where, a sentence a target."""
+    """Return who predicts best where, a sentence a target and figure."""
     lines = []
     for target in dict.fromkeys(one.target for one in results):
-        of = {one.name: one for one in results if one.target == target}
         for figure, text in (("window", "window"), ("all_rows", "all rows")):
-            peers = {name: one.mean(figure) for name, one in of.items() if name.startswith("FIGAROH")}
-            peer = min(peers, key=lambda name: peers[name])
-            ours = {name: one.mean(figure) for name, one in of.items() if name not in peers}
-            better = [name for name, error in ours.items() if error < peers[peer]]
-            lost = f"better than {' and '.join(better)}" if len(better) < len(ours) else ""
-            if len(better) < len(ours):
-                worse = [name for name in ours if name not in better]
-                lost = f"better than {' and '.join(worse)}"
-            lines.append(
-                f"- {target.title}, {text}: {peer} {peers[peer]:.2f} % is {lost or 'worse than both of ours'}."
-            )
+            errors = {one.name: one.mean(figure) for one in results if one.target == target}
+            order = sorted(errors, key=lambda name: errors[name])
+            lines.append(f"- {target.title}, {text}: {', '.join(f'{name} {errors[name]:.2f} %' for name in order)}.")
     return "\n".join(lines)
 
 
 def section(results: list[PeerResult], seconds: dict[str, list[float]]) -> str:
     """Return the section of the peers."""
     parts = [
-        "## Beside FIGAROH 1.0.2", f"`make bench-peers`: {machine()}",
+        "## Beside other programs", f"`make bench-peers`: {machine()} Peers, each in an environment of its own: "
+        f"{', '.join(PEERS.values())}.",
         "FIGAROH's own classes, weighted least squares (its one pass), the decimation of its default 10 or as named; "
         "its filter of the positions has the cut-off of the judgement, on the TX40 that of its own example (100 Hz). "
         "It gets evenly resampled logs, joint-side torques and, on the TX40, the three columns of the coupled wrist "
         "that its own configuration drops. Both are judged on the same samples. CPU: from the start of Python to the "
         "estimate; ours with validation, consistent arm, residual tests and report.",
-        errors_table(results), verdicts(results),
+        "mujoco.sysid compares simulated with measured motion, which does not apply to torque logs of a controlled "
+        "arm: its parameters, bounds and optimiser are used with torques of `mj_inverse` as residuals, "
+        f"after the filter of the judgement, for at most {MUJOCO_ITERATIONS} iterations from the robot file's values.",
+        errors_table(results), "Who predicts best, in order:", verdicts(results),
     ]  # fmt: skip
     if seconds:
         parts += ["TX40, whole commands in turns:", speed_table(seconds)]
@@ -274,14 +297,13 @@ def section(results: list[PeerResult], seconds: dict[str, list[float]]) -> str:
 
 def run(only: str = "", out: Path | None = None, rounds: int = 3) -> None:
     """Compare on all sets whose name contains a word."""
-    python = interpreter("figaroh", FIGAROH)
     results: list[PeerResult] = []
     for case in CASES:
         if only in case.name:
-            found = results_of(case, python)
+            found = results_of(case)
             print(errors_table(found), flush=True)
             results += found
-    seconds = speed(python, rounds) if rounds and any(one.target.title.startswith("TX40") for one in results) else {}
+    seconds = speed(rounds) if rounds and any(one.target.title.startswith("TX40") for one in results) else {}
     if seconds:
         print(speed_table(seconds))
     print(verdicts(results))
