@@ -90,8 +90,10 @@ bench: $(VENV)/oracles.done
 bench-real: $(VENV)/oracles.done
 	$(BIN)/python -m benchmarks.real --out docs/benchmarks.md
 
+# The peers of identification get environments of their own, .cache/peers-*: they pin other versions than ours.
 bench-peers: $(VENV)/peers.done
 	$(BIN)/python -m benchmarks.peers
+	$(BIN)/python -m benchmarks.peers.real --out docs/benchmarks.md
 
 # Renews the locks of exact versions (needs uv).
 lock:

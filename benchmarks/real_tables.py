@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import re
 import subprocess
@@ -65,13 +66,17 @@ def machine() -> str:
     packages = ", ".join(f"{name} {version(name)}" for name in ("numpy", "scipy", "casadi"))
     return (
         f"{date.today().isoformat()}; {processor}; {platform.system()}; steelyard {version('steelyard')}"
-        f"{_commit()}, Python {platform.python_version()}, {packages}."
+        f"{_commit()}, Python {platform.python_version()}, {packages}. Load of the machine at the end: {_load()}."
     )
 
 
 def _cpu_lines() -> list[str]:
     path = Path("/proc/cpuinfo")
     return path.read_text().splitlines() if path.exists() else []
+
+
+def _load() -> str:
+    return f"{os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else "unknown"
 
 
 def _commit() -> str:
@@ -189,7 +194,8 @@ def section(results: Sequence[Result]) -> str:
         "every unseen sample that has a prediction, standstill and ends of filters included.",
         rows_table(results), "## Each joint", "In the window of the first table [%].", joints_table(results),
         "## Models and times",
-        "Plain commands run on one thread, those that select on two. CPU times include the start of Python.",
+        "Plain commands run on one thread, those that select on two. CPU times include the start of Python; seconds "
+        "after reading are by the clock and grow with what else the machine does.",
         model_table(results), "Commands, from the folder of the repository (the selected model: with `--select`):",
         "```sh\n" + "\n".join(commands) + "\n```", "## Parameters beside the authors'",
     ]  # fmt: skip

@@ -19,7 +19,7 @@ from mujoco import sysid  # pyright: ignore[reportMissingImports]
 
 from benchmarks.real_scoring import READERS, even, low_pass
 
-ROWS_PER_CUTOFF = 4.0
+ROWS_PER_CUTOFF = 2.5
 """Rows a second that are fitted, in units of the cut-off."""
 
 
