@@ -277,7 +277,7 @@ class Result:
         case: The set.
         target: The row.
         ran: Commands by mode.
-        outcomes: Errors by model: ``plain``, ``selected`` and the ``consistent`` arm of the latter.
+        outcomes: Errors by model: those of both commands, and the physically consistent arm of each.
         published: Published values beside ours, with the first row of a set.
         published_by: Where they come from.
     """
@@ -304,8 +304,10 @@ def results_of(case: RealCase, folder: Path) -> list[Result]:
     published = () if values is None else compared(values(data_folder(), equations.base), runs["plain"], equations)
     found = []
     for k, target in enumerate(case.targets):
-        outcomes = {mode: judge_target(run, target) for mode, run in runs.items()}
-        outcomes["consistent"] = judge_target(runs["selected"], target, physical=True)
+        outcomes: dict[str, Outcome] = {}
+        for mode, one in runs.items():
+            outcomes[mode] = judge_target(one, target)
+            outcomes[f"{mode}, consistent"] = judge_target(one, target, physical=True)
         found.append(Result(case, target, ran, outcomes, published if k == 0 else (), published_by))
     return found
 
