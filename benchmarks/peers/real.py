@@ -30,8 +30,8 @@ from steelyard.identification import load_run, predict
 from steelyard.robot import Body, Robot, inertia_from_parameters
 
 ROOT = Path(__file__).parents[2]
-PEERS = {"figaroh": "figaroh==1.0.2", "mujoco": "mujoco[sysid]==4.0.0"}
-"""Environment of each peer, and what is installed there."""
+PEERS = {"figaroh": "FIGAROH 1.0.2", "mujoco": "mujoco.sysid 4.0.0"}
+"""Peers; ``requirements/peers-NAME.lock`` has what is installed in the environment of each."""
 
 DEFAULT_DECIMATION = 10
 MUJOCO_ITERATIONS = 20
@@ -97,16 +97,15 @@ def interpreter(name: str) -> Path:
     Raises:
         SystemExit: If the peer cannot be installed, with the last lines of pip.
     """
-    requirement = PEERS[name]
-    folder = ROOT / ".cache" / f"peers-{name}"
-    python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
-    if not (folder / "installed").exists():
+    folder, lock = ROOT / ".cache" / f"peers-{name}", ROOT / "requirements" / f"peers-{name}.lock"
+    python, installed = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python"), folder / "installed.lock"
+    if not installed.exists() or installed.read_text() != lock.read_text():
         subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
-        command = [str(python), "-m", "pip", "install", "--quiet", requirement]
+        command = [str(python), "-m", "pip", "install", "--quiet", "-r", str(lock)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
-            raise SystemExit(f"{requirement} cannot be installed here: {done.stderr.strip()[-800:]}")
-        (folder / "installed").write_text(requirement)
+            raise SystemExit(f"{PEERS[name]} cannot be installed here: {done.stderr.strip()[-800:]}")
+        installed.write_text(lock.read_text())
     return python
 
 
