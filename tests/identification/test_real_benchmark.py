@@ -12,6 +12,7 @@ from from_benchmarks import benchmark_module
 from simulated_experiments import scara
 from steelyard.identification import Settings, identify, predict, save_run
 from steelyard.recording import Recording
+from steelyard.robot import inertia_from_parameters, load_robot
 
 real, scoring, tables, published = (
     benchmark_module(name) for name in ("real", "real_scoring", "real_tables", "real_published")
@@ -107,6 +108,28 @@ def test_sections_of_the_page_are_replaced_and_others_stay(tmp_path):
     assert "x" + chr(92) + "|y" not in text
     assert text.index("new") < text.index("kept")
     assert [tables.grade(error, 3.3, 2.35) for error in (2.354, 2.36, 3.31)] == ["excellent", "good", "missed"]
+
+
+def test_peers_are_fitted_with_the_logs_of_our_commands():
+    peers = benchmark_module("peers.real")
+    assert {case.name: peers.training_logs(case) for case in real.CASES} == {
+        "panda": [""], "lwr4_2+3": ["2", "3"], "lwr4_1": ["1"], "lwr4_3": ["3"], "tx40": [""],
+        "ur10e": ["20_02_10-30sec_12harm"], "airbot": ["chirp"],
+    }  # fmt: skip
+    assert set(peers.SETTINGS) == {case.config for case in real.CASES} == set(scoring.READERS)
+
+
+def test_mujoco_starts_from_links_that_can_exist():
+    peers = benchmark_module("peers.real")
+    robot = load_robot("staubli_tx40")  # whose file has a link that no body can be
+    links = peers.possible_links(robot)
+    changed = [new.link for old, new in zip(robot.bodies, links, strict=True) if old.inertia != new.inertia]
+    assert "link_6" in changed
+    assert len(changed) < len(links)
+    for body in links:
+        inertia, moment, mass = inertia_from_parameters(np.array(body.inertia))
+        spread = 0.5 * np.trace(inertia) * np.eye(3) - inertia
+        assert np.linalg.eigvalsh(spread - np.outer(moment, moment) / mass).min() > 0
 
 
 @pytest.mark.data
