@@ -193,8 +193,9 @@ def section(results: Sequence[Result]) -> str:
         "## Unseen motion", f"`make bench-real`: {machine()}", "Relative error on unseen motion [%].",
         errors_table(results), summary(results), "## Moving and all rows",
         "Moving rows: each joint's own samples at standstill speed or faster, as the product counts them. All rows: "
-        "every unseen sample that has a prediction, standstill and ends of filters included. Torques with uneven "
-        "stamps are resampled linearly here: that is all by which the computed figures differ from those printed.",
+        "every unseen sample that has a prediction, standstill and ends of filters included. Computed and printed "
+        "figures may differ by how torques with uneven stamps are resampled (linearly here), by a few samples at the "
+        "ends, and for a held-out part by friction with memory, whose state begins with the log here.",
         rows_table(results), "## Each joint", "In the window of the first table [%].", joints_table(results),
         "## Models and times",
         "Plain commands run on one thread, those that select on two. CPU times include the start of Python; seconds "
