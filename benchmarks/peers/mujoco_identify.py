@@ -7,6 +7,8 @@ are used here with the residual that applies to such logs: torques of ``mj_inver
 no filter: positions go through that of the judgement first.
 """
 
+# pyright: reportAttributeAccessIssue=false
+# Its attributes are those of compiled modules.
 import json
 import logging
 import sys
