@@ -13,7 +13,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PYTHONDONTWRITEBYTECODE :=
 PIP := $(BIN)/python -m pip install --quiet
 
-.PHONY: setup demo browser screenshots axe test test-all check fuzz mutate bench bench-peers lock clean
+.PHONY: setup demo browser screenshots axe test test-all check fuzz mutate bench bench-real bench-peers lock clean
 
 setup: $(VENV)/core.done
 
@@ -86,8 +86,14 @@ axe: $(VENV)/tools.done
 bench: $(VENV)/oracles.done
 	$(BIN)/python -m benchmarks
 
+# Needs the real recordings: STEELYARD_DATA, or ../shared/data. Writes its section of the page of benchmarks.
+bench-real: $(VENV)/oracles.done
+	$(BIN)/python -m benchmarks.real --out docs/benchmarks.md
+
+# The peers of identification get environments of their own, .cache/peers-*: they pin other versions than ours.
 bench-peers: $(VENV)/peers.done
 	$(BIN)/python -m benchmarks.peers
+	$(BIN)/python -m benchmarks.peers.real --out docs/benchmarks.md
 
 # Renews the locks of exact versions (needs uv).
 lock:

@@ -21,6 +21,7 @@ LONG = (
     "gains",
     "essential",
     "generated_c",
+    "real",
 )
 """Run only when named: they take long, or need the real recordings."""
 

@@ -11,6 +11,7 @@ import json
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -148,11 +149,12 @@ def _config(robot: Robot, settings: FigarohSettings) -> dict[str, Any]:
     }
 
 
-def urdf_text(robot: Robot) -> str:
-    """Return a robot's moving bodies as URDF: one link each, no shapes."""
-    links = '<link name="ground"/>' + "".join(_link(body) for body in robot.bodies)
-    names = ["ground", *(body.link for body in robot.bodies)]
-    joints = "".join(_joint(body, names[body.parent]) for body in robot.bodies)
+def urdf_text(robot: Robot, bodies: Sequence[Body] = ()) -> str:
+    """Return a robot's moving bodies, or others in their place, as URDF: one link each, no shapes."""
+    bodies = bodies or robot.bodies
+    links = '<link name="ground"/>' + "".join(_link(body) for body in bodies)
+    names = ["ground", *(body.link for body in bodies)]
+    joints = "".join(_joint(body, names[body.parent]) for body in bodies)
     return f"<robot name={quoteattr(robot.name)}>{links}{joints}</robot>"
 
 

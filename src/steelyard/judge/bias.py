@@ -93,7 +93,7 @@ def estimate_bias(
     noise = np.mean(shifts, axis=0)
     error = np.std(shifts, axis=0, ddof=1) / np.sqrt(repeats) if repeats > 1 else np.full(noise.shape, np.inf)
     # A shift within twice its own standard error is chance.
-    delays = estimate_delays(refits.sources, estimate, whitening, refits.whole)
+    delays = estimate_delays(refits.sources, estimate, whitening, refits.whole, refits.before)
     firm = np.where(np.abs(noise) > 2 * error, noise, 0.0) + filtered + delays.bias
     ratio = firm / estimate.sigma
     named, exposed = _above(ratio, estimate.columns), _above(delays.exposure, estimate.columns)
@@ -112,6 +112,7 @@ class _Refits:
     Attributes:
         sources: Rows of the recordings that are refitted.
         whole: The system of all rows.
+        before: The system of the rows that are refitted, as they were.
     """
 
     def __init__(
@@ -123,15 +124,15 @@ class _Refits:
     ) -> None:
         self._recordings, self._estimate, self._whitening = recordings, estimate, whitening
         self.sources = sources
-        self.whole = self._before = self._system(sources)
+        self.whole = self.before = self._system(sources)
         if any(recording.samples > MOST_SAMPLES for recording in recordings):
             self._recordings = [busiest_part(recording, MOST_SAMPLES) for recording in recordings]
             self.sources = self._changed(lambda recording, source: recording)
-            self._before = self._system(self.sources)
+            self.before = self._system(self.sources)
 
     def shift(self, change: Callable[[Recording, RowSource], Recording]) -> np.ndarray:
         """Return by how much the estimate moves when the recordings are changed."""
-        return carried_over(self._estimate, self.whole, self._before, self._system(self._changed(change)))
+        return carried_over(self._estimate, self.whole, self.before, self._system(self._changed(change)))
 
     def _changed(self, change: Callable[[Recording, RowSource], Recording]) -> list[RowSource]:
         return [

@@ -97,7 +97,11 @@ class Delays:
 
 
 def estimate_delays(
-    sources: Sequence[RowSource], estimate: Estimate, whitening: Whitening | None, whole: System | None = None
+    sources: Sequence[RowSource],
+    estimate: Estimate,
+    whitening: Whitening | None,
+    whole: System | None = None,
+    part: System | None = None,
 ) -> Delays:
     """Estimate the delay of the torques, all parameters free: of each equation, and one for all.
 
@@ -106,10 +110,12 @@ def estimate_delays(
         estimate: The estimate.
         whitening: How its rows were whitened, if they were.
         whole: The system of all rows behind the estimate, where ``sources`` are a part of them.
+        part: The system of the rows of ``sources``, where it is known already.
     """
     equations = sources[0].equations.kinds_joints
     start = _DelayTrial.of(sources, estimate, whitening)
-    part = system_of_rows(sources, estimate.columns, estimate.weights, whitening)
+    if part is None:
+        part = system_of_rows(sources, estimate.columns, estimate.weights, whitening)
 
     def bias(delayed: System) -> np.ndarray:
         """Return by how much leaving the delays out moves the parameters (c,)."""

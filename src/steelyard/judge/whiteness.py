@@ -258,7 +258,10 @@ def autoregression(runs: Sequence[np.ndarray], highest: int) -> np.ndarray:
         # Errors of neighbours face each other: the first forward and the last backward one of every run have none.
         ends = np.cumsum(lengths)[lengths > 0]
         lengths = lengths[lengths > 0] - 1
-        forward, backward = np.delete(forward, ends - lengths - 1), np.delete(backward, ends - 1)
+        if len(ends) == 1:  # views: most residuals are one run, and copies would take most of the time
+            forward, backward = forward[1:], backward[:-1]
+        else:
+            forward, backward = np.delete(forward, ends - lengths - 1), np.delete(backward, ends - 1)
         power = float(forward @ forward + backward @ backward)
         if power <= 0:
             break
