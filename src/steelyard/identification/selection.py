@@ -11,7 +11,7 @@ Recordings for validation are no argument of anything here.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
@@ -123,7 +123,9 @@ def select_effects(
     equations = equations_of(larger)
     observations = reduce_rows(sources_of(recordings, equations, resolved), threads=threads)
     progress(2, 3)
-    squares = _Squares(observations, equations)
+    is_known = "balancer" not in model.effects
+    scales = [one.name for one in larger.parameters if one.effect == "balancer" and is_known]
+    squares = _Squares(observations, equations, scales)
     units = _candidates(model, equations)
     steps, added = _forward(squares, _columns(equations, model.effects), units)
     selection = Selection((*model.chosen_effects, *added), model.chosen_effects, steps, len(units), squares.folds)
@@ -140,6 +142,7 @@ def _with_candidates(model: Model, inertias: Mapping[str, float]) -> Model:
     sides = ("m",) if model.measured in ("motor", "difference") else ("l",)
     wanted = [f"{name}{side}" for side in sides for name in CANDIDATES]
     setup = ["tilt"] if model.measured != "difference" and any(model.robot.gravity) else []
+    setup += ["balancer"] if model.measured != "difference" and model.robot.balancers else []
     own = {effect for effect in model.effects if effect not in model.joints_of}
     added = [name for name in (*wanted, *setup) if name not in own and name not in model.effects]
     friction = replace(model.friction, inertias=MappingProxyType(dict(inertias)))
@@ -169,9 +172,15 @@ def _candidates(model: Model, equations: Equations) -> dict[str, list[int]]:
 
 
 class _Squares:
-    """Sums of squares and products of ``[W y]`` by noise group and fold."""
+    """Sums of squares and products of ``[W y]`` by noise group and fold, y less columns of known values.
 
-    def __init__(self, observations: Observations, equations: Equations) -> None:
+    Args:
+        observations: The factors.
+        equations: Their equations.
+        known: Columns whose value the robot file gives.
+    """
+
+    def __init__(self, observations: Observations, equations: Equations, known: Collection[str] = ()) -> None:
         self.names, self._size = equations.names, len(equations.names)
         place = {name: k for k, name in enumerate(equations.names)}
         fold_of, self.folds = _folds(observations)
@@ -184,6 +193,10 @@ class _Squares:
             fold = fold_of[one.recording, one.block]
             self._squares[group, fold][np.ix_(index, index)] += one.triangle.T @ one.triangle
             self.rows[group] += one.rows
+        if known:  # the plain model has balancers by their known scale, a candidate adds the difference to that
+            scales, shift = equations.model.robot.values, np.eye(self._size + 1)
+            shift[:-1, -1] = [-scales.get(name, 0.0) if name in known else 0.0 for name in equations.names]
+            self._squares = shift.T @ self._squares @ shift
 
     def by_fold(self, weights: np.ndarray) -> np.ndarray:
         """Return the weighted sums over groups (folds, c + 1, c + 1)."""

@@ -33,7 +33,7 @@ from .record import TORQUE_KINDS, TorqueKind
 
 Side = Literal["motor", "joint"]
 Columns = str | int | tuple[str | int, ...]
-Role = Literal["q", "qd", "reference", "torque", "temperature", "pose"]
+Role = Literal["q", "qd", "reference", "torque", "temperature", "pose", "known_torque"]
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class ChannelSetup:
     and torques ``R^T x``, ``R = diag(gear ratios) C``, C the robot's ``motor_coupling()``; the offset is added last.
 
     Attributes:
-        role: What it is: ``q``, ``qd``, ``reference``, ``torque``, ``temperature`` or ``pose``.
+        role: What it is: ``q``, ``qd``, ``reference``, ``torque``, ``temperature``, ``pose`` or ``known_torque``.
         columns: Name, pattern, index range (from 1, last included), or several of these; None for columns that say
             what they are (``q[joint_1]``).
         unit: Unit of all joints or one for each; None for SI or what the header says.
@@ -233,6 +233,7 @@ _CHANNEL_KEYS: dict[Role, dict[str, Kind[Any]]] = {
     "torque": _TORQUE,
     "temperature": _CHANNEL,
     "pose": {"columns": _columns, "unit": texts},
+    "known_torque": {**_CHANNEL, "side": _side, "sign": _signs},
 }
 _TEXT: dict[str, Kind[Any]] = {
     "separator": _separator,
