@@ -298,8 +298,10 @@ def _law(row: Section, joint: Joint) -> Formula | TorqueTable | Strut:
 def _table(row: Section, joint: Joint) -> TorqueTable:
     if joint.kind == "prismatic" and ("position_deg" in row or "periodic" in row):
         raise row.failure("a prismatic joint has no turn; give position [m], without periodic")
-    positions: tuple[float, ...] = row.angles("position", numbers(), radians_from_degrees) or ()
+    positions = row.angles("position", numbers(), radians_from_degrees)
     torques, periodic = row.get("torque", numbers()), row.get("periodic", flag, False)
+    if positions is None:
+        raise row.failure("torque has no position; give as many positions, or position_deg")
     if len(positions) != len(torques) or not 4 <= len(positions) <= MOST_POINTS:
         raise row.failure(
             f"got {len(positions)} positions and {len(torques)} torques; as many of both are needed, 4 to {MOST_POINTS}"
