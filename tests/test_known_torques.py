@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import casadi as ca
 import numpy as np
 import pytest
 from scipy.interpolate import CubicSpline
 
+from from_benchmarks import benchmark_module
 from steelyard.effects import FrictionConstants
 from steelyard.errors import EstimateError, ModelError, ObservationError, RecordingError, RobotError, SimulationError
 from steelyard.excitation import design
@@ -19,6 +21,8 @@ from steelyard.excitation.certify.torque_graph import torque_graph
 from steelyard.excitation.rows import known_torques
 from steelyard.export.dynamics import arm_dynamics
 from steelyard.export.identified import IdentifiedArm
+from steelyard.export.numpy_module import numpy_file
+from steelyard.export.tables import parameter_document
 from steelyard.export.unsaid import unsaid
 from steelyard.identification import Settings, fit_arm, identify, load_run, predict, write_run
 from steelyard.kernel import compile_batch
@@ -295,7 +299,17 @@ def test_a_saved_run_predicts_the_whole_torque_of_the_drive(tmp_path):
         predict(load_run(tmp_path / "run"), [recording], other)
 
 
+def _module(arm):
+    """Return what the exported NumPy module defines."""
+    names: dict[str, Any] = {"arm": arm}
+    exec(compile(numpy_file(arm)[0].content, "module", "exec"), names)
+    return names
+
+
 def test_exports_include_the_balancer_and_urdf_says_it_cannot():
+    wrapped = TorqueTable(tuple(np.linspace(-3, 3, 7)), (0.0, 1.0, 3.0, -2.0, 0.5, 1.0, 2.0), periodic=True)
+    law = Formula("5 * sqrt(abs(q + 9)) ** 1.3 - -2 ** 2 / (pi + exp(-abs(q)))", "q")
+    with_laws = hung_arm((Balancer("joint_1", wrapped), Balancer("joint_2", law)))
     robot = hung_arm(BALANCERS, Sb1=0.9)
     arm = IdentifiedArm(robot, build_model(robot))
     dynamics = arm_dynamics(arm)
@@ -304,6 +318,15 @@ def test_exports_include_the_balancer_and_urdf_says_it_cannot():
     gravity, without = (np.array(one.functions["gravity"](q, one.values)).ravel() for one in (dynamics, bare))
     expected = [0.9 * TABLE.value(0.3, np), STRUT.value(0.4, np)]
     np.testing.assert_allclose(gravity - without, expected, rtol=1e-9)
+    for module in (_module(arm), _module(IdentifiedArm(with_laws, build_model(with_laws)))):
+        own = arm_dynamics(module["arm"])
+        for position in (q, np.array([-3.2, 7.1])):
+            exact = np.array(own.functions["gravity"](position, own.values)).ravel()
+            np.testing.assert_allclose(module["gravity"](position), exact, rtol=1e-9)
+            np.testing.assert_allclose(module["gravity"](np.array([position, q]))[0], exact, rtol=1e-9)
+    listed = parameter_document(arm)["balancers"]
+    assert [(one["joint"], one["scale"]) for one in listed] == [("joint_1", 0.9), ("joint_2", 1.0)]
+    assert listed[0]["law"]["torques"] == list(TABLE.torques)
     assert any("known torques of balancers" in line and "joint_1 0.9" in line for line in unsaid(robot))
 
 
@@ -332,6 +355,14 @@ def test_design_knows_the_torque_of_balancers_and_bounds_it(kind):
 def test_a_simulation_by_mujoco_refuses_them_in_one_line():
     with pytest.raises(SimulationError, match="Sb1 = 1 has no counterpart there; use the compiled plant"):
         recorded(hung_arm(BALANCERS), "mujoco")
+
+
+@pytest.mark.large
+@pytest.mark.parametrize("seed", range(3))
+def test_a_weak_log_of_a_balanced_heavy_arm_is_better_than_cad_with_fitted_friction(seed):
+    (_, fixed, found), is_arm = benchmark_module("consistency").balanced_errors(seed, "ideal")
+    assert found <= fixed
+    assert is_arm
 
 
 # Known torques in the log

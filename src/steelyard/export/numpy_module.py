@@ -16,6 +16,7 @@ from ..robot import INERTIAL_NAMES, transform_from_placement
 from ..text import for_terminal
 from .dynamics import ArmDynamics, TorqueSide, arm_dynamics
 from .identified import ExportedFile, IdentifiedArm, safe_stem
+from .numpy_balancers import TABLE_FUNCTION, balancer_lines
 
 # How each kind of effect enters, by its builder: constants, then lines of the functions that it belongs to.
 _CONSTANTS = {
@@ -33,6 +34,7 @@ _FRICTION = {
     "friction.asymmetric": "tau += {0} * _forward(qd) - {1} * _forward(-qd)",
 }
 _GRAVITY = {"spring.spring": "tau += {0} * np.sin(q) + {1} * np.cos(q)"}
+_BALANCER = "spring.balancer"
 _COUPLING = "gear_coupling.coupling"
 _COUPLING_CONSTANTS = """for _own, _other, _ratio in GEAR_COUPLINGS:
     _inertia = _ratio * PARAMETERS[f"Iac{ACTUATED[_own]}"]
@@ -280,6 +282,9 @@ def _effects(dynamics: ArmDynamics) -> dict[str, str]:
         if effect.builder == _COUPLING:
             constants.append(_gear_couplings(dynamics))
             friction.append(_COUPLING_FRICTION)
+        elif effect.builder == _BALANCER:
+            elastic += balancer_lines(dynamics.arm.robot)
+            constants += [TABLE_FUNCTION] if any("_table(" in line for line in elastic) else []
         elif effect.builder in _CONSTANTS:
             constant = _CONSTANTS[effect.builder]
             constants += [constant.format(symbol, symbol.upper()) for symbol in effect.symbols]

@@ -168,7 +168,7 @@ class TorqueTable:
 
     def value(self, at: Any, library: Any) -> Any:
         """Return its value: a sum over the intervals, each a cubic of the part of the way that lies in it."""
-        knots, coefficients = _spline(self)
+        knots, coefficients = spline_of(self)
         if self.periodic:
             at = at - 2 * math.pi * library.floor((at - knots[0]) / (2 * math.pi))
         total: Any = self.torques[0]
@@ -180,7 +180,8 @@ class TorqueTable:
 
 
 @lru_cache(maxsize=64)
-def _spline(table: TorqueTable) -> tuple[tuple[float, ...], list[list[float]]]:
+def spline_of(table: TorqueTable) -> tuple[tuple[float, ...], list[list[float]]]:
+    """Return knots (k + 1) and, for each interval, factors of the cube, square and first power of the way in it."""
     from scipy.interpolate import CubicSpline  # imported when used: few arms have a table
 
     positions, torques = table.positions, table.torques

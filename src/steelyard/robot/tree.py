@@ -7,12 +7,13 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 
 from ..effects import FrictionConstants
 from ..errors import RobotError, nearest_match
+from ..plain_data import plain
 from ..text import short_repr
 from .balancers import Balancer
 from .inertia import INERTIAL_NAMES, moved_parameters
@@ -292,6 +293,15 @@ class Robot:
     def actuated(self) -> tuple[Body, ...]:
         """Bodies whose joints move on their own, in order: the rows of every equation."""
         return tuple(body for body in self.bodies if body.joint.mimic is None)
+
+    @property
+    def balancers_to_json(self) -> list[dict[str, Any]]:
+        """The balancers as plain data: joint, scale and law."""
+        number_of = {body.joint.name: body.number for body in self.bodies}
+        return [
+            {"joint": one.joint, "scale": self.values.get(f"Sb{number_of[one.joint]}", 1.0), "law": plain(one.law)}
+            for one in self.balancers
+        ]
 
     @property
     def joint_names(self) -> tuple[str, ...]:
