@@ -416,6 +416,11 @@ def test_a_setup_names_columns_of_some_joints(tmp_path):
     assert log.known_torque is not None
     np.testing.assert_allclose(log.known_torque, np.vstack([0 * gas, -gas]), atol=1e-6)
     assert any("known_torque is subtracted from the recorded torques" in note for note in log.notes)
+    before_gears = {**table["known_torque"], "side": "motor"}
+    setup = setup_from_table({**table, "known_torque": before_gears, "gear_ratio": 50})
+    geared = read_recording(robot, setup, tmp_path / "log.csv").known_torque
+    assert geared is not None
+    np.testing.assert_allclose(geared[1], -50 * gas, atol=1e-4)
     for joints, message in ((["joint_9"], "no joint 'joint_9'"), (None, r"say which joint each column is of")):
         wrong = {**table, "known_torque": {"columns": "gas", **({"joints": joints} if joints else {})}}
         with pytest.raises(RecordingError, match=message):

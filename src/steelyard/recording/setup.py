@@ -378,7 +378,8 @@ def _channel(role: Role, entry: Any, side: str, where: str) -> ChannelSetup:
     kind: TorqueKind | None = values.get("kind")
     takes_side = role in ("q", "qd", "reference") or (role == "torque" and kind in ("motor_torque", "motor_current"))
     values.setdefault("side", side if takes_side else "joint")
-    if values["side"] == "motor" and not takes_side:
+    # Known torques act on the links: they are before the gears only where they say so themselves.
+    if values["side"] == "motor" and not takes_side and role != "known_torque":
         raise section.failure(f"a {kind or role} has no motor side; leave 'side' out")
     if "gain" in values and kind != "motor_current":
         raise section.failure(f"only a motor_current takes a gain, this is a {kind}")
