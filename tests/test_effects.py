@@ -20,7 +20,8 @@ from steelyard.model import build_model
 from steelyard.model.terms.term import diagonal_term, joint_parameter
 from steelyard.motion import quintic
 from steelyard.observe import Preparation
-from steelyard.robot import load_robot
+from steelyard.robot import GearCoupling, load_robot
+from steelyard.robot.balancers import Balancer, Formula
 from steelyard.simulation import Experiment, Noise, recording_of, simulate
 
 TRUE = (0.4, 0.1)
@@ -100,9 +101,17 @@ def test_an_unregistered_value_is_refused(tmp_path):
         arm_with(TRUE, tmp_path)
 
 
-@pytest.mark.parametrize("effect", [one for one in EFFECTS.values() if one.name not in ("coupling", "spring")])
+@pytest.mark.parametrize("effect", EFFECTS.values())
 def test_the_entry_names_the_parameters_of_its_term(effect):
-    parameters = build_model("kuka_lwr4", [effect.name], "both").parameters
+    arm = load_robot("kuka_lwr4")
+    arm = replace(
+        arm,
+        friction=replace(arm.friction, ripple_of="joint"),
+        springs=("joint_2",),
+        balancers=(Balancer("joint_2", Formula("10 * sin(q)", "q")),),
+        gear_couplings=(GearCoupling("joint_7", "joint_6"),),
+    )
+    parameters = build_model(arm, [effect.name], "both").parameters
     symbols = {one.symbol for one in parameters}
     assert symbols == set(effect.symbols) - ({"gz"} if effect.name == "tilt" else set())
     assert {(one.effect, one.side) for one in parameters} == {(effect.name, effect.side)}

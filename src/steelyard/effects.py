@@ -27,6 +27,9 @@ class FrictionConstants:
             changes after a reversal by 63 % of what it changes at all.
         stribeck: Velocities v_s of Stribeck friction ``Fs1`` to ``Fs4`` [rad/s or m/s]:
             ``Fs exp(-(v / v_s)^2) sign(v)``.
+        temperature: At which friction in proportion to temperature (``FcTm``, ``FvTm``) is zero [deg C].
+        ripple: Orders of torque ripple ``R1m`` to ``R4m``: periods in a turn.
+        ripple_of: Whose turn: that of the ``motor``, by the gear ratio, or of the ``joint``.
         inertias: Inertial parameters of links and drives by standard name, for effects in proportion to their torques;
             empty: those of the robot file.
 
@@ -38,6 +41,9 @@ class FrictionConstants:
 
     dahl: tuple[float, ...] = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3)
     stribeck: tuple[float, ...] = (0.01, 0.03, 0.1, 0.3)
+    temperature: float = 25.0
+    ripple: tuple[float, ...] = (1.0, 2.0, 4.0, 6.0)
+    ripple_of: Literal["motor", "joint"] = "motor"
     inertias: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}), hash=False)
 
 
@@ -64,13 +70,18 @@ class Effect:
 
     @property
     def element(self) -> int:
-        """Which of the Dahl lengths or Stribeck velocities it has, from 0."""
+        """Which of the Dahl lengths, Stribeck velocities or orders of ripple it has, from 0."""
         return int(self.symbols[0][2]) - 1
 
     @property
     def has_memory(self) -> bool:
         """Whether it depends on the motion before, by a state."""
         return self.builder == "friction.dahl"
+
+    @property
+    def needs_temperature(self) -> bool:
+        """Whether it depends on the temperature of the joints."""
+        return self.builder.startswith("temperature.")
 
     @property
     def needs_inertias(self) -> bool:
@@ -103,6 +114,38 @@ def _further_friction(side: Side) -> tuple[Effect, ...]:
     )
 
 
+def _periodic_and_thermal(side: Side) -> tuple[Effect, ...]:
+    """Return torque ripple, and friction that changes with temperature, on one side of the gears."""
+    s = side[0]
+    ripple = (
+        Effect(f"R{k}{s}", f"torque ripple, order {k}, {side} side", "ripple.ripple", (f"Rs{k}{s}", f"Rc{k}{s}"), side)
+        for k, _ in enumerate(FrictionConstants().ripple, 1)
+    )
+    kinds = {"FcT": ("Coulomb", "coulomb"), "FvT": ("viscous", "viscous")}
+    thermal = (
+        Effect(
+            f"{symbol}{s}", f"{word} friction in proportion to temperature, {side} side", f"temperature.{function}",
+            (f"{symbol}{s}",), side,
+        )
+        for symbol, (word, function) in kinds.items()
+    )  # fmt: skip
+    return (*thermal, *ripple)
+
+
+def _coupled_friction() -> tuple[Effect, ...]:
+    """Return curved and Stribeck friction of motors that turn with two joints, at the speed of the motor."""
+    shapes = {
+        "Fvvc": "friction in proportion to v|v|",
+        "Fvrc": "friction in proportion to the square root of speed",
+        "Fvtc": "friction in proportion to the third root of speed",
+        **{f"Fs{k}c": f"Stribeck friction, velocity {k}" for k, _ in enumerate(FrictionConstants().stribeck, 1)},
+    }
+    return tuple(
+        Effect(name, f"{summary}, of motors that turn with two joints", "gear_coupling.friction", (name,), "motor")
+        for name, summary in shapes.items()
+    )
+
+
 EFFECTS: dict[str, Effect] = {
     one.name: one
     for one in (
@@ -116,6 +159,7 @@ EFFECTS: dict[str, Effect] = {
             "coupling", "motors that turn with two joints", "gear_coupling.coupling", ("Iac", "Fvc", "Fcc"), "motor"
         ),
         Effect("spring", "gravity compensation springs", "spring.spring", ("Ss", "Sc"), "link"),
+        Effect("balancer", "known torques of balancers, by a scale", "spring.balancer", ("Sb",), "link"),
         Effect("Fvl", "viscous friction, link side", "friction.viscous", ("Fvl",), "link"),
         Effect("Fcl", "Coulomb friction, link side", "friction.coulomb", ("Fcl",), "link"),
         Effect("Fcal", "Coulomb friction by direction, link side", "friction.asymmetric", ("Fcpl", "Fcnl"), "link"),
@@ -131,6 +175,9 @@ EFFECTS: dict[str, Effect] = {
         Effect("zero", "error of the joint zeros", "setup_errors.zero", ("dq",), "link"),
         *_further_friction("motor"),
         *_further_friction("link"),
+        *_periodic_and_thermal("motor"),
+        *_periodic_and_thermal("link"),
+        *_coupled_friction(),
     )
 }
 """By name, in the order of a model's columns."""
@@ -141,8 +188,8 @@ SETUP_ERRORS = ("tilt", "gain", "zero")
 
 
 def value_symbols() -> tuple[str, ...]:
-    """Return the symbols of the arm's effects but its links' inertias, which robot files give link by link."""
-    others = (effect for effect in EFFECTS.values() if effect.name not in ("inertia", *SETUP_ERRORS))
+    """Return the symbols that ``[values]`` of a robot file may have: inertias and balancers stand elsewhere in it."""
+    others = (effect for effect in EFFECTS.values() if effect.name not in ("inertia", "balancer", *SETUP_ERRORS))
     return tuple(symbol for effect in others for symbol in effect.symbols)
 
 

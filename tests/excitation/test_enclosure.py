@@ -32,6 +32,9 @@ EXPRESSIONS = {
     "hyperbolic tangent": ca.tanh(2 * X[0]),
     "arc tangent": ca.atan(X[0]),
     "exponential": ca.exp(X[0]),
+    "logarithm": ca.log(X[0] ** 2 + 0.1) + ca.log(X[1] ** 2 + 1),
+    "floor": ca.floor(1.7 * X[0]),
+    "clamped": ca.fmin(ca.fmax(X[0] - 0.5, 0), 0.7),
     "sign": ca.sign(X[0]) + 2 * ca.sign(X[1]),
     "less": X[0] < X[1],
     "at most": X[0] <= X[1],
@@ -134,8 +137,8 @@ def test_an_output_that_is_constantly_zero_has_no_width() -> None:
 
 
 def test_an_operation_without_a_rule_is_named() -> None:
-    with pytest.raises(DesignError, match=r"'floor'.*allowed are"):
-        enclosure_of(ca.Function("steps", [X], [ca.floor(X[0])]))
+    with pytest.raises(DesignError, match=r"'ceil'.*allowed are"):
+        enclosure_of(ca.Function("steps", [X], [ca.ceil(X[0])]))
 
 
 def test_a_function_too_deep_for_its_rounding_is_refused() -> None:

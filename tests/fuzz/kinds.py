@@ -16,6 +16,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import casadi as ca
 import numpy as np
 import polars as pl
 from scipy.spatial.transform import Rotation
@@ -42,6 +43,7 @@ from steelyard.export.urdf import edited_urdf
 from steelyard.identification import SCHEMA as IDENTIFY_SCHEMA
 from steelyard.identification import Settings, identify, read_run, save_run
 from steelyard.identification.settings import settings_from_table
+from steelyard.model import build_model
 from steelyard.motion import read_trajectory
 from steelyard.recording import check_recording, read_recordings
 from steelyard.robot import Robot, load_robot, read_mjcf, read_urdf
@@ -136,6 +138,40 @@ ball = [0.1, 0, 0, 0.1, 0, 0.1, 0, 0, 0, 1]
 motor = "elbow"
 also_turns_with = "joint_1"
 ratio = 0.5
+"""
+BALANCED_TABLE = TABLE.replace(
+    b"[values]",
+    b"""[[balancer]]
+joint = "joint_1"
+position_deg = [-170, -60, 0, 90, 170.0]
+torque = [10.0, -3, 5, 8, 1e1]
+periodic = true
+scale = -1.5
+estimate = true
+
+[[balancer]]
+joint = "elbow"
+on_parent = 0.4
+on_link = 0.1
+angle_deg = 30
+force = "20 + 5 * (length - 0.1) ** 1.3 / sqrt(abs(length) + 1)"
+
+[friction]
+dahl = [0.001, 0.003, 0.01, 0.03, 0.1, 0.3]
+stribeck = [0.01, 0.03, 0.1, 0.3]
+temperature = 20.5
+ripple = [1, 2.5, 6]
+ripple_of = "motor"
+
+[values]""",
+)
+KNOWN_TORQUE_SETUP = b"""[recording]
+files = ["log.csv"]
+skip_lines = 1
+time = "time"
+q = ["q[shoulder]", "q[elbow]"]
+known_torque = {columns = ["qd[elbow]"], joints = ["elbow"], unit = "Nm", sign = -1, side = "motor"}
+gear_ratio = 50
 """
 MOTIONS = (
     b"""kind = "quintic"
@@ -488,6 +524,12 @@ def _read_motion(folder: Path) -> None:
     motion.at(np.linspace(0.0, motion.duration, 5))
 
 
+def _read_balanced(folder: Path) -> None:
+    robot = load_robot(folder / "arm.toml")
+    model = build_model(robot, measured="motor")
+    assert np.isfinite(np.array(ca.DM(ca.Function("known", [model.motion.q], [model.known_torque])(0.3)))).all()
+
+
 def _read_log(folder: Path) -> None:
     setup = folder / "steelyard.toml"
     given = setup if setup.exists() else next(folder.glob("log.*"))
@@ -627,6 +669,10 @@ KINDS: dict[str, Kind] = {
     "sealed_run": Kind(lambda: [_run()], ("json", "npz"), _read_sealed_run),
     "run": Kind(lambda: [_run()], ("json", "npz"), _read_run),
     "robot_urdf": Kind(lambda: [{"arm.urdf": URDF}], ("urdf",), lambda folder: load_robot(folder / "arm.urdf")),
+    "balanced_table": Kind(lambda: [{"arm.toml": BALANCED_TABLE}], ("toml",), _read_balanced),
+    "known_torque": Kind(
+        lambda: [{"log.csv": _text_log(), "steelyard.toml": KNOWN_TORQUE_SETUP}], ("toml",), _read_log
+    ),
     "robot_table": Kind(lambda: [{"arm.toml": TABLE}], ("toml",), lambda folder: load_robot(folder / "arm.toml")),
     "motion": Kind(lambda: [{"motion.toml": motion} for motion in MOTIONS], ("toml",), _read_motion),
     "log_csv": Kind(lambda: [{"log.csv": _text_log()}], ("csv",), _read_log),

@@ -10,6 +10,7 @@ from types import NoneType
 
 import numpy as np
 
+from ..effects import EFFECTS
 from ..errors import DesignError, require_type
 from ..identification import RunLike, SavedRun, load_run
 from ..model import Model, base_parameters, build_model, refuse_history
@@ -78,10 +79,18 @@ def known_after(known: Known, run: SavedRun, model: Model, limits: DesignLimits,
 
 
 def _torques_of(columns: tuple[str, ...], values: np.ndarray, covariance: np.ndarray, model: Model) -> KnownTorques:
-    """Return torques by base parameters: the eliminated standard parameters count as zero."""
+    """Return torques by base parameters: the eliminated standard parameters count as zero.
+
+    Balancers whose scale is known are no unknowns of the model; the drives carry their torques all the same.
+    """
     exact = replace(model, sign_width=0.0)
+    if model.known_balancers:
+        effects = tuple(name for name in EFFECTS if name in (*model.effects, "balancer"))
+        joints_of = {name: numbers for name, numbers in model.joints_of.items() if name != "balancer"}
+        exact = replace(exact, effects=effects, joints_of=joints_of)
     places = [exact.names.index(name) for name in columns]
-    chi, spread = np.zeros(len(exact.names)), np.zeros((len(exact.names),) * 2)
+    scales = [model.robot.values.get(name, 0.0) if name.startswith("Sb") else 0.0 for name in exact.names]
+    chi, spread = np.array(scales), np.zeros((len(exact.names),) * 2)
     chi[places] = values
     spread[np.ix_(places, places)] = covariance
     return KnownTorques(exact, chi, spread)

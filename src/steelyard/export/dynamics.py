@@ -1,8 +1,9 @@
 """The functions of an identified arm that generated code computes: torques, their parts, and accelerations.
 
 ``tau = M(q) qdd + coriolis(q, qd) + gravity(q) + friction(q, qd)``. The inertia matrix holds drive inertias and the
-inertia of coupled motors, gravity holds springs, friction all other effects: viscous, Coulomb, by direction, offsets,
-coupled motors. Parameters are inputs of every function; generated code holds the identified values beside it.
+inertia of coupled motors, gravity holds springs, balancers and torque ripple, friction all other effects: viscous,
+Coulomb, by direction, offsets, coupled motors. Parameters are inputs of every function; generated code holds the
+identified values beside it.
 """
 
 from __future__ import annotations
@@ -144,9 +145,11 @@ def arm_dynamics(arm: IdentifiedArm, side: TorqueSide = "motor") -> ArmDynamics:
     if side not in _SIDES:
         raise ExportError(f"torque side '{side}'; allowed: motor, joint{nearest_match(side, _SIDES)}")
     refuse_unknown_inertias(arm.robot)
-    chosen = {"inertia", *arm.model.effects}
+    # Balancers whose scale was known are not among the identified effects, but they are part of the arm.
+    chosen = {"inertia", *arm.model.effects, *(["balancer"] if arm.robot.balancers else [])}
     effects = tuple(name for name in EFFECTS if name in chosen and name not in SETUP_ERRORS)
-    model = replace(arm.model, robot=arm.robot, effects=effects, payload="none")
+    joints_of = {name: numbers for name, numbers in arm.model.joints_of.items() if name != "balancer"}
+    model = replace(arm.model, robot=arm.robot, effects=effects, payload="none", joints_of=joints_of)
     parameters = tuple(one for one in model.parameters if one.side in _SIDES[side])
     known = arm.robot.parameters
     values = np.array([known.get(one.name, 0.0) for one in parameters])
@@ -168,6 +171,8 @@ def _notes(arm: IdentifiedArm, model: Model, parameters: tuple[Parameter, ...]) 
         notes.append("the payload is not included: add its ten parameters to those of the link that carries it")
     if model.has_memory:
         notes.append("Dahl friction is that after long motion in one direction: Coulomb friction")
+    if model.needs_temperature:
+        notes.append(f"friction is that at {model.friction.temperature:g} deg C, the reference temperature")
     if any(EFFECTS[effect].builder == "friction.load" for effect in model.effects):
         notes.append("friction in proportion to the load is computed with the load without accelerations")
     setup = [one.name for one in arm.model.parameters if one.effect in SETUP_ERRORS and one.effect != "tilt"]

@@ -16,6 +16,7 @@ from ..robot import INERTIAL_NAMES, transform_from_placement
 from ..text import for_terminal
 from .dynamics import ArmDynamics, TorqueSide, arm_dynamics
 from .identified import ExportedFile, IdentifiedArm, safe_stem
+from .numpy_balancers import TABLE_FUNCTION, balancer_lines
 
 # Lines of friction() and _elastic() by the builder of an effect; {0} and {1} are the constants of its symbols.
 _FRICTION = {
@@ -32,6 +33,7 @@ _FRICTION = {
 }
 _GRAVITY = {"spring.spring": "tau += {0} * np.sin(q) + {1} * np.cos(q)"}
 _DRIVE_INERTIA = "inertia.drive_inertia"
+_BALANCER = "spring.balancer"
 _COUPLING = "gear_coupling.coupling"
 _COUPLING_CONSTANTS = """for _own, _other, _ratio in GEAR_COUPLINGS:
     _inertia = _ratio * PARAMETERS[f"Iac{ACTUATED[_own]}"]
@@ -280,6 +282,9 @@ def _effects(dynamics: ArmDynamics) -> dict[str, str]:
         if effect.builder == _COUPLING:
             constants.append(_gear_couplings(dynamics))
             friction.append(_COUPLING_FRICTION)
+        elif effect.builder == _BALANCER:
+            elastic += balancer_lines(dynamics.arm.robot)
+            constants += [TABLE_FUNCTION] if any("_table(" in line for line in elastic) else []
         elif effect.builder == _DRIVE_INERTIA:
             constants += [f"DRIVE_INERTIA += np.diag(_by_joint({symbol!r}))" for symbol in effect.symbols]
         elif effect.builder in _FRICTION | _GRAVITY:

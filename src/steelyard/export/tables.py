@@ -80,6 +80,7 @@ def parameter_document(arm: IdentifiedArm) -> dict[str, Any]:
         "parameter_order": [one.name for one in parameters],
         "links": [_link(body) for body in robot.bodies],
         "parameters": {one.name: _entry(arm, one, values.get(one.name)) for one in parameters},
+        **({"balancers": robot.balancers_to_json} if robot.balancers else {}),
         "frames": [*_FRAMES],
         "sources": _SOURCES,
     }

@@ -71,16 +71,17 @@ _MEANINGS = {
     "Ia": ", 'armature' of simulators",
     "Ss": ", torque Ss sin(q)",
     "Sc": ", torque Sc cos(q)",
+    "Sb": ", factor of the torque that the robot file gives by position",
 }
 
 
 def _parameters(robot: Robot) -> Iterator[Parameter]:
-    """Iterate over the parameters of all effects that the arm can have."""
-    missing = {"coupling"} if not robot.gear_couplings else set()
-    missing |= {"spring"} if not robot.springs else set()
+    """Iterate over the parameters of all effects of which the arm has a value."""
+    families = {name.rstrip("0123456789") for name in robot.values}
     known = build_model(robot, ["inertia"]).motion
     for name, effect in EFFECTS.items():
-        if name not in missing and not (effect.needs_inertias and known.inertias is None):
+        has_values = name == "inertia" or families.intersection(effect.symbols)
+        if has_values and not (effect.needs_inertias and known.inertias is None):
             yield from effect.term(robot, known).parameters
 
 

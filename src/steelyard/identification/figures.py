@@ -225,8 +225,12 @@ def _laws(found: Identification, speeds: Sequence[np.ndarray]) -> list[tuple[np.
         laws = []
         for q, qd in ((at_rest, at_rest.copy()), (other, other.copy())):
             qd[joint] = grid
-            # Friction with a state as after long motion in one direction.
-            states = [np.tile(np.sign(qd), (one.shape[0] // count, 1)) for one in equations.model.inputs[3:]]
+            # Friction with a state as after long motion in one direction, at the reference temperature.
+            steady = {"memory": np.sign(qd), "temperature": np.zeros_like(qd)}
+            states = [
+                np.tile(steady[name], (one.shape[0] // count, 1))
+                for name, one in zip(equations.model.further_inputs, equations.model.inputs[3:], strict=True)
+            ]
             laws.append(torque(q, qd, at_rest, *states, values)[0][e])
         is_own = np.allclose(*laws, rtol=1e-9, atol=1e-12)
         found_laws.append((grid, laws[0]) if is_own else None)

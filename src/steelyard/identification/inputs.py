@@ -113,7 +113,7 @@ def without_locked(recording: Recording, label: str, lock: Mapping[str, float]) 
     torques = tuple(_with_rows(channel, rows, len(recording.joints)) for channel in recording.torques)
     moving = {
         name: None if values is None else values[rows]
-        for name in ("qd", "reference", "temperature")
+        for name in ("qd", "reference", "temperature", "known_torque")
         for values in (getattr(recording, name),)
     }
     joints = tuple(recording.joints[row] for row in rows)

@@ -113,7 +113,8 @@ class TorquePrediction:
             pairs = list(zip(regressors, index, strict=True))
             torque = np.array([estimate.values[mine] @ w for w, mine in pairs])
             variance = [np.einsum("ij,ij->j", w, estimate.covariance[np.ix_(mine, mine)] @ w) for w, mine in pairs]
-            measured = block.y.copy()
+            known = equations.known_torque(block.q)
+            torque, measured = torque + known, block.y + known
             measured[unknown] = np.nan
             half = width * np.sqrt(np.maximum(variance, 0.0))
             yield PredictedBlock(source.label, block.time, torque, half, measured, block.moving[equations.joint_index])

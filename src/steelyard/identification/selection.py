@@ -16,7 +16,7 @@ Recordings for validation are no argument of anything here.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
@@ -141,7 +141,9 @@ def select_effects(
     larger = _with_candidates(model, inertias_of(model, plain))
     equations, folds = equations_of(larger), _Folds(recordings)
     sources = sources_of(recordings, equations, resolved)
-    squares = _Squares(reduce_rows(sources, blocks=folds.blocks, threads=threads), equations, folds)
+    is_known = "balancer" not in model.effects
+    scales = [one.name for one in larger.parameters if one.effect == "balancer" and is_known]
+    squares = _Squares(reduce_rows(sources, blocks=folds.blocks, threads=threads), equations, folds, scales)
     progress(2, 3)
     units = _candidates(model, equations)
     rows = link_rows(equations, equations.names, prior) * (widening / LINK_DEVIATION)
@@ -162,6 +164,7 @@ def _with_candidates(model: Model, inertias: Mapping[str, float]) -> Model:
     setup = ["tilt"] if model.measured != "difference" and any(model.robot.gravity) else []
     # Constants of drives are known to some per cent, torque sensors are calibrated.
     setup += ["gain"] if model.measured == "motor" and "inertia" in model.effects else []
+    setup += ["balancer"] if model.measured != "difference" and model.robot.balancers else []
     own = {effect for effect in model.effects if effect not in model.joints_of}
     added = [name for name in (*wanted, *setup) if name not in own and name not in model.effects]
     friction = replace(model.friction, inertias=MappingProxyType(dict(inertias)))
@@ -238,9 +241,18 @@ def _is_same(first: np.ndarray, second: np.ndarray) -> bool:
 
 
 class _Squares:
-    """Sums of squares and products of ``[W y]`` by noise group and fold."""
+    """Sums of squares and products of ``[W y]`` by noise group and fold, y less columns of known values.
 
-    def __init__(self, observations: Observations, equations: Equations, folds: _Folds) -> None:
+    Args:
+        observations: The factors.
+        equations: Their equations.
+        folds: Blocks of time that are left out together.
+        known: Columns whose value the robot file gives.
+    """
+
+    def __init__(
+        self, observations: Observations, equations: Equations, folds: _Folds, known: Collection[str] = ()
+    ) -> None:
         self.names, self._size = equations.names, len(equations.names)
         place = {name: k for k, name in enumerate(equations.names)}
         fold_of, self.folds = folds.numbered(observations)
@@ -253,6 +265,10 @@ class _Squares:
             fold = fold_of[one.recording, one.block]
             self._squares[group, fold][np.ix_(index, index)] += one.triangle.T @ one.triangle
             self.rows[group] += one.rows
+        if known:  # the plain model has balancers by their known scale, a candidate adds the difference to that
+            scales, shift = equations.model.robot.values, np.eye(self._size + 1)
+            shift[:-1, -1] = [-scales.get(name, 0.0) if name in known else 0.0 for name in equations.names]
+            self._squares = shift.T @ self._squares @ shift
 
     def by_fold(self, weights: np.ndarray) -> np.ndarray:
         """Return the weighted sums over groups (folds, c + 1, c + 1)."""

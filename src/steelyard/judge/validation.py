@@ -19,7 +19,6 @@ import numpy as np
 from ..errors import EstimateError
 from ..estimate import Estimate, NoiseModel
 from ..kernel import BatchFunction, compile_batch
-from ..model import INPUTS
 from ..observe import Equations, PreparedBlock, RowSource, decimator_correlation, prepared_blocks
 from ..signals import LowPass, SegmentFilter, evaluation_filter
 from .evaluation import ErrorSums, Evaluation, JointError, MotionExtent
@@ -36,7 +35,7 @@ def predictor(equations: Equations, loaded: bool) -> BatchFunction:
     """
     inputs, values = equations.model.inputs, ca.SX.sym("x", len(equations.names))
     torque = ca.cse(ca.densify(ca.mtimes(equations.regressor(loaded), values)))
-    names = [*INPUTS[: len(inputs)], "x"]
+    names = [*equations.model.input_names, "x"]
     return compile_batch(ca.Function("prediction", [*inputs, values], [torque], names, ["torque"]))
 
 

@@ -10,7 +10,6 @@ from .base import stacked_regressor as stacked_regressor
 from .identifiability import Identifiability as Identifiability
 from .identifiability import identifiability as identifiability
 from .identifiability import summarise_model as summarise_model
-from .model import INPUTS as INPUTS
 from .model import MEASURED as MEASURED
 from .model import PAYLOADS as PAYLOADS
 from .model import Model as Model

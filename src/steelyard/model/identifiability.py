@@ -167,6 +167,7 @@ def summarise_model(model: Model) -> dict[str, Any]:
         "robot": model.robot.name,
         "source": model.robot.source,
         "inertia_source": model.robot.inertia_source,
+        **({"balancers": model.robot.balancers_to_json} if model.robot.balancers else {}),
         "gravity": list(model.robot.gravity),
         "torque": model.measured,
         "payload": model.payload,

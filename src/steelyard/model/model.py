@@ -15,6 +15,7 @@ from ..effects import EFFECTS, SETUP_ERRORS, FrictionConstants, other_side
 from ..errors import ModelError, nearest_match
 from ..physics import motion_symbols
 from ..robot import INERTIAL_NAMES, AnyRobot, Robot, load_robot
+from ..robot.balancers import Balancer
 from ..text import short_repr
 from .terms import MotionSymbols, Term, payload, payload_link
 from .terms.term import Parameter
@@ -24,8 +25,6 @@ Payload = Literal["none", "loaded", "paired"]
 MEASURED: tuple[str, ...] = get_args(Measured)
 PAYLOADS: tuple[str, ...] = get_args(Payload)
 
-INPUTS = ["q", "qd", "qdd", "memory"]
-"""Names of the regressor's inputs; the last one only where friction has a state."""
 
 # Sides of the gears on which each kind of row depends (P5's models A, B and D; C stacks A and B).
 _SIDES = {"motor": ("link", "motor"), "joint": ("link",), "difference": ("motor",)}
@@ -77,12 +76,14 @@ class Model:
     @cached_property
     def motion(self) -> MotionSymbols:
         """The symbols q, qd, qdd, and those of friction with a state, in which the terms' columns are written."""
-        memory = ca.SX.sym("memory", len(self.friction.dahl) * len(self.robot.actuated))
+        size = len(self.robot.actuated)
+        memory, temperature = ca.SX.sym("memory", len(self.friction.dahl) * size), ca.SX.sym("temperature", size)
         known = self.friction.inertias or (self.robot.parameters if "inertias" in self.robot.carries else {})
         inertias = [known.get(f"{symbol}{body.number}", 0.0) for body in self.robot.bodies for symbol in INERTIAL_NAMES]
         drives = [known.get(f"Ia{body.number}", 0.0) for body in self.robot.actuated]
         return MotionSymbols(
-            *motion_symbols(self.robot), self.sign_width, friction=self.friction, memory=memory,
+            *motion_symbols(self.robot), self.sign_width,
+            friction=self.friction, memory=memory, temperature=temperature,
             inertias=ca.DM(inertias) if known else None, drives=ca.DM(drives) if known else None,
         )  # fmt: skip
 
@@ -92,11 +93,50 @@ class Model:
         return any(EFFECTS[effect].has_memory for effect in self.effects)
 
     @property
+    def needs_temperature(self) -> bool:
+        """Whether friction depends on the temperature of the joints."""
+        return any(EFFECTS[effect].needs_temperature for effect in self.effects)
+
+    @property
     def inputs(self) -> list[ca.SX]:
-        """The symbols that the regressor is a function of: q, qd, qdd, and the states of friction if it has any."""
+        """The symbols that the regressor is a function of: q, qd, qdd, and what friction depends on besides."""
         motion = self.motion
-        states = [motion.memory] if self.has_memory and motion.memory is not None else []
-        return [motion.q, motion.qd, motion.qdd, *states]
+        return [motion.q, motion.qd, motion.qdd, *(getattr(motion, name) for name in self.further_inputs)]
+
+    @property
+    def further_inputs(self) -> tuple[str, ...]:
+        """Which inputs the regressor has besides: ``memory``, the states of friction, and ``temperature`` [K].
+
+        The temperature is that of each joint less the reference of the friction's constants.
+        """
+        needed = {"memory": self.has_memory, "temperature": self.needs_temperature}
+        return tuple(name for name, is_needed in needed.items() if is_needed)
+
+    @property
+    def input_names(self) -> list[str]:
+        """Names of ``inputs``."""
+        return ["q", "qd", "qdd", *self.further_inputs]
+
+    @cached_property
+    def known_balancers(self) -> tuple[Balancer, ...]:
+        """Balancers whose scale is no unknown of the model: their torques are subtracted from the measured ones."""
+        if "balancer" not in self.effects:
+            return self.robot.balancers
+        unknown = self.joints_of.get("balancer")
+        number_of = {body.joint.name: body.number for body in self.robot.bodies}
+        return tuple(one for one in self.robot.balancers if unknown is not None and number_of[one.joint] not in unknown)
+
+    @property
+    def known_torque(self) -> ca.SX:
+        """Torque of these balancers in every row (rows,), an expression of q."""
+        motion, rows = self.motion, {body.joint.name: row for row, body in enumerate(self.robot.actuated)}
+        torque = ca.SX(motion.q.shape[0], 1)
+        for one in self.known_balancers:
+            row = rows[one.joint]
+            torque[row] = self.robot.values.get(f"Sb{self.robot.actuated[row].number}", 1.0) * one.torque(
+                motion.q[row], ca
+            )
+        return ca.vertcat(*(torque if "link" in _SIDES[kind] else ca.SX(*torque.shape) for kind in self.kinds))
 
     @cached_property
     def terms(self) -> tuple[Term, ...]:
@@ -142,7 +182,7 @@ class Model:
         sides = {side for kind in self.kinds for side in _SIDES[kind]}
         absorbed = {
             symbol for name, effect in EFFECTS.items()
-            if name not in self.effects and name != "inertia" and effect.side in sides for symbol in effect.symbols
+            if name not in (*self.effects, "inertia", "balancer") and effect.side in sides for symbol in effect.symbols
         }  # fmt: skip
         zeros = {name: 0.0 for name in self.robot.values if name.rstrip("0123456789") in absorbed}
         apart = {one.name for one in self.parameters if one.effect in ("payload", *SETUP_ERRORS)}
@@ -173,7 +213,7 @@ class Model:
 
     def _regressor_function(self, *, loaded: bool) -> ca.Function:
         matrix, inputs = ca.cse(self.regressor_of(self.terms, loaded=loaded)), self.inputs
-        return ca.Function("regressor", inputs, [matrix], INPUTS[: len(inputs)], ["W"])
+        return ca.Function("regressor", inputs, [matrix], self.input_names, ["W"])
 
     def regressor_of(self, terms: Iterable[Term], *, loaded: bool) -> ca.SX:
         """Return W (rows, parameters) as an expression of the symbols that the terms are written in."""
@@ -194,7 +234,7 @@ def refuse_history(model: Model, where: str) -> None:
         where: What cannot have them, for the message.
 
     Raises:
-        ModelError: If friction has a state.
+        ModelError: If friction has a state, or depends on temperature.
 
     Example:
         >>> from steelyard.model import refuse_history
@@ -204,6 +244,11 @@ def refuse_history(model: Model, where: str) -> None:
         if EFFECTS[effect].has_memory:
             raise ModelError(
                 f"effect '{effect}' ({EFFECTS[effect].summary}) has a state, which {where} cannot have; leave it out"
+            )
+        if EFFECTS[effect].needs_temperature:
+            raise ModelError(
+                f"effect '{effect}' ({EFFECTS[effect].summary}) depends on recorded temperatures, which {where} cannot "
+                "have; leave it out"
             )
 
 
@@ -247,11 +292,16 @@ def _default_effects(robot: Robot, measured: str) -> tuple[str, ...]:
     """Return the robot's default effects on the sides of the gears that the measured torques depend on.
 
     Where the robot's own are all on one side of the gears and other torques are measured, friction is put on the side
-    that these depend on, with the offset of a joint torque sensor or the inertia of the drives. Couplings and springs
-    of locked joints are left out.
+    that these depend on, with the offset of a joint torque sensor or the inertia of the drives. Couplings, springs and
+    balancers of locked joints are left out; scales of balancers that the robot wants estimated are there.
     """
-    present = {"coupling": bool(robot.gear_couplings), "spring": bool(robot.springs)}
+    number_of = {body.joint.name: body.number for body in robot.bodies}
+    scales = [f"balancer{number_of[one.joint]}" for one in robot.balancers if one.estimate and measured != "difference"]
+    present = {
+        "coupling": bool(robot.gear_couplings), "spring": bool(robot.springs), "balancer": bool(robot.balancers),
+    }  # fmt: skip
     own = tuple(effect for effect in robot.defaults.effects if present.get(effect, True))
+    own = own if "balancer" in own else tuple(dict.fromkeys((*own, *scales)))
     twins = {effect: twin for effect in own if (twin := other_side(effect))}
     on_link = [effect for effect in twins if EFFECTS[effect].side == "link"]
     on_motor = [effect for effect in twins if EFFECTS[effect].side == "motor"]

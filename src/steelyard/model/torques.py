@@ -30,6 +30,7 @@ class ModelTorques:
         inelastic: The rest of them: drive inertias, friction, offsets.
         memory: Symbols of the states of friction (s,).
         load_qdd: Symbols of the accelerations with which the load of the gears is computed (na,).
+        temperature: Symbols of the temperatures less their reference (na,).
     """
 
     model: Model
@@ -40,13 +41,21 @@ class ModelTorques:
     inelastic: ca.SX
     memory: ca.SX
     load_qdd: ca.SX
+    temperature: ca.SX
+
+    @property
+    def history(self) -> ca.SX:
+        """What torques depend on besides the motion: states of friction, accelerations of the load, temperatures."""
+        return ca.vertcat(self.memory, self.load_qdd, self.temperature)
 
     def steady(self) -> ModelTorques:
-        """Return the torques where friction has no state: as after long motion in one direction, under static load."""
-        motion = self.motion
-        given = ca.vertcat(self.memory, self.load_qdd)
+        """Return the torques where friction has no state: as after long motion in one direction, under static load.
+
+        Temperatures are those of the reference.
+        """
+        motion, given = self.motion, self.history
         turned = ca.repmat(motion.sign(motion.qd), self.memory.shape[0] // motion.qd.shape[0], 1)
-        place = ca.vertcat(turned, ca.SX.zeros(self.load_qdd.shape[0]))
+        place = ca.vertcat(turned, ca.SX.zeros(given.shape[0] - turned.shape[0]))
         sides = {side: ca.substitute(torque, given, place) for side, torque in self.sides.items()}
         elastic, inelastic = (ca.substitute(torque, given, place) for torque in (self.elastic, self.inelastic))
         return replace(self, sides=sides, elastic=elastic, inelastic=inelastic)
@@ -108,7 +117,7 @@ def model_torques(model: Model, sides: Collection[Side] = ("motor", "link")) -> 
     inertias = values[: 10 * len(model.robot.bodies)]
     drives = [values[model.names.index(name)] if name in model.names else 0 for name in _drive_names(model)]
     motion = replace(model.motion, inertias=inertias, drives=ca.vertcat(*drives), load_qdd=load_qdd)
-    memory = ca.SX(0, 1) if motion.memory is None else motion.memory
+    memory, temperature = (ca.SX(0, 1) if one is None else one for one in (motion.memory, motion.temperature))
     torques: dict[Side, ca.SX] = {"motor": ca.SX(size, 1), "link": ca.SX(size, 1)}
     elastic, inelastic = ca.SX(size, 1), ca.SX(size, 1)
     first = 0
@@ -122,7 +131,7 @@ def model_torques(model: Model, sides: Collection[Side] = ("motor", "link")) -> 
             else:
                 inelastic += torque
         first += count
-    return ModelTorques(model, motion, values, torques, elastic, inelastic, memory, load_qdd)
+    return ModelTorques(model, motion, values, torques, elastic, inelastic, memory, load_qdd, temperature)
 
 
 def _drive_names(model: Model) -> list[str]:

@@ -154,12 +154,12 @@ class Layout:
 
     Attributes:
         joints: Number of joints n.
-        equations: For each equation, the rows of ``[W_e; y_e]``, one equation after the other; then q, qd, qdd and the
-            states of friction.
+        equations: For each equation, the rows of ``[W_e; y_e]``, one equation after the other; then q, qd, qdd and
+            what else the regressor depends on.
         joint_index: Joint of each equation (E,).
         temperatures: Number of temperatures, n or 0.
         coupling: C (n, n) with ``q_motor = C q``.
-        states: Number of states of friction.
+        further: Sizes of the inputs that the regressor has besides: states of friction, temperatures.
         values: For each equation, values x of its columns; its rows are then ``[W_e; -d(W_e x)/dt; y_e]``. None: rows
             without that derivative.
     """
@@ -169,7 +169,7 @@ class Layout:
     joint_index: np.ndarray
     temperatures: int
     coupling: np.ndarray
-    states: int = 0
+    further: tuple[int, ...] = ()
     values: tuple[np.ndarray, ...] | None = None
 
     @property
@@ -178,15 +178,20 @@ class Layout:
         return 1 if self.values is None else 2
 
     @property
+    def inputs(self) -> tuple[int, ...]:
+        """Sizes of all inputs of the regressor: q, qd, qdd and what else it depends on."""
+        return (self.joints, self.joints, self.joints, *self.further)
+
+    @property
     def motion(self) -> slice:
-        """Rows of q, qd, qdd and the states of friction after the equations."""
+        """Rows of these inputs after the equations."""
         first = self.equations[-1].stop
-        return slice(first, first + 3 * self.joints + self.states)
+        return slice(first, first + sum(self.inputs))
 
     def split_motion(self, rows: np.ndarray) -> list[np.ndarray]:
-        """Return q, qd, qdd and, if there are any, the states of friction from their rows."""
-        n = self.joints
-        return [rows[:n], rows[n : 2 * n], rows[2 * n : 3 * n], *([rows[3 * n :]] if self.states else [])]
+        """Return the inputs of the regressor from their rows."""
+        ends = np.cumsum(self.inputs)
+        return [rows[end - size : end] for end, size in zip(ends.tolist(), self.inputs, strict=True)]
 
     @property
     def share(self) -> slice:
@@ -209,14 +214,14 @@ def layout_of(
     sizes = [len(columns) + (1 if known is None else 2) for columns in compiled.columns]
     parts = tuple(slice(int(end) - size, int(end)) for end, size in zip(np.cumsum(sizes), sizes, strict=True))
     coupling = equations.model.robot.motor_coupling()
-    states = sum(one.shape[0] for one in equations.model.inputs[3:])
-    return Layout(len(equations.joints), parts, equations.joint_index, temperatures, coupling, states, known)
+    further = tuple(one.shape[0] for one in equations.model.inputs[3:])
+    return Layout(len(equations.joints), parts, equations.joint_index, temperatures, coupling, further, known)
 
 
 class DecimatedSegment:
     """Decimated rows of one segment, block by block.
 
-    Columns that come in are ``[q; qd; qdd; states of friction; y (E); temperature; time]``. Near standstill the own
+    Columns that come in are ``[inputs of the regressor; y (E); temperature; time]``. Near standstill the own
     equations of a joint are bridged before decimation, W and y alike: samples there become the mean of those just
     before. The equation stays exact, nothing of standstill enters it, and noise that persists passes through as it is.
 
@@ -268,7 +273,7 @@ class DecimatedSegment:
 
     def _push_some(self, columns: np.ndarray) -> Iterator[np.ndarray]:
         size, equations = self._layout.joints, len(self._layout.equations)
-        first_torque = 3 * size + self._layout.states
+        first_torque = sum(self._layout.inputs)
         motion, measured, others = np.split(columns, [first_torque, first_torque + equations])
         moving = self._moving(motion[size : 2 * size])
         filter_, count = self._resolved.decimation_filter, 0

@@ -11,9 +11,10 @@ import numpy as np
 
 from ..errors import ObservationError
 from ..kernel import BatchFunction, compile_batch
-from ..model import INPUTS, BaseParameters, Model, base_parameters
+from ..model import BaseParameters, Model, base_parameters
 from ..recording import Recording, TorqueChannel
 from ..robot import Robot
+from ..robot.balancers import check_within_tables
 from ..text import short_repr
 
 
@@ -85,6 +86,34 @@ class Equations:
         regressor = model.regressor if loaded or model.payload == "none" else model.unloaded_regressor
         return _base_columns(model, self.base, regressor, self.kinds_joints)
 
+    def net(self, y: np.ndarray, q: np.ndarray, label: str) -> np.ndarray:
+        """Return measured torques (E, m) less those of balancers whose scale is known, at positions q (n, m).
+
+        Args:
+            y: The measured torques.
+            q: The positions.
+            label: Name of the recording, for messages.
+
+        Raises:
+            RobotError: If a position is beyond the table of a balancer.
+        """
+        balancers = self.model.robot.balancers
+        if balancers:
+            check_within_tables(balancers, self.joints, q, label)
+        return y - self.known_torque(q) if self.model.known_balancers else y
+
+    def known_torque(self, q: np.ndarray) -> np.ndarray:
+        """Return the torques (E, m) of balancers whose scale is known at positions q (n, m)."""
+        if not self.model.known_balancers:
+            return np.zeros((len(self.kinds_joints), q.shape[1]))
+        return self._known_torque(np.ascontiguousarray(q))[0]
+
+    @cached_property
+    def _known_torque(self) -> BatchFunction:
+        model = self.model
+        torque = model.known_torque[[model.rows.index(row) for row in self.kinds_joints]]
+        return compile_batch(ca.Function("known_torque", [model.motion.q], [ca.densify(torque)], ["q"], ["torque"]))
+
     def compiled(self, loaded: bool) -> CompiledRows:
         """Return the compiled regressor of loaded or unloaded rows; compiled when first needed."""
         return self._loaded if loaded or self.model.payload == "none" else self._unloaded
@@ -139,7 +168,7 @@ def _compiled(equations: Equations, *, loaded: bool) -> CompiledRows:
         for row, nonzero in enumerate(columns)
     ]
     names = [f"row{k}" for k in range(len(outputs))]
-    function = ca.Function("base_rows", inputs, outputs, INPUTS[: len(inputs)], names)
+    function = ca.Function("base_rows", inputs, outputs, equations.model.input_names, names)
     places = tuple(
         np.array([whole.index(name) for name in nonzero], dtype=np.intp)
         for whole, nonzero in zip(equations.columns, columns, strict=True)
@@ -158,15 +187,19 @@ class MeasuredTorques:
         channels: Names of the channels used.
         matrices: For each of them, M (E, n).
         equations: Number of equations E.
+        known: What of the recorded known torques each equation has, (E, n); None if none are recorded.
     """
 
     channels: tuple[str, ...]
     matrices: tuple[np.ndarray, ...]
     equations: int
+    known: np.ndarray | None = None
 
     def of(self, block: Recording) -> np.ndarray:
-        """Return y (E, m) of a block of the recording; zero in equations whose torque is not recorded."""
+        """Return y (E, m) of a block of the recording, less known torques; zero in equations without a torque."""
         parts = [m @ block.torque(name).values for name, m in zip(self.channels, self.matrices, strict=True)]
+        if self.known is not None and block.known_torque is not None:
+            parts.append(-self.known @ block.known_torque)
         return sum(parts[1:], parts[0]) if parts else np.zeros((self.equations, block.samples))
 
 
@@ -186,7 +219,8 @@ def measured_torques(
     """Return how the measured side of all equations follows from the channels of a recording.
 
     A motor current becomes a torque by its gain (the channel's, else the robot's ``drive_gain``) and comes to the
-    joint side through the coupling of the motors, ``C^T (gain * current)``; motor torques are there already.
+    joint side through the coupling of the motors, ``C^T (gain * current)``; motor torques are there already. Known
+    torques of the log act on the links: they are in the torques of motors and joints, not in their difference.
 
     Args:
         equations: The equations.
@@ -206,7 +240,11 @@ def measured_torques(
             channel = channel_of(recording, side, label)
             to_joint = maps.setdefault(channel.name, np.zeros((len(equations.kinds_joints), size)))
             to_joint[row] += sign * _to_joint_side(equations.model.robot, channel, label)[joint]
-    return MeasuredTorques(tuple(maps), tuple(maps.values()), len(equations.kinds_joints))
+    known = None
+    if recording.known_torque is not None:
+        on_links = [float(len(_SIDES[kind]) == 1) for kind, _ in equations.kinds_joints]
+        known = np.eye(size)[equations.joint_index] * np.array(on_links)[:, None]
+    return MeasuredTorques(tuple(maps), tuple(maps.values()), len(equations.kinds_joints), known)
 
 
 def channel_of(recording: Recording, side: str, label: str) -> TorqueChannel:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from ..effects import EFFECTS
 from ..errors import ObservationError
 from ..model import Model
 from ..recording import Recording
@@ -136,6 +137,21 @@ def dahl_elements(model: Model) -> DahlElements | None:
     return DahlElements(model.friction.dahl, len(model.robot.actuated)) if model.has_memory else None
 
 
+def warm_joints(model: Model, template: Recording, label: str) -> tuple[str, ...]:
+    """Return the joints whose temperature a model needs.
+
+    Raises:
+        ObservationError: If it needs any, and the recording has no temperatures.
+    """
+    effects = [effect for effect in model.effects if EFFECTS[effect].needs_temperature]
+    if effects and template.temperature is None:
+        raise ObservationError(
+            f"recording '{label}' has no temperature, on which effect '{effects[0]}' depends; declare the columns of "
+            "temperature, or leave the effect out"
+        )
+    return tuple(dict.fromkeys(one.joint for one in model.parameters if one.effect in effects))
+
+
 class RawSignals:
     """Turns blocks of a recording into signals ``[positions; velocities if recorded; y; temperature]``.
 
@@ -147,15 +163,23 @@ class RawSignals:
         torques: How y follows from the channels.
         label: Name of the recording, for messages.
         delays: By how much the torque of each equation is late (E,) [s].
+        warm: Joints whose temperature has to be known from the start.
 
     Attributes:
         known_temperature: Joints of which a temperature has been read (n,).
     """
 
     def __init__(
-        self, template: Recording, chosen: Preparation, torques: MeasuredTorques, label: str, delays: np.ndarray
+        self,
+        template: Recording,
+        chosen: Preparation,
+        torques: MeasuredTorques,
+        label: str,
+        delays: np.ndarray,
+        warm: tuple[str, ...] = (),
     ) -> None:
         check_channels(template, chosen, label)
+        self._warm = [template.joints.index(joint) for joint in warm]
         self._torques, self._label, self._delays = torques, label, delays
         self._joints = len(template.joints)
         self._first_torque = self._joints * (2 if chosen.velocity == "recorded" else 1)
@@ -170,12 +194,23 @@ class RawSignals:
         """Return the signals (rows, m) of a block, as they were recorded."""
         for name in self._torques.channels:
             _check_numbers(block, block.torque(name).values, f"torque channel '{name}'", self._label)
+        if block.known_torque is not None:
+            _check_numbers(block, block.known_torque, "known_torque", self._label)
         parts = [*motion_signals(block, self._chosen, self._label), self._torques.of(block)]
         if self._winds:
             parts.append(_joint_torque(block, self._label))
         if block.temperature is not None:
             parts.append(self._filled(block.temperature))
+            self._check_warm(block)
         return np.concatenate(parts)
+
+    def _check_warm(self, block: Recording) -> None:
+        for row in self._warm:
+            if not self.known_temperature[row]:
+                raise ObservationError(
+                    f"recording '{self._label}': no temperature of joint '{block.joints[row]}' in its first samples, "
+                    "which its friction depends on; leave the effect out for this joint, or these samples"
+                )
 
     def in_time(self, pieces: Iterable[Piece], rate: float, trimmed: tuple[int, int] = (0, 0)) -> Iterator[Piece]:
         """Yield even signals with the torques put back in time.
@@ -211,8 +246,11 @@ class RawSignals:
         return Piece(starts, shifted[-1], values)
 
     def _filled(self, temperature: np.ndarray) -> np.ndarray:
-        """Return temperatures with the last one known where none was recorded: they change slowly."""
+        """Return temperatures with the last one known, or the first, where none was recorded: they change slowly."""
         is_known = np.isfinite(temperature)
+        first = np.take_along_axis(temperature, is_known.argmax(axis=1)[:, None], axis=1)[:, 0]
+        begins = ~self.known_temperature & is_known.any(axis=1)
+        self._last_temperature = np.where(begins, first, self._last_temperature)
         place = np.maximum.accumulate(np.where(is_known, np.arange(temperature.shape[1]), -1), axis=1)
         held = np.take_along_axis(temperature, np.maximum(place, 0), axis=1)
         filled = np.where(place >= 0, held, self._last_temperature[:, None])

@@ -85,6 +85,9 @@ def geometry_hash(robot: Robot) -> str:
         )
     follow, shift = robot.coupling()
     lines += [_numbers(follow), _numbers(shift), _numbers(robot.motor_coupling())]
+    # Torques of balancers are subtracted from what was measured: rows with another balancer are not the same.
+    number_of = {body.joint.name: body.number for body in robot.bodies}
+    lines += [f"{one!r} {robot.values.get(f'Sb{number_of[one.joint]}', 1.0)!r}" for one in robot.balancers]
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 

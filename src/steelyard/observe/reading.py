@@ -73,7 +73,7 @@ def busiest_part(recording: Recording, samples: int) -> Recording:
 
 def _with_arrays(recording: Recording, changed: Callable[[np.ndarray], np.ndarray]) -> Recording:
     """Return a recording with changed arrays of samples and without poses."""
-    names = ("time", "q", "qd", "reference", "temperature")
+    names = ("time", "q", "qd", "reference", "temperature", "known_torque")
     arrays = {name: None if (values := getattr(recording, name)) is None else changed(values) for name in names}
     torques = tuple(replace(channel, values=changed(channel.values)) for channel in recording.torques)
     return replace(recording, torques=torques, pose=None, **arrays)
@@ -88,8 +88,9 @@ def hashes_of(recording: AnyRecording) -> tuple[str, ...]:
     if known and all(known):
         return known
     digest = hashlib.sha256()
+    further = [array for array in (recording.qd, recording.known_torque) if array is not None]
     channels = [channel.values for channel in recording.torques]
-    for array in [recording.time, recording.q, *([] if recording.qd is None else [recording.qd]), *channels]:
+    for array in [recording.time, recording.q, *further, *channels]:
         digest.update(str(array.shape).encode())
         digest.update(np.ascontiguousarray(array).data)
     return (digest.hexdigest(),)

@@ -18,7 +18,7 @@ from ..errors import ObservationError
 from ..recording import RecordingStream
 from .decimated import DecimatedSegment, Gate, layout_of
 from .equations import Equations, measured_torques
-from .motion_stream import RawSignals, SegmentMotion, dahl_elements
+from .motion_stream import RawSignals, SegmentMotion, dahl_elements, warm_joints
 from .preparation import ResolvedPreparation
 from .reading import AnyRecording, EvenStream, Piece, blocks_of, check_joints, hashes_of, template_of
 from .runs import MIN_SHARE, RowBlock, RowRun, RunFinder
@@ -85,7 +85,8 @@ class RowPass:
         temperatures = 0 if template.temperature is None else joints
         self.layout = layout_of(self._compiled, equations, temperatures, values)
         torques = measured_torques(equations, template, label, partial=source.partial)
-        self._raw = RawSignals(template, source.resolved.chosen, torques, label, source.delays)
+        needed = warm_joints(equations.model, template, label)
+        self._raw = RawSignals(template, source.resolved.chosen, torques, label, source.delays, needed)
 
     def __iter__(self) -> Iterator[RowBlock]:
         """Yield the decimated rows, about ``ROWS`` at a time."""
@@ -113,9 +114,25 @@ class RowPass:
     def motion(self) -> Iterator[tuple[int, np.ndarray | None]]:
         """Yield the number of a segment, and its columns at the full rate that are ready, if any.
 
-        Columns are ``[q; qd; qdd; states of friction; y (E); temperature; time]`` (rows, m), filtered and
-        differentiated.
+        Columns are ``[inputs of the regressor; y (E); temperature; time]`` (rows, m), filtered and differentiated; y is
+        without known torques.
         """
+        for number, columns in self._segments():
+            yield number, None if columns is None else self._net(columns)
+
+    def _net(self, columns: np.ndarray) -> np.ndarray:
+        """Put temperatures, if the regressor depends on them, before y; take known torques of balancers off y."""
+        equations, joints = self._source.equations, self.layout.joints
+        model = equations.model
+        if not model.needs_temperature and not model.robot.balancers:
+            return columns
+        first = sum(self.layout.inputs) - (joints if model.needs_temperature else 0)
+        last = first + len(equations.kinds_joints)
+        y = equations.net(columns[first:last], columns[:joints], self._source.label)
+        warmer = columns[last : last + joints] - model.friction.temperature if model.needs_temperature else y[:0]
+        return np.concatenate([columns[:first], warmer, y, columns[last:]])
+
+    def _segments(self) -> Iterator[tuple[int, np.ndarray | None]]:
         resolved, number, motion = self._source.resolved, -1, None
         elements = dahl_elements(self._source.equations.model)
         for piece in self._raw.in_time(self._pieces(), resolved.rate, resolved.trim):

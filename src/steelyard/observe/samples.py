@@ -25,8 +25,8 @@ class PreparedBlock:
         q: Positions, low-passed (n, k).
         qd: Velocities (n, k).
         qdd: Accelerations (n, k).
-        memory: States of friction (s, k), s = 0 if it has none.
-        y: Measured side of every equation, not filtered (E, k) [N m or N].
+        further: What else the regressor depends on: states of friction, temperatures, each (s, k).
+        y: Measured side of every equation less known torques, not filtered (E, k) [N m or N].
         moving: Which joints move at standstill speed or faster (n, k).
     """
 
@@ -36,15 +36,14 @@ class PreparedBlock:
     q: np.ndarray
     qd: np.ndarray
     qdd: np.ndarray
-    memory: np.ndarray
+    further: tuple[np.ndarray, ...]
     y: np.ndarray
     moving: np.ndarray
 
     @property
     def motion(self) -> list[np.ndarray]:
-        """What the regressor is a function of: q, qd, qdd, and the states of friction if it has any."""
-        signals = [self.q, self.qd, self.qdd, *([self.memory] if len(self.memory) else [])]
-        return [np.ascontiguousarray(signal) for signal in signals]
+        """What the regressor is a function of."""
+        return [np.ascontiguousarray(signal) for signal in (self.q, self.qd, self.qdd, *self.further)]
 
 
 def prepared_blocks(source: RowSource) -> Iterator[PreparedBlock]:
@@ -53,16 +52,16 @@ def prepared_blocks(source: RowSource) -> Iterator[PreparedBlock]:
     Args:
         source: The rows; every call is a pass of its own, and memory does not grow with the recording.
     """
-    joints, rows, before = len(source.equations.joints), len(source.equations.kinds_joints), -1
-    states = sum(one.shape[0] for one in source.equations.model.inputs[3:])
+    rows, before = len(source.equations.kinds_joints), -1
+    inputs = [one.shape[0] for one in source.equations.model.inputs]
     for segment, columns in source.new_pass().motion():
         if columns is None:
             continue
         columns.setflags(write=False)
-        q, qd, qdd, memory, y, _ = np.split(columns, np.cumsum([joints, joints, joints, states, rows]))
+        q, qd, qdd, *further, y, _ = np.split(columns, np.cumsum([*inputs, rows]))
         moving = moving_joints(qd, source.resolved.standstill, source.equations.model.robot.motor_coupling())
         moving.setflags(write=False)
-        yield PreparedBlock(segment, segment != before, columns[-1], q, qd, qdd, memory, y, moving)
+        yield PreparedBlock(segment, segment != before, columns[-1], q, qd, qdd, tuple(further), y, moving)
         before = segment
 
 
@@ -76,7 +75,7 @@ class RawBlock:
         time: Times (k,) [s].
         q: Positions (n, k), behind elastic joints if the preparation says so.
         qd: Recorded velocities (n, k), None unless they were requested.
-        y: Measured side of every equation (E, k) [N m or N].
+        y: Measured side of every equation less known torques (E, k) [N m or N].
     """
 
     starts: bool
@@ -108,6 +107,7 @@ def raw_samples(source: RowSource, *, velocity: bool = False) -> Iterator[RawBlo
             values = piece.values[:used]
             values.setflags(write=False)
             q, qd, y = np.split(values, np.cumsum([joints, speeds]))
+            y = source.equations.net(y, q, source.label)
             yield RawBlock(starts, piece.time, q, qd if velocity else None, y)
             starts = False
 

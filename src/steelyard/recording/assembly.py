@@ -147,7 +147,8 @@ class Assembly:
         for channel in self._plan.channels:
             if channel.required:
                 columns = blocks[channel.part].columns
-                rows += [(channel.setup.label, row, columns[place]) for row, place in enumerate(channel.columns)]
+                places = [(row, place) for row, place in enumerate(channel.columns) if place is not None]
+                rows += [(channel.setup.label, row, columns[place]) for row, place in places]
         for label, row, values in rows:
             # One fast pass: a sum of squares is small and finite only if every number is.
             if not np.einsum("i,i->", values, values) < LARGEST**2:
@@ -217,7 +218,10 @@ class Assembly:
     def _converted(self, number: int, channel: PlannedChannel, columns: tuple[np.ndarray, ...]) -> np.ndarray:
         values = np.empty((len(channel.columns), columns[0].size))
         for row, place in enumerate(channel.columns):
-            np.multiply(columns[place], channel.scale[row], out=values[row])
+            if place is None:
+                values[row] = 0.0
+            else:
+                np.multiply(columns[place], channel.scale[row], out=values[row])
         if number in self._unwrappers:
             values = self._unwrappers[number].take(values, channel.turn > 0)
         if channel.to_joint is not None:

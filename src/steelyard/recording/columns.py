@@ -146,6 +146,29 @@ def columns_by_joint(
     return _without_names(robot, names, count, where)
 
 
+def columns_of_some_joints(
+    robot: Robot, names: Sequence[str] | None, declared: Sequence[str] | None, count: int, where: str
+) -> list[int | None]:
+    """Return for each actuated joint which of fewer columns than joints is its own, None if none is.
+
+    Arguments are those of :func:`columns_by_joint`; every column's joint has to be declared or in its name.
+    """
+    found = list(declared) if declared is not None else [joint_in_name(robot, name) for name in names or []]
+    wanted = robot.joint_names
+    unknown = [joint for joint in found if joint is not None and joint not in wanted]
+    if unknown:
+        raise RecordingError(
+            f"{where}: robot '{robot.name}' has no joint '{unknown[0]}' that moves on its own; joints: "
+            f"{', '.join(wanted)}{nearest_match(unknown[0], wanted)}"
+        )
+    if len(found) != count or None in found or len(set(found)) != count:
+        raise RecordingError(
+            f"{where}: {count} columns, robot '{robot.name}' has {len(wanted)} joints; say which joint each column is "
+            f"of with joints = [...], as many as columns"
+        )
+    return [found.index(joint) if joint in found else None for joint in wanted]
+
+
 def joint_in_name(robot: Robot, name: str) -> str | None:
     """Return the joint a column's name speaks of: the longest joint name in it that stands alone."""
     inside = re.search(r"\[([^\[\]]+)\]$", name)

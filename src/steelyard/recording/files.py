@@ -247,7 +247,7 @@ def write_recording(recording: Recording, path: str | os.PathLike[str]) -> Path:
 
 def _arrays(recording: Recording) -> dict[str, np.ndarray]:
     arrays = {"time": recording.time, "q": recording.q}
-    for name in ("qd", "reference", "temperature", "pose"):
+    for name in ("qd", "reference", "temperature", "known_torque", "pose"):
         values = getattr(recording, name)
         if values is not None:
             arrays[name] = values

@@ -15,7 +15,7 @@ import numpy as np
 from ..errors import RecordingError
 from ..robot import Robot
 from ..tables import Table
-from .columns import columns_by_joint, group_columns, names_text, selected_columns
+from .columns import columns_by_joint, columns_of_some_joints, group_columns, names_text, selected_columns
 from .gains import GAIN_KINDS
 from .record import POSE_ROWS, TORQUE_KINDS, WRENCH_ROWS
 from .setup import ChannelSetup, PartSetup, RecordingSetup, Role
@@ -73,7 +73,7 @@ class PlannedChannel:
     Attributes:
         setup: What was declared.
         part: Which file it is in.
-        columns: Which of the columns read from that file, in row order.
+        columns: Which of the columns read from that file, in row order; None for a row of zeros.
         scale: Signs and units (rows,).
         to_joint: From motor to joint side: a factor each (rows,), a matrix (rows, rows) if coupled, None if not needed.
         shift: Added last (rows,).
@@ -84,7 +84,7 @@ class PlannedChannel:
 
     setup: ChannelSetup
     part: int
-    columns: tuple[int, ...]
+    columns: tuple[int | None, ...]
     scale: np.ndarray
     to_joint: np.ndarray | None
     shift: np.ndarray
@@ -95,7 +95,7 @@ class PlannedChannel:
     @property
     def required(self) -> bool:
         """Whether a sample without it is of no use."""
-        return self.setup.role in ("q", "qd", "reference", "torque")
+        return self.setup.role in ("q", "qd", "reference", "torque", "known_torque")
 
 
 @dataclass(frozen=True)
@@ -175,7 +175,7 @@ class _Builder:
         where = f"{table.path}: {channel.label}"
         columns = selected_columns(channel.columns or channel.label, table.names, where)
         columns = self._in_row_order(channel, table, columns, where)
-        names = [table.names[column] for column in columns] if table.named else None
+        names = ["" if column is None else table.names[column] for column in columns] if table.named else None
         scale, shift = channel_scale(self.robot, channel, names, len(columns), where)
         to_joint, gain, turn = self._to_joint_side(channel, where)
         if channel.role in ("q", "reference"):
@@ -186,7 +186,9 @@ class _Builder:
                     f"{where}: units, gears and offsets make a factor of {np.abs(factors).max():.3g}; allowed is up to "
                     f"{LARGEST_FACTOR:g}, check rating, counts_per_turn, gear_ratio, coupling and offset"
                 )
-        places = tuple(self.want(part, column) for column in columns)
+        if channel.role == "known_torque":
+            self.notes.append(f"{Path(table.path).name}: known_torque is subtracted from the recorded torques")
+        places = tuple(None if column is None else self.want(part, column) for column in columns)
         errors = self._gain_covariance(channel, where)
         return PlannedChannel(channel, part, places, scale, to_joint, shift, gain, errors, turn)
 
@@ -200,7 +202,9 @@ class _Builder:
         with np.errstate(invalid="ignore"):
             return np.nan_to_num(np.outer(sigma, sigma), nan=0.0, posinf=np.inf)
 
-    def _in_row_order(self, channel: ChannelSetup, table: Table, columns: list[int], where: str) -> list[int]:
+    def _in_row_order(
+        self, channel: ChannelSetup, table: Table, columns: list[int], where: str
+    ) -> list[int] | list[int | None]:
         if channel.kind == "wrench" or channel.role == "pose":
             allowed = (6,) if channel.kind == "wrench" else (3, 7)
             if len(columns) not in allowed:
@@ -210,6 +214,9 @@ class _Builder:
                 )
             return columns
         names = [self._without_unit(table.names[column]) for column in columns] if table.named else None
+        if channel.role == "known_torque" and len(columns) < len(self.robot.joint_names):
+            own = columns_of_some_joints(self.robot, names, channel.joints, len(columns), where)
+            return [None if place is None else columns[place] for place in own]
         declared = channel.joints or self.setup.joints
         order, note = columns_by_joint(self.robot, names, declared, len(columns), where)
         if note:
@@ -234,7 +241,7 @@ class _Builder:
             # Currents stay currents: the gears act on the torque they make.
             own = np.diag(gears) if gain is not None else np.ones(len(kinds))
             return None, None if gain is None else gain * own, turn
-        matrix = gears.T if channel.role == "torque" else np.linalg.inv(gears)
+        matrix = gears.T if channel.role in ("torque", "known_torque") else np.linalg.inv(gears)
         turn = turn / np.abs(np.diag(gears))
         diagonal = np.count_nonzero(matrix - np.diag(np.diag(matrix))) == 0
         return (np.diag(matrix).copy() if diagonal else matrix), gain, turn

@@ -132,6 +132,8 @@ class Recording:
         notes: What was assumed in reading it.
         findings: Findings of the checks.
         reference: Commanded joint positions (n, N) [rad or m], if they were recorded.
+        known_torque: Part of the torques that is known and is to be subtracted from them (n, N) [N m or N, joint
+            side], such as that of a balance cylinder, if it was recorded.
 
     Example:
         >>> time = np.arange(100) / 100
@@ -154,10 +156,11 @@ class Recording:
     notes: tuple[str, ...] = ()
     findings: tuple[Finding, ...] = ()
     reference: np.ndarray | None = None
+    known_torque: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "time", frozen_array(self.time, 1, "time"))
-        for name in ("q", "qd", "reference", "temperature", "pose"):
+        for name in ("q", "qd", "reference", "temperature", "known_torque", "pose"):
             values = getattr(self, name)
             if values is not None:
                 object.__setattr__(self, name, frozen_array(values, 2, name))
@@ -235,6 +238,7 @@ def _check_shapes(recording: Recording) -> None:
         ("qd", recording.qd, (count,)),
         ("reference", recording.reference, (count,)),
         ("temperature", recording.temperature, (count,)),
+        ("known_torque", recording.known_torque, (count,)),
         ("pose", recording.pose, (3, 7)),
     ]
     wanted += [(c.name, c.values, (6,) if c.kind == "wrench" else (count,)) for c in recording.torques]

@@ -34,7 +34,7 @@ from .record import TORQUE_KINDS, TorqueKind
 
 Side = Literal["motor", "joint"]
 Columns = str | int | tuple[str | int, ...]
-Role = Literal["q", "qd", "reference", "torque", "temperature", "pose"]
+Role = Literal["q", "qd", "reference", "torque", "temperature", "pose", "known_torque"]
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class ChannelSetup:
     and torques ``R^T x``, ``R = diag(gear ratios) C``, C the robot's ``motor_coupling()``; the offset is added last.
 
     Attributes:
-        role: What it is: ``q``, ``qd``, ``reference``, ``torque``, ``temperature`` or ``pose``.
+        role: What it is: ``q``, ``qd``, ``reference``, ``torque``, ``temperature``, ``pose`` or ``known_torque``.
         columns: Name, pattern, index range (from 1, last included), or several of these; None for columns that say
             what they are (``q[joint_1]``).
         unit: Unit of all joints or one for each; None for SI or what the header says.
@@ -234,6 +234,7 @@ _CHANNEL_KEYS: dict[Role, dict[str, Kind[Any]]] = {
     "torque": _TORQUE,
     "temperature": _CHANNEL,
     "pose": {"columns": _columns, "unit": texts},
+    "known_torque": {**_CHANNEL, "side": _side, "sign": _signs},
 }
 _TEXT: dict[str, Kind[Any]] = {
     "separator": _separator,
@@ -379,7 +380,8 @@ def _channel(role: Role, entry: Any, side: str, where: str) -> ChannelSetup:
     kind: TorqueKind | None = values.get("kind")
     takes_side = role in ("q", "qd", "reference") or (role == "torque" and kind in ("motor_torque", "motor_current"))
     values.setdefault("side", side if takes_side else "joint")
-    if values["side"] == "motor" and not takes_side:
+    # Known torques act on the links: they are before the gears only where they say so themselves.
+    if values["side"] == "motor" and not takes_side and role != "known_torque":
         raise section.failure(f"a {kind or role} has no motor side; leave 'side' out")
     if "gain" in values and kind != "motor_current":
         raise section.failure(f"only a motor_current takes a gain, this is a {kind}")

@@ -160,6 +160,7 @@ _QUANTITY = {
     "reference": ("angle", "length"),
     "motor_torque": ("moment", "force"),
     "joint_torque": ("moment", "force"),
+    "known_torque": ("moment", "force"),
     "motor_current": ("current", "current"),
     "motor_pwm": ("duty", "duty"),
     "temperature": ("temperature", "temperature"),

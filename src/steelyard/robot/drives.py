@@ -24,9 +24,20 @@ def _by_name(value: Any) -> Mapping[str, float]:
     return {name: number()(one) for name, one in kind_of(dict)(value).items()}
 
 
+def _orders(value: Any) -> tuple[float, ...]:
+    """Orders of torque ripple."""
+    what, most = "one to four orders above 0, periods in a turn", len(FrictionConstants().ripple)
+    orders = numbers(None, number(above=0), what)(value)
+    if not 1 <= len(orders) <= most:
+        raise ValueError(what)
+    return orders
+
+
 FRICTION_KINDS: dict[str, Kind[Any]] = {
     "dahl": numbers(len(FrictionConstants().dahl), number(above=0), "six lengths above 0 [rad or m]"),
     "stribeck": numbers(len(FrictionConstants().stribeck), number(above=0), "four velocities above 0 [rad/s or m/s]"),
+    "temperature": number(),
+    "ripple": _orders,
     "inertias": _by_name,
 }
 """What the constants of friction may be, in robot files and in settings."""

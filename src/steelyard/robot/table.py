@@ -44,8 +44,9 @@ of a model). ``[[joint]]``: ``name`` (default ``joint_<n>``), ``type`` (default 
 branches), ``velocity``, ``effort``, ``acceleration``, ``jerk``, ``mimic = {leader, multiplier, offset}``,
 ``gear_ratio``, ``rotor_inertia``, and instead of ``inertia``: ``mass``, ``centre``, ``inertia_at_centre`` (XX XY XZ YY
 YZ ZZ). ``[payloads]``: ten numbers by name. ``[[gear_coupling]]``: ``motor``, ``also_turns_with``, ``ratio``.
-``[friction]``: ``dahl`` (six lengths [rad or m]), ``stribeck`` (four velocities [rad/s or m/s]). An unknown key is
-an error.
+``[[balancer]]``: see :mod:`.balancers`. ``[friction]``: ``dahl`` (six lengths [rad or m]), ``stribeck`` (four
+velocities [rad/s or m/s]), ``temperature`` [deg C], ``ripple`` (up to four orders), ``ripple_of`` (``motor`` or
+``joint``). An unknown key is an error.
 """
 
 from __future__ import annotations
@@ -61,6 +62,7 @@ from ..configuration import ROOT, Section, checked, choice, located, names, numb
 from ..effects import FrictionConstants, value_symbols
 from ..errors import RobotError, nearest_match
 from ..files import decoded, parsed_toml
+from .balancers import read_balancers
 from .checks import JOINT_KINDS, assembled_robot, checked_limits
 from .drives import FRICTION_KINDS, values_on_leaders
 from .files import PathOrBytes, content_of, place_of
@@ -243,7 +245,7 @@ def _inertia(row: Section) -> tuple[float, ...] | None:
 
 LARGEST_TABLE = 1_000_000
 
-TOP_KEYS = ("robot", "joint", "values", "payloads", "gear_coupling", "friction")
+TOP_KEYS = ("robot", "joint", "values", "payloads", "gear_coupling", "balancer", "friction")
 ROBOT_KEYS = (
     *("name", "convention", "gravity", "source", "inertia_source", "payload_link", "floor", "springs"),
     *("torque", "measured", "effects"),
@@ -287,6 +289,7 @@ def _robot(file: Section, where: str) -> Robot:
     convention = head.get("convention", choice(*CONVENTIONS), "modified")
     joints, links = _joints_and_links(file.sections("joint"), notes, convention)
     payloads = _payloads(file.section("payloads"), notes)
+    balancers = read_balancers(file.sections("balancer"), joints, notes)
     robot = assembled_robot(
         head.get("name", text),
         links,
@@ -298,6 +301,7 @@ def _robot(file: Section, where: str) -> Robot:
         floor=head.optional("floor", NUMBER),
         springs=head.get("springs", UNIQUE_NAMES, ()),
         gear_couplings=tuple(record_from(GearCoupling, row, RECORD_KINDS) for row in file.sections("gear_coupling")),
+        balancers=tuple(balancers),
         friction=record_from(FrictionConstants, file.section("friction"), FRICTION_KINDS),
         defaults=_defaults(head),
         source=head.get("source", text, where),
@@ -305,7 +309,9 @@ def _robot(file: Section, where: str) -> Robot:
         values=MappingProxyType(_values(file.section("values"), sum(joint.moves for joint in joints))),
     )
     _check_references(robot, file)
-    return replace(robot, values=MappingProxyType(values_on_leaders(robot, robot.values)))
+    number_of = {body.joint.name: body.number for body in robot.bodies}
+    scales = {f"Sb{number_of[one.joint]}": scale for one, scale in balancers.items()}
+    return replace(robot, values=MappingProxyType(values_on_leaders(robot, robot.values) | scales))
 
 
 def _joints_and_links(rows: Sequence[Section], notes: list[str], convention: str) -> tuple[list[Joint], list[Link]]:
@@ -365,7 +371,7 @@ def _values(section: Section, moving: int) -> dict[str, float]:
 
 
 def _checked_parameter(name: str, moving: int) -> str:
-    match = re.fullmatch(r"([A-Za-z_]+)([1-9][0-9]{0,3})", name)
+    match = re.fullmatch(r"([A-Za-z_0-9]*[A-Za-z_])([1-9][0-9]{0,3})", name)
     family, joint = (match[1], int(match[2])) if match else (name, 0)
     families = _value_families()
     if family not in families or not match:

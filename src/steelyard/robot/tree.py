@@ -7,13 +7,15 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 
 from ..effects import FrictionConstants
 from ..errors import RobotError, nearest_match
+from ..plain_data import plain
 from ..text import short_repr
+from .balancers import Balancer
 from .inertia import INERTIAL_NAMES, moved_parameters
 from .parts import Body, Defaults, Frame, GearCoupling, Joint, Link
 from .placement import Placement, Vector3, transform_from_placement
@@ -133,6 +135,7 @@ class Robot:
         gear_couplings: Motors that turn with more than one joint.
         coordinates: What q means in every equation: positions of the actuated joints, or of their motors.
         springs: Joints with a spring, ``tau += Ss sin(q) + Sc cos(q)``.
+        balancers: Known torques beside the joints; their scales are the values ``Sb``.
         friction: Constants of friction that is not linear in them: lengths of Dahl elements, Stribeck velocity.
         values: Values known beforehand of parameters other than link inertias, by parameter name.
         payloads: Known payloads: ten parameters in the frame of the link that carries them.
@@ -161,6 +164,7 @@ class Robot:
     gear_couplings: tuple[GearCoupling, ...] = ()
     coordinates: Coordinates = "joint"
     springs: tuple[str, ...] = ()
+    balancers: tuple[Balancer, ...] = ()
     friction: FrictionConstants = field(default_factory=FrictionConstants)
     values: Mapping[str, float] = field(default_factory=dict)
     payloads: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
@@ -191,8 +195,8 @@ class Robot:
     def with_locked(self, positions: Mapping[str, float]) -> Robot:
         """Return the same arm with joints held at given positions; they no longer count as moving.
 
-        Joints that follow a held one are held where it puts them; springs and couplings of held joints are gone, and so
-        are their values. Values of the others get the numbers that their joints have now.
+        Joints that follow a held one are held where it puts them; springs, balancers and couplings of held joints are
+        gone, and so are their values. Values of the others get the numbers that their joints have now.
         """
         for name, position in positions.items():
             if self.joint(name).kind == "fixed" or not math.isfinite(position):
@@ -202,7 +206,8 @@ class Robot:
         moving = {joint.name for joint in joints if joint.moves}
         couplings = tuple(c for c in self.gear_couplings if {c.motor, c.also_turns_with} <= moving)
         springs = tuple(name for name in self.springs if name in moving)
-        locked = replace(self, joints=joints, gear_couplings=couplings, springs=springs)
+        balancers = tuple(one for one in self.balancers if one.joint in moving)
+        locked = replace(self, joints=joints, gear_couplings=couplings, springs=springs, balancers=balancers)
         now = {body.joint.name: body.number for body in locked.bodies}
         numbers = {body.number: now.get(body.joint.name) for body in self.bodies}
         return replace(locked, values=renumbered(self.values, numbers))
@@ -288,6 +293,15 @@ class Robot:
     def actuated(self) -> tuple[Body, ...]:
         """Bodies whose joints move on their own, in order: the rows of every equation."""
         return tuple(body for body in self.bodies if body.joint.mimic is None)
+
+    @property
+    def balancers_to_json(self) -> list[dict[str, Any]]:
+        """The balancers as plain data: joint, scale and law."""
+        number_of = {body.joint.name: body.number for body in self.bodies}
+        return [
+            {"joint": one.joint, "scale": self.values.get(f"Sb{number_of[one.joint]}", 1.0), "law": plain(one.law)}
+            for one in self.balancers
+        ]
 
     @property
     def joint_names(self) -> tuple[str, ...]:

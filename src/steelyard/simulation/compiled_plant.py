@@ -11,8 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..kernel import compile_loop
+from ..model import Model
 from ..progress import Progress, part_of, silent
-from .experiment import noise_of_seed
+from .experiment import Experiment, noise_of_seed, temperatures
 from .plant import step_function
 from .tuning import ClosedLoop
 
@@ -92,7 +93,8 @@ class CompiledStep:
 
         Args:
             state: Where to begin: :meth:`start`, or where the part before ended.
-            reference: q, qd, qdd at the control instants (3 n, K); K is a multiple of the recording's period.
+            reference: q, qd, qdd at the control instants (3 n, K), and below them temperatures less their reference
+                (n, K) if friction depends on them; K is a multiple of the recording's period.
             parameters: As the step function has them, (np,) or (np, C).
             disturbance: Torques that act on the motors (C, n, K); None for none.
             on_lost: Called with the number of each column that diverges, whose outputs then mean nothing; the others
@@ -123,11 +125,21 @@ class CompiledStep:
         return LoopState(values, state.periods + periods), np.concatenate(recorded).transpose(2, 1, 0)
 
     def _inputs(self, reference: np.ndarray, disturbance: np.ndarray | None) -> np.ndarray:
-        """Return reference and disturbance of some control periods: (K, 4 n) for all columns, or (K, 4 n, C)."""
+        """Return the step's inputs of some control periods: (K, inputs) for all columns, or (K, inputs, C)."""
+        motion, warmth = np.split(reference.T, [3 * self._layout.joints], axis=1)
         if disturbance is None:
-            return np.concatenate([reference.T, np.zeros((reference.shape[1], self._layout.joints))], axis=1)
-        shared = np.broadcast_to(reference.T[:, :, None], (*reference.T.shape, len(disturbance)))
-        return np.concatenate([shared, disturbance.transpose(2, 1, 0)], axis=1)
+            return np.concatenate([motion, np.zeros((len(motion), self._layout.joints)), warmth], axis=1)
+        each = [np.broadcast_to(one[:, :, None], (*one.shape, len(disturbance))) for one in (motion, warmth)]
+        return np.concatenate([each[0], disturbance.transpose(2, 1, 0), each[1]], axis=1)
+
+
+def warmth_of(model: Model, experiment: Experiment, periods: int) -> list[np.ndarray]:
+    """Return temperatures less their reference at the control instants (n, K), or none if no friction needs them."""
+    if not model.needs_temperature:
+        return []
+    found = temperatures(experiment, np.arange(periods) / experiment.control_rate)
+    above = np.zeros(periods) if found is None else found - model.friction.temperature
+    return [np.broadcast_to(above, (len(model.robot.actuated), periods))]
 
 
 class CompiledPlant:
@@ -136,7 +148,8 @@ class CompiledPlant:
     def __init__(self, loop: ClosedLoop) -> None:
         self._step = CompiledStep(loop)
         self._parameters = np.concatenate([loop.values, loop.values, loop.tuning])
-        self._experiment, self._reference = loop.experiment, loop.reference
+        self._experiment, self._joints = loop.experiment, len(loop.reference) // 3
+        self._reference = np.vstack([loop.reference, *warmth_of(loop.model, loop.experiment, loop.reference.shape[1])])
 
     def run(self, seeds: tuple[int, ...], threads: int, progress: Progress, on_lost: OnLost) -> np.ndarray:
         """Return q, qd, qdd, motor torque, joint torque of every seed (S, 5 n, N); of those lost they mean nothing."""
@@ -148,10 +161,9 @@ class CompiledPlant:
         return np.concatenate(outputs)
 
     def _run_group(self, seeds: tuple[int, ...], threads: int, progress: Progress, on_lost: OnLost) -> np.ndarray:
-        rows, periods = self._reference.shape
-        rate = self._experiment.control_rate
+        periods, rate = self._reference.shape[1], self._experiment.control_rate
         disturbance = np.stack(
-            [noise_of_seed(self._experiment, "disturbance", seed, rows // 3, periods, rate) for seed in seeds]
+            [noise_of_seed(self._experiment, "disturbance", seed, self._joints, periods, rate) for seed in seeds]
         )
 
         def lost(column: int, why: str) -> None:

@@ -74,6 +74,8 @@ class Experiment:
         stiffness: Of every joint [N m/rad]: recorded motor positions are ``q + tau_l / k`` (P5, appendix 2).
         saturate: Whether torques stop at the robot's effort limits.
         payload: Name of the payload attached; None for none.
+        temperature: Of all joints, warming up: at the start, in the end [deg C] and the time constant [s]; None: that
+            of the reference of friction, not recorded.
         plant: ``compiled``; ``mujoco``: an independent implementation; ``ideal``: the arm follows the trajectory
             exactly, without controller or limits, and motor torques are those of inverse dynamics less the disturbance.
 
@@ -101,6 +103,7 @@ class Experiment:
     payload: str | None = None
     plant: Plant = "compiled"
     position_noise: Noise | None = None
+    temperature: tuple[float, float, float] | None = None
 
     def __post_init__(self) -> None:
         for what, allowed in (("control", Control), ("velocity", Velocity), ("plant", Plant)):
@@ -110,6 +113,10 @@ class Experiment:
                 checked(getattr(self, what), number(above=0), what, SimulationError)
         if (self.kp is None) != (self.kd is None):
             raise SimulationError("kp and kd belong together: give both, or neither for gains of the bandwidth")
+        if self.temperature is not None:
+            what = "three numbers: degrees Celsius at the start and in the end, time constant [s] above 0"
+            checked(self.temperature, numbers(3, number(), what), "temperature", SimulationError)
+            checked(self.temperature[2], number(above=0), "time constant of temperature", SimulationError)
         _whole_ratio("control_rate", self.control_rate, "record_rate", self.record_rate)
         if self.plant_rate is not None:
             _whole_ratio("plant_rate", self.plant_rate, "control_rate", self.control_rate)
@@ -127,6 +134,14 @@ class Experiment:
     def record_every(self) -> int:
         """Number of control periods between two recorded samples."""
         return round(self.control_rate / self.record_rate)
+
+
+def temperatures(experiment: Experiment, time: np.ndarray) -> np.ndarray | None:
+    """Return the temperature at times (N,) [s] of an experiment [deg C]; None if it has none."""
+    if experiment.temperature is None:
+        return None
+    start, end, constant = experiment.temperature
+    return end + (start - end) * np.exp(-time / constant)
 
 
 def _whole_ratio(fast: str, fast_rate: float, slow: str, slow_rate: float) -> None:

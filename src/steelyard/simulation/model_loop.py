@@ -223,6 +223,11 @@ class ModelLoop:
                 "a model without link inertias cannot be simulated; it needs the effect 'inertia' and torques 'motor', "
                 "'joint' or 'both'"
             )
+        if model.needs_temperature:
+            raise SimulationError(
+                "friction that depends on temperature cannot be simulated beside recordings; leave effects FcT and FvT "
+                "out, or choose a method of least squares"
+            )
         self._experiment = replace(experiment, disturbance=None, payload=None, plant="compiled")
         self._cache = _compiled_of(model)
         self._model, self._inertia = self._cache.model, self._cache.inertia

@@ -90,6 +90,7 @@ class StepLayout:
         delay_steps: Control periods a command waits.
         memory: Number of states of friction.
         loads: Number of accelerations that give the load of the gears: n, or 0 if no friction depends on it.
+        temperatures: Number of temperatures: n, or 0 if no friction depends on them.
     """
 
     joints: int
@@ -97,6 +98,7 @@ class StepLayout:
     delay_steps: int
     memory: int
     loads: int
+    temperatures: int = 0
 
     @property
     def states(self) -> int:
@@ -109,8 +111,8 @@ class StepLayout:
 
     @property
     def inputs(self) -> int:
-        """Reference q, qd, qdd and disturbance torque (n each)."""
-        return 4 * self.joints
+        """Reference q, qd, qdd and disturbance torque (n each), and temperatures less their reference."""
+        return 4 * self.joints + self.temperatures
 
     @property
     def parameters(self) -> int:
@@ -122,7 +124,8 @@ class StepLayout:
 class PlantEquations:
     """The plant's equations as functions of (q, qd, ..., values).
 
-    ``history`` is what torques depend on besides: states of friction, then accelerations that give the gears' load.
+    ``history`` is what torques depend on besides: states of friction, accelerations that give the gears' load, and
+    temperatures less their reference.
     """
 
     acceleration: ca.Function  # (q, qd, tau, values, history) -> qdd
@@ -135,7 +138,7 @@ def plant_equations(model: Model) -> PlantEquations:
     """Return a model's equations solved for accelerations."""
     torques = model_torques(model)
     motion, values, steady = torques.motion, torques.values, torques.steady()
-    history = ca.vertcat(torques.memory, torques.load_qdd)
+    history = torques.history
     tau = ca.SX.sym("tau", motion.q.shape[0])
     full = [motion.q, motion.qd, motion.qdd, values]
     return PlantEquations(
@@ -160,16 +163,20 @@ def step_function(model: Model, experiment: Experiment, plant_rate: float) -> tu
     size = len(model.robot.actuated)
     memory = len(model.friction.dahl) * size if model.has_memory else 0
     loads = size if any(EFFECTS[effect].needs_inertias for effect in model.effects) else 0
-    layout = StepLayout(size, len(model.parameters), experiment.delay_steps, memory, loads)
+    warm = size if model.needs_temperature else 0
+    layout = StepLayout(size, len(model.parameters), experiment.delay_steps, memory, loads, warm)
     state, given = ca.SX.sym("state", layout.states), ca.SX.sym("input", layout.inputs)
     parameters = ca.SX.sym("parameters", layout.parameters)
     values, believed = parameters[: layout.values], parameters[layout.values : 2 * layout.values]
     kp, kd, limit, quantum = ca.vertsplit(parameters[2 * layout.values :], size)
     first_memory = layout.states - 1 - memory - loads
     q, qd, held, disturbed, encoder, speed, *waiting = ca.vertsplit(state[:first_memory], size)
-    past = _Past(model, q, state[first_memory : first_memory + memory], state[first_memory + memory : -1])
+    past = _Past(
+        model, q, state[first_memory : first_memory + memory], state[first_memory + memory : -1],
+        given[4 * size :] if warm else ca.SX.zeros(size),
+    )  # fmt: skip
     reference = ca.vertsplit(given[: 3 * size], size)
-    disturbance = given[3 * size :]
+    disturbance = given[3 * size : 4 * size]
     is_control_instant = state[-1] <= 0
     encoder_now, speed_now = _measured(experiment, q, qd, encoder, speed, quantum)
     command = _command(experiment, equations, (encoder_now, speed_now), reference, (kp, kd, limit), believed)
@@ -237,12 +244,14 @@ class _Past:
         q: Positions at the start (n,).
         memory: States of friction there (s,).
         qdd: Accelerations of the step before (n,); empty if no friction depends on the load.
+        temperature: Temperatures less their reference (n,).
     """
 
     model: Model
     q: ca.SX
     memory: ca.SX
     qdd: ca.SX
+    temperature: ca.SX
 
     def memory_at(self, q: ca.SX) -> ca.SX:
         """Return the states of friction after motion from the start to positions q, in one direction."""
@@ -254,10 +263,10 @@ class _Past:
         return ca.vertcat(*(towards + (z - towards) * ca.exp(-ca.fabs(moved) / length) for length, z in parts))
 
     def history_at(self, q: ca.SX) -> ca.SX:
-        """Return states and accelerations as the plant's equations take them; those that it lacks do not count."""
+        """Return the history as the plant's equations take it; what the plant does not depend on does not count."""
         count = len(self.model.friction.dahl) * q.shape[0]
         memory = self.memory_at(q) if self.memory.shape[0] else ca.SX.zeros(count)
-        return ca.vertcat(memory, self.qdd if self.qdd.shape[0] else ca.SX.zeros(q.shape[0]))
+        return ca.vertcat(memory, self.qdd if self.qdd.shape[0] else ca.SX.zeros(q.shape[0]), self.temperature)
 
     def acceleration(self, equations: PlantEquations, tau: ca.SX, values: ca.SX) -> Callable[[ca.SX, ca.SX], ca.SX]:
         """Return the accelerations under a held torque as a function of q and qd."""

@@ -22,8 +22,8 @@ from ..recording import Recording, TorqueChannel
 from ..robot import AnyRobot, Robot, load_robot
 from ..signals import DahlElements
 from ..text import short_repr
-from .compiled_plant import CompiledPlant
-from .experiment import Experiment, noise_of_seed, quantised
+from .compiled_plant import CompiledPlant, warmth_of
+from .experiment import Experiment, noise_of_seed, quantised, temperatures
 from .mujoco_plant import MujocoPlant
 from .plant import plant_equations, plant_model, true_values, truth_by_name
 from .tuning import closed_loop
@@ -46,7 +46,8 @@ def ideal_outputs(
     motion = reference[:, :: experiment.record_every]
     size = len(motion) // 3
     memory = DahlElements(model.friction.dahl, size).push(reference[:size])[:, :: experiment.record_every]
-    history = np.concatenate([memory, motion[2 * size :]])
+    warmth = warmth_of(model, experiment, reference.shape[1]) or [np.zeros((size, reference.shape[1]))]
+    history = np.concatenate([memory, motion[2 * size :], warmth[0][:, :: experiment.record_every]])
     needed, motor_side = _torques(model)(*np.split(motion, 3), values, history)
     joint = needed - motor_side
     outputs = []
@@ -236,11 +237,13 @@ def recording_of(run: SimulatedRun, index: int = 0) -> Recording:
         (2, 200)
     """
     robot, experiment = run.robot, run.experiment
+    warm = temperatures(experiment, run.time)
     return Recording(
         joints=tuple(body.joint.name for body in robot.actuated),
         time=run.time,
         q=_encoder_positions(run, index),
         torques=tuple(_channels(run, index)),
+        temperature=None if warm is None else np.tile(warm, (len(robot.actuated), 1)),
         payload=experiment.payload,
         reference=run.reference,
         notes=(f"simulated: {robot.name}, seed {run.seeds[index]}, plant '{experiment.plant}'",),

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..effects import EFFECTS
 from ..errors import SimulationError
-from ..model import Model
+from ..model import Model, Parameter
 from ..robot import Robot, transform_from_placement
 from .experiment import Experiment
 from .plant import plant_equations, plant_model, true_values
@@ -181,9 +181,18 @@ def friction_decays(model: Model, values: np.ndarray, inertia: np.ndarray) -> tu
             dry[rows[parameter.number]] += value * _largest_weight(model, values)
         elif builder == "friction.dahl":
             stiff[rows[parameter.number]] += value / model.friction.dahl[EFFECTS[parameter.effect].element]
-        elif parameter.friction == "dry" or builder in _STEPS_AT_REST:
+        elif builder == "ripple.ripple":
+            stiff[rows[parameter.number]] += value * _periods(model, parameter)
+        elif builder == "gear_coupling.friction" or parameter.friction == "dry" or builder in _STEPS_AT_REST:
             dry[rows[parameter.number]] += value
     return viscous * free + np.sqrt(stiff * free), dry * free
+
+
+def _periods(model: Model, parameter: Parameter) -> float:
+    """Return how many radians of ripple there are in one of the joint."""
+    ratio = model.robot.bodies[parameter.number - 1].joint.gear_ratio or 1.0
+    order = model.friction.ripple[EFFECTS[parameter.effect].element]
+    return order * abs(ratio if model.friction.ripple_of == "motor" else 1.0)
 
 
 _STEPS_AT_REST = ("friction.stribeck", "friction.square_root", "friction.third_root")

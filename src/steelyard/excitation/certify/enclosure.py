@@ -99,6 +99,20 @@ def _exponential(a: Interval) -> Interval:
     return widened(middle, middle * np.expm1(a[1]))
 
 
+def _logarithm(a: Interval) -> Interval:
+    """The slope is largest at the lower end; an interval that reaches zero has the whole line."""
+    inside = np.asarray(a[0] > a[1])
+    middle = np.where(inside, a[0], 1.0)
+    radius = -np.log1p(-np.where(inside, a[1], 0.0) / middle)
+    return widened(np.log(middle), np.where(inside, radius + ROUNDING, np.inf))
+
+
+def _floor(a: Interval) -> Interval:
+    room = a[1] + ROUNDING * np.abs(a[0])
+    low, high = np.floor(a[0] - room), np.floor(a[0] + room)
+    return 0.5 * (low + high), 0.5 * (high - low)
+
+
 def _sign(a: Interval) -> Interval:
     """The whole of [-1, 1] where the interval holds zero."""
     decided = np.abs(a[0]) > a[1]
@@ -140,10 +154,12 @@ RULES: dict[int, Rule] = {
     ca.OP_FABS: lambda a: (np.abs(a[0]), a[1]),
     ca.OP_FMIN: lambda a, b: (np.minimum(a[0], b[0]), np.maximum(a[1], b[1])),
     ca.OP_FMAX: lambda a, b: (np.maximum(a[0], b[0]), np.maximum(a[1], b[1])),
+    ca.OP_FLOOR: _floor,
     ca.OP_TAN: lambda a: _divide(*sine_and_cosine(a)),
     ca.OP_TANH: _hyperbolic_tangent,
     ca.OP_ATAN: _arc_tangent,
     ca.OP_EXP: _exponential,
+    ca.OP_LOG: _logarithm,
     ca.OP_SIGN: _sign,
     ca.OP_LT: _less,
     ca.OP_LE: _less,

@@ -44,28 +44,58 @@ def asymmetric(effect: Effect, robot: Robot, motion: MotionSymbols) -> Term:
     return Term(parameters, ca.horzcat(ca.diag(motion.forward(motion.qd)), -ca.diag(motion.forward(-motion.qd))))
 
 
+def curved(shape: str, velocity: ca.SX, motion: MotionSymbols, element: int = 0) -> ca.SX:
+    """Return friction that is not a straight line in a velocity, an expression of ``qd``, per unit of its coefficient.
+
+    Args:
+        shape: ``quadratic`` ``v |v|``, ``square_root`` or ``third_root`` of the speed, or ``stribeck``.
+        velocity: The velocity v.
+        motion: Symbols of the motion.
+        element: Which of the Stribeck velocities, from 0.
+    """
+    if shape == "quadratic":
+        return velocity * ca.fabs(velocity)
+    sign = motion.sign(velocity)
+    if shape == "square_root":
+        return ca.sqrt(ca.fabs(velocity)) * sign
+    if shape == "third_root":
+        return ca.exp(ca.log(ca.fabs(velocity) + _NEVER_ZERO) / 3) * sign
+    return ca.exp(-((velocity / motion.friction.stribeck[element]) ** 2)) * sign
+
+
+CURVED_UNITS = {
+    "quadratic": ("N m s^2/rad^2", "N s^2/m^2"),
+    "square_root": ("N m s^(1/2)/rad^(1/2)", "N s^(1/2)/m^(1/2)"),
+    "third_root": ("N m s^(1/3)/rad^(1/3)", "N s^(1/3)/m^(1/3)"),
+    "stribeck": ("N m", "N"),
+}
+"""Units of the coefficients, for revolute and for prismatic joints."""
+
+
 def quadratic(effect: Effect, robot: Robot, motion: MotionSymbols) -> Term:
     """Return ``Fvv qd |qd|``: viscous friction that bends with speed, upwards or, below zero, downwards."""
-    return diagonal_term(_parameters(effect, robot, "N m s^2/rad^2", "N s^2/m^2"), motion.qd * ca.fabs(motion.qd))
+    return _curved_term(effect, robot, motion, "quadratic")
 
 
 def square_root(effect: Effect, robot: Robot, motion: MotionSymbols) -> Term:
     """Return ``Fvr sqrt(|qd|) sign(qd)``: friction that rises fast at low speed, as that of grease does."""
-    parameters = _parameters(effect, robot, "N m s^(1/2)/rad^(1/2)", "N s^(1/2)/m^(1/2)")
-    return diagonal_term(parameters, ca.sqrt(ca.fabs(motion.qd)) * motion.sign(motion.qd))
+    return _curved_term(effect, robot, motion, "square_root")
 
 
 def third_root(effect: Effect, robot: Robot, motion: MotionSymbols) -> Term:
     """Return ``Fvt |qd|^(1/3) sign(qd)``: friction that rises faster still at low speed."""
-    parameters = _parameters(effect, robot, "N m s^(1/3)/rad^(1/3)", "N s^(1/3)/m^(1/3)")
-    return diagonal_term(parameters, ca.exp(ca.log(ca.fabs(motion.qd) + _NEVER_ZERO) / 3) * motion.sign(motion.qd))
+    return _curved_term(effect, robot, motion, "third_root")
 
 
 def stribeck(effect: Effect, robot: Robot, motion: MotionSymbols) -> Term:
     """Return ``Fs exp(-(qd / v_s)^2) sign(qd)``: what friction is higher by at low speed."""
-    velocity = motion.friction.stribeck[effect.element]
-    entries = ca.exp(-((motion.qd / velocity) ** 2)) * motion.sign(motion.qd)
-    return diagonal_term(_parameters(effect, robot, "N m", "N"), entries)
+    return _curved_term(effect, robot, motion, "stribeck")
+
+
+def _curved_term(effect: Effect, robot: Robot, motion: MotionSymbols, shape: str) -> Term:
+    element = effect.element if shape == "stribeck" else 0
+    entries = curved(shape, motion.qd, motion, element)
+    return diagonal_term(_parameters(effect, robot, *CURVED_UNITS[shape]), entries)
 
 
 def load(effect: Effect, robot: Robot, motion: MotionSymbols) -> Term:

@@ -1,4 +1,4 @@
-"""Springs that carry part of the weight: P4's gravity compensation."""
+"""Springs and balancers that carry part of the weight: unknown sine and cosine (P4), or a known law and its scale."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import casadi as ca
 from ...effects import Effect
 from ...errors import ModelError
 from ...robot import Robot
-from .term import MotionSymbols, Term, joint_parameter
+from .term import MotionSymbols, Parameter, Term, joint_parameter
 
 
 def spring(effect: Effect, robot: Robot, motion: MotionSymbols) -> Term:
@@ -17,13 +17,34 @@ def spring(effect: Effect, robot: Robot, motion: MotionSymbols) -> Term:
             f"effect 'spring': robot '{robot.name}' names no joint with a spring; "
             "list the joints under 'springs' in its file, or leave the effect out"
         )
-    parameters, columns = [], []
+    parameters: list[Parameter] = []
+    columns: list[ca.SX] = []
     for row, body in enumerate(robot.actuated):
         if body.joint.name not in robot.springs:
             continue
         for symbol, value in (("Ss", ca.sin(motion.q[row])), ("Sc", ca.cos(motion.q[row]))):
-            column = ca.SX(motion.q.shape[0], 1)
-            column[row] = value
             parameters.append(joint_parameter(body, symbol, effect, "N m", "N"))
-            columns.append(column)
+            columns.append(_on_joint(motion, row, value))
     return Term(tuple(parameters), ca.horzcat(*columns))
+
+
+def balancer(effect: Effect, robot: Robot, motion: MotionSymbols) -> Term:
+    """Return ``Sb tau_b(q)`` for every joint with a balancer: Sb is 1 if its torque is as the robot file says."""
+    if not robot.balancers:
+        raise ModelError(
+            f"effect 'balancer': robot '{robot.name}' has no balancer; "
+            "give its torque under [[balancer]] in its file, or leave the effect out"
+        )
+    law_of = {one.joint: one for one in robot.balancers}
+    rows = [row for row, body in enumerate(robot.actuated) if body.joint.name in law_of]
+    bodies = [robot.actuated[row] for row in rows]
+    torques = [law_of[body.joint.name].torque(motion.q[row], ca) for row, body in zip(rows, bodies, strict=True)]
+    columns = [_on_joint(motion, row, torque) for row, torque in zip(rows, torques, strict=True)]
+    return Term(tuple(joint_parameter(body, "Sb", effect, "1", "1") for body in bodies), ca.horzcat(*columns))
+
+
+def _on_joint(motion: MotionSymbols, row: int, torque: ca.SX) -> ca.SX:
+    """Return a column (na,) of a torque that acts on one joint."""
+    column = ca.SX(motion.q.shape[0], 1)
+    column[row] = torque
+    return column

@@ -103,6 +103,8 @@ class MotionSymbols:
         friction: Constants of friction that is not linear in them.
         memory: States of the Dahl elements, -1 to 1 (elements * na,), those of the first length first; None: there are
             none, and friction with a state cannot be written.
+        temperature: Temperatures less the reference of the friction's constants [K] (na,); None: they are not known,
+            and friction that depends on them cannot be written.
         inertias: Known inertial parameters, ten a body (10 nb,); None: effects in proportion to the torques of the
             links cannot be written.
         drives: Known inertias of the drives (na,); None with ``inertias``.
@@ -117,6 +119,7 @@ class MotionSymbols:
     turn: ca.SX | None = None
     friction: FrictionConstants = field(default_factory=FrictionConstants)
     memory: ca.SX | None = None
+    temperature: ca.SX | None = None
     inertias: ca.DM | ca.SX | None = None
     drives: ca.DM | ca.SX | None = None
     load_qdd: ca.SX | None = None
@@ -148,10 +151,22 @@ class Term:
     columns: ca.SX
 
     def of_joints(self, numbers: tuple[int, ...] | None) -> Term:
-        """Return the part of it that belongs to the joints of these numbers; all of it for None."""
+        """Return the part of it that belongs to the joints of these numbers; all of it for None.
+
+        Raises:
+            ModelError: If it has no part of one of these joints.
+        """
         if numbers is None:
             return self
         chosen = [k for k, parameter in enumerate(self.parameters) if parameter.number in numbers]
+        there = {parameter.number for parameter in self.parameters}
+        for number in numbers:
+            if number not in there:
+                effect = self.parameters[0].effect
+                raise ModelError(
+                    f"effect '{effect}{number}': joint {number} has no part of '{effect}'; allowed are joints "
+                    f"{', '.join(map(str, sorted(there)))}"
+                )
         return Term(tuple(self.parameters[k] for k in chosen), self.columns[:, chosen])
 
 
