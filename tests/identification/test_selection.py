@@ -34,9 +34,9 @@ def arm(values=None):
     return replace(robot, values={**robot.values, **(values or {})})
 
 
-def recorded(robot, seed, periods=1):
+def recorded(robot, seed, periods=1, size=1.2):
     rng = np.random.default_rng(seed)
-    sin, cos = rng.uniform(-1, 1, (2, 2, 6)) / np.arange(1, 7) * 1.2
+    sin, cos = rng.uniform(-1, 1, (2, 2, 6)) / np.arange(1, 7) * size
     motion = fourier([0.0, 0.5], sin, cos, 20.0, JOINTS, periods)
     noise = Noise("white", (1.0, 0.1))
     experiment = Experiment(record_rate=200, plant="ideal", motor_noise=noise, saturate=False)
@@ -66,6 +66,15 @@ def test_planted_friction_is_found_and_predicts_better():
         assert found.selection.text in found.notes
         assert found.to_json()["selection"]["steps"][0]["effect"] == steps_of(found)[0].effect
     assert found_all == 3
+
+
+def test_a_validation_that_hardly_moves_is_said_to_be_none():
+    training = recorded(arm(), 0)
+    quiet = recorded(arm(), 1, size=0.04)
+    found = identify(arm(), [training], [quiet], replace(SETTINGS, select=False))
+    named = [reason for reason in found.verdict.reasons if "hardly moves joint_1, joint_2" in reason.text]
+    assert [reason.grade for reason in named] == ["fair"]
+    assert found.verdict.grade != "good"
 
 
 def test_the_choice_never_sees_validation(monkeypatch):

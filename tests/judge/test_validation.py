@@ -22,7 +22,9 @@ from steelyard.judge import (
     evaluate,
     explain_residuals,
     faster_joints,
+    hardly_moving,
     residual_runs,
+    wider_joints,
 )
 from steelyard.judge.residuals import RunCollector
 from steelyard.model import stacked_regressor
@@ -267,6 +269,22 @@ def test_joints_that_move_faster_than_in_the_fit_are_named():
     assert faster_joints(with_speeds(1.0, 1.0, 1.0), with_speeds(1.19, 1.21, 0.5), factor=1.1) == ("a", "b")
     other = replace(with_speeds(9.0, 9.0, 9.0), joint_names=("a", "d", "e"))
     assert faster_joints(with_speeds(1.0, 1.0, 1.0), other) == ("a",)  # joints that were not fitted have no speed
+
+
+def test_joints_that_go_farther_or_hardly_move_are_named():
+    def moved(lower, upper, speed, names=("a", "b", "c")):
+        extent = replace(with_top_speeds(*speed), lower=np.array(lower), upper=np.array(upper))
+        return Evaluation("x", 10.0, (), names, extent)
+
+    train = moved([-1.0, -1.0, 0.0], [1.0, 1.0, 1.0], [1.0, 1.0, 1.0])
+    unseen = moved([-1.19, -1.21, 0.5], [1.19, 1.0, 0.59], [1.0, 1.0, 0.09])
+    assert wider_joints(train, unseen) == ("b",)
+    assert hardly_moving(train, unseen) == ("c",)
+    assert wider_joints(train, unseen, part=0.05) == ("a", "b")
+    slow_but_wide = moved([-1.0, -1.0, 0.0], [1.0, 1.0, 1.0], [0.01, 0.01, 0.01])
+    assert hardly_moving(train, slow_but_wide) == ()
+    other = moved([-9.0, 0.0, 0.0], [9.0, 0.0, 0.0], [0.0, 0.0, 0.0], names=("a", "d", "e"))
+    assert (wider_joints(train, other), hardly_moving(train, other)) == (("a",), ())
 
 
 def test_the_top_speed_of_several_recordings_is_that_of_the_fastest():

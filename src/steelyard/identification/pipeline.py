@@ -51,7 +51,7 @@ from .inputs import Inputs, inputs_of, model_of, settings_of, sources_of, with_f
 from .mounting import better_mounting, mounting_reason
 from .payload_gains import check_same_gains, payload_and_notes
 from .reasons import cautions_of, judged, notes_of
-from .regularisation import regularised_fit, settings_for_chosen
+from .regularisation import regularisation_note, regularised_fit, settings_for_chosen
 from .result import ConditionNumbers, Identification, Trained
 from .run_files import RunLike, load_run
 from .selection import Selection, select_effects
@@ -130,7 +130,8 @@ def identify(
         fit = replace(fit, estimate=with_earlier_runs(fit, equations, runs))
     found = _examined(inputs, sources, unseen, fit, settings, (*findings, *still), stage)
     if selection is not None:
-        found = replace(found, selection=selection, notes=(*found.notes, selection.text))
+        drawn = [regularisation_note(prior)] if _is_regularised(selection, settings) else []
+        found = replace(found, selection=selection, notes=(*found.notes, selection.text, *drawn))
     stage("grading")
     plain_error = None if fit.plain is None else _error(unseen, fit.plain, fit, settings, silent)
     cause = None

@@ -16,7 +16,9 @@ from ..judge import (
     Pattern,
     Thresholds,
     faster_joints,
+    hardly_moving,
     judge,
+    wider_joints,
 )
 from ..observe import Equations, ResolvedPreparation, RowSource
 from ..text import counted
@@ -303,16 +305,44 @@ def _late(bias: Bias, thresholds: Thresholds) -> Iterator[Reason]:
 
 
 def _extrapolated(found: Identification) -> Iterator[Reason]:
-    faster = faster_joints(found.fit_error, found.unseen_error)
+    """Yield where unseen motion is beyond that of the fit, or too little of it to judge by."""
+    train, unseen = found.fit_error, found.unseen_error
+    still = hardly_moving(train, unseen)
+    if still:
+        most = 2 * len(still) > len(unseen.joint_names)
+        yield Reason(
+            f"the unseen motion hardly moves {first_named(still)}: what is judged there is {'mostly ' * most}"
+            "holding torque, not motion",
+            "validate with motion as wide and as fast as that you want to predict",
+            "validation",
+            "fair" if most else None,
+            "predicts",
+        )
+    faster = faster_joints(train, unseen)
     if faster:
         yield Reason(
             f"the unseen motion is faster than the training on {', '.join(faster)}: friction is extrapolated there",
             "train on motion as fast as the motion you want to predict",
             "validation",
         )
+    wider = wider_joints(train, unseen)
+    if wider:
+        yield Reason(
+            f"the unseen motion reaches positions outside the training on {', '.join(wider)}: what depends on position "
+            "is extrapolated there",
+            "train on motion as wide as the motion you want to predict",
+            "validation",
+        )
 
 
 def _selected(found: Identification) -> Iterator[Reason]:
+    if found.selection is not None and found.selection.steps:
+        yield Reason(
+            f"{counted(len(found.selection.steps), 'effect')} chosen by these data: intervals ignore the choice and "
+            "are slightly too narrow",
+            "identify other recordings with the same effects (--effects) where coverage matters",
+            "selection",
+        )
     if found.reduction.steps:
         yield Reason(
             f"the model is reduced by {counted(len(found.reduction.steps), 'parameter')} not needed for these data: "

@@ -63,6 +63,15 @@ def regularised_fit(fit: ArmFit, equations: Equations, plain: Sequence[str], pri
     return replace(fit, estimate=drawn, without_prior=fit.of_data, links_open=links_open)
 
 
+def regularisation_note(prior: Robot | None) -> str:
+    """Return what was held near what, in one sentence."""
+    of = f"usual build, within {GUESS * LINK_DEVIATION:g}" if prior is None else f"the prior, within {LINK_DEVIATION:g}"
+    return (
+        f"chosen effects are drawn to zero as far as the data leave them open, links to those of {of} times their own "
+        "size; residuals are taken for errors of the model: rows count by their size (iterated), not whitened"
+    )
+
+
 def link_rows(equations: Equations, columns: Sequence[str], prior: Robot | None) -> np.ndarray:
     """Return rows (k, c + 1) that draw base parameters to those of reference links, of unit relative deviation.
 

@@ -28,6 +28,8 @@ from .evaluation import JointError as JointError
 from .evaluation import MotionExtent as MotionExtent
 from .evaluation import combined as combined
 from .evaluation import faster_joints as faster_joints
+from .evaluation import hardly_moving as hardly_moving
+from .evaluation import wider_joints as wider_joints
 from .patterns import Pattern as Pattern
 from .patterns import explain_residuals as explain_residuals
 from .plausibility import Impossible as Impossible

@@ -16,6 +16,12 @@ from ..text import short_repr
 FASTER = 1.2
 """Unseen motion faster than that of the fit by more than this is extrapolation."""
 
+WIDER = 0.1
+"""Unseen positions farther outside those of the fit than this part of their range are extrapolation."""
+
+HARDLY = 0.1
+"""A joint whose range and top speed in unseen motion are smaller parts of those of the fit hardly moves."""
+
 
 NOISE_ALONE = 0.5
 """Part of the squared error that noise must be for it to be called the reason."""
@@ -283,3 +289,32 @@ def faster_joints(train: Evaluation, unseen: Evaluation, factor: float = FASTER)
     known = dict(zip(train.joint_names, train.speed_max, strict=True))
     speeds = zip(unseen.joint_names, unseen.speed_max, strict=True)
     return tuple(joint for joint, speed in speeds if speed > factor * known.get(joint, np.inf))
+
+
+def wider_joints(train: Evaluation, unseen: Evaluation, part: float = WIDER) -> tuple[str, ...]:
+    """Return the joints that in unseen motion go farther outside the range of the fit than a part of that range."""
+    outside = {}
+    for joint, lower, upper in zip(train.joint_names, train.extent.lower, train.extent.upper, strict=True):
+        outside[joint] = (lower - part * (upper - lower), upper + part * (upper - lower))
+    reached = zip(unseen.joint_names, unseen.extent.lower, unseen.extent.upper, strict=True)
+    everywhere = (-np.inf, np.inf)
+    return tuple(
+        joint
+        for joint, lower, upper in reached
+        if lower < outside.get(joint, everywhere)[0] or upper > outside.get(joint, everywhere)[1]
+    )
+
+
+def hardly_moving(train: Evaluation, unseen: Evaluation, part: float = HARDLY) -> tuple[str, ...]:
+    """Return the joints whose range and top speed in unseen motion are both below a part of those of the fit."""
+    known = {}
+    spans = train.extent.upper - train.extent.lower
+    for joint, span, speed in zip(train.joint_names, spans, train.speed_max, strict=True):
+        known[joint] = (part * span, part * speed)
+    spans = unseen.extent.upper - unseen.extent.lower
+    reached = zip(unseen.joint_names, spans, unseen.speed_max, strict=True)
+    return tuple(
+        joint
+        for joint, span, speed in reached
+        if span < known.get(joint, (0.0, 0.0))[0] and speed < known.get(joint, (0.0, 0.0))[1]
+    )

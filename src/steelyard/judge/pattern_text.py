@@ -37,12 +37,12 @@ _SENTENCES = {
     ("velocity", "odd", "slow"): (
         "friction at low speed on {joint}",
         "add Stribeck friction with --effects +Fs4m (motor torques) or +Fs4l (joint torques), or leave the samples "
-        "{where} out with --standstill {limit}",
+        "{where} out with --standstill {limit}; if it is there, try another velocity, +Fs1m to +Fs4m, or --select",
     ),
     ("velocity", "odd", "curved"): (
         "friction that is not a straight line in speed on {joint}",
         "add friction that is curved in speed with --effects +Fvvm or +Fvrm (motor torques), +Fvvl or +Fvrl (joint "
-        "torques)",
+        "torques); if one is there, try the other, or --select",
     ),
     ("velocity", "odd", "constant"): (
         "Coulomb friction on {joint}",
@@ -65,7 +65,8 @@ _SENTENCES = {
     ),
     ("load", "odd"): (
         "load-dependent friction on {joint}",
-        "add friction in proportion to the load with --effects +Fgm (motor torques) or +Fgl (joint torques)",
+        "add friction in proportion to the load with --effects +Fgm (motor torques) or +Fgl (joint torques); if it is "
+        "there, it is not in proportion: check gains and the declared payload",
     ),
     ("load", "even"): (
         "an error that depends on the load on {joint}",
@@ -73,7 +74,8 @@ _SENTENCES = {
     ),
     ("temperature", "odd"): (
         "friction that changes with temperature on {joint}",
-        "warm the arm up before recording, or identify cold and warm recordings apart",
+        "add friction by temperature with --effects +FcTm,+FvTm (motor torques) or +FcTl,+FvTl (joint torques), or "
+        "warm the arm up before recording; if it is there, identify cold and warm recordings apart",
     ),
     ("temperature", "even"): (
         "temperature drift on {joint}",
@@ -126,7 +128,8 @@ def spread_text(profile: BinProfile, ratio: float, joint: str, share: float, uni
         limit = _speed(profile)
         remedy = (
             f"add friction that turns over a length with --effects +Fd2m (motor torques) or +Fd2l (joint torques), or "
-            f"leave samples slower than {limit} {units.of('velocity')} out with --standstill {limit}"
+            f"leave samples slower than {limit} {units.of('velocity')} out with --standstill {limit}; if it is there, "
+            "add another length, +Fd1m to +Fd6m, or try --select"
         )
         return f"sign of velocity uncertain near reversals on {joint}: {size}", remedy
     remedy = "look for vibration or saturation at these speeds; sigmas that allow for it: --covariance sandwich"
