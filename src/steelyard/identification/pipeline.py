@@ -317,9 +317,8 @@ def _bias(
     if settings.bias_repeats < 1 or settings.method not in FACTOR_METHODS:
         return None
     recordings = [recording for _, recording in inputs.training]
-    return estimate_bias(
-        recordings, sources, fit.of_data, fit.whitening, settings.bias_repeats, settings.seed, progress
-    )
+    of_rows = fit.estimate if fit.links_open is None else fit.of_data
+    return estimate_bias(recordings, sources, of_rows, fit.whitening, settings.bias_repeats, settings.seed, progress)
 
 
 def _trained(inputs: Inputs, sources: Sequence[RowSource]) -> tuple[Trained, ...]:

@@ -1,11 +1,11 @@
-"""Estimates of models with chosen effects: links drawn to a reference, effects to zero, as far as data leave them open.
+"""Estimates of models with chosen effects: links drawn to a trusted reference, effects to zero.
 
 Friction of many laws on all joints, and links that are free to be impossible, can stand for each other: within one
 recording that costs nothing, in faster or other motion much. Two weak priors prevent it. Links are near those of a
-trusted robot file, or else of an arm of usual build, within a relative deviation. The torques of an effect over all
-joints are of one size, which the data themselves give (empirical Bayes, by expectation and maximisation): an effect
-that they show clearly is hardly drawn, one that they hardly show is drawn to zero. Rows count as what correlated noise
-leaves of them.
+trusted robot file, within a relative deviation; while effects are chosen, else near those of usual build. The torques
+of an effect over all joints are of one size, which the data themselves give (empirical Bayes, by expectation and
+maximisation): an effect that they show clearly is hardly drawn, one that they hardly show is drawn to zero. Rows count
+as what correlated noise leaves of them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ GUESS = 10.0
 """By how much farther links may be from those of usual build than from a trusted file's."""
 
 _WIDENING = 0.9
-"""Rows count as what correlated noise leaves of them for the parameters of most slow noise: these need the priors."""
+"""Correlated noise widens each sigma by a factor of its own; with priors by no less than this quantile of them."""
 
 _ITERATIONS = 30
 _SPANNED = 1e-9
@@ -56,19 +56,19 @@ def regularised_fit(fit: ArmFit, equations: Equations, plain: Sequence[str], pri
         fit: The fit.
         equations: Model and base parameters.
         plain: Effects that are not drawn, as ``--effects`` takes them: those of the plain model.
-        prior: The robot whose link inertias are trusted; None: links of usual build.
+        prior: The robot whose link inertias are trusted; None: links are not drawn.
     """
-    links_open = regularised(fit.estimate, equations, plain, prior, links=False)
-    drawn = regularised(fit.estimate, equations, plain, prior)
+    links_open = regularised(fit.estimate, equations, plain, None)
+    drawn = links_open if prior is None else regularised(fit.estimate, equations, plain, prior)
     return replace(fit, estimate=drawn, without_prior=fit.of_data, links_open=links_open)
 
 
 def regularisation_note(prior: Robot | None) -> str:
     """Return what was held near what, in one sentence."""
-    of = f"usual build, within {GUESS * LINK_DEVIATION:g}" if prior is None else f"the prior, within {LINK_DEVIATION:g}"
+    links = "" if prior is None else f", links to those of the prior (relative deviation {LINK_DEVIATION:g})"
     return (
-        f"chosen effects are drawn to zero as far as the data leave them open, links to those of {of} times their own "
-        "size; residuals are taken for errors of the model: rows count by their size (iterated), not whitened"
+        f"chosen effects are drawn to zero as far as the data leave them open{links}; residuals are taken for errors "
+        "of the model: rows count by their size (iterated) and are not whitened"
     )
 
 
@@ -102,6 +102,12 @@ def link_rows(equations: Equations, columns: Sequence[str], prior: Robot | None)
     return rows / (GUESS if prior is None else 1.0)
 
 
+def _root(estimate: Estimate) -> np.ndarray:
+    """Return the root (c, c) of the information that correlated noise leaves the data."""
+    widening = np.maximum(estimate.widening, np.quantile(estimate.widening, _WIDENING))
+    return estimate.system.triangle[:-1, :-1] / (estimate.unit * widening)
+
+
 def _reference_links(model: Model, prior: Robot | None) -> tuple[np.ndarray, np.ndarray]:
     """Return the root (10 n, 10 n) of the covariance of all links' parameters for unit deviation, and their mean."""
     from ..consistency import reference_body, usual_links
@@ -118,22 +124,19 @@ def _reference_links(model: Model, prior: Robot | None) -> tuple[np.ndarray, np.
     return spread, mean
 
 
-def regularised(
-    estimate: Estimate, equations: Equations, plain: Sequence[str], prior: Robot | None, *, links: bool = True
-) -> Estimate:
+def regularised(estimate: Estimate, equations: Equations, plain: Sequence[str], prior: Robot | None) -> Estimate:
     """Return the estimate with links drawn to a reference and effects to zero.
 
     Args:
         estimate: Weighted least squares, with the covariance that correlated noise gives it.
         equations: Model and base parameters.
         plain: Effects that are not drawn: those of the plain model.
-        prior: The robot whose link inertias are trusted; None: links of usual build.
-        links: Whether links are drawn at all.
+        prior: The robot whose link inertias are trusted; None: links are not drawn, a guess would bias them.
     """
     columns = estimate.columns
-    widening = float(np.quantile(estimate.widening, _WIDENING))
-    triangle = estimate.system.triangle / (estimate.unit * widening)
-    drawn = link_rows(equations, columns, prior)[: None if links else 0] / LINK_DEVIATION
+    root = _root(estimate)
+    triangle = np.column_stack([root, root @ estimate.values])
+    drawn = link_rows(equations, columns, prior)[: 0 if prior is None else None] / LINK_DEVIATION
     parameters = {one.name: one for one in equations.model.parameters}
     groups: dict[str, list[int]] = {}
     for k, name in enumerate(columns):
