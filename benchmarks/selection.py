@@ -7,9 +7,9 @@ Sizes, stated before measuring, as real arms have them: ``dahl``: half of the Co
 ``load``: friction of 10 % of the load; ``stribeck``: 30 % of the Coulomb friction more at low speed, velocity 0.1
 rad/s; ``tilt``: a base tilted by 1.3 degrees; ``balancer``: joint 2 has one of a tenth less torque than the file says.
 Noise is 2 % of each joint's torque, white, or ``slow`` with a correlation time of 50 ms. The SCARA hangs on a wall, so
-that gravity loads it; a tilt is not identifiable there, since first moments turn with it. Printed for each: how often the model stays plain, how often an effect of the planted kind is
-chosen, the error on another motion, and how many true base parameters of the links 95 % intervals hold where the
-planted effect was chosen.
+that gravity loads it; a tilt is not identifiable there, since first moments turn with it. Printed for each: how often
+the model stays plain, how often an effect of the planted kind is chosen, the error on another motion, and how many true
+base parameters of the links 95 % intervals hold where the planted effect was chosen.
 """
 
 from __future__ import annotations
