@@ -1,6 +1,6 @@
 """Faults planted into simulated logs: does the verdict see them, and does it name them?
 
-    python -m benchmarks.planted_faults [--seeds 10] [--arms scara_2r ur10e kuka_lwr4] [--faults ...]
+    python -m benchmarks.planted_faults [--seeds 10] [--arms scara_2r ur10e kuka_lwr4] [--faults ...] [--select]
 
 Every log is simulated in closed loop at 200 Hz with 2 % noise on the torques. A fault is made to the files that a user
 would give, and ``steelyard identify a b --validate c`` is run on them. Printed for each fault: how often the grade is
@@ -259,11 +259,11 @@ def can_have(arm: str, name: str) -> bool:
     return arm not in FLAT or not FAULTS[name].heavy
 
 
-def outcome(name: str, arm: str, seed: int) -> Outcome:
+def outcome(name: str, arm: str, seed: int, options: Sequence[str] = ()) -> Outcome:
     """Plant a fault, identify, and compare what is said with what must be."""
     fault = FAULTS[name]
     with tempfile.TemporaryDirectory() as folder:
-        code, result = identified(write_logs(Path(folder), fault, arm, seed))
+        code, result = identified([*write_logs(Path(folder), fault, arm, seed), *options])
     if "error" in result:
         return Outcome(code, result, "error", False, False)
     verdict = result["verdict"]
@@ -276,14 +276,19 @@ def outcome(name: str, arm: str, seed: int) -> Outcome:
     return Outcome(code, result, verdict["grade"], observed, all(word in said for word in texts))
 
 
-def run(arms: Sequence[str] = ARMS, faults: Sequence[str] = tuple(FAULTS), seeds: int = 10) -> None:
+def run(
+    arms: Sequence[str] = ARMS,
+    faults: Sequence[str] = tuple(FAULTS),
+    seeds: int = 10,
+    options: Sequence[str] = (),
+) -> None:
     """Print the table: for each fault and arm how often it is seen and named."""
     print(f"  {seeds} seeds: grade no better than it may be / cause and joint named")
     print(f"  {'fault':22}" + "".join(f"{arm:>16}" for arm in arms))
     for name in faults:
         groups = []
         for arm in arms:
-            outcomes = [outcome(name, arm, seed) for seed in range(seeds if can_have(arm, name) else 0)]
+            outcomes = [outcome(name, arm, seed, options) for seed in range(seeds if can_have(arm, name) else 0)]
             counts = f"{sum(o.observed for o in outcomes)} / {sum(o.named for o in outcomes)}"
             groups.append(counts if outcomes else "cannot have it")
         print(f"  {name:22}" + "".join(f"{group:>16}" for group in groups), flush=True)
@@ -294,5 +299,6 @@ if __name__ == "__main__":
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--arms", nargs="+", default=ARMS)
     parser.add_argument("--faults", nargs="+", default=tuple(FAULTS))
+    parser.add_argument("--select", action="store_true", help="choose further effects")
     given = parser.parse_args()
-    run(given.arms, given.faults, given.seeds)
+    run(given.arms, given.faults, given.seeds, ["--select"] if given.select else [])
