@@ -38,6 +38,7 @@ from steelyard.identification.prediction import equations_of_run
 from steelyard.recording import Recording, read_recording, read_recordings, read_setup
 from steelyard.robot import Robot, load_robot
 
+LWR = "kuka_lwr4/kuka_lwr4.urdf"
 AIRBOT = "airbot_play/airbot_play_v3_0_gripper.urdf"
 FIVE = tuple(
     f"20_02_{day}-20sec_{harmonics}harm" for day, harmonics in (("05", 12), ("05", 8), ("06", 10), ("06", 5), ("10", 7))
@@ -99,7 +100,9 @@ def _lwr(training: str, *unseen: tuple[str, tuple[float, float, float]]) -> Real
     logs = tuple(f"kuka_lwr4/measurements_{number}.npz" for number in training.split("+"))
     validate = tuple(word for log, _ in unseen for word in ("--validate", f"kuka_lwr4/measurements_{log}.npz"))
     targets = tuple(_single(f"LWR4+ {training} -> {log}", "kuka_lwr4", log, 8.0, figures) for log, figures in unseen)
-    return RealCase(f"lwr4_{training}", "kuka_lwr4", "kuka_lwr4", (*logs, *validate), targets)
+    # Its URDF has CAD values, a prior; the catalogue's were identified.
+    options = ("--torque", "joint", "--inertia-source", "cad")
+    return RealCase(f"lwr4_{training}", LWR, "kuka_lwr4", (*logs, *validate, *options), targets)
 
 
 def _ur10e() -> RealCase:
@@ -132,7 +135,7 @@ CASES = (
     _ur10e(),
     RealCase(
         "airbot", AIRBOT, "airbot_play",
-        ("--table", "chirp", "--validate-table", "trapezoidal"),
+        ("--table", "chirp", "--validate-table", "trapezoidal", "--inertia-source", "cad"),
         (_single("AIRBOT chirp -> trapezoidal", "airbot_play", "trapezoidal", 5.0, (7.41, 7.4, 6.5)),),
     ),
 )  # fmt: skip
@@ -192,7 +195,7 @@ def recordings(robot: str) -> dict[str, Recording]:
         return {
             name: read_recording(arm_of(robot), read_setup(setup, name), root=root) for name in ("chirp", "trapezoidal")
         }
-    found = read_recordings(load_robot(robot), setup, root=root)
+    found = read_recordings(arm_of(robot), setup, root=root)
     if len(found) == 1:
         return {"": found[0]}
     stems = [Path(recording.sources[0].path).stem for recording in found]
@@ -201,7 +204,8 @@ def recordings(robot: str) -> dict[str, Recording]:
 
 def arm_of(robot: str) -> Robot:
     """Return the arm of a set."""
-    return load_robot(data_folder() / AIRBOT if robot == "airbot_play" else robot)
+    files = {"airbot_play": AIRBOT, "kuka_lwr4": LWR}
+    return load_robot(data_folder() / files[robot] if robot in files else robot)
 
 
 def consistent(run: SavedRun, prediction: TorquePrediction) -> SavedRun:

@@ -277,10 +277,10 @@ def test_joints_that_go_farther_or_hardly_move_are_named():
         return Evaluation("x", 10.0, (), names, extent)
 
     train = moved([-1.0, -1.0, 0.0], [1.0, 1.0, 1.0], [1.0, 1.0, 1.0])
-    unseen = moved([-1.19, -1.21, 0.5], [1.19, 1.0, 0.59], [1.0, 1.0, 0.09])
+    unseen = moved([-1.49, -1.51, 0.5], [1.49, 1.0, 0.59], [1.0, 1.0, 0.09])
     assert wider_joints(train, unseen) == ("b",)
     assert hardly_moving(train, unseen) == ("c",)
-    assert wider_joints(train, unseen, part=0.05) == ("a", "b")
+    assert wider_joints(train, unseen, part=0.2) == ("a", "b")
     slow_but_wide = moved([-1.0, -1.0, 0.0], [1.0, 1.0, 1.0], [0.01, 0.01, 0.01])
     assert hardly_moving(train, slow_but_wide) == ()
     other = moved([-9.0, 0.0, 0.0], [9.0, 0.0, 0.0], [0.0, 0.0, 0.0], names=("a", "d", "e"))

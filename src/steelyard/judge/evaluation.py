@@ -16,7 +16,7 @@ from ..text import short_repr
 FASTER = 1.2
 """Unseen motion faster than that of the fit by more than this is extrapolation."""
 
-WIDER = 0.1
+WIDER = 0.25
 """Unseen positions farther outside those of the fit than this part of their range are extrapolation."""
 
 HARDLY = 0.1
