@@ -64,7 +64,7 @@ def arm_of(name: str) -> Robot:
 
 
 def planted_arm(robot: Robot, kind: str) -> tuple[Robot, Robot]:
-    """Return the arm that is simulated, and the one that the identification is told of."""
+    """Return the arm that is simulated, and the one that the identification is given."""
     values, numbers = dict(robot.values), [body.number for body in robot.actuated]
     if kind == "dahl":
         values |= {f"Fd3m{k}": 0.5 * values[f"Fcm{k}"] for k in numbers}
@@ -73,17 +73,17 @@ def planted_arm(robot: Robot, kind: str) -> tuple[Robot, Robot]:
         values |= {f"Fgm{k}": 0.1 for k in numbers}
     elif kind == "stribeck":
         values |= {f"Fs3m{k}": 0.3 * values[f"Fcm{k}"] for k in numbers}
-    simulated, told = replace(robot, values=values), robot
+    simulated, described = replace(robot, values=values), robot
     if kind == "tilt":
         down = np.array(robot.gravity)
         x, y, z = np.cos(TILT) * down + np.sin(TILT) * np.roll(down, -1)
         simulated = simulated.with_gravity((float(x), float(y), float(z)))
     elif kind == "balancer":
         joint = robot.actuated[1]
-        told = replace(robot, balancers=(Balancer(joint.joint.name, Formula("60 * sin(2 * q)", "q")),))
-        told = replace(told, values={**told.values, f"Sb{joint.number}": 1.0})
-        simulated = replace(told, values={**told.values, f"Sb{joint.number}": 0.9})
-    return simulated, told
+        described = replace(robot, balancers=(Balancer(joint.joint.name, Formula("60 * sin(2 * q)", "q")),))
+        described = replace(described, values={**described.values, f"Sb{joint.number}": 1.0})
+        simulated = replace(described, values={**described.values, f"Sb{joint.number}": 0.9})
+    return simulated, described
 
 
 def recorded(robot: Robot, seed: int, noise: str) -> Recording:
@@ -103,9 +103,9 @@ def recorded(robot: Robot, seed: int, noise: str) -> Recording:
 
 def outcome(name: str, kind: str, noise: str, seed: int) -> Outcome:
     """Identify one simulated arm."""
-    simulated, told = planted_arm(arm_of(name), kind)
+    simulated, described = planted_arm(arm_of(name), kind)
     training, unseen = recorded(simulated, seed, noise), recorded(simulated, seed + 10_000, noise)
-    found = identify(told, [training], [unseen], SETTINGS)
+    found = identify(described, [training], [unseen], SETTINGS)
     steps = tuple(one.effect for one in found.selection.steps) if found.selection else ()
     equations, estimate = found.equations, found.fit.estimate
     effects, truth = {one.name: one.effect for one in equations.model.parameters}, simulated.parameters

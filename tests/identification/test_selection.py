@@ -13,8 +13,18 @@ import steelyard.identification.pipeline as pipeline
 from data_folder import data_folder
 from from_benchmarks import benchmark_module
 from steelyard.cli import main
-from steelyard.identification import SCHEMA, Identification, Settings, identify, settings_from_table
-from steelyard.identification.selection import SelectionStep, _Folds, _left_out_errors, _solution
+from steelyard.errors import EstimateError
+from steelyard.identification import (
+    SCHEMA,
+    Identification,
+    Settings,
+    identify,
+    identify_payload,
+    save_run,
+    settings_from_table,
+)
+from steelyard.identification.selection import SelectionStep, _Folds, _left_out_errors, _solution, _with_candidates
+from steelyard.model import build_model
 from steelyard.motion import fourier
 from steelyard.recording import read_recordings
 from steelyard.robot import load_robot
@@ -144,6 +154,21 @@ def test_repetitions_of_a_motion_are_left_out_together():
 def blocks_of(counts) -> Any:
     factors = [SimpleNamespace(recording=name, block=k) for name, count in counts.items() for k in range(count)]
     return SimpleNamespace(factors=factors)
+
+
+@pytest.mark.parametrize(("payload", "has_gain"), [("none", True), ("paired", False)])
+def test_gains_are_candidates_of_an_arm_without_payload(payload, has_gain):
+    model = build_model(arm(), payload=payload)
+    assert ("gain" in _with_candidates(model, arm().parameters).effects) == has_gain
+
+
+def test_a_run_with_errors_of_gains_is_refused_for_a_payload(tmp_path):
+    settings = Settings(effects=("+gain2",), bias_repeats=0, gravity=(0.0, -9.81, 0.0))
+    run = save_run(identify("scara_2r", [recorded(arm(), 0)], settings=settings), tmp_path / "run")
+    with pytest.raises(
+        EstimateError, match=r"identify the arm again with --effects inertia,Fvm,Fcm, or find the gains"
+    ):
+        identify_payload("scara_2r", run, [recorded(arm(), 1)])
 
 
 def test_a_column_that_the_model_determines_is_no_candidate():

@@ -105,10 +105,10 @@ def _recordings(
         read_streams(streams_of(arm, part, config, tables, root)) if part or (number == 0 and not any(groups)) else []
         for number, part in enumerate((logs, unloaded, loaded))
     ]
-    told = read[0]
+    by_setup = read[0]
     return (
-        [*(one for one in told if one.payload is None), *read[1]],
-        [*(one for one in told if one.payload is not None), *read[2]],
+        [*(one for one in by_setup if one.payload is None), *read[1]],
+        [*(one for one in by_setup if one.payload is not None), *read[2]],
     )
 
 

@@ -53,8 +53,8 @@ class EstimatorOptions:
         Parameter(
             negative="",
             group=ESTIMATOR,
-            help="Choose further effects (friction by load, curved, with memory; a tilted base) by cross-validation "
-            "within the training recordings.",
+            help="Choose further effects (friction by load, curved, with memory; a tilted base; drive gains) by "
+            "cross-validation within the training recordings.",
         ),
     ] = False
     method: Method = None

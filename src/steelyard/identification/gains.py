@@ -26,6 +26,7 @@ from ..robot import AnyRobot, Robot, load_robot
 from ..verdict import Reason
 from .gains_result import KNOWN, WEAK, FrictionModel, GainsFound
 from .inputs import Labelled, arm_of, labels_of, measured_side, settings_of, sources_of, without_locked
+from .payload_body import COLUMNS
 from .settings import Settings
 
 FRICTION = {
@@ -39,8 +40,8 @@ FRICTION = {
 
 BLOCKS = 12
 """Blocks of time of each recording, at least."""
-FELT = 0.05
-"""A joint feels the weight of the payload if it is this part of what the joint that feels it most does."""
+LOADED = 0.05
+"""The payload's weight loads a joint if its torque there is at least this part of that on the joint of most torque."""
 _SAMPLES = 200
 
 
@@ -139,8 +140,7 @@ def _known_parameters(
                 "the mass of the payload is not given; give it with --mass, or name a payload of the robot file in the "
                 "set-up of the loaded logs"
             )
-        columns = ("XXL", "XYL", "XZL", "YYL", "YZL", "ZZL", "MXL", "MYL", "MZL", "ML")
-        return dict(zip(columns, map(float, arm.payloads[names[0]]), strict=True))
+        return dict(zip(COLUMNS, map(float, arm.payloads[names[0]]), strict=True))
     if not (np.isfinite(mass) and mass > 0):
         raise EstimateError(f"mass: got {mass:g} kg, allowed is a number above 0")
     if centre is None:
@@ -258,11 +258,11 @@ def _payload_weight(model: Model, fit: ScaleFit, loaded: Sequence[Recording]) ->
 
 
 def _reasons(joints: Sequence[str], sigma: np.ndarray, weight: np.ndarray, has_nominal: bool) -> Iterator[Reason]:
-    for joint, one, felt in zip(joints, sigma, weight, strict=True):
+    for joint, one, torque in zip(joints, sigma, weight, strict=True):
         if one <= KNOWN:
             continue
         level = "known to" if one <= WEAK else "not identifiable: its sigma is"
-        why = "" if felt > FELT * weight.max() else ", as the payload's weight does not load it"
+        why = "" if torque > LOADED * weight.max() else ", as the payload's weight does not load it"
         kept = "; the gain given before is kept" if one > WEAK and has_nominal else ""
         remedy = "move it with the payload far from its axis, or faster" if why else "record longer, with more motion"
         yield Reason(f"the gain of joint '{joint}' is {level} {100 * one:.2g} %{why}{kept}", remedy, "gains")

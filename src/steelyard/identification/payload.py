@@ -152,7 +152,7 @@ def identify_payload(
         known = tuple(one.with_sigma(gain_sigma) for one in known)
     sources = _sources(robot, run, settings, load_recordings(robot, recordings), known)
     gains = known or gains_used(sources)
-    refuse_unknown_gains(gains)
+    refuse_unknown_gains(gains, run.content["effects"])
     equations = sources[0].equations
     # The payload's rows join those of the run: whichever method identified the arm, least squares finds its payload.
     method = settings.method if settings.method in FACTOR_METHODS else "gls"

@@ -106,12 +106,22 @@ def check_same_gains(sources: Sequence[RowSource], earlier: Sequence[Mapping[str
                 )
 
 
-def refuse_unknown_gains(gains: Sequence[DriveGains]) -> None:
-    """Refuse to name a mass where gains are unknown.
+def refuse_unknown_gains(gains: Sequence[DriveGains], effects: Sequence[str]) -> None:
+    """Refuse to name a mass where gains are unknown, or estimated for the arm's torques alone.
+
+    Args:
+        gains: Gains of the recordings with the payload.
+        effects: Effects of the run that identified the arm.
 
     Raises:
         EstimateError: If they are.
     """
+    others = [name for name in effects if name.rstrip("0123456789") != "gain"]
+    if len(others) < len(effects):
+        raise EstimateError(
+            "the run's model has errors of the drives' gains (effect 'gain'), which a payload's torques would have "
+            f"too; identify the arm again with --effects {','.join(others)}, or find the gains (steelyard gains)"
+        )
     for one in gains:
         if not one.is_known:
             joints = [j for j, sigma in zip(one.joints, one.relative_sigma, strict=True) if not np.isfinite(sigma)]

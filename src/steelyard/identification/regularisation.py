@@ -136,7 +136,8 @@ def regularised(estimate: Estimate, equations: Equations, plain: Sequence[str], 
     columns = estimate.columns
     root = _root(estimate)
     triangle = np.column_stack([root, root @ estimate.values])
-    drawn = link_rows(equations, columns, prior)[: 0 if prior is None else None] / LINK_DEVIATION
+    none = np.zeros((0, len(columns) + 1))
+    drawn = none if prior is None else link_rows(equations, columns, prior) / LINK_DEVIATION
     parameters = {one.name: one for one in equations.model.parameters}
     groups: dict[str, list[int]] = {}
     for k, name in enumerate(columns):

@@ -162,8 +162,9 @@ def _with_candidates(model: Model, inertias: Mapping[str, float]) -> Model:
     sides = ("m",) if model.measured in ("motor", "difference") else ("l",)
     wanted = [f"{name}{side}" for side in sides for name in CANDIDATES]
     setup = ["tilt"] if model.measured != "difference" and any(model.robot.gravity) else []
-    # Constants of drives are known to some per cent, torque sensors are calibrated.
-    setup += ["gain"] if model.measured == "motor" and "inertia" in model.effects else []
+    # Constants of drives are known to some per cent, torque sensors are calibrated. A payload has no such columns.
+    is_arm_alone = model.payload == "none" and "inertia" in model.effects
+    setup += ["gain"] if model.measured == "motor" and is_arm_alone else []
     setup += ["balancer"] if model.measured != "difference" and model.robot.balancers else []
     own = {effect for effect in model.effects if effect not in model.joints_of}
     added = [name for name in (*wanted, *setup) if name not in own and name not in model.effects]
