@@ -36,6 +36,9 @@ _UNITS = 100.0
 _GUESS, _NO_VALUE = 1e-4, 1e-6
 """Weights, beside the 1 of links with inertias in the file: of links without, and of what has no reference at all."""
 
+_DRAWN = 1e-6
+"""Tolerance of the solver for draws: their spread of 50 is known to a tenth, whatever their digits."""
+
 _AT_ZERO, _PRICED = 1e-3, 1e-6
 """A value below the first, in its unit, is held at zero if its bound has a multiplier above the second."""
 
@@ -210,8 +213,6 @@ class StandardProblem:
         deviation: float | None,
         rows: np.ndarray | None = None,
         target: np.ndarray | None = None,
-        centres: Sequence[np.ndarray] | None = None,
-        drives: np.ndarray | None = None,
         without: str = "",
         *,
         keep_fixed: bool = False,
@@ -222,27 +223,34 @@ class StandardProblem:
             deviation: Relative deviation of the prior; None for a reference.
             rows: Root of the information on the estimate's columns (r, c); that of the estimate if not given.
             target: What these rows give (r,); that of the estimate if not given.
-            centres: Matrices X that the links are drawn to; the reference itself if not given.
-            drives: Values that the drive inertias of the prior are drawn to; its own if not given.
             without: A bound to leave out.
             keep_fixed: Whether links remain possible after what is fixed to them, as the file has it, is taken off.
         """
         rows = self.root if rows is None else rows
         target = self.root @ self.estimate.values if target is None else target
-        centres = [np.eye(4)] * len(self.bodies) if centres is None else centres
         inside = self.to_parameters
         bounds = [bound for bound in self.bounds if bound.text != without]
         below, equal = ([bound for bound in bounds if bound.equal == kind] for kind in (False, True))
         return Programme(
             rows @ self.regrouping @ inside, target, tuple(range(0, 10 * len(self.bodies), 10)),
-            *self._prior_terms(deviation, centres, drives), *_scaled(below, inside), *_scaled(equal, inside), MARGIN,
+            *self._prior_terms(deviation), *_scaled(below, inside), *_scaled(equal, inside), MARGIN,
             self.fixed if keep_fixed else np.zeros_like(self.fixed),
         )  # fmt: skip
 
     def _prior_terms(
-        self, deviation: float | None, centres: Sequence[np.ndarray], drives: np.ndarray | None
+        self,
+        deviation: float | None,
+        centres: Sequence[np.ndarray] | None = None,
+        drives: np.ndarray | None = None,
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Return weights and inverse centres of the divergences, weights and centres of the quadratic terms."""
+        """Return weights and inverse centres of the divergences, weights and centres of the quadratic terms.
+
+        Args:
+            deviation: Relative deviation of the prior; None for a reference.
+            centres: Matrices X that the links are drawn to; the reference itself if not given.
+            drives: Values that the drive inertias of the prior are drawn to, relative to its own; these if not given.
+        """
+        centres = [np.eye(4)] * len(self.bodies) if centres is None else centres
         first = 10 * len(self.bodies)
         weights = np.full(len(self.bodies), REFERENCE)
         pull, pull_to = np.full(len(self.free), REFERENCE), self.unknowns(self.reference)
@@ -251,7 +259,7 @@ class StandardProblem:
             columns = [first + self.others.index(k) for k in self.prior_drives]
             pull[columns] = (deviation * pull_to[columns]) ** -2.0
             if drives is not None:
-                pull_to[columns] *= drives / self.reference[self.prior_drives]
+                pull_to[columns] *= drives
         pull[:first] = 0.0
         inverse = np.array([svec(np.linalg.inv(one)) for one in centres]).reshape(-1, 10)
         if deviation is None or self.settings.kind == "euclidean":
@@ -320,19 +328,19 @@ class StandardProblem:
         rng = np.random.default_rng(seed)
         root = linalg.solve_triangular(self.root, np.eye(len(self.root)))
         middle, found, keep_fixed = self.regrouping @ centre, [], self.keeps_fixed(centre)
-        solver = None
+        about = self.programme(deviation, keep_fixed=keep_fixed)
+        if deviation is None:  # what the data do not show stays as it is
+            about = replace(about, pull_to=self.unknowns(centre))
+        solver = Solver(about, _DRAWN)
         for _ in range(count):
             target = self.root @ (middle + root @ rng.standard_normal(len(root)))
-            centres, drives = None, None
+            drawn = replace(about, target=target)
             if deviation is not None:
                 moved = random_bodies(deviation, len(self.bodies), rng)
                 centres = [one if self.has_prior(k) else np.eye(4) for k, one in enumerate(moved)]
                 off = deviation * rng.standard_normal(len(self.prior_drives))
-                drives = self.reference[self.prior_drives] * (1 + off)
-            drawn = self.programme(deviation, target=target, centres=centres, drives=drives, keep_fixed=keep_fixed)
-            if deviation is None:  # what the data do not show stays as it is
-                drawn = replace(drawn, pull_to=self.unknowns(centre))
-            solver = solver or Solver(drawn)
+                terms = self._prior_terms(deviation, centres, 1 + off)
+                drawn = replace(drawn, **dict(zip(("weights", "centres", "pull", "pull_to"), terms, strict=True)))
             found.append(self.values(self.solved(drawn, solver)))
         return np.array(found)
 

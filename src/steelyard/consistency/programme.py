@@ -23,8 +23,9 @@ from scipy import linalg, sparse
 from ..errors import EstimateError
 from .pseudo_inertia import ENTRIES, IDENTITY, smat
 
-_ATTEMPTS = ((1.0, 1e-9), (1e-2, 1e-9), (1e-4, 1e-9), (1.0, 1e-7))
-"""Scale of the residuals and tolerance, tried in turn."""
+_TOLERANCE = 1e-9
+_ATTEMPTS = ((1.0, 1.0), (1e-2, 1.0), (1e-4, 1.0), (1.0, 100.0))
+"""Scale of the residuals, and of the tolerance, tried in turn."""
 _RIDGE = 1e-6
 _SOLVED = ("Solved", "AlmostSolved")
 
@@ -120,8 +121,8 @@ _LOG_DET = np.concatenate([np.zeros(36), np.tile([0.0, 1.0, 0.0], 4)])
 class Solver:
     """Solves programmes that differ in targets and centres only: matrices are set up and factored once."""
 
-    def __init__(self, programme: Programme) -> None:
-        self._programme = programme
+    def __init__(self, programme: Programme, tolerance: float = _TOLERANCE) -> None:
+        self._programme, self._tolerance = programme, tolerance
         self._attempts: dict[int, _Attempt] = {}
 
     def solve(self, programme: Programme) -> Solution:
@@ -132,9 +133,9 @@ class Solver:
             EstimateError: If the solver fails.
         """
         status = ""
-        for k, (scale, tolerance) in enumerate(_ATTEMPTS):
+        for k, (scale, looser) in enumerate(_ATTEMPTS):
             if k not in self._attempts:
-                self._attempts[k] = _Attempt(_scaled(self._programme, scale), tolerance)
+                self._attempts[k] = _Attempt(_scaled(self._programme, scale), looser * self._tolerance)
             solution, status = self._attempts[k].solve(_scaled(programme, scale))
             if solution is not None:
                 prices = solution.bound_prices / scale**2, solution.body_prices / scale**2

@@ -318,7 +318,9 @@ def _bias(
         return None
     recordings = [recording for _, recording in inputs.training]
     of_rows = fit.estimate if fit.links_open is None else fit.of_data
-    return estimate_bias(recordings, sources, of_rows, fit.whitening, settings.bias_repeats, settings.seed, progress)
+    return estimate_bias(
+        recordings, sources, of_rows, fit.whitening, settings.bias_repeats, settings.seed, progress, used=fit.used
+    )
 
 
 def _trained(inputs: Inputs, sources: Sequence[RowSource]) -> tuple[Trained, ...]:

@@ -17,12 +17,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..estimate import Estimate, System
-from ..observe import RowSource, Whitening, busiest_part, row_source
+from ..observe import Observations, RowSource, Whitening, busiest_part, reduce_rows, row_source
 from ..progress import Progress, silent
 from ..recording import Recording
 from ..signals import apply_low_pass, low_pass
 from ..text import short_repr
-from .delay import Delays, carried_over, estimate_delays, system_of_rows
+from .delay import Delays, carried_over, estimate_delays, system_of_factors, system_of_rows
 
 LOWER = 0.8
 """Cut-off of the second filter over that of the first: it takes about twice as much of the motion."""
@@ -69,6 +69,8 @@ def estimate_bias(
     repeats: int = 4,
     seed: int = 0,
     progress: Progress = silent,
+    *,
+    used: Observations | None = None,
 ) -> Bias:
     """Estimate the bias by position errors, by the low-pass filter and by late torques.
 
@@ -80,11 +82,12 @@ def estimate_bias(
         repeats: Times that noise is added.
         seed: Of that noise.
         progress: Progress callback, counting refits.
+        used: Factors of these rows, whitened as they were, where they are known already.
     """
     rng = np.random.default_rng(seed)
     total = repeats + 1
     shifts = []
-    refits = _Refits(recordings, sources, estimate, whitening)
+    refits = _Refits(recordings, sources, estimate, whitening, used)
     for done in range(repeats):
         shifts.append(refits.shift(lambda r, s: _noisier(r, s, rng)))
         progress(done + 1, total)
@@ -121,10 +124,13 @@ class _Refits:
         sources: Sequence[RowSource],
         estimate: Estimate,
         whitening: Whitening | None,
+        used: Observations | None,
     ) -> None:
         self._recordings, self._estimate, self._whitening = recordings, estimate, whitening
         self.sources = sources
-        self.whole = self.before = self._system(sources)
+        if used is None:
+            used = reduce_rows(sources, whitening, blocks=1)
+        self.whole = self.before = system_of_factors(used, estimate.columns, estimate.weights)
         if any(recording.samples > MOST_SAMPLES for recording in recordings):
             self._recordings = [busiest_part(recording, MOST_SAMPLES) for recording in recordings]
             self.sources = self._changed(lambda recording, source: recording)

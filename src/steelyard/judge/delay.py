@@ -24,7 +24,16 @@ from ..estimate import (
     weighted,
     with_correlated_noise,
 )
-from ..observe import MIN_SHARE, RowSource, RowStack, Whitening, reduce_rows, row_source, weighted_runs
+from ..observe import (
+    MIN_SHARE,
+    Observations,
+    RowSource,
+    RowStack,
+    Whitening,
+    reduce_rows,
+    row_source,
+    weighted_runs,
+)
 from ..text import short_repr
 
 SIGNIFICANT = 3.0
@@ -149,7 +158,13 @@ def system_of_rows(
     whitening: Whitening | None,
 ) -> System:
     """Return the system of these rows, weighted and whitened as those of an estimate; other groups are left out."""
-    observations = reduce_rows(sources, whitening, blocks=1)
+    return system_of_factors(reduce_rows(sources, whitening, blocks=1), columns, weights)
+
+
+def system_of_factors(
+    observations: Observations, columns: Sequence[str], weights: Mapping[NoiseGroup, float]
+) -> System:
+    """Return the system of these factors, weighted as those of an estimate; other groups are left out."""
     return stacked_system(observations, columns, weights, lambda factor: group_of(factor) in weights)
 
 

@@ -19,11 +19,12 @@ Whatever the rule, a reduced model has to predict blocks of time that its fit le
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 import numpy as np
+from scipy import linalg
 
 from ..distributions import f_isf
 from ..errors import EstimateError, nearest_match
@@ -118,13 +119,15 @@ class LeftOutBlocks:
         fitted = [factor for factor in used.factors if group_of(factor) in weights]
         units = sorted({unit_of(factor) for factor in rows.factors})
         self.parts: list[tuple[np.ndarray, list[np.ndarray]]] = []
+        own = [[f for f in fitted if part[f.recording, f.block] == number] for number in range(parts)]
+        merged = [merged_triangle(some, self.columns, lambda factor: weights[group_of(factor)])[0] for some in own]
         for left in range(parts):
-            others = [f for f in fitted if part[f.recording, f.block] != left]
+            others = [merged[number] for number in range(parts) if number != left and own[number]]
             unseen = [f for f in rows.factors if part[f.recording, f.block] == left]
             if others and unseen:
-                triangle, _ = merged_triangle(others, self.columns, lambda factor: weights[group_of(factor)])
+                triangle = np.asarray(np.linalg.qr(np.vstack(others), mode="r"))
                 by_unit = [[f for f in unseen if unit_of(f) == unit] for unit in units]
-                self.parts.append((triangle, [merged_triangle(own, self.columns)[0] for own in by_unit]))
+                self.parts.append((triangle, [merged_triangle(some, self.columns)[0] for some in by_unit]))
 
     def squares(self, columns: Sequence[str]) -> np.ndarray:
         """Return the squared prediction errors of every part and unit (p, u) with these parameters alone."""
@@ -167,7 +170,7 @@ def reduce_parameters(
             known = nearest_match(name, estimate.columns)
             raise EstimateError(f"protected parameter '{name}' is not among those estimated{known}")
     critical = float(f_isf(level, 1, estimate.system.freedom))
-    path = [] if hold or rule == "none" else _elimination(estimate, set(protected), rule)
+    path = iter(()) if hold or rule == "none" else _elimination(estimate, set(protected), rule)
     steps, stopped = _until(rule, path, estimate, level, relative_sigma), hold
     if steps and left_out is not None:
         steps, stopped = _predicting(steps, estimate.columns, left_out)
@@ -179,18 +182,18 @@ def reduce_parameters(
     return Reduction(rule, threshold, steps, _restricted(estimate, left), tuple(protected), stopped)
 
 
-def _elimination(estimate: Estimate, protected: set[str], rule: str) -> list[ReductionStep]:
-    """Return the whole way down: each step takes the parameter with the largest relative sigma."""
+def _elimination(estimate: Estimate, protected: set[str], rule: str) -> Iterator[ReductionStep]:
+    """Yield the steps of the whole way down: each takes the parameter with the largest relative sigma."""
     full = estimate.system
     scale = _variance(full) if estimate.method == "ols" else 1.0
     gain = dict(zip(estimate.columns, estimate.sigma / np.sqrt(scale * np.diag(full.inverse)), strict=True))
-    system, steps, gone = full, [], []
+    system, gone = full, []
     while True:
         sigma = np.sqrt(np.diag(_carried(estimate, system)))
         t = np.abs(system.values) / sigma
         free = [k for k, name in enumerate(system.columns) if name not in protected]
         if not free or len(system.columns) == 1:
-            return steps
+            return
         weakest = min(free, key=lambda k: t[k])
         name = system.columns[weakest]
         gone.append(name)
@@ -201,7 +204,7 @@ def _elimination(estimate: Estimate, protected: set[str], rule: str) -> list[Red
         else:
             f, total = float(t[weakest] ** 2), _wald(estimate, gone)
         relative = float(100 / t[weakest]) if t[weakest] > 0 else float("inf")
-        steps.append(ReductionStep(name, relative, f, total, _bic(smaller)))
+        yield ReductionStep(name, relative, f, total, _bic(smaller))
         system = smaller
 
 
@@ -238,12 +241,13 @@ def _variance(system: System) -> float:
 
 
 def _until(
-    rule: str, path: list[ReductionStep], estimate: Estimate, level: float, largest: float
+    rule: str, path: Iterator[ReductionStep], estimate: Estimate, level: float, largest: float
 ) -> tuple[ReductionStep, ...]:
-    """Return the steps that a rule takes."""
+    """Return the steps that a rule takes; only ``bic`` has to see the whole path."""
     if rule == "bic":
-        criteria = [_bic(estimate.system), *(step.bic for step in path)]
-        return tuple(path[: int(np.argmin(criteria))])
+        steps = tuple(path)
+        criteria = [_bic(estimate.system), *(step.bic for step in steps)]
+        return steps[: int(np.argmin(criteria))]
     freedom = estimate.system.freedom
     taken: list[ReductionStep] = []
     for step in path:
@@ -299,7 +303,8 @@ def scaled_least_squares(rows: np.ndarray, y: np.ndarray, rcond: float) -> np.nd
     """Return least squares (c,) of rows (m, c), columns at unit length; directions below ``rcond`` get no value."""
     scale = np.linalg.norm(rows, axis=0)
     scale[scale == 0] = 1.0
-    return np.linalg.lstsq(rows / scale, y, rcond=rcond)[0] / scale
+    values, *_ = linalg.lstsq(rows / scale, y, cond=rcond, lapack_driver="gelsy", check_finite=False)  # type: ignore[misc]
+    return values / scale
 
 
 def _bic(system: System) -> float:

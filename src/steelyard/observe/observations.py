@@ -13,6 +13,7 @@ import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, fields
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -96,6 +97,7 @@ def _numbers(values: np.ndarray) -> str:
     return " ".join(f"{value:.9g}" for value in (np.round(values, 10) + 0.0).ravel())
 
 
+@lru_cache(maxsize=8)
 def _unknowns(equations: Equations) -> str:
     """Return what the columns mean: those of the arm alone, so that rows without and with payload mix."""
     model, base = equations.model, equations.base
