@@ -108,7 +108,11 @@ def simulated_case(name: str, pole: float, seed: int = 1, seconds: int = 30) -> 
 
 
 def _settings(setup: str) -> Settings:
-    table: dict[str, Any] = {**read_config(TABLES / f"{setup}.toml", "identify", SCHEMA), "bias_repeats": 0}
+    table: dict[str, Any] = {
+        **read_config(TABLES / f"{setup}.toml", "identify", SCHEMA),
+        "bias_repeats": 0,
+        "select": False,
+    }
     return settings_from_table(table)
 
 

@@ -102,7 +102,7 @@ def identify_all(logs: Sequence[str]) -> None:
     with contextlib.redirect_stdout(io.StringIO()):
         for log in logs:
             start = time.process_time()
-            if main(["identify", ROBOT, log, "--torque", "motor", "--threads", "1", "--json"]) == 1:
+            if main(["identify", ROBOT, log, "--torque", "motor", "--threads", "1", "--plain", "--json"]) == 1:
                 sys.exit(f"'{log}' was not identified")
         work = time.process_time() - start
     print(json.dumps({"start": start, "work": work, "megabytes": most_resident_megabytes()}))

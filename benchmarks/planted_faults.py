@@ -1,6 +1,6 @@
 """Faults planted into simulated logs: does the verdict see them, and does it name them?
 
-    python -m benchmarks.planted_faults [--seeds 10] [--arms scara_2r ur10e kuka_lwr4] [--faults ...] [--select]
+    python -m benchmarks.planted_faults [--seeds 10] [--arms scara_2r ur10e kuka_lwr4] [--faults ...] [--plain]
 
 Every log is simulated in closed loop at 200 Hz with 2 % noise on the torques. A fault is made to the files that a user
 would give, and ``steelyard identify a b --validate c`` is run on them. Printed for each fault: how often the grade is
@@ -299,6 +299,6 @@ if __name__ == "__main__":
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--arms", nargs="+", default=ARMS)
     parser.add_argument("--faults", nargs="+", default=tuple(FAULTS))
-    parser.add_argument("--select", action="store_true", help="choose further effects")
+    parser.add_argument("--plain", action="store_true", help="choose no further effects")
     given = parser.parse_args()
-    run(given.arms, given.faults, given.seeds, ["--select"] if given.select else [])
+    run(given.arms, given.faults, given.seeds, ["--plain"] if given.plain else [])

@@ -139,7 +139,7 @@ CASES = (
         (_single("AIRBOT chirp -> trapezoidal", "airbot_play", "trapezoidal", 5.0, (7.41, 7.4, 6.5)),),
     ),
 )  # fmt: skip
-MODES: dict[str, tuple[str, ...]] = {"plain": ("--threads", "1"), "selected": ("--select", "--threads", "2")}
+MODES: dict[str, tuple[str, ...]] = {"plain": ("--plain", "--threads", "1"), "selected": ("--threads", "2")}
 
 
 @dataclass(frozen=True, eq=False)

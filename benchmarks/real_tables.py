@@ -200,7 +200,7 @@ def section(results: Sequence[Result]) -> str:
         "## Models and times",
         "Plain commands run on one thread, those that select on two. CPU times include the start of Python; seconds "
         "after reading are by the clock and grow with what else the machine does.",
-        model_table(results), "Commands, from the folder of the repository (the selected model: with `--select`):",
+        model_table(results), "Commands, from the folder of the repository (the plain model: with `--plain`):",
         "```sh\n" + "\n".join(commands) + "\n```", "## Parameters beside the authors'",
     ]  # fmt: skip
     for result in results:

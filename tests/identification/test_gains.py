@@ -333,6 +333,8 @@ def test_the_mass_on_the_airbot_is_said_not_to_be_identifiable(tmp_path, capsys)
     data = data_folder()
     setup = ["--config", str(SETUPS / "airbot_play.toml"), "--root", str(data)]
     robot = str(data / "airbot_play/airbot_play_v3_0_gripper.urdf")
-    assert main(["identify", robot, "--table", "chirp", *setup, "--out", str(tmp_path), "-q"]) == 2
+    assert main(["identify", robot, "--table", "chirp", *setup, "--out", str(tmp_path), "--json"]) == 0
+    questions = json.loads(capsys.readouterr().out)["verdict"]["questions"]
+    assert questions == {"plausible": "fair", "predicts": "fair", "known": "poor"}
     assert main(["payload", str(tmp_path), "--table", "chirp_loaded", *setup]) == 1
     assert "the payload's mass is not identifiable" in capsys.readouterr().err

@@ -22,9 +22,8 @@ pytestmark = pytest.mark.data
 
 
 def identified(capsys, robot: str, setup: str, *arguments: str) -> dict:
-    data = data_folder()
-    command = ["identify", robot, *arguments, "--config", str(SETUPS / f"{setup}.toml"), "--root", str(data), "--json"]
-    assert main(command) in (0, 2)
+    where = ["--config", str(SETUPS / f"{setup}.toml"), "--root", str(data_folder())]
+    assert main(["identify", robot, *arguments, *where, "--plain", "--json"]) in (0, 2)
     return json.loads(capsys.readouterr().out)
 
 

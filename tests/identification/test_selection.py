@@ -91,7 +91,7 @@ def test_the_choice_never_sees_validation(monkeypatch):
     recording, unseen = recorded(arm(PLANTED), 0), recorded(arm(PLANTED), 1)
     given = []
     choose = pipeline.select_effects
-    monkeypatch.setattr(pipeline, "select_effects", lambda *args: given.append(args) or choose(*args))
+    monkeypatch.setattr(pipeline, "select_effects", lambda *args, **how: given.append(args) or choose(*args, **how))
     first = identify(arm(), [recording], [unseen], SETTINGS)
     ((_, recordings, *_),) = given
     assert [one.time.shape for _, one in recordings] == [recording.time.shape]
@@ -156,10 +156,12 @@ def blocks_of(counts) -> Any:
     return SimpleNamespace(factors=factors)
 
 
-@pytest.mark.parametrize(("payload", "has_gain"), [("none", True), ("paired", False)])
-def test_gains_are_candidates_of_an_arm_without_payload(payload, has_gain):
+@pytest.mark.parametrize(
+    ("payload", "known", "has_gain"), [("none", False, True), ("none", True, False), ("paired", False, False)]
+)
+def test_unknown_gains_are_candidates_of_an_arm_without_payload(payload, known, has_gain):
     model = build_model(arm(), payload=payload)
-    assert ("gain" in _with_candidates(model, arm().parameters).effects) == has_gain
+    assert ("gain" in _with_candidates(model, arm().parameters, known).effects) == has_gain
 
 
 def test_a_run_with_errors_of_gains_is_refused_for_a_payload(tmp_path):

@@ -49,14 +49,15 @@ class EstimatorOptions:
     """Options of the estimator."""
 
     select: Annotated[
-        bool,
+        bool | None,
         Parameter(
-            negative="",
+            negative="--plain",
             group=ESTIMATOR,
             help="Choose further effects (friction by load, curved, with memory; a tilted base; drive gains) by "
-            "cross-validation within the training recordings.",
+            "cross-validation within the training recordings; --plain: the classical model. Default: choose, unless "
+            "--effects names all effects or --method another method.",
         ),
-    ] = False
+    ] = None
     method: Method = None
     option: Annotated[
         tuple[str, ...],
@@ -201,7 +202,6 @@ def _settings_table(flags: dict[str, Any], config: Path | None) -> dict[str, Any
 
     table = {**read_config(config, "model", MODEL_SCHEMA), **read_config(config, "identify", SCHEMA)} if config else {}
     option, protect, effects = (flags.pop(key, None) for key in ("option", "protect", "effects"))
-    flags = {key: value for key, value in flags.items() if key != "select" or value}
     consistency = _consistency_table(*(flags.pop(key, None) for key in ("prior", "no_prior", "prior_deviation")))
     table |= {**flags, "threads": flags.get("threads") or os.cpu_count() or 1}
     table |= {"effects": comma_separated(effects)} if effects is not None else {}

@@ -37,7 +37,7 @@ def as_earlier(settings: Settings, runs: Sequence[SavedRun]) -> Settings:
     return replace(
         settings,
         friction=settings.friction or earlier.friction,
-        effects=effects if settings.select else settings.effects,
+        effects=effects if settings.chooses_effects else settings.effects,
         select=False,
     )
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from ..errors import EstimateError, SteelyardError
+from ..errors import SteelyardError
 from ..estimate import (
     TRUSTED,
     Estimate,
@@ -42,7 +42,7 @@ from ..progress import Progress, silent
 from ..recording import Recording, RecordingsLike, load_recordings
 from ..robot import AnyRobot, Robot, load_robot
 from ..text import short_repr
-from .inputs import labels_of, model_of, settings_of, sources_of, with_found_inertias, without_locked
+from .inputs import check_motion, labels_of, model_of, settings_of, sources_of, with_found_inertias, without_locked
 from .settings import Settings
 
 Prior = Mapping[str, tuple[float, float]]
@@ -106,18 +106,6 @@ def column_name(equations: Equations, name: str) -> str:
         if name in (base.name, base.column):
             return base.column
     return resolve_name(equations.model.robot, equations.model.parameters, name)
-
-
-def check_motion(sources: Sequence[RowSource]) -> None:
-    """Refuse recordings in which a joint never moves at all, unless its equations are left out already."""
-    judged = {joint for _, joint in sources[0].equations.kinds_joints}
-    still = judged.intersection(*(source.still_joints for source in sources))
-    if still:
-        joint = sorted(still)[0]
-        raise EstimateError(
-            f"joint '{joint}' never moves in any recording: its friction and inertia are not identifiable; record "
-            f"motion of it, or identify the others alone with --lock {joint}=POSITION, where it was held"
-        )
 
 
 @dataclass(frozen=True, eq=False)

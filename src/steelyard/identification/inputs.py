@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType, NoneType
@@ -216,7 +216,11 @@ PASSES = 3
 
 
 def with_found_inertias(
-    model: Model, recordings: Sequence[Labelled], resolved: ResolvedPreparation, threads: int = 1
+    model: Model,
+    recordings: Sequence[Labelled],
+    resolved: ResolvedPreparation,
+    threads: int = 1,
+    without: Collection[tuple[str, str]] = (),
 ) -> Model:
     """Return the model with the inertial parameters that its recordings show, if an effect is in proportion to them.
 
@@ -228,36 +232,47 @@ def with_found_inertias(
         recordings: The recordings to fit.
         resolved: Their preparation.
         threads: Threads that share the reduction.
+        without: Equations that are left out.
     """
     dependent = [effect for effect in model.effects if EFFECTS[effect].needs_inertias]
     if not dependent or model.friction.inertias:
         return model
     found = replace(model, effects=tuple(effect for effect in model.effects if effect not in dependent))
     for _ in range(PASSES):
-        inertias = known_inertias(found, recordings, resolved, threads)
+        inertias = inertias_of(found, weighted_fit(found, recordings, resolved, threads, without)[2])
         found = replace(model, friction=replace(model.friction, inertias=MappingProxyType(inertias)))
     return found
 
 
-def known_inertias(
-    model: Model, recordings: Sequence[Labelled], resolved: ResolvedPreparation, threads: int
-) -> dict[str, float]:
-    """Return the inertial parameters of weighted least squares by name: those of base columns, the others are 0."""
-    return inertias_of(model, weighted_fit(model, recordings, resolved, threads)[2])
+def check_motion(sources: Sequence[RowSource]) -> None:
+    """Refuse recordings in which a joint never moves at all, unless its equations are left out already."""
+    judged = {joint for _, joint in sources[0].equations.kinds_joints}
+    still = judged.intersection(*(source.still_joints for source in sources))
+    if still:
+        joint = sorted(still)[0]
+        raise EstimateError(
+            f"joint '{joint}' never moves in any recording: its friction and inertia are not identifiable; record "
+            f"motion of it, or identify the others alone with --lock {joint}=POSITION, where it was held"
+        )
 
 
 def weighted_fit(
-    model: Model, recordings: Sequence[Labelled], resolved: ResolvedPreparation, threads: int
+    model: Model,
+    recordings: Sequence[Labelled],
+    resolved: ResolvedPreparation,
+    threads: int,
+    without: Collection[tuple[str, str]] = (),
 ) -> tuple[list[RowSource], Observations, Estimate]:
-    """Return the rows of recordings, their factors and weighted least squares of them."""
-    equations = equations_of(model)
+    """Return the rows of recordings but for some equations, their factors and weighted least squares of them."""
+    equations = equations_of(model, without=without)
     sources = sources_of(recordings, equations, resolved)
     observations = reduce_rows(sources, threads=threads)
+    check_motion(sources)
     return sources, observations, weighted(observations, stacked_system(observations, equations.names).columns)
 
 
 def inertias_of(model: Model, estimate: Estimate) -> dict[str, float]:
-    """Return the inertial parameters of an estimate by name."""
+    """Return the inertial parameters of an estimate by name: those of base columns, the others are 0."""
     inertial = {parameter.name for parameter in model.parameters if parameter.effect in ("inertia", "Ia")}
     named = zip(estimate.columns, estimate.values, strict=True)
     return {name: float(value) for name, value in named if name in inertial}

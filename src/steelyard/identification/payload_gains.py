@@ -116,12 +116,6 @@ def refuse_unknown_gains(gains: Sequence[DriveGains], effects: Sequence[str]) ->
     Raises:
         EstimateError: If they are.
     """
-    others = [name for name in effects if name.rstrip("0123456789") != "gain"]
-    if len(others) < len(effects):
-        raise EstimateError(
-            "the run's model has errors of the drives' gains (effect 'gain'), which a payload's torques would have "
-            f"too; identify the arm again with --effects {','.join(others)}, or find the gains (steelyard gains)"
-        )
     for one in gains:
         if not one.is_known:
             joints = [j for j, sigma in zip(one.joints, one.relative_sigma, strict=True) if not np.isfinite(sigma)]
@@ -130,6 +124,12 @@ def refuse_unknown_gains(gains: Sequence[DriveGains], effects: Sequence[str]) ->
                 f"{', '.join(joints)}), and torques of twice the gain are those of twice the mass; find the gains with "
                 "a payload that was weighed (steelyard gains), or declare how far they may be off (gain_sigma)"
             )
+    others = [name for name in effects if name.rstrip("0123456789") != "gain"]
+    if len(others) < len(effects):
+        raise EstimateError(
+            "the run's model has errors of the drives' gains (effect 'gain'), which a payload's torques would have "
+            f"too; identify the arm again with --effects {','.join(others)}, or find the gains (steelyard gains)"
+        )
 
 
 def payload_and_notes(

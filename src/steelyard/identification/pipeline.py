@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import TypeGuard
 
@@ -113,13 +113,13 @@ def identify(
     findings, dead = log_findings(model, inputs, settings)
     resolved = resolve_preparation(settings.preparation, [recording for _, recording in inputs.training])
     prior = inertia_prior(model.robot, settings)[0]
-    model, selection, settings = _chosen(model, inputs, resolved, prior, settings, stage)
-    model = with_found_inertias(model, inputs.training, resolved, settings.threads)
-    settings = replace(settings, friction=None if model.friction == robot.friction else model.friction)
-    equations = equations_of(model, without=dead)
-    sources = sources_of(inputs.training, equations, resolved)
-    check_same_gains(sources, [run.content for run in runs])
     try:
+        model, selection, settings = _chosen(model, inputs, resolved, prior, settings, stage, dead)
+        model = with_found_inertias(model, inputs.training, resolved, settings.threads, dead)
+        settings = replace(settings, friction=None if model.friction == robot.friction else model.friction)
+        equations = equations_of(model, without=dead)
+        sources = sources_of(inputs.training, equations, resolved)
+        check_same_gains(sources, [run.content for run in runs])
         unseen, still = moving_sources(sources_of(inputs.unseen, equations, resolved), bool(inputs.held_out))
         fit = fit_sources(sources, equations, settings, stage("estimating"))
     except EstimateError as error:
@@ -154,13 +154,19 @@ def identify(
 
 
 def _chosen(
-    model: Model, inputs: Inputs, resolved: ResolvedPreparation, prior: Robot | None, settings: Settings, stage: Stage
+    model: Model,
+    inputs: Inputs,
+    resolved: ResolvedPreparation,
+    prior: Robot | None,
+    settings: Settings,
+    stage: Stage,
+    dead: Collection[tuple[str, str]],
 ) -> tuple[Model, Selection | None, Settings]:
     """Return the model with the effects that the training recordings ask for, how they were chosen, and settings."""
-    if not settings.select:
+    if not settings.chooses_effects:
         return model, None, settings
     progress = stage("choosing effects")
-    model, selection = select_effects(model, inputs.training, resolved, prior, settings.threads, progress)
+    model, selection = select_effects(model, inputs.training, resolved, prior, settings.threads, progress, without=dead)
     return model, selection, settings_for_chosen(settings) if selection.steps else settings
 
 

@@ -33,6 +33,7 @@ from ..robot import Robot
 from ..signals import repetition
 from ..text import short_repr
 from .inputs import Labelled, inertias_of, sources_of, weighted_fit
+from .payload_gains import gains_used
 from .regularisation import link_rows
 
 FOLDS = 16
@@ -124,6 +125,8 @@ def select_effects(
     prior: Robot | None = None,
     threads: int = 1,
     progress: Progress = silent,
+    *,
+    without: Collection[tuple[str, str]] = (),
 ) -> tuple[Model, Selection]:
     """Return the model with the effects that its training recordings ask for, and how they were chosen.
 
@@ -134,12 +137,14 @@ def select_effects(
         prior: The robot whose link inertias are trusted; None: links are held near those of usual build.
         threads: Threads that share the reduction.
         progress: Progress callback, called with done and total.
+        without: Equations that are left out.
     """
-    sources, observations, plain = weighted_fit(model, recordings, resolved, threads)
+    sources, observations, plain = weighted_fit(model, recordings, resolved, threads, without)
     widening = np.median(with_correlated_noise(sources, plain, observations).estimate.widening)
     progress(1, 3)
-    larger = _with_candidates(model, inertias_of(model, plain))
-    equations, folds = equations_of(larger), _Folds(recordings)
+    are_gains_known = all(one.is_known for one in gains_used(sources))
+    larger = _with_candidates(model, inertias_of(model, plain), are_gains_known)
+    equations, folds = equations_of(larger, without=without), _Folds(recordings)
     sources = sources_of(recordings, equations, resolved)
     is_known = "balancer" not in model.effects
     scales = [one.name for one in larger.parameters if one.effect == "balancer" and is_known]
@@ -158,13 +163,13 @@ def select_effects(
     return chosen, replace(selection, effects=chosen.chosen_effects)
 
 
-def _with_candidates(model: Model, inertias: Mapping[str, float]) -> Model:
+def _with_candidates(model: Model, inertias: Mapping[str, float], are_gains_known: bool) -> Model:
     sides = ("m",) if model.measured in ("motor", "difference") else ("l",)
     wanted = [f"{name}{side}" for side in sides for name in CANDIDATES]
     setup = ["tilt"] if model.measured != "difference" and any(model.robot.gravity) else []
-    # Constants of drives are known to some per cent, torque sensors are calibrated. A payload has no such columns.
+    # Stated gains are taken at their word: a payload is found in their units. It has no columns of gains itself.
     is_arm_alone = model.payload == "none" and "inertia" in model.effects
-    setup += ["gain"] if model.measured == "motor" and is_arm_alone else []
+    setup += ["gain"] if not are_gains_known and is_arm_alone else []
     setup += ["balancer"] if model.measured != "difference" and model.robot.balancers else []
     own = {effect for effect in model.effects if effect not in model.joints_of}
     added = [name for name in (*wanted, *setup) if name not in own and name not in model.effects]
@@ -314,10 +319,11 @@ def _forward(
         prior = links.copy()
         prior[further, further] += SHRINKAGE * by_fold.sum(axis=0)[further, further]
         before, after = _left_out_errors(by_fold, np.array(current), list(left.values()), prior)
-        gains = before[:, None] - after
+        is_known = np.isfinite(after).all(axis=0)  # in every block; else its parameters are not identifiable there
+        gains = np.where(is_known, before[:, None] - np.where(is_known, after, 0.0), 0.0)
         gain, error = gains.sum(axis=0), np.sqrt(len(gains)) * gains.std(axis=0, ddof=1)
         least = (LEAST_GAIN if steps else FIRST_GAIN) * before.sum()
-        is_enough = np.isfinite(gain) & (gain > STANDARD_ERRORS * error) & (gain > least)
+        is_enough = is_known & (gain > STANDARD_ERRORS * error) & (gain > least)
         if not is_enough.any():
             break
         best = int(np.argmax(np.where(is_enough, gain - error, -np.inf)))

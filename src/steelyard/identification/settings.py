@@ -67,7 +67,8 @@ class Settings:
     Attributes:
         measured: ``motor``, ``joint``, ``both`` or ``difference``; None: the robot's, as far as the recordings go.
         effects: Effects of the model; None: the robot's own.
-        select: Whether effects beyond these are chosen by cross-validation within the training recordings.
+        select: Whether effects beyond these are chosen by cross-validation within the training recordings; None: yes,
+            unless ``effects`` names all (not ``+Fgm``, one more) or ``method`` is another than the default.
         sign_width: Width of the smooth sign in friction [rad/s or m/s]; 0 for the exact sign.
         friction: Constants of friction that is not linear in them; None: the robot's own.
         gravity: Acceleration of gravity in the base frame [m/s^2], for an arm mounted otherwise; None: the robot's own.
@@ -99,7 +100,7 @@ class Settings:
 
     measured: str | None = None
     effects: tuple[str, ...] | None = None
-    select: bool = False
+    select: bool | None = None
     sign_width: float = 0.0
     friction: FrictionConstants | None = None
     gravity: tuple[float, float, float] | None = None
@@ -126,6 +127,13 @@ class Settings:
         if not one.table:
             return None
         return self.options[one.table] if one.table in self.options else one.load_settings()()
+
+    @property
+    def chooses_effects(self) -> bool:
+        """Whether further effects are chosen: by default where neither all effects nor a method are given."""
+        if self.select is not None:
+            return self.select
+        return self.method == "gls" and all(name.startswith("+") for name in self.effects or ())
 
     def __post_init__(self) -> None:
         checked(self.method, choice(*ESTIMATORS), "method", EstimateError)

@@ -37,12 +37,12 @@ _SENTENCES = {
     ("velocity", "odd", "slow"): (
         "friction at low speed on {joint}",
         "add Stribeck friction with --effects +Fs4m (motor torques) or +Fs4l (joint torques), or leave the samples "
-        "{where} out with --standstill {limit}; if it is there, try another velocity, +Fs1m to +Fs4m, or --select",
+        "{where} out with --standstill {limit}; if it is there, try another velocity, +Fs1m to +Fs4m",
     ),
     ("velocity", "odd", "curved"): (
         "friction that is not a straight line in speed on {joint}",
         "add friction that is curved in speed with --effects +Fvvm or +Fvrm (motor torques), +Fvvl or +Fvrl (joint "
-        "torques); if one is there, try the other, or --select",
+        "torques); if one is there, try the other",
     ),
     ("velocity", "odd", "constant"): (
         "Coulomb friction on {joint}",
@@ -129,7 +129,7 @@ def spread_text(profile: BinProfile, ratio: float, joint: str, share: float, uni
         remedy = (
             f"add friction that turns over a length with --effects +Fd2m (motor torques) or +Fd2l (joint torques), or "
             f"leave samples slower than {limit} {units.of('velocity')} out with --standstill {limit}; if it is there, "
-            "add another length, +Fd1m to +Fd6m, or try --select"
+            "add another length, +Fd1m to +Fd6m"
         )
         return f"sign of velocity uncertain near reversals on {joint}: {size}", remedy
     remedy = "look for vibration or saturation at these speeds; sigmas that allow for it: --covariance sandwich"
