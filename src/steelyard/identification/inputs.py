@@ -11,7 +11,7 @@ import numpy as np
 
 from ..effects import EFFECTS
 from ..errors import EstimateError, require_type
-from ..estimate import Estimate, stacked_system, weighted
+from ..estimate import Estimate, robust_fit, stacked_system, weighted
 from ..model import Model, build_model
 from ..observe import (
     Equations,
@@ -216,7 +216,7 @@ PASSES = 3
 
 
 def with_found_inertias(
-    model: Model, recordings: Sequence[Labelled], resolved: ResolvedPreparation, threads: int = 1
+    model: Model, recordings: Sequence[Labelled], resolved: ResolvedPreparation, settings: Settings
 ) -> Model:
     """Return the model with the inertial parameters that its recordings show, if an effect is in proportion to them.
 
@@ -227,33 +227,36 @@ def with_found_inertias(
         model: The model.
         recordings: The recordings to fit.
         resolved: Their preparation.
-        threads: Threads that share the reduction.
+        settings: Robust weights, if any, and threads.
     """
     dependent = [effect for effect in model.effects if EFFECTS[effect].needs_inertias]
     if not dependent or model.friction.inertias:
         return model
     found = replace(model, effects=tuple(effect for effect in model.effects if effect not in dependent))
     for _ in range(PASSES):
-        inertias = known_inertias(found, recordings, resolved, threads)
+        inertias = known_inertias(found, recordings, resolved, settings)
         found = replace(model, friction=replace(model.friction, inertias=MappingProxyType(inertias)))
     return found
 
 
 def known_inertias(
-    model: Model, recordings: Sequence[Labelled], resolved: ResolvedPreparation, threads: int
+    model: Model, recordings: Sequence[Labelled], resolved: ResolvedPreparation, settings: Settings
 ) -> dict[str, float]:
     """Return the inertial parameters of weighted least squares by name: those of base columns, the others are 0."""
-    return inertias_of(model, weighted_fit(model, recordings, resolved, threads)[2])
+    return inertias_of(model, weighted_fit(equations_of(model), recordings, resolved, settings)[2])
 
 
 def weighted_fit(
-    model: Model, recordings: Sequence[Labelled], resolved: ResolvedPreparation, threads: int
-) -> tuple[list[RowSource], Observations, Estimate]:
-    """Return the rows of recordings, their factors and weighted least squares of them."""
-    equations = equations_of(model)
+    equations: Equations, recordings: Sequence[Labelled], resolved: ResolvedPreparation, settings: Settings
+) -> tuple[Sequence[RowSource], Observations, Estimate]:
+    """Return the rows of recordings, their factors and weighted least squares of them; robust if settings say so."""
     sources = sources_of(recordings, equations, resolved)
-    observations = reduce_rows(sources, threads=threads)
-    return sources, observations, weighted(observations, stacked_system(observations, equations.names).columns)
+    observations = reduce_rows(sources, threads=settings.threads)
+    plain = weighted(observations, stacked_system(observations, equations.names).columns)
+    if settings.robust is None:
+        return sources, observations, plain
+    robust = robust_fit(sources, plain, settings.robust, threads=settings.threads)
+    return robust.sources, robust.observations, robust.estimate
 
 
 def inertias_of(model: Model, estimate: Estimate) -> dict[str, float]:

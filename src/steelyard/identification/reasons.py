@@ -35,6 +35,9 @@ _FAR, _MANY_FAR = 2.0, 0.2
 ENDOGENOUS = 0.01
 """Least squares is called biased where the test of the instruments has a probability below this."""
 
+MANY_OUTLIERS = 15.0
+"""From this part of a joint's rows on [%], those down-weighted are not called outliers."""
+
 WORSE = 1.5
 """A method whose error on unseen motion is this many times that of least squares predicts worse."""
 
@@ -165,6 +168,7 @@ def cautions_of(found: Identification, plain_error: Evaluation | None, cause: Co
         *_disagreement(found.disagreement),
         *_held_out(found.held_out),
         *_distrusted(found.fit),
+        *_down_weighted(found.fit),
         *method_reasons(found.equations, found.fit, errors),
         *_dropped(found.fit),
         *_payload(found),
@@ -213,6 +217,18 @@ def _distrusted(fit: ArmFit) -> Iterator[Reason]:
         remedy,
         "method",
     )
+
+
+def _down_weighted(fit: ArmFit) -> Iterator[Reason]:
+    """Yield where so many rows are down-weighted that they are no outliers."""
+    robust = fit.robust
+    if robust is not None and robust.most.percent > MANY_OUTLIERS:
+        yield Reason(
+            f"{robust.most.percent:.0f} % of the rows of {robust.most.joint} ({robust.most.kind}) are down-weighted as "
+            "outliers: so many are what the model lacks, or a fault of the log",
+            "identify without --robust too and compare; look at the residuals, or try --select",
+            "method",
+        )
 
 
 def _dropped(fit: ArmFit) -> Iterator[Reason]:
@@ -355,6 +371,7 @@ def _selected(found: Identification) -> Iterator[Reason]:
 def notes_of(resolved: ResolvedPreparation, sources: Sequence[RowSource], fit: ArmFit) -> tuple[str, ...]:
     """Return how the rows came about, settings found, samples left out, and what the method says of itself."""
     notes = [*resolved.reasons, *(fit.detail.notes if fit.detail else ())]
+    notes += [] if fit.robust is None else fit.robust.notes
     masked = np.max([source.masked for source in sources], axis=0)
     if masked.max(initial=0.0) > 0:
         worst = int(np.argmax(masked))

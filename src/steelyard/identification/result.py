@@ -208,6 +208,7 @@ def _content(found: Identification) -> dict[str, Any]:
             "method": found.estimate.method,
             "options": found.settings.of_method,
             "covariance": found.estimate.covariance_kind,
+            "robust": None if found.fit.robust is None else found.fit.robust.to_json(),
             "verdict": verdict_to_json(found.verdict),
             "plausibility": _plausibility(found.plausibility),
             "parameters": _parameters(found),

@@ -260,7 +260,7 @@ class _DelayTrial:
         return [
             row_source(
                 one.recording, one.equations, one.resolved, one.label, delays=one.delays + self.delays, values=values
-            )
+            ).adjusted(one.adjustment)
             for one in self.origin
         ]
 
