@@ -235,9 +235,9 @@ class RobustFit:
         """What was down-weighted, and whether the estimate has converged."""
         most, far = self.most, self.farthest
         found = [
-            f"robust weights ({self.norm}): {most.percent:.2g} % of the rows of {most.joint} ({most.kind}) have a weight "
-            f"below {LIGHT:g}, more than of any other; in normal noise {self.normal_percent:.2g} %. Largest residual: "
-            f"{far.largest:.3g} scales on {far.joint} ({far.kind}), at {far.time:.5g} s of '{far.recording}'"
+            f"robust weights ({self.norm}): {most.percent:.2g} % of the rows of {most.joint} ({most.kind}) have a "
+            f"weight below {LIGHT:g}, more than of any other; in normal noise {self.normal_percent:.2g} %. Largest "
+            f"residual: {far.largest:.3g} scales on {far.joint} ({far.kind}), at {far.time:.5g} s of '{far.recording}'"
         ]
         if not self.has_converged:
             found.append(f"robust weights did not converge in {self.iterations} passes: the last estimate was taken")

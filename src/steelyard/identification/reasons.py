@@ -24,7 +24,7 @@ from ..observe import Equations, ResolvedPreparation, RowSource
 from ..text import counted
 from ..verdict import Grade, Reason, Verdict, first_named
 from .consistent import CostCause, consistency_reasons, mass_reasons, massless_reasons, prior_reasons
-from .findings import finding_reasons
+from .findings import finding_reasons, validation_reasons
 from .fitting import ArmFit
 from .payload_body import COLUMNS, impossible_payload
 from .result import Identification
@@ -141,6 +141,7 @@ def judged(found: Identification, cautions: Sequence[Reason]) -> Verdict:
         spread_names=("", "") if repeated is None else (names[repeated.worst_column], repeated.worst_recording),
         plausibility=found.plausibility,
         patterns={f"{test.joint} ({test.kind})": 100 * test.largest_share for test in tests if test.patterns},
+        is_robust=found.fit.robust is not None,
     )
     patterns = _strongest_patterns(tests)[:_MOST_PATTERNS]
     strongest = [Reason(pattern.text, pattern.remedy, "residuals") for pattern in patterns]
@@ -180,6 +181,7 @@ def cautions_of(found: Identification, plain_error: Evaluation | None, cause: Co
         ),
         *_biased(found),
         *_extrapolated(found),
+        *validation_reasons(found.fit_error, found.unseen_error, found.settings.thresholds.error_good),
         *_selected(found),
     ]
 
