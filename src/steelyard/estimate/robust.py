@@ -27,7 +27,7 @@ from ..observe import Factor, Observations, RowBlock, RowSource, merged_triangle
 from ..text import short_repr
 from .evidence import Estimate
 from .least_squares import above_zero, group_factors, weighted
-from .system import NoiseGroup, System, stacked_system
+from .system import NoiseGroup, System, group_of, stacked_system
 
 HUBER = 1.345
 """Residual in scales from which Huber's weight falls: 95 % efficiency in normal noise."""
@@ -53,6 +53,8 @@ _STORED = 32_768
 _LEAST_ROWS = 40
 # Tails so long that the mean of psi' is below this have no scale worth the name.
 _LEAST_SLOPE = 0.1
+# Rounding errors of torques, relative to their size.
+_ROUNDING = 1e-12
 
 
 def huber_weights(u: np.ndarray, constant: float = HUBER) -> np.ndarray:
@@ -272,7 +274,7 @@ def robust_fit(sources: Sequence[RowSource], plain: Estimate, norm: str, *, thre
         search.iterate(one, _CONVERGED if one == norm else _CONVERGED_START)
     adjusted = tuple(source.adjusted(search.pseudo_observations(source)) for source in sources)
     observations = reduce_rows(adjusted, threads=threads)
-    estimate = weighted(observations, plain.columns, above_zero(search.deviations))
+    estimate = weighted(observations, plain.columns, search.deviations)
     return RobustFit(
         norm, estimate, adjusted, observations, search.scales, tuple(search.down_weighted()), search.passes,
         search.has_converged,
@@ -292,6 +294,9 @@ class _Search:
         self._merged = replace(observations, factors=tuple(merged))
         self.values, self.scales, self.norm = np.array(plain.values), dict(plain.deviations), NORMS[0]
         self._leverages = dict.fromkeys(self.scales, 0.0)
+        # Torques without noise leave rounding errors, of which most may be zero.
+        sizes = {group_of(one): np.linalg.norm(one.triangle[:, -1]) / sqrt(one.rows) for one in merged}
+        self._least = above_zero({group: _ROUNDING * float(size) for group, size in sizes.items()})
         self._sums: dict[NoiseGroup, _GroupSums] = {}
         self.passes, self.has_converged = 0, False
         self._pass(NORMS[0])
@@ -331,18 +336,20 @@ class _Search:
         for group, sums in self._sums.items():
             alike = [group] if sums.rows >= _LEAST_ROWS else [one for one in self._sums if one[1:] == group[1:]]
             sizes = np.concatenate([part for one in alike for part in self._sums[one].sizes])
-            found[group] = float(np.median(sizes)) / NORMAL_MEDIAN
-        return above_zero(found)
+            found[group] = max(float(np.median(sizes)) / NORMAL_MEDIAN, self._least[group])
+        return found
 
     @property
     def deviations(self) -> dict[NoiseGroup, float]:
         """Standard deviation of the pseudo-observations of every group."""
-        return {group: sums.deviation(self.scales[group], self._leverages[group]) for group, sums in self._sums.items()}
+        return {
+            group: max(sums.deviation(self.scales[group], self._leverages[group]), self._least[group])
+            for group, sums in self._sums.items()
+        }
 
     def _step(self) -> float:
         """Move the parameters, and return by how many sigmas at most."""
-        deviations = above_zero(self.deviations)
-        weights = {group: 1 / deviation for group, deviation in deviations.items()}
+        weights = {group: 1 / deviation for group, deviation in self.deviations.items()}
         system = stacked_system(self._merged, self._columns, weights)
         place = [self._columns.index(name) for name in system.columns]
         score = np.zeros(len(self._columns))
@@ -378,6 +385,6 @@ def _leverages(
 ) -> Iterator[tuple[NoiseGroup, float]]:
     """Yield how many parameters the rows of each group determine: the trace of their part of the hat matrix."""
     for factor in merged.factors:
-        group = (factor.recording, factor.kind, factor.joint)
+        group = group_of(factor)
         place = [factor.columns.index(name) for name in system.columns]
         yield group, weights[group] ** 2 * float(np.sum((factor.triangle[:, place] @ system.inverse_root) ** 2))

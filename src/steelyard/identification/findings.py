@@ -264,14 +264,19 @@ def validation_reasons(train: Evaluation, unseen: Evaluation, good: float) -> li
     """
     if len(unseen.parts) < 2:
         return []
-    said = []
-    for k, one in enumerate(unseen.parts):
-        others = combined([part for number, part in enumerate(unseen.parts) if number != k])
-        still = hardly_moving(train, one)
-        if 2 * len(still) > len(one.joint_names) and len(hardly_moving(train, unseen)) < len(still):
-            said.append(f"'{one.label}' hardly moves {first_named(still)}, its error is of holding torque")
-        elif one.relative_percent > max(good, FAR_WORSE * others.relative_percent):
-            said.append(f"'{one.label}' has {one.relative_percent:.3g} %, the others {others.relative_percent:.3g} %")
+    still = {one.label: hardly_moving(train, one) for one in unseen.parts}
+    moving = [one for one in unseen.parts if 2 * len(still[one.label]) <= len(one.joint_names)]
+    said = [
+        f"'{one.label}' hardly moves {first_named(still[one.label])}, its error is of holding torque"
+        for one in unseen.parts
+        if one not in moving and moving
+    ]
+    for one in moving if len(moving) > 1 else ():
+        others = combined([other for other in moving if other is not one]).relative_percent
+        if one.relative_percent > max(good, FAR_WORSE * others):
+            said.append(
+                f"'{one.label}' has a relative error of {one.relative_percent:.3g} %, the others {others:.3g} %"
+            )
     if not said:
         return []
     text = f"validation recordings differ: {'; '.join(said[:_NAMED])}"
