@@ -268,7 +268,7 @@ def robust_fit(sources: Sequence[RowSource], plain: Estimate, norm: str, *, thre
     Raises:
         EstimateError: If the norm is unknown.
     """
-    search = _Search(sources, plain, reduce_rows(sources, blocks=1, threads=threads))
+    search = _NewtonSteps(sources, plain, reduce_rows(sources, blocks=1, threads=threads))
     robust_weights(norm, np.zeros(0))
     for one in NORMS[: NORMS.index(norm) + 1]:
         search.iterate(one, _CONVERGED if one == norm else _CONVERGED_START)
@@ -281,7 +281,7 @@ def robust_fit(sources: Sequence[RowSource], plain: Estimate, norm: str, *, thre
     )  # fmt: skip
 
 
-class _Search:
+class _NewtonSteps:
     """Newton steps towards an M-estimate; scales are those of the residuals before the step."""
 
     def __init__(self, sources: Sequence[RowSource], plain: Estimate, observations: Observations) -> None:

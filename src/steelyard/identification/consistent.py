@@ -300,7 +300,10 @@ def validation_to_json(error: Evaluation, held_out: float, of_all: Evaluation) -
                 "label": one.label, "relative_error_percent": one.relative_percent,
                 "relative_error_percent_all_rows": one.relative_percent_all_rows,
                 "standstill_percent": one.standstill_percent,
-                "joints": {f"{joint.joint} ({joint.kind})": joint.relative_percent for joint in one.joints},
+                "joints": [
+                    {"name": joint.joint, "kind": joint.kind, "relative_error_percent": joint.relative_percent}
+                    for joint in one.joints
+                ],
             }
             for one in error.parts
         ],
