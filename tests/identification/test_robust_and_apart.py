@@ -113,6 +113,20 @@ def test_earlier_runs_and_robust_rows_count_together(tmp_path):
     np.testing.assert_allclose(both.estimate.sigma, at_once.estimate.sigma, rtol=0.1)
 
 
+@pytest.mark.parametrize("norm", ["huber", "tukey"])
+def test_late_torques_are_still_found_in_full(norm):
+    recording = spoilt(0)
+    channel = recording.torques[0]
+    values = np.array([np.interp(recording.time - 0.02, recording.time, row) for row in channel.values])
+    late = replace(recording, torques=(replace(channel, values=values), *recording.torques[1:]), sources=())
+    found = identify("scara_2r", [late], [scara(1)], replace(SETTINGS, robust=norm, bias_repeats=1))
+    assert found.bias is not None
+    delay, sigma = found.bias.delays.common
+    assert found.bias.delays.has_common
+    assert delay == pytest.approx(0.02, abs=max(3 * sigma, 5e-4))
+    assert sigma < 2e-3
+
+
 def test_many_down_weighted_rows_are_a_caution():
     recording, rng = scara(0), np.random.default_rng(0)
     channel = recording.torques[0]

@@ -24,6 +24,7 @@ from .least_squares import weighted as weighted
 from .noise import NoiseModel as NoiseModel
 from .robust import NORMS as NORMS
 from .robust import DownWeighted as DownWeighted
+from .robust import PseudoObservations as PseudoObservations
 from .robust import RobustFit as RobustFit
 from .robust import robust_fit as robust_fit
 from .robust import tukey_weights as tukey_weights
