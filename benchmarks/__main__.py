@@ -22,6 +22,7 @@ LONG = (
     "essential",
     "generated_c",
     "real",
+    "robust",
     "selection",
 )
 """Run only when named: they take long, or need the real recordings."""

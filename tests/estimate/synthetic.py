@@ -66,9 +66,13 @@ class SyntheticRows:
         self.sha256, self.samples, self.read = (label,), len(rows[0]), 1.0
         self.rows, self._cuts, self._gaps = [np.asarray(part, dtype=float) for part in rows], cuts, list(gaps)
 
-    runs, block_runs = RowSource.runs, RowSource.block_runs
+        self.adjustment = None
 
-    def __iter__(self) -> Iterator[RowBlock]:
+    runs, block_runs, adjusted, __iter__ = (
+        RowSource.runs, RowSource.block_runs, RowSource.adjusted, RowSource.__iter__,
+    )  # fmt: skip
+
+    def _blocks(self) -> Iterator[RowBlock]:
         count = len(self.rows[0])
         share = np.ones((len(self.rows), count))
         share[:, self._gaps] = 0.0

@@ -70,6 +70,14 @@ class EstimatorOptions:
             help="How the covariance of the estimate is computed; default: model with gls, else classical.",
         ),
     ] = None
+    robust: Annotated[
+        Literal["huber", "tukey"] | None,
+        Parameter(
+            group=ESTIMATOR,
+            help="Rows far from the model count less: huber, or tukey, for which outliers do not count at all; for "
+            "gls, wls, iterated and ols.",
+        ),
+    ] = None
     reduction: Annotated[
         Literal["f", "stepwise", "rsd", "bic", "none"] | None,
         Parameter(group=ESTIMATOR, help="Rule for essential parameters; default: f."),

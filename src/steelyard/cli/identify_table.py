@@ -82,6 +82,30 @@ def _print_errors(screen: Screen, found: Identification) -> None:
     everything = ("all", "", "", f"{found.fit_error.relative_percent:.2f}", "")
     rows.append([(cell, "bold") for cell in (*everything, f"{found.unseen_error.relative_percent:.2f}")])
     screen.table(columns, rows, gap=1)
+    _print_recordings(screen, found)
+
+
+def _print_recordings(screen: Screen, found: Identification) -> None:
+    """Print the errors of every unseen recording apart, with and without standstill."""
+    parts = found.unseen_error.parts
+    if len(parts) < 2:
+        return
+    screen.line()
+    screen.line(
+        f"{'held-out parts' if found.held_out else 'unseen recordings'} apart: error in per cent of the torque while "
+        "joints move, the same of all samples, and samples near standstill"
+    )
+    rows: list[list[Part]] = [
+        [
+            one.label,
+            f"{one.relative_percent:.2f}",
+            f"{one.relative_percent_all_rows:.2f}",
+            f"{one.standstill_percent:.0f}",
+        ]
+        for one in (*parts, found.unseen_error)
+    ]
+    rows[-1] = [(cell, "bold") for cell in ("all", *map(str, rows[-1][1:]))]
+    screen.table([Column("recording", "key"), *map(Column, ("moving %", "all %", "standstill %"))], rows, gap=2)
 
 
 def _print_parameters(screen: Screen, found: Identification) -> None:

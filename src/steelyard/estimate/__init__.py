@@ -22,6 +22,12 @@ from .least_squares import ordinary as ordinary
 from .least_squares import towards_prior as towards_prior
 from .least_squares import weighted as weighted
 from .noise import NoiseModel as NoiseModel
+from .robust import NORMS as NORMS
+from .robust import DownWeighted as DownWeighted
+from .robust import PseudoObservations as PseudoObservations
+from .robust import RobustFit as RobustFit
+from .robust import robust_fit as robust_fit
+from .robust import tukey_weights as tukey_weights
 from .scales import ScaleFit as ScaleFit
 from .scales import fit_scales as fit_scales
 from .system import NoiseGroup as NoiseGroup

@@ -52,7 +52,7 @@ def joint_deviations(observations: Observations) -> Mapping[NoiseGroup, float]:
                 "estimated; record longer or decimate less"
             )
         found.update(dict.fromkeys(mine, pooled))
-    return MappingProxyType(_above_zero(found))
+    return MappingProxyType(above_zero(found))
 
 
 def _deviation(factors: tuple[Factor, ...]) -> tuple[float, int]:
@@ -76,10 +76,10 @@ def fitted_deviations(
         residual = triangle @ np.append(-system.values, 1.0)
         leverage = weights[group] ** 2 * float(np.sum((triangle[:, :-1] @ system.inverse_root) ** 2))
         found[group] = float(np.linalg.norm(residual)) / np.sqrt(max(rows - leverage, 1.0))
-    return MappingProxyType(_above_zero(found))
+    return MappingProxyType(above_zero(found))
 
 
-def _above_zero(deviations: dict[NoiseGroup, float]) -> dict[NoiseGroup, float]:
+def above_zero(deviations: dict[NoiseGroup, float]) -> dict[NoiseGroup, float]:
     """Keep a noise-free simulation from giving infinite weights."""
     floor = 1e-12 * max(deviations.values(), default=1.0) or 1e-300
     return {group: max(value, floor) for group, value in deviations.items()}

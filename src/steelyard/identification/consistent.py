@@ -283,6 +283,35 @@ def evaluation_to_json(error: Evaluation) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def validation_to_json(error: Evaluation, held_out: float, of_all: Evaluation) -> dict[str, Any]:
+    """Return the errors on unseen motion, of all recordings together and of each apart.
+
+    Args:
+        error: Errors of the essential parameters.
+        held_out: Part of each recording that was held out; 0 if unseen recordings were given.
+        of_all: Errors of all base parameters.
+    """
+    return {
+        **evaluation_to_json(error),
+        "relative_error_percent_all_rows": error.relative_percent_all_rows,
+        "standstill_percent": error.standstill_percent,
+        "recordings": [
+            {
+                "label": one.label, "relative_error_percent": one.relative_percent,
+                "relative_error_percent_all_rows": one.relative_percent_all_rows,
+                "standstill_percent": one.standstill_percent,
+                "joints": [
+                    {"name": joint.joint, "kind": joint.kind, "relative_error_percent": joint.relative_percent}
+                    for joint in one.joints
+                ],
+            }
+            for one in error.parts
+        ],
+        "held_out": held_out or None,
+        "relative_error_percent_of_all_parameters": of_all.relative_percent,
+    }  # fmt: skip
+
+
 def standard_to_json(found: StandardParameters) -> list[dict[str, Any]]:
     """Return every standard parameter of the consistent arm, with where it comes from and the robot file's value."""
     file = found.model.robot.parameters

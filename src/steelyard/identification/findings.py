@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from ..errors import EstimateError
+from ..judge import Evaluation, combined, hardly_moving
 from ..model import Model
 from ..observe import RowSource, channel_of
 from ..recording import Finding, Recording, check_recording
@@ -25,6 +26,9 @@ LATE_VELOCITY = 0.01
 """Delay of recorded velocities from which they spoil friction and inertia, where they are used [s]."""
 FAR_OUTSIDE = 0.1
 """Part of a joint's range beyond its limits that is more than a rounded limit."""
+
+FAR_WORSE = 2.0
+"""A validation recording whose relative error is so many times that of the others together is named."""
 
 _NAMED = 4
 _ROWS_LEFT_OUT = (
@@ -99,17 +103,28 @@ def log_findings(
     given = [*inputs.training, *(() if inputs.held_out else inputs.unseen)]
     found = [(label, recording, _findings(model, recording)) for label, recording in given]
     training = [findings for (_, _, findings), _ in zip(found, inputs.training, strict=False)]
+    training_labels = {label for label, _ in inputs.training}
     still = _never_moving(training)
     graded: list[LogFinding] = []
     dead: set[tuple[str, str]] = {row for row in model.rows if row[1] in still}
     for label, template, findings in found:
         used = {side: channel_of(template, side, label).name for side in _SIDES[model.measured]}
+        is_robust = settings.robust is not None and label in training_labels
         for finding in findings:
-            graded += _graded(finding, label, template, used, still, model, settings)
+            graded += _lessened(_graded(finding, label, template, used, still, model, settings), finding, is_robust)
             dead |= _dead_equations(finding, used, model)
     _check_enough(model, settings, dead, graded)
     order = {"severe": 0, "warning": 1, "note": 2}
     return tuple(sorted(graded, key=lambda one: order[one.severity])), tuple(sorted(dead))
+
+
+def _lessened(graded: Iterable[LogFinding], finding: Finding, is_robust: bool) -> Iterator[LogFinding]:
+    """Yield findings, spikes of a torque by one step less severe where robust weights take care of them."""
+    lesser: dict[LogSeverity, LogSeverity] = {"severe": "warning", "warning": "note", "note": "note"}
+    for one in graded:
+        if is_robust and one.kind == "spikes" and finding.channel not in ("q", "qd"):
+            one = replace(one, severity=lesser[one.severity])
+        yield one
 
 
 def _findings(model: Model, recording: Recording) -> Sequence[Finding]:
@@ -237,3 +252,33 @@ def moving_sources(sources: Sequence[RowSource], held_out: bool) -> tuple[list[R
         found.append((moving[0].label, joint, text))
     remedy = "give a recording that moves it with --validate"
     return moving, [LogFinding(label, "note", "stands_still", joint, text, remedy) for label, joint, text in found]
+
+
+def validation_reasons(train: Evaluation, unseen: Evaluation, good: float) -> list[Reason]:
+    """Return which of several validation recordings hardly move, or are predicted far worse than the others.
+
+    Args:
+        train: Errors of the fit.
+        unseen: Errors on all validation recordings.
+        good: Relative error that is good, however small the others' are [%].
+    """
+    if len(unseen.parts) < 2:
+        return []
+    still = {one.label: hardly_moving(train, one) for one in unseen.parts}
+    moving = [one for one in unseen.parts if 2 * len(still[one.label]) <= len(one.joint_names)]
+    said = [
+        f"'{one.label}' hardly moves {first_named(still[one.label])}, its error is of holding torque"
+        for one in unseen.parts
+        if one not in moving and moving
+    ]
+    for one in moving if len(moving) > 1 else ():
+        others = combined([other for other in moving if other is not one]).relative_percent
+        if one.relative_percent > max(good, FAR_WORSE * others):
+            said.append(
+                f"'{one.label}' has a relative error of {one.relative_percent:.3g} %, the others {others:.3g} %"
+            )
+    if not said:
+        return []
+    text = f"validation recordings differ: {'; '.join(said[:_NAMED])}"
+    remedy = "look at each by itself (the table of errors by recording); what is peculiar to it the fit does not know"
+    return [Reason(text, remedy, "validation")]

@@ -17,9 +17,11 @@ from ..estimate import (
     Estimated,
     Evidence,
     NoiseModel,
+    RobustFit,
     System,
     misfit,
     noise_explains,
+    robust_fit,
     stacked_system,
     towards_prior,
     weighted,
@@ -53,11 +55,12 @@ class PreparedRows:
     """Where every method begins: rows, their factors, and weighted least squares of them.
 
     Attributes:
-        sources: The rows of every recording.
+        sources: The rows of every recording; with robust weights, those with pseudo-observations.
         equations: Model, base parameters and rows.
         observations: Factors of the rows.
         raw: The stack of all rows, unweighted.
         plain: Weighted least squares.
+        robust: The robust estimate that made the pseudo-observations; None without robust weights.
     """
 
     sources: tuple[RowSource, ...]
@@ -65,6 +68,7 @@ class PreparedRows:
     observations: Observations
     raw: System
     plain: Estimate
+    robust: RobustFit | None = None
 
 
 def prepare_rows(
@@ -78,7 +82,11 @@ def prepare_rows(
     observations = reduce_rows(sources, threads=settings.threads, progress=progress)
     check_motion(sources)
     raw = stacked_system(observations, equations.names)
-    return PreparedRows(tuple(sources), equations, observations, raw, weighted(observations, raw.columns))
+    plain = weighted(observations, raw.columns)
+    if settings.robust is None:
+        return PreparedRows(tuple(sources), equations, observations, raw, plain)
+    robust = robust_fit(sources, plain, settings.robust, threads=settings.threads)
+    return PreparedRows(robust.sources, equations, robust.observations, raw, robust.estimate, robust)
 
 
 def evidence_of(prepared: PreparedRows) -> Evidence:
@@ -125,6 +133,7 @@ class ArmFit:
         without_prior: The estimate before it was drawn towards a prior; None if there was none.
         links_open: The estimate before its links were drawn to a reference, chosen effects drawn to zero; None if they
             were not.
+        robust: How rows were down-weighted; None without robust weights. All factors are then of pseudo-observations.
     """
 
     __repr__ = short_repr
@@ -140,6 +149,7 @@ class ArmFit:
     plain: Estimate | None = None
     without_prior: Estimate | None = None
     links_open: Estimate | None = None
+    robust: RobustFit | None = None
 
     @property
     def of_links(self) -> Estimate:
@@ -205,7 +215,7 @@ def fit_arm(
     resolved = resolved or resolve_preparation(settings.preparation, moving)
     if equations is None:
         model = model_of(robot, labelled, (), settings, payload)
-        equations = equations_of(with_found_inertias(model, labelled, resolved, settings.threads))
+        equations = equations_of(with_found_inertias(model, labelled, resolved, settings))
     sources = sources_of(labelled, equations, resolved)
     return Fitted(equations, resolved, tuple(sources), fit_sources(sources, equations, settings, progress))
 
@@ -230,7 +240,7 @@ def fit_sources(
     if settings.method != "wls":
         own = (settings.of_method,) if estimator.settings else ()
         chosen = estimator.load()(observations, prepared.raw.columns, *own)
-    noise = with_correlated_noise(sources, prepared.plain).noise
+    noise = with_correlated_noise(prepared.sources, prepared.plain).noise
     return completed(ArmFit(chosen, observations, observations, noise, prepared.raw), prepared, settings)
 
 
@@ -244,6 +254,7 @@ def estimated_fit(prepared: PreparedRows, evidence: Evidence, found: Estimated) 
 
 def completed(fit: ArmFit, prepared: PreparedRows, settings: Settings) -> ArmFit:
     """Return the fit with the requested covariance, drawn towards the prior where that is not its start."""
+    fit = replace(fit, robust=prepared.robust)
     estimate = fit.estimate
     if settings.covariance == "model" and estimate.covariance_kind != "model":
         estimate = with_correlated_noise(prepared.sources, estimate, fit.used).estimate

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..effects import EFFECTS
 from ..errors import EstimateError, require_type
-from ..estimate import Estimate, stacked_system, weighted
+from ..estimate import Estimate, robust_fit, stacked_system, weighted
 from ..model import Model, build_model
 from ..observe import (
     Equations,
@@ -219,7 +219,7 @@ def with_found_inertias(
     model: Model,
     recordings: Sequence[Labelled],
     resolved: ResolvedPreparation,
-    threads: int = 1,
+    settings: Settings,
     without: Collection[tuple[str, str]] = (),
 ) -> Model:
     """Return the model with the inertial parameters that its recordings show, if an effect is in proportion to them.
@@ -231,7 +231,7 @@ def with_found_inertias(
         model: The model.
         recordings: The recordings to fit.
         resolved: Their preparation.
-        threads: Threads that share the reduction.
+        settings: Robust weights, if any, and threads.
         without: Equations that are left out.
     """
     dependent = [effect for effect in model.effects if EFFECTS[effect].needs_inertias]
@@ -239,7 +239,8 @@ def with_found_inertias(
         return model
     found = replace(model, effects=tuple(effect for effect in model.effects if effect not in dependent))
     for _ in range(PASSES):
-        inertias = inertias_of(found, weighted_fit(found, recordings, resolved, threads, without)[2])
+        equations = equations_of(found, without=without)
+        inertias = inertias_of(found, weighted_fit(equations, recordings, resolved, settings)[2])
         found = replace(model, friction=replace(model.friction, inertias=MappingProxyType(inertias)))
     return found
 
@@ -257,18 +258,17 @@ def check_motion(sources: Sequence[RowSource]) -> None:
 
 
 def weighted_fit(
-    model: Model,
-    recordings: Sequence[Labelled],
-    resolved: ResolvedPreparation,
-    threads: int,
-    without: Collection[tuple[str, str]] = (),
-) -> tuple[list[RowSource], Observations, Estimate]:
-    """Return the rows of recordings but for some equations, their factors and weighted least squares of them."""
-    equations = equations_of(model, without=without)
+    equations: Equations, recordings: Sequence[Labelled], resolved: ResolvedPreparation, settings: Settings
+) -> tuple[Sequence[RowSource], Observations, Estimate]:
+    """Return the rows of recordings, their factors and weighted least squares of them; robust if settings say so."""
     sources = sources_of(recordings, equations, resolved)
-    observations = reduce_rows(sources, threads=threads)
+    observations = reduce_rows(sources, threads=settings.threads)
     check_motion(sources)
-    return sources, observations, weighted(observations, stacked_system(observations, equations.names).columns)
+    plain = weighted(observations, stacked_system(observations, equations.names).columns)
+    if settings.robust is None:
+        return sources, observations, plain
+    robust = robust_fit(sources, plain, settings.robust, threads=settings.threads)
+    return robust.sources, robust.observations, robust.estimate
 
 
 def inertias_of(model: Model, estimate: Estimate) -> dict[str, float]:

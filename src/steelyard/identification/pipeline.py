@@ -115,7 +115,7 @@ def identify(
     prior = inertia_prior(model.robot, settings)[0]
     try:
         model, selection, settings = _chosen(model, inputs, resolved, prior, settings, stage, dead)
-        model = with_found_inertias(model, inputs.training, resolved, settings.threads, dead)
+        model = with_found_inertias(model, inputs.training, resolved, settings, dead)
         settings = replace(settings, friction=None if model.friction == robot.friction else model.friction)
         equations = equations_of(model, without=dead)
         sources = sources_of(inputs.training, equations, resolved)
@@ -166,7 +166,7 @@ def _chosen(
     if not settings.chooses_effects:
         return model, None, settings
     progress = stage("choosing effects")
-    model, selection = select_effects(model, inputs.training, resolved, prior, settings.threads, progress, without=dead)
+    model, selection = select_effects(model, inputs.training, resolved, prior, settings, progress, without=dead)
     return model, selection, settings_for_chosen(settings) if selection.steps else settings
 
 
@@ -200,8 +200,9 @@ def _examined(
     stage("making it consistent")
     standard, note = consistent_parameters(equations, fit.of_links, settings, left_out)
     standard_error = None if standard is None else _error(unseen, standard.base, fit, settings, silent)
-    tests = _tests(sources, reduction.estimate, fit, stage("testing residuals"))
-    bias = _bias(inputs, sources, fit, settings, stage("looking for bias"))
+    rows = sources if fit.robust is None else fit.robust.sources
+    tests = _tests(rows, reduction.estimate, fit, stage("testing residuals"))
+    bias = _bias(inputs, rows, fit, settings, stage("looking for bias"))
     plausible = plausibility(equations, fit.of_data, fit.observations, fitted, unseen_error)
     payload, unknown = payload_and_notes(fit.estimate, fit.observations, sources)
     condition = ConditionNumbers(fit.raw.condition, fit.raw.normalised_condition, fit.estimate.system.condition)

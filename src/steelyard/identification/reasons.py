@@ -24,7 +24,7 @@ from ..observe import Equations, ResolvedPreparation, RowSource
 from ..text import counted
 from ..verdict import Grade, Reason, Verdict, first_named
 from .consistent import CostCause, consistency_reasons, mass_reasons, massless_reasons, prior_reasons
-from .findings import finding_reasons
+from .findings import finding_reasons, validation_reasons
 from .fitting import ArmFit
 from .payload_body import COLUMNS, impossible_payload
 from .result import Identification
@@ -34,6 +34,9 @@ _FAR, _MANY_FAR = 2.0, 0.2
 
 ENDOGENOUS = 0.01
 """Least squares is called biased where the test of the instruments has a probability below this."""
+
+MANY_OUTLIERS = 15.0
+"""From this part of a joint's rows on [%], those down-weighted are not called outliers."""
 
 WORSE = 1.5
 """A method whose error on unseen motion is this many times that of least squares predicts worse."""
@@ -138,6 +141,7 @@ def judged(found: Identification, cautions: Sequence[Reason]) -> Verdict:
         spread_names=("", "") if repeated is None else (names[repeated.worst_column], repeated.worst_recording),
         plausibility=found.plausibility,
         patterns={f"{test.joint} ({test.kind})": 100 * test.largest_share for test in tests if test.patterns},
+        is_robust=found.fit.robust is not None,
     )
     patterns = _strongest_patterns(tests)[:_MOST_PATTERNS]
     strongest = [Reason(pattern.text, pattern.remedy, "residuals") for pattern in patterns]
@@ -165,6 +169,7 @@ def cautions_of(found: Identification, plain_error: Evaluation | None, cause: Co
         *_disagreement(found.disagreement),
         *_held_out(found.held_out),
         *_distrusted(found.fit),
+        *_down_weighted(found.fit),
         *method_reasons(found.equations, found.fit, errors),
         *_dropped(found.fit),
         *_payload(found),
@@ -176,6 +181,7 @@ def cautions_of(found: Identification, plain_error: Evaluation | None, cause: Co
         ),
         *_biased(found),
         *_extrapolated(found),
+        *validation_reasons(found.fit_error, found.unseen_error, found.settings.thresholds.error_good),
         *_selected(found),
     ]
 
@@ -213,6 +219,18 @@ def _distrusted(fit: ArmFit) -> Iterator[Reason]:
         remedy,
         "method",
     )
+
+
+def _down_weighted(fit: ArmFit) -> Iterator[Reason]:
+    """Yield where so many rows are down-weighted that they are no outliers."""
+    robust = fit.robust
+    if robust is not None and robust.most.percent > MANY_OUTLIERS:
+        yield Reason(
+            f"{robust.most.percent:.0f} % of the rows of {robust.most.joint} ({robust.most.kind}) are down-weighted as "
+            "outliers: so many are what the model lacks, or a fault of the log",
+            "identify without --robust too and compare; look at the residuals, or try --select",
+            "method",
+        )
 
 
 def _dropped(fit: ArmFit) -> Iterator[Reason]:
@@ -355,6 +373,7 @@ def _selected(found: Identification) -> Iterator[Reason]:
 def notes_of(resolved: ResolvedPreparation, sources: Sequence[RowSource], fit: ArmFit) -> tuple[str, ...]:
     """Return how the rows came about, settings found, samples left out, and what the method says of itself."""
     notes = [*resolved.reasons, *(fit.detail.notes if fit.detail else ())]
+    notes += [] if fit.robust is None else fit.robust.notes
     masked = np.max([source.masked for source in sources], axis=0)
     if masked.max(initial=0.0) > 0:
         worst = int(np.argmax(masked))

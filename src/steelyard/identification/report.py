@@ -32,6 +32,7 @@ from .report_basis import (
     excitation_section,
     preparation_section,
     recordings_section,
+    robust_section,
     selection_section,
 )
 
@@ -62,6 +63,7 @@ def identification_page(found: Identification, provenance: Mapping[str, str], no
         consistency_section(found),
         excitation_section(found),
         preparation_section(found),
+        robust_section(found),
         selection_section(found),
         recordings_section(found, notes),
     ]
@@ -110,8 +112,29 @@ def _torques(found: Identification, motion: UnseenMotion) -> PageSection:
                 f"Errors of every joint while it moves{without}. The verdict's worst joint counts the fit too and "
                 "leaves out means of recordings and joints whose torque hardly shows.", digits=3,
             ),
+            *_recordings_apart(found),
         ],
     )  # fmt: skip
+
+
+def _recordings_apart(found: Identification) -> list[DataTable]:
+    """Return the errors of every unseen recording, if there are several."""
+    error = found.unseen_error
+    if len(error.parts) < 2:
+        return []
+    worst = max(error.parts, key=lambda one: np.nan_to_num(one.relative_percent))
+    rows = [
+        [one.label, one.relative_percent, one.relative_percent_all_rows, one.standstill_percent]
+        for one in error.parts
+    ]  # fmt: skip
+    return [
+        DataTable(
+            "errors-by-recording", ["recording", "moving [%]", "all samples [%]", "near standstill [%]"], rows,
+            f"Errors of every unseen recording apart, over all joints: while they move ({error.relative_percent:.3g} % "
+            f"together), and of all samples ({error.relative_percent_all_rows:.3g} %). Worst is {worst.label}.",
+            digits=3,
+        )
+    ]  # fmt: skip
 
 
 def _missing(found: Identification) -> list[str]:
@@ -220,6 +243,8 @@ def _residuals(found: Identification, samples: Sequence[ResidualSample]) -> Page
     normal = (
         f"Not normal (Jarque-Bera below 1 %): {first_named(odd)}." if odd else "No joint's residuals deviate clearly."
     )
+    if found.fit.robust is not None:  # the tests are of rows whose tails were cut
+        normal = "Rows far from the model have little weight in the fit: see 'Down-weighted rows'."
     parts.insert(
         0,
         Figure("histogram", histogram_plot({one.title: one.residual for one in samples}),

@@ -123,6 +123,30 @@ def preparation_section(found: Identification) -> PageSection:
     )  # fmt: skip
 
 
+def robust_section(found: Identification) -> PageSection | None:
+    """Return which rows were down-weighted; None without robust weights."""
+    robust = found.fit.robust
+    if robust is None:
+        return None
+    rows = [
+        [one.joint, one.kind, one.rows, one.percent, one.largest, one.recording, one.time]
+        for one in robust.down_weighted
+    ]  # fmt: skip
+    return PageSection(
+        "Down-weighted rows",
+        [
+            DataTable(
+                "down-weighted",
+                ["joint", "torque", "rows", "weight below 0.5 [%]", "largest residual [scales]", "in", "at [s]"], rows,
+                f"Rows by how far they are from the model ({robust.norm}). In normal noise "
+                f"{robust.normal_percent:.2g} % would have a weight below 0.5; most have {robust.most.joint} "
+                f"({robust.most.percent:.2g} %). Errors of the fit count all rows in full.", digits=4,
+            )
+        ],
+        closed=True,
+    )  # fmt: skip
+
+
 def selection_section(found: Identification) -> PageSection | None:
     """Return the path of the selection; None if nothing was left out."""
     reduction, names = found.reduction, found.equations.base.name_of

@@ -15,7 +15,7 @@ from ..plain_data import frame_of, plain
 from ..robot import Robot
 from ..text import html_table, short_repr
 from ..verdict import Verdict, verdict_to_json
-from .consistent import consistency_to_json, evaluation_to_json, standard_to_json
+from .consistent import consistency_to_json, evaluation_to_json, standard_to_json, validation_to_json
 from .figures import plot_friction, plot_parameters, plot_residuals, plot_torques, to_html
 from .findings import LogFinding
 from .fitting import ArmFit
@@ -208,17 +208,14 @@ def _content(found: Identification) -> dict[str, Any]:
             "method": found.estimate.method,
             "options": found.settings.of_method,
             "covariance": found.estimate.covariance_kind,
+            "robust": None if found.fit.robust is None else found.fit.robust.to_json(),
             "verdict": verdict_to_json(found.verdict),
             "plausibility": _plausibility(found.plausibility),
             "parameters": _parameters(found),
             "standard_parameters": None if found.standard is None else standard_to_json(found.standard),
             "consistency": consistency_to_json(found.standard, found.standard_error),
             "fit": evaluation_to_json(found.fit_error),
-            "validation": {
-                **evaluation_to_json(found.unseen_error),
-                "held_out": found.held_out or None,
-                "relative_error_percent_of_all_parameters": found.unseen_error_of_all.relative_percent,
-            },
+            "validation": validation_to_json(found.unseen_error, found.held_out, found.unseen_error_of_all),
             "condition_number": found.condition,
             "payload": None if found.payload is None else payload_to_json(found.payload),
             "gains": [one.to_json() for one in gains_used(found.sources)] if found.sources else None,

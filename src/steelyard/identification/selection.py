@@ -27,7 +27,7 @@ from scipy.linalg import cho_factor, cho_solve
 from ..effects import EFFECTS
 from ..estimate import with_correlated_noise
 from ..model import Model, build_model
-from ..observe import Equations, Observations, ResolvedPreparation, equations_of, reduce_rows
+from ..observe import Equations, Observations, ResolvedPreparation, RowSource, equations_of, reduce_rows
 from ..progress import Progress, silent
 from ..robot import Robot
 from ..signals import repetition
@@ -35,6 +35,7 @@ from ..text import short_repr
 from .inputs import Labelled, inertias_of, sources_of, weighted_fit
 from .payload_gains import gains_used
 from .regularisation import link_rows
+from .settings import Settings
 
 FOLDS = 16
 """Parts of the training recordings, contiguous in time, each left out once."""
@@ -122,8 +123,8 @@ def select_effects(
     model: Model,
     recordings: Sequence[Labelled],
     resolved: ResolvedPreparation,
-    prior: Robot | None = None,
-    threads: int = 1,
+    prior: Robot | None,
+    settings: Settings,
     progress: Progress = silent,
     *,
     without: Collection[tuple[str, str]] = (),
@@ -135,20 +136,23 @@ def select_effects(
         recordings: The recordings to fit.
         resolved: Their preparation.
         prior: The robot whose link inertias are trusted; None: links are held near those of usual build.
-        threads: Threads that share the reduction.
+        settings: Robust weights, if any, and threads.
         progress: Progress callback, called with done and total.
         without: Equations that are left out.
     """
-    sources, observations, plain = weighted_fit(model, recordings, resolved, threads, without)
+    sources, observations, plain = weighted_fit(equations_of(model, without=without), recordings, resolved, settings)
     widening = np.median(with_correlated_noise(sources, plain, observations).estimate.widening)
     progress(1, 3)
     are_gains_known = all(one.is_known for one in gains_used(sources))
     larger = _with_candidates(model, inertias_of(model, plain), are_gains_known)
     equations, folds = equations_of(larger, without=without), _Folds(recordings)
-    sources = sources_of(recordings, equations, resolved)
+    sources: Sequence[RowSource] = sources_of(recordings, equations, resolved)
+    if settings.robust is not None:
+        # Outliers are what the model with all candidates does not explain: the plain one would take effects for them.
+        sources = weighted_fit(equations, recordings, resolved, settings)[0]
     is_known = "balancer" not in model.effects
     scales = [one.name for one in larger.parameters if one.effect == "balancer" and is_known]
-    squares = _Squares(reduce_rows(sources, blocks=folds.blocks, threads=threads), equations, folds, scales)
+    squares = _Squares(reduce_rows(sources, blocks=folds.blocks, threads=settings.threads), equations, folds, scales)
     progress(2, 3)
     units = _candidates(model, equations)
     rows = link_rows(equations, equations.names, prior) * (widening / LINK_DEVIATION)

@@ -12,6 +12,7 @@ from ..configuration import names as names_of
 from ..consistency import ConsistencySettings
 from ..effects import FrictionConstants
 from ..errors import EstimateError, ObservationError, require_type
+from ..estimate import NORMS
 from ..estimators import ESTIMATORS, methods_on_factors, settings_tables
 from ..judge import COVARIANCES, RULES, Thresholds
 from ..observe import Preparation
@@ -78,6 +79,8 @@ class Settings:
             ``ml`` (noise on positions too, P4.2); ``iv`` and ``didim`` (simulated regressor).
         covariance: ``model``, ``classical``, ``sandwich``, ``block`` or ``hac``; None: ``model`` for ``gls``, else
             ``classical``. Methods from ``rls`` on bring their own.
+        robust: ``huber`` or ``tukey``: rows far from the model count less; None: all rows count in full. Not for
+            methods from ``rls`` on.
         reduction: Rule for essential parameters: ``f``, ``stepwise`` (P5.6), ``rsd``, ``bic`` or ``none``.
         protected: Parameters that the reduction may not take away.
         prior: Value and standard deviation of parameters towards which the estimate is drawn.
@@ -108,6 +111,7 @@ class Settings:
     preparation: Preparation = field(default_factory=Preparation)
     method: str = "gls"
     covariance: str | None = None
+    robust: str | None = None
     reduction: str = "f"
     protected: tuple[str, ...] = ()
     prior: Mapping[str, tuple[float, float]] = field(default_factory=dict)
@@ -145,6 +149,13 @@ class Settings:
                     f"covariance '{self.covariance}' with method '{self.method}', which brings its own; leave it away, "
                     f"or choose one of {', '.join(FACTOR_METHODS)}"
                 )
+        if self.robust is not None:
+            checked(self.robust, choice(*NORMS), "robust", EstimateError)
+            if ESTIMATORS[self.method].data == "rows":
+                raise EstimateError(
+                    f"robust '{self.robust}' with method '{self.method}', which works on samples in time; leave it "
+                    f"away, or choose one of {', '.join(FACTOR_METHODS)}"
+                )
         for table, given in self.options.items():
             checked(table, choice(*settings_tables()), "options", EstimateError)
             own = settings_tables()[table].load_settings()
@@ -155,7 +166,7 @@ class Settings:
 
 SCHEMA: dict[str, type | tuple[type, ...]] = {
     "torque": str, "effects": list, "select": bool, "payload": str, "sign_width": float, "friction": dict,
-    "gravity": list, "lock": dict, "method": str, "covariance": str,
+    "gravity": list, "lock": dict, "method": str, "covariance": str, "robust": str,
     "reduction": str, "protected": list, "prior": dict, "consistency": dict, "hold_out": float,
     "evaluation_cutoff": float,
     "thresholds": dict, "bias_repeats": int, "seed": int, "threads": int, "validate": list,

@@ -142,7 +142,9 @@ class _Refits:
 
     def _changed(self, change: Callable[[Recording, RowSource], Recording]) -> list[RowSource]:
         return [
-            row_source(change(recording, source), source.equations, source.resolved, source.label)
+            row_source(change(recording, source), source.equations, source.resolved, source.label).adjusted(
+                source.adjustment
+            )
             for recording, source in zip(self._recordings, self.sources, strict=True)
         ]
 

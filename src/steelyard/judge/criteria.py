@@ -120,6 +120,7 @@ class IdentificationEvidence:
         correlation_in_sigmas: Whether the sigmas know that residuals correlate.
         plausibility: What speaks for or against an arm that can exist.
         patterns: Largest share of the residual's variance that a pattern explains [%], by joint.
+        is_robust: Whether outliers hardly count in the fit; they count in its error.
     """
 
     fit_percent: float
@@ -134,6 +135,7 @@ class IdentificationEvidence:
     correlation_in_sigmas: bool = True
     plausibility: Plausibility = field(default_factory=Plausibility)
     patterns: Mapping[str, float] = field(default_factory=dict)
+    is_robust: bool = False
 
 
 def judge(
@@ -276,13 +278,12 @@ def _ratio(evidence: IdentificationEvidence, limits: Thresholds) -> VerdictRow:
     """Judge unseen against fitted relative error [%]; an unseen error that is good is at most fair for its ratio."""
     fit, unseen = evidence.fit_percent, evidence.unseen_percent
     ratio = max(unseen, _ROUNDING_PERCENT) / max(fit, _ROUNDING_PERCENT)
-    bounds = (limits.ratio_good, limits.ratio_fair)
-    grade = small_is_good(ratio, *bounds)
+    grade = small_is_good(ratio, limits.ratio_good, limits.ratio_fair)
     if unseen <= limits.error_good and grade != "good":
         grade = "good" if grade == "fair" else "fair"
     sentence = f"the relative error on unseen motion, {unseen:.3g} %, is {ratio:.2f} times that of the fit, {fit:.3g} %"
     remedy = "record more motion to fit, as fast and as wide as the motion you want to predict"
-    if fit > limits.error_good and 1 / ratio > limits.ratio_fair:
+    if fit > limits.error_good and 1 / ratio > limits.ratio_fair and not evidence.is_robust:
         # A recording that the fit does not describe is unlike the others, however well these are predicted.
         grade = "fair" if fit <= limits.error_fair else "poor"
         sentence = (
@@ -290,8 +291,8 @@ def _ratio(evidence: IdentificationEvidence, limits: Thresholds) -> VerdictRow:
             "recording that was fitted is unlike the others"
         )
         remedy = "identify the recordings one by one and compare them (steelyard compare)"
-    name, text = "unseen error over fit", f"{ratio:.2f}"
-    return graded_row("predicts", name, ratio, text, limits_below(bounds), grade, sentence, remedy)
+    name, limited = "unseen error over fit", limits_below((limits.ratio_good, limits.ratio_fair))
+    return graded_row("predicts", name, ratio, f"{ratio:.2f}", limited, grade, sentence, remedy)
 
 
 def _condition(evidence: IdentificationEvidence, limits: Thresholds) -> VerdictRow:

@@ -16,10 +16,12 @@ import numpy as np
 from ..estimate import (
     Estimate,
     NoiseGroup,
+    PseudoObservations,
     System,
     generalised,
     group_of,
     independent,
+    robust_fit,
     stacked_system,
     weighted,
     with_correlated_noise,
@@ -233,15 +235,22 @@ class _DelayTrial:
 
     def with_own_noise(self) -> _DelayTrial:
         """Return the trial with weights and noise model of its own residuals."""
-        sources = self._shifted_sources()
+        origin: Sequence[RowSource] = self.origin
+        sources: Sequence[RowSource] = [one.adjusted(None) for one in self._shifted_sources()]
         plain = weighted(reduce_rows(sources), self.columns)
+        norm = next((one.adjustment.norm for one in origin if isinstance(one.adjustment, PseudoObservations)), None)
+        if norm is not None:
+            # Outliers were those of a model without the delay.
+            robust = robust_fit(sources, plain, norm)
+            sources, plain = robust.sources, robust.estimate
+            origin = [one.adjusted(new.adjustment) for one, new in zip(origin, sources, strict=True)]
         if self.whitening is None:
             estimate, whitening = with_correlated_noise(sources, plain).estimate, None
         else:
             fit = generalised(sources, plain)
             estimate, whitening = fit.estimate, fit.noise.whitening
         values, gain = _values(estimate), _gain(estimate)
-        return replace(self, values=values, weights=estimate.weights, whitening=whitening, gain=gain)
+        return replace(self, origin=origin, values=values, weights=estimate.weights, whitening=whitening, gain=gain)
 
     def system(self) -> System:
         """Return the weighted system with a column for the delay of each equation, of rows that say something of it."""
@@ -260,7 +269,7 @@ class _DelayTrial:
         return [
             row_source(
                 one.recording, one.equations, one.resolved, one.label, delays=one.delays + self.delays, values=values
-            )
+            ).adjusted(one.adjustment)
             for one in self.origin
         ]
 

@@ -38,6 +38,7 @@ class ErrorSums:
         maximum: Largest ``|tau - tau_hat|`` among them.
         still_samples: Filtered samples near standstill.
         still_error: Sum of ``(tau - tau_hat)^2`` over those.
+        still_torque: Sum of ``tau^2`` over those.
         rows: Decimated rows.
         residual: Sum of their squared residuals.
         differences: Sum of squared differences of neighbouring residuals.
@@ -57,6 +58,7 @@ class ErrorSums:
     maximum: float = 0.0
     still_samples: int = 0
     still_error: float = 0.0
+    still_torque: float = 0.0
     rows: int = 0
     residual: float = 0.0
     differences: float = 0.0
@@ -212,6 +214,7 @@ class Evaluation:
         joint_names: Names of the joints, n of them.
         extent: How far and how hard each joint moved.
         skipped_segments: Segments too short for the evaluation filter.
+        parts: The evaluation of every recording, where it is one of several together.
     """
 
     __repr__ = short_repr
@@ -222,6 +225,7 @@ class Evaluation:
     joint_names: tuple[str, ...]
     extent: MotionExtent
     skipped_segments: int = 0
+    parts: tuple[Evaluation, ...] = ()
 
     @property
     def speed_max(self) -> np.ndarray:
@@ -231,15 +235,33 @@ class Evaluation:
     @property
     def relative_by_unit(self) -> Mapping[str, float]:
         """Relative error of all equations of one unit together [%]: never N with N m."""
+        return {unit: 100 * _root(total.error, total.torque) for unit, total in self._sums_by_unit().items()}
+
+    def _sums_by_unit(self) -> dict[str, ErrorSums]:
         sums: dict[str, ErrorSums] = {}
         for joint in self.joints:
             sums[joint.unit] = sums.get(joint.unit, ErrorSums()) + joint.sums
-        return {unit: 100 * _root(total.error, total.torque) for unit, total in sums.items()}
+        return sums
 
     @property
     def relative_percent(self) -> float:
         """Relative error over all joints [%]; that of the worse unit where some slide and others turn."""
         return max((value for value in self.relative_by_unit.values() if value == value), default=nan)
+
+    @property
+    def relative_percent_all_rows(self) -> float:
+        """The same over all samples, those near standstill included [%]."""
+        found = (
+            100 * _root(total.error + total.still_error, total.torque + total.still_torque)
+            for total in self._sums_by_unit().values()
+        )
+        return max((value for value in found if value == value), default=nan)
+
+    @property
+    def standstill_percent(self) -> float:
+        """Part of the samples of all joints that is near standstill [%]."""
+        still, moving = (sum(getattr(j.sums, name) for j in self.joints) for name in ("still_samples", "samples"))
+        return 100 * still / (still + moving) if still + moving else nan
 
     @property
     def noise_limited(self) -> bool:
@@ -267,7 +289,7 @@ def combined(evaluations: Sequence[Evaluation]) -> Evaluation:
     extent = reduce(add, (part.extent for part in evaluations))
     label = ", ".join(part.label for part in evaluations)
     skipped = sum(part.skipped_segments for part in evaluations)
-    return Evaluation(label, first.cutoff, joints, first.joint_names, extent, skipped)
+    return Evaluation(label, first.cutoff, joints, first.joint_names, extent, skipped, tuple(evaluations))
 
 
 def _meaning(evaluation: Evaluation) -> tuple[object, ...]:

@@ -92,7 +92,7 @@ def evaluate(
     return Evaluation(source.label, cutoff, joints, equations.joints, torque.extent, torque.skipped)
 
 
-_SUMMED = ("samples", "still_samples", "error", "still_error", "torque", "noise")
+_SUMMED = ("samples", "still_samples", "error", "still_error", "torque", "still_torque", "noise")
 _LARGEST = ("maximum", "torque_max")
 
 
@@ -184,6 +184,7 @@ class _TorqueSums:
         sums["error"] += np.sum(error**2, axis=1, where=moves)
         sums["still_error"] += np.sum(error**2, axis=1, where=~moves)
         sums["torque"] += np.sum(measured**2, axis=1, where=moves)
+        sums["still_torque"] += np.sum(measured**2, axis=1, where=~moves)
         sums["noise"] += self._below_over_above * np.sum((block.raw - measured) ** 2, axis=1, where=moves)
         largest = np.max(np.abs(error), axis=1, where=moves, initial=0.0)
         np.maximum(sums["torque_max"], np.abs(measured).max(axis=1), out=sums["torque_max"])

@@ -29,6 +29,7 @@ from .reading import hashes_of as hashes_of
 from .reading import part_of as part_of
 from .reading import template_of as template_of
 from .resolve import resolve_preparation as resolve_preparation
+from .rows import Adjustment as Adjustment
 from .rows import Gates as Gates
 from .rows import RowSource as RowSource
 from .rows import decimator_correlation as decimator_correlation

@@ -6,7 +6,8 @@ decimates. No more than a few blocks are in memory at a time.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import copy
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, groupby
@@ -34,6 +35,9 @@ CORRELATION_LAGS = 160
 
 Gates = Mapping[int, Gate]
 """Which samples of every joint's own equations count, by segment."""
+
+Adjustment = Callable[[RowBlock], RowBlock]
+"""Returns rows with another y, for outliers that are not to count in full."""
 
 
 @dataclass
@@ -199,6 +203,7 @@ class RowSource:
         columns: For each equation, the columns that can be other than zero in this recording.
         delays: By how much the torque of each equation is taken to be late against the positions (E,) [s].
         partial: Whether torques may be missing.
+        adjustment: What is done to every block of rows before it is given away; None: nothing.
         read: Part of the recording that the current pass has read, 0 to 1.
     """
 
@@ -215,6 +220,7 @@ class RowSource:
         partial: bool = False,
     ) -> None:
         self.partial = partial
+        self.adjustment: Adjustment | None = None
         self.template = template = template_of(recording)
         check_joints(template, equations.joints, label)
         if resolved.joints != equations.joints:
@@ -239,8 +245,18 @@ class RowSource:
         """Return a pass over the recording that has not begun."""
         return RowPass(self, self._gates, self._values)
 
+    def adjusted(self, adjustment: Adjustment | None) -> RowSource:
+        """Return the same rows, each block adjusted; rows that were read already are not read again."""
+        other = copy.copy(self)
+        other.adjustment = adjustment
+        return other
+
     def __iter__(self) -> Iterator[RowBlock]:
         """Yield the blocks of rows, in the order of time."""
+        return self._blocks() if self.adjustment is None else map(self.adjustment, self._blocks())
+
+    def _blocks(self) -> Iterator[RowBlock]:
+        """Yield the blocks of rows as they were measured."""
         if self._cached is not None:
             yield from self._cached
             return

@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ...distributions import chi2_ppf, f_ppf
+from ...estimate.robust import TUKEY, tukey_weights
 from ..records import CalibrationProblem, Linearised, MeasurementEquations
 from .accuracy import Outlier, point_distances
 from .covariances import clusters_by_size
@@ -48,7 +49,7 @@ _COMPANY = 0.05
 _REPEATS = 4
 # Motions of a rigid tool, and how small a motion is none.
 _DEGREES, _RIGID = 6, 1e-6
-_TUKEY = np.array([4.685, 5.123, 5.490, 5.810, 6.096, 6.356])
+_TUKEY = np.array([TUKEY, 5.123, 5.490, 5.810, 6.096, 6.356])
 """Distance at which Tukey's weight is 0, for 95 % efficiency with normal noise in 1, 2, ... 6 coordinates."""
 
 
@@ -80,7 +81,7 @@ def tukey_factors(equations: MeasurementEquations, whitened: np.ndarray) -> np.n
     count = np.bincount(point)
     distance = np.sqrt(np.bincount(point, whitened**2))
     limit = _TUKEY[np.minimum(count, len(_TUKEY)) - 1]
-    return np.maximum(1 - (distance / limit) ** 2, 0.0)[point]
+    return np.sqrt(tukey_weights(distance, limit))[point]
 
 
 def screened(problem: CalibrationProblem, columns: np.ndarray, seed: int = 0) -> Screening:
