@@ -127,9 +127,10 @@ def generalised(
     system = stacked_system(whitened, columns, weights, lambda factor: group_of(factor) in weights)
     covariance, freedom = corrected_covariance(fit)
     # Rows at the start of a run, which the fit leaves out, count in the system: the covariance is its own, widened.
-    gain = np.sqrt(np.diag(covariance) / np.diag(fit.covariance))
+    excited = [columns.index(name) for name in system.columns]  # those of the whitened rows
+    gain = np.sqrt(np.diag(covariance) / np.diag(fit.covariance))[excited]
     widened = system.inverse * gain[:, None] * gain
-    estimate = Estimate("gls", system, system.values, widened, "model", freedom, noise.deviations)
+    estimate = Estimate("gls", system, system.values, widened, "model", freedom[excited], noise.deviations)
     return GlsFit(estimate, noise, whitened)
 
 

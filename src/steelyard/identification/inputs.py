@@ -233,10 +233,18 @@ def with_found_inertias(
         resolved: Their preparation.
         settings: Robust weights, if any, and threads.
         without: Equations that are left out.
+
+    Raises:
+        EstimateError: If the model has such an effect and no inertias.
     """
     dependent = [effect for effect in model.effects if EFFECTS[effect].needs_inertias]
     if not dependent or model.friction.inertias:
         return model
+    if "inertia" not in model.effects:
+        raise EstimateError(
+            f"effect '{dependent[0]}' ({EFFECTS[dependent[0]].summary}) is in proportion to torques of the links, "
+            "which are not in the model; add inertia to --effects"
+        )
     found = replace(model, effects=tuple(effect for effect in model.effects if effect not in dependent))
     for _ in range(PASSES):
         equations = equations_of(found, without=without)
