@@ -187,7 +187,7 @@ def test_runs_of_other_constants_of_friction_do_not_count_together(tmp_path):
     robot = hung_arm()
     truth = with_values(robot, FRICTION)
     first, second = (recorded(truth, noise=0.05, seed=seed) for seed in (0, 1))
-    chosen = Settings(effects=("+Fgm", "+Fd3m"), bias_repeats=0, preparation=PREPARATION)
+    chosen = Settings(effects=("+Fgm", "+Fd3m"), bias_repeats=0, preparation=PREPARATION, select=False)
     found = identify(robot, [first], settings=chosen)
     with RunFolder(tmp_path / "run", "identify") as folder:
         write_run(folder, {"robot": ""}, {}, found, {}, {})

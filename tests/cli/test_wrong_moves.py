@@ -66,7 +66,7 @@ def with_stribeck(arm: str, seed: int) -> Recording:
 
 def test_friction_that_the_model_lacks_is_a_caution_beside_the_parameters_it_bends(tmp_path):
     logs = [str(write_recording(with_stribeck("scara_2r", seed), tmp_path / f"{seed}.npz")) for seed in range(3)]
-    code, result = planted.identified(["scara_2r", *logs[:2], "--validate", logs[2]])
+    code, result = planted.identified(["scara_2r", *logs[:2], "--validate", logs[2], "--plain"])
     assert code == 0
     assert result["verdict"]["questions"]["known"] == "fair"
     marked = {row["name"] for row in result["parameters"] if row["caution"] == "model lacks"}

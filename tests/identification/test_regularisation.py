@@ -43,20 +43,17 @@ def test_rows_of_links_are_standard_normal_for_links_of_that_deviation(name):
     robot = load_robot(name)
     equations = equations_of(build_model(robot, ["inertia", "Fvl", "offl"], "joint"))
     rows = link_rows(equations, equations.names, robot)
-    rng, known = np.random.default_rng(0), robot.parameters
-    draws = []
-    for _ in range(4000):
-        links = []
-        for body in robot.bodies:
-            own = np.array([known[f"{symbol}{body.number}"] for symbol in INERTIAL_NAMES])
-            reference = reference_body(own)
-            links.append(reference.parameters + reference.to_parameters @ rng.standard_normal(10))
-        others = rng.standard_normal(len(equations.model.parameters) - 10 * len(links))
-        base = equations.base.regrouping @ np.concatenate([*links, others])
-        draws.append(rows @ np.append(base, -1.0))
+    rng, known, count = np.random.default_rng(0), robot.parameters, 4000
+    links = []
+    for body in robot.bodies:
+        reference = reference_body(np.array([known[f"{symbol}{body.number}"] for symbol in INERTIAL_NAMES]))
+        links.append(reference.parameters[:, None] + reference.to_parameters @ rng.standard_normal((10, count)))
+    others = rng.standard_normal((len(equations.model.parameters) - 10 * len(links), count))
+    base = equations.base.regrouping @ np.concatenate([*links, others])
+    draws = (rows @ np.concatenate([base, np.full((1, count), -1.0)])).T
     assert len(rows) == sum(one.effect == "inertia" for one in base_parameters_of(equations))
     np.testing.assert_allclose(np.mean(draws, axis=0), 0.0, atol=0.1)
-    np.testing.assert_allclose(np.cov(np.array(draws).T), np.eye(len(rows)), atol=0.12)
+    np.testing.assert_allclose(np.cov(draws.T), np.eye(len(rows)), atol=0.12)
     np.testing.assert_allclose(link_rows(equations, equations.names, None).shape, rows.shape)
 
 

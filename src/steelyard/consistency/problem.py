@@ -331,7 +331,7 @@ class StandardProblem:
         about = self.programme(deviation, keep_fixed=keep_fixed)
         if deviation is None:  # what the data do not show stays as it is
             about = replace(about, pull_to=self.unknowns(centre))
-        solver = Solver(about, _DRAWN)
+        solver = Solver(about, _DRAWN, refined=False)
         for _ in range(count):
             target = self.root @ (middle + root @ rng.standard_normal(len(root)))
             drawn = replace(about, target=target)

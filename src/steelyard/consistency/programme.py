@@ -119,10 +119,16 @@ _LOG_DET = np.concatenate([np.zeros(36), np.tile([0.0, 1.0, 0.0], 4)])
 
 
 class Solver:
-    """Solves programmes that differ in targets and centres only: matrices are set up and factored once."""
+    """Solves programmes that differ in targets and centres only: matrices are set up and factored once.
 
-    def __init__(self, programme: Programme, tolerance: float = _TOLERANCE) -> None:
-        self._programme, self._tolerance = programme, tolerance
+    Args:
+        programme: One of them.
+        tolerance: Of gap and feasibility.
+        refined: Whether linear solutions are refined, which takes a third of the time and only small tolerances need.
+    """
+
+    def __init__(self, programme: Programme, tolerance: float = _TOLERANCE, *, refined: bool = True) -> None:
+        self._programme, self._tolerance, self._refined = programme, tolerance, refined
         self._attempts: dict[int, _Attempt] = {}
 
     def solve(self, programme: Programme) -> Solution:
@@ -135,7 +141,8 @@ class Solver:
         status = ""
         for k, (scale, looser) in enumerate(_ATTEMPTS):
             if k not in self._attempts:
-                self._attempts[k] = _Attempt(_scaled(self._programme, scale), looser * self._tolerance)
+                scaled = _scaled(self._programme, scale)
+                self._attempts[k] = _Attempt(scaled, looser * self._tolerance, self._refined or k > 0)
             solution, status = self._attempts[k].solve(_scaled(programme, scale))
             if solution is not None:
                 prices = solution.bound_prices / scale**2, solution.body_prices / scale**2
@@ -165,7 +172,7 @@ def _scaled(programme: Programme, scale: float) -> Programme:
 class _Attempt:
     """A programme in the solver's form, ``A v + s = b`` with s in cones, ready for other targets and centres."""
 
-    def __init__(self, programme: Programme, tolerance: float) -> None:
+    def __init__(self, programme: Programme, tolerance: float, refined: bool) -> None:
         size, data = programme.size, len(programme.target)
         self._lifted = [k for k, weight in enumerate(programme.weights) if weight > 0]
         columns = size + data + 14 * len(self._lifted)
@@ -186,6 +193,7 @@ class _Attempt:
         self._settings.verbose = False
         # Data of a solver that presolves or decomposes cannot be changed; dense cones have nothing to decompose.
         self._settings.presolve_enable = self._settings.chordal_decomposition_enable = False
+        self._settings.iterative_refinement_enable = refined
         self._settings.tol_gap_abs = self._settings.tol_gap_rel = self._settings.tol_feas = tolerance
         self._solver: Any = None
 

@@ -133,12 +133,12 @@ def identify(
         drawn = [regularisation_note(prior)] if _is_regularised(selection, settings) else []
         found = replace(found, selection=selection, notes=(*found.notes, selection.text, *drawn))
     stage("grading")
-    plain_error = None if fit.plain is None else _error(unseen, fit.plain, fit, settings, silent)
+    plain_error = None if fit.plain is None else _error(unseen, fit.plain, fit, settings, silent, decimated=False)
     cause = None
     if found.standard is not None and is_costly(found.unseen_error_of_all, found.standard_error):
         cause = cost_cause(
             found.standard, equations, fit.of_links, settings,
-            lambda estimate: _error(unseen, estimate, fit, settings, silent).relative_percent,
+            lambda estimate: _error(unseen, estimate, fit, settings, silent, decimated=False).relative_percent,
         )  # fmt: skip
     verdict = judged(found, cautions_of(found, plain_error, cause))
     if verdict.grade == "poor" and _has_open_cause(verdict, found.findings):
@@ -196,7 +196,9 @@ def _examined(
     )  # fmt: skip
     fitted = _error(sources, reduction.estimate, fit, settings, stage("judging the fit"))
     unseen_error = _error(unseen, reduction.estimate, fit, settings, stage("judging unseen motion"))
-    of_all = _error(unseen, fit.estimate, fit, settings, silent)
+    of_all = unseen_error
+    if reduction.estimate is not fit.estimate:
+        of_all = _error(unseen, fit.estimate, fit, settings, silent, decimated=False)
     stage("making it consistent")
     standard, note = consistent_parameters(equations, fit.of_links, settings, left_out)
     standard_error = None if standard is None else _error(unseen, standard.base, fit, settings, silent)
@@ -282,11 +284,17 @@ def _left_out(fit: ArmFit, equations: Equations) -> LeftOutBlocks:
 
 
 def _error(
-    sources: Sequence[RowSource], estimate: Estimate, fit: ArmFit, settings: Settings, progress: Progress
+    sources: Sequence[RowSource],
+    estimate: Estimate,
+    fit: ArmFit,
+    settings: Settings,
+    progress: Progress,
+    *,
+    decimated: bool = True,
 ) -> Evaluation:
     found = []
     for done, source in enumerate(sources, 1):
-        found.append(evaluate(source, estimate, fit.noise, settings.evaluation_cutoff))
+        found.append(evaluate(source, estimate, fit.noise, settings.evaluation_cutoff, decimated=decimated))
         progress(done, len(sources))
     return combined(found)
 

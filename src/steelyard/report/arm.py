@@ -71,12 +71,13 @@ def ellipsoids_of(robot: Robot) -> list[Ellipsoid]:
 
 def hulls_of(robot: Robot) -> list[tuple[int, np.ndarray, np.ndarray]]:
     """Return the convex hulls of the collision shapes that the robot file has and that can be read."""
-    from scipy.spatial import ConvexHull, QhullError
+    shaped = [link for link in robot.links if link.shapes and link.name in robot.frames]
+    if not shaped:
+        return []
+    from scipy.spatial import ConvexHull, QhullError  # takes a while to load, and few robot files have shapes
 
     found = []
-    for link in robot.links:
-        if not link.shapes or link.name not in robot.frames:
-            continue
+    for link in shaped:
         frame = robot.frames[link.name]
         rotation, translation = transform_from_placement(frame.placement)
         try:
