@@ -74,9 +74,24 @@ class Effect:
         return int(self.symbols[0][2]) - 1
 
     @property
+    def law(self) -> str:
+        """Its law, such as ``viscous``, ``stribeck`` or ``dahl``: that of joints and of coupled motors alike."""
+        return self.builder.split(".")[1]
+
+    @property
     def has_memory(self) -> bool:
         """Whether it depends on the motion before, by a state."""
-        return self.builder == "friction.dahl"
+        return self.law == "dahl"
+
+    @property
+    def is_load_dependent(self) -> bool:
+        """Whether it is friction in proportion to the load of the gears."""
+        return self.law == "load"
+
+    @property
+    def is_of_coupled_motors(self) -> bool:
+        """Whether it acts on the two joints that a coupled motor turns with."""
+        return self.builder.startswith("gear_coupling.")
 
     @property
     def needs_temperature(self) -> bool:
@@ -86,7 +101,7 @@ class Effect:
     @property
     def needs_inertias(self) -> bool:
         """Whether it is in proportion to torques of the links, of known inertias."""
-        return self.builder == "friction.load" or self.builder.startswith("setup_errors.")
+        return self.is_load_dependent or self.builder.startswith("setup_errors.")
 
     def term(self, robot: Any, motion: Any) -> Any:
         """Return the term of a robot, in the symbols of its motion."""
@@ -99,10 +114,19 @@ _INERTIAL = ("XX", "XY", "XZ", "YY", "YZ", "ZZ", "MX", "MY", "MZ", "M")
 
 def _further_friction(side: Side) -> tuple[Effect, ...]:
     """Return the friction that real gears have beyond viscous and Coulomb's, on one side of them."""
-    shapes, s = FrictionConstants(), side[0]
+    return _friction_laws(side[0], f"{side} side", "friction", side)
+
+
+def _coupled_friction() -> tuple[Effect, ...]:
+    """Return the same friction of motors that turn with two joints, in the coordinate of the motor."""
+    return _friction_laws("c", "of motors that turn with two joints", "gear_coupling", "motor")
+
+
+def _friction_laws(suffix: str, where: str, module: str, side: Side) -> tuple[Effect, ...]:
+    shapes = FrictionConstants()
 
     def effect(symbol: str, summary: str, builder: str) -> Effect:
-        return Effect(f"{symbol}{s}", f"{summary}, {side} side", f"friction.{builder}", (f"{symbol}{s}",), side)
+        return Effect(f"{symbol}{suffix}", f"{summary}, {where}", f"{module}.{builder}", (f"{symbol}{suffix}",), side)
 
     return (
         effect("Fvv", "friction in proportion to v|v|", "quadratic"),
@@ -130,20 +154,6 @@ def _periodic_and_thermal(side: Side) -> tuple[Effect, ...]:
         for symbol, (word, function) in kinds.items()
     )  # fmt: skip
     return (*thermal, *ripple)
-
-
-def _coupled_friction() -> tuple[Effect, ...]:
-    """Return curved and Stribeck friction of motors that turn with two joints, at the speed of the motor."""
-    shapes = {
-        "Fvvc": "friction in proportion to v|v|",
-        "Fvrc": "friction in proportion to the square root of speed",
-        "Fvtc": "friction in proportion to the third root of speed",
-        **{f"Fs{k}c": f"Stribeck friction, velocity {k}" for k, _ in enumerate(FrictionConstants().stribeck, 1)},
-    }
-    return tuple(
-        Effect(name, f"{summary}, of motors that turn with two joints", "gear_coupling.friction", (name,), "motor")
-        for name, summary in shapes.items()
-    )
 
 
 EFFECTS: dict[str, Effect] = {

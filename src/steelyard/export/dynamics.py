@@ -173,7 +173,7 @@ def _notes(arm: IdentifiedArm, model: Model, parameters: tuple[Parameter, ...]) 
         notes.append("Dahl friction is that after long motion in one direction: Coulomb friction")
     if model.needs_temperature:
         notes.append(f"friction is that at {model.friction.temperature:g} deg C, the reference temperature")
-    if any(EFFECTS[effect].builder == "friction.load" for effect in model.effects):
+    if any(EFFECTS[effect].is_load_dependent for effect in model.effects):
         notes.append("friction in proportion to the load is computed with the load without accelerations")
     setup = [one.name for one in arm.model.parameters if one.effect in SETUP_ERRORS and one.effect != "tilt"]
     if setup:

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from string import Template
 from typing import Any
 
-from ..effects import EFFECTS
+from ..effects import EFFECTS, Effect
 from ..errors import ExportError
 from ..robot import INERTIAL_NAMES, transform_from_placement
 from ..text import for_terminal
@@ -18,19 +18,21 @@ from .dynamics import ArmDynamics, TorqueSide, arm_dynamics
 from .identified import ExportedFile, IdentifiedArm, safe_stem
 from .numpy_balancers import TABLE_FUNCTION, balancer_lines
 
-# Lines of friction() and _elastic() by the builder of an effect; {0} and {1} are the constants of its symbols.
+# Friction by the law of an effect; {0} and {1} are the constants of its symbols, {v} is the velocity.
 _FRICTION = {
-    "friction.viscous": "tau += {0} * qd",
-    "friction.coulomb": "tau += {0} * _sign(qd)",
-    "friction.offset": "tau += {0}",
-    "friction.asymmetric": "tau += {0} * _forward(qd) - {1} * _forward(-qd)",
-    "friction.quadratic": "tau += {0} * qd * np.abs(qd)",
-    "friction.square_root": "tau += {0} * np.sqrt(np.abs(qd)) * _sign(qd)",
-    "friction.third_root": "tau += {0} * np.cbrt(np.abs(qd)) * _sign(qd)",
-    "friction.stribeck": "tau += {0} * np.exp(-((qd / {velocity!r}) ** 2)) * _sign(qd)",
-    "friction.load": "tau += {0} * np.abs(_newton_euler(q, qd, np.zeros(qd.shape), GRAVITY)) * _sign(qd)",
-    "friction.dahl": "tau += {0} * _sign(qd)",
+    "viscous": "{0} * {v}",
+    "coulomb": "{0} * _sign({v})",
+    "offset": "{0}",
+    "asymmetric": "{0} * _forward({v}) - {1} * _forward(-{v})",
+    "quadratic": "{0} * {v} * np.abs({v})",
+    "square_root": "{0} * np.sqrt(np.abs({v})) * _sign({v})",
+    "third_root": "{0} * np.cbrt(np.abs({v})) * _sign({v})",
+    "stribeck": "{0} * np.exp(-(({v} / {velocity!r}) ** 2)) * _sign({v})",
+    "load": "{0} * np.abs({load}) * _sign({v})",
+    "dahl": "{0} * _sign({v})",
 }
+_FRICTION_MODULES = ("friction", "gear_coupling")
+_LOAD = "_newton_euler(q, qd, np.zeros(qd.shape), GRAVITY)"
 _GRAVITY = {"spring.spring": "tau += {0} * np.sin(q) + {1} * np.cos(q)"}
 _DRIVE_INERTIA = "inertia.drive_inertia"
 _BALANCER = "spring.balancer"
@@ -44,6 +46,7 @@ _COUPLING_FRICTION = """for own, other, ratio in GEAR_COUPLINGS:
         direction = _sign(qd[..., own] + ratio * qd[..., other])
         tau[..., own] += viscous * ratio * qd[..., other] + coulomb * direction
         tau[..., other] += ratio * (viscous * qd[..., own] + coulomb * direction)"""
+_MOTORS_TURN = "turning = qd @ MOTOR_COUPLING.T"
 
 _MODULE = Template('''"""Dynamics of robot $robot$run.
 
@@ -275,7 +278,6 @@ def _effects(dynamics: ArmDynamics) -> dict[str, str]:
     """Return the lines of the effects that the arm has."""
     present = dict.fromkeys(one.effect for one in dynamics.parameters)
     constants, friction, elastic = [], [], []
-    velocities = dynamics.arm.model.friction.stribeck
     for name in present:
         effect = EFFECTS[name]
         upper = [symbol.upper() for symbol in effect.symbols]
@@ -287,13 +289,15 @@ def _effects(dynamics: ArmDynamics) -> dict[str, str]:
             constants += [TABLE_FUNCTION] if any("_table(" in line for line in elastic) else []
         elif effect.builder == _DRIVE_INERTIA:
             constants += [f"DRIVE_INERTIA += np.diag(_by_joint({symbol!r}))" for symbol in effect.symbols]
-        elif effect.builder in _FRICTION | _GRAVITY:
-            constants += [f"{symbol.upper()} = _by_joint({symbol!r})" for symbol in effect.symbols]
-            velocity = velocities[effect.element] if effect.builder == "friction.stribeck" else None
-            friction += (
-                [_FRICTION[effect.builder].format(*upper, velocity=velocity)] if effect.builder in _FRICTION else []
-            )
-            elastic += [_GRAVITY[effect.builder].format(*upper)] if effect.builder in _GRAVITY else []
+        elif effect.builder in _GRAVITY:
+            constants += _constants_of(effect)
+            elastic.append(_GRAVITY[effect.builder].format(*upper))
+        elif effect.builder.split(".")[0] in _FRICTION_MODULES and effect.law in _FRICTION:
+            constants += _constants_of(effect)
+            if effect.is_of_coupled_motors and _MOTORS_TURN not in friction:
+                constants.append(_motor_coupling(dynamics))
+                friction.append(_MOTORS_TURN)
+            friction.append(_friction_line(effect, dynamics))
         elif name != "inertia":
             raise ExportError(f"effect '{name}' has no NumPy form; leave it out, or export C or CasADi functions")
     return {
@@ -301,6 +305,27 @@ def _effects(dynamics: ArmDynamics) -> dict[str, str]:
         "friction": "".join(f"    {line}\n" for line in friction),
         "elastic": "".join(f"    {line}\n" for line in elastic),
     }
+
+
+def _constants_of(effect: Effect) -> list[str]:
+    return [f"{symbol.upper()} = _by_joint({symbol!r})" for symbol in effect.symbols]
+
+
+def _friction_line(effect: Effect, dynamics: ArmDynamics) -> str:
+    """Return the line that adds friction of joints, or of coupled motors: ``C^T f(C qd)``."""
+    velocity = dynamics.arm.model.friction.stribeck[effect.element] if effect.law == "stribeck" else None
+    upper = [symbol.upper() for symbol in effect.symbols]
+    if not effect.is_of_coupled_motors:
+        return f"tau += {_FRICTION[effect.law].format(*upper, v='qd', velocity=velocity, load=_LOAD)}"
+    load = f"{_LOAD} @ np.linalg.inv(MOTOR_COUPLING)"
+    return (
+        f"tau += ({_FRICTION[effect.law].format(*upper, v='turning', velocity=velocity, load=load)}) @ MOTOR_COUPLING"
+    )
+
+
+def _motor_coupling(dynamics: ArmDynamics) -> str:
+    rows = dynamics.arm.robot.motor_coupling().tolist()
+    return f"MOTOR_COUPLING = np.array({rows!r})  # motors turn by MOTOR_COUPLING q"
 
 
 def _gear_couplings(dynamics: ArmDynamics) -> str:

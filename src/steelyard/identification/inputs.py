@@ -281,6 +281,6 @@ def weighted_fit(
 
 def inertias_of(model: Model, estimate: Estimate) -> dict[str, float]:
     """Return the inertial parameters of an estimate by name: those of base columns, the others are 0."""
-    inertial = {parameter.name for parameter in model.parameters if parameter.effect in ("inertia", "Ia")}
+    inertial = {one.name for one in model.parameters if one.effect in ("inertia", "Ia") or one.symbol == "Iac"}
     named = zip(estimate.columns, estimate.values, strict=True)
     return {name: float(value) for name, value in named if name in inertial}

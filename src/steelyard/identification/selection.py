@@ -54,8 +54,8 @@ WHOLE_RECORDINGS = 4
 """From so many recordings on, whole ones are left out."""
 
 CANDIDATES = ("off", "Fvv", "Fvr", "Fvt", "Fg", "Fs3", "Fs4", *(f"Fd{k}" for k in range(1, 7)))
-"""Effects that are tried on the side of the gears that is measured; ``tilt`` too. Slower Stribeck velocities than those
-are near standstill, which is left out."""
+"""Effects that are tried on the side of the gears that is measured, and of coupled motors; ``tilt`` too. Slower
+Stribeck velocities than those are near standstill, which is left out."""
 
 _BLOCKS = 20
 _RIDGE = 1e-10
@@ -169,7 +169,8 @@ def select_effects(
 
 def _with_candidates(model: Model, inertias: Mapping[str, float], are_gains_known: bool) -> Model:
     sides = ("m",) if model.measured in ("motor", "difference") else ("l",)
-    wanted = [f"{name}{side}" for side in sides for name in CANDIDATES]
+    sides += ("c",) if sides == ("m",) and model.robot.gear_couplings else ()
+    wanted = [name for side in sides for one in CANDIDATES if (name := f"{one}{side}") in EFFECTS]
     setup = ["tilt"] if model.measured != "difference" and any(model.robot.gravity) else []
     # Stated gains are taken at their word: a payload is found in their units. It has no columns of gains itself.
     is_arm_alone = model.payload == "none" and "inertia" in model.effects
@@ -200,7 +201,8 @@ def _candidates(model: Model, equations: Equations) -> dict[str, list[int]]:
         whole.setdefault(one.effect, []).append(k)
         if one.effect != "tilt":
             single[f"{one.effect}{one.number}"] = [k]
-    return whole | (single if len(equations.joints) > 1 else {})
+    several = {name: own for name, own in single.items() if len(whole[parameters[equations.names[own[0]]].effect]) > 1}
+    return whole | several
 
 
 class _Folds:

@@ -15,8 +15,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..effects import EFFECTS
 from ..estimate import Estimate
-from ..model import BaseParameter
+from ..model import BaseParameter, Model
 from ..observe import Equations, Observations, merged_triangle
 from ..robot import transform_from_placement
 from .evaluation import Evaluation, JointError, MotionExtent
@@ -253,21 +254,34 @@ def _negative_friction(
     """Yield joints whose friction drives instead of brakes: ``mean(qd tau_f) < 0``, over the recorded motion."""
     of_name = {parameter.name: parameter for parameter in equations.model.parameters}
     place = {name: k for k, name in enumerate(estimate.columns)}
+    power, torque = dict[tuple[str, str], np.ndarray](), dict[tuple[str, str], list[float]]()
+    # Friction of a coupled motor brakes two joints together: its power on one of them may have either sign.
+    motor_of = _braking_together(equations.model)
     for kind, joint, columns, square in _with_squares(equations, squares):
         friction = [k for k, name in enumerate(columns) if name in place and of_name[name].friction]
-        # Friction of a coupled motor brakes two joints together: its power on one of them may have either sign.
-        own = [k for k in friction if (one := of_name[columns[k]]).joint == joint and one.effect != "coupling"]
-        if not own:
+        alone = [k for k in friction if (one := of_name[columns[k]]).joint == joint and one.effect != "coupling"]
+        own, whose = friction if joint in motor_of else alone, (kind, motor_of.get(joint, joint))
+        if not alone:
             continue
         # The velocity is the column of viscous friction; without one its sign will do.
-        speed = next((k for k in own if of_name[columns[k]].friction == "viscous"), own[0])
-        power, at = square[speed, own], [place[columns[k]] for k in own]
-        value = float(power @ estimate.values[at])
-        sigma = float(np.sqrt(power @ estimate.covariance[np.ix_(at, at)] @ power))
+        speed = next((k for k in alone if of_name[columns[k]].friction == "viscous"), alone[0])
+        at = [place[columns[k]] for k in own]
+        values = estimate.values[at]
+        power.setdefault(whose, np.zeros(len(place)))[at] += square[speed, own]
+        torque.setdefault(whose, []).append(values @ square[np.ix_(own, own)] @ values / max(square[-1, -1], 1e-300))
+    for (kind, joint), slope in power.items():
+        value, sigma = float(slope @ estimate.values), float(np.sqrt(slope @ estimate.covariance @ slope))
         if value < -SIGNIFICANT * sigma:
-            torque = estimate.values[at]
-            share = float(np.sqrt(torque @ square[np.ix_(own, own)] @ torque / square[-1, -1]))
+            share = float(np.sqrt(max(torque[kind, joint])))
             yield Impossible(f"friction of {joint} ({kind})", joint, value, sigma, share)
+
+
+def _braking_together(model: Model) -> dict[str, str]:
+    """Return by joint the motor, named by its own joint, whose curved or load-dependent friction brakes it too."""
+    parts = (one for one in model.parameters if one.friction == "part")
+    motors = {one.joint for one in parts if EFFECTS[one.effect].is_of_coupled_motors}
+    pairs = [one for one in model.robot.gear_couplings if one.motor in motors]
+    return {joint: one.motor for one in pairs for joint in (one.also_turns_with, one.motor)}
 
 
 def inertia_columns(equations: Equations, postures: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -76,15 +76,16 @@ class Model:
     @cached_property
     def motion(self) -> MotionSymbols:
         """The symbols q, qd, qdd, and those of friction with a state, in which the terms' columns are written."""
-        size = len(self.robot.actuated)
-        memory, temperature = ca.SX.sym("memory", len(self.friction.dahl) * size), ca.SX.sym("temperature", size)
+        states = len(self.friction.dahl) * len(self.robot.friction_coordinates())
+        memory, temperature = ca.SX.sym("memory", states), ca.SX.sym("temperature", len(self.robot.actuated))
         known = self.friction.inertias or (self.robot.parameters if "inertias" in self.robot.carries else {})
         inertias = [known.get(f"{symbol}{body.number}", 0.0) for body in self.robot.bodies for symbol in INERTIAL_NAMES]
-        drives = [known.get(f"Ia{body.number}", 0.0) for body in self.robot.actuated]
+        drives, coupled = ([known.get(name, 0.0) for name in names] for names in drive_names(self.robot))
         return MotionSymbols(
             *motion_symbols(self.robot), self.sign_width,
             friction=self.friction, memory=memory, temperature=temperature,
             inertias=ca.DM(inertias) if known else None, drives=ca.DM(drives) if known else None,
+            coupled_drives=ca.DM(coupled) if known else None,
         )  # fmt: skip
 
     @property
@@ -161,9 +162,13 @@ class Model:
     def nonnegative_friction(self) -> frozenset[str]:
         """Names of the coefficients of friction that no arm has below zero: viscous and dry ones that stand alone.
 
-        Beside curved friction of the same joint they may be negative: the sum of all brakes.
+        Beside curved friction of the same joint, or of a motor that turns with it, they may be negative: the sum of all
+        brakes.
         """
-        bent = {one.number for one in self.parameters if one.friction == "part"}
+        parts = [one for one in self.parameters if one.friction == "part"]
+        number_of, bent = {body.joint.name: body.number for body in self.robot.actuated}, {one.number for one in parts}
+        motors = {one.joint for one in parts if EFFECTS[one.effect].is_of_coupled_motors}
+        bent |= {number_of[one.also_turns_with] for one in self.robot.gear_couplings if one.motor in motors}
         return frozenset(one.name for one in self.parameters if one.friction and one.number not in bent)
 
     @property
@@ -224,6 +229,13 @@ class Model:
                 nonzero = first.side in _SIDES[kind] and (loaded or first.effect != "payload")
                 row.append(term.columns if nonzero else ca.SX(*term.columns.shape))
         return ca.sparsify(ca.vertcat(*(ca.horzcat(*row) for row in blocks.values())))
+
+
+def drive_names(robot: Robot) -> tuple[list[str], list[str]]:
+    """Return the names of the drives' inertias, joint by joint, and of those of motors that turn with two joints."""
+    number_of = {body.joint.name: body.number for body in robot.actuated}
+    coupled = [f"Iac{number_of[one.motor]}" for one in robot.gear_couplings]
+    return [f"Ia{number}" for number in number_of.values()], coupled
 
 
 def refuse_history(model: Model, where: str) -> None:

@@ -13,7 +13,7 @@ import casadi as ca
 
 from ..effects import SETUP_ERRORS, Side
 from ..physics import forward_dynamics, inverse_dynamics
-from .model import Model
+from .model import Model, drive_names
 from .terms import MotionSymbols
 
 
@@ -54,7 +54,9 @@ class ModelTorques:
         Temperatures are those of the reference.
         """
         motion, given = self.motion, self.history
-        turned = ca.repmat(motion.sign(motion.qd), self.memory.shape[0] // motion.qd.shape[0], 1)
+        coordinates = ca.DM(self.model.robot.friction_coordinates())
+        turned = motion.sign(ca.mtimes(coordinates, motion.qd))
+        turned = ca.repmat(turned, self.memory.shape[0] // turned.shape[0], 1)
         place = ca.vertcat(turned, ca.SX.zeros(given.shape[0] - turned.shape[0]))
         sides = {side: ca.substitute(torque, given, place) for side, torque in self.sides.items()}
         elastic, inelastic = (ca.substitute(torque, given, place) for torque in (self.elastic, self.inelastic))
@@ -115,8 +117,11 @@ def model_torques(model: Model, sides: Collection[Side] = ("motor", "link")) -> 
     size = model.motion.q.shape[0]
     values, load_qdd = ca.SX.sym("values", len(model.parameters)), ca.SX.sym("load_qdd", size)
     inertias = values[: 10 * len(model.robot.bodies)]
-    drives = [values[model.names.index(name)] if name in model.names else 0 for name in _drive_names(model)]
-    motion = replace(model.motion, inertias=inertias, drives=ca.vertcat(*drives), load_qdd=load_qdd)
+    drives, coupled = (
+        ca.vertcat(*(values[model.names.index(name)] if name in model.names else ca.SX(0) for name in names))
+        for names in drive_names(model.robot)
+    )
+    motion = replace(model.motion, inertias=inertias, drives=drives, coupled_drives=coupled, load_qdd=load_qdd)
     memory, temperature = (ca.SX(0, 1) if one is None else one for one in (motion.memory, motion.temperature))
     torques: dict[Side, ca.SX] = {"motor": ca.SX(size, 1), "link": ca.SX(size, 1)}
     elastic, inelastic = ca.SX(size, 1), ca.SX(size, 1)
@@ -132,10 +137,6 @@ def model_torques(model: Model, sides: Collection[Side] = ("motor", "link")) -> 
                 inelastic += torque
         first += count
     return ModelTorques(model, motion, values, torques, elastic, inelastic, memory, load_qdd, temperature)
-
-
-def _drive_names(model: Model) -> list[str]:
-    return [f"Ia{body.number}" for body in model.robot.actuated]
 
 
 def _is_elastic(columns: ca.SX, motion: MotionSymbols) -> bool:

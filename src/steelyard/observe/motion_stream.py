@@ -134,7 +134,10 @@ class SegmentMotion:
 
 def dahl_elements(model: Model) -> DahlElements | None:
     """Return the Dahl elements of a model's friction at the start of a segment; None if it has none."""
-    return DahlElements(model.friction.dahl, len(model.robot.actuated)) if model.has_memory else None
+    if not model.has_memory:
+        return None
+    coordinates = model.robot.friction_coordinates()
+    return DahlElements(model.friction.dahl, coordinates.shape[1], coordinates)
 
 
 def warm_joints(model: Model, template: Recording, label: str) -> tuple[str, ...]:

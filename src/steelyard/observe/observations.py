@@ -116,8 +116,8 @@ def _constants(model: Model) -> str:
     """Return the constants on which columns of friction depend, as text; empty if there are none."""
     effects = [EFFECTS[name] for name in model.effects]
     friction, found = model.friction, ""
-    for key, builder in (("dahl", "friction.dahl"), ("stribeck", "friction.stribeck")):
-        used = [getattr(friction, key)[one.element] for one in effects if one.builder == builder]
+    for key in ("dahl", "stribeck"):
+        used = [getattr(friction, key)[one.element] for one in effects if one.law == key]
         found += f"; {key} {_numbers(np.array(used))}" if used else ""
     if any(one.needs_inertias for one in effects):
         known = friction.inertias or model.robot.parameters

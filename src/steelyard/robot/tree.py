@@ -330,6 +330,18 @@ class Robot:
             matrix[row_of[coupling.motor], row_of[coupling.also_turns_with]] = coupling.ratio
         return matrix
 
+    def friction_coordinates(self) -> np.ndarray:
+        """Return K (na + nc, na) with ``K q`` the coordinates that friction acts along.
+
+        These are the positions of the actuated joints, then ``q_j + c q_i`` of every motor that turns with two joints.
+        """
+        names = self.joint_names
+        rows = np.eye(len(names))
+        motors = [
+            rows[names.index(c.motor)] + c.ratio * rows[names.index(c.also_turns_with)] for c in self.gear_couplings
+        ]
+        return np.vstack([rows, *motors])
+
     def coupling(self) -> tuple[np.ndarray, np.ndarray]:
         """Return G (n, na) and q0 (n,) with ``q = G qa + q0`` from the coordinates to all moving joints.
 

@@ -27,6 +27,8 @@ class DahlElements:
     Args:
         lengths: Lengths of the elements of every joint [rad or m].
         joints: Number of joints n.
+        coordinates: Rows (k, n) of the coordinates that have states, as ``Robot.friction_coordinates`` gives them; None
+            for the joints themselves.
 
     Example:
         >>> from steelyard.signals import DahlElements
@@ -35,19 +37,20 @@ class DahlElements:
         [[0.0, 0.632, 0.865]]
     """
 
-    def __init__(self, lengths: Sequence[float], joints: int) -> None:
+    def __init__(self, lengths: Sequence[float], joints: int, coordinates: np.ndarray | None = None) -> None:
         if not all(length > 0 and np.isfinite(length) for length in lengths):
             raise SignalError(f"Dahl lengths: got {list(lengths)}, allowed are finite lengths above 0")
-        self._lengths = np.repeat(np.asarray(lengths, dtype=float), joints)
+        self._coordinates = np.eye(joints) if coordinates is None else coordinates
+        self._lengths = np.repeat(np.asarray(lengths, dtype=float), len(self._coordinates))
         self._repeats = len(lengths)
         self._last: np.ndarray | None = None
         self._state = np.zeros((1, len(self._lengths)))
 
     def push(self, q: np.ndarray) -> np.ndarray:
-        """Take positions (n, m) and return the states (elements * n, m), -1 to 1, the first length's first."""
+        """Take positions (n, m) and return the states (elements * k, m), -1 to 1, the first length's first."""
         if not q.shape[1]:
             return np.zeros((len(self._lengths), 0))
-        moved = np.diff(q, axis=1, prepend=q[:, :1] if self._last is None else self._last)
+        moved = self._coordinates @ np.diff(q, axis=1, prepend=q[:, :1] if self._last is None else self._last)
         self._last = q[:, -1:].copy()
         step = np.tile(moved, (self._repeats, 1))
         remains = np.exp(-np.abs(step) / self._lengths[:, None])

@@ -161,7 +161,7 @@ def step_function(model: Model, experiment: Experiment, plant_rate: float) -> tu
     """
     equations = plant_equations(model)
     size = len(model.robot.actuated)
-    memory = len(model.friction.dahl) * size if model.has_memory else 0
+    memory = len(model.friction.dahl) * len(model.robot.friction_coordinates()) if model.has_memory else 0
     loads = size if any(EFFECTS[effect].needs_inertias for effect in model.effects) else 0
     warm = size if model.needs_temperature else 0
     layout = StepLayout(size, len(model.parameters), experiment.delay_steps, memory, loads, warm)
@@ -257,14 +257,15 @@ class _Past:
         """Return the states of friction after motion from the start to positions q, in one direction."""
         if not self.memory.shape[0]:
             return self.memory
-        moved = q - self.q
-        parts = zip(self.model.friction.dahl, ca.vertsplit(self.memory, q.shape[0]), strict=True)
+        coordinates = self.model.robot.friction_coordinates()
+        moved = ca.mtimes(ca.DM(coordinates), q - self.q)
+        parts = zip(self.model.friction.dahl, ca.vertsplit(self.memory, len(coordinates)), strict=True)
         towards = ca.sign(moved)
         return ca.vertcat(*(towards + (z - towards) * ca.exp(-ca.fabs(moved) / length) for length, z in parts))
 
     def history_at(self, q: ca.SX) -> ca.SX:
         """Return the history as the plant's equations take it; what the plant does not depend on does not count."""
-        count = len(self.model.friction.dahl) * q.shape[0]
+        count = len(self.model.friction.dahl) * len(self.model.robot.friction_coordinates())
         memory = self.memory_at(q) if self.memory.shape[0] else ca.SX.zeros(count)
         return ca.vertcat(memory, self.qdd if self.qdd.shape[0] else ca.SX.zeros(q.shape[0]), self.temperature)
 

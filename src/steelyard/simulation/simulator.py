@@ -45,7 +45,8 @@ def ideal_outputs(
     """
     motion = reference[:, :: experiment.record_every]
     size = len(motion) // 3
-    memory = DahlElements(model.friction.dahl, size).push(reference[:size])[:, :: experiment.record_every]
+    elements = DahlElements(model.friction.dahl, size, model.robot.friction_coordinates())
+    memory = elements.push(reference[:size])[:, :: experiment.record_every]
     warmth = warmth_of(model, experiment, reference.shape[1]) or [np.zeros((size, reference.shape[1]))]
     history = np.concatenate([memory, motion[2 * size :], warmth[0][:, :: experiment.record_every]])
     needed, motor_side = _torques(model)(*np.split(motion, 3), values, history)

@@ -165,26 +165,33 @@ def friction_decays(model: Model, values: np.ndarray, inertia: np.ndarray) -> tu
     """Return viscous friction [1/s] and friction that steps at rest [rad/s^2] over the free inertia of joints (n,).
 
     Curved friction counts with its slope at top speed, Dahl's as the spring that it is after a reversal, and friction
-    in proportion to the load with the largest weight that the links can be.
+    in proportion to the load with the largest weight that the links can be. Such friction of a coupled motor acts
+    on the inertia that is free along the motor's own coordinate.
     """
-    free = np.diag(np.linalg.inv(inertia))
+    inverse, coupling = np.linalg.inv(inertia), model.robot.motor_coupling()
+    free = np.diag(inverse)
+    of_motors = np.diag(coupling @ inverse @ coupling.T) / free
     rows = {body.number: row for row, body in enumerate(model.robot.actuated)}
     viscous, dry, stiff = np.zeros((3, len(rows)))
     for parameter, value in zip(model.parameters, np.abs(values), strict=True):
-        builder = EFFECTS[parameter.effect].builder if parameter.effect in EFFECTS else ""
+        if parameter.effect not in EFFECTS:
+            continue
+        effect, row = EFFECTS[parameter.effect], rows.get(parameter.number, 0)
+        if effect.is_of_coupled_motors and parameter.friction == "part":
+            value = value * of_motors[row]
         if parameter.friction == "viscous":
-            viscous[rows[parameter.number]] += value
-        elif builder == "friction.quadratic":
+            viscous[row] += value
+        elif effect.law == "quadratic":
             speed = model.robot.bodies[parameter.number - 1].joint.limits.velocity
-            viscous[rows[parameter.number]] += 2 * value * (speed if math.isfinite(speed) else _TOP_SPEED)
-        elif builder == "friction.load":
-            dry[rows[parameter.number]] += value * _largest_weight(model, values)
-        elif builder == "friction.dahl":
-            stiff[rows[parameter.number]] += value / model.friction.dahl[EFFECTS[parameter.effect].element]
-        elif builder == "ripple.ripple":
-            stiff[rows[parameter.number]] += value * _periods(model, parameter)
-        elif builder == "gear_coupling.friction" or parameter.friction == "dry" or builder in _STEPS_AT_REST:
-            dry[rows[parameter.number]] += value
+            viscous[row] += 2 * value * (speed if math.isfinite(speed) else _TOP_SPEED)
+        elif effect.law == "load":
+            dry[row] += value * _largest_weight(model, values)
+        elif effect.law == "dahl":
+            stiff[row] += value / model.friction.dahl[effect.element]
+        elif effect.law == "ripple":
+            stiff[row] += value * _periods(model, parameter)
+        elif parameter.friction == "dry" or effect.law in _STEPS_AT_REST:
+            dry[row] += value
     return viscous * free + np.sqrt(stiff * free), dry * free
 
 
@@ -195,7 +202,7 @@ def _periods(model: Model, parameter: Parameter) -> float:
     return order * abs(ratio if model.friction.ripple_of == "motor" else 1.0)
 
 
-_STEPS_AT_REST = ("friction.stribeck", "friction.square_root", "friction.third_root")
+_STEPS_AT_REST = ("stribeck", "square_root", "third_root")
 
 
 def _largest_weight(model: Model, values: np.ndarray) -> float:

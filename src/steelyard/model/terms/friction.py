@@ -74,28 +74,28 @@ CURVED_UNITS = {
 
 def quadratic(effect: Effect, robot: Robot, motion: MotionSymbols) -> Term:
     """Return ``Fvv qd |qd|``: viscous friction that bends with speed, upwards or, below zero, downwards."""
-    return _curved_term(effect, robot, motion, "quadratic")
+    return _curved_term(effect, robot, motion)
 
 
 def square_root(effect: Effect, robot: Robot, motion: MotionSymbols) -> Term:
     """Return ``Fvr sqrt(|qd|) sign(qd)``: friction that rises fast at low speed, as that of grease does."""
-    return _curved_term(effect, robot, motion, "square_root")
+    return _curved_term(effect, robot, motion)
 
 
 def third_root(effect: Effect, robot: Robot, motion: MotionSymbols) -> Term:
     """Return ``Fvt |qd|^(1/3) sign(qd)``: friction that rises faster still at low speed."""
-    return _curved_term(effect, robot, motion, "third_root")
+    return _curved_term(effect, robot, motion)
 
 
 def stribeck(effect: Effect, robot: Robot, motion: MotionSymbols) -> Term:
     """Return ``Fs exp(-(qd / v_s)^2) sign(qd)``: what friction is higher by at low speed."""
-    return _curved_term(effect, robot, motion, "stribeck")
+    return _curved_term(effect, robot, motion)
 
 
-def _curved_term(effect: Effect, robot: Robot, motion: MotionSymbols, shape: str) -> Term:
-    element = effect.element if shape == "stribeck" else 0
-    entries = curved(shape, motion.qd, motion, element)
-    return diagonal_term(_parameters(effect, robot, *CURVED_UNITS[shape]), entries)
+def _curved_term(effect: Effect, robot: Robot, motion: MotionSymbols) -> Term:
+    element = effect.element if effect.law == "stribeck" else 0
+    entries = curved(effect.law, motion.qd, motion, element)
+    return diagonal_term(_parameters(effect, robot, *CURVED_UNITS[effect.law]), entries)
 
 
 def load(effect: Effect, robot: Robot, motion: MotionSymbols) -> Term:
@@ -110,14 +110,23 @@ def dahl(effect: Effect, robot: Robot, motion: MotionSymbols) -> Term:
     Raises:
         ModelError: If the state of the elements is not at hand.
     """
+    states = dahl_states(effect, motion)[: motion.qd.shape[0]]
+    return diagonal_term(_parameters(effect, robot, "N m", "N"), states)
+
+
+def dahl_states(effect: Effect, motion: MotionSymbols) -> ca.SX:
+    """Return the states of an effect's Dahl element: those of the joints (na,), then those of the coupled motors.
+
+    Raises:
+        ModelError: If the state of the elements is not at hand.
+    """
     if motion.memory is None:
         raise ModelError(
             f"effect '{effect.name}' is friction with a state, which is not known here; leave it away, or choose a "
             "method of least squares"
         )
-    size = motion.qd.shape[0]
-    states = motion.memory[effect.element * size : (effect.element + 1) * size]
-    return diagonal_term(_parameters(effect, robot, "N m", "N"), states)
+    size = motion.memory.shape[0] // len(motion.friction.dahl)
+    return motion.memory[effect.element * size : (effect.element + 1) * size]
 
 
 def _parameters(effect: Effect, robot: Robot, rotary_unit: str, linear_unit: str) -> list[Parameter]:

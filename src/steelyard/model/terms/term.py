@@ -101,13 +101,15 @@ class MotionSymbols:
         turn: Velocities over the width of the sign (na,) from which directions of friction are taken instead, so that
             an integrator can hold them over a step; None: directions are those of ``qd``.
         friction: Constants of friction that is not linear in them.
-        memory: States of the Dahl elements, -1 to 1 (elements * na,), those of the first length first; None: there are
-            none, and friction with a state cannot be written.
+        memory: States of the Dahl elements, -1 to 1 (elements * k,), those of the first length first, in the k
+            coordinates of ``Robot.friction_coordinates``; None: there are none, and friction with a state cannot be
+            written.
         temperature: Temperatures less the reference of the friction's constants [K] (na,); None: they are not known,
             and friction that depends on them cannot be written.
         inertias: Known inertial parameters, ten a body (10 nb,); None: effects in proportion to the torques of the
             links cannot be written.
         drives: Known inertias of the drives (na,); None with ``inertias``.
+        coupled_drives: Known inertias Iac of the motors that turn with two joints (nc,); None with ``inertias``.
         load_qdd: Accelerations (na,) with which the load of the gears is computed instead of ``qdd``, so that
             accelerations can be solved for; None: ``qdd``.
     """
@@ -122,6 +124,7 @@ class MotionSymbols:
     temperature: ca.SX | None = None
     inertias: ca.DM | ca.SX | None = None
     drives: ca.DM | ca.SX | None = None
+    coupled_drives: ca.DM | ca.SX | None = None
     load_qdd: ca.SX | None = None
 
     def sign(self, velocity: ca.SX) -> ca.SX:
