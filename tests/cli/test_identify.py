@@ -129,7 +129,7 @@ def test_a_bad_recording_is_left_out_unless_it_is_kept(workplace, capsys):
         ([*LOGS, "--hold-out", "2"], "hold_out"),
         ([*LOGS, "--decimation", "500"], "gives no row"),
         (["calm.npz", "--decimation", "37"], "record longer or decimate less"),
-            (["calm.npz", "--decimation", "37", "--plain"], "gives no row"),
+        (["calm.npz", "--decimation", "37", "--plain"], "gives no row"),
         (["empty.npz"], "empty.npz"),
         ([*LOGS, "--method", "best"], "best"),
     ],

@@ -79,13 +79,25 @@ def off_values(equations, truth):
     return {name: off[name] for name in list(off)[:-2]}
 
 
+def without_rests(qd, standstill, longest):
+    """Return velocities (n, N), zero where a joint has been slower than standstill for more samples than ``longest``."""
+    found = qd.copy()
+    for joint, (own, limit) in enumerate(zip(qd, standstill, strict=True)):
+        slow = np.concatenate([[False], np.abs(own) < limit, [False]])
+        edges = np.flatnonzero(np.diff(slow.astype(int)))
+        for first, last in zip(edges[::2], edges[1::2], strict=True):
+            found[joint, first + longest : last] = 0.0
+    return found
+
+
 def whole_errors(source, estimate, y, cutoff):
     """Return filtered measured and predicted torques and what moves (E, N), from whole arrays by scipy."""
     equations, resolved = source.equations, source.resolved
     motion = differentiate(source.recording.q, resolved.low_pass, resolved.chosen.second)
     model = equations.model
+    qd = without_rests(motion.qd, resolved.standstill, round(0.5 * resolved.rate))
     regressor = model.regressor if source.loaded or model.payload == "none" else model.unloaded_regressor
-    W = stacked_regressor(regressor, motion.q, motion.qd, motion.qdd)[:, list(equations.base.base_columns)]
+    W = stacked_regressor(regressor, motion.q, qd, motion.qdd)[:, list(equations.base.base_columns)]
     predicted = (W @ estimate.full_values(equations.names)).reshape(len(equations.kinds_joints), -1)
     measured = y[:, motion.first : motion.first + motion.q.shape[1]]
     sections = signal.butter(4, cutoff, fs=resolved.rate, output="sos")

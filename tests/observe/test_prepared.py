@@ -6,7 +6,7 @@ import numpy as np
 
 from observe.cases import RATE, equations_for, model_of, recording_for
 from steelyard.observe import Preparation, resolve_preparation, row_source
-from steelyard.observe.samples import prepared_blocks
+from steelyard.observe.samples import REST, prepared_blocks
 from steelyard.recording import Recording
 from steelyard.signals import differentiate
 
@@ -56,6 +56,30 @@ def test_a_joint_moves_where_its_speed_reaches_that_of_standstill():
     moving, qd = joined(blocks, "moving"), joined(blocks, "qd")
     np.testing.assert_array_equal(moving, np.abs(qd) >= np.array([[0.5], [2.0]]))
     assert 0 < moving.mean() < 1
+
+
+def test_a_joint_at_rest_has_no_direction_but_one_that_reverses_has():
+    """Counted sample by sample, over the ends of blocks; a new segment begins to count again."""
+    time = np.arange(40_000) / RATE
+    q = 0.3 * np.array([np.sin(2 * time), np.sin(3 * time)])
+    q[0, 20_000:] = q[0, 20_000]
+    time[30_000:] += 1.0
+    speed = 0.02
+    source = source_of(Preparation(cutoff=10.0, decimation=10, standstill=speed), samples=40_000, time=time, q=q)
+    as_moved, at_rest = (list(prepared_blocks(source, rests=rests)) for rests in (False, True))
+    qd, rested = joined(as_moved, "qd"), joined(at_rest, "qd")
+    expected, number = qd.copy(), 0
+    for block in as_moved:
+        count = np.zeros(2) if block.starts else count
+        for own in block.qd.T:
+            count = np.where(np.abs(own) < speed, count + 1, 0)
+            expected[count > REST * RATE, number] = 0.0
+            number += 1
+    np.testing.assert_array_equal(rested, expected)
+    np.testing.assert_array_equal(rested[1], qd[1])
+    assert len(as_moved) > 2
+    assert 0.4 < np.mean(rested[0] == 0) < 0.5
+    np.testing.assert_array_equal(joined(at_rest, "moving"), joined(as_moved, "moving"))
 
 
 def test_a_gap_begins_a_new_segment_with_the_number_of_its_rows():

@@ -108,7 +108,7 @@ class TorquePrediction:
         used = [[k for k, name in enumerate(columns) if name in place] for columns in rows.columns]
         width = float(t_ppf(0.5 + LEVEL / 2, float(np.median(estimate.freedom))))
         unknown = [not is_recorded(source.template, kind) for kind, _ in equations.kinds_joints]
-        for block in prepared_blocks(source):
+        for block in prepared_blocks(source, rests=True):
             regressors = [one[mine] for one, mine in zip(rows.function(*block.motion), used, strict=True)]
             pairs = list(zip(regressors, index, strict=True))
             torque = np.array([estimate.values[mine] @ w for w, mine in pairs])

@@ -138,7 +138,7 @@ def filtered_torques(
             measured, predicted, moving, raw = np.split(columns[:-1], 4)
             yield FilteredTorques(number, columns[-1], measured, predicted, moving > 0, raw)
 
-    for block in prepared_blocks(source):
+    for block in prepared_blocks(source, rests=True):
         see(block)
         if block.starts or segment is None:
             yield from ready(None if segment is None else segment.flush())

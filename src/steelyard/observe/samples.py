@@ -46,13 +46,19 @@ class PreparedBlock:
         return [np.ascontiguousarray(signal) for signal in (self.q, self.qd, self.qdd, *self.further)]
 
 
-def prepared_blocks(source: RowSource) -> Iterator[PreparedBlock]:
+REST = 0.5
+"""A joint that has been slower than its standstill speed for so long is at rest [s]."""
+
+
+def prepared_blocks(source: RowSource, *, rests: bool = False) -> Iterator[PreparedBlock]:
     """Yield the samples from which the rows of a recording are made, block by block.
 
     Args:
         source: The rows; every call is a pass of its own, and memory does not grow with the recording.
+        rests: Whether joints at rest have no velocity instead of its noise, whose sign would be taken for a direction
+            of friction. Stiction is undetermined there, with a mean of zero.
     """
-    rows, before = len(source.equations.kinds_joints), -1
+    rows, before, still = len(source.equations.kinds_joints), -1, np.zeros(len(source.equations.joints))
     inputs = [one.shape[0] for one in source.equations.model.inputs]
     for segment, columns in source.new_pass().motion():
         if columns is None:
@@ -61,8 +67,19 @@ def prepared_blocks(source: RowSource) -> Iterator[PreparedBlock]:
         q, qd, qdd, *further, y, _ = np.split(columns, np.cumsum([*inputs, rows]))
         moving = moving_joints(qd, source.resolved.standstill, source.equations.model.robot.motor_coupling())
         moving.setflags(write=False)
+        if rests:
+            slow = np.abs(qd) < source.resolved.standstill[:, None]
+            count = _counted(slow, still if segment == before else np.zeros(len(qd)))
+            still, qd = count[:, -1], np.where(count > REST * source.resolved.rate, 0.0, qd)
         yield PreparedBlock(segment, segment != before, columns[-1], q, qd, qdd, tuple(further), y, moving)
         before = segment
+
+
+def _counted(flags: np.ndarray, before: np.ndarray) -> np.ndarray:
+    """Return how many flags in a row are true up to each sample (n, k), with those just before the first (n,)."""
+    numbers = np.arange(1, flags.shape[1] + 1)
+    last_false = np.maximum.accumulate(np.where(flags, -before[:, None], numbers), axis=1)
+    return numbers - last_false
 
 
 @dataclass(frozen=True, eq=False)
