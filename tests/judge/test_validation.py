@@ -80,7 +80,7 @@ def off_values(equations, truth):
 
 
 def without_rests(qd, standstill, longest):
-    """Return velocities (n, N), zero where a joint has been slower than standstill for more samples than ``longest``."""
+    """Return velocities (n, N), zero after a joint has been slower than standstill for so many samples."""
     found = qd.copy()
     for joint, (own, limit) in enumerate(zip(qd, standstill, strict=True)):
         slow = np.concatenate([[False], np.abs(own) < limit, [False]])

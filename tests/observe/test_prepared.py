@@ -68,7 +68,7 @@ def test_a_joint_at_rest_has_no_direction_but_one_that_reverses_has():
     source = source_of(Preparation(cutoff=10.0, decimation=10, standstill=speed), samples=40_000, time=time, q=q)
     as_moved, at_rest = (list(prepared_blocks(source, rests=rests)) for rests in (False, True))
     qd, rested = joined(as_moved, "qd"), joined(at_rest, "qd")
-    expected, number = qd.copy(), 0
+    expected, number, count = qd.copy(), 0, np.zeros(2)
     for block in as_moved:
         count = np.zeros(2) if block.starts else count
         for own in block.qd.T:
