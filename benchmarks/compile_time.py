@@ -9,7 +9,7 @@ import time
 
 from benchmarks.chains import chain
 from steelyard.kernel import compile_batch
-from steelyard.kernel.compile import made_code
+from steelyard.kernel.lower import made_code
 from steelyard.physics import inertial_regressor_function
 from steelyard.robot import Robot, load_robot
 

@@ -87,7 +87,7 @@ def _period() -> Recording:
     # Imported here: the process whose memory is measured has what the command has, no simulator.
     from steelyard.robot import load_robot
     from steelyard.simulation import Experiment, recording_of, simulate
-    from steelyard.study.defaults import default_motion
+    from steelyard.study import default_motion
 
     robot = load_robot(ROBOT)
     experiment = Experiment(plant="ideal", control_rate=RATE, record_rate=RATE)

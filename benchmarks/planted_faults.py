@@ -29,7 +29,7 @@ from steelyard.cli import main as steelyard
 from steelyard.recording import Recording, write_recording
 from steelyard.robot import Robot, load_robot
 from steelyard.simulation import Experiment, Noise, recording_of, simulate
-from steelyard.study.defaults import default_motion, default_noise
+from steelyard.study import default_motion, default_noise
 
 ARMS = ("scara_2r", "ur10e", "kuka_lwr4")
 RATE = 200.0

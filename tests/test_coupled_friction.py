@@ -22,6 +22,7 @@ from steelyard.robot import GearCoupling, Robot, load_robot
 from steelyard.signals import DahlElements
 from steelyard.simulation import Experiment, Noise, Simulator, recording_of, simulate
 from steelyard.simulation.experiment import Plant
+from steelyard.simulation.tuning import friction_decays
 
 RATIO = 0.7
 PLANTED = {"Fd3c2": 0.4, "Fgc2": 0.15}
@@ -175,6 +176,17 @@ def test_the_numpy_module_has_all_friction_of_coupled_motors():
         np.array(dynamics.functions["friction"](*one, dynamics.values)).ravel() for one in zip(q, qd, strict=True)
     ]
     np.testing.assert_allclose(module["friction"](q, qd), expected, rtol=1e-12)
+
+
+def test_the_integrator_follows_friction_along_the_coordinate_of_the_motor():
+    model = build_model(coupled_arm(), ["inertia", "Fvvc", "Fs3c", "Fd3c"])
+    values = np.array([{"Fvvc2": 0.2, "Fs3c2": 0.3, "Fd3c2": 0.4}.get(name, 0.0) for name in model.names])
+    viscous, dry = friction_decays(model, values, np.diag([2.0, 0.5]))
+    free = RATIO**2 / 2.0 + 1 / 0.5  # of both joints along the motor's coordinate
+    speed = model.robot.bodies[1].joint.limits.velocity
+    top = speed if np.isfinite(speed) else 5.0
+    np.testing.assert_allclose(dry, [0, 0.3 * free])
+    np.testing.assert_allclose(viscous, [0, 2 * 0.2 * top * free + np.sqrt(0.4 / 0.01 * free)])
 
 
 def test_mujoco_refuses_it():

@@ -19,11 +19,11 @@ from steelyard.excitation.certify.certificate import certify
 from steelyard.excitation.certify.torque_bounds import TorqueBounder, breaks
 from steelyard.excitation.certify.torque_graph import torque_graph
 from steelyard.excitation.rows import known_torques
+from steelyard.export.differences import unsaid
 from steelyard.export.dynamics import arm_dynamics
 from steelyard.export.identified import IdentifiedArm
 from steelyard.export.numpy_module import numpy_file
 from steelyard.export.tables import parameter_document
-from steelyard.export.unsaid import unsaid
 from steelyard.identification import Settings, fit_arm, identify, load_run, predict, write_run
 from steelyard.kernel import compile_batch
 from steelyard.model import base_parameters, build_model

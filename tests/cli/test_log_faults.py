@@ -15,7 +15,7 @@ from steelyard.cli import main
 from steelyard.recording import Recording, write_recording
 from steelyard.robot import load_robot
 from steelyard.simulation import Experiment, Noise, recording_of, simulate
-from steelyard.study.defaults import default_motion
+from steelyard.study import default_motion
 
 ARMS: dict[str, Callable[[int], Recording]] = {"scara_2r": scara, "ur10e": ur10e}
 # The second arm takes longer: in the default run it has the faults that once ended badly.

@@ -12,7 +12,7 @@ from from_benchmarks import benchmark_module
 from steelyard.recording import Recording, write_recording
 from steelyard.robot import load_robot
 from steelyard.simulation import Experiment, Noise, recording_of, simulate
-from steelyard.study.defaults import default_motion, default_noise
+from steelyard.study import default_motion, default_noise
 
 planted = benchmark_module("planted_faults")
 

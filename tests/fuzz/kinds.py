@@ -51,7 +51,7 @@ from steelyard.robot.mjcf_files import mjcf_source
 from steelyard.run import RunFolder, read_config, write_arrays
 from steelyard.run.folder import sealed
 from steelyard.simulation import Experiment, experiment_from_settings, recording_of, simulate
-from steelyard.study.defaults import default_motion
+from steelyard.study import default_motion
 
 Files = Mapping[str, bytes]
 

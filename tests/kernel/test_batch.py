@@ -81,7 +81,7 @@ def test_the_quick_code_generator_for_long_functions_changes_no_bit(
 ) -> None:
     inputs = samples(150)
     want = _compile(mixed, target, 30)(*inputs)
-    monkeypatch.setattr("steelyard.kernel.compile._LONG", 0)
+    monkeypatch.setattr("steelyard.kernel.lower._LONG", 0)
     for a, b in zip(_compile(mixed, target, 30)(*inputs), want, strict=True):
         np.testing.assert_array_equal(a, b)
 
@@ -294,7 +294,7 @@ def test_a_number_of_threads_that_is_none_is_refused(batch: BatchFunction, threa
 def test_the_same_function_is_compiled_once(monkeypatch):
     x = casadi.SX.sym("x")
     first = compile_batch(casadi.Function("f", [x], [3.25 * casadi.sin(x)]))
-    monkeypatch.setattr("steelyard.kernel.compile._compiled", None)
+    monkeypatch.setattr("steelyard.kernel.lower._compiled", None)
     again = compile_batch(casadi.Function("f", [x], [3.25 * casadi.sin(x)]))
     at = np.linspace(0, 1, 9)[None]
     np.testing.assert_array_equal(again.dense(at), first.dense(at))

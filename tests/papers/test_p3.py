@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from steelyard.calibration.application.calibrated_arm import calibrated_arm
-from steelyard.papers.p3 import p3, p3_theory
-from steelyard.papers.p3_geometry import p3_geometry
+from steelyard.papers.p3 import p3, p3_geometry, p3_theory
 from steelyard.papers.p3_poses import FEW, NOISE, SPREAD, compensated_error, p3_poses
 from steelyard.papers.p3_runs import (
     CONFIGURATIONS_DEG,

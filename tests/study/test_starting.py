@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from steelyard.identification import Settings
-from steelyard.study.defaults import has_start, with_start
+from steelyard.study.configuration import has_start, with_start
 
 NAMES, UNITS = ("ZZ1", "ZZ2", "MX1", "Fvm1"), ("kg m^2", "kg m^2", "kg m", "N m s/rad")
 TRUE = np.array([3.0, 0.1, 0.0, 0.5])

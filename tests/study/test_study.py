@@ -52,7 +52,7 @@ def test_processes_give_the_same_numbers_and_an_interrupt_keeps_what_they_finish
             raise KeyboardInterrupt
         return wait(futures, return_when=return_when)
 
-    monkeypatch.setattr("steelyard.study.processes.wait", wait_until_interrupted)
+    monkeypatch.setattr("steelyard.study.experiments.wait", wait_until_interrupted)
     with pytest.raises(KeyboardInterrupt):
         montecarlo(given, study, tmp_path, processes=2)
     assert multiprocessing.active_children() == []

@@ -33,6 +33,8 @@ from .differences import (
     forced_notes,
     geometric_difference,
     physical_problems,
+    robot_to_write,
+    unsaid,
     with_forced,
 )
 from .identified import (
@@ -44,7 +46,6 @@ from .identified import (
     refuse_unknown_inertias,
     safe_stem,
 )
-from .unsaid import robot_to_write, unsaid
 from .verify import compare, file_torques, mismatches, mujoco_torques, not_loaded, random_states
 
 _HELD = (*VISCOUS, *COULOMB, "Ia")

@@ -41,6 +41,8 @@ from .differences import (
     forced_notes,
     geometric_difference,
     physical_problems,
+    robot_to_write,
+    unsaid,
     with_forced,
 )
 from .identified import (
@@ -53,7 +55,6 @@ from .identified import (
     safe_stem,
 )
 from .new_urdf import NEW_URDF_NOTES, new_urdf
-from .unsaid import robot_to_write, unsaid
 from .verify import (
     LARGEST_DIFFERENCE,
     compare,

@@ -2,7 +2,7 @@
 
 CasADi's list of scalar instructions is lowered to LLVM code in which each instruction works on a vector of samples. The
 stages, each a module: :mod:`program` reads the list, fuses operations and cuts it into chunks, :mod:`lower` writes LLVM
-text, :mod:`compile` makes machine code, :mod:`batch` and :mod:`loop` give it arrays.
+text and makes machine code of it, :mod:`batch` and :mod:`loop` give it arrays.
 """
 
 from .arrays import OutputSparsity as OutputSparsity

@@ -11,9 +11,8 @@ import numpy as np
 from ..errors import KernelError
 from .arrays import ArrayChecker, RowTable, address_of, cells_of, row_table, rows_of, sparsity_of, spread_rows
 from .batch_driver import batch_driver, scratch_size
-from .compile import MachineCode, machine_code
 from .emitter import Target, host_target
-from .lower import BLOCK, CHUNK_SIZE, Program, lower
+from .lower import BLOCK, CHUNK_SIZE, MachineCode, Program, lower, machine_code
 from .threads import ScratchPool, check_threads, for_each
 
 _OPERATIONS_PER_CALL = 20_000_000

@@ -9,10 +9,9 @@ import numpy as np
 
 from ..errors import KernelError
 from .arrays import address_of, check_array, plain, rows_of, spread_rows
-from .compile import MachineCode, machine_code
 from .emitter import Target, host_target
 from .loop_driver import FRAME_FIELDS, loop_driver, scratch_size
-from .lower import BLOCK, CHUNK_SIZE, Program, lower
+from .lower import BLOCK, CHUNK_SIZE, MachineCode, Program, lower, machine_code
 from .threads import ScratchPool, check_positive, check_threads, for_each
 
 

@@ -19,8 +19,7 @@ from ..recording.cache import release
 from ..recording.record import Samples, reblocked
 from ..recording.stream import recording_from_samples
 from ..signals import ResampleStream, Segment
-from ..signals.resampling import Method
-from ..signals.sampling import check_time
+from ..signals.sampling import Method, check_time
 from .preparation import ResolvedPreparation
 
 BLOCK = 8_192

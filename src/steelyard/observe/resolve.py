@@ -22,8 +22,7 @@ from ..signals import (
 from ..signals.checks import frozen
 from ..signals.decimation import DEFAULT_CUTOFF
 from ..signals.fir import in_short_stages
-from ..signals.resampling import Method
-from ..signals.sampling import GAP_INTERVALS, check_time
+from ..signals.sampling import GAP_INTERVALS, Method, check_time
 from .motion_stream import check_channels, motion_signals
 from .preparation import Preparation, ResolvedPreparation
 from .reading import AnyRecording, blocks_of, check_joints, is_even, template_of

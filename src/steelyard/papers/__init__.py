@@ -9,6 +9,7 @@ from .claim import PaperResult as PaperResult
 from .claim import PaperTable as PaperTable
 from .claim import near as near
 from .claim import paper_to_json as paper_to_json
+from .claim import papers_index as papers_index
 from .claim import same as same
 from .claim import within as within
 from .p1 import p1 as reproduce_p1
@@ -16,7 +17,6 @@ from .p2 import p2 as reproduce_p2
 from .p3 import p3 as reproduce_p3
 from .p4 import p4 as reproduce_p4
 from .p5 import p5 as reproduce_p5
-from .report import papers_index as papers_index
 
 _PAPERS = {"P1": reproduce_p1, "P2": reproduce_p2, "P3": reproduce_p3, "P4": reproduce_p4, "P5": reproduce_p5}
 PAPERS = tuple(_PAPERS)

@@ -1,6 +1,6 @@
 """The equations of an arm, written once as CasADi expressions; all else is derived from them."""
 
-from .composite_body import composite_inertia_matrix as composite_inertia_matrix
+from .forward_dynamics import composite_inertia_matrix as composite_inertia_matrix
 from .forward_dynamics import forward_dynamics as forward_dynamics
 from .functions import energy_function as energy_function
 from .functions import forward_dynamics_function as forward_dynamics_function

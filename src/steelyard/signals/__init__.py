@@ -28,12 +28,12 @@ from .lowpass import low_pass as low_pass
 from .lowpass import trim_ends as trim_ends
 from .propose import CutoffProposal as CutoffProposal
 from .propose import propose_cutoff as propose_cutoff
-from .resampling import METHODS as METHODS
-from .resampling import ResampleStream as ResampleStream
-from .resampling import Segment as Segment
-from .resampling import resample as resample
+from .sampling import METHODS as METHODS
+from .sampling import ResampleStream as ResampleStream
+from .sampling import Segment as Segment
 from .sampling import describe_sampling as describe_sampling
 from .sampling import find_quantum as find_quantum
+from .sampling import resample as resample
 from .sampling import uniform_rate as uniform_rate
 from .whitening import LevinsonWhitener as LevinsonWhitener
 from .whitening import RowWhitener as RowWhitener

@@ -5,9 +5,9 @@ from .bound import cramer_rao_bound as cramer_rao_bound
 from .configuration import Case as Case
 from .configuration import StudyConfiguration as StudyConfiguration
 from .configuration import StudySettings as StudySettings
+from .configuration import default_motion as default_motion
+from .configuration import default_noise as default_noise
 from .configuration import study_configuration as study_configuration
-from .defaults import default_motion as default_motion
-from .defaults import default_noise as default_noise
 from .experiments import SimulatedExperiments as SimulatedExperiments
 from .linear import LinearStudy as LinearStudy
 from .linear import linear_study as linear_study

@@ -21,7 +21,7 @@ from ..motion import FourierSeries
 from ..observe import dahl_elements
 from ..simulation import Noise, SimulatedRun, simulate
 from ..text import short_repr
-from .defaults import noises_of
+from .configuration import noises_of
 from .experiments import SimulatedExperiments
 
 _FOURIER = f"Fourier motions of {FEWEST_HARMONICS} harmonics or more"

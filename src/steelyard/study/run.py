@@ -23,11 +23,9 @@ from ..progress import Progress, silent
 from ..simulation.plant import plant_model
 from ..text import html_table, short_repr
 from .bound import Bound, cramer_rao_bound
-from .configuration import Case, StudyConfiguration, StudySettings
-from .defaults import noises_of
-from .experiments import SMOOTH_WIDTHS, Job, SimulatedExperiments
+from .configuration import Case, StudyConfiguration, StudySettings, noises_of
+from .experiments import SMOOTH_WIDTHS, Job, SimulatedExperiments, finished_jobs
 from .figures import plot_bias, plot_coverage, plot_sigmas, plot_times, to_html
-from .processes import finished_jobs
 from .statistics import ARRAYS, NOT_SIMULATED, CaseRuns, IntervalChecks, joined
 from .verdict import CaseVerdict, ParameterVerdict, judged_cases, sentences
 

@@ -27,7 +27,7 @@ from steelyard.observe import Preparation, equations_of, part_of, row_source
 from steelyard.papers.p1_motion import CASES, NAMES, TRUE, paper_values, scara_equations
 from steelyard.signals import decimate
 from steelyard.simulation import Experiment, Noise, recording_of, simulate
-from steelyard.study.defaults import default_motion
+from steelyard.study import default_motion
 
 ROUGH = paper_prior([1, 1e-3, 0.1, 0.1, 0.1, 1e-3, 1e-3, 0.1], [10, 1, 1, 1, 1, 1, 1, 1])
 PRINTED: dict[str, Any] = {"process": "state", "state_deviation": float(np.sqrt(10)), "torque": "held"}
