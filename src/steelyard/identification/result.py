@@ -112,7 +112,7 @@ class Identification:
         >>> settings = steelyard.Settings(method="wls", reduction="none", bias_repeats=0)
         >>> found = steelyard.identify("scara_2r", steelyard.recording_of(run), settings=settings)
         >>> found.to_frame().shape, round(found.values()["ZZ2"], 3)
-        ((8, 15), 0.064)
+        ((8, 14), 0.064)
     """
 
     __repr__ = short_repr
