@@ -1,8 +1,10 @@
 """How often 95 % intervals hold the truth: many simulated experiments on several arms, white and correlated noise.
 
-Part ``exact`` has W from the true motion, part ``pipeline`` a closed loop, encoder steps and filters. Runs only when
-named: ``python -m benchmarks coverage`` counts 1000 seeds of everything, ``python -m benchmarks.coverage --seeds 200
---part exact --arm "LWR4+ A"`` a part of it. Any seed gives the same numbers alone.
+Part ``exact`` has W from the true motion, part ``pipeline`` a closed loop, encoder steps and filters, part ``missing``
+an effect that the model lacks (:mod:`benchmarks.coverage_missing`, which has its own sizes: 100 and 20 seeds). Runs
+only when named: ``python -m benchmarks coverage`` counts 1000 seeds of the first two, ``python -m benchmarks.coverage
+--seeds 200 --part exact --arm "LWR4+ A"`` a part of them, ``--part missing`` the third. Any seed gives the same numbers
+alone.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 from benchmarks.coverage_arms import EXACT_ARMS, NOISES, Arm
 from benchmarks.coverage_exact import ExactExperiment, Outcome
+from benchmarks.coverage_missing import CASES, MISSING_SEEDS, missing_outcomes, print_missing
 from benchmarks.coverage_pipeline import PIPELINE_ARMS, PipelineExperiment, PipelineOutcome
 from benchmarks.coverage_tables import print_exact, print_pipeline
 
@@ -30,6 +33,7 @@ COMPARED = 200
 
 PROCESSES = 2
 PARTS = ("exact", "pipeline")
+MISSING = "missing"
 
 
 @lru_cache(maxsize=2)
@@ -101,14 +105,34 @@ def run(seeds: int = SEEDS, parts: Sequence[str] = PARTS, arm: str | None = None
                 return
 
 
+def run_missing(seeds: int | None = None, arm: str | None = None, processes: int = PROCESSES) -> None:
+    """Count intervals of models that lack an effect, and print them."""
+    with ProcessPoolExecutor(processes, initializer=_leave_interrupts_to_the_parent) as pool:
+        for case in CASES:
+            if arm not in (None, case.robot):
+                continue
+            outcomes, interrupted = counted(pool, missing_outcomes, case.name, seeds or MISSING_SEEDS[case.robot], 5)
+            if outcomes:
+                print_missing(case.name, outcomes)
+            sys.stdout.flush()
+            if interrupted:
+                print("interrupted")
+                return
+
+
 def main() -> None:
     """Run the part that is asked for."""
     parser = argparse.ArgumentParser(description="coverage of 95 % intervals")
-    parser.add_argument("--seeds", type=int, default=SEEDS)
-    parser.add_argument("--part", choices=PARTS)
-    parser.add_argument("--arm", choices=sorted({arm.name for arm in (*EXACT_ARMS, *PIPELINE_ARMS)}))
+    parser.add_argument("--seeds", type=int)
+    parser.add_argument("--part", choices=(*PARTS, MISSING))
+    arms = {arm.name for arm in (*EXACT_ARMS, *PIPELINE_ARMS)} | set(MISSING_SEEDS)
+    parser.add_argument("--arm", choices=sorted(arms))
+    parser.add_argument("--processes", type=int, default=PROCESSES, help="of part 'missing'")
     chosen = parser.parse_args()
-    run(chosen.seeds, [chosen.part] if chosen.part else PARTS, chosen.arm)
+    if chosen.part == MISSING:
+        run_missing(chosen.seeds, chosen.arm, chosen.processes)
+    else:
+        run(chosen.seeds or SEEDS, [chosen.part] if chosen.part else PARTS, chosen.arm)
 
 
 if __name__ == "__main__":

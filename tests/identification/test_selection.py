@@ -23,7 +23,7 @@ from steelyard.identification import (
     save_run,
     settings_from_table,
 )
-from steelyard.identification.selection import SelectionStep, _Folds, _left_out_errors, _solution, _with_candidates
+from steelyard.identification.selection import Folds, SelectionStep, _left_out_errors, _solution, _with_candidates
 from steelyard.model import build_model
 from steelyard.motion import fourier
 from steelyard.recording import read_recordings
@@ -137,15 +137,15 @@ def test_a_prior_counts_in_every_fold_as_further_rows():
 def test_repetitions_of_a_motion_are_left_out_together():
     long = recorded(arm(), 0, periods=2)
     twice, other = recorded(arm(), 0), recorded(arm(), 1)
-    assert _Folds([("a", long)]).blocks == 32
-    fold_of, count = _Folds([("a", long)]).numbered(blocks_of({"a": 40}))
+    assert Folds([("a", long)]).blocks == 32
+    fold_of, count = Folds([("a", long)]).numbered(blocks_of({"a": 40}))
     assert count == 16
     assert [fold_of["a", k] for k in range(20)] == [fold_of["a", k + 20] for k in range(20)]
-    fold_of, count = _Folds([("a", twice), ("b", twice), ("c", other)]).numbered(blocks_of(dict.fromkeys("abc", 10)))
+    fold_of, count = Folds([("a", twice), ("b", twice), ("c", other)]).numbered(blocks_of(dict.fromkeys("abc", 10)))
     assert count == 10
     assert [fold_of["a", k] for k in range(10)] == [fold_of["b", k] for k in range(10)]
     assert not {fold_of["a", k] for k in range(10)} & {fold_of["c", k] for k in range(10)}
-    _, count = _Folds([(name, recorded(arm(), k)) for k, name in enumerate("abcde")]).numbered(
+    _, count = Folds([(name, recorded(arm(), k)) for k, name in enumerate("abcde")]).numbered(
         blocks_of(dict.fromkeys("abcde", 10))
     )
     assert count == 5  # whole recordings

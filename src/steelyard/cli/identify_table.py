@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
     from ..identification import Identification, LogFinding
 
+SHOWN = 1.1
+"""From this factor on widened intervals stand beside those of noise."""
+
 
 def print_identification(
     found: Identification, left_out: list[str], out: Path | None, console: Console | None = None
@@ -116,6 +119,9 @@ def _print_parameters(screen: Screen, found: Identification) -> None:
     marks, times = found.marks(), _settling_times(found)
     columns = [Column("parameter", "key"), *map(Column, ("value", "+- 95 %", "sigma %")), Column("unit", "word")]
     columns += [Column("settled s")] if times else []
+    wider = _widened_widths(found)
+    if wider:
+        columns.insert(3, Column("widened"))
     rows = []
     for base in found.equations.base.base:
         if base.column not in numbers:
@@ -123,8 +129,18 @@ def _print_parameters(screen: Screen, found: Identification) -> None:
         value, half, relative = numbers[base.column]
         cells = [base.name, f"{value:.4g}", f"{half:.2g}", f"{relative:.1f}", base.unit]
         cells += [times.get(base.column, "")] if times else []
+        if wider:
+            cells.insert(3, f"{wider[base.column]:.2g}")
         rows.append([*cells, marks.get(base.column, "")])
     screen.table([*columns, Column("caution", "text")], rows)
+
+
+def _widened_widths(found: Identification) -> dict[str, float]:
+    """Return half the widths of the widened intervals by column; empty if none differs from the other by much."""
+    wider = found.widening
+    if wider is None or wider.factor.max(initial=1.0) < SHOWN:
+        return {}
+    return dict(zip(wider.columns, wider.half_width().tolist(), strict=True))
 
 
 def _print_standard(screen: Screen, found: Identification) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from ..errors import EstimateError
-from ..judge import Evaluation, combined, hardly_moving
+from ..judge import Evaluation, UnseenPattern, combined, hardly_moving
 from ..model import Model
 from ..observe import RowSource, channel_of
 from ..recording import Finding, Recording, check_recording
@@ -31,6 +31,7 @@ FAR_WORSE = 2.0
 """A validation recording whose relative error is so many times that of the others together is named."""
 
 _NAMED = 4
+_UNSEEN = 3
 _ROWS_LEFT_OUT = (
     "not_a_number", "infinite", "garbage_lines", "truncated_lines", "duplicate_stamp", "backward_stamp",
 )  # fmt: skip
@@ -282,3 +283,8 @@ def validation_reasons(train: Evaluation, unseen: Evaluation, good: float) -> li
     text = f"validation recordings differ: {'; '.join(said[:_NAMED])}"
     remedy = "look at each by itself (the table of errors by recording); what is peculiar to it the fit does not know"
     return [Reason(text, remedy, "validation")]
+
+
+def unseen_reasons(patterns: Sequence[UnseenPattern]) -> list[Reason]:
+    """Return the strongest patterns of unseen motion that the fit does not show, in the words of those of the fit."""
+    return [Reason(one.text, one.pattern.remedy, "validation residuals") for one in patterns[:_UNSEEN]]

@@ -362,3 +362,26 @@ def _tried(make: Callable[[], _T]) -> _T | SteelyardError:
         return make()
     except SteelyardError as error:
         return error
+
+
+def history_to_json(fit: ArmFit, names: Mapping[str, str]) -> dict[str, Any] | None:
+    """Return how the estimate came about in time, with base names by column; None for methods without a history."""
+    history = fit.detail and fit.detail.history
+    return history and {
+        "instants": len(history.time),
+        "from": history.time[0],
+        "to": history.time[-1],
+        "settled_after": {
+            names[column]: history.converged_after(column, last)
+            for column, last in zip(history.columns, history.values[:, -1], strict=True)
+        },
+    }
+
+
+def endogeneity_to_json(fit: ArmFit, names: Mapping[str, str]) -> dict[str, Any] | None:
+    """Return the test of the instruments; None for methods without."""
+    test = fit.detail and fit.detail.endogeneity
+    return test and {
+        "statistic": test.statistic, "freedom": test.freedom, "p": test.p,
+        "worst": names[test.worst], "worst_in_sigmas": test.worst_z,
+    }  # fmt: skip

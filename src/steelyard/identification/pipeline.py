@@ -17,6 +17,7 @@ from ..judge import (
     Evaluation,
     JointTests,
     LeftOutBlocks,
+    StateSums,
     combined,
     disagreement,
     estimate_bias,
@@ -26,6 +27,7 @@ from ..judge import (
     recordings_agree,
     reduce_parameters,
     residual_runs,
+    unseen_patterns,
 )
 from ..model import Model
 from ..observe import (
@@ -54,8 +56,9 @@ from .reasons import cautions_of, judged, notes_of
 from .regularisation import regularisation_note, regularised_fit, settings_for_chosen
 from .result import ConditionNumbers, Identification, Trained
 from .run_files import RunLike, load_run
-from .selection import Selection, select_effects
+from .selection import Selection, SelectionStep, select_effects
 from .settings import FACTOR_METHODS, Settings
+from .widened import state_sums, widening_of
 
 _WELL_EXPLAINED = 0.05
 """A mounting that leaves smaller residuals than this, relative to the torques, needs no other cause."""
@@ -128,7 +131,8 @@ def identify(
         fit = regularised_fit(fit, equations, selection.plain, prior)
     if runs:
         fit = replace(fit, estimate=with_earlier_runs(fit, equations, runs))
-    found = _examined(inputs, sources, unseen, fit, settings, (*findings, *still), stage)
+    steps = () if selection is None else selection.steps
+    found = _examined(inputs, sources, unseen, fit, settings, (*findings, *still), stage, steps)
     if selection is not None:
         drawn = [regularisation_note(prior)] if _is_regularised(selection, settings) else []
         found = replace(found, selection=selection, notes=(*found.notes, selection.text, *drawn))
@@ -182,6 +186,7 @@ def _examined(
     settings: Settings,
     findings: tuple[LogFinding, ...],
     stage: Stage,
+    steps: Sequence[SelectionStep] = (),
 ) -> Identification:
     """Reduce the model and test it on the recordings; the verdict is left open."""
     stage("choosing parameters")
@@ -203,7 +208,11 @@ def _examined(
     standard, note = consistent_parameters(equations, fit.of_links, settings, left_out)
     standard_error = None if standard is None else _error(unseen, standard.base, fit, settings, silent)
     rows = sources if fit.robust is None else fit.robust.sources
-    tests = _tests(rows, reduction.estimate, fit, stage("testing residuals"))
+    states = state_sums(fit, equations, fitted.extent, settings)
+    tests = _tests(rows, reduction.estimate, fit, stage("testing residuals"), states)
+    wider = states and widening_of(fit, reduction.estimate, states, inputs.training, equations, steps)
+    least = settings.thresholds.pattern / 100
+    beyond = unseen_patterns(unseen, reduction.estimate, fit.noise, tests, least)
     bias = _bias(inputs, rows, fit, settings, stage("looking for bias"))
     plausible = plausibility(equations, fit.of_data, fit.observations, fitted, unseen_error)
     payload, unknown = payload_and_notes(fit.estimate, fit.observations, sources)
@@ -212,7 +221,7 @@ def _examined(
         settings, equations, resolved, fit, reduction, condition, _trained(inputs, sources), inputs.held_out, fitted,
         unseen_error, of_all, tests, repeated, bias, payload, standard, standard_error,
         plausible, verdict_of(()), (*notes_of(resolved, sources, fit), note, *unknown), findings, differs,
-        tuple(sources), tuple(unseen),
+        tuple(sources), tuple(unseen), widening=wider, unseen_patterns=beyond,
     )  # fmt: skip
 
 
@@ -299,10 +308,12 @@ def _error(
     return combined(found)
 
 
-def _tests(sources: Sequence[RowSource], estimate: Estimate, fit: ArmFit, progress: Progress) -> tuple[JointTests, ...]:
+def _tests(
+    sources: Sequence[RowSource], estimate: Estimate, fit: ArmFit, progress: Progress, states: StateSums | None
+) -> tuple[JointTests, ...]:
     """Test the residuals of every equation over all recordings, the noise of each taken at its own size."""
-    equations = sources[0].equations
-    per_source = [residual_runs(source, estimate) for source in sources]
+    equations, also = sources[0].equations, None if states is None else states.take
+    per_source = [residual_runs(source, estimate, also) for source in sources]
     found = []
     for e, (kind, joint) in enumerate(equations.kinds_joints):
         residuals, whitened, signals = [], [], {}

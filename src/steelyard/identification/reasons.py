@@ -24,10 +24,11 @@ from ..observe import Equations, ResolvedPreparation, RowSource
 from ..text import counted
 from ..verdict import Grade, Reason, Verdict, first_named
 from .consistent import CostCause, consistency_reasons, mass_reasons, massless_reasons, prior_reasons
-from .findings import finding_reasons, validation_reasons
+from .findings import finding_reasons, unseen_reasons, validation_reasons
 from .fitting import ArmFit
 from .payload_body import COLUMNS, impossible_payload
 from .result import Identification
+from .widened import relative_sigmas, widening_reasons
 
 _FAR, _MANY_FAR = 2.0, 0.2
 """More than this part of the parameters farther than so many sigmas from least squares is worth a sentence."""
@@ -127,7 +128,7 @@ def judged(found: Identification, cautions: Sequence[Reason]) -> Verdict:
     """Return the verdict; patterns in the residuals follow its reasons."""
     names, essential = found.equations.base.name_of, found.essential
     unseen, repeated, tests = found.unseen_error, found.repeatability, found.tests
-    relative = {names[c]: float(r) for c, r in zip(essential.columns, essential.relative_sigma, strict=True)}
+    relative = dict(zip(found.sigmas(), relative_sigmas(essential, found.widening).tolist(), strict=True))
     evidence = IdentificationEvidence(
         fit_percent=found.fit_error.relative_percent,
         unseen_percent=unseen.relative_percent,
@@ -182,6 +183,8 @@ def cautions_of(found: Identification, plain_error: Evaluation | None, cause: Co
         *_biased(found),
         *_extrapolated(found),
         *validation_reasons(found.fit_error, found.unseen_error, found.settings.thresholds.error_good),
+        *unseen_reasons(found.unseen_patterns),
+        *widening_reasons(found.widening, found.equations.base.name_of),
         *_selected(found),
     ]
 

@@ -102,6 +102,12 @@ def link_rows(equations: Equations, columns: Sequence[str], prior: Robot | None)
     return rows / (GUESS if prior is None else 1.0)
 
 
+def shrinkage(fit: ArmFit) -> np.ndarray:
+    """Return how the drawn estimate changes with that of the data alone, sizes of effects held (c, c)."""
+    root = _root(fit.of_data)
+    return fit.estimate.system.inverse @ root.T @ root
+
+
 def _root(estimate: Estimate) -> np.ndarray:
     """Return the root (c, c) of the information that correlated noise leaves the data."""
     widening = np.maximum(estimate.widening, np.quantile(estimate.widening, _WIDENING))

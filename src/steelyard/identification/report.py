@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -149,14 +149,12 @@ def _parameters(found: Identification) -> PageSection:
     file = _file_values(found)
     rows = []
     for row in content["parameters"]:
-        value, half = row["value"], None
-        if row["interval_95"] is not None:
-            half = (row["interval_95"][1] - row["interval_95"][0]) / 2
+        value, half, wider = row["value"], *(_half(row[key]) for key in ("interval_95", "interval_95_widened"))
         state = "essential" if row["essential"] else "dropped" if row["excited"] else "not excited"
         step = steps.get(row["name"])
         statistic = "" if step is None else f"F = {step['f']:.3g}"
         rows.append(
-            [row["name"], value, half, row["relative_sigma_percent"], row["unit"], file.get(row["name"]), state,
+            [row["name"], value, half, row["relative_sigma_percent"], row["unit"], file.get(row["name"]), wider, state,
              statistic, row["caution"] or "", row["regrouping"]]
         )  # fmt: skip
     weak = sum(1 for row in content["parameters"] if row["essential"] and (row["relative_sigma_percent"] or 0) > 10)
@@ -165,15 +163,31 @@ def _parameters(found: Identification) -> PageSection:
         [
             DataTable(
                 "parameters",
-                ["name", "value", "± 95 %", "sigma [%]", "unit", "robot file", "state", "statistic", "caution",
-                 "regrouping"], rows,
+                ["name", "value", "± 95 %", "sigma [%]", "unit", "robot file", "± widened", "state", "statistic",
+                 "caution", "regrouping"], rows,
                 "Base parameters of the judged model; 'robot file' is what the robot file gives for the same "
-                "combination.",
+                f"combination. {_widened_text(content['widening'])}",
                 intervals={1: 2, 5: 2}, is_folded=True,
             )
         ],
         _known(weak, len(found.essential.columns), sum(not row["excited"] for row in content["parameters"])),
     )  # fmt: skip
+
+
+def _half(interval: Sequence[float] | None) -> float | None:
+    return None if interval is None else (interval[1] - interval[0]) / 2
+
+
+def _widened_text(widening: Mapping[str, Any] | None) -> str:
+    """Return what widened intervals are, and how wide."""
+    if widening is None:
+        return "This method has no widened intervals."
+    most = widening["largest"]
+    return (
+        "'± 95 %' allows for noise, '± widened' also for what stretches of time, recordings and classes of speed and "
+        f"position disagree about: sigmas are {widening['median_factor']:.3g} times as large in the median, of "
+        f"{most['parameter']} {most['factor']:.3g} times."
+    )
 
 
 def _known(weak: int, essential: int, hidden: int) -> str:

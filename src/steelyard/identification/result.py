@@ -9,7 +9,18 @@ import numpy as np
 
 from ..errors import EstimateError
 from ..estimate import Estimate
-from ..judge import LACKS, Bias, Disagreement, Evaluation, JointTests, Plausibility, Reduction, Repeatability
+from ..judge import (
+    LACKS,
+    Bias,
+    Disagreement,
+    Evaluation,
+    JointTests,
+    Plausibility,
+    Reduction,
+    Repeatability,
+    UnseenPattern,
+    Widening,
+)
 from ..observe import Equations, ResolvedPreparation, RowSource
 from ..plain_data import frame_of, plain
 from ..robot import Robot
@@ -18,11 +29,12 @@ from ..verdict import Verdict, verdict_to_json
 from .consistent import consistency_to_json, evaluation_to_json, standard_to_json, validation_to_json
 from .figures import plot_friction, plot_parameters, plot_residuals, plot_torques, to_html
 from .findings import LogFinding
-from .fitting import ArmFit
+from .fitting import ArmFit, endogeneity_to_json, history_to_json
 from .payload_body import PayloadBody, payload_to_json
 from .payload_gains import gains_used
 from .selection import Selection
 from .settings import Settings
+from .widened import sigma_to_json, widening_to_json
 
 if TYPE_CHECKING:
     import polars
@@ -90,6 +102,8 @@ class Identification:
         sources: Rows of the recordings that were fitted; figures are drawn from them.
         unseen: Rows of the recordings that were not.
         selection: How effects beyond the plain ones were chosen; None if none were to be.
+        widening: Intervals of the essential parameters that allow for model error; None if the method has none.
+        unseen_patterns: What residuals of unseen motion depend on, and those of the fit not, or clearly less.
 
     Example:
         >>> sin, cos = [[0.3, 0.1], [0.5, 0.2]], [[0.1, 0.2], [0.2, 0.3]]
@@ -98,7 +112,7 @@ class Identification:
         >>> settings = steelyard.Settings(method="wls", reduction="none", bias_repeats=0)
         >>> found = steelyard.identify("scara_2r", steelyard.recording_of(run), settings=settings)
         >>> found.to_frame().shape, round(found.values()["ZZ2"], 3)
-        ((8, 12), 0.064)
+        ((8, 14), 0.064)
     """
 
     __repr__ = short_repr
@@ -128,6 +142,8 @@ class Identification:
     sources: tuple[RowSource, ...] = ()
     unseen: tuple[RowSource, ...] = ()
     selection: Selection | None = None
+    widening: Widening | None = None
+    unseen_patterns: tuple[UnseenPattern, ...] = ()
 
     plot_torques = plot_torques
     plot_residuals = plot_residuals
@@ -225,12 +241,14 @@ def _content(found: Identification) -> dict[str, Any]:
             "reduction": _reduction(found),
             "repeatability": _repeatability(found),
             "bias": _bias(found),
-            "history": _history(found),
-            "endogeneity": _endogeneity(found),
+            "history": history_to_json(found.fit, found.equations.base.name_of),
+            "endogeneity": endogeneity_to_json(found.fit, found.equations.base.name_of),
             "recordings": found.training,
             "notes": list(found.notes),
             "findings": found.findings,
             "selection": None if found.selection is None else found.selection.to_json(),
+            "widening": widening_to_json(found.widening, found.equations.base.name_of),
+            "unseen_patterns": found.unseen_patterns,
         }
     )
 
@@ -261,6 +279,7 @@ def _parameters(found: Identification) -> list[dict[str, Any]]:
             {
                 "name": base.name, **own, "unit": base.unit, "essential": is_essential, "excited": is_known,
                 "caution": marks.get(base.column), "regrouping": base.text,
+                **sigma_to_json(found.widening, base.column, own["value"]),
                 **{f"full_{key}": value for key, value in full.items()},
             }
         )  # fmt: skip
@@ -349,27 +368,6 @@ def _disagreement(found: Identification) -> dict[str, Any] | None:
         "parameters": [names[column] for column in differs.columns],
         "explained": differs.explained,
     }
-
-
-def _history(found: Identification) -> dict[str, Any] | None:
-    history, names = found.fit.detail and found.fit.detail.history, found.equations.base.name_of
-    return history and {
-        "instants": len(history.time),
-        "from": history.time[0],
-        "to": history.time[-1],
-        "settled_after": {
-            names[column]: history.converged_after(column, last)
-            for column, last in zip(history.columns, history.values[:, -1], strict=True)
-        },
-    }
-
-
-def _endogeneity(found: Identification) -> dict[str, Any] | None:
-    test = found.fit.detail and found.fit.detail.endogeneity
-    return test and {
-        "statistic": test.statistic, "freedom": test.freedom, "p": test.p,
-        "worst": found.equations.base.name_of[test.worst], "worst_in_sigmas": test.worst_z,
-    }  # fmt: skip
 
 
 def _bias(found: Identification) -> dict[str, Any] | None:

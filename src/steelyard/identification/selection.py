@@ -145,7 +145,7 @@ def select_effects(
     progress(1, 3)
     are_gains_known = all(one.is_known for one in gains_used(sources))
     larger = _with_candidates(model, inertias_of(model, plain), are_gains_known)
-    equations, folds = equations_of(larger, without=without), _Folds(recordings)
+    equations, folds = equations_of(larger, without=without), Folds(recordings)
     sources: Sequence[RowSource] = sources_of(recordings, equations, resolved)
     if settings.robust is not None:
         # Outliers are what the model with all candidates does not explain: the plain one would take effects for them.
@@ -205,20 +205,22 @@ def _candidates(model: Model, equations: Equations) -> dict[str, list[int]]:
     return whole | several
 
 
-class _Folds:
+class Folds:
     """Blocks of time that are left out together.
 
     Args:
         recordings: The recordings.
+        each: Parts of a motion; by default as many as selection takes.
 
     Attributes:
         blocks: Into how many blocks of time each recording is to be cut.
     """
 
-    def __init__(self, recordings: Sequence[Labelled]) -> None:
+    def __init__(self, recordings: Sequence[Labelled], each: int | None = None) -> None:
         self._recordings = tuple(recordings)
         self._after = {label: repetition(one.q) for label, one in recordings}
-        self._each = 1 if len(recordings) >= WHOLE_RECORDINGS else max(2, round(FOLDS / len(recordings)))
+        by_count = 1 if len(recordings) >= WHOLE_RECORDINGS else max(2, round(FOLDS / len(recordings)))
+        self._each = each or by_count
         times = [one.samples / after for label, one in recordings if (after := self._after[label])]
         self.blocks = max(_BLOCKS, int(np.ceil(max(times, default=1.0))) * FOLDS)
 
@@ -229,19 +231,20 @@ class _Folds:
             blocks.setdefault(one.recording, set()).add(one.block)
         places: dict[tuple[str, int], tuple[int, int]] = {}
         for label, recording in self._recordings:
-            own = sorted(blocks.get(label, ()))
+            own, after = sorted(blocks.get(label, ())), self._after[label]
+            times = 1.0 if after is None else recording.samples / after
+            each = max(1, min(self._each, int(len(own) / times)))  # not finer than the blocks
+            motion = self._same_motion(label)
             for k, number in enumerate(own):
-                middle = (k + 0.5) / len(own)
-                after = self._after[label]
-                part = middle if after is None else (middle * recording.samples / after) % 1.0
-                places[label, number] = self._same_motion(label), int(part * self._each)
+                part = (k + 0.5) / len(own) * times % 1.0
+                places[label, number] = motion, int(part * each)
         order = {place: fold for fold, place in enumerate(sorted(set(places.values())))}
         return {block: order[place] for block, place in places.items()}, len(order)
 
     def _same_motion(self, label: str) -> int:
         """Return the number of the first recording with the motion of another."""
-        motions = dict(self._recordings)
-        return next(k for k, (_, other) in enumerate(self._recordings) if _is_same(other.q, motions[label].q))
+        own = dict(self._recordings)[label]
+        return next(k for k, (_, one) in enumerate(self._recordings) if one is own or _is_same(one.q, own.q))
 
 
 def _is_same(first: np.ndarray, second: np.ndarray) -> bool:
@@ -263,7 +266,7 @@ class _Squares:
     """
 
     def __init__(
-        self, observations: Observations, equations: Equations, folds: _Folds, known: Collection[str] = ()
+        self, observations: Observations, equations: Equations, folds: Folds, known: Collection[str] = ()
     ) -> None:
         self.names, self._size = equations.names, len(equations.names)
         place = {name: k for k, name in enumerate(equations.names)}

@@ -49,10 +49,12 @@ from .repeatability import disagreement as disagreement
 from .repeatability import recordings_agree as recordings_agree
 from .repeatability import repeatability as repeatability
 from .residual_tests import JointTests as JointTests
+from .residual_tests import UnseenPattern as UnseenPattern
 from .residual_tests import breusch_pagan as breusch_pagan
 from .residual_tests import jarque_bera as jarque_bera
 from .residual_tests import joint_tests as joint_tests
 from .residual_tests import kolmogorov_smirnov as kolmogorov_smirnov
+from .residual_tests import unseen_patterns as unseen_patterns
 from .residuals import RunCollector as RunCollector
 from .residuals import residual_runs as residual_runs
 from .residuals import residuals_of as residuals_of
@@ -67,6 +69,12 @@ from .whiteness import autocorrelation as autocorrelation
 from .whiteness import durbin_watson as durbin_watson
 from .whiteness import ljung_box as ljung_box
 from .whiteness import whitened_runs as whitened_runs
+from .widening import PartSums as PartSums
+from .widening import StateSums as StateSums
+from .widening import Widening as Widening
+from .widening import factor_parts as factor_parts
+from .widening import moderated as moderated
+from .widening import widened as widened
 
 if TYPE_CHECKING:
     from .comparison import ComparedRun as ComparedRun

@@ -389,7 +389,7 @@ def _pattern(evidence: IdentificationEvidence, limits: Thresholds) -> VerdictRow
         joints = f"{', '.join(strong[:_NAMED])}{' and more' if len(strong) > _NAMED else ''}"
         sentence = (
             f"the model lacks an effect on {joints}: a pattern explains up to {share:.2g} % of the residual's variance"
-            f"; intervals of the parameters marked '{LACKS}' are too narrow"
+            f"; of the parameters marked '{LACKS}' take the widened intervals"
         )
     name, bounds = "residual explained by a pattern", (f"<= {limits.pattern:g} %", f"> {limits.pattern:g} %")
     remedy = "use their values to predict at such speeds and loads, not as physical constants"

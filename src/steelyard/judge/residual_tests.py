@@ -10,8 +10,10 @@ import numpy as np
 
 from ..distributions import chi2_sf, f_sf, norm_cdf
 from ..errors import EstimateError
-from ..estimate import NoiseModel
+from ..estimate import Estimate, NoiseModel
+from ..observe import RowSource
 from .patterns import Pattern, explain_residuals
+from .residuals import EquationRuns, residual_runs
 from .whiteness import ResidualCorrelation, autocorrelation, checked_residuals, durbin_watson, ljung_box
 
 # Quantiles of D (sqrt(n) - 0.01 + 0.85 / sqrt(n)) for normal samples with their own mean and deviation, by simulation
@@ -207,6 +209,12 @@ def _regression_test(squares: np.ndarray, rows: np.ndarray) -> BreuschPagan:
 LAGS = 10
 """Lags over which correlation is looked for."""
 
+CLEARLY = 1.5
+"""A pattern of unseen motion is clearly more than that of the fit where its size is so many times as large."""
+
+LEAST_ROWS = 50
+"""Fewer rows of an unseen recording show no pattern."""
+
 
 @dataclass(frozen=True)
 class JointTests:
@@ -290,3 +298,78 @@ def joint_tests(
         float(np.abs(left[1:]).max()), kolmogorov_smirnov(stacked).p, jarque_bera(stacked).p,
         breusch_pagan(stacked, motion).p, patterns,
     )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class UnseenPattern:
+    """A pattern in the residuals of unseen motion that those of the fit do not show, or clearly less.
+
+    Attributes:
+        kind: Torque kind.
+        joint: Joint.
+        recordings: Labels of the recordings that show it, the strongest first.
+        share_of_fit: Share of the residual's variance that it explains in the fit; 0 if it is not found there.
+        pattern: The pattern, in the recording where it explains most.
+    """
+
+    kind: str
+    joint: str
+    recordings: tuple[str, ...]
+    share_of_fit: float
+    pattern: Pattern
+
+    @property
+    def text(self) -> str:
+        """The sentence, with the recordings."""
+        labels = ", ".join(f"'{label}'" for label in self.recordings)
+        here = f", {100 * self.share_of_fit:.2g} % in the fit" if self.share_of_fit else ", not in the fit"
+        return f"in unseen motion ({labels}): {self.pattern.text}{here}"
+
+
+def unseen_patterns(
+    sources: Sequence[RowSource], estimate: Estimate, noise: NoiseModel, tests: Sequence[JointTests], least: float
+) -> tuple[UnseenPattern, ...]:
+    """Return what residuals of unseen motion depend on and those of the fit do not, or clearly less.
+
+    Every recording is looked through once, by itself: of a long one, the rows that a :class:`RunCollector` retains.
+
+    Args:
+        sources: Rows of the unseen recordings.
+        estimate: The parameters.
+        noise: Noise model of the fit: size of its residuals, correlation of the decimator.
+        tests: Tests of the residuals of the fit.
+        least: Least share of the residual's variance, 0 to 1.
+
+    Returns:
+        The patterns, the one that explains most first.
+    """
+    before = {(test.kind, test.joint): test for test in tests}
+    found: dict[tuple[str, str, str, str], list[tuple[str, Pattern, float]]] = {}
+    for source in sources:
+        for runs in residual_runs(source, estimate):
+            equation = runs.kind, runs.joint
+            if equation not in before or sum(map(len, runs.residual)) < LEAST_ROWS:
+                continue
+            for pattern, share in _new_patterns(runs, before[equation], noise):
+                if pattern.share_explained > least:
+                    key = *equation, pattern.signal, pattern.kind
+                    found.setdefault(key, []).append((source.label, pattern, share))
+    merged = []
+    for (kind, joint, *_), shown in found.items():
+        shown.sort(key=lambda one: -one[1].share_explained)
+        merged.append(UnseenPattern(kind, joint, tuple(label for label, _, _ in shown), shown[0][2], shown[0][1]))
+    return tuple(sorted(merged, key=lambda one: -one.pattern.share_explained))
+
+
+def _new_patterns(runs: EquationRuns, before: JointTests, noise: NoiseModel) -> list[tuple[Pattern, float]]:
+    """Return patterns of one equation that its fit does not have, or clearly less, with their share there."""
+    size = float(np.sqrt(np.mean(np.concatenate(runs.residual) ** 2)))
+    if size == 0:
+        return []
+    named, is_prismatic = f"{runs.joint} ({runs.kind} torque)", runs.unit == "N"
+    patterns = explain_residuals(runs.residual, runs.signals, named, size, noise.correlation, prismatic=is_prismatic)
+    known = {(pattern.signal, pattern.kind): pattern.share_explained for pattern in before.patterns}
+    deviations = [value for group, value in noise.deviations.items() if group[1:] == (runs.kind, runs.joint)]
+    fitted = float(np.mean(np.square(deviations))) if deviations else size**2
+    shares = [(pattern, known.get((pattern.signal, pattern.kind), 0.0)) for pattern in patterns]
+    return [(one, share) for one, share in shares if one.share_explained * size**2 > CLEARLY**2 * share * fitted]

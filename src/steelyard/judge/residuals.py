@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -155,17 +155,22 @@ class EquationRuns:
 _SIGNALS = ("position", "velocity", "acceleration", "load", "time", "temperature")
 
 
-def residual_runs(source: RowSource, estimate: Estimate) -> tuple[EquationRuns, ...]:
+def residual_runs(
+    source: RowSource, estimate: Estimate, also: Callable[[ResidualRun], None] | None = None
+) -> tuple[EquationRuns, ...]:
     """Return the residuals of every equation with the signals beside them.
 
     Args:
         source: Rows of a recording; of a long one, those that a :class:`RunCollector` retains.
         estimate: The parameters; columns that it lacks count as zero.
+        also: Called with every run of residuals, so that one pass over the rows serves other sums too.
     """
     equations = source.equations
     collectors = [RunCollector() for _ in equations.kinds_joints]
     joint_index = equations.joint_index
     for found in residuals_of(source, estimate):
+        if also is not None:
+            also(found)
         equation = found.run.equation
         collectors[equation].add(_columns(found, int(joint_index[equation])), found.run.starts)
     return tuple(_equation_runs(equations, equation, collector.runs()) for equation, collector in enumerate(collectors))
