@@ -19,6 +19,7 @@ from .consistent import consistency_to_json, evaluation_to_json, standard_to_jso
 from .figures import plot_friction, plot_parameters, plot_residuals, plot_torques, to_html
 from .findings import LogFinding
 from .fitting import ArmFit
+from .nonlinear import NonlinearParameter
 from .payload_body import PayloadBody, payload_to_json
 from .payload_gains import gains_used
 from .selection import Selection
@@ -90,6 +91,7 @@ class Identification:
         sources: Rows of the recordings that were fitted; figures are drawn from them.
         unseen: Rows of the recordings that were not.
         selection: How effects beyond the plain ones were chosen; None if none were to be.
+        nonlinear: Stribeck velocities, Dahl lengths, sign width and delay, if they were to be estimated.
 
     Example:
         >>> sin, cos = [[0.3, 0.1], [0.5, 0.2]], [[0.1, 0.2], [0.2, 0.3]]
@@ -128,6 +130,7 @@ class Identification:
     sources: tuple[RowSource, ...] = ()
     unseen: tuple[RowSource, ...] = ()
     selection: Selection | None = None
+    nonlinear: tuple[NonlinearParameter, ...] = ()
 
     plot_torques = plot_torques
     plot_residuals = plot_residuals
@@ -212,6 +215,7 @@ def _content(found: Identification) -> dict[str, Any]:
             "verdict": verdict_to_json(found.verdict),
             "plausibility": _plausibility(found.plausibility),
             "parameters": _parameters(found),
+            "nonlinear": found.nonlinear,
             "standard_parameters": None if found.standard is None else standard_to_json(found.standard),
             "consistency": consistency_to_json(found.standard, found.standard_error),
             "fit": evaluation_to_json(found.fit_error),

@@ -53,7 +53,7 @@ def prepared_blocks(source: RowSource) -> Iterator[PreparedBlock]:
         source: The rows; every call is a pass of its own, and memory does not grow with the recording.
     """
     rows, before = len(source.equations.kinds_joints), -1
-    inputs = [one.shape[0] for one in source.equations.model.inputs]
+    inputs = [one.shape[0] for one in source.equations.inputs.values()]
     for segment, columns in source.new_pass().motion():
         if columns is None:
             continue
