@@ -199,6 +199,14 @@ def test_the_given_values_do_not_decide_what_is_found():
     np.testing.assert_allclose([one.value for one in found.parameters], [0.07, 0.006], rtol=0.1)
 
 
+def test_elements_that_are_exchanged_are_no_second_minimum():
+    robot = arm(Fd1m1=0.2, Fd1m2=0.06, Fd4m1=0.4, Fd4m2=0.1)
+    friction = FrictionConstants(dahl=(0.002, 0.003, 0.006, 0.05, 0.1, 0.3))
+    log = noisy(recorded(replace(robot, friction=friction), 12.0))
+    found = estimated(log, replace(SETTINGS, effects=("+Fd1m", "+Fd4m"), nonlinear=("dahl",), method="wls"))[0]
+    np.testing.assert_allclose([one.value for one in found.parameters], [0.002, 0.05], rtol=0.15)
+
+
 def test_a_sign_width_is_found():
     (found,) = estimated(noisy(recorded(arm(), 12.0, 0.05)), replace(SETTINGS, nonlinear=("sign_width",)))[0].parameters
     assert found.interval_95 is not None

@@ -181,6 +181,8 @@ class ConstantSearch:
         found = []
         for numbers in product(*orders):
             place = dict(zip([*taken["stribeck"], *taken["dahl"]], [k for part in numbers for k in part], strict=True))
+            if _is_exchanged(place, own):
+                continue
             values = {name: slots[kind_of_constant(name)][k - 1] for name, k in place.items()}
             columns = {_moved_to(column, k): column for name, k in place.items() for column in own[name]}
             found.append(GridPoint({**point, **values}, system, frozenset(plain), columns))
@@ -236,7 +238,7 @@ class ConstantSearch:
         """Return by how much the residuals say less of each constant than its derivative does, at least 1.
 
         Two sigmas to either side, the others where they follow and all else fitted again, squares of residuals are
-        larger by 4 where torques are nearly linear in the constant. Where that is less, sigma is too small, by the root
+        larger by 4 where torques are nearly linear in the constant. Where one is less, sigma is too small, by the root
         of the ratio.
 
         Args:
@@ -249,7 +251,7 @@ class ConstantSearch:
             along = dict(zip(names, covariance[k] / np.sqrt(covariance[k, k]), strict=True))
             points = [moved(best.point, along, part) for part in (2.0, -2.0)]
             worse = [self._worse(self._scored(point), best) for point in points]
-            found[name] = float(np.sqrt(4 / np.clip(np.mean(worse), 1e-6, 4.0)))
+            found[name] = float(np.sqrt(4 / np.clip(min(worse), 1e-6, 4.0)))
         return found
 
     def _scored(self, point: Point) -> ConstantsFit:
@@ -285,6 +287,22 @@ def _with_all_elements(model: Model, slots: Mapping[str, Sequence[float]]) -> Mo
     return build_model(
         model.robot, tuple(dict.fromkeys(effects)), model.measured, model.payload, model.sign_width, friction
     )
+
+
+def _is_exchanged(place: Mapping[str, int], own: Mapping[str, Sequence[str]]) -> bool:
+    """Return whether two elements of the same joints have their values in falling order: exchanged, they are the same.
+
+    Args:
+        place: Number of the value of each constant.
+        own: Parameters of each constant.
+    """
+    last: dict[tuple[str, ...], int] = {}
+    for name, number in place.items():
+        joints = tuple(_moved_to(column, 0) for column in own[name])
+        if number < last.get(joints, 0):
+            return True
+        last[joints] = number
+    return False
 
 
 def _numbers(name: str) -> range:
