@@ -21,6 +21,7 @@ LONG = (
     "gains",
     "essential",
     "generated_c",
+    "nonlinear",
     "real",
     "robust",
     "selection",

@@ -70,6 +70,14 @@ class EstimatorOptions:
             help="How the covariance of the estimate is computed; default: model with gls, else classical.",
         ),
     ] = None
+    nonlinear: Annotated[
+        str | None,
+        Parameter(
+            group=ESTIMATOR,
+            help="Constants of friction and signals that are estimated too, by commas: stribeck (velocities), dahl "
+            "(lengths), sign-width, delay (of all torques); for gls, wls, iterated and ols.",
+        ),
+    ] = None
     robust: Annotated[
         Literal["huber", "tukey"] | None,
         Parameter(
@@ -209,10 +217,11 @@ def _settings_table(flags: dict[str, Any], config: Path | None) -> dict[str, Any
     from ..run import read_config
 
     table = {**read_config(config, "model", MODEL_SCHEMA), **read_config(config, "identify", SCHEMA)} if config else {}
-    option, protect, effects = (flags.pop(key, None) for key in ("option", "protect", "effects"))
+    option, protect, effects, kinds = (flags.pop(key, None) for key in ("option", "protect", "effects", "nonlinear"))
     consistency = _consistency_table(*(flags.pop(key, None) for key in ("prior", "no_prior", "prior_deviation")))
     table |= {**flags, "threads": flags.get("threads") or os.cpu_count() or 1}
     table |= {"effects": comma_separated(effects)} if effects is not None else {}
+    table |= {"nonlinear": [kind.replace("-", "_") for kind in comma_separated(kinds) or ()]} if kinds else {}
     table |= {"protected": list(protect)} if protect else {}
     table |= {"consistency": {**table.get("consistency", {}), **consistency}} if consistency else {}
     table |= {"gravity": list(gravity_vector(table["gravity"]))} if "gravity" in table else {}

@@ -36,6 +36,7 @@ def print_identification(
     _print_errors(screen, found)
     screen.line()
     _print_parameters(screen, found)
+    _print_nonlinear(screen, found)
     _print_left_out(screen, found)
     _print_standard(screen, found)
     _print_endogeneity(screen, found)
@@ -141,6 +142,21 @@ def _widened_widths(found: Identification) -> dict[str, float]:
     if wider is None or wider.factor.max(initial=1.0) < SHOWN:
         return {}
     return dict(zip(wider.columns, wider.half_width().tolist(), strict=True))
+
+
+def _print_nonlinear(screen: Screen, found: Identification) -> None:
+    """Print Stribeck velocities, Dahl lengths, sign width and delay that were estimated."""
+    rows: list[list[Part]] = [
+        [one.title, f"{one.value:.4g}", f"{one.sigma:.2g}", f"{one.interval_95[0]:.4g} to {one.interval_95[1]:.4g}",
+         one.unit, f"{one.given:.3g}"]
+        for one in found.nonlinear
+        if one.value is not None and one.interval_95 is not None
+    ]  # fmt: skip
+    if rows:
+        screen.line()
+        screen.line("nonlinear parameters, estimated together with those above", style="bold")
+        columns = [Column("parameter", "key"), *map(Column, ("value", "sigma", "95 % interval"))]
+        screen.table([*columns, Column("unit", "word"), Column("before")], rows)
 
 
 def _print_standard(screen: Screen, found: Identification) -> None:

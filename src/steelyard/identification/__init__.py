@@ -8,6 +8,7 @@ from .fitting import ArmFit as ArmFit
 from .fitting import Fitted as Fitted
 from .fitting import fit_arm as fit_arm
 from .fitting import fit_arms as fit_arms
+from .nonlinear import NonlinearParameter as NonlinearParameter
 from .payload_body import PayloadBody as PayloadBody
 from .payload_body import payload_body as payload_body
 from .payload_body import payload_to_json as payload_to_json

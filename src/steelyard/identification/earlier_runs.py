@@ -31,9 +31,24 @@ def check_joinable(method: str) -> None:
 def as_earlier(settings: Settings, runs: Sequence[SavedRun]) -> Settings:
     """Return settings with the constants of friction, and instead of a choice the effects, of the first earlier run.
 
-    Rows count together only if their columns mean the same.
+    Rows count together only if their columns mean the same. Sign width and delay that a run had estimated count too.
+
+    Raises:
+        EstimateError: If nonlinear parameters are to be estimated.
     """
+    if settings.nonlinear:
+        raise EstimateError(
+            f"nonlinear parameters ({', '.join(settings.nonlinear)}) with earlier runs: their rows count with the "
+            "constants of those runs; leave --nonlinear out, or give all recordings at once and leave --add out"
+        )
     earlier, effects = runs[0].choices, tuple(runs[0].content["effects"])
+    if earlier.nonlinear:
+        delay = settings.preparation.delay or earlier.preparation.delay
+        settings = replace(
+            settings,
+            sign_width=settings.sign_width or earlier.sign_width,
+            preparation=replace(settings.preparation, delay=delay),
+        )
     return replace(
         settings,
         friction=settings.friction or earlier.friction,

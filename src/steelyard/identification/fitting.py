@@ -45,7 +45,7 @@ from ..recording import Recording, RecordingsLike, load_recordings
 from ..robot import AnyRobot, Robot, load_robot
 from ..text import short_repr
 from .inputs import check_motion, labels_of, model_of, settings_of, sources_of, with_found_inertias, without_locked
-from .settings import Settings
+from .settings import Settings, refuse_nonlinear
 
 Prior = Mapping[str, tuple[float, float]]
 
@@ -134,6 +134,8 @@ class ArmFit:
         links_open: The estimate before its links were drawn to a reference, chosen effects drawn to zero; None if they
             were not.
         robust: How rows were down-weighted; None without robust weights. All factors are then of pseudo-observations.
+        constants_held: The estimate with nonlinear parameters held at the values found, of the same factors; None if
+            none were estimated.
     """
 
     __repr__ = short_repr
@@ -150,6 +152,7 @@ class ArmFit:
     without_prior: Estimate | None = None
     links_open: Estimate | None = None
     robust: RobustFit | None = None
+    constants_held: Estimate | None = None
 
     @property
     def of_links(self) -> Estimate:
@@ -160,6 +163,11 @@ class ArmFit:
     def of_data(self) -> Estimate:
         """What the data alone say: a prior must not hide a reversed sign."""
         return self.without_prior or self.estimate
+
+    @property
+    def of_rows(self) -> Estimate:
+        """Least squares of the rows themselves, nonlinear parameters and all else held: what refits compare with."""
+        return self.constants_held or (self.estimate if self.links_open is None else self.of_data)
 
     @property
     def whitening(self) -> Whitening | None:
@@ -208,6 +216,7 @@ def fit_arm(
         progress: Progress callback, called with done and total.
     """
     robot, settings = load_robot(robot), settings_of(settings)
+    refuse_nonlinear(settings, "fits that are not judged, as those of studies")
     given = load_recordings(robot, recordings)
     labels = labels_of(given)
     moving = [without_locked(one, label, settings.lock) for label, one in zip(labels, given, strict=True)]
@@ -317,6 +326,7 @@ def fit_arms(
     Returns:
         For each experiment what :func:`fit_arm` returns, or the error that it raises.
     """
+    refuse_nonlinear(settings, "fits that are not judged, as those of studies")
     if not ESTIMATORS[settings.method].many:
         return [
             _tried(lambda own=own: fit_arm(robot, own, settings, equations=equations, resolved=resolved))

@@ -27,7 +27,7 @@ from ..verdict import Reason
 from .gains_result import KNOWN, WEAK, FrictionModel, GainsFound
 from .inputs import Labelled, arm_of, labels_of, measured_side, settings_of, sources_of, without_locked
 from .payload_body import COLUMNS
-from .settings import Settings
+from .settings import Settings, refuse_nonlinear
 
 FRICTION = {
     "plain": (),
@@ -82,6 +82,7 @@ def identify_gains(
         array([1., 1.])
     """
     robot, settings = load_robot(robot), settings_of(settings)
+    refuse_nonlinear(settings, "drive gains")
     arm = arm_of(robot, settings)
     given, carries = _recordings(robot, unloaded, loaded, settings)
     known = _known_parameters(arm, given, mass, centre)

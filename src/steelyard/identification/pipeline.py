@@ -51,6 +51,7 @@ from .fitting import ArmFit, column_name, fit_sources
 from .hypotheses import likely_cause
 from .inputs import Inputs, inputs_of, model_of, settings_of, sources_of, with_found_inertias
 from .mounting import better_mounting, mounting_reason
+from .nonlinear import NonlinearFit, estimate_nonlinear
 from .payload_gains import check_same_gains, payload_and_notes
 from .reasons import cautions_of, judged, notes_of
 from .regularisation import regularisation_note, regularised_fit, settings_for_chosen
@@ -119,12 +120,16 @@ def identify(
     try:
         model, selection, settings = _chosen(model, inputs, resolved, prior, settings, stage, dead)
         model = with_found_inertias(model, inputs.training, resolved, settings, dead)
+        model, resolved, nonlinear, settings = _with_constants(
+            model, inputs, resolved, settings, stage, dead, selected=selection is not None
+        )
         settings = replace(settings, friction=None if model.friction == robot.friction else model.friction)
         equations = equations_of(model, without=dead)
         sources = sources_of(inputs.training, equations, resolved)
         check_same_gains(sources, [run.content for run in runs])
         unseen, still = moving_sources(sources_of(inputs.unseen, equations, resolved), bool(inputs.held_out))
         fit = fit_sources(sources, equations, settings, stage("estimating"))
+        fit = nonlinear.completed(fit)
     except EstimateError as error:
         raise with_findings(error, findings) from error
     if _is_regularised(selection, settings):
@@ -133,6 +138,7 @@ def identify(
         fit = replace(fit, estimate=with_earlier_runs(fit, equations, runs))
     steps = () if selection is None else selection.steps
     found = _examined(inputs, sources, unseen, fit, settings, (*findings, *still), stage, steps)
+    found = replace(found, nonlinear=nonlinear.parameters, notes=(*found.notes, *nonlinear.remarks))
     if selection is not None:
         drawn = [regularisation_note(prior)] if _is_regularised(selection, settings) else []
         found = replace(found, selection=selection, notes=(*found.notes, selection.text, *drawn))
@@ -172,6 +178,25 @@ def _chosen(
     progress = stage("choosing effects")
     model, selection = select_effects(model, inputs.training, resolved, prior, settings, progress, without=dead)
     return model, selection, settings_for_chosen(settings) if selection.steps else settings
+
+
+def _with_constants(
+    model: Model,
+    inputs: Inputs,
+    resolved: ResolvedPreparation,
+    settings: Settings,
+    stage: Stage,
+    dead: Collection[tuple[str, str]],
+    *,
+    selected: bool,
+) -> tuple[Model, ResolvedPreparation, NonlinearFit, Settings]:
+    """Return model, preparation and settings with the nonlinear parameters that are asked for, as they were found."""
+    if not settings.nonlinear:
+        return model, resolved, NonlinearFit(model, resolved, (), None), settings
+    progress = stage("estimating nonlinear parameters")
+    found = estimate_nonlinear(model, inputs.training, resolved, settings, dead, progress, selected=selected)
+    chosen = replace(settings.preparation, delay=found.resolved.chosen.delay)
+    return found.model, found.resolved, found, replace(settings, sign_width=found.model.sign_width, preparation=chosen)
 
 
 def _is_regularised(selection: Selection | None, settings: Settings) -> TypeGuard[Selection]:
@@ -343,9 +368,8 @@ def _bias(
     if settings.bias_repeats < 1 or settings.method not in FACTOR_METHODS:
         return None
     recordings = [recording for _, recording in inputs.training]
-    of_rows = fit.estimate if fit.links_open is None else fit.of_data
     return estimate_bias(
-        recordings, sources, of_rows, fit.whitening, settings.bias_repeats, settings.seed, progress, used=fit.used
+        recordings, sources, fit.of_rows, fit.whitening, settings.bias_repeats, settings.seed, progress, used=fit.used
     )
 
 

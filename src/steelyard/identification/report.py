@@ -168,7 +168,8 @@ def _parameters(found: Identification) -> PageSection:
                 "Base parameters of the judged model; 'robot file' is what the robot file gives for the same "
                 f"combination. {_widened_text(content['widening'])}",
                 intervals={1: 2, 5: 2}, is_folded=True,
-            )
+            ),
+            *_nonlinear(found),
         ],
         _known(weak, len(found.essential.columns), sum(not row["excited"] for row in content["parameters"])),
     )  # fmt: skip
@@ -188,6 +189,17 @@ def _widened_text(widening: Mapping[str, Any] | None) -> str:
         f"position disagree about: sigmas are {widening['median_factor']:.3g} times as large in the median, of "
         f"{most['parameter']} {most['factor']:.3g} times."
     )
+
+
+def _nonlinear(found: Identification) -> list[DataTable]:
+    """Return the nonlinear parameters, if some were to be estimated."""
+    rows = [
+        [one.title, one.value, one.sigma, *(one.interval_95 or (None, None)), one.unit, one.given, one.remark]
+        for one in found.nonlinear
+    ]
+    headings = ["name", "value", "sigma", "95 % from", "to", "unit", "before", "remark"]
+    text = "Nonlinear parameters, estimated together with the linear ones, whose intervals include their uncertainty."
+    return [DataTable("nonlinear", headings, rows, text, digits=4)] if rows else []
 
 
 def _known(weak: int, essential: int, hidden: int) -> str:

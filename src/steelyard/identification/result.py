@@ -30,6 +30,7 @@ from .consistent import consistency_to_json, evaluation_to_json, standard_to_jso
 from .figures import plot_friction, plot_parameters, plot_residuals, plot_torques, to_html
 from .findings import LogFinding
 from .fitting import ArmFit, endogeneity_to_json, history_to_json
+from .nonlinear import NonlinearParameter
 from .payload_body import PayloadBody, payload_to_json
 from .payload_gains import gains_used
 from .selection import Selection
@@ -104,6 +105,7 @@ class Identification:
         selection: How effects beyond the plain ones were chosen; None if none were to be.
         widening: Intervals of the essential parameters that allow for model error; None if the method has none.
         unseen_patterns: What residuals of unseen motion depend on, and those of the fit not, or clearly less.
+        nonlinear: Stribeck velocities, Dahl lengths, sign width and delay, if they were to be estimated.
 
     Example:
         >>> sin, cos = [[0.3, 0.1], [0.5, 0.2]], [[0.1, 0.2], [0.2, 0.3]]
@@ -144,6 +146,7 @@ class Identification:
     selection: Selection | None = None
     widening: Widening | None = None
     unseen_patterns: tuple[UnseenPattern, ...] = ()
+    nonlinear: tuple[NonlinearParameter, ...] = ()
 
     plot_torques = plot_torques
     plot_residuals = plot_residuals
@@ -228,6 +231,7 @@ def _content(found: Identification) -> dict[str, Any]:
             "verdict": verdict_to_json(found.verdict),
             "plausibility": _plausibility(found.plausibility),
             "parameters": _parameters(found),
+            "nonlinear": found.nonlinear,
             "standard_parameters": None if found.standard is None else standard_to_json(found.standard),
             "consistency": consistency_to_json(found.standard, found.standard_error),
             "fit": evaluation_to_json(found.fit_error),

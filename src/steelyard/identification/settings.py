@@ -15,6 +15,7 @@ from ..errors import EstimateError, ObservationError, require_type
 from ..estimate import NORMS
 from ..estimators import ESTIMATORS, methods_on_factors, settings_tables
 from ..judge import COVARIANCES, RULES, Thresholds
+from ..model import NONLINEAR
 from ..observe import Preparation
 from ..plain_data import plain
 from ..robot import FRICTION_KINDS, gravity_vector, lock_positions
@@ -72,6 +73,9 @@ class Settings:
             unless ``effects`` names all (not ``+Fgm``, one more) or ``method`` is another than the default.
         sign_width: Width of the smooth sign in friction [rad/s or m/s]; 0 for the exact sign.
         friction: Constants of friction that is not linear in them; None: the robot's own.
+        nonlinear: Which of these constants are estimated together with the linear parameters: ``stribeck`` (velocities
+            of the Stribeck effects in the model), ``dahl`` (lengths of its Dahl elements), ``sign_width``, ``delay``
+            (of all torques against the positions); none by default. For ``gls``, ``wls``, ``iterated`` and ``ols``.
         gravity: Acceleration of gravity in the base frame [m/s^2], for an arm mounted otherwise; None: the robot's own.
         lock: Joints that were held, with their positions [rad or m]; they are no part of the model.
         preparation: Filters and decimation.
@@ -106,6 +110,7 @@ class Settings:
     select: bool | None = None
     sign_width: float = 0.0
     friction: FrictionConstants | None = None
+    nonlinear: tuple[str, ...] = ()
     gravity: tuple[float, float, float] | None = None
     lock: Mapping[str, float] = field(default_factory=dict)
     preparation: Preparation = field(default_factory=Preparation)
@@ -156,6 +161,13 @@ class Settings:
                     f"robust '{self.robust}' with method '{self.method}', which works on samples in time; leave it "
                     f"away, or choose one of {', '.join(FACTOR_METHODS)}"
                 )
+        for kind in self.nonlinear:
+            checked(kind, choice(*NONLINEAR), "nonlinear", EstimateError)
+        if self.nonlinear and self.method not in FACTOR_METHODS:
+            raise EstimateError(
+                f"nonlinear parameters ({', '.join(self.nonlinear)}) with method '{self.method}', which has no columns "
+                f"for them; leave them away, or choose one of {', '.join(FACTOR_METHODS)}"
+            )
         for table, given in self.options.items():
             checked(table, choice(*settings_tables()), "options", EstimateError)
             own = settings_tables()[table].load_settings()
@@ -164,8 +176,18 @@ class Settings:
             raise EstimateError(f"hold_out: got {self.hold_out}, allowed is a part between 0 and 1, such as 0.25")
 
 
+def refuse_nonlinear(settings: Settings, where: str) -> None:
+    """Raise an EstimateError if nonlinear parameters are to be estimated where they are not."""
+    if settings.nonlinear:
+        raise EstimateError(
+            f"nonlinear parameters ({', '.join(settings.nonlinear)}) with {where}: they are estimated by identify "
+            "alone; give their values instead (friction, sign_width, delay)"
+        )
+
+
 SCHEMA: dict[str, type | tuple[type, ...]] = {
     "torque": str, "effects": list, "select": bool, "payload": str, "sign_width": float, "friction": dict,
+    "nonlinear": list,
     "gravity": list, "lock": dict, "method": str, "covariance": str, "robust": str,
     "reduction": str, "protected": list, "prior": dict, "consistency": dict, "hold_out": float,
     "evaluation_cutoff": float,

@@ -214,7 +214,7 @@ def layout_of(
     sizes = [len(columns) + (1 if known is None else 2) for columns in compiled.columns]
     parts = tuple(slice(int(end) - size, int(end)) for end, size in zip(np.cumsum(sizes), sizes, strict=True))
     coupling = equations.model.robot.motor_coupling()
-    further = tuple(one.shape[0] for one in equations.model.inputs[3:])
+    further = tuple(one.shape[0] for one in equations.inputs.values())[3:]
     return Layout(len(equations.joints), parts, equations.joint_index, temperatures, coupling, further, known)
 
 

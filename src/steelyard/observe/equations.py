@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from types import MappingProxyType
 
 import casadi as ca
 import numpy as np
 
 from ..errors import ObservationError
 from ..kernel import BatchFunction, compile_batch
-from ..model import BaseParameters, Model, base_parameters
+from ..model import BaseParameters, Model, base_parameters, change_columns, change_inputs
 from ..recording import Recording, TorqueChannel
 from ..robot import Robot
 from ..robot.balancers import check_within_tables
@@ -44,7 +45,9 @@ class Equations:
         kinds_joints: Torque kind and joint of each equation: ``model.rows``, less those left out.
         columns: For each equation, the standard names of its structurally non-zero base columns, in model order,
             those of the payload included.
-        names: All base columns, standard names, model order.
+        names: All base columns, standard names, model order; then the constants.
+        constants: Constants on which torques do not depend linearly and whose columns are derivatives; none by default.
+        values: Values of the base columns at which these derivatives are taken, by name.
     """
 
     __repr__ = short_repr
@@ -54,6 +57,31 @@ class Equations:
     kinds_joints: tuple[tuple[str, str], ...]
     columns: tuple[tuple[str, ...], ...]
     names: tuple[str, ...]
+    constants: tuple[str, ...] = ()
+    values: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
+
+    @cached_property
+    def inputs(self) -> dict[str, ca.SX]:
+        """The symbols that the columns are functions of, by name: motion, what friction depends on, and derivatives."""
+        own = dict(zip(self.model.input_names, self.model.inputs, strict=True))
+        last = {name: own.pop(name) for name in ("temperature",) if name in own}
+        return own | change_inputs(self.model, self.constants) | last
+
+    def with_constants(self, constants: Collection[str], values: Mapping[str, float]) -> Equations:
+        """Return the equations with columns of constants too: how torques change with them.
+
+        Args:
+            constants: Names of the constants; see :func:`steelyard.model.constants_of`.
+            values: Values of the base columns by name; absent ones are 0.
+        """
+        names = (*self.base_names, *constants)
+        found = replace(self, names=names, constants=tuple(constants), values=MappingProxyType(dict(values)))
+        return replace(found, columns=_nonzero(found.regressor(loaded=True), names))
+
+    @property
+    def base_names(self) -> tuple[str, ...]:
+        """The base columns alone."""
+        return self.names[: len(self.names) - len(self.constants)]
 
     @property
     def joints(self) -> tuple[str, ...]:
@@ -69,7 +97,7 @@ class Equations:
     def base_values(self, standard: Mapping[str, float]) -> dict[str, float]:
         """Return base parameters by column, ``chi_1 + K chi_2``, from standard ones by name; absent ones are 0."""
         values = np.array([standard.get(name, 0.0) for name in self.model.names])
-        return dict(zip(self.names, (self.base.regrouping @ values).tolist(), strict=True))
+        return dict(zip(self.base_names, (self.base.regrouping @ values).tolist(), strict=True))
 
     def is_loaded(self, payload: str | None, label: str) -> bool:
         """Return whether rows of a recording with this payload have payload columns."""
@@ -81,10 +109,16 @@ class Equations:
         return payload is not None and self.model.payload != "none"
 
     def regressor(self, loaded: bool) -> ca.SX:
-        """Return the regressor of loaded or unloaded rows in symbols, its base columns alone (E, c)."""
+        """Return the regressor of loaded or unloaded rows in symbols, its base columns and the constants' (E, c)."""
         model = self.model
-        regressor = model.regressor if loaded or model.payload == "none" else model.unloaded_regressor
-        return _base_columns(model, self.base, regressor, self.kinds_joints)
+        loaded = loaded or model.payload == "none"
+        regressor = model.regressor if loaded else model.unloaded_regressor
+        matrix = _base_columns(model, self.base, regressor, self.kinds_joints)
+        if not self.constants:
+            return matrix
+        changes = change_columns(model, self.constants, self.values, self.inputs, loaded=loaded)
+        rows = [model.rows.index(row) for row in self.kinds_joints]
+        return ca.sparsify(ca.horzcat(matrix, changes[rows, :]))
 
     def net(self, y: np.ndarray, q: np.ndarray, label: str) -> np.ndarray:
         """Return measured torques (E, m) less those of balancers whose scale is known, at positions q (n, m).
@@ -161,14 +195,14 @@ def _nonzero(matrix: ca.SX, names: tuple[str, ...]) -> tuple[tuple[str, ...], ..
 
 
 def _compiled(equations: Equations, *, loaded: bool) -> CompiledRows:
-    matrix, inputs = ca.cse(equations.regressor(loaded)), equations.model.inputs
+    matrix, inputs = ca.cse(equations.regressor(loaded)), equations.inputs
     columns = _nonzero(matrix, equations.names)
     outputs = [
         ca.vertcat(*(matrix[row, equations.names.index(name)] for name in nonzero)) if nonzero else ca.SX(0, 1)
         for row, nonzero in enumerate(columns)
     ]
     names = [f"row{k}" for k in range(len(outputs))]
-    function = ca.Function("base_rows", inputs, outputs, equations.model.input_names, names)
+    function = ca.Function("base_rows", list(inputs.values()), outputs, list(inputs), names)
     places = tuple(
         np.array([whole.index(name) for name in nonzero], dtype=np.intp)
         for whole, nonzero in zip(equations.columns, columns, strict=True)

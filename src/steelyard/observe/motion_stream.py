@@ -80,15 +80,18 @@ class SegmentMotion:
     """Filters and differentiates the positions of one segment, with other signals beside them, and trims its ends.
 
     Signals come as rows ``[positions (n); velocities (n) if recorded; others]`` and leave as
-    ``[q (n); qd (n); qdd (n); states of friction; others]``.
+    ``[q (n); qd (n); qdd (n); states of friction; jerks (n) if wanted; others]``.
 
     Args:
         resolved: The preparation.
         elements: The Dahl elements whose states are needed, if any; they go on from segment to segment.
+        jerk: Whether derivatives of the accelerations are wanted; those at the ends of a block are one-sided.
     """
 
-    def __init__(self, resolved: ResolvedPreparation, elements: DahlElements | None = None) -> None:
-        self._elements = elements
+    def __init__(
+        self, resolved: ResolvedPreparation, elements: DahlElements | None = None, *, jerk: bool = False
+    ) -> None:
+        self._elements, self._jerk = elements, jerk
         self._resolved = resolved
         self._size = len(resolved.joints)
         self._recorded = resolved.chosen.velocity == "recorded"
@@ -119,6 +122,8 @@ class SegmentMotion:
         others = joined[self._filtered :, margin:-margin]
         q, qd, qdd = self._derivatives(joined[: self._filtered], margin)
         states = [] if self._elements is None else [self._elements.push(q)]
+        if self._jerk:
+            states.append(self._resolved.rate * np.gradient(qdd, axis=1) if count > 1 else np.zeros_like(qdd))
         return np.concatenate([q, qd, qdd, *states, others])
 
     def _derivatives(self, smooth: np.ndarray, margin: int) -> tuple[np.ndarray, ...]:
@@ -132,12 +137,12 @@ class SegmentMotion:
         return q, central_difference(smooth, rate)[:, inner : inner + qdd.shape[1]], qdd
 
 
-def dahl_elements(model: Model) -> DahlElements | None:
+def dahl_elements(model: Model, *, changes: bool = False) -> DahlElements | None:
     """Return the Dahl elements of a model's friction at the start of a segment; None if it has none."""
     if not model.has_memory:
         return None
     coordinates = model.robot.friction_coordinates()
-    return DahlElements(model.friction.dahl, coordinates.shape[1], coordinates)
+    return DahlElements(model.friction.dahl, coordinates.shape[1], coordinates, changes=changes)
 
 
 def warm_joints(model: Model, template: Recording, label: str) -> tuple[str, ...]:

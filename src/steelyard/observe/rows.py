@@ -138,12 +138,13 @@ class RowPass:
 
     def _segments(self) -> Iterator[tuple[int, np.ndarray | None]]:
         resolved, number, motion = self._source.resolved, -1, None
-        elements = dahl_elements(self._source.equations.model)
+        inputs = self._source.equations.inputs
+        elements = dahl_elements(self._source.equations.model, changes="memory_change" in inputs)
         for piece in self._raw.in_time(self._pieces(), resolved.rate, resolved.trim):
             if motion is None or piece.starts:
                 if motion is not None:
                     yield number, motion.flush()
-                number, motion = number + 1, SegmentMotion(resolved, elements)
+                number, motion = number + 1, SegmentMotion(resolved, elements, jerk="jerk" in inputs)
             yield number, motion.push(np.concatenate([piece.values, piece.time[None]]))
         if motion is not None:
             yield number, motion.flush()

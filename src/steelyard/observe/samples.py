@@ -59,7 +59,7 @@ def prepared_blocks(source: RowSource, *, rests: bool = False) -> Iterator[Prepa
             of friction. Stiction is undetermined there, with a mean of zero.
     """
     rows, before, still = len(source.equations.kinds_joints), -1, np.zeros(len(source.equations.joints))
-    inputs = [one.shape[0] for one in source.equations.model.inputs]
+    inputs = [one.shape[0] for one in source.equations.inputs.values()]
     for segment, columns in source.new_pass().motion():
         if columns is None:
             continue

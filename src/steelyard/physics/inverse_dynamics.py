@@ -208,8 +208,8 @@ def potential_energy(robot: Robot, q: ca.SX, inertias: ca.SX, geometry: Geometry
     return energy
 
 
-def direction(velocity: ca.SX, width: float = 0.0) -> ca.SX:
-    """Return the sign of a velocity, or ``tanh(velocity / width)`` for a width above zero [rad/s or m/s].
+def direction(velocity: ca.SX, width: float | ca.SX = 0.0) -> ca.SX:
+    """Return the sign of a velocity, or ``tanh(velocity / width)`` for a width above zero [rad/s or m/s], or a symbol.
 
     Example:
         >>> import casadi
@@ -217,10 +217,10 @@ def direction(velocity: ca.SX, width: float = 0.0) -> ca.SX:
         >>> float(casadi.evalf(direction(casadi.SX(-0.3))))
         -1.0
     """
-    return ca.sign(velocity) if width == 0.0 else ca.tanh(velocity / width)
+    return ca.sign(velocity) if _is_exact(width) else ca.tanh(velocity / width)
 
 
-def forward_part(velocity: ca.SX, width: float = 0.0) -> ca.SX:
+def forward_part(velocity: ca.SX, width: float | ca.SX = 0.0) -> ca.SX:
     """Return 1 for motion forward, 0 for motion backward and at rest; smooth for a width above zero.
 
     Example:
@@ -229,4 +229,8 @@ def forward_part(velocity: ca.SX, width: float = 0.0) -> ca.SX:
         >>> float(casadi.evalf(forward_part(casadi.SX(-0.3))))
         0.0
     """
-    return velocity > 0 if width == 0.0 else 0.5 * (1 + ca.tanh(velocity / width))
+    return velocity > 0 if _is_exact(width) else 0.5 * (1 + ca.tanh(velocity / width))
+
+
+def _is_exact(width: float | ca.SX) -> bool:
+    return not isinstance(width, ca.SX) and width == 0.0

@@ -29,6 +29,8 @@ class DahlElements:
         joints: Number of joints n.
         coordinates: Rows (k, n) of the coordinates that have states, as ``Robot.friction_coordinates`` gives them; None
             for the joints themselves.
+        changes: Whether the derivatives of the states by the logarithms of their lengths are wanted too; they are
+            carried beside the states, ``g <- a g + a |dq| / s (z - d)``.
 
     Example:
         >>> from steelyard.signals import DahlElements
@@ -37,31 +39,42 @@ class DahlElements:
         [[0.0, 0.632, 0.865]]
     """
 
-    def __init__(self, lengths: Sequence[float], joints: int, coordinates: np.ndarray | None = None) -> None:
+    def __init__(
+        self, lengths: Sequence[float], joints: int, coordinates: np.ndarray | None = None, *, changes: bool = False
+    ) -> None:
         if not all(length > 0 and np.isfinite(length) for length in lengths):
             raise SignalError(f"Dahl lengths: got {list(lengths)}, allowed are finite lengths above 0")
         self._coordinates = np.eye(joints) if coordinates is None else coordinates
         self._lengths = np.repeat(np.asarray(lengths, dtype=float), len(self._coordinates))
         self._repeats = len(lengths)
         self._last: np.ndarray | None = None
-        self._state = np.zeros((1, len(self._lengths)))
+        self._changes = changes
+        self._state = np.zeros((2 if changes else 1, len(self._lengths)))
 
     def push(self, q: np.ndarray) -> np.ndarray:
-        """Take positions (n, m) and return the states (elements * k, m), -1 to 1, the first length's first."""
+        """Take positions (n, m) and return the states (elements * k, m), -1 to 1, the first length's first.
+
+        With ``changes`` as many rows follow, the derivatives by the logarithms of the lengths.
+        """
         if not q.shape[1]:
-            return np.zeros((len(self._lengths), 0))
+            return np.zeros((self._state.size, 0))
         moved = self._coordinates @ np.diff(q, axis=1, prepend=q[:, :1] if self._last is None else self._last)
         self._last = q[:, -1:].copy()
         step = np.tile(moved, (self._repeats, 1))
-        remains = np.exp(-np.abs(step) / self._lengths[:, None])
-        inputs = np.stack([remains.T, ((1 - remains) * np.sign(step)).T], axis=1)
-        self._state, states = _recursion()(self._state, np.ascontiguousarray(inputs))
-        return states[:, 0].T
+        part = np.abs(step) / self._lengths[:, None]
+        remains = np.exp(-part)
+        signals = [remains.T, ((1 - remains) * np.sign(step)).T]
+        if self._changes:
+            signals += [(remains * part).T, (remains * part * np.sign(step)).T]
+        self._state, states = _recursion(self._changes)(self._state, np.ascontiguousarray(np.stack(signals, axis=1)))
+        return np.concatenate(list(states.transpose(1, 2, 0)))
 
 
-@lru_cache(maxsize=1)
-def _recursion() -> TimeLoop:
-    """Return the compiled ``z <- a z + b``; every element is a run of its own."""
-    z, given = ca.SX.sym("z"), ca.SX.sym("ab", 2)
-    after = given[0] * z + given[1]
-    return compile_loop(ca.Function("dahl", [z, given, ca.SX.sym("p", 0)], [after, after]))
+@lru_cache(maxsize=2)
+def _recursion(changes: bool) -> TimeLoop:
+    """Return the compiled ``z <- a z + b``, and ``g <- a g + c z - e`` beside it; every element is a run of its own."""
+    state, given = ca.SX.sym("z", 2 if changes else 1), ca.SX.sym("abce", 4 if changes else 2)
+    after = given[0] * state[0] + given[1]
+    if changes:
+        after = ca.vertcat(after, given[0] * state[1] + given[2] * state[0] - given[3])
+    return compile_loop(ca.Function("dahl", [state, given, ca.SX.sym("p", 0)], [after, after]))

@@ -13,7 +13,7 @@ from ...robot import Robot
 from .term import MotionSymbols, Parameter, Term, diagonal_term, joint_parameter, link_torques
 
 _NEVER_ZERO = 1e-300
-"""Added to a speed before its logarithm."""
+"""Added to a speed before its logarithm or root, whose derivative is then finite at rest."""
 
 
 def viscous(effect: Effect, robot: Robot, motion: MotionSymbols) -> Term:
@@ -57,7 +57,7 @@ def curved(shape: str, velocity: ca.SX, motion: MotionSymbols, element: int = 0)
         return velocity * ca.fabs(velocity)
     sign = motion.sign(velocity)
     if shape == "square_root":
-        return ca.sqrt(ca.fabs(velocity)) * sign
+        return ca.sqrt(ca.fabs(velocity) + _NEVER_ZERO) * sign
     if shape == "third_root":
         return ca.exp(ca.log(ca.fabs(velocity) + _NEVER_ZERO) / 3) * sign
     return ca.exp(-((velocity / motion.friction.stribeck[element]) ** 2)) * sign
