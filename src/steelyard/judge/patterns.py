@@ -192,7 +192,9 @@ def may_explain(residual: np.ndarray, signals: Mapping[str, np.ndarray], least: 
     if speeds is None:
         return float(np.sum(residual)) ** 2 > least * total * len(residual)
     excess = speeds.count * (speeds.average(residual**2) - total / len(residual))
-    return bool(np.maximum(excess, 0.0).sum() > least * total / 2)
+    inside = excess > 0
+    elsewhere = max(len(residual) - int(speeds.count[inside].sum()), 1)
+    return float(excess[inside].sum()) * len(residual) / elsewhere > least * total
 
 
 def _joined(name: str, parts: Sequence[np.ndarray], residual_runs: Sequence[np.ndarray]) -> np.ndarray:
