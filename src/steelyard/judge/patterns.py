@@ -178,6 +178,25 @@ def explain_residuals(
     return tuple(sorted(patterns, key=lambda pattern: -pattern.share_explained))
 
 
+def may_explain(residual: np.ndarray, signals: Mapping[str, np.ndarray], least: float) -> bool:
+    """Return whether a pattern can explain more than a share of the residuals (n,): a quick test before the search.
+
+    The means of bins explain at least what a pattern is credited with, as chance is taken off there.
+    """
+    total = float(residual @ residual)
+    for name in signals:
+        bins = bins_of(name, signals)
+        if bins is not None and float(np.sum(bins.count * bins.average(residual) ** 2)) > least * total:
+            return True
+    speeds = speed_bins(signals["velocity"]) if "velocity" in signals else None
+    if speeds is None:
+        return float(np.sum(residual)) ** 2 > least * total * len(residual)
+    excess = speeds.count * (speeds.average(residual**2) - total / len(residual))
+    inside = excess > 0
+    elsewhere = max(len(residual) - int(speeds.count[inside].sum()), 1)
+    return float(excess[inside].sum()) * len(residual) / elsewhere > least * total
+
+
 def _joined(name: str, parts: Sequence[np.ndarray], residual_runs: Sequence[np.ndarray]) -> np.ndarray:
     if name not in SIGNALS:
         raise EstimateError(

@@ -12,7 +12,7 @@ from ..distributions import chi2_sf, f_sf, norm_cdf
 from ..errors import EstimateError
 from ..estimate import Estimate, NoiseModel
 from ..observe import RowSource
-from .patterns import Pattern, explain_residuals
+from .patterns import Pattern, explain_residuals, may_explain
 from .residuals import EquationRuns, residual_runs
 from .whiteness import ResidualCorrelation, autocorrelation, checked_residuals, durbin_watson, ljung_box
 
@@ -349,6 +349,9 @@ def unseen_patterns(
         for runs in residual_runs(source, estimate):
             equation = runs.kind, runs.joint
             if equation not in before or sum(map(len, runs.residual)) < LEAST_ROWS:
+                continue
+            joined = {name: np.concatenate(parts) for name, parts in runs.signals.items()}
+            if not may_explain(np.concatenate(runs.residual), joined, least):
                 continue
             for pattern, share in _new_patterns(runs, before[equation], noise):
                 if pattern.share_explained > least:
