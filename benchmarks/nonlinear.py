@@ -1,7 +1,7 @@
 """Stribeck velocity, Dahl length, sign width and delay on simulated arms: bias, and what 95 % intervals hold.
 
     python -m benchmarks.nonlinear [--arms scara_2r ur10e] [--cases friction delay width all] [--noises white slow]
-                                   [--seeds 40] [--method gls]
+                                   [--seeds 40] [--first 0] [--method gls]
 
 Planted, stated before measuring: ``friction``: half of the Coulomb friction more at low speed, Stribeck velocity 0.07
 rad/s, and as much again with a Dahl length of 0.006 rad; ``delay``: torques late by 4 ms; ``width``: dry friction turns
@@ -143,6 +143,7 @@ def run(arguments: Sequence[str] = ()) -> None:
     parser.add_argument("--cases", nargs="+", default=list(CASES), choices=list(CASES))
     parser.add_argument("--noises", nargs="+", default=["white", "slow"], choices=["white", "slow"])
     parser.add_argument("--seeds", type=int, default=40)
+    parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--method", default="gls", choices=["gls", "wls", "iterated", "ols"])
     chosen = parser.parse_args(list(arguments))
     print(
@@ -151,7 +152,8 @@ def run(arguments: Sequence[str] = ()) -> None:
     for name in chosen.arms:
         for case in chosen.cases:
             for noise in chosen.noises:
-                outcomes = [outcome(name, case, noise, seed, chosen.method) for seed in range(chosen.seeds)]
+                seeds = range(chosen.first, chosen.first + chosen.seeds)
+                outcomes = [outcome(name, case, noise, seed, chosen.method) for seed in seeds]
                 print_case(f"{name} {case} {noise}", outcomes)
 
 

@@ -223,6 +223,18 @@ def test_a_scale_of_one_joint_is_estimated_and_the_other_known():
     assert found["Sb2"] == pytest.approx(1.1, abs=0.005)
 
 
+@pytest.mark.parametrize(("stated", "grade"), [(0.9, "silent"), (1.0, None), (-0.9, "fair")])
+def test_a_scale_other_than_the_file_s_is_said_and_a_wrong_sign_is_not_good(stated, grade):
+    recording = recorded(hung_arm(BALANCERS[:1], Sb1=0.9), noise=0.05)
+    found = identify(
+        hung_arm(BALANCERS[:1], Sb1=stated), [recording],
+        settings=Settings(effects=("+balancer",), bias_repeats=0, preparation=PREPARATION, select=False),
+    )  # fmt: skip
+    reasons = [one for one in found.verdict.reasons if one.criterion == "balancer"]
+    assert [one.grade for one in reasons] == ([] if grade == "silent" else [grade])
+    assert all("its scale is 0.9" in one.text and f"says {stated:.3g}" in one.text for one in reasons)
+
+
 @pytest.mark.large
 def test_intervals_of_an_unknown_scale_cover():
     planted, robot = hung_arm(BALANCERS, Sb1=0.9, Sb2=1.1), hung_arm(BALANCERS)

@@ -66,3 +66,10 @@ def test_random_bodies_spread_by_their_deviation():
     drawn = random_bodies(0.1, 2000, np.random.default_rng(0))
     assert np.linalg.eigvalsh(drawn).min() > 0
     assert np.std([svec(one) for one in drawn], axis=0) == pytest.approx(0.1, rel=0.12)
+
+
+def test_bodies_of_any_deviation_have_an_inverse():
+    """Torques in wrong units ask for deviations of twenty and more."""
+    drawn = random_bodies(30.0, 200, np.random.default_rng(0))
+    assert np.isfinite(np.linalg.inv(drawn)).all()
+    assert all(np.linalg.eigvalsh(one)[0] > 0 for one in drawn)

@@ -9,7 +9,14 @@ import pytest
 
 from steelyard.consistency import reference_body
 from steelyard.identification import Settings, fit_arm
-from steelyard.identification.regularisation import GUESS, link_rows, regularised, settings_for_chosen
+from steelyard.identification.regularisation import (
+    GUESS,
+    link_rows,
+    regularisation_note,
+    regularised,
+    regularised_fit,
+    settings_for_chosen,
+)
 from steelyard.model import build_model
 from steelyard.motion import fourier
 from steelyard.observe import Preparation, equations_of
@@ -70,6 +77,18 @@ def test_what_drives_share_with_links_stays_open():
     np.testing.assert_allclose(rows[:, :-1] @ equations.base.regrouping[:, drives], 0.0, atol=1e-9)
     guess = link_rows(equations, equations.names, None)
     assert np.linalg.norm(guess[:, -1]) <= np.sqrt(10 * len(robot.bodies)) / GUESS * 4
+
+
+def test_links_are_not_drawn_to_a_file_that_the_data_contradict():
+    """Such a file would make the chosen model worse than the plain one."""
+    fit = fitted(recorded(arm(), 0), ("+Fgm",))
+    right, links = arm(), []
+    for link in right.links:
+        links.append(link if link.inertia is None else replace(link, inertia=tuple(0.01 * one for one in link.inertia)))
+    for prior, drawn in ((right, True), (replace(right, links=tuple(links)), False)):
+        found = regularised_fit(fit.fit, fit.equations, right.defaults.effects, prior)
+        assert (found.estimate is not found.links_open) == drawn
+        assert ("contradict" in regularisation_note(found, prior)) != drawn
 
 
 def test_clear_effects_stay_and_absent_ones_are_drawn_to_zero():

@@ -66,7 +66,7 @@ Effects = Annotated[
     Parameter(
         group=MODEL,
         help="Effects, separated by commas (inertia,Ia,Fvm,Fcm,...); +Fgm adds to the robot's own, Fgm2 is of joint 2 "
-        "alone; default: the robot's own.",
+        "alone; default: the robot's own, to which identify adds unless --plain.",
     ),
 ]
 

@@ -100,13 +100,20 @@ def divergence_hessian(matrix: np.ndarray) -> np.ndarray:
     return np.column_stack([svec(inverse @ smat(unit) @ inverse) for unit in np.eye(10)])
 
 
+FARTHEST = 6.0
+"""Largest logarithm of a drawn body's size over its reference: beyond it the matrix soon has no inverse in numbers."""
+
+
 def random_bodies(deviation: float, count: int, rng: np.random.Generator) -> np.ndarray:
-    """Return ``count`` matrices X (count, 4, 4) about the identity, ``exp S`` with S symmetric and Gaussian."""
+    """Return ``count`` matrices X (count, 4, 4) about the identity, ``exp S`` with S symmetric and Gaussian.
+
+    Deviations that data of wrong units ask for would draw bodies of any size: eigenvalues of S end at ``FARTHEST``.
+    """
     vectors = deviation * rng.standard_normal((count, 10))
     found = []
     for vector in vectors:
         sizes, axes = np.linalg.eigh(smat(vector))
-        found.append((axes * np.exp(sizes)) @ axes.T)
+        found.append((axes * np.exp(np.clip(sizes, -FARTHEST, FARTHEST))) @ axes.T)
     return np.array(found)
 
 

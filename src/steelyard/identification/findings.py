@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from ..errors import EstimateError
+from ..estimate import Estimate
 from ..judge import Evaluation, UnseenPattern, combined, hardly_moving
 from ..model import Model
-from ..observe import RowSource, channel_of
+from ..observe import Equations, RowSource, channel_of
 from ..recording import Finding, Recording, check_recording
 from ..text import with_remedy
 from ..verdict import Grade, Reason, first_named
@@ -288,3 +289,28 @@ def validation_reasons(train: Evaluation, unseen: Evaluation, good: float) -> li
 def unseen_reasons(patterns: Sequence[UnseenPattern]) -> list[Reason]:
     """Return the strongest patterns of unseen motion that the fit does not show, in the words of those of the fit."""
     return [Reason(one.text, one.pattern.remedy, "validation residuals") for one in patterns[:_UNSEEN]]
+
+
+_SCALE_SIGMAS, _SCALE_OFF, _NO_LAW = 4.0, 0.02, 0.5
+"""A balancer's scale that is farther from the file's than this many sigmas and this part of it is worth a sentence; one
+that differs by more than the last part is not that of the file's law."""
+
+
+def balancer_reasons(equations: Equations, estimate: Estimate) -> Iterator[Reason]:
+    """Yield which balancers have another scale than the robot file says."""
+    robot, joints = equations.model.robot, {one.name: one.joint for one in equations.model.parameters}
+    for name, value, sigma in zip(estimate.columns, estimate.values.tolist(), estimate.sigma.tolist(), strict=True):
+        if not name.startswith("Sb") or not any(one.joint == joints[name] for one in robot.balancers):
+            continue
+        stated = robot.values.get(name, 1.0)
+        off = abs(value - stated)
+        if off <= max(_SCALE_SIGMAS * sigma, _SCALE_OFF * abs(stated)):
+            continue
+        yield Reason(
+            f"the data contradict the balancer of '{joints[name]}': its scale is {value:.3g} +- {sigma:.1g}, the robot "
+            f"file says {stated:.3g}",
+            "correct sign, unit and size of its law in the robot file ([[balancer]]); take it out if the arm has none",
+            "balancer",
+            "fair" if off > _NO_LAW * abs(stated) else None,
+            "plausible",
+        )

@@ -24,7 +24,7 @@ from ..observe import Equations, ResolvedPreparation, RowSource
 from ..text import counted
 from ..verdict import Grade, Reason, Verdict, first_named
 from .consistent import CostCause, consistency_reasons, mass_reasons, massless_reasons, prior_reasons
-from .findings import finding_reasons, unseen_reasons, validation_reasons
+from .findings import balancer_reasons, finding_reasons, unseen_reasons, validation_reasons
 from .fitting import ArmFit
 from .payload_body import COLUMNS, impossible_payload
 from .result import Identification
@@ -173,6 +173,7 @@ def cautions_of(found: Identification, plain_error: Evaluation | None, cause: Co
         *_down_weighted(found.fit),
         *method_reasons(found.equations, found.fit, errors),
         *_dropped(found.fit),
+        *balancer_reasons(found.equations, found.estimate),
         *_payload(found),
         *prior_reasons(found.standard),
         *massless_reasons(found.standard),

@@ -29,6 +29,9 @@ LINK_DEVIATION = 1.0
 GUESS = 10.0
 """By how much farther links may be from those of usual build than from a trusted file's."""
 
+CONTRADICTED = 0.1
+"""A trusted file that raises squares of residuals by more than this part contradicts the data: links stay open."""
+
 _WIDENING = 0.9
 """Correlated noise widens each sigma by a factor of its own; with priors by no less than this quantile of them."""
 
@@ -60,12 +63,20 @@ def regularised_fit(fit: ArmFit, equations: Equations, plain: Sequence[str], pri
     """
     links_open = regularised(fit.estimate, equations, plain, None)
     drawn = links_open if prior is None else regularised(fit.estimate, equations, plain, prior)
+    system = fit.estimate.system
+    open_squares, squares = (
+        float(np.sum((system.triangle @ np.append(one.values, -1.0)) ** 2)) for one in (links_open, drawn)
+    )
+    if squares > (1 + CONTRADICTED) * open_squares:
+        drawn = links_open
     return replace(fit, estimate=drawn, without_prior=fit.of_data, links_open=links_open)
 
 
-def regularisation_note(prior: Robot | None) -> str:
+def regularisation_note(fit: ArmFit, prior: Robot | None) -> str:
     """Return what was held near what, in one sentence."""
     links = "" if prior is None else f", links to those of the prior (relative deviation {LINK_DEVIATION:g})"
+    if prior is not None and fit.estimate is fit.links_open:
+        links = ", links not to those of the prior, which these data contradict"
     return (
         f"chosen effects are drawn to zero as far as the data leave them open{links}; residuals are taken for errors "
         "of the model: rows count by their size (iterated) and are not whitened"
