@@ -6,7 +6,7 @@ import numpy as np
 
 from observe.cases import RATE, equations_for, model_of, recording_for
 from steelyard.observe import Preparation, resolve_preparation, row_source
-from steelyard.observe.samples import REST, prepared_blocks
+from steelyard.observe.samples import CREEPING, REST, prepared_blocks
 from steelyard.recording import Recording
 from steelyard.signals import differentiate
 
@@ -68,18 +68,25 @@ def test_a_joint_at_rest_has_no_direction_but_one_that_reverses_has():
     source = source_of(Preparation(cutoff=10.0, decimation=10, standstill=speed), samples=40_000, time=time, q=q)
     as_moved, at_rest = (list(prepared_blocks(source, rests=rests)) for rests in (False, True))
     qd, rested = joined(as_moved, "qd"), joined(at_rest, "qd")
-    expected, number, count = qd.copy(), 0, np.zeros(2)
+    expected, number, count, way = qd.copy(), 0, np.zeros(2), np.zeros(2)
     for block in as_moved:
-        count = np.zeros(2) if block.starts else count
-        for own in block.qd.T:
-            count = np.where(np.abs(own) < speed, count + 1, 0)
-            expected[count > REST * RATE, number] = 0.0
+        count, way = (np.zeros(2), np.zeros(2)) if block.starts else (count, way)
+        for own in np.abs(block.qd.T):
+            count, way = np.where(own < speed, count + 1, 0), np.where(own < speed, way + own, 0.0)
+            expected[(count > REST * RATE) & (way < CREEPING * count * speed), number] = 0.0
             number += 1
     np.testing.assert_array_equal(rested, expected)
     np.testing.assert_array_equal(rested[1], qd[1])
     assert len(as_moved) > 2
     assert 0.4 < np.mean(rested[0] == 0) < 0.5
     np.testing.assert_array_equal(joined(at_rest, "moving"), joined(as_moved, "moving"))
+
+
+def test_a_joint_that_creeps_is_not_at_rest():
+    time = np.arange(10_000) / RATE
+    q = np.array([0.012 * time, 0.3 * np.sin(3 * time)])
+    source = source_of(Preparation(cutoff=10.0, decimation=10, standstill=0.02), samples=10_000, q=q)
+    assert (joined(list(prepared_blocks(source, rests=True)), "qd") != 0).all()
 
 
 def test_a_gap_begins_a_new_segment_with_the_number_of_its_rows():

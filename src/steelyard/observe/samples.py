@@ -47,7 +47,9 @@ class PreparedBlock:
 
 
 REST = 0.5
-"""A joint that has been slower than its standstill speed for so long is at rest [s]."""
+"""A joint that has been slower than its standstill speed for so long is at rest [s],"""
+CREEPING = 0.35
+"""unless its mean speed meanwhile is more than this part of that speed: noise alone has 0.27, a slow reversal 0.5."""
 
 
 def prepared_blocks(source: RowSource, *, rests: bool = False) -> Iterator[PreparedBlock]:
@@ -58,7 +60,8 @@ def prepared_blocks(source: RowSource, *, rests: bool = False) -> Iterator[Prepa
         rests: Whether joints at rest have no velocity instead of its noise, whose sign would be taken for a direction
             of friction. Stiction is undetermined there, with a mean of zero.
     """
-    rows, before, still = len(source.equations.kinds_joints), -1, np.zeros(len(source.equations.joints))
+    rows, before = len(source.equations.kinds_joints), -1
+    at_rest = _Rests(source.resolved.standstill, REST * source.resolved.rate)
     inputs = [one.shape[0] for one in source.equations.inputs.values()]
     for segment, columns in source.new_pass().motion():
         if columns is None:
@@ -68,18 +71,36 @@ def prepared_blocks(source: RowSource, *, rests: bool = False) -> Iterator[Prepa
         moving = moving_joints(qd, source.resolved.standstill, source.equations.model.robot.motor_coupling())
         moving.setflags(write=False)
         if rests:
-            slow = np.abs(qd) < source.resolved.standstill[:, None]
-            count = _counted(slow, still if segment == before else np.zeros(len(qd)))
-            still, qd = count[:, -1], np.where(count > REST * source.resolved.rate, 0.0, qd)
+            if segment != before:
+                at_rest = _Rests(source.resolved.standstill, REST * source.resolved.rate)
+            qd = np.where(at_rest.of(qd), 0.0, qd)
         yield PreparedBlock(segment, segment != before, columns[-1], q, qd, qdd, tuple(further), y, moving)
         before = segment
 
 
-def _counted(flags: np.ndarray, before: np.ndarray) -> np.ndarray:
-    """Return how many flags in a row are true up to each sample (n, k), with those just before the first (n,)."""
-    numbers = np.arange(1, flags.shape[1] + 1)
-    last_false = np.maximum.accumulate(np.where(flags, -before[:, None], numbers), axis=1)
-    return numbers - last_false
+class _Rests:
+    """Finds joints at rest: slow for some time, and slower in the mean than one that creeps or reverses slowly.
+
+    Args:
+        standstill: Speed of each joint below which it is slow (n,).
+        longest: Samples that a joint has to be slow.
+    """
+
+    def __init__(self, standstill: np.ndarray, longest: float) -> None:
+        self._standstill, self._longest = standstill[:, None], longest
+        self._before = np.zeros((2, len(standstill), 1))  # samples of the slow run so far, and the sum of speeds
+
+    def of(self, qd: np.ndarray) -> np.ndarray:
+        """Take the next velocities (n, k) of a segment and return which joints are at rest (n, k)."""
+        slow = np.abs(qd) < self._standstill
+        last_fast = np.maximum.accumulate(np.where(slow, 0, np.arange(1, qd.shape[1] + 1)), axis=1)
+        found = []
+        for values, before in zip((np.ones_like(qd), np.abs(qd)), self._before, strict=True):
+            total = np.cumsum(np.where(slow, values, 0.0), axis=1)
+            found.append(total - np.take_along_axis(np.concatenate([-before, total], axis=1), last_fast, axis=1))
+        self._before = np.array([one[:, -1:] for one in found])
+        count, way = found
+        return (count > self._longest) & (way < CREEPING * count * self._standstill)
 
 
 @dataclass(frozen=True, eq=False)
