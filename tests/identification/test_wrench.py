@@ -233,6 +233,18 @@ def test_an_arm_says_how_heavy_and_how_far_its_payload_can_be():
     assert [judge_wrench(replace(evidence, reach=one)).grade for one in (None, 1.3)] == ["fair", "poor"]
 
 
+def test_a_payload_with_a_fair_verdict_is_exported_and_one_with_a_poor_verdict_is_not(tmp_path, capsys):
+    log, rng = moving_log(1), np.random.default_rng(0)
+    export = ["--payload", "ur", "--robot", "ur10e", "--without-inertia", "--out", str(tmp_path / "exported")]
+    for factor, verdict, code in ((15, 0, 0), (40, 2, 1)):
+        noise = factor * NOISE[:, None] * rng.standard_normal((6, log.samples))
+        noisy = replace(log, torques=(TorqueChannel("wrench", log.torque().values + noise),))
+        file, run = write_recording(noisy, tmp_path / f"{factor}.npz"), str(tmp_path / f"run_{factor}")
+        assert main(["payload", str(file), "--wrench", "--robot", "ur10e", "--out", run, "-q"]) == verdict
+        assert main(["export", run, *export]) == code, capsys.readouterr().err
+    assert "the verdict of the payload on link 'ee_link' is poor" in capsys.readouterr().err
+
+
 @pytest.mark.large
 def test_moving_intervals_cover_95_percent():
     truth, inside = np.concatenate([TOOL, BIAS]), []

@@ -38,7 +38,10 @@ MASS_SIGMA, CENTRE_SIGMA = (3.0, 20.0), (2.0, 10.0)
 SMALLEST_LEVER = 0.01
 """Moments are judged against those of the weight at this lever at least [m]: a centre may be at the origin."""
 _UNITS = "check the units of the wrench's columns (unit = [...] in the set-up): forces in N, moments in N m"
-_COLUMNS = "check order and axes of the wrench's columns, their signs, and the poses"
+_COLUMNS = (
+    "check order, axes and signs of the wrench's columns, and the poses; if the sensor is as noisy as that, average "
+    "over each pose, or lower --cutoff"
+)
 
 
 @dataclass(frozen=True, eq=False)
