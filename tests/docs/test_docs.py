@@ -341,7 +341,7 @@ EXAMPLES = {
     "design": ["design", "scara_2r", "--starts", "1", "--duration", "5", "--harmonics", "2", "--goal", "condition=12"],
     "identify": ["identify", "scara_2r", "calm.npz", "lively.npz", "--validate", "unseen.npz"],
     "export": ["export", "scara_run", "--urdf", "--out", "exported"],
-    "gains": ["gains", "kuka_lwr4", "empty.npz", "loaded.npz", "--mass", "4.6136"],
+    "gains": ["gains", "kuka_lwr4", "empty.npz", "loaded.npz", "--mass", "6"],  # wrong, so that there are reasons
     "payload": ["payload", "arm_run", "loaded.npz"],
     "calibrate": ["calibrate", "ur10e", "spoilt_points.csv", "--config", "setup.toml", "--workspace", "50"],
     "apply": ["apply", "calibrated", "targets.csv", "--angle", "deg"],
@@ -369,6 +369,16 @@ def test_json_has_exactly_the_described_keys(command, workplace, capsys):
         payload = {key for key in described_keys("payload") if key.startswith("payload.")}
         described |= (described_keys("identify") - {"payload"}) | payload
     assert keys_of(json.loads(capsys.readouterr().out)) == described
+
+
+def test_json_of_a_wrench_has_exactly_the_described_keys(workplace, capsys):
+    """Its keys are listed in a sentence; the wrench is taken in wrong axes, so that there are reasons."""
+    assert main(["payload", "wrench_poses.csv", "--wrench", "--static", "--json"]) == 2
+    found = json.loads(capsys.readouterr().out)
+    text = (ROOT / "docs" / "json.md").read_text(encoding="utf-8").split("With `--wrench`:", 1)[1].split("\n\n", 1)[0]
+    assert {*found, *found["wrench"]} - {"schema", "command"} <= set(re.findall(r"`(\w+)`", text))
+    verdict = {f"verdict.{key}" for key in keys_of(found["verdict"])}
+    assert {key.split("[]")[0] for key in verdict} <= {key.split("[]")[0] for key in described_keys("identify")}
 
 
 def test_result_json_and_errors_have_exactly_the_described_keys(workplace, capsys):

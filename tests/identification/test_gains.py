@@ -164,6 +164,43 @@ def test_what_cannot_be_done_is_refused_in_one_line():
         identify_gains(tx40, still, still, 1.0)
 
 
+def gains_with(mass: float, log=recorded, arm=ARM, **options):
+    return identify_gains(arm, log(1, None), log(1, "brick"), mass, settings=Settings(preparation=QUICK), **options)
+
+
+@pytest.mark.parametrize(("mass", "factor"), [(1000 * MASS, 1000), (2 * MASS, 2), (MASS / 1000, 1e-3)])
+def test_a_mass_in_another_unit_is_a_poor_verdict_that_names_units(mass, factor):
+    result = gains_with(mass)
+    assert result.verdict.grade == "poor"
+    assert "known" not in result.grades
+    assert "verdict poor" in result.gains.source
+    row = next(row for row in result.verdict.criteria if row.name == "gains over those given before")
+    assert row.value == pytest.approx(factor, rel=0.1)
+    assert any("unit of the mass (kg) and of the centre (m)" in one.remedy for one in result.reasons)
+    assert result.to_json()["verdict"]["grade"] == "poor"
+
+
+def test_effort_limits_speak_where_no_gain_was_given_before():
+    def currents(seed: int, payload: str | None) -> Recording:
+        torque = recorded(seed, payload).torque().values
+        return replace(recorded(seed, payload), torques=(TorqueChannel("motor_current", torque / 7),))
+
+    grades = [gains_with(mass, currents).verdict.grade for mass in (MASS, 1000 * MASS)]
+    assert grades == ["fair", "poor"]
+    rows = {row.name: row.grade for row in gains_with(1000 * MASS, currents).verdict.criteria}
+    assert rows["gains over those given before"] is None
+    assert {rows["payload's weight over effort limit"], rows["torque over effort limit"]} == {"poor"}
+
+
+def test_a_centre_beyond_the_reach_of_the_arm_is_refused_and_one_within_is_not():
+    with pytest.raises(EstimateError, match=r"centre: got 181.* m from the origin of link 'link_2'.*reach.* metres"):
+        gains_with(MASS, centre=(180.0, 20.0, 0.0))
+    assert gains_with(MASS, centre=(0.18, 0.02, 0.0)).verdict.grade == "fair"
+    heavy = replace(ARM, payloads={"brick": (*BRICK[:6], 900.0, 100.0, 0, MASS)})
+    with pytest.raises(EstimateError, match=r"reach of the arm"):
+        identify_gains(heavy, recorded(1, None), replace(recorded(1, "brick"), payload="brick"))
+
+
 GAINS = DriveGains("motor_torque", ("joint_1", "joint_2"), TRUE, np.array([[4e-4, 1e-4], [1e-4, 9e-4]]), 'by "hand"\n')
 
 

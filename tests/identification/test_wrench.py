@@ -12,9 +12,10 @@ import pytest
 from data_folder import data_folder
 from steelyard.cli import main
 from steelyard.errors import EstimateError
-from steelyard.identification import payload_from_wrench
+from steelyard.identification import WrenchPayload, payload_from_wrench
+from steelyard.identification.wrench_verdict import WrenchEvidence, judge_wrench
 from steelyard.physics import pose_function
-from steelyard.recording import Recording, TorqueChannel
+from steelyard.recording import Recording, TorqueChannel, write_recording
 from steelyard.robot import load_robot, parameters_from_centre
 
 SETUPS = Path(__file__).parents[2] / "benchmarks" / "data"
@@ -70,6 +71,105 @@ def test_static_poses_show_mass_centre_and_bias_but_no_inertia(sign):
     assert "Bias of the sensor" in found.to_html()
 
 
+def rows_of(found: WrenchPayload) -> dict[str, str | None]:
+    return {row.name: row.grade for row in found.verdict.criteria}
+
+
+def in_base_axes(log: Recording) -> Recording:
+    turns = [rotation(q) for q in np.asarray(log.pose)[3:].T]
+    columns = zip(turns, log.torque().values.T, strict=True)
+    wrench = np.array([np.concatenate([R @ column[:3], R @ column[3:]]) for R, column in columns]).T
+    return replace(log, torques=(TorqueChannel("wrench", wrench),))
+
+
+def with_wrench(log: Recording, factors: list[float]) -> Recording:
+    values = log.torque().values * np.array(factors)[:, None]
+    return replace(log, torques=(TorqueChannel("wrench", values),))
+
+
+def with_quaternions(log: Recording, order: list[int]) -> Recording:
+    pose = np.asarray(log.pose)
+    return replace(log, pose=np.concatenate([pose[:3], pose[3:][order]]))
+
+
+SEVERAL = static_log(3, 14)
+TURNED = replace(SEVERAL, torques=(TorqueChannel("wrench", np.roll(SEVERAL.torque().values, 3, axis=0)),))
+
+
+def test_a_right_reading_is_good_in_either_frame():
+    assert payload_from_wrench([SEVERAL], static=True).verdict.grade == "good"
+    assert payload_from_wrench([in_base_axes(SEVERAL)], static=True, frame="base").verdict.grade == "good"
+
+
+@pytest.mark.parametrize(
+    ("log", "text", "remedy"),
+    [
+        (in_base_axes(SEVERAL), "the wrench in axes of the base", "--wrench-frame base"),
+        (with_quaternions(SEVERAL, [1, 2, 3, 0]), "w as the last number", "order x y z qw qx qy qz"),
+        (with_quaternions(SEVERAL, [3, 0, 1, 2]), "w as the second number", "order x y z qw qx qy qz"),
+        (TURNED, "moments before forces", "order fx fy fz tx ty tz"),
+        (
+            with_quaternions(in_base_axes(SEVERAL), [1, 2, 3, 0]),
+            "the wrench in axes of the base and w as the last number",
+            "--wrench-frame base and declare",
+        ),
+    ],
+)
+def test_a_log_read_in_another_way_than_recorded_is_poor_and_the_cause_is_named(log, text, remedy):
+    found = payload_from_wrench([log], static=True)
+    assert found.verdict.grade == "poor"
+    assert rows_of(found)["residual force over the payload's weight"] == "poor"
+    cause = found.reasons[0]
+    assert (cause.criterion, text in cause.text, remedy in cause.remedy) == ("likely cause", True, True)
+    assert "mass 1.399 kg" in cause.text
+
+
+@pytest.mark.parametrize(
+    ("factors", "poor"),
+    [
+        ([1e3] * 3 + [1] * 3, {"payload's mass", "centre from the sensor's origin"}),
+        ([1] * 3 + [1e-3] * 3, {"centre from the sensor's origin"}),
+        ([1] * 3 + [1e3] * 3, {"centre from the sensor's origin"}),
+        ([1e3] * 6, {"payload's mass"}),
+        ([1e-3] * 6, {"payload's mass"}),
+    ],
+)
+def test_units_that_are_wrong_by_a_thousand_are_poor_and_named(factors, poor):
+    found = payload_from_wrench([with_wrench(SEVERAL, factors)], static=True)
+    plausible = [row for row in found.verdict.criteria if row.question == "plausible"]
+    assert {row.name for row in plausible if row.grade == "poor"} == poor
+    assert found.verdict.grade == "poor"
+    assert "forces in N, moments in N m" in found.reasons[0].remedy
+
+
+def test_a_sign_that_is_wrong_leaves_residuals_without_a_cause():
+    found = payload_from_wrench([with_wrench(SEVERAL, [-1, 1, 1, 1, 1, 1])], static=True)
+    assert found.verdict.grade == "poor"
+    assert all(one.criterion != "likely cause" for one in found.reasons)
+
+
+def test_a_noisy_sensor_is_fair():
+    noise = np.random.default_rng(2).normal(size=(6, 40)) * 4 * NOISE[:, None]
+    log = static_log(1, 40)
+    noisy = replace(log, torques=(TorqueChannel("wrench", log.torque().values + noise),))
+    assert payload_from_wrench([noisy], static=True).verdict.grade == "fair"
+
+
+def test_the_verdict_is_in_python_json_report_and_exit_code(tmp_path, capsys):
+    log = write_recording(in_base_axes(SEVERAL), tmp_path / "log.npz")
+    command = ["payload", str(log), "--wrench", "--static"]
+    assert main([*command, "--json"]) == 2
+    content = json.loads(capsys.readouterr().out)
+    assert content["verdict"]["grade"] == "poor"
+    assert content["verdict"]["reasons"][0]["about"] == "likely cause"
+    assert content["reasons"][0]["text"] == content["verdict"]["reasons"][0]["text"]
+    assert main([*command, "--wrench-frame", "base"]) == 0
+    assert "verdict: good" in capsys.readouterr().out
+    found = payload_from_wrench([in_base_axes(SEVERAL)], static=True)
+    assert "give --wrench-frame base" in found.to_html()
+    assert "<b>poor</b>" in found._repr_html_()
+
+
 def test_static_intervals_cover_95_percent():
     truth = np.concatenate([TOOL, BIAS])[6:]
     inside = []
@@ -119,6 +219,30 @@ def test_a_moving_sensor_shows_the_inertia_too():
     assert found.link == "ee_link"
     assert np.all(np.abs(values - truth) < 2 * found.half_width + 1e-3 * np.abs(truth))
     assert found.body.mass[1] < 0.01
+    assert found.verdict.grade == "good"
+
+
+def test_an_arm_says_how_heavy_and_how_far_its_payload_can_be():
+    log = moving_log(1)
+    heavy = with_wrench(log, [100.0] * 6)
+    rows = rows_of(payload_from_wrench([heavy], load_robot("ur10e")))
+    assert rows["payload's mass"] == "poor"
+    assert payload_from_wrench([log], load_robot("ur10e")).verdict.grade == "good"
+    far = payload_from_wrench([with_wrench(SEVERAL, [1.0] * 3 + [25.0] * 3)], static=True)
+    evidence = WrenchEvidence(far.body, far.deviation, far.explained)
+    assert [judge_wrench(replace(evidence, reach=one)).grade for one in (None, 1.3)] == ["fair", "poor"]
+
+
+def test_a_payload_with_a_fair_verdict_is_exported_and_one_with_a_poor_verdict_is_not(tmp_path, capsys):
+    log, rng = moving_log(1), np.random.default_rng(0)
+    export = ["--payload", "ur", "--robot", "ur10e", "--without-inertia", "--out", str(tmp_path / "exported")]
+    for factor, verdict, code in ((15, 0, 0), (40, 2, 1)):
+        noise = factor * NOISE[:, None] * rng.standard_normal((6, log.samples))
+        noisy = replace(log, torques=(TorqueChannel("wrench", log.torque().values + noise),))
+        file, run = write_recording(noisy, tmp_path / f"{factor}.npz"), str(tmp_path / f"run_{factor}")
+        assert main(["payload", str(file), "--wrench", "--robot", "ur10e", "--out", run, "-q"]) == verdict
+        assert main(["export", run, *export]) == code, capsys.readouterr().err
+    assert "the verdict of the payload on link 'ee_link' is poor" in capsys.readouterr().err
 
 
 @pytest.mark.large
@@ -151,6 +275,15 @@ def test_options_of_the_sensor_need_wrench(capsys, tmp_path):
     assert "without --wrench" in capsys.readouterr().err
     assert main(["payload"]) == 1
     assert "no run is given" in capsys.readouterr().err
+
+
+@pytest.mark.data
+def test_a_real_gripper_without_its_frame_is_poor(capsys):
+    command = ["payload", "--wrench", "--static", "--config", str(SETUPS / "ft_gripper.toml"), "--json"]
+    assert main([*command, "--root", str(data_folder())]) == 2
+    cause = json.loads(capsys.readouterr().out)["verdict"]["reasons"][0]
+    assert cause["remedy"] == "give --wrench-frame base"
+    assert "mass 1.101 kg" in cause["text"]
 
 
 @pytest.mark.data

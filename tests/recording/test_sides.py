@@ -132,3 +132,33 @@ def test_a_wrench_and_a_pose_are_kept(robot, motion, tmp_path):
     recording = recording_from_arrays(robot, arrays, setup)
     np.testing.assert_allclose(recording.torque("wrench").values, wrench * np.array([[1e3]] * 3 + [[1]] * 3))
     np.testing.assert_allclose(known(recording.pose), wrench[:3])
+
+
+@pytest.mark.parametrize(
+    ("sign", "factors"),
+    [
+        (-1, [-1] * 6),
+        ([1, 1, 1, -1, -1, -1], [1, 1, 1, -1, -1, -1]),
+        ({"fz": -1, "tx": -1}, [1, 1, -1, -1, 1, 1]),
+    ],
+)
+def test_signs_of_a_wrench_are_those_of_its_columns(sign, factors, robot, motion):
+    wrench = np.random.default_rng(0).normal(size=(6, motion.time.size))
+    table = {"q": "q", "torque": {"kind": "wrench", "columns": "wrench", "sign": sign}}
+    recording = recording_from_arrays(robot, {**motion.arrays(), "wrench": wrench}, setup_from_table(table))
+    np.testing.assert_allclose(recording.torque("wrench").values, wrench * np.array(factors)[:, None])
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("sign", [-1, 1], "sign has 2 numbers for 6 components"),
+        ("sign", {"elbow": -1}, "no component 'elbow'; components: fx, fy, fz, tx, ty, tz"),
+        ("rating", [100, 100], "rating has 2 numbers for 6 components"),
+    ],
+)
+def test_numbers_of_a_wrench_that_are_not_six_are_refused(key, value, message, robot, motion):
+    arrays = {**motion.arrays(), "wrench": np.ones((6, motion.time.size))}
+    table = {"q": "q", "torque": {"kind": "wrench", "columns": "wrench", key: value}}
+    with pytest.raises(RecordingError, match=message):
+        recording_from_arrays(robot, arrays, setup_from_table(table))

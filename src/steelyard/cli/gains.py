@@ -27,7 +27,7 @@ from .options import (
     numbers_from,
     quietly,
 )  # fmt: skip
-from .output import Column, Part, Screen, Timing, print_reasons
+from .output import Column, Part, Screen, Timing, print_verdict
 
 if TYPE_CHECKING:
     from ..identification import GainsFound
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from ..robot import Robot
 
 POOR = 2
-GRADE_STYLE = {"known": "green", "weak": "yellow", "unknown": "red"}
+GRADE_STYLE = {"known": "green", "weak": "yellow", "unknown": "red", "doubtful": "red"}
 
 Logs = Annotated[tuple[Path, ...], Parameter(group=DATA)]
 
@@ -173,7 +173,7 @@ def _print(found: GainsFound, out: Path | None) -> None:
     screen.table([Column("joint", "key"), *(Column(name) for name in names), Column("", "word")], rows)
     known = [f"{joint} {gains.values[j]:.4g}" for j, joint in enumerate(gains.joints) if grades[j] == "known"]
     screen.line(f"known gains: {', '.join(known) or 'none'}", always=True)
-    print_reasons(screen, found.reasons)
+    print_verdict(screen, found.verdict)
     screen.saved(out)
     if out is not None:
         screen.line(f"gains: {out / FILE} (steelyard identify --gains)", always=True)

@@ -15,7 +15,7 @@ from ..errors import EstimateError
 from ..files import require_files
 from ..plain_data import json_text, plain
 from .options import DATA, Config, Json, Out, Quiet, Root, Table, in_folder, quietly
-from .output import Screen, print_reasons
+from .output import Screen, print_reasons, print_verdict
 
 if TYPE_CHECKING:
     from ..identification import PayloadBody, PayloadFound, SavedRun
@@ -142,7 +142,7 @@ def _from_wrench(
         content = {"robot": arm.name if arm else "sensor", "locked_joints": {}, **found.to_json()}
         content = saved.save(settings, inputs, content, report=found.to_html)
         print(json_text("payload", content)) if json else _print_wrench(found, saved.place)
-    return POOR if found.reasons else 0
+    return POOR if found.verdict.grade == "poor" else 0
 
 
 def _print_wrench(found: WrenchPayload, out: Path | None) -> None:
@@ -155,7 +155,7 @@ def _print_wrench(found: WrenchPayload, out: Path | None) -> None:
         shown = ", ".join(f"{value:.4g} +- {sigma:.2g}" for value, sigma in pairs)
         rms = " ".join(f"{one:.2g}" for one in found.residual[part])
         screen.line(f"         {name} bias {shown} {unit}; residual rms {rms} {unit}")
-    print_reasons(screen, found.reasons)
+    print_verdict(screen, found.verdict)
     screen.saved(out)
 
 

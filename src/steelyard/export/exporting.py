@@ -319,7 +319,7 @@ def _export_payload_run(
         what = f"the run of the arm, '{content['provenance']['settings']['run']}',"
         notes += refuse_poor(arm, what, "identify", force=force)
     reasons = [{"text": one["text"], "about": ""} for one in content.get("reasons", [])]
-    own = {"grade": "poor" if reasons else "good", "criteria": [], "reasons": reasons}
+    own = content.get("verdict") or {"grade": "poor" if reasons else "good", "criteria": [], "reasons": reasons}
     link = content.get("payload_link")
     what = f"the payload on link '{link}'" if link else "the payload"
     notes += refuse_poor(own, what, "payload", force=force)

@@ -18,6 +18,7 @@ from ..effects import EFFECTS
 from ..errors import EstimateError
 from ..estimate import ScaleFit, fit_scales, joint_deviations
 from ..model import Model, build_model
+from ..model.terms import payload_link
 from ..observe import ResolvedPreparation, channel_of, equations_of, reduce_rows, resolve_preparation
 from ..progress import Stage, no_stages
 from ..recording import DriveGains, Recording, RecordingsLike, gains_of, load_recordings, with_gains
@@ -25,8 +26,9 @@ from ..recording.gains import ASSUMED_SIGMA
 from ..robot import AnyRobot, Robot, load_robot
 from ..verdict import Reason
 from .gains_result import KNOWN, WEAK, FrictionModel, GainsFound
+from .gains_verdict import GainsEvidence, judge_gains
 from .inputs import Labelled, arm_of, labels_of, measured_side, settings_of, sources_of, without_locked
-from .payload_body import COLUMNS
+from .payload_body import COLUMNS, reach_of
 from .settings import Settings, refuse_nonlinear
 
 FRICTION = {
@@ -86,6 +88,7 @@ def identify_gains(
     arm = arm_of(robot, settings)
     given, carries = _recordings(robot, unloaded, loaded, settings)
     known = _known_parameters(arm, given, mass, centre)
+    _refuse_far_centre(arm, given, known)
     side, nominal = _nominal_gains(arm, given, settings)
     resolved = resolve_preparation(settings.preparation, [one for _, one in given])
     model = build_model(arm, settings.effects, side, "paired", settings.sign_width, settings.friction)
@@ -149,6 +152,20 @@ def _known_parameters(
     if len(centre) != 3 or not np.isfinite(centre).all():
         raise EstimateError(f"centre: got {list(centre)}, allowed are three numbers x,y,z in metres")
     return {**{f"M{axis}L": mass * float(one) for axis, one in zip("XYZ", centre, strict=True)}, "ML": float(mass)}
+
+
+def _refuse_far_centre(arm: Robot, given: Sequence[Labelled], known: Mapping[str, float]) -> None:
+    """Refuse a payload whose centre is farther from its link than the arm reaches: most likely in millimetres."""
+    if "MXL" not in known or not known["ML"] > 0:
+        return
+    link = payload_link(arm)
+    reach = reach_of(arm, link, np.concatenate([one.q for _, one in given], axis=1))
+    distance = float(np.linalg.norm([known[f"M{axis}L"] / known["ML"] for axis in "XYZ"]))
+    if reach is not None and distance > reach:
+        raise EstimateError(
+            f"centre: got {distance:.4g} m from the origin of link '{link}', allowed is at most the reach of the arm, "
+            f"{reach:.3g} m; give it in metres (--centre 0.3,0,0), in the frame of that link"
+        )
 
 
 def _nominal_gains(arm: Robot, given: Sequence[Labelled], settings: Settings) -> tuple[str, DriveGains | None]:
@@ -228,24 +245,43 @@ def _combined(
     best, fit = models[chosen], fits[chosen]
     away = np.log(np.array([one.gains for one in models]) / best.gains)
     spread = away.T @ away / (len(models) - 1)  # what they differ by, squared and averaged over the others
-    covariance, values = fit.covariance + spread, best.gains.copy()
-    unknown = np.sqrt(np.diag(covariance)) > WEAK
+    blocks, by_models = np.sqrt(np.diag(fit.covariance)), np.sqrt(np.diag(spread))
+    loaded = [one for (_, one), carried in zip(given, carries, strict=True) if carried]
+    weight, sigma = _payload_weight(model, fits[0], loaded), np.hypot(blocks, by_models)
     kept = nominal is not None and nominal.is_known
-    if nominal is not None and kept:
-        # A gain that the data do not show to better than a published one is left as it was.
+    evidence = GainsEvidence(
+        start.kind, start.joints, best.gains, sigma, nominal, weight, best.gains * _peaks(given, model.measured),
+        float(known["ML"]), arm,
+    )  # fmt: skip
+    verdict = judge_gains(evidence, tuple(_reasons(start.joints, sigma, weight, kept)))
+    labels = tuple((label, carried) for (label, _), carried in zip(given, carries, strict=True))
+    doubt = " (verdict poor)" if verdict.grade == "poor" else ""
+    names = ", ".join(label for label, _ in labels)
+    source = f"steelyard gains{doubt}, payload of {known['ML']:.4g} kg, recordings {names}"
+    values, covariance = _with_nominal(best.gains, fit.covariance + spread, nominal if kept else None)
+    found = DriveGains(start.kind, start.joints, values, covariance, source)
+    return GainsFound(
+        found, nominal, tuple(models), chosen, blocks, by_models, fit.blocks, weight, float(known["ML"]),
+        tuple(known), model.payload_link, labels, verdict, arm,
+    )  # fmt: skip
+
+
+def _with_nominal(
+    gains: np.ndarray, covariance: np.ndarray, nominal: DriveGains | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return gains and covariance; a gain that the data show no better than a published one is left as it was."""
+    values, unknown = gains.copy(), np.sqrt(np.diag(covariance)) > WEAK
+    if nominal is not None:
         values[unknown], both = nominal.values[unknown], np.ix_(unknown, unknown)
         covariance[unknown, :], covariance[:, unknown] = 0.0, 0.0
         covariance[both] = np.maximum(nominal.covariance[both], ASSUMED_SIGMA**2)
-    labels = tuple((label, loaded) for (label, _), loaded in zip(given, carries, strict=True))
-    source = f"steelyard gains, payload of {known['ML']:.4g} kg, recordings {', '.join(label for label, _ in labels)}"
-    found = DriveGains(start.kind, start.joints, values, covariance, source)
-    blocks, by_models = np.sqrt(np.diag(fit.covariance)), np.sqrt(np.diag(spread))
-    weight = _payload_weight(model, fits[0], [one for (_, one), loaded in zip(given, carries, strict=True) if loaded])
-    reasons = tuple(_reasons(found.joints, np.hypot(blocks, by_models), weight, kept))
-    return GainsFound(
-        found, nominal, tuple(models), chosen, blocks, by_models, fit.blocks, weight, float(known["ML"]),
-        tuple(known), model.payload_link, labels, reasons, arm,
-    )  # fmt: skip
+    return values, covariance
+
+
+def _peaks(given: Sequence[Labelled], side: str) -> np.ndarray:
+    """Return the largest torque or current of each joint (n,), less the thousandth part that may be spikes."""
+    values = np.concatenate([channel_of(one, side, label).values for label, one in given], axis=1)
+    return np.quantile(np.abs(values), 0.999, axis=1)
 
 
 def _payload_weight(model: Model, fit: ScaleFit, loaded: Sequence[Recording]) -> np.ndarray:

@@ -14,7 +14,7 @@ from ..recording import DriveGains
 from ..recording.gains import ASSUMED_SIGMA
 from ..robot import Robot
 from ..text import html_table, short_repr
-from ..verdict import Reason
+from ..verdict import Reason, Verdict, verdict_to_json
 
 KNOWN, WEAK = 0.03, ASSUMED_SIGMA
 """Relative sigmas up to which a gain is known, or weakly known; beyond, a published one is better."""
@@ -58,7 +58,7 @@ class GainsFound:
         known: Names of the payload's parameters that were known.
         payload_link: The link that carries it.
         recordings: Labels of the recordings, and whether they carry the payload.
-        reasons: What a reader must know, with remedies.
+        verdict: Whether mass and centre can be what was given, and how many gains are known.
         robot: The arm.
     """
 
@@ -76,14 +76,24 @@ class GainsFound:
     known: tuple[str, ...]
     payload_link: str
     recordings: tuple[tuple[str, bool], ...]
-    reasons: tuple[Reason, ...]
+    verdict: Verdict
     robot: Robot
 
     @property
+    def reasons(self) -> tuple[Reason, ...]:
+        """What a reader must know, with remedies: those of the verdict."""
+        return self.verdict.reasons
+
+    @property
     def grades(self) -> tuple[str, ...]:
-        """``known``, ``weak`` or ``unknown``, joint by joint; an unknown one is the nominal gain."""
-        sigma = np.hypot(self.by_blocks, self.by_models)
-        return tuple("known" if one <= KNOWN else "weak" if one <= WEAK else "unknown" for one in sigma)
+        """``known``, ``weak`` or ``unknown``, joint by joint; an unknown one is the nominal gain.
+
+        ``doubtful`` in place of known and weak where the verdict is poor: a sigma says how well gains agree with the
+        given mass and centre, not whether these are right.
+        """
+        sigma, doubtful = np.hypot(self.by_blocks, self.by_models), self.verdict.grade == "poor"
+        known, weak = ("doubtful", "doubtful") if doubtful else ("known", "weak")
+        return tuple(known if one <= KNOWN else weak if one <= WEAK else "unknown" for one in sigma)
 
     @property
     def interval(self) -> np.ndarray:
@@ -120,12 +130,13 @@ class GainsFound:
                 "known": list(self.known), "payload_link": self.payload_link,
                 "recordings": [{"label": label, "loaded": loaded} for label, loaded in self.recordings],
                 "reasons": [{"text": one.text, "remedy": one.remedy} for one in self.reasons],
+                "verdict": verdict_to_json(self.verdict),
             }
         )  # fmt: skip
 
     def to_html(self, provenance: Mapping[str, str] | None = None) -> str:
         """Return the report as one HTML document."""
-        from ..report import DataTable, Page, PageSection, page_html, sentence
+        from ..report import DataTable, Page, PageSection, page_html
 
         columns = ["joint", f"gain [{self.gains.unit}]", "sigma", "from", "to", "grade"]
         rows = [[*row[:3], *row[3], row[4]] for row in self._rows()]
@@ -138,13 +149,12 @@ class GainsFound:
             "models", ["friction", *self.gains.joints, "left-out error"], others,
             "Gains by law of friction, and the squared error of left-out blocks over that of the plain model.",
         )  # fmt: skip
-        reasons = [f"{sentence(one.text)} {sentence(one.remedy)}" for one in self.reasons]
         text = f"From {len(self.recordings)} recordings, with a payload of {self.mass:.4g} kg."
         sections = [
-            PageSection("The gains", [DataTable("gains", columns, rows, caption)], text, points=reasons),
+            PageSection("The gains", [DataTable("gains", columns, rows, caption)], text),
             PageSection("Laws of friction", [compared], f"Chosen: {self.models[self.chosen].name}."),
         ]
-        page = Page(f"Drive gains of {self.robot.name}", text, sections, provenance=provenance or {})
+        page = Page(f"Drive gains of {self.robot.name}", text, sections, self.verdict, provenance=provenance or {})
         return page_html(page)
 
     def _repr_html_(self) -> str:

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from ..estimate import Estimate
-from ..robot import INERTIAL_NAMES, moved_parameters, pseudo_inertia
+from ..robot import INERTIAL_NAMES, Robot, moved_parameters, pseudo_inertia, transform_from_placement
 from ..text import short_repr
+from ..verdict import VerdictRow, limits_below, row_below, row_not_judged
 
 COLUMNS = tuple(f"{name}L" for name in INERTIAL_NAMES)
 
@@ -148,6 +149,57 @@ def impossible_payload(body: PayloadBody) -> list[str]:
     if sizes[0] < -IMPOSSIBLE * sigma:
         found.append(f"inertia with negative density (eigenvalue {sizes[0]:.3g} +- {sigma:.2g} kg m^2)")
     return found
+
+
+def reach_of(robot: Robot, link: str, q: np.ndarray) -> float | None:
+    """Return how far an arm reaches [m], not less than it does: all lengths, slides and twice the last centre of mass.
+
+    Args:
+        robot: The arm.
+        link: The link that carries the payload.
+        q: Positions of the actuated joints (na, N), for slides.
+
+    Returns:
+        None where the file has no length between joints, so that nothing says how large the arm is.
+    """
+    frame, matrix, offset = robot.frame(link), *robot.coupling()
+    slides = np.abs(matrix @ q + offset[:, None]).max(axis=1, initial=0.0)
+    last, number = robot.bodies[frame.body - 1] if frame.body else None, frame.body
+    lengths = [float(np.linalg.norm(transform_from_placement(frame.placement)[1]))]
+    base = 0.0
+    while number:
+        body = robot.bodies[number - 1]
+        base = float(np.linalg.norm(transform_from_placement(body.placement)[1]))
+        lengths += [base, float(slides[number - 1]) if body.joint.kind == "prismatic" else 0.0]
+        number = body.parent
+    total = sum(lengths)
+    if not total - base > 0:
+        return None
+    if last is not None and last.inertia is not None and last.inertia[9] > 0:
+        own = 2 * float(np.linalg.norm(last.inertia[6:9])) / last.inertia[9]
+        total += min(own, total)  # inertias that were identified may have a centre far outside
+    return total
+
+
+def mass_of(robot: Robot) -> float | None:
+    """Return the mass of all moving links of the robot file [kg]; None if one is unknown, or all are 0."""
+    masses = [None if body.inertia is None else body.inertia[9] for body in robot.bodies]
+    known = [one for one in masses if one is not None]
+    return float(sum(known)) if len(known) == len(masses) and sum(known) > 0 else None
+
+
+MASS_OVER_ARM = (1.0, 2.0)
+"""Mass of a payload over that of the arm's moving links: good and fair up to these. Arms carry less than they weigh."""
+
+
+def mass_row(mass: float, robot: Robot, remedy: str) -> VerdictRow:
+    """Return the row of a payload's mass against that of the arm."""
+    name, own = "payload's mass over the arm's", mass_of(robot)
+    if own is None:
+        return row_not_judged("plausible", name, limits_below(MASS_OVER_ARM), "the robot file has no masses")
+    part = mass / own
+    text = f"the payload of {mass:.4g} kg is {part:.3g} times as heavy as the moving links of the arm, {own:.4g} kg"
+    return row_below("plausible", name, part, f"{part:.2g}", MASS_OVER_ARM, text, remedy)
 
 
 def payload_to_json(body: PayloadBody) -> dict[str, Any]:

@@ -11,32 +11,39 @@ force bias follow from the forces, centre and moment bias from the moments, and 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
-import casadi as ca
 import numpy as np
 
 from ..distributions import t_ppf
 from ..errors import EstimateError
 from ..model.terms import payload_link
-from ..physics import pose_function
 from ..plain_data import plain
 from ..recording import Recording
 from ..robot import INERTIAL_NAMES, Link, Robot
-from ..signals import apply_low_pass, central_difference, low_pass, trim_ends
 from ..text import html_table, short_repr
-from ..verdict import Reason
-from .payload_body import PayloadBody, body_from_parameters, impossible_payload, payload_to_json
+from ..verdict import Reason, Verdict, verdict_of, verdict_to_json
+from .payload_body import PayloadBody, body_from_parameters, mass_of, payload_to_json, reach_of
+from .wrench_rows import (
+    FRAMES,
+    QUATERNIONS,
+    WrenchFrame,
+    moving_rows,
+    other_rotations,
+    sensor_poses,
+    sensor_wrench,
+    static_rows,
+)
+from .wrench_verdict import OtherReading, WrenchEvidence, judge_wrench
 
-WrenchFrame = Literal["sensor", "base"]
 BIAS_NAMES = ("bias_fx", "bias_fy", "bias_fz", "bias_tx", "bias_ty", "bias_tz")
 COLUMNS = (*INERTIAL_NAMES, *BIAS_NAMES)
-DEFAULT_CUTOFF = 5.0
-"""Low-pass of poses and wrenches of a moving sensor [Hz]; at most a fifth of the sampling rate."""
 BLOCKS = 20
 """Blocks of time over which the errors of moving recordings are jackknifed."""
+ENOUGH_ROWS = 3000
+"""Rows of a recording by which other readings of it are compared."""
 _PASSES = 5
 _DEPENDENT = 1e-6
 
@@ -61,7 +68,9 @@ class WrenchPayload:
         rows: Samples used.
         is_static: Whether poses were static.
         link: Link whose frame it is in; ``sensor`` for logs with poses.
-        reasons: What speaks against it, with remedies.
+        deviation: Deviation of residual forces and moments, per axis, unknowns counted (2,) [N, N m].
+        explained: Rms of the payload's own force and moment, without bias, as vectors (2,) [N, N m].
+        verdict: Whether it explains the wrench, and can be a payload.
     """
 
     __repr__ = short_repr
@@ -76,7 +85,14 @@ class WrenchPayload:
     rows: int
     is_static: bool
     link: str
-    reasons: tuple[Reason, ...]
+    deviation: np.ndarray
+    explained: np.ndarray
+    verdict: Verdict
+
+    @property
+    def reasons(self) -> tuple[Reason, ...]:
+        """What speaks against it, with remedies: those of the verdict."""
+        return self.verdict.reasons
 
     @property
     def half_width(self) -> np.ndarray:
@@ -93,12 +109,13 @@ class WrenchPayload:
             {
                 "payload": payload_to_json(self.body), "payload_link": self.link, "covariance": self.body.covariance,
                 "reasons": [{"text": one.text, "remedy": one.remedy} for one in self.reasons], "wrench": sensor,
+                "verdict": verdict_to_json(self.verdict),
             }
         )  # fmt: skip
 
     def to_html(self, provenance: Mapping[str, str] | None = None) -> str:
         """Return the report as one HTML document."""
-        from ..report import DataTable, Page, PageSection, page_html, sentence
+        from ..report import DataTable, Page, PageSection, page_html
         from .payload import payload_section
 
         units = ["N"] * 3 + ["N m"] * 3
@@ -107,16 +124,16 @@ class WrenchPayload:
             "bias", ["quantity", "value", "sigma", "residual rms", "unit"], [list(row) for row in rows],
             "Bias of the sensor, and what the payload does not explain.",
         )  # fmt: skip
-        reasons = [f"{sentence(one.text)} {sentence(one.remedy)}" for one in self.reasons]
         text = f"{self.rows} samples, {'static poses' if self.is_static else 'moving'}."
-        sections = [payload_section(self.body, self.link, text, reasons), PageSection("The sensor", [table])]
-        return page_html(Page("Payload of a force/torque sensor", text, sections, provenance=provenance or {}))
+        sections = [payload_section(self.body, self.link, text), PageSection("The sensor", [table])]
+        title = "Payload of a force/torque sensor"
+        return page_html(Page(title, text, sections, self.verdict, provenance=provenance or {}))
 
     def _repr_html_(self) -> str:
-        """Return mass and bias as notebooks show them."""
+        """Return mass, bias and verdict as notebooks show them."""
         rows = [["mass", *self.body.mass, "kg"]]
         rows += [[name, *pair, ""] for name, *pair in zip(BIAS_NAMES, self.bias, self.bias_sigma, strict=True)]
-        return html_table(("quantity", "value", "sigma", "unit"), rows)
+        return html_table(("quantity", "value", "sigma", "unit"), rows) + self.verdict._repr_html_()
 
 
 def payload_from_wrench(
@@ -145,124 +162,85 @@ def payload_from_wrench(
     """
     if not recordings:
         raise EstimateError("no recording is given; give at least one log with a wrench")
-    gravity = np.array((robot or free_sensor()).gravity)
     sensor = link or (payload_link(robot) if robot is not None and robot.bodies else "sensor")
     if axis not in (None, "x", "y", "z"):
         raise EstimateError(f"axis: got '{axis}', allowed are x, y and z of the sensor")
-    parts, blocks = [], []
-    for number, recording in enumerate(recordings):
-        rotation, position = _poses(recording, robot, sensor)
-        wrench = _wrench(recording, rotation, frame)
-        rows = _static_rows(rotation, gravity) if static else None
-        if rows is None:
-            rows, wrench = _moving_rows(recording.time, rotation, position, wrench, gravity, cutoff)
-        parts.append(np.concatenate([rows, wrench.T[:, :, None]], axis=2))
-        count = len(rows)
-        blocks.append(BLOCKS * number + (np.arange(count) if static else np.arange(count) * BLOCKS // count))
-    return _estimated(np.concatenate(parts), np.concatenate(blocks), static, axis, sensor)
+    reading = _Reading(robot, sensor, static, frame, axis, cutoff)
+    found = reading.payload(recordings)
+    arm, positions = reading.arm, np.concatenate([one.q for one in recordings], axis=1)
+    evidence = WrenchEvidence(
+        found.body, found.deviation, found.explained,
+        *((None, None) if arm is None else (reach_of(arm, sensor, positions), mass_of(arm))),
+    )  # fmt: skip
+    if not evidence.explains:
+        evidence = replace(evidence, others=tuple(_others(reading, recordings)))
+    return replace(found, verdict=judge_wrench(evidence))
 
 
-def _poses(recording: Recording, robot: Robot | None, sensor: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return rotations (N, 3, 3) and positions (N, 3) of the sensor in the base frame."""
-    if robot is not None and robot.bodies:
-        function, count = pose_function(robot, sensor), recording.samples
-        found = np.array(function.map(count)(ca.DM(recording.q), ca.DM.zeros(0, count)))
-        transforms = found.reshape(3, count, 4).transpose(1, 0, 2)
-        return transforms[:, :, :3], transforms[:, :, 3]
-    if recording.pose is None or len(recording.pose) != 7:
-        raise EstimateError(
-            "the log has no poses of the sensor, x y z and a quaternion; declare them with pose = ... in its set-up, "
-            "or name the robot whose joint positions it holds with --robot"
-        )
-    lengths = np.linalg.norm(recording.pose[3:], axis=0)
-    if not np.abs(lengths - 1).max() < 1e-2:
-        raise EstimateError(
-            f"quaternions of the pose have lengths from {lengths.min():.3g} to {lengths.max():.3g}, not 1; declare the "
-            "columns in the order x y z qw qx qy qz"
-        )
-    return _rotations(recording.pose[3:] / lengths), recording.pose[:3].T
+@dataclass(frozen=True)
+class _Reading:
+    """How logs are taken: as :func:`payload_from_wrench` is told, or otherwise, to see whether that explains more.
+
+    Attributes:
+        order: Meaning of the numbers of quaternions, one of ``QUATERNIONS``; empty for w x y z.
+        swapped: Whether moments are taken to come before forces.
+        most: Rows of a recording that are enough; None: all count.
+    """
+
+    robot: Robot | None
+    sensor: str
+    static: bool
+    frame: WrenchFrame
+    axis: str | None
+    cutoff: float | None
+    order: str = ""
+    swapped: bool = False
+    most: int | None = None
+
+    @property
+    def arm(self) -> Robot | None:
+        """The robot whose joint positions logs hold; None if they hold poses."""
+        return self.robot if self.robot is not None and self.robot.bodies else None
+
+    def payload(self, recordings: Sequence[Recording]) -> WrenchPayload:
+        """Return the payload, not judged yet."""
+        gravity, parts, blocks = np.array((self.robot or free_sensor()).gravity), [], []
+        for number, recording in enumerate(recordings):
+            rotation, position = sensor_poses(recording, self.robot, self.sensor)
+            if self.order:
+                rotation = other_rotations(recording, self.order)
+            wrench = sensor_wrench(recording, rotation, self.frame)
+            wrench = np.roll(wrench, 3, axis=0) if self.swapped else wrench
+            rows = static_rows(rotation, gravity) if self.static else None
+            if rows is None:
+                rows, wrench = moving_rows(recording.time, rotation, position, wrench, gravity, self.cutoff)
+            step = -(-len(rows) // (self.most or len(rows)))
+            parts.append(np.concatenate([rows, wrench.T[:, :, None]], axis=2)[::step])
+            count = len(parts[-1])
+            blocks.append(BLOCKS * number + (np.arange(count) if self.static else np.arange(count) * BLOCKS // count))
+        return _estimated(np.concatenate(parts), np.concatenate(blocks), self.static, self.axis, self.sensor)
 
 
-def _rotations(quaternions: np.ndarray) -> np.ndarray:
-    """Return the rotations (N, 3, 3) of unit quaternions w x y z (4, N)."""
-    w, x, y, z = quaternions
-    rows = [
-        [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
-        [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
-        [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
-    ]
-    return np.array(rows).transpose(2, 0, 1)
-
-
-def _wrench(recording: Recording, rotation: np.ndarray, frame: WrenchFrame) -> np.ndarray:
-    """Return the wrench in the axes of the sensor (6, N)."""
-    found = [channel.values for channel in recording.torques if channel.kind == "wrench"]
-    if not found:
-        raise EstimateError('the log has no wrench; declare its six columns with torque = { kind = "wrench", ... }')
-    if frame == "sensor":
-        return found[0]
-    forces, moments = (np.einsum("nji,jn->in", rotation, part) for part in (found[0][:3], found[0][3:]))
-    return np.concatenate([forces, moments])
-
-
-def _static_rows(rotation: np.ndarray, gravity: np.ndarray) -> np.ndarray:
-    still = np.zeros((len(rotation), 3))
-    return _rows(-np.einsum("nji,j->ni", rotation, gravity), still, still)
-
-
-def _moving_rows(
-    time: np.ndarray,
-    rotation: np.ndarray,
-    position: np.ndarray,
-    wrench: np.ndarray,
-    gravity: np.ndarray,
-    cutoff: float | None,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return rows (K, 6, 16) and wrenches (6, K), both through one low-pass, stamps made even."""
-    rate = (len(time) - 1) / float(time[-1] - time[0])
-    even = time[0] + np.arange(len(time)) / rate
-    signals = np.concatenate([position.T, rotation.reshape(-1, 9).T, wrench])
-    signals = np.array([np.interp(even, time, one) for one in signals])
-    filter_ = low_pass(rate, min(cutoff or DEFAULT_CUTOFF, rate / 5))
-    smooth = trim_ends(filter_, apply_low_pass(filter_, signals))
-    place, turned = smooth[:3], smooth[3:12].T.reshape(-1, 3, 3)
-    left, _, right = np.linalg.svd(turned)  # the nearest rotations
-    turned = left @ right
-    acceleration = central_difference(place, rate, "second")[:, 1:-1]
-    spin = np.einsum("nji,njk->nik", turned[1:-1], (turned[2:] - turned[:-2]) * (rate / 2))
-    omega = np.stack([spin[:, 2, 1] - spin[:, 1, 2], spin[:, 0, 2] - spin[:, 2, 0], spin[:, 1, 0] - spin[:, 0, 1]]) / 2
-    alpha = central_difference(omega, rate)
-    inner = turned[2:-2]
-    d = np.einsum("nji,jn->ni", inner, acceleration - gravity[:, None])
-    return _rows(d, omega[:, 1:-1].T, alpha.T), smooth[12:, 2:-2]
-
-
-def _rows(d: np.ndarray, omega: np.ndarray, alpha: np.ndarray) -> np.ndarray:
-    """Return the regressor of the wrench (N, 6, 16) for ten parameters and six biases."""
-    rows = np.zeros((len(d), 6, 16))
-    twist = _cross(omega)
-    rows[:, :3, 9] = d
-    rows[:, :3, 6:9] = _cross(alpha) + twist @ twist
-    rows[:, 3:, 6:9] = -_cross(d)
-    rows[:, 3:, :6] = _applied(alpha) + twist @ _applied(omega)
-    rows[:, :, 10:] = np.eye(6)
-    return rows
-
-
-def _cross(vectors: np.ndarray) -> np.ndarray:
-    """Return the matrices of ``v x`` (N, 3, 3)."""
-    x, y, z = vectors.T
-    zero = np.zeros(len(vectors))
-    return np.array([[zero, -z, y], [z, zero, -x], [-y, x, zero]]).transpose(2, 0, 1)
-
-
-def _applied(vectors: np.ndarray) -> np.ndarray:
-    """Return the matrices (N, 3, 6) by which XX XY XZ YY YZ ZZ give ``I v``."""
-    x, y, z = vectors.T
-    zero = np.zeros(len(vectors))
-    return np.array([[x, y, z, zero, zero, zero], [zero, x, zero, y, z, zero], [zero, zero, x, zero, y, z]]).transpose(
-        2, 0, 1
-    )
+def _others(reading: _Reading, recordings: Sequence[Recording]) -> Iterator[OtherReading]:
+    """Yield what the wrench in other axes, moments before forces, and other orders of quaternions give."""
+    orders = ("", *QUATERNIONS) if reading.arm is None else ("",)
+    ways = [(order, False, frame) for order in orders for frame in FRAMES] + [("", True, frame) for frame in FRAMES]
+    for order, swapped, frame in ways:
+        said = [QUATERNIONS[order][2:]] if order else []
+        if swapped:
+            said.insert(
+                0, ("moments before forces", "declare the columns of the wrench in the order fx fy fz tx ty tz")
+            )
+        if frame != reading.frame:
+            said.insert(0, (f"the wrench in axes of the {frame}", f"give --wrench-frame {frame}"))
+        if not said:
+            continue
+        try:
+            other = replace(reading, frame=frame, order=order, swapped=swapped, most=ENOUGH_ROWS).payload(recordings)
+        except EstimateError:
+            continue
+        text, remedy = (" and ".join(words) for words in zip(*said, strict=True))
+        yield OtherReading(text, remedy, WrenchEvidence(other.body, other.deviation, other.explained))
 
 
 def _estimated(rows: np.ndarray, blocks: np.ndarray, static: bool, axis: str | None, link: str) -> WrenchPayload:
@@ -295,10 +273,12 @@ def _estimated(rows: np.ndarray, blocks: np.ndarray, static: bool, axis: str | N
     sixteen, errors = sixteen * flip, errors * np.outer(flip, flip)
     body = body_from_parameters(sixteen[:10], errors[:10, :10])
     rms = np.sqrt(np.mean(residual**2, axis=0))
-    found = WrenchPayload(
-        body, sixteen[10:], np.sqrt(np.diag(errors))[10:], errors, count, rms, sign, len(rows), static, link, ()
-    )
-    return replace(found, reasons=tuple(_reasons(found)))
+    own = np.sqrt(np.mean((rows[:, :, :10] @ np.nan_to_num(sixteen[:10])) ** 2, axis=0))
+    explained = np.array([np.linalg.norm(own[:3]), np.linalg.norm(own[3:])])
+    return WrenchPayload(
+        body, sixteen[10:], np.sqrt(np.diag(errors))[10:], errors, count, rms, sign, len(rows), static, link, scale,
+        explained, verdict_of(()),
+    )  # fmt: skip
 
 
 def _independent(rows: np.ndarray, columns: Sequence[int]) -> list[int]:
@@ -352,15 +332,3 @@ def _jackknife(rows: np.ndarray, values: np.ndarray, blocks: np.ndarray, scale: 
         moves.append(np.linalg.solve(rest[:-1, :-1], rest[:-1, -1]) * lengths[-1] / lengths[:-1] - values)
     count, changes = len(labels), np.array(moves)
     return (count - 1) / count * changes.T @ changes, float(count - 1)
-
-
-def _reasons(found: WrenchPayload) -> list[Reason]:
-    mass, sigma = found.body.mass
-    reasons = []
-    if mass < 3 * sigma:
-        text = f"the mass comes out as {mass:.3g} +- {sigma:.2g} kg, which is not significant"
-        reasons.append(Reason(text, "check that the sensor carried a payload", "payload"))
-    if impossible := impossible_payload(found.body):
-        text = f"no body is like this: {', '.join(impossible)}"
-        reasons.append(Reason(text, "check axes and units of the wrench and the poses", "payload"))
-    return reasons

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..errors import RecordingError, nearest_match
 from ..robot import Robot
+from .record import WRENCH_ROWS
 from .setup import ChannelSetup, PerJoint
 
 _ANGLE = {"rad": 1.0, "mrad": 1e-3, "deg": math.pi / 180, "rev": 2 * math.pi}
@@ -109,26 +110,30 @@ def joint_values(value: PerJoint, robot: Robot, where: str, default: float | Non
         where: What messages call it.
         default: For joints a table leaves out; None if it may leave none out.
     """
-    joints = robot.joint_names
+    return _row_values(value, robot.joint_names, "joint", where, default)
+
+
+def _row_values(value: PerJoint, rows: tuple[str, ...], what: str, where: str, default: float | None) -> np.ndarray:
+    """Return one number for each named row, joints or components of a wrench."""
     if isinstance(value, Mapping):
-        return _from_table(value, joints, where, default)
+        return _from_table(value, rows, what, where, default)
     if isinstance(value, tuple):
-        if len(value) != len(joints):
-            raise RecordingError(f"{where} has {len(value)} numbers for {len(joints)} joints; one each is expected")
+        if len(value) != len(rows):
+            raise RecordingError(f"{where} has {len(value)} numbers for {len(rows)} {what}s; one each is expected")
         return np.array(value)
-    return np.full(len(joints), float(value))
+    return np.full(len(rows), float(value))
 
 
-def _from_table(value: Mapping[str, float], joints: tuple[str, ...], where: str, default: float | None) -> np.ndarray:
+def _from_table(
+    value: Mapping[str, float], rows: tuple[str, ...], what: str, where: str, default: float | None
+) -> np.ndarray:
     for name in value:
-        if name not in joints:
-            raise RecordingError(
-                f"{where}: no joint '{name}'; joints: {', '.join(joints)}{nearest_match(name, joints)}"
-            )
-    missing = [joint for joint in joints if joint not in value]
+        if name not in rows:
+            raise RecordingError(f"{where}: no {what} '{name}'; {what}s: {', '.join(rows)}{nearest_match(name, rows)}")
+    missing = [row for row in rows if row not in value]
     if missing and default is None:
-        raise RecordingError(f"{where}: no number for joint '{missing[0]}'; give one for each joint")
-    return np.array([value.get(joint, default) for joint in joints], dtype=float)
+        raise RecordingError(f"{where}: no number for {what} '{missing[0]}'; give one for each {what}")
+    return np.array([value.get(row, default) for row in rows], dtype=float)
 
 
 def gear_matrix(robot: Robot, ratios: PerJoint | None, coupling: tuple[tuple[float, ...], ...] | None) -> np.ndarray:
@@ -191,21 +196,22 @@ def channel_scale(
     """
     quantities = row_quantities(robot, channel, rows)
     units = _units(robot, channel, names, quantities, where)
-    rating = _optional(robot, channel.rating, f"{where} rating", rows)
-    counts = _optional(robot, channel.counts_per_turn, f"{where} counts_per_turn", rows)
+    named = (WRENCH_ROWS, "component") if channel.kind == "wrench" else (robot.joint_names, "joint")
+    rating = _optional(channel.rating, named, f"{where} rating", rows)
+    counts = _optional(channel.counts_per_turn, named, f"{where} counts_per_turn", rows)
     scale = np.array(
         [si_scale(u, k, where, r, c) for u, k, r, c in zip(units, quantities, rating, counts, strict=True)]
     )
     shift = np.array([-KELVIN_AT_ZERO_CELSIUS if unit == "K" else 0.0 for unit in units])
-    if rows == len(robot.joint_names) and channel.kind != "wrench" and channel.role != "pose":
-        scale = scale * joint_values(channel.sign, robot, f"{where} sign", default=1.0)
+    if rows == len(named[0]) and channel.role != "pose":
+        scale = scale * _row_values(channel.sign, *named, f"{where} sign", default=1.0)
     return scale, shift
 
 
-def _optional(robot: Robot, value: PerJoint | None, where: str, rows: int) -> list[float | None]:
+def _optional(value: PerJoint | None, named: tuple[tuple[str, ...], str], where: str, rows: int) -> list[float | None]:
     if value is None:
         return [None] * rows
-    return [float(entry) for entry in joint_values(value, robot, where)]
+    return [float(entry) for entry in _row_values(value, *named, where, None)]
 
 
 def _units(

@@ -1,0 +1,129 @@
+"""The rows of the verdict on drive gains: whether the given mass and centre can be what they are said to be.
+
+Gains are found by the weight of the payload alone, so that a mass in grams makes all of them a thousand times too large
+without a worse fit. What says otherwise is known from elsewhere: gains given before, effort limits, masses of the arm.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..recording import DriveGains
+from ..robot import Robot
+from ..verdict import (
+    Grade,
+    Reason,
+    Verdict,
+    VerdictRow,
+    graded_row,
+    limits_below,
+    row_below,
+    row_not_judged,
+    verdict_of,
+)
+from .gains_result import KNOWN, WEAK
+from .payload_body import mass_row
+
+FACTOR_OF_TORQUES, FACTOR_OF_CURRENTS, FACTOR_OF_UNKNOWN = (1.25, 1.5), (1.5, 2.0), (3.0, 10.0)
+"""Factor common to all gains against those given before: good and fair up to these, for torques that a drive reports,
+for currents with a published gain (two sets of one arm differ by 1.24), and where the gain is declared unknown."""
+HELD = (0.7, 1.0)
+"""Torque by which the payload's weight loads a joint over the joint's effort limit: good and fair up to these."""
+EFFORT = (1.05, 1.5)
+"""Recorded torque over the effort limit, as in the verdict of identify."""
+_UNITS = "check the unit of the mass (kg) and of the centre (m)"
+_CAUSE = f"{_UNITS}, and the mass itself: an error of either multiplies all gains by the same factor"
+_WEIGHT = ("payload's weight over effort limit", "the payload's weight loads {} with", _UNITS)
+_TORQUE = (
+    "torque over effort limit",
+    "with these gains the recorded torque of {} is",
+    f"{_UNITS}, and the effort limits of the robot file",
+)
+
+
+@dataclass(frozen=True, eq=False)
+class GainsEvidence:
+    """The numbers on which the verdict on gains rests.
+
+    Attributes:
+        kind: Kind of the torques.
+        joints: Names of the joints.
+        values: Gains that the data show (n,).
+        sigma: Their relative sigmas (n,).
+        nominal: The gains given before; None for currents of which none were.
+        weight: Rms of the torque by which the payload's weight loads each joint (n,) [N m or N].
+        torque: Largest recorded torque with these gains (n,) [N m or N].
+        mass: Mass of the payload as given [kg].
+        robot: The arm.
+    """
+
+    kind: str
+    joints: tuple[str, ...]
+    values: np.ndarray
+    sigma: np.ndarray
+    nominal: DriveGains | None
+    weight: np.ndarray
+    torque: np.ndarray
+    mass: float
+    robot: Robot
+
+
+def judge_gains(evidence: GainsEvidence, cautions: Sequence[Reason] = ()) -> Verdict:
+    """Return the verdict on gains; cautions say which of them are not known, and why."""
+    rows = (
+        _factor(evidence),
+        _over_effort(_WEIGHT, evidence, evidence.weight, HELD),
+        _over_effort(_TORQUE, evidence, evidence.torque, EFFORT),
+        mass_row(evidence.mass, evidence.robot, "check the unit of the mass (kg)"),
+        _known(evidence),
+    )
+    return verdict_of(rows, cautions)
+
+
+def _factor(evidence: GainsEvidence) -> VerdictRow:
+    """Judge the factor that all joints have in common; a single joint may well differ."""
+    name, nominal, shown = "gains over those given before", evidence.nominal, evidence.sigma <= WEAK
+    if nominal is None:
+        return row_not_judged("plausible", name, limits_below(FACTOR_OF_UNKNOWN), "no gain was given before")
+    limits = FACTOR_OF_CURRENTS if evidence.kind == "motor_current" else FACTOR_OF_TORQUES
+    limits = limits if nominal.is_known else FACTOR_OF_UNKNOWN
+    texts = (f"{1 / limits[0]:.2g} to {limits[0]:g}", f"{1 / limits[1]:.2g} to {limits[1]:g}")
+    if not shown.any():
+        return row_not_judged("plausible", name, texts, "the data do not show a gain")
+    factor = float(np.exp(np.median(np.log(evidence.values[shown] / nominal.values[shown]))))
+    size = max(factor, 1 / factor)
+    grade: Grade = "good" if size <= limits[0] else "fair" if size <= limits[1] else "poor"
+    text = (
+        f"with a payload of {evidence.mass:.4g} kg gains come out {factor:.3g} times those given before "
+        f"({nominal.source}), as the median of {int(shown.sum())} joint(s)"
+    )
+    return graded_row("plausible", name, factor, f"{factor:.3g}", texts, grade, text, _CAUSE)
+
+
+def _over_effort(
+    words: tuple[str, str, str], evidence: GainsEvidence, torque: np.ndarray, limits: tuple[float, float]
+) -> VerdictRow:
+    """Judge torques against the effort limits of the robot file, at the joint where they are largest."""
+    name, text, remedy = words
+    effort = np.array([evidence.robot.joint(joint).limits.effort for joint in evidence.joints])
+    limited = (effort > 0) & np.isfinite(effort)
+    if not limited.any():
+        return row_not_judged("plausible", name, limits_below(limits), "the robot file has no effort limits")
+    ratios = np.where(limited, torque / np.where(limited, effort, 1.0), 0.0)
+    worst = int(np.argmax(ratios))
+    joint, ratio, limit = evidence.joints[worst], float(ratios[worst]), effort[worst]
+    unit = "N" if evidence.robot.joint(joint).kind == "prismatic" else "N m"
+    said = f"{text.format(joint)} {torque[worst]:.4g} {unit}, {ratio:.3g} times its effort limit of {limit:.4g} {unit}"
+    return row_below("plausible", name, ratio, f"{ratio:.2g}", limits, said, remedy)
+
+
+def _known(evidence: GainsEvidence) -> VerdictRow:
+    name, total = f"gains with sigma <= {100 * KNOWN:g} %", len(evidence.joints)
+    known = int(np.sum(evidence.sigma <= KNOWN))
+    grade: Grade = "good" if known == total else "fair" if known else "poor"
+    text = f"{known} of {total} gains are known to {100 * KNOWN:g} %"
+    remedy = "record longer, faster, or with a heavier payload far from the joints' axes"
+    return graded_row("known", name, known, f"{known} of {total}", ("all", "one or more"), grade, text, remedy)
