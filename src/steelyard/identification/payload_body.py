@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from ..estimate import Estimate
-from ..robot import INERTIAL_NAMES, moved_parameters, pseudo_inertia
+from ..model.terms import PAYLOAD_NAMES
+from ..robot import moved_parameters, pseudo_inertia
 from ..text import short_repr
 
-COLUMNS = tuple(f"{name}L" for name in INERTIAL_NAMES)
+COLUMNS = PAYLOAD_NAMES
 
 
 @dataclass(frozen=True, eq=False)
