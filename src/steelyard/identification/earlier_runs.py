@@ -14,6 +14,7 @@ from ..errors import EstimateError, ObservationError
 from ..estimate import Estimate, System, group_of, independent
 from ..observe import Equations, Fingerprint, Observations, merge_observations, merged_triangle
 from .fitting import ArmFit
+from .inputs import without_payload_part
 from .payload_body import COLUMNS
 from .run_files import SavedRun
 from .settings import FACTOR_METHODS, Settings
@@ -49,9 +50,11 @@ def as_earlier(settings: Settings, runs: Sequence[SavedRun]) -> Settings:
             sign_width=settings.sign_width or earlier.sign_width,
             preparation=replace(settings.preparation, delay=delay),
         )
+    # The payload of this run may be another one: it is found anew.
+    constants = None if earlier.friction is None else without_payload_part(earlier.friction)
     return replace(
         settings,
-        friction=settings.friction or earlier.friction,
+        friction=settings.friction or constants,
         effects=effects if settings.chooses_effects else settings.effects,
         select=False,
     )

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from types import MappingProxyType
 
 import casadi as ca
 import numpy as np
@@ -94,6 +93,8 @@ def identify_gains(
     model = build_model(arm, settings.effects, side, "paired", settings.sign_width, settings.friction)
     start = nominal or _unit_gains(arm)
     progress = stage("fitting")
+    if others := _without_load(model):
+        model = _with_load(model, _fit(others, given, start, resolved, known, settings.threads, None)[0])
     fits, models = [], []
     gains, deviations = start, None
     for number, (name, effects) in enumerate(FRICTION.items()):
@@ -192,6 +193,21 @@ def _unit_gains(arm: Robot) -> DriveGains:
     return DriveGains("motor_current", arm.joint_names, np.ones(count), np.full((count, count), np.inf), "none")
 
 
+def _without_load(model: Model) -> Model | None:
+    """Return the model without effects in proportion to the load; None if it has none or their load is given."""
+    own = model.dependent_effects
+    if not own or model.friction.inertias:
+        return None
+    return replace(model, effects=tuple(effect for effect in model.effects if effect not in own))
+
+
+def _with_load(model: Model, fit: ScaleFit) -> Model:
+    """Return the model with the inertias of arm and payload that a fit found: the load of its gears."""
+    inertial = {one.name for one in model.parameters if one.effect in ("inertia", "Ia", "payload")}
+    pairs = zip(fit.columns, fit.values.tolist(), strict=True)
+    return model.with_inertias({name: value for name, value in pairs if name in inertial})
+
+
 def _with_friction(model: Model, effects: Sequence[str], plain_fit: ScaleFit | None) -> Model:
     """Return the model with further friction; its load is that of the inertias which the plain model found."""
     suffix = "l" if model.measured == "joint" else "m"
@@ -199,13 +215,10 @@ def _with_friction(model: Model, effects: Sequence[str], plain_fit: ScaleFit | N
     added = [f"{name}{suffix}" for name in effects if f"{name}{suffix}" not in own]
     if not added or plain_fit is None:
         return model
-    friction = model.friction
-    if any(EFFECTS[name].needs_inertias for name in added) and not friction.inertias:
-        inertial = {one.name for one in model.parameters if one.effect in ("inertia", "Ia")}
-        pairs = zip(plain_fit.columns, plain_fit.values.tolist(), strict=True)
-        friction = replace(friction, inertias=MappingProxyType({k: v for k, v in pairs if k in inertial}))
+    if any(EFFECTS[name].needs_inertias for name in added) and not model.friction.inertias:
+        model = _with_load(model, plain_fit)
     chosen = [name for name in model.chosen_effects if name.rstrip("0123456789") not in added]
-    return build_model(model.robot, (*chosen, *added), model.measured, model.payload, model.sign_width, friction)
+    return build_model(model.robot, (*chosen, *added), model.measured, model.payload, model.sign_width, model.friction)
 
 
 def _fit(

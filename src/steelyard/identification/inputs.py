@@ -9,10 +9,11 @@ from types import MappingProxyType, NoneType
 
 import numpy as np
 
-from ..effects import EFFECTS
+from ..effects import EFFECTS, FrictionConstants
 from ..errors import EstimateError, require_type
 from ..estimate import Estimate, robust_fit, stacked_system, weighted
 from ..model import Model, build_model
+from ..model.terms import PAYLOAD_NAMES
 from ..observe import (
     Equations,
     Observations,
@@ -224,8 +225,9 @@ def with_found_inertias(
 ) -> Model:
     """Return the model with the inertial parameters that its recordings show, if an effect is in proportion to them.
 
-    The first are those of the model without such effects; every fit with them gives better ones. A model without such
-    an effect, or with inertias given, is returned as it is.
+    The first are those of the model without such effects; every fit with them gives better ones. A payload's are found
+    with them, for the rows with it; where inertias of the arm are given, it alone. A model without such an effect, or
+    with all of them given, is returned as it is.
 
     Args:
         model: The model.
@@ -235,22 +237,45 @@ def with_found_inertias(
         without: Equations that are left out.
 
     Raises:
-        EstimateError: If the model has such an effect and no inertias.
+        EstimateError: If the model has such an effect and no inertias, or the payload cannot be told from the arm.
     """
-    dependent = [effect for effect in model.effects if EFFECTS[effect].needs_inertias]
-    if not dependent or model.friction.inertias:
+    dependent, given = model.dependent_effects, model.friction.inertias
+    if not dependent or (given and (model.payload != "paired" or not given.keys().isdisjoint(PAYLOAD_NAMES))):
         return model
+    if given:
+        _check_payload_is_apart(dependent[0], recordings)
     if "inertia" not in model.effects:
         raise EstimateError(
             f"effect '{dependent[0]}' ({EFFECTS[dependent[0]].summary}) is in proportion to torques of the links, "
             "which are not in the model; add inertia to --effects"
         )
-    found = replace(model, effects=tuple(effect for effect in model.effects if effect not in dependent))
+    others = tuple(effect for effect in model.effects if effect not in dependent)
+    found = model if given else replace(model, effects=others)
     for _ in range(PASSES):
         equations = equations_of(found, without=without)
-        inertias = inertias_of(found, weighted_fit(equations, recordings, resolved, settings)[2])
-        found = replace(model, friction=replace(model.friction, inertias=MappingProxyType(inertias)))
+        shown = inertias_of(found, weighted_fit(equations, recordings, resolved, settings)[2])
+        found = model.with_inertias({**given, **payload_part(shown)} if given else shown)
     return found
+
+
+def payload_part(inertias: Mapping[str, float]) -> dict[str, float]:
+    """Return those inertial parameters that are a payload's."""
+    return {name: value for name, value in inertias.items() if name in PAYLOAD_NAMES}
+
+
+def without_payload_part(friction: FrictionConstants) -> FrictionConstants:
+    """Return the constants of friction without the inertial parameters of a payload."""
+    own = {name: value for name, value in friction.inertias.items() if name not in PAYLOAD_NAMES}
+    return replace(friction, inertias=MappingProxyType(own))
+
+
+def _check_payload_is_apart(effect: str, recordings: Sequence[Labelled]) -> None:
+    if all(one.payload for _, one in recordings):
+        raise EstimateError(
+            f"effect '{effect}' ({EFFECTS[effect].summary}) depends on the payload's torques, and recordings with it "
+            "alone do not tell them from the arm's; give recordings without payload too, or find the payload with "
+            "steelyard payload"
+        )
 
 
 def check_motion(sources: Sequence[RowSource]) -> None:
@@ -280,7 +305,9 @@ def weighted_fit(
 
 
 def inertias_of(model: Model, estimate: Estimate) -> dict[str, float]:
-    """Return the inertial parameters of an estimate by name: those of base columns, the others are 0."""
-    inertial = {one.name for one in model.parameters if one.effect in ("inertia", "Ia") or one.symbol == "Iac"}
+    """Return the inertial parameters of an estimate by name, a payload's too: those of base columns, others are 0."""
+    inertial = {
+        one.name for one in model.parameters if one.effect in ("inertia", "Ia", "payload") or one.symbol == "Iac"
+    }
     named = zip(estimate.columns, estimate.values, strict=True)
     return {name: float(value) for name, value in named if name in inertial}

@@ -25,11 +25,10 @@ from ..robot import AnyRobot, Robot, load_robot, lock_positions
 from ..run import read_result
 from ..text import for_html, html_table, short_repr, with_remedy
 from ..verdict import Reason, deciding_reason
-from .earlier_runs import joined, run_rows
-from .fitting import fit_sources
-from .inputs import arm_of, labels_of, sources_of, without_locked
+from .inputs import arm_of, labels_of, sources_of, without_locked, without_payload_part
 from .payload_body import COLUMNS, PayloadBody, body_from_parameters, impossible_payload, payload_body
 from .payload_gains import gains_of_run, gains_used, payload_with_gains, refuse_unknown_gains, with_run_gains
+from .payload_load import fit_with_load, reasons_of_load
 from .run_files import RUN_COMMANDS, RunLike, SavedRun, load_run, read_run
 from .settings import FACTOR_METHODS, Settings
 
@@ -153,12 +152,10 @@ def identify_payload(
     sources = _sources(robot, run, settings, load_recordings(robot, recordings), known)
     gains = known or gains_used(sources)
     refuse_unknown_gains(gains, run.content["effects"])
-    equations = sources[0].equations
     # The payload's rows join those of the run: whichever method identified the arm, least squares finds its payload.
     method = settings.method if settings.method in FACTOR_METHODS else "gls"
     settings = replace(settings, method=method, covariance=None, prior={}, threads=threads)
-    fit = fit_sources(sources, equations, settings)
-    estimate = joined(fit, run_rows(run, equations.names), equations)
+    sources, fit, estimate = fit_with_load(sources, run, settings)
     alone = payload_body(estimate)
     is_exact = all(one.is_exact for one in gains)
     body = alone if is_exact else payload_with_gains(estimate, [_unloaded(run), fit.observations], gains)
@@ -169,8 +166,8 @@ def identify_payload(
         )
     agreement = _agreement(run.estimate, estimate)
     enough = _is_enough(body)
-    arm, share = equations.model.robot, 1 - (alone.mass[1] / body.mass[1]) ** 2
-    reasons = (*_of_the_run(run), *_reasons(body, enough, agreement, arm))
+    arm, share = sources[0].equations.model.robot, 1 - (alone.mass[1] / body.mass[1]) ** 2
+    reasons = (*_of_the_run(run), *reasons_of_load(run), *_reasons(body, enough, agreement, arm))
     return PayloadFound(body, estimate, fit.noise, enough, agreement, reasons, arm, tuple(sources), gains, share)
 
 
@@ -187,7 +184,8 @@ def _sources(
     if not recordings:
         raise EstimateError("no recording is given; give at least one log made with the payload")
     content, arm = run.content, arm_of(robot, settings)
-    model = build_model(arm, content["effects"], content["torque"], "paired", settings.sign_width, settings.friction)
+    friction = settings.friction and without_payload_part(settings.friction)  # the run's payload may be another one
+    model = build_model(arm, content["effects"], content["torque"], "paired", settings.sign_width, friction)
     equations = equations_of(model)
     # The recordings carry a payload, whether their logs say so or not.
     loaded = [replace(recording, payload=recording.payload or "payload") for recording in recordings]

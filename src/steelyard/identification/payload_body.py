@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from ..estimate import Estimate
-from ..robot import INERTIAL_NAMES, Robot, moved_parameters, pseudo_inertia, transform_from_placement
+from ..model.terms import PAYLOAD_NAMES
+from ..robot import Robot, moved_parameters, pseudo_inertia, transform_from_placement
 from ..text import short_repr
 from ..verdict import VerdictRow, limits_below, row_below, row_not_judged
 
-COLUMNS = tuple(f"{name}L" for name in INERTIAL_NAMES)
+COLUMNS = PAYLOAD_NAMES
 
 
 @dataclass(frozen=True, eq=False)

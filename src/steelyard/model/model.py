@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import Literal, get_args
@@ -17,7 +17,7 @@ from ..physics import motion_symbols
 from ..robot import INERTIAL_NAMES, AnyRobot, Robot, load_robot
 from ..robot.balancers import Balancer
 from ..text import short_repr
-from .terms import MotionSymbols, Term, payload, payload_link
+from .terms import PAYLOAD_NAMES, MotionSymbols, Term, payload, payload_link, with_known_payload
 from .terms.term import Parameter
 
 Measured = Literal["motor", "joint", "both", "difference"]
@@ -118,6 +118,10 @@ class Model:
         """Names of ``inputs``."""
         return ["q", "qd", "qdd", *self.further_inputs]
 
+    def with_inertias(self, known: Mapping[str, float]) -> Model:
+        """Return the model with known inertial parameters, for effects in proportion to their torques."""
+        return replace(self, friction=replace(self.friction, inertias=MappingProxyType(dict(known))))
+
     @cached_property
     def known_balancers(self) -> tuple[Balancer, ...]:
         """Balancers whose scale is no unknown of the model: their torques are subtracted from the measured ones."""
@@ -143,6 +147,24 @@ class Model:
     def terms(self) -> tuple[Term, ...]:
         """The effects with their parameters and columns, in order; the payload last."""
         return self.terms_in(self.motion)
+
+    @cached_property
+    def loaded_terms(self) -> tuple[Term, ...]:
+        """The terms in rows with the payload: where its parameters are known, its torques are part of the load."""
+        known = self.friction.inertias
+        if self.payload == "none" or known.keys().isdisjoint(PAYLOAD_NAMES):
+            return self.terms
+        motion = with_known_payload(self.robot, self.motion, known)
+        return tuple(
+            EFFECTS[effect].term(self.robot, motion).of_joints(self.joints_of.get(effect))
+            if effect in self.dependent_effects else term
+            for effect, term in zip([*self.effects, "payload"], self.terms, strict=True)
+        )  # fmt: skip
+
+    @property
+    def dependent_effects(self) -> tuple[str, ...]:
+        """The effects in proportion to the torques of known inertias."""
+        return tuple(effect for effect in self.effects if EFFECTS[effect].needs_inertias)
 
     def terms_in(self, motion: MotionSymbols) -> tuple[Term, ...]:
         """Return the same terms, in other symbols."""
@@ -217,8 +239,9 @@ class Model:
         return self._regressor_function(loaded=False)
 
     def _regressor_function(self, *, loaded: bool) -> ca.Function:
-        matrix, inputs = ca.cse(self.regressor_of(self.terms, loaded=loaded)), self.inputs
-        return ca.Function("regressor", inputs, [matrix], self.input_names, ["W"])
+        terms = self.loaded_terms if loaded else self.terms
+        matrix = ca.cse(self.regressor_of(terms, loaded=loaded))
+        return ca.Function("regressor", self.inputs, [matrix], self.input_names, ["W"])
 
     def regressor_of(self, terms: Iterable[Term], *, loaded: bool) -> ca.SX:
         """Return W (rows, parameters) as an expression of the symbols that the terms are written in."""

@@ -154,7 +154,8 @@ def change_columns(
     symbols = {name: ca.SX.sym(name) for name in present}
     symbolic = with_constants(model, symbols)
     known = ca.DM([chi.get(name, 0.0) for name in model.names])
-    torque = ca.mtimes(symbolic.regressor_of(symbolic.terms, loaded=loaded), known)
+    terms = symbolic.loaded_terms if loaded else symbolic.terms
+    torque = ca.mtimes(symbolic.regressor_of(terms, loaded=loaded), known)
     columns = [
         ca.jtimes(torque, symbols[name], symbols[name])
         if name in symbols

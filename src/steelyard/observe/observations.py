@@ -24,7 +24,7 @@ from ..effects import EFFECTS
 from ..errors import ObservationError
 from ..files import opened_aside
 from ..model import Model
-from ..model.terms import payload_link
+from ..model.terms import PAYLOAD_NAMES, payload_link
 from ..progress import Progress, silent
 from ..robot import Robot, transform_from_placement
 from ..text import short_repr
@@ -121,7 +121,8 @@ def _constants(model: Model) -> str:
         found += f"; {key} {_numbers(np.array(used))}" if used else ""
     if any(one.needs_inertias for one in effects):
         known = friction.inertias or model.robot.parameters
-        lines = [f"{name} {known[name]:.9g}" for name in sorted(known)]
+        # A payload's are left out: rows without and with it, or with another, mix.
+        lines = [f"{name} {known[name]:.9g}" for name in sorted(known) if name not in PAYLOAD_NAMES]
         found += f"; inertias {hashlib.sha256(' '.join(lines).encode()).hexdigest()[:12]}"
     return found
 
