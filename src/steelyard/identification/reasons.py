@@ -8,13 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..judge import (
-    Bias,
     Disagreement,
     Evaluation,
     IdentificationEvidence,
     JointTests,
     Pattern,
-    Thresholds,
     faster_joints,
     hardly_moving,
     judge,
@@ -23,6 +21,7 @@ from ..judge import (
 from ..observe import Equations, ResolvedPreparation, RowSource
 from ..text import counted
 from ..verdict import Grade, Reason, Verdict, first_named
+from .bias_reasons import bias_reasons
 from .consistent import CostCause, consistency_reasons, mass_reasons, massless_reasons, prior_reasons
 from .findings import balancer_reasons, finding_reasons, unseen_reasons, validation_reasons
 from .fitting import ArmFit
@@ -117,7 +116,7 @@ def _distance_reasons(equations: Equations, fit: ArmFit, errors: UnseenErrors) -
         )
 
 
-_MOST_PATTERNS, _MOST_NAMED = 3, 6
+_MOST_PATTERNS = 3
 _FAR_GAIN = 0.5
 """A gain that differs by more between recordings is a wrong sign or unit."""
 _WHITE = ("classical", "cramer_rao")
@@ -181,7 +180,7 @@ def cautions_of(found: Identification, plain_error: Evaluation | None, cause: Co
         *consistency_reasons(
             found.standard, found.unseen_error_of_all, found.standard_error, found.settings.thresholds.error_good, cause
         ),
-        *_biased(found),
+        *bias_reasons(found),
         *_extrapolated(found),
         *validation_reasons(found.fit_error, found.unseen_error, found.settings.thresholds.error_good),
         *unseen_reasons(found.unseen_patterns),
@@ -279,51 +278,6 @@ def _payload(found: Identification) -> Iterator[Reason]:
             "poor",
             "plausible",
         )
-
-
-def _biased(found: Identification) -> Iterator[Reason]:
-    bias, names = found.bias, found.equations.base.name_of
-    if bias is None:
-        return
-    yield from _late(bias, found.settings.thresholds)
-    if bias.exposed and not bias.delays.has_common:
-        exposure = dict(zip(bias.columns, bias.delays.exposure, strict=True))
-        named = ", ".join(f"{names[name]} ({exposure[name]:.1f} sigma)" for name in bias.exposed[:_MOST_NAMED])
-        yield Reason(
-            f"a common delay of {1e3 * bias.delays.common[1]:.2g} ms between torques and positions is not detectable "
-            f"in these recordings, and would bias {named}",
-            "trust them only if you know that torques and positions are in time; more varied accelerations help",
-            "delay",
-        )
-    if bias.named:
-        ratio = dict(zip(bias.columns, bias.over_sigma, strict=True))
-        named = first_named([f"{names[name]} ({ratio[name]:+.1f} sigma)" for name in bias.named], most=_MOST_NAMED)
-        yield Reason(
-            f"bias by position errors, wrong signs near reversals, filter or delay is estimated for {named}",
-            "read positions more finely, move faster, change the low-pass cut-off, or correct the delay (--delay)",
-            "bias",
-        )
-
-
-def _late(bias: Bias, thresholds: Thresholds) -> Iterator[Reason]:
-    delays = bias.delays
-    remedy = "check how that torque is stamped; --delay moves all torques alike"
-    if delays.has_common:
-        (delay, sigma), where = delays.common, "all joints together"
-        remedy = f"identify with {delays.remedy}, which puts the torques back in time; or mend the log's stamps"
-    elif delays.significant:
-        worst = max(delays.significant, key=lambda e: abs(delays.delay[e]))
-        delay, sigma = float(delays.delay[worst]), float(delays.sigma[worst])
-        where = "{1} ({0})".format(*delays.equations[worst])
-    else:
-        return
-    yield Reason(
-        f"torques seem {'late' if delay > 0 else 'early'} against positions, by {1e3 * abs(delay):.2g} +- "
-        f"{1e3 * sigma:.1g} ms on {where}: inertia then looks like viscous friction",
-        remedy,
-        "delay",
-        "fair" if delays.has_common and abs(delay) >= thresholds.delay else None,
-    )
 
 
 def _extrapolated(found: Identification) -> Iterator[Reason]:

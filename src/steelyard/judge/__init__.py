@@ -20,6 +20,7 @@ from .criteria import SCALE as SCALE
 from .criteria import IdentificationEvidence as IdentificationEvidence
 from .criteria import Thresholds as Thresholds
 from .criteria import judge as judge
+from .delay import LARGEST_DELAY as LARGEST_DELAY
 from .delay import Delays as Delays
 from .delay import estimate_delays as estimate_delays
 from .evaluation import ErrorSums as ErrorSums

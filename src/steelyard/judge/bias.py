@@ -22,7 +22,8 @@ from ..progress import Progress, silent
 from ..recording import Recording
 from ..signals import apply_low_pass, low_pass
 from ..text import short_repr
-from .delay import Delays, carried_over, estimate_delays, system_of_factors, system_of_rows
+from .delay import Delays, carried_over, estimate_delays
+from .delay_trial import system_of_factors, system_of_rows
 
 LOWER = 0.8
 """Cut-off of the second filter over that of the first: it takes about twice as much of the motion."""

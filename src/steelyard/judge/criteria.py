@@ -65,7 +65,7 @@ class Thresholds:
         effort_fair: The same.
         scale_good: By what factor rigid-body torques may differ from those of the robot file's inertias.
         scale_fair: The same.
-        delay: Delay of torques against positions from which a result is fair at best [s].
+        delay: Delay of torques, of all or of one, from which a result is fair at best [s].
         pattern: Part of a joint's residual variance that one pattern may explain [%]; above, the joint's parameters
             carry what the model lacks.
 

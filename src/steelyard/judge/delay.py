@@ -8,58 +8,35 @@ one more column of each equation, all parameters are free, and the value of that
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..estimate import (
-    Estimate,
-    NoiseGroup,
-    PseudoObservations,
-    System,
-    generalised,
-    group_of,
-    independent,
-    robust_fit,
-    stacked_system,
-    weighted,
-    with_correlated_noise,
-)
-from ..observe import (
-    MIN_SHARE,
-    Observations,
-    RowSource,
-    RowStack,
-    Whitening,
-    reduce_rows,
-    row_source,
-    weighted_runs,
-)
+from ..distributions import chi2_sf
+from ..estimate import Estimate, System, independent
+from ..observe import RowSource, Whitening
 from ..text import short_repr
+from .delay_trial import DelayTrial, system_of_rows, values_of
 
 SIGNIFICANT = 3.0
 """A delay of fewer sigmas is chance."""
+
+CERTAIN = 5.0
+"""Of many joints one has more than three sigmas by chance or by a little that the model lacks, but not so many."""
 
 _CONVERGED = 0.1
 """Steps smaller than this part of sigma end the iteration."""
 
 _MOST_STEPS, _MOST_OWN_STEPS = 12, 4
 _LARGEST_STEP = 0.02
-# Torques that seem later than this are something else that the model lacks.
-_LARGEST_DELAY = 0.1
 """Longest step [s]: the derivative says little of a torque that is farther away."""
 
-_MOVING = 0.999
-"""Share of its window in which a joint moves, for a row to say something of delays: a low-passed velocity turns round a
-little before or after the joint does, and friction with it, which would look like a delay."""
+LARGEST_DELAY = 0.1
+"""Torques that all seem later than this [s] are something else that the model lacks; single ones are not followed."""
 
-_LOW_PASS = 1e-3
-"""What the low-pass does to a delay, as a part of one over its cut-off: 0.15 ms at 6.7 Hz. Found on short simulated
-logs of little noise, whose delays spread by as much; it adds to sigma."""
-
-_FEW = 0.2
-"""Where fewer rows than this part move so surely, all rows are taken."""
+_ALIKE, _CHANCE = 0.1, 0.01
+"""Delays of single equations are one where what they differ by has this probability, beyond a tenth of the delay."""
 
 _COMMON = "delay of all"
 
@@ -72,8 +49,10 @@ class Delays:
         equations: Torque kind and joint of every equation.
         delay: By how much its torque is late against the positions (E,) [s], beyond what the rows were already
             corrected for; negative if early.
-        sigma: Standard deviations (E,); infinite where it is not identifiable.
-        common: The delay of all torques together and its sigma [s]: one clock is better known than each joint alone.
+        sigma: Standard deviations (E,); infinite where it is not identifiable, or where torques that were put back by
+            it are no likelier.
+        common: The delay of all torques together and its sigma [s]: one clock is better known than each joint alone. 0
+            and infinity where those of single equations disagree with it: then there is none.
         bias: By how much delays that are more than chance bias the parameters (c,).
         corrected: Delay that the rows were already corrected for [s].
         exposure: How far a common delay of one of its sigmas, too small to be detected, moves each parameter, over that
@@ -94,6 +73,11 @@ class Delays:
     def significant(self) -> tuple[int, ...]:
         """Numbers of the equations whose own delay is more than chance."""
         return tuple(int(e) for e in np.flatnonzero(np.abs(self.delay) > SIGNIFICANT * self.sigma))
+
+    @property
+    def certain(self) -> tuple[int, ...]:
+        """Numbers of the equations whose own delay is more than the largest of many by chance."""
+        return tuple(e for e in self.significant if abs(self.delay[e]) > CERTAIN * self.sigma[e])
 
     @property
     def has_common(self) -> bool:
@@ -124,7 +108,7 @@ def estimate_delays(
         part: The system of the rows of ``sources``, where it is known already.
     """
     equations = sources[0].equations.kinds_joints
-    start = _DelayTrial.of(sources, estimate, whitening)
+    start = DelayTrial.of(sources, estimate, whitening)
     if part is None:
         part = system_of_rows(sources, estimate.columns, estimate.weights, whitening)
 
@@ -132,11 +116,8 @@ def estimate_delays(
         """Return by how much leaving the delays out moves the parameters (c,)."""
         return -carried_over(estimate, part if whole is None else whole, part, delayed)
 
-    common, trial = _common_delay(start)
-    delay, sigma = _own_delays(trial)
-    cutoff = sources[0].resolved.cutoff
-    systematic = _LOW_PASS / cutoff if cutoff else 0.0
-    common, sigma = (common[0], float(np.hypot(common[1], systematic))), np.hypot(sigma, systematic)
+    common, trial, own = _delays_of(start)
+    delay, sigma = own.delay, own.sigma
     exposure = np.zeros(len(estimate.columns))
     if np.isfinite(common[1]):
         # Torques later by as much: as if they had been early before.
@@ -153,23 +134,6 @@ def estimate_delays(
     return found
 
 
-def system_of_rows(
-    sources: Sequence[RowSource],
-    columns: Sequence[str],
-    weights: Mapping[NoiseGroup, float],
-    whitening: Whitening | None,
-) -> System:
-    """Return the system of these rows, weighted and whitened as those of an estimate; other groups are left out."""
-    return system_of_factors(reduce_rows(sources, whitening, blocks=1), columns, weights)
-
-
-def system_of_factors(
-    observations: Observations, columns: Sequence[str], weights: Mapping[NoiseGroup, float]
-) -> System:
-    """Return the system of these factors, weighted as those of an estimate; other groups are left out."""
-    return stacked_system(observations, columns, weights, lambda factor: group_of(factor) in weights)
-
-
 def carried_over(estimate: Estimate, whole: System, before: System, after: System) -> np.ndarray:
     """Return by how much the estimate moves (c,) when the least-squares solution of some of its rows does.
 
@@ -183,124 +147,74 @@ def carried_over(estimate: Estimate, whole: System, before: System, after: Syste
         after: The same rows changed; columns that either lacks do not change.
     """
     place = [estimate.columns.index(name) for name in whole.columns]
-    now, then = _values(after), _values(before)
+    now, then = values_of(after), values_of(before)
     change = np.array([now[name] - then[name] if name in now and name in then else 0.0 for name in whole.columns])
     triangle = whole.triangle[:, :-1]
     return estimate.system.inverse[:, place] @ (triangle.T @ (triangle @ change))
 
 
 @dataclass(frozen=True, eq=False)
-class _DelayTrial:
-    """Rows whose torques are put back by trial delays.
+class _OwnDelays:
+    """The delay of every equation (E,) [s] and its sigma (E,), infinite where it is not identifiable."""
 
-    Attributes:
-        origin: The rows as they were given.
-        delays: The trial delays (E,) [s].
-        columns: The parameters.
-        values: Their values, for the derivative of the torque.
-        weights: Weights of the rows.
-        whitening: How the rows are whitened, if they are.
-        gain: What correlated noise and small samples add to sigmas.
-        least: For each equation, the least share of the rows that say something of delays (E,).
+    delay: np.ndarray
+    sigma: np.ndarray
+
+    @property
+    def significant(self) -> np.ndarray:
+        """Whether each is more than chance (E,)."""
+        return np.abs(self.delay) > SIGNIFICANT * self.sigma
+
+    def agrees(self, common: float) -> bool:
+        """Return whether these can all be the common delay."""
+        known = np.isfinite(self.sigma)
+        far = (self.delay[known] - common) / np.hypot(self.sigma[known], _ALIKE * common)
+        return bool(known.sum() < 2 or chi2_sf((far**2).sum(), known.sum() - 1) > _CHANCE)
+
+
+def _delays_of(start: DelayTrial) -> tuple[tuple[float, float], DelayTrial, _OwnDelays]:
+    """Return the delay of all torques and its sigma, the rows put back by it, and the delay of every equation."""
+    (delay, sigma), trial = _common_delay(start)
+    own, common = _own_delays(trial), (delay, float(np.hypot(sigma, start.systematic)))
+    if trial is not start:
+        # Weights at a wrong common delay trust the late joint alone, which hides that the others are in time.
+        apart = _own_delays(start)
+        if not (own.agrees(delay) and apart.agrees(delay)):
+            common, trial, own = (0.0, float("inf")), start, apart
+    if abs(common[0]) <= SIGNIFICANT * common[1]:
+        own = _confirmed(own, start)
+    return common, trial, own
+
+
+def _confirmed(own: _OwnDelays, start: DelayTrial) -> _OwnDelays:
+    """Return the delays of single equations with the noise of torques put back by those that are more than chance.
+
+    What a model lacks may look like a delay. But putting torques back that were in time does not make their rows
+    likelier: such delays are none.
     """
-
-    origin: Sequence[RowSource]
-    delays: np.ndarray
-    columns: tuple[str, ...]
-    values: Mapping[str, float]
-    weights: Mapping[NoiseGroup, float]
-    whitening: Whitening | None
-    gain: float
-    least: np.ndarray
-
-    @classmethod
-    def of(cls, sources: Sequence[RowSource], estimate: Estimate, whitening: Whitening | None) -> _DelayTrial:
-        """Return rows as they are."""
-        nothing, values, least = np.zeros(len(sources[0].equations.kinds_joints)), _values(estimate), _least(sources)
-        return cls(sources, nothing, estimate.columns, values, estimate.weights, whitening, _gain(estimate), least)
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the columns of the delays."""
-        return tuple(f"delay {kind} {joint}" for kind, joint in self.origin[0].equations.kinds_joints)
-
-    @property
-    def parameters(self) -> System:
-        """The system of the parameters alone, of all rows, at the trial delays."""
-        return system_of_rows(self._shifted_sources(), self.columns, self.weights, self.whitening)
-
-    def moved(self, delays: np.ndarray, values: Mapping[str, float] | None = None) -> _DelayTrial:
-        """Return the rows with torques put back by other delays."""
-        return replace(self, delays=delays, values=self.values if values is None else values)
-
-    def with_own_noise(self) -> _DelayTrial:
-        """Return the trial with weights and noise model of its own residuals."""
-        origin: Sequence[RowSource] = self.origin
-        sources: Sequence[RowSource] = [one.adjusted(None) for one in self._shifted_sources()]
-        plain = weighted(reduce_rows(sources), self.columns)
-        norm = next((one.adjustment.norm for one in origin if isinstance(one.adjustment, PseudoObservations)), None)
-        if norm is not None:
-            # Outliers were those of a model without the delay.
-            robust = robust_fit(sources, plain, norm)
-            sources, plain = robust.sources, robust.estimate
-            origin = [one.adjusted(new.adjustment) for one, new in zip(origin, sources, strict=True)]
-        if self.whitening is None:
-            estimate, whitening = with_correlated_noise(sources, plain).estimate, None
-        else:
-            fit = generalised(sources, plain)
-            estimate, whitening = fit.estimate, fit.noise.whitening
-        values, gain = _values(estimate), _gain(estimate)
-        return replace(self, origin=origin, values=values, weights=estimate.weights, whitening=whitening, gain=gain)
-
-    def system(self) -> System:
-        """Return the weighted system with a column for the delay of each equation, of rows that say something of it."""
-        columns = (*self.columns, *self.names)
-        stack = RowStack(len(columns) + 1)
-        for source in self._shifted_sources(self.values):
-            # Every block is whitened on its own.
-            runs = (replace(run, starts=True) for run in source.runs(least=self.least))
-            for late in weighted_runs(runs, self.columns, self.weights, self.whitening):
-                spread = np.zeros((len(late.rows), len(columns) + 1))
-                spread[:, [*late.index, len(self.columns) + late.run.equation, -1]] = late.rows
-                stack.push(spread)
-        return System(columns, stack.triangle(), stack.count)
-
-    def _shifted_sources(self, values: Mapping[str, float] | None = None) -> list[RowSource]:
-        return [
-            row_source(
-                one.recording, one.equations, one.resolved, one.label, delays=one.delays + self.delays, values=values
-            ).adjusted(one.adjustment)
-            for one in self.origin
-        ]
+    firm, before = own.significant, start
+    if firm.any():
+        before = start.with_own_noise()
+    while firm.any():
+        there = start.moved(np.where(firm, own.delay, 0.0)).with_own_noise()
+        likelier = there.log_likelihood(before) > SIGNIFICANT**2 / 2
+        if likelier[firm].all():
+            own = _own_delays(there)
+            break
+        delay, sigma = np.where(firm & ~likelier, 0.0, own.delay), np.where(firm & ~likelier, np.inf, own.sigma)
+        own, firm = _OwnDelays(delay, sigma), firm & likelier
+    return own
 
 
-def _least(sources: Sequence[RowSource]) -> np.ndarray:
-    """Return the least share of each equation's rows that say something of delays (E,)."""
-    usable, moving = (np.zeros(len(sources[0].equations.kinds_joints)) for _ in range(2))
-    for source in sources:
-        for block in source:
-            usable += (block.share >= MIN_SHARE).sum(axis=1)
-            moving += (block.share >= _MOVING).sum(axis=1)
-    return np.where(moving >= _FEW * usable, _MOVING, MIN_SHARE)
-
-
-def _values(solved: System | Estimate) -> dict[str, float]:
-    return dict(zip(solved.columns, solved.values.tolist(), strict=True))
-
-
-def _gain(estimate: Estimate) -> float:
-    """Return what correlated noise and small samples add to the sigmas of these rows' white noise."""
-    return float(np.median(estimate.sigma / np.sqrt(np.diag(estimate.system.inverse))))
-
-
-def _common_delay(trial: _DelayTrial) -> tuple[tuple[float, float], _DelayTrial]:
+def _common_delay(trial: DelayTrial) -> tuple[tuple[float, float], DelayTrial]:
     """Return the delay of all torques and its sigma, and the rows put back by it."""
     delay, steps, start = 0.0, 0, trial
     while True:
         system, steps = independent(_one_delay(trial.system(), len(trial.columns))), steps + 1
         step, sigma = _step(system, _COMMON, trial.gain)
+        step = float(np.clip(step, -_LARGEST_STEP, _LARGEST_STEP))
         delay += step
-        if abs(delay) > _LARGEST_DELAY:
+        if abs(delay) > LARGEST_DELAY:
             return (0.0, float("inf")), start
         # A first step within chance is as good a value as any: nothing is gained by shifting the torques by it.
         enough = SIGNIFICANT if steps == 1 else _CONVERGED
@@ -308,27 +222,27 @@ def _common_delay(trial: _DelayTrial) -> tuple[tuple[float, float], _DelayTrial]
             return (delay, sigma), trial
         if steps == _MOST_STEPS:
             return (delay, max(sigma, abs(step))), trial
-        trial = trial.moved(np.full(len(trial.delays), delay), _values(system))
+        trial = trial.moved(np.full(len(trial.delays), delay), values_of(system))
         if abs(step) > SIGNIFICANT * sigma:
             trial = trial.with_own_noise()
 
 
-def _own_delays(trial: _DelayTrial) -> tuple[np.ndarray, np.ndarray]:
+def _own_delays(trial: DelayTrial) -> _OwnDelays:
     """Return the delay of every equation and its sigma (E,), starting from the delay of all."""
     count, firm = 0, np.ones(len(trial.delays), dtype=bool)
     while True:
         system, count = independent(trial.system()), count + 1
-        steps, sigma = np.array([_step(system, name, trial.gain) for name in trial.names]).T
+        wanted, sigma = np.array([_step(system, name, trial.gain) for name in trial.names]).T
+        steps = np.clip(wanted, -_LARGEST_STEP, _LARGEST_STEP)
         # Where a delay is hardly identifiable, the derivative says nothing of how far it is. A first step within chance
         # is not followed: joints of little torque would sometimes find a delay far away that fits as well by chance.
-        firm = np.abs(steps) > SIGNIFICANT * sigma if count == 1 else firm
+        firm = np.abs(wanted) > SIGNIFICANT * sigma if count == 1 else firm
         moving = firm & (np.abs(steps) > _CONVERGED * sigma) & (sigma < _LARGEST_STEP)
-        delays = trial.delays + steps
-        far = np.abs(delays) > _LARGEST_DELAY
-        delays, sigma, moving = np.where(far, 0.0, delays), np.where(far, np.inf, sigma), moving & ~far
+        delays = np.clip(trial.delays + steps, -LARGEST_DELAY, LARGEST_DELAY)
+        moving &= np.abs(trial.delays) < LARGEST_DELAY
         if count == _MOST_OWN_STEPS or not moving.any():
-            return np.where(np.isfinite(sigma), delays, 0.0), sigma
-        trial = trial.moved(np.where(moving, delays, trial.delays), _values(system))
+            return _OwnDelays(np.where(np.isfinite(sigma), delays, 0.0), np.hypot(sigma, trial.systematic))
+        trial = trial.moved(np.where(moving, delays, trial.delays), values_of(system))
 
 
 def _one_delay(system: System, count: int) -> System:
@@ -340,9 +254,8 @@ def _one_delay(system: System, count: int) -> System:
 
 
 def _step(system: System, name: str, gain: float) -> tuple[float, float]:
-    """Return the step of a delay, bounded, and its sigma; 0 and infinity where it is not identifiable."""
+    """Return the step of a delay and its sigma; 0 and infinity where it is not identifiable."""
     if name not in system.columns:
         return 0.0, float("inf")
     place = system.columns.index(name)
-    step = np.clip(system.values[place], -_LARGEST_STEP, _LARGEST_STEP)
-    return float(step), gain * float(np.sqrt(system.inverse[place, place]))
+    return float(system.values[place]), gain * float(np.sqrt(system.inverse[place, place]))

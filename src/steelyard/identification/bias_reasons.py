@@ -1,0 +1,106 @@
+"""What a verdict says of torques that come late or early, and of parameters with bias."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from ..judge import LARGEST_DELAY, Bias, Delays, Thresholds
+from ..verdict import Reason, first_named
+from .result import Identification
+
+_MOST_NAMED = 6
+
+_INTERVAL = 1.96
+"""Half of a 95 % interval, over sigma."""
+
+_LOOKS_LIKE = "inertia then looks like viscous friction"
+
+
+def bias_reasons(found: Identification) -> Iterator[Reason]:
+    """Yield delays with their remedies, parameters that delays would bias, and parameters with bias."""
+    bias, names = found.bias, found.equations.base.name_of
+    if bias is None:
+        return
+    yield from _late(bias.delays, found.settings.thresholds)
+    if is_late(bias.delays, found.settings.thresholds):
+        yield from _moved(found, bias)
+    if bias.exposed and not bias.delays.has_common:
+        exposure = dict(zip(bias.columns, bias.delays.exposure, strict=True))
+        named = ", ".join(f"{names[name]} ({exposure[name]:.1f} sigma)" for name in bias.exposed[:_MOST_NAMED])
+        yield Reason(
+            f"a common delay of {1e3 * bias.delays.common[1]:.2g} ms between torques and positions is not detectable "
+            f"in these recordings, and would bias {named}",
+            "trust them only if you know that torques and positions are in time; more varied accelerations help",
+            "delay",
+        )
+    if bias.named:
+        ratio = dict(zip(bias.columns, bias.over_sigma, strict=True))
+        named = first_named([f"{names[name]} ({ratio[name]:+.1f} sigma)" for name in bias.named], most=_MOST_NAMED)
+        yield Reason(
+            f"bias by position errors, wrong signs near reversals, filter or delay is estimated for {named}",
+            f"read positions more finely, move faster or change the low-pass cut-off{_cure(bias.delays)}",
+            "bias",
+        )
+
+
+def is_late(delays: Delays, thresholds: Thresholds) -> bool:
+    """Return whether torques are late or early by so much, and so certainly, that a result is fair at best."""
+    if delays.has_common:
+        return abs(delays.common[0]) >= thresholds.delay
+    return any(abs(delays.delay[e]) >= thresholds.delay for e in delays.certain)
+
+
+def _late(delays: Delays, thresholds: Thresholds) -> Iterator[Reason]:
+    if delays.has_common:
+        text = f"torques seem {_when(*delays.common, ' against positions,')} on all joints together: {_LOOKS_LIKE}"
+        remedy = f"identify with {delays.remedy}, which puts the torques back in time; or mend the log's stamps"
+    elif delays.significant:
+        worst = sorted(delays.significant, key=lambda e: -abs(delays.delay[e]) / delays.sigma[e])
+        named = [f"{_called(delays, e)} {_when(delays.delay[e], delays.sigma[e])}" for e in worst]
+        text = f"not all torques are in time with positions, {first_named(named)}: {_LOOKS_LIKE}"
+        remedy = (
+            "check how that torque is stamped and filtered, and shift its column in the log by as much; --delay would "
+            "move all torques alike; if it is in time, the model lacks something there"
+        )
+        if delays.corrected:
+            remedy = f"identify without --delay, which moved all torques by {1e3 * delays.corrected:.3g} ms; {remedy}"
+    else:
+        return
+    yield Reason(text, remedy, "delay", "fair" if is_late(delays, thresholds) else None)
+
+
+def _when(delay: float, sigma: float, against: str = "") -> str:
+    """Return whether a torque is late or early, and by how much."""
+    size = f"{1e3 * abs(delay):.2g} +- {1e3 * sigma:.1g} ms"
+    if abs(delay) >= LARGEST_DELAY:
+        size = f"{1e3 * LARGEST_DELAY:.0f} ms or more"
+    return f"{'late' if delay > 0 else 'early'}{against} by {size}"
+
+
+def _called(delays: Delays, e: int) -> str:
+    kind, joint = delays.equations[e]
+    return f"{joint} ({kind})"
+
+
+def _cure(delays: Delays) -> str:
+    if delays.has_common:
+        return "; correct the delay (--delay)"
+    return "; mend the torques that are not in time" if delays.significant else ""
+
+
+def _moved(found: Identification, bias: Bias) -> Iterator[Reason]:
+    """Yield which parameters the delay moves out of their intervals."""
+    ratio = bias.delays.bias / found.fit.of_rows.sigma
+    worst = [int(k) for k in np.argsort(-np.abs(ratio)) if abs(ratio[k]) > _INTERVAL]
+    if worst:
+        names = found.equations.base.name_of
+        named = first_named([f"{names[bias.columns[k]]} ({ratio[k]:+.1f} sigma)" for k in worst], most=_MOST_NAMED)
+        yield Reason(
+            f"torques that are not in time move parameters out of their 95 % intervals: {named}",
+            "correct the delay and identify again; until then do not use them as physical constants",
+            "delay",
+            "fair",
+            "known",
+        )

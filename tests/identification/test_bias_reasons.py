@@ -1,0 +1,83 @@
+"""Torques that are not in time lower the grade, and the joint that is late is the one that is named."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+
+from simulated_experiments import scara
+from steelyard.consistency import ConsistencySettings
+from steelyard.identification import Identification, Settings, identify
+from steelyard.observe import Preparation
+from steelyard.recording import Recording
+from steelyard.verdict import Reason
+
+SETTINGS = Settings(
+    select=False,
+    bias_repeats=1,
+    consistency=ConsistencySettings(draws=20),
+    preparation=Preparation(decimation=1, cutoff=10.0),
+)
+LATE = 0.02
+
+
+def late(recording: Recording, joints: tuple[int, ...]) -> Recording:
+    """Return the recording with torques of some joints that come 20 ms late."""
+    channel, time = recording.torques[0], recording.time
+    values = channel.values.copy()
+    for joint in joints:
+        values[joint] = np.interp(time - LATE, time, values[joint])
+    return replace(recording, torques=(replace(channel, values=values), *recording.torques[1:]), sources=())
+
+
+@cache
+def identified(joints: tuple[int, ...], delay: float = 0.0) -> Identification:
+    settings = replace(SETTINGS, preparation=replace(SETTINGS.preparation, delay=delay))
+    return identify("scara_2r", [late(scara(3), joints)], [late(scara(1), joints)], settings)
+
+
+def reasons(found: Identification, question: str = "plausible") -> list[Reason]:
+    return [one for one in found.verdict.reasons if one.criterion == "delay" and one.question == question]
+
+
+@pytest.mark.parametrize("joint", [0, 1])
+def test_one_late_joint_is_named_alone_and_leaves_no_good_result(joint):
+    found = identified((joint,))
+    assert found.verdict.grade != "good"
+    reason = reasons(found)[0]
+    assert reason.grade == "fair"
+    assert f"joint_{joint + 1} (motor) late by" in reason.text
+    assert f"joint_{2 - joint}" not in reason.text
+    assert "identify with --delay" not in reason.remedy
+    assert "shift its column" in reason.remedy
+
+
+def test_parameters_that_a_delay_moves_out_of_their_intervals_are_named():
+    found = identified((1,))
+    (reason,) = reasons(found, "known")
+    assert reason.grade == "fair"
+    assert "Fvm2" in reason.text
+    assert found.verdict.questions["known"] != "good"
+
+
+def test_a_delay_of_all_is_still_told_with_its_remedy():
+    reason = reasons(identified((0, 1)))[0]
+    assert reason.grade == "fair"
+    assert "on all joints together" in reason.text
+    assert "identify with --delay 0.0" in reason.remedy
+
+
+def test_a_correction_of_all_for_one_late_joint_is_told_to_be_left_out():
+    reason = reasons(identified((1,), LATE))[0]
+    assert "joint_1 (motor) early by" in reason.text
+    assert reason.remedy.startswith("identify without --delay")
+
+
+def test_torques_in_time_stay_good():
+    found = identified(())
+    assert found.verdict.grade == "good"
+    assert not any(reason.grade for reason in found.verdict.reasons if reason.criterion == "delay")
+    assert not any("late" in reason.text for reason in reasons(found))
