@@ -57,7 +57,7 @@ CANDIDATES = ("off", "Fvv", "Fvr", "Fvt", "Fg", "Fs3", "Fs4", *(f"Fd{k}" for k i
 """Effects that are tried on the side of the gears that is measured, and of coupled motors; ``tilt`` too. Slower
 Stribeck velocities than those are near standstill, which is left out."""
 
-_BLOCKS = 20
+_BLOCKS, _LONGEST = 20, 300_000  # of a long log motions are compared by its beginning: what is read stays in memory
 _RIDGE = 1e-10
 _DEPENDENT = 1e-6
 
@@ -218,7 +218,7 @@ class Folds:
 
     def __init__(self, recordings: Sequence[Labelled], each: int | None = None) -> None:
         self._recordings = tuple(recordings)
-        self._after = {label: repetition(one.q) for label, one in recordings}
+        self._after = {label: repetition(one.q[:, :_LONGEST]) for label, one in recordings}
         by_count = 1 if len(recordings) >= WHOLE_RECORDINGS else max(2, round(FOLDS / len(recordings)))
         self._each = each or by_count
         times = [one.samples / after for label, one in recordings if (after := self._after[label])]
@@ -251,6 +251,7 @@ def _is_same(first: np.ndarray, second: np.ndarray) -> bool:
     count = min(first.shape[1], second.shape[1])
     if first.shape[0] != second.shape[0] or 50 * abs(first.shape[1] - second.shape[1]) > count:
         return False
+    count = min(count, _LONGEST)
     one, other = (q[:, :count] - q[:, :count].mean(axis=1, keepdims=True) for q in (first, second))
     return bool(np.sum((one - other) ** 2) <= 0.05 * (np.sum(one**2) + np.sum(other**2)))
 
