@@ -88,14 +88,32 @@ def test_links_are_not_drawn_to_a_file_that_the_data_contradict():
     for prior, drawn in ((right, True), (replace(right, links=tuple(links)), False)):
         found = regularised_fit(fit.fit, fit.equations, right.defaults.effects, prior)
         assert (found.estimate is not found.links_open) == drawn
-        assert ("contradict" in regularisation_note(found, prior)) != drawn
+        assert ("contradict" in regularisation_note(found, fit.equations, prior)) != drawn
+
+
+def test_links_without_a_trusted_file_are_drawn_to_usual_ones_where_the_data_leave_them_open():
+    """Free links took over what the chosen effects left, and predicted worse than the consistent arm (Panda)."""
+    fit = fitted(recorded(arm(), 0), ("+Fgm",))
+    clear = regularised_fit(fit.fit, fit.equations, arm().defaults.effects, None)
+    assert clear.links_open is not None
+    shift = np.abs(clear.estimate.values - clear.links_open.values)
+    assert 0 < np.max(shift / clear.links_open.sigma) < 0.5
+    assert "usual build (relative deviation 10)" in regularisation_note(clear, fit.equations, None)
+    vague = replace(fit.fit.estimate, covariance=1e8 * fit.fit.estimate.covariance)
+    rows = link_rows(fit.equations, vague.columns, None)
+    drawn, free = (
+        regularised(vague, fit.equations, arm().defaults.effects, chosen) for chosen in (rows, rows[:0])
+    )  # fmt: skip
+    distance = [np.linalg.norm(rows @ np.append(one.values, -1.0)) for one in (drawn, free)]
+    assert distance[0] < distance[1]
+    assert np.min(drawn.sigma / free.sigma) < 0.1
 
 
 def test_clear_effects_stay_and_absent_ones_are_drawn_to_zero():
     planted = {"Fgm1": 0.2, "Fgm2": 0.1}
     fit = fitted(recorded(arm(planted), 0), ("+Fgm", "+Fs3m"))
     free, columns = fit.fit.estimate, fit.fit.estimate.columns
-    drawn = regularised(free, fit.equations, arm().defaults.effects, None)
+    drawn = regularised_fit(fit.fit, fit.equations, arm().defaults.effects, None).estimate
     for name, value in planted.items():
         k = columns.index(name)
         assert drawn.values[k] == pytest.approx(value, abs=3 * drawn.sigma[k])
@@ -112,7 +130,7 @@ def test_intervals_cover_planted_effects():
     truth = {**arm(planted).parameters, **planted}
     for seed in range(40):
         fit = fitted(recorded(arm(planted), seed), effects)
-        drawn = regularised(fit.fit.estimate, fit.equations, arm().defaults.effects, None)
+        drawn = regularised_fit(fit.fit, fit.equations, arm().defaults.effects, None).estimate
         base = fit.equations.base.regrouping @ [truth.get(name, 0.0) for name in fit.equations.model.names]
         true = dict(zip(fit.equations.names, base, strict=True))
         width = drawn.half_width()

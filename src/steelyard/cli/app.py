@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from typing import Annotated, Literal
 
-from cyclopts import App, CycloptsError, Parameter
+from cyclopts import App, CycloptsError, Parameter, RepeatArgumentError
 
 from .. import __version__
 from ..errors import SteelyardError
@@ -71,6 +71,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code = app(tokens, exit_on_error=False, print_error=False, result_action="return_value")
         sys.stdout.flush()
         return code or 0
+    except RepeatArgumentError as error:
+        option = error.token.keyword or "an option"
+        return _fail(tokens, "usage", f"{option}: given twice, or together with its opposite; give one of them")
     except CycloptsError as error:
         return _fail(tokens, "usage", " ".join(str(error).split()).rstrip(".") + "; see 'steelyard --help'")
     except SteelyardError as error:

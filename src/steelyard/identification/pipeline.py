@@ -140,7 +140,7 @@ def identify(
     found = _examined(inputs, sources, unseen, fit, settings, (*findings, *still), stage, steps)
     found = replace(found, nonlinear=nonlinear.parameters, notes=(*found.notes, *nonlinear.remarks))
     if selection is not None:
-        drawn = [regularisation_note(fit, prior)] if _is_regularised(selection, settings) else []
+        drawn = [regularisation_note(fit, equations, prior)] if _is_regularised(selection, settings) else []
         found = replace(found, selection=selection, notes=(*found.notes, selection.text, *drawn))
     stage("grading")
     plain_error = None if fit.plain is None else _error(unseen, fit.plain, fit, settings, silent, decimated=False)

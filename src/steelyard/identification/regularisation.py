@@ -2,10 +2,10 @@
 
 Friction of many laws on all joints, and links that are free to be impossible, can stand for each other: within one
 recording that costs nothing, in faster or other motion much. Two weak priors prevent it. Links are near those of a
-trusted robot file, within a relative deviation; while effects are chosen, else near those of usual build. The torques
-of an effect over all joints are of one size, which the data themselves give (empirical Bayes, by expectation and
-maximisation): an effect that they show clearly is hardly drawn, one that they hardly show is drawn to zero. Rows count
-as what correlated noise leaves of them.
+trusted robot file, within a relative deviation, or near those of usual build, within ten times that. The torques of an
+effect over all joints are of one size, which the data themselves give (empirical Bayes, by expectation and maximisation): an
+effect that they show clearly is hardly drawn, one that they hardly show is drawn to zero. Rows count as what correlated
+noise leaves of them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ GUESS = 10.0
 """By how much farther links may be from those of usual build than from a trusted file's."""
 
 CONTRADICTED = 3.0
-"""A trusted file that raises squares of residuals by this factor contradicts the data: links stay open. On real arms,
+"""A reference that raises squares of residuals by this factor contradicts the data: links stay open. On real arms,
 whose residuals are errors of the model, a right one raises them by up to two thirds (LWR4+), and predicts better."""
 
 _WIDENING = 0.9
@@ -60,10 +60,11 @@ def regularised_fit(fit: ArmFit, equations: Equations, plain: Sequence[str], pri
         fit: The fit.
         equations: Model and base parameters.
         plain: Effects that are not drawn, as ``--effects`` takes them: those of the plain model.
-        prior: The robot whose link inertias are trusted; None: links are not drawn.
+        prior: The robot whose link inertias are trusted; None: links of usual build.
     """
-    links_open = regularised(fit.estimate, equations, plain, None)
-    drawn = links_open if prior is None else regularised(fit.estimate, equations, plain, prior)
+    rows = link_rows(equations, fit.estimate.columns, prior) / LINK_DEVIATION
+    links_open = regularised(fit.estimate, equations, plain, rows[:0])
+    drawn = regularised(fit.estimate, equations, plain, rows)
     system = fit.estimate.system
     open_squares, squares = (
         float(np.sum((system.triangle @ np.append(one.values, -1.0)) ** 2)) for one in (links_open, drawn)
@@ -73,11 +74,16 @@ def regularised_fit(fit: ArmFit, equations: Equations, plain: Sequence[str], pri
     return replace(fit, estimate=drawn, without_prior=fit.of_data, links_open=links_open)
 
 
-def regularisation_note(fit: ArmFit, prior: Robot | None) -> str:
+def regularisation_note(fit: ArmFit, equations: Equations, prior: Robot | None) -> str:
     """Return what was held near what, in one sentence."""
-    links = "" if prior is None else f", links to those of the prior (relative deviation {LINK_DEVIATION:g})"
-    if prior is not None and fit.estimate is fit.links_open:
-        links = ", links not to those of the prior, which these data contradict"
+    reference, deviation = (
+        ("an arm of usual build", GUESS * LINK_DEVIATION) if prior is None else ("the prior", LINK_DEVIATION)
+    )
+    links = f", links to those of {reference} (relative deviation {deviation:g})"
+    if fit.estimate is fit.links_open:
+        links = f", links not to those of {reference}, which these data contradict"
+    if "inertia" not in equations.model.effects:
+        links = ""
     return (
         f"chosen effects are drawn to zero as far as the data leave them open{links}; residuals are taken for errors "
         "of the model: rows count by their size (iterated) and are not whitened"
@@ -142,20 +148,18 @@ def _reference_links(model: Model, prior: Robot | None) -> tuple[np.ndarray, np.
     return spread, mean
 
 
-def regularised(estimate: Estimate, equations: Equations, plain: Sequence[str], prior: Robot | None) -> Estimate:
+def regularised(estimate: Estimate, equations: Equations, plain: Sequence[str], drawn: np.ndarray) -> Estimate:
     """Return the estimate with links drawn to a reference and effects to zero.
 
     Args:
         estimate: Weighted least squares, with the covariance that correlated noise gives it.
         equations: Model and base parameters.
         plain: Effects that are not drawn: those of the plain model.
-        prior: The robot whose link inertias are trusted; None: links are not drawn, a guess would bias them.
+        drawn: Rows (k, c + 1) that draw the links.
     """
     columns = estimate.columns
     root = _root(estimate)
     triangle = np.column_stack([root, root @ estimate.values])
-    none = np.zeros((0, len(columns) + 1))
-    drawn = none if prior is None else link_rows(equations, columns, prior) / LINK_DEVIATION
     parameters = {one.name: one for one in equations.model.parameters}
     groups: dict[str, list[int]] = {}
     for k, name in enumerate(columns):
