@@ -24,12 +24,10 @@ def print_identification(
 ) -> None:
     """Print verdict, errors by joint, parameters, payload and notes."""
     screen = Screen(console)
-    model, fit = found.equations.model, found.fit
-    # Chosen effects are estimated with priors on top of the method that was asked for.
-    method = fit.estimate.method if fit.links_open is None else f"{fit.of_data.method} with priors"
+    model = found.equations.model
     screen.line(
         (model.robot.name, "bold"),
-        f"  measured torque: {model.measured}, payload: {model.payload}, method: {method}, "
+        f"  measured torque: {model.measured}, payload: {model.payload}, method: {found.fit.method_text}, "
         f"{len(found.training)} recording(s), {found.estimate.system.rows} rows",
     )
     print_verdict(screen, found.verdict)

@@ -1,7 +1,6 @@
 """Estimation from prepared rows by the chosen method, with a noise model; many experiments of one arm together.
 
-Every method begins with the factors of the rows and their weighted least squares; estimators are registered in
-:mod:`steelyard.estimators`.
+Every method begins with the factors of the rows and their weighted least squares (:mod:`steelyard.estimators`).
 """
 
 from __future__ import annotations
@@ -131,8 +130,7 @@ class ArmFit:
         detail: Further results of a method beyond least squares: its history in time, its tests, its notes.
         plain: Weighted least squares of the same recordings, for such a method; None otherwise.
         without_prior: The estimate before it was drawn towards a prior; None if there was none.
-        links_open: The estimate before its links were drawn to a reference, chosen effects drawn to zero; None if they
-            were not.
+        links_open: The estimate with chosen effects drawn to zero and links not drawn; None if neither was.
         robust: How rows were down-weighted; None without robust weights. All factors are then of pseudo-observations.
         constants_held: The estimate with nonlinear parameters held at the values found, of the same factors; None if
             none were estimated.
@@ -168,6 +166,11 @@ class ArmFit:
     def of_rows(self) -> Estimate:
         """Least squares of the rows themselves, nonlinear parameters and all else held: what refits compare with."""
         return self.constants_held or (self.estimate if self.links_open is None else self.of_data)
+
+    @property
+    def method_text(self) -> str:
+        """The method as ``--method`` names it, and whether priors of chosen effects were added to it."""
+        return self.estimate.method if self.links_open is None else f"{self.of_data.method} with priors"
 
     @property
     def whitening(self) -> Whitening | None:

@@ -71,7 +71,7 @@ def identification_page(found: Identification, provenance: Mapping[str, str], no
     judged = len(model.robot.actuated) - len(missing)
     return Page(
         title=f"Identification of {model.robot.name}",
-        subtitle=f"method {found.estimate.method}, {model.measured} torque, effects {', '.join(model.chosen_effects)}",
+        subtitle=f"method {found.fit.method_text}, {model.measured} torque, effects {', '.join(model.chosen_effects)}",
         sections=[section for section in sections if section is not None],
         verdict=found.verdict,
         facts={
