@@ -3,9 +3,9 @@
 Friction of many laws on all joints, and links that are free to be impossible, can stand for each other: within one
 recording that costs nothing, in faster or other motion much. Two weak priors prevent it. Links are near those of a
 trusted robot file, within a relative deviation, or near those of usual build, within ten times that. The torques of an
-effect over all joints are of one size, which the data themselves give (empirical Bayes, by expectation and maximisation): an
-effect that they show clearly is hardly drawn, one that they hardly show is drawn to zero. Rows count as what correlated
-noise leaves of them.
+effect over all joints are of one size, which the data themselves give (empirical Bayes, by expectation and
+maximisation): an effect that they show clearly is hardly drawn, one that they hardly show is drawn to zero. Rows count
+as what correlated noise leaves of them.
 """
 
 from __future__ import annotations
