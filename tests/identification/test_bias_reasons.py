@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from functools import cache
 
@@ -10,7 +11,8 @@ import pytest
 
 from simulated_experiments import scara
 from steelyard.consistency import ConsistencySettings
-from steelyard.identification import Identification, Settings, identify
+from steelyard.errors import SteelyardError
+from steelyard.identification import Identification, Settings, identify, settings_from_table
 from steelyard.observe import Preparation
 from steelyard.recording import Recording
 from steelyard.verdict import Reason
@@ -52,7 +54,28 @@ def test_one_late_joint_is_named_alone_and_leaves_no_good_result(joint):
     assert f"joint_{joint + 1} (motor) late by" in reason.text
     assert f"joint_{2 - joint}" not in reason.text
     assert "identify with --delay" not in reason.remedy
-    assert "shift its column" in reason.remedy
+    assert f"identify with --joint-delay joint_{joint + 1}=0.0" in reason.remedy
+
+
+def test_following_the_remedy_of_one_late_joint_puts_it_back_in_time():
+    flag = re.search(r"--joint-delay joint_2=(\S+);", reasons(identified((1,)))[0].remedy)
+    assert flag is not None
+    assert float(flag[1]) == pytest.approx(LATE, rel=0.1)
+    preparation = settings_from_table({"joint_delays": {"joint_2": float(flag[1])}}).preparation
+    settings = replace(SETTINGS, preparation=replace(SETTINGS.preparation, joint_delays=preparation.joint_delays))
+    found = identify("scara_2r", [late(scara(3), (1,))], [late(scara(1), (1,))], settings)
+    assert found.verdict.grade == "good"
+    assert not any(reason.grade or "late" in reason.text for reason in reasons(found))
+    assert found.to_json()["preparation"]["joint_delays"] == {"joint_2": float(flag[1])}
+
+
+@pytest.mark.parametrize(
+    ("delays", "message"),
+    [({"elbow": 0.01}, "delay of 'elbow': there is no such joint"), ({"joint_1": 8.0}, "delay of joint_1: got 8 s")],
+)
+def test_delays_of_unknown_joints_and_in_milliseconds_are_refused(delays, message):
+    with pytest.raises(SteelyardError, match=message):
+        identify("scara_2r", [scara(3)], [scara(1)], settings_from_table({"joint_delays": delays}))
 
 
 def test_parameters_that_a_delay_moves_out_of_their_intervals_are_named():

@@ -143,6 +143,13 @@ class PreparationOptions:
             help="Delay of all torques against the positions [s], which is compensated; default: 0.",
         ),
     ] = None
+    joint_delay: Annotated[
+        tuple[str, ...],
+        Parameter(
+            group=PREPARATION,
+            help="Further delay of one joint's torque: --joint-delay JOINT=SECONDS; may be repeated.",
+        ),
+    ] = ()
     evaluation_cutoff: Annotated[
         float | None,
         Parameter(group=PREPARATION, help="Low-pass under which torques are compared [Hz]; default: the cut-off."),
@@ -213,6 +220,7 @@ def identify(
 def _settings_table(flags: dict[str, Any], config: Path | None) -> dict[str, Any]:
     """Return the ``[identify]`` table of a configuration file with the flags, which win."""
     from ..identification import SCHEMA, with_options
+    from ..identification.settings import joint_delays
     from ..robot import gravity_vector, lock_positions
     from ..run import read_config
 
@@ -226,6 +234,8 @@ def _settings_table(flags: dict[str, Any], config: Path | None) -> dict[str, Any
     table |= {"consistency": {**table.get("consistency", {}), **consistency}} if consistency else {}
     table |= {"gravity": list(gravity_vector(table["gravity"]))} if "gravity" in table else {}
     table |= {"lock": lock_positions(table["lock"])} if "lock" in table else {}
+    late = table.pop("joint_delay", None)
+    table |= {"joint_delays": {**table.get("joint_delays", {}), **joint_delays(late)}} if late else {}
     return with_options(table, option or ())
 
 

@@ -61,11 +61,14 @@ def _late(delays: Delays, thresholds: Thresholds) -> Iterator[Reason]:
         named = [f"{_called(delays, e)} {_when(delays.delay[e], delays.sigma[e])}" for e in worst]
         text = f"not all torques are in time with positions, {first_named(named)}: {_LOOKS_LIKE}"
         remedy = (
-            "check how that torque is stamped and filtered, and shift its column in the log by as much; --delay would "
-            "move all torques alike; if it is in time, the model lacks something there"
+            "check how that torque is stamped and filtered; if it is not in time, identify with "
+            f"{delays.joint_remedy(worst[0])}; if it is, the model lacks something there"
         )
         if delays.corrected:
-            remedy = f"identify without --delay, which moved all torques by {1e3 * delays.corrected:.3g} ms; {remedy}"
+            remedy = (
+                f"identify without --delay, which moved all torques by {1e3 * delays.corrected:.3g} ms; the torque "
+                "that is not in time is named then, with its --joint-delay"
+            )
     else:
         return
     yield Reason(text, remedy, "delay", "fair" if is_late(delays, thresholds) else None)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-from ..configuration import ROOT, Kind, Section, checked, choice, kind_of, list_of, record_from, vector
+from ..configuration import ROOT, Kind, Section, checked, choice, kind_of, list_of, number, record_from, vector
 from ..configuration import names as names_of
 from ..consistency import ConsistencySettings
 from ..effects import FrictionConstants
@@ -195,6 +195,7 @@ SCHEMA: dict[str, type | tuple[type, ...]] = {
     "cutoff": float, "order": int, "mode": str, "design": str, "second": str, "velocity": str, "trim": int,
     "decimation": int, "decimation_cutoff": float, "attenuation": float, "ends": str, "standstill": (float, list),
     "stiffness": list, "rate": float, "resampling": str, "max_gap": float, "delay": float,
+    "joint_delays": dict,
     **dict.fromkeys(settings_tables(), dict),
 }  # fmt: skip
 """Keys of an ``[identify]`` table: those of :class:`Settings` and of its preparation, side by side."""
@@ -226,7 +227,7 @@ def settings_from_table(table: Mapping[str, Any]) -> Settings:
     }
     return replace(
         record_from(Settings, Section(others, ROOT, EstimateError), _KINDS),
-        preparation=record_from(Preparation, Section(prepared, ROOT, ObservationError)),
+        preparation=record_from(Preparation, Section(prepared, ROOT, ObservationError), {"joint_delays": joint_delays}),
         options=of_methods,
         friction=friction if "friction" in table else None,
         consistency=record_from(ConsistencySettings, section.section("consistency"), _KINDS_OF_CONSISTENCY),
@@ -260,6 +261,22 @@ def _prior(value: Any) -> Mapping[str, tuple[float, float]]:
         return {name: kind_of(tuple[float, float])(pair) for name, pair in kind_of(dict)(value).items()}
     except ValueError:
         raise ValueError("a table of [value, standard deviation] by parameter") from None
+
+
+def joint_delays(value: Any) -> dict[str, float]:
+    """Return delays from a table by joint, or from texts such as ``joint_3=0.008``."""
+    if isinstance(value, Mapping):
+        return {str(joint): number()(delay) for joint, delay in value.items()}
+    found = {}
+    for text in value:
+        joint, equals, delay = str(text).partition("=")
+        try:
+            found[joint] = float(delay)
+        except ValueError:
+            equals = ""
+        if not (joint and equals):
+            raise EstimateError(f"joint delay '{text}': write JOINT=SECONDS, such as joint_3=0.008")
+    return found
 
 
 def _by_link(kind: Kind[Any], what: str) -> Kind[Mapping[str, Any]]:

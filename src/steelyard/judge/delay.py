@@ -8,8 +8,8 @@ one more column of each equation, all parameters are free, and the value of that
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -55,6 +55,7 @@ class Delays:
             and infinity where those of single equations disagree with it: then there is none.
         bias: By how much delays that are more than chance bias the parameters (c,).
         corrected: Delay that the rows were already corrected for [s].
+        joint_corrected: Further delay of single joints that they were corrected for [s].
         exposure: How far a common delay of one of its sigmas, too small to be detected, moves each parameter, over that
             parameter's sigma (c,).
     """
@@ -68,6 +69,7 @@ class Delays:
     bias: np.ndarray
     exposure: np.ndarray
     corrected: float = 0.0
+    joint_corrected: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def significant(self) -> tuple[int, ...]:
@@ -87,8 +89,18 @@ class Delays:
     @property
     def remedy(self) -> str:
         """The flag of ``identify`` that corrects the common delay."""
-        digits = int(np.ceil(-np.log10(self.common[1] / 2)))
-        return f"--delay {self.corrected + self.common[0]:.{np.clip(digits, 3, 6)}f}"
+        return f"--delay {_rounded(self.corrected + self.common[0], self.common[1])}"
+
+    def joint_remedy(self, e: int) -> str:
+        """Return the flag of ``identify`` that corrects the delay of one equation's joint."""
+        joint = self.equations[e][1]
+        return f"--joint-delay {joint}={_rounded(self.joint_corrected.get(joint, 0.0) + self.delay[e], self.sigma[e])}"
+
+
+def _rounded(delay: float, sigma: float) -> str:
+    """Return a delay with as many digits as its sigma allows."""
+    digits = int(np.ceil(-np.log10(sigma / 2)))
+    return f"{delay:.{np.clip(digits, 3, 6)}f}"
 
 
 def estimate_delays(
@@ -123,8 +135,10 @@ def estimate_delays(
         # Torques later by as much: as if they had been early before.
         later = start.moved(np.full(len(equations), -common[1])).parameters
         exposure = np.abs(bias(later)) / estimate.sigma
-    applied = sources[0].resolved.chosen.delay
-    found = Delays(equations, delay, sigma, common, np.zeros(len(estimate.columns)), exposure, applied)
+    applied = sources[0].resolved.chosen
+    found = Delays(
+        equations, delay, sigma, common, np.zeros(len(estimate.columns)), exposure, applied.delay, applied.joint_delays
+    )
     if found.has_common:
         return replace(found, bias=bias(trial.parameters))
     if found.significant:

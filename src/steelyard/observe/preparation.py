@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import numpy as np
@@ -50,6 +50,7 @@ class Preparation:
         max_gap: Intervals longer than this are not bridged [s]; None: three intervals of the slowest recording.
         delay: By how much the torques of every recording are late against its positions [s]; negative if early. They
             are put back by as much before anything else is done.
+        joint_delays: By how much the torques of single joints are later than that [s].
 
     Example:
         >>> steelyard.Preparation(cutoff=10.0, decimation=5).mode
@@ -73,14 +74,16 @@ class Preparation:
     resampling: Literal["linear", "cubic", "monotone"] = "cubic"
     max_gap: float | None = None
     delay: float = 0.0
+    joint_delays: Mapping[str, float] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
         check_fields(self, _KINDS, "preparation", ObservationError)
-        if not abs(self.delay) <= LONGEST_DELAY:
-            raise ObservationError(
-                f"preparation delay: got {self.delay:g} s, allowed are seconds from {-LONGEST_DELAY:g} to "
-                f"{LONGEST_DELAY:g}; 10 ms is 0.010"
-            )
+        for of, delay in (("", self.delay), *((f" of {joint}", one) for joint, one in self.joint_delays.items())):
+            if not abs(delay) <= LONGEST_DELAY:
+                raise ObservationError(
+                    f"preparation delay{of}: got {delay:g} s, allowed are seconds from {-LONGEST_DELAY:g} to "
+                    f"{LONGEST_DELAY:g}; 10 ms is 0.010"
+                )
 
 
 def check_fields(record: Any, kinds: Mapping[str, Kind[Any]], where: str, error: type[SteelyardError]) -> None:

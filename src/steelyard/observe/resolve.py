@@ -100,6 +100,12 @@ def resolve_preparation(preparation: Preparation, recordings: Sequence[AnyRecord
         reasons.append(
             f"torques are taken to be late by {1e3 * preparation.delay:.4g} ms, as given, and put back in time"
         )
+    if unknown := [joint for joint in preparation.joint_delays if joint not in joints]:
+        raise ObservationError(f"delay of '{unknown[0]}': there is no such joint; the joints are {', '.join(joints)}")
+    reasons += [
+        f"the torque of {joint} is taken to be late by {1e3 * delay:.4g} ms more, as given, and put back in time"
+        for joint, delay in preparation.joint_delays.items()
+    ]
     trim = filter_.ends() if preparation.trim is None else (preparation.trim, preparation.trim)
     return ResolvedPreparation(
         preparation, joints, rate, max_gap, filter_, trim, small, standstill, noise, frozen(np.sqrt(floor * rate / 2)),

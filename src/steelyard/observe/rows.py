@@ -232,8 +232,10 @@ class RowSource:
         self.payload = template.payload
         self.loaded = equations.is_loaded(template.payload, label)
         self.columns = equations.compiled(self.loaded).columns
-        count = len(equations.kinds_joints)
-        self.delays = np.full(count, resolved.chosen.delay) if delays is None else np.asarray(delays, dtype=float)
+        if delays is None:
+            own = resolved.chosen.joint_delays
+            delays = np.array([resolved.chosen.delay + own.get(joint, 0.0) for _, joint in equations.kinds_joints])
+        self.delays = np.asarray(delays, dtype=float)
         self._gates, self._values = gates, values
         expected = 8 * (template.samples // resolved.decimation) * sum(len(c) + 1 for c in equations.columns)
         self._cache_bytes = cache_bytes if expected <= cache_bytes else 0
