@@ -101,8 +101,21 @@ def too_large(largest: int) -> str:
     return f"is larger than {largest / 1e6:g} MB; is this the right file?"
 
 
+def files_of(path: Path) -> list[Path]:
+    """Return the regular files of a folder, at any depth and by name; of a file itself."""
+    return sorted(inner for inner in path.rglob("*") if inner.is_file()) if path.is_dir() else [path]
+
+
+def size_of(path: Path) -> int:
+    """Return the bytes of a file, or of all files of a folder."""
+    return sum(file.stat().st_size for file in files_of(path))
+
+
 def file_hash(path: Path) -> str:
-    """Return the SHA-256 of a file, read in blocks."""
+    """Return the SHA-256 of a file, read in blocks; of a folder, that of the names and hashes of its files."""
+    if path.is_dir():
+        lines = [f"{file.relative_to(path).as_posix()} {file_hash(file)}" for file in files_of(path)]
+        return hashlib.sha256("\n".join(lines).encode("utf-8", "surrogateescape")).hexdigest()
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

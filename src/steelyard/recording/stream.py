@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -11,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from ..errors import RecordingError
-from ..files import file_hash
+from ..files import file_hash, size_of
 from ..progress import Progress, silent
 from ..tables import Block, ReadLog
 from ..text import counted
@@ -45,7 +44,7 @@ class RecordingStream:
 
     def __init__(self, plan: ReadingPlan, block_rows: int | None) -> None:
         self.result: StreamResult | None = None
-        self.bytes_total = sum(os.stat(table.path).st_size for table in plan.tables if table.on_disk)
+        self.bytes_total = sum(size_of(Path(table.path)) for table in plan.tables if table.on_disk)
         self.plan = plan
         self._block_rows = block_rows
         self._logs = [ReadLog() for _ in plan.tables]

@@ -70,6 +70,10 @@ FORMATS: dict[str, Format] = {
 }
 
 
+FOLDERS: dict[str, Format] = {}
+"""Formats that are a folder, by the path of a file that tells it from others."""
+
+
 def open_table(path: Path, options: TextOptions) -> Table:
     """Return a file as a table of numbers; its ending says which reader opens it."""
     table = _read(path, "a recording", None, lambda kind: kind.open(path, options))
@@ -102,16 +106,28 @@ def read_columns(
 
 
 def _read(path: Path, what: str, largest: int | None, read: Callable[[Format], Content]) -> Content:
-    kind = FORMATS.get(path.suffix.lower())
     try:
-        check_file(path, what, TableError, largest)
-        if kind is None:
-            raise TableError(f"kind of file '{path.suffix}' is not known; allowed: {', '.join(FORMATS)}")
-        if not path.stat().st_size:
-            raise TableError(f"the file is empty; expected: {what}")
+        kind = _format_of(path, what, largest)
     except TableError as error:
         raise TableError(f"{path}: {error}") from error
     try:
         return read(kind)
     except OSError as error:
         raise TableError(f"{path}: {cannot_read(error)}") from error
+
+
+def _format_of(path: Path, what: str, largest: int | None) -> Format:
+    """Return how a file, or a folder that is one log, is read."""
+    if os.path.isdir(path):  # never raises, whatever the path
+        for marker, kind in FOLDERS.items():
+            if (path / marker).is_file():
+                return kind
+        known = f"; folders that are a log have {' or '.join(FOLDERS)} in them" if FOLDERS else ""
+        raise TableError(f"is a folder, not a file; name the file of {what}{known}")
+    check_file(path, what, TableError, largest)
+    kind = FORMATS.get(path.suffix.lower())
+    if kind is None:
+        raise TableError(f"kind of file '{path.suffix}' is not known; allowed: {', '.join(FORMATS)}")
+    if not path.stat().st_size:
+        raise TableError(f"the file is empty; expected: {what}")
+    return kind
