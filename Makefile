@@ -24,8 +24,12 @@ $(VENV)/core.done: requirements/core.lock requirements/build.lock pyproject.toml
 	$(PIP) --no-deps --no-build-isolation --editable .
 	@touch $@
 
-$(VENV)/tools.done: $(VENV)/core.done requirements/tools.lock
+# Readers of further formats (extras ros and data) are tested, so they come with the tools; without a wheel they are
+# left out and their tests skipped.
+$(VENV)/tools.done: $(VENV)/core.done requirements/tools.lock requirements/extras.lock
 	$(PIP) -r requirements/tools.lock
+	@$(PIP) --only-binary :all: -r requirements/extras.lock \
+	  || echo "readers of ROS bags or HDF5 have no wheel here: their tests will be skipped"
 	@touch $@
 
 # An oracle without a wheel for this machine is left out; its tests then say why they are skipped.
@@ -100,6 +104,7 @@ lock:
 	uv pip compile --universal --python-version 3.11 --no-emit-index-url --no-annotate --no-header -q pyproject.toml -o requirements/core.lock
 	uv pip compile --universal --python-version 3.11 --no-emit-index-url --no-annotate --no-header -q requirements/build.in -o requirements/build.lock
 	uv pip compile --universal --python-version 3.11 --no-emit-index-url --no-annotate --no-header -q requirements/tools.in -c requirements/core.lock -o requirements/tools.lock
+	uv pip compile --universal --python-version 3.11 --no-emit-index-url --no-annotate --no-header -q requirements/extras.in -c requirements/core.lock -o requirements/extras.lock
 	uv pip compile --universal --python-version 3.11 --no-emit-index-url --no-annotate --no-header -q requirements/oracles.in -c requirements/core.lock -c requirements/tools.lock -o requirements/oracles.lock
 	uv pip compile --universal --python-version 3.11 --no-emit-index-url --no-annotate --no-header -q requirements/large.in -c requirements/core.lock -c requirements/oracles.lock -o requirements/large.lock
 	uv pip compile --universal --python-version 3.11 --no-emit-index-url --no-annotate --no-header -q requirements/peers.in -c requirements/core.lock -c requirements/oracles.lock -o requirements/peers.lock
