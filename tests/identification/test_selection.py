@@ -23,7 +23,8 @@ from steelyard.identification import (
     save_run,
     settings_from_table,
 )
-from steelyard.identification.selection import Folds, SelectionStep, _left_out_errors, _solution, _with_candidates
+from steelyard.identification.folds import Folds, left_out_errors, solution
+from steelyard.identification.selection import SelectionStep, _with_candidates
 from steelyard.model import build_model
 from steelyard.motion import fourier
 from steelyard.recording import read_recordings
@@ -106,7 +107,7 @@ def test_errors_of_left_out_blocks_are_those_of_refits():
     blocks = rng.normal(size=(4, 30, 6))
     blocks[..., -1] += blocks[..., 0] - 2 * blocks[..., 4]
     by_fold = np.einsum("fri,frj->fij", blocks, blocks)
-    before, after = _left_out_errors(by_fold, np.array([0, 1, 2]), [[3], [4], [3, 4]], 0 * by_fold[0])
+    before, after, values = left_out_errors(by_fold, np.array([0, 1, 2]), [[3], [4], [3, 4]], 0 * by_fold[0])
     for fold in range(4):
         rest = np.vstack([blocks[k] for k in range(4) if k != fold])
         for columns, error in [
@@ -116,7 +117,8 @@ def test_errors_of_left_out_blocks_are_those_of_refits():
             x = np.linalg.lstsq(rest[:, columns], rest[:, -1])[0]
             expected = np.sum((blocks[fold][:, -1] - blocks[fold][:, columns] @ x) ** 2)
             assert error == pytest.approx(expected, rel=1e-6)
-    with_y = _solution(by_fold.sum(axis=0), np.array([0, 4]))
+        np.testing.assert_allclose(values[fold], x[3:], rtol=1e-6)
+    with_y = solution(by_fold.sum(axis=0), np.array([0, 4]))
     rows = blocks.reshape(-1, 6)
     np.testing.assert_allclose(with_y[[0, 4]], np.linalg.lstsq(rows[:, [0, 4]], rows[:, -1])[0], rtol=1e-6)
 
@@ -125,7 +127,7 @@ def test_a_prior_counts_in_every_fold_as_further_rows():
     rng = np.random.default_rng(2)
     blocks, prior = rng.normal(size=(3, 20, 4)), rng.normal(size=(2, 4))
     by_fold = np.einsum("fri,frj->fij", blocks, blocks)
-    before, after = _left_out_errors(by_fold, np.array([0, 1]), [[2]], prior.T @ prior)
+    before, after, _ = left_out_errors(by_fold, np.array([0, 1]), [[2]], prior.T @ prior)
     for fold in range(3):
         rest = np.vstack([*(blocks[k] for k in range(3) if k != fold), prior])
         for columns, error in [([0, 1], before[fold]), ([0, 1, 2], after[fold, 0])]:
@@ -177,7 +179,7 @@ def test_a_column_that_the_model_determines_is_no_candidate():
     rows = np.random.default_rng(1).normal(size=(3, 20, 4))
     rows[..., 2] = rows[..., 0] + rows[..., 1]
     by_fold = np.einsum("fri,frj->fij", rows, rows)
-    assert np.isinf(_left_out_errors(by_fold, np.array([0, 1]), [[2]], 0 * by_fold[0])[1]).all()
+    assert np.isinf(left_out_errors(by_fold, np.array([0, 1]), [[2]], 0 * by_fold[0])[1]).all()
 
 
 def test_the_flag_chooses_and_the_path_is_printed(tmp_path, capsys):

@@ -14,9 +14,10 @@ from ..observe import Equations
 from ..text import counted
 from ..verdict import Reason
 from .fitting import ArmFit
+from .folds import Folds
 from .inputs import Labelled
 from .regularisation import shrinkage
-from .selection import Folds, SelectionStep
+from .selection import SelectionStep
 from .settings import FACTOR_METHODS, Settings
 
 TIME_PARTS = 8

@@ -1,0 +1,369 @@
+"""Faults of a log's set-up that show as further columns of the regressor, or as changes from block to block.
+
+A tilted base, joint zeros that are elsewhere and torques of a wrong gain are derivatives of the torques at known
+inertias. They compete with the friction laws that real arms have: what one of these predicts better is no fault of the
+set-up. Their uncertainty is that over blocks of time, each left out in turn (jackknife): it holds for correlated noise
+and for what the model lacks. Everything here needs factors of the rows alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+
+import numpy as np
+
+from ..distributions import t_ppf
+from ..estimate import Estimate, independent, stacked_system
+from ..model import Model, build_model
+from ..observe import Equations, Observations, ResolvedPreparation, equations_of, reduce_rows
+from ..robot import INERTIAL_NAMES, Robot
+from .folds import Folds, FoldSquares, left_out_errors
+from .inputs import Labelled, inertias_of, sources_of
+from .regularisation import link_rows
+from .selection import LINK_DEVIATION
+from .settings import Settings
+
+CERTAIN = 4.0
+"""A fault of the set-up is this many standard deviations from none, over blocks left out."""
+LEAST = {"tilt": 0.05, "zero": 0.005, "gain": 0.05}
+"""Smaller ones are not worth a sentence: component of gravity [m/s^2] (0.3 degrees), [rad or m], relative gain."""
+LEAST_GAIN = 0.005
+"""Least part of the squared error of left-out blocks that a fault of the set-up explains."""
+COMPETING = ("off", "Fvv", "Fg", "Fd2", "Fd4")
+"""Friction that real arms have beyond the plain model, one law of each kind."""
+MOST_STEPS = 12
+
+
+@dataclass(frozen=True)
+class SetupError:
+    """An error of the set-up that the recordings show.
+
+    Attributes:
+        effect: ``tilt``, ``zero`` or ``gain``.
+        joint: Joint it concerns; empty for the base.
+        values: Its values: components of gravity [m/s^2], position [rad or m], or relative gain.
+        sigma: Their standard deviations.
+        half_width: Half widths of their 95 % intervals.
+        names: Names of the parameters.
+        share: Part of the squared error of left-out blocks that it explains.
+    """
+
+    effect: str
+    joint: str
+    values: tuple[float, ...]
+    sigma: tuple[float, ...]
+    half_width: tuple[float, ...]
+    names: tuple[str, ...]
+    share: float
+
+
+def setup_errors(
+    model: Model,
+    recordings: Sequence[Labelled],
+    resolved: ResolvedPreparation,
+    estimate: Estimate,
+    settings: Settings,
+    *,
+    without: Collection[tuple[str, str]] = (),
+    gains: bool = True,
+) -> tuple[SetupError, ...]:
+    """Return errors of the set-up that explain what friction laws do not, the largest share first.
+
+    Args:
+        model: The plain model.
+        recordings: The recordings.
+        resolved: Their preparation.
+        estimate: Weighted least squares of the plain model.
+        settings: Threads.
+        without: Equations that are left out.
+        gains: Whether gains of single joints are tried.
+    """
+    if "inertia" not in model.effects or model.measured == "difference" or model.payload != "none":
+        return ()
+    larger = _with_setup_errors(model, estimate, gains)
+    equations, folds = equations_of(larger, without=without), Folds(recordings)
+    factors = reduce_rows(sources_of(recordings, equations, resolved), blocks=folds.blocks, threads=settings.threads)
+    squares = FoldSquares(factors, equations, folds)
+    rows = link_rows(equations, equations.names, None) / LINK_DEVIATION
+    return tuple(_Search(model, equations, squares, rows.T @ rows).found())
+
+
+def _with_setup_errors(model: Model, estimate: Estimate, gains: bool) -> Model:
+    side = "l" if model.measured == "joint" else "m"
+    added = [*(f"{law}{side}" for law in COMPETING), "zero", *(["gain"] if gains else ())]
+    added += ["tilt"] if any(model.robot.gravity) else []
+    friction = replace(model.friction, inertias=MappingProxyType(dict(inertias_of(model, estimate))))
+    effects = (*model.chosen_effects, *(name for name in added if name not in model.effects))
+    return build_model(model.robot, effects, model.measured, model.payload, model.sign_width, friction)
+
+
+class _Search:
+    """Forward selection among faults of the set-up and friction laws; faults that join are estimated at the end."""
+
+    def __init__(self, model: Model, equations: Equations, squares: FoldSquares, links: np.ndarray) -> None:
+        self._model, self._equations, self._squares, self._links = model, equations, squares, links
+        parameters = {one.name: one for one in equations.model.parameters}
+        self._plain: list[int] = []
+        self._units: dict[tuple[str, int], list[int]] = {}
+        for k, name in enumerate(equations.names):
+            one = parameters[name]
+            if one.effect in model.effects:
+                self._plain.append(k)
+            elif one.effect in LEAST and one.effect != "tilt":
+                self._units[one.effect, one.number] = [k]
+            else:
+                self._units.setdefault((one.effect, 0), []).append(k)
+        self._joints = {body.number: body.joint.name for body in model.robot.actuated}
+
+    def found(self) -> Iterator[SetupError]:
+        """Yield the faults that joined, with values and sigmas beside all else that joined."""
+        current, joined = list(self._plain), list[tuple[tuple[str, int], float]]()
+        left = dict(self._units)
+        while left and len(joined) < MOST_STEPS:
+            best, share = self._best(current, left)
+            if best is None:
+                break
+            joined.append((best, share))
+            current += left.pop(best)
+        for unit, share in joined:
+            if unit[0] in LEAST and (error := self._estimated(unit, current, share)) is not None:
+                yield error
+
+    def _best(self, current: list[int], left: dict[tuple[str, int], list[int]]) -> tuple[tuple[str, int] | None, float]:
+        by_fold = self._squares.by_fold(self._squares.weights(current))
+        before, after, _ = left_out_errors(by_fold, np.array(current), list(left.values()), self._links)
+        known = np.isfinite(after).all(axis=0)
+        gains = np.where(known, before[:, None] - np.where(known, after, 0.0), 0.0)
+        gain, error = gains.sum(axis=0), np.sqrt(len(gains)) * gains.std(axis=0, ddof=1)
+        enough = known & (gain > 2 * error) & (gain > LEAST_GAIN * before.sum())
+        if not enough.any():
+            return None, 0.0
+        best = int(np.argmax(np.where(enough, gain - error, -np.inf)))
+        return list(left)[best], float(gain[best] / before.sum())
+
+    def _estimated(self, unit: tuple[str, int], current: Sequence[int], share: float) -> SetupError | None:
+        """Return the values of one fault with sigmas by the jackknife; None if they are small or may be none."""
+        own = self._units[unit]
+        others = np.array([k for k in current if k not in own])
+        by_fold = self._squares.by_fold(self._squares.weights(current))
+        # Nothing is left out last: the estimate from all blocks.
+        by_fold = np.concatenate([by_fold, np.zeros_like(by_fold[:1])])
+        *_, values = left_out_errors(by_fold, others, [own], 0 * self._links)
+        parts, value = values[:-1], values[-1]
+        count = len(parts)
+        sigma = np.sqrt((count - 1) / count * np.sum((parts - parts.mean(axis=0)) ** 2, axis=0))
+        size = np.linalg.norm(value)
+        if not np.isfinite(size) or size < LEAST[unit[0]] or not np.max(np.abs(value) / sigma) > CERTAIN:
+            return None
+        half = float(t_ppf(0.975, count - 1)) * sigma
+        names = tuple(self._equations.names[k] for k in own)
+        joint = "" if unit[0] == "tilt" else self._joints[unit[1]]
+        return SetupError(unit[0], joint, tuple(value), tuple(sigma), tuple(half), names, share)
+
+
+FRICTION_CHANGED = 0.1
+"""Least change of a joint's friction that is reported, as a part of it."""
+BLOCKS = 20
+"""Blocks of time of a recording whose friction is compared."""
+
+
+@dataclass(frozen=True)
+class FrictionChange:
+    """Friction of a joint that is not the same all the time.
+
+    Attributes:
+        joint: The joint.
+        kind: Its torque kind.
+        recording: In which recording it changes with time, or which differs from the others.
+        change: Change as a part of its friction: from the beginning to the end, or against the others.
+        half_width: Half width of its 95 % interval.
+        over_time: Whether it changes within the recording.
+    """
+
+    joint: str
+    kind: str
+    recording: str
+    change: float
+    half_width: float
+    over_time: bool
+
+
+def friction_changes(observations: Observations, equations: Equations, estimate: Estimate) -> Iterator[FrictionChange]:
+    """Yield joints whose friction changes with time within a recording, or differs between recordings.
+
+    The mean residual in the direction of motion is taken of every block; its spread over blocks says how sure a trend
+    or a difference is.
+
+    Args:
+        observations: Factors by block of time.
+        equations: Model and base parameters.
+        estimate: Estimate of them all.
+    """
+    own = dict(zip(estimate.columns, estimate.values, strict=True))
+    for kind, joint in equations.kinds_joints:
+        columns = _friction_columns(equations, kind, joint)
+        if columns is None:
+            continue
+        coulomb, viscous = columns
+        by_recording: dict[str, list[tuple[float, float, float]]] = {}
+        levels = []
+        for factor in observations.factors:
+            if (factor.kind, factor.joint) != (kind, joint) or coulomb not in factor.columns:
+                continue
+            place = factor.columns.index(coulomb)
+            values = np.array([own.get(name, 0.0) for name in factor.columns])
+            direction = factor.triangle[:, place]
+            size = float(direction @ direction)
+            if size <= 0:
+                continue
+            residual = factor.triangle[:, -1] - factor.triangle[:, :-1] @ values
+            by_recording.setdefault(factor.recording, []).append(
+                (float(factor.block), float(direction @ residual) / size, size)
+            )
+            friction = own.get(coulomb, 0.0) * direction
+            if viscous in factor.columns:
+                friction = friction + own.get(viscous, 0.0) * factor.triangle[:, factor.columns.index(viscous)]
+            levels.append((float(direction @ friction), size))
+        level = sum(one for one, _ in levels) / max(sum(size for _, size in levels), 1e-300)
+        if level > 0:
+            yield from _changes(joint, kind, by_recording, level)
+
+
+def _friction_columns(equations: Equations, kind: str, joint: str) -> tuple[str, str] | None:
+    """Return the columns of Coulomb and viscous friction of an equation; None if it has no Coulomb friction."""
+    side = "l" if kind == "joint" else "m"
+    named = {(one.effect, one.joint): one.name for one in equations.model.parameters}
+    coulomb = named.get((f"Fc{side}", joint))
+    if coulomb is None or coulomb not in equations.names:
+        return None
+    return coulomb, named.get((f"Fv{side}", joint), "")
+
+
+def _changes(
+    joint: str, kind: str, by_recording: dict[str, list[tuple[float, float, float]]], level: float
+) -> Iterator[FrictionChange]:
+    means: dict[str, tuple[float, float]] = {}
+    for label, blocks in by_recording.items():
+        if len(blocks) < 6:
+            continue
+        number, mean, size = np.array(sorted(blocks)).T
+        time = (number - number.min()) / max(np.ptp(number), 1.0)
+        weights = np.sqrt(size / size.sum())
+        design = np.column_stack([np.ones_like(time), time]) * weights[:, None]
+        found, *_ = np.linalg.lstsq(design, weights * mean, rcond=None)
+        rest = weights * mean - design @ found
+        freedom = len(time) - 2
+        inverse = np.linalg.inv(design.T @ design)
+        sigma = np.sqrt(inverse[1, 1] * (rest @ rest) / freedom)
+        half = float(t_ppf(0.975, freedom)) * sigma / level
+        change = float(found[1]) / level
+        if abs(found[1]) > CERTAIN * sigma and abs(change) >= FRICTION_CHANGED:
+            yield FrictionChange(joint, kind, label, change, half, True)
+        average = float(weights**2 @ mean)
+        spread = np.sqrt(np.sum(weights**4 * (mean - average) ** 2) * len(mean) / (len(mean) - 1))
+        means[label] = average, float(spread)
+    for label, (average, spread) in means.items():
+        others = [one for name, one in means.items() if name != label]
+        if not others:
+            continue
+        rest, variance = np.mean([one[0] for one in others]), sum(one[1] ** 2 for one in others) / len(others) ** 2
+        sigma = float(np.hypot(spread, np.sqrt(variance)))
+        change = (average - rest) / level
+        is_most = all(abs(average - rest) >= abs(one[0] - average) / 2 for one in others)
+        if abs(average - rest) > CERTAIN * sigma and abs(change) >= FRICTION_CHANGED and is_most:
+            yield FrictionChange(joint, kind, label, float(change), 2 * sigma / level, False)
+
+
+@dataclass(frozen=True)
+class FileScale:
+    """Measured torque of a joint over what the robot file's inertias give along the motion, its friction apart.
+
+    Attributes:
+        joint: The joint.
+        kind: Its torque kind.
+        ratio: That factor.
+        explained: Part of the torque's squares that it and friction explain.
+    """
+
+    joint: str
+    kind: str
+    ratio: float
+    explained: float
+
+
+def scales_by_joint(equations: Equations, observations: Observations) -> tuple[FileScale, ...]:
+    """Return the factor of every joint's torque against the robot file; empty if the file has no inertias."""
+    robot, model = equations.model.robot, equations.model
+    if "inertias" not in robot.carries or "inertia" not in model.effects:
+        return ()
+    inertial = {one.name for one in model.parameters if one.effect in ("inertia", "Ia")}
+    file = equations.base_values({name: value for name, value in robot.parameters.items() if name in inertial})
+    found = []
+    for kind, joint in equations.kinds_joints:
+        rows = []
+        for factor in observations.factors:
+            if (factor.kind, factor.joint) == (kind, joint):
+                rigid = [k for k, name in enumerate(factor.columns) if name in inertial]
+                other = [k for k, name in enumerate(factor.columns) if name not in inertial]
+                known = factor.triangle[:, rigid] @ [file[factor.columns[k]] for k in rigid]
+                rows.append(np.column_stack([known, factor.triangle[:, other], factor.triangle[:, -1]]))
+        if not rows:
+            continue
+        width = max(part.shape[1] for part in rows)
+        stacked = np.vstack([part for part in rows if part.shape[1] == width])
+        values = np.linalg.lstsq(stacked[:, :-1], stacked[:, -1], rcond=1e-10)[0]
+        rest = stacked[:, -1] - stacked[:, :-1] @ values
+        total = float(stacked[:, -1] @ stacked[:, -1])
+        if total > 0:
+            found.append(FileScale(joint, kind, float(values[0]), 1 - float(rest @ rest) / total))
+    return tuple(found)
+
+
+FILE_DEVIATION = 0.2
+"""Relative deviation of a right robot file's links."""
+
+
+def payload_beyond_file(
+    equations: Equations, estimate: Estimate, robot: Robot
+) -> tuple[float, float] | None:
+    """Return mass and sigma of a body at the end of the arm that the robot file does not have; None if it has no links.
+
+    Args:
+        equations: Model and base parameters.
+        estimate: Estimate of them all, with its covariance.
+        robot: The robot whose link inertias are known to about a fifth.
+    """
+    model, names = equations.model, equations.names
+    if "inertias" not in robot.carries or "inertia" not in model.effects or model.payload != "none":
+        return None
+    number = model.robot.frame(model.payload_link).body
+    place = [model.names.index(f"{symbol}{number}") for symbol in INERTIAL_NAMES if f"{symbol}{number}" in model.names]
+    if len(place) < len(INERTIAL_NAMES):
+        return None
+    index = [names.index(name) for name in estimate.columns]
+    span = equations.base.regrouping[np.ix_(index, place)]
+    # Rows of the data, and of links near those of the file, which the load is not part of.
+    root = np.linalg.cholesky(np.linalg.inv(_regular(estimate.covariance))).T
+    drawn = link_rows(equations, estimate.columns, robot) / FILE_DEVIATION
+    size = span.shape[1]
+    data = np.hstack([root, root @ span, (root @ estimate.values)[:, None]])
+    file = np.hstack([drawn[:, :-1], np.zeros((len(drawn), size)), drawn[:, -1:]])
+    stacked = np.vstack([data, file])
+    scale = np.linalg.norm(stacked[:, :-1], axis=0)
+    scale[scale == 0] = 1.0
+    left, sizes, right = np.linalg.svd(stacked[:, :-1] / scale, full_matrices=False)
+    inside = sizes > 1e-9 * sizes[0]
+    values = (right[inside].T / sizes[inside] @ (left[:, inside].T @ stacked[:, -1])) / scale
+    covariance = (right[inside].T / sizes[inside] ** 2) @ right[inside] / np.outer(scale, scale)
+    return float(values[-1]), float(np.sqrt(covariance[-1, -1]))
+
+
+def _regular(covariance: np.ndarray) -> np.ndarray:
+    return covariance + 1e-12 * np.diag(np.diag(covariance))
+
+
+def shown_columns(observations: Observations, equations: Equations) -> tuple[str, ...]:
+    """Return the base parameters that the motion excites at all."""
+    return independent(stacked_system(observations, equations.names)).columns
