@@ -98,7 +98,7 @@ def test_links_without_a_trusted_file_are_drawn_to_usual_ones_where_the_data_lea
     assert clear.links_open is not None
     shift = np.abs(clear.estimate.values - clear.links_open.values)
     assert 0 < np.max(shift / clear.links_open.sigma) < 0.5
-    assert "usual build (relative deviation 10)" in regularisation_note(clear, fit.equations, None)
+    assert "links to those of an arm of usual build" in regularisation_note(clear, fit.equations, None)
     vague = replace(fit.fit.estimate, covariance=1e8 * fit.fit.estimate.covariance)
     rows = link_rows(fit.equations, vague.columns, None)
     drawn, free = (
@@ -107,6 +107,19 @@ def test_links_without_a_trusted_file_are_drawn_to_usual_ones_where_the_data_lea
     distance = [np.linalg.norm(rows @ np.append(one.values, -1.0)) for one in (drawn, free)]
     assert distance[0] < distance[1]
     assert np.min(drawn.sigma / free.sigma) < 0.1
+
+
+def test_links_far_heavier_than_usual_ones_are_not_drawn_away_from_the_data():
+    """A guess of the links' size must not bias what recordings show."""
+    heavy = [
+        link if link.inertia is None else replace(link, inertia=tuple(30.0 * one for one in link.inertia))
+        for link in arm().links
+    ]
+    fit = fitted(recorded(replace(arm(), links=tuple(heavy)), 0), ("+Fgm",))
+    found = regularised_fit(fit.fit, fit.equations, arm().defaults.effects, None)
+    assert found.links_open is not None
+    shift = np.abs(found.estimate.values - found.links_open.values) / found.links_open.sigma
+    assert np.max(shift) < 0.5
 
 
 def test_clear_effects_stay_and_absent_ones_are_drawn_to_zero():

@@ -13,13 +13,19 @@ from typing import Any
 
 import numpy as np
 
-from ..distributions import t_ppf
-from ..errors import SteelyardError
-from ..estimate import Estimate, stacked_system, weighted, with_correlated_noise
+from ..estimate import stacked_system, weighted, with_correlated_noise
 from ..judge import combined, disagreement, estimate_delays, evaluate, plausibility, recordings_agree
 from ..model import Model
-from ..observe import Equations, Observations, ResolvedPreparation, RowSource, busiest_part, equations_of, reduce_rows
-from ..observe import resolve_preparation
+from ..observe import (
+    Equations,
+    Observations,
+    ResolvedPreparation,
+    RowSource,
+    busiest_part,
+    equations_of,
+    reduce_rows,
+    resolve_preparation,
+)
 from ..progress import Stage, no_stages
 from ..recording import RecordingsLike, Severity, load_recordings
 from ..robot import AnyRobot, load_robot
@@ -158,9 +164,7 @@ class _Doctor:
     ) -> None:
         self._model, self._settings, self._dead, self._whole = model, settings, dead, labelled
         self._short = tuple((label, busiest_part(one, LOOKED_AT)) for label, one in labelled)
-        self._resolved: ResolvedPreparation = resolve_preparation(
-            settings.preparation, [one for _, one in self._short]
-        )
+        self._resolved: ResolvedPreparation = resolve_preparation(settings.preparation, [one for _, one in self._short])
         self._equations: Equations = equations_of(model, without=dead)
         self._sources: list[RowSource] = sources_of(self._short, self._equations, self._resolved)
         self._observations: Observations = reduce_rows(self._sources, blocks=BLOCKS, threads=settings.threads)
@@ -358,7 +362,8 @@ class _Doctor:
                 )  # fmt: skip
             if not all(one.is_known for one in gains_used(self._sources)):
                 yield Diagnosed(
-                    "no_payload_run", "info",
+                    "no_payload_run",
+                    "info",
                     "the drives' gains are not known and no recording carries a payload: masses are known up to them",
                     "record the same motion without and with a weighed payload and run steelyard gains",
                 )
@@ -383,7 +388,9 @@ class _Doctor:
                 text = f"friction of {one.joint} changes by {change:+.2g} +- {half:.1g} % during '{one.recording}'"
                 remedy = "warm the arm up before recording, and record its temperature"
             else:
-                text = f"friction of {one.joint} is {change:+.2g} +- {half:.1g} % in '{one.recording}' against the others"
+                text = (
+                    f"friction of {one.joint} is {change:+.2g} +- {half:.1g} % in '{one.recording}' against the others"
+                )
                 remedy = "record at one temperature, and identify recordings of different days apart"
             yield Diagnosed(
                 "friction_drift", "warning", text, remedy, one.joint, one.recording, one.change,

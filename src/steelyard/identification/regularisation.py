@@ -2,10 +2,10 @@
 
 Friction of many laws on all joints, and links that are free to be impossible, can stand for each other: within one
 recording that costs nothing, in faster or other motion much. Two weak priors prevent it. Links are near those of a
-trusted robot file, within a relative deviation, or near those of usual build, within ten times that. The torques of an
-effect over all joints are of one size, which the data themselves give (empirical Bayes, by expectation and
-maximisation): an effect that they show clearly is hardly drawn, one that they hardly show is drawn to zero. Rows count
-as what correlated noise leaves of them.
+trusted robot file, within a relative deviation, or near those of usual build, within a deviation that the data
+themselves give. So it is with the torques of an effect over all joints, which are of one size (empirical Bayes, by
+expectation and maximisation): an effect that they show clearly is hardly drawn, one that they hardly show is drawn to
+zero. Rows count as what correlated noise leaves of them.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def regularised_fit(fit: ArmFit, equations: Equations, plain: Sequence[str], pri
     """
     rows = link_rows(equations, fit.estimate.columns, prior) / LINK_DEVIATION
     links_open = regularised(fit.estimate, equations, plain, rows[:0])
-    drawn = regularised(fit.estimate, equations, plain, rows)
+    drawn = regularised(fit.estimate, equations, plain, rows, guessed=prior is None)
     system = fit.estimate.system
     open_squares, squares = (
         float(np.sum((system.triangle @ np.append(one.values, -1.0)) ** 2)) for one in (links_open, drawn)
@@ -76,10 +76,9 @@ def regularised_fit(fit: ArmFit, equations: Equations, plain: Sequence[str], pri
 
 def regularisation_note(fit: ArmFit, equations: Equations, prior: Robot | None) -> str:
     """Return what was held near what, in one sentence."""
-    reference, deviation = (
-        ("an arm of usual build", GUESS * LINK_DEVIATION) if prior is None else ("the prior", LINK_DEVIATION)
-    )
-    links = f", links to those of {reference} (relative deviation {deviation:g})"
+    reference = "an arm of usual build" if prior is None else "the prior"
+    how_far = "" if prior is None else f" (relative deviation {LINK_DEVIATION:g})"
+    links = f", links to those of {reference}{how_far}"
     if fit.estimate is fit.links_open:
         links = f", links not to those of {reference}, which these data contradict"
     if "inertia" not in equations.model.effects:
@@ -148,7 +147,9 @@ def _reference_links(model: Model, prior: Robot | None) -> tuple[np.ndarray, np.
     return spread, mean
 
 
-def regularised(estimate: Estimate, equations: Equations, plain: Sequence[str], drawn: np.ndarray) -> Estimate:
+def regularised(
+    estimate: Estimate, equations: Equations, plain: Sequence[str], drawn: np.ndarray, *, guessed: bool = False
+) -> Estimate:
     """Return the estimate with links drawn to a reference and effects to zero.
 
     Args:
@@ -156,6 +157,8 @@ def regularised(estimate: Estimate, equations: Equations, plain: Sequence[str], 
         equations: Model and base parameters.
         plain: Effects that are not drawn: those of the plain model.
         drawn: Rows (k, c + 1) that draw the links.
+        guessed: Whether how far links are from the reference is to be found: an arm of usual build may be ten times as
+            light as this one.
     """
     columns = estimate.columns
     root = _root(estimate)
@@ -167,9 +170,15 @@ def regularised(estimate: Estimate, equations: Equations, plain: Sequence[str], 
         if not {one.effect, f"{one.effect}{one.number}"} & {*plain, "payload"}:
             groups.setdefault(one.effect, []).append(k)
     lengths, pull = np.linalg.norm(triangle[:, :-1], axis=0), np.zeros(len(columns))
-    system = free = System(columns, triangle, estimate.system.rows).with_rows(drawn)
+    system = free = System(columns, triangle, estimate.system.rows)
+    deviation = 1.0  # of the links, in units of the rows
     for _ in range(_ITERATIONS):
-        system = free.with_rows(np.hstack([np.diag(pull), np.zeros((len(columns), 1))])[pull > 0])
+        effects = np.hstack([np.diag(pull), np.zeros((len(columns), 1))])[pull > 0]
+        system = free.with_rows(np.vstack([drawn / deviation, effects]))
+        if guessed and len(drawn):
+            off = drawn @ np.append(system.values, -1.0)
+            spread = np.einsum("ij,jk,ik->i", drawn[:, :-1], system.inverse, drawn[:, :-1])
+            deviation = float(np.sqrt(np.mean(off**2 + spread)))
         squares = (system.values**2 + np.diag(system.inverse)) * lengths**2
         for own in groups.values():
             pull[own] = lengths[own] / np.sqrt(np.mean(squares[own]))

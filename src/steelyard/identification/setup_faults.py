@@ -325,9 +325,7 @@ FILE_DEVIATION = 0.2
 """Relative deviation of a right robot file's links."""
 
 
-def payload_beyond_file(
-    equations: Equations, estimate: Estimate, robot: Robot
-) -> tuple[float, float] | None:
+def payload_beyond_file(equations: Equations, estimate: Estimate, robot: Robot) -> tuple[float, float] | None:
     """Return mass and sigma of a body at the end of the arm that the robot file does not have; None if it has no links.
 
     Args:
