@@ -139,7 +139,7 @@ def _print_parameters(screen: Screen, found: Identification) -> None:
 def _widened_widths(found: Identification) -> dict[str, float]:
     """Return half the widths of the widened intervals by column; empty if none differs from the other by much."""
     wider = found.widening
-    if wider is None or wider.factor.max(initial=1.0) < SHOWN:
+    if wider is None or (wider.sigma < SHOWN * found.essential.sigma).all():
         return {}
     return dict(zip(wider.columns, wider.half_width().tolist(), strict=True))
 

@@ -322,8 +322,8 @@ def _selected(found: Identification) -> Iterator[Reason]:
     if found.reduction.steps:
         yield Reason(
             f"the model is reduced by {counted(len(found.reduction.steps), 'parameter')} not needed for these data: "
-            "intervals of the reduced model ignore the selection step and are slightly too narrow",
-            "identify with --reduction none where coverage matters",
+            "the intervals of noise hold if these are zero, the widened ones allow for what they may be",
+            "take the widened intervals, or identify with --reduction none",
             "selection",
         )
 

@@ -217,8 +217,9 @@ class Widening:
         columns: Names of the parameters.
         sigma: Standard deviations (c,), not below those of the estimate.
         freedom: Degrees of freedom of the t intervals (c,).
-        factor: ``sigma`` over that of the estimate (c,).
-        cause: What widened each: a partition, or ``effects`` of a choice; empty if nothing did.
+        factor: By how much disagreement of parts and effects widens each (c,); what parameters that were left out may
+            hide is not in it.
+        cause: What widened each: a partition, ``effects`` of a choice, or ``reduction`` of the model; empty if nothing.
         parts: Number of parts of every partition, by its name.
     """
 
@@ -242,6 +243,7 @@ def widened(
     final: Estimate | None = None,
     shrinkage: np.ndarray | None = None,
     further: np.ndarray | None = None,
+    hidden: np.ndarray | None = None,
 ) -> Widening:
     """Return the intervals of an estimate, widened by what parts of the data disagree about.
 
@@ -251,6 +253,7 @@ def widened(
         final: The estimate that is reported, if it is not that of the data alone.
         shrinkage: How it changes with that of the data (c, c); by default it is the same.
         further: Variance that is added (c,), for what effects disagree about.
+        hidden: Variance (c,) that parameters hide which were left out: they are small, not zero.
     """
     final = final or estimate
     influence = estimate.system.inverse if shrinkage is None else shrinkage @ estimate.system.inverse
@@ -269,9 +272,13 @@ def widened(
     if further is not None:
         cause[further > variance - own] = "effects"
         variance = variance + further
+    factor = np.sqrt(variance) / final.sigma
+    if hidden is not None:
+        cause[hidden > variance - own] = "reduction"
+        variance = variance + hidden
     sigma = np.sqrt(variance)
     cause[sigma < NOTICED * final.sigma] = ""
-    return Widening(final.columns, sigma, freedom, sigma / final.sigma, tuple(str(one) for one in cause), counts)
+    return Widening(final.columns, sigma, freedom, factor, tuple(str(one) for one in cause), counts)
 
 
 def _spread(parts: Sequence[PartSums], inverse: np.ndarray, influence: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
