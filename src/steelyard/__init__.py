@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from .excitation import design as design
     from .export import export_model as export_model
     from .identification import Settings as Settings
+    from .identification import check_model as check_model
+    from .identification import diagnose as diagnose
     from .identification import identify as identify
     from .identification import identify_gains as identify_gains
     from .identification import identify_payload as identify_payload
@@ -60,6 +62,8 @@ _ROOMS = {
     "export": ("export_model",),
     "identification": (
         "Settings",
+        "check_model",
+        "diagnose",
         "identify",
         "identify_gains",
         "identify_payload",

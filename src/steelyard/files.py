@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import json
+import math
 import os
 import re
 import stat
 import tomllib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
@@ -185,3 +187,29 @@ def parsed_toml(text: str, error_kind: type[SteelyardError]) -> dict[str, Any]:
 
 def _entries(key: str, value: dict[str, Any] | list[Any]) -> Iterable[tuple[str, Any]]:
     return value.items() if isinstance(value, dict) else ((key, entry) for entry in value)
+
+
+def toml_text(document: Mapping[str, Any]) -> str:
+    """Return a document as TOML: tables at the top as sections, all below them in line."""
+    plain = [f"{_key(key)} = {_toml_value(value)}" for key, value in document.items() if not isinstance(value, Mapping)]
+    tables = [
+        "\n".join([f"[{_key(name)}]", *(f"{_key(key)} = {_toml_value(value)}" for key, value in table.items())])
+        for name, table in document.items()
+        if isinstance(table, Mapping)
+    ]
+    return "\n\n".join([*(["\n".join(plain)] if plain else []), *tables]) + "\n"
+
+
+def _key(name: str) -> str:
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else json.dumps(name)
+
+
+def _toml_value(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(f"{_key(key)} = {_toml_value(one)}" for key, one in value.items()) + " }"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(_toml_value, value)) + "]"
+    if isinstance(value, float) and not math.isfinite(value):
+        return {math.inf: "inf", -math.inf: "-inf"}.get(value, "nan")
+    # JSON's texts, numbers, true and false are TOML's too; a line separator or DEL it would leave as it is.
+    return json.dumps(value, default=str, ensure_ascii=True)

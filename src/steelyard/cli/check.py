@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -12,10 +13,11 @@ from cyclopts import Parameter
 from ..files import require_files, robot_file
 from ..plain_data import json_text, plain
 from ..text import for_terminal
-from .options import DATA, Json, Out, Quiet, RobotName, Root, Table, in_folder, quietly
+from .options import DATA, OUTPUT, Json, Out, Quiet, Root, Table, in_folder, quietly
 from .output import SEVERITY_STYLE, ProgressBar, Screen, print_findings
 
 if TYPE_CHECKING:
+    from ..identification import Diagnosed, Settings
     from ..recording import RecordingStream
     from ..report import PageSection
     from ..report.signals import CheckedSignals
@@ -25,7 +27,7 @@ GOOD, POOR = 0, 2
 
 
 def check(
-    robot: RobotName,
+    robot: Annotated[str, Parameter(help="Catalogue name or robot file; or the folder of an identify run.")],
     /,
     *logs: Annotated[Path, Parameter(help="Recordings; each says what its columns are, or --config does.")],
     config: Annotated[
@@ -33,28 +35,157 @@ def check(
     ] = None,
     table: Table = "recording",
     root: Root = None,
+    model: Annotated[
+        bool,
+        Parameter(
+            group=DATA, help="Whether a model of the arm is fitted to look for wrong signs, delays, loads and the like."
+        ),
+    ] = True,
+    fix: Annotated[
+        Path | None,
+        Parameter(group=OUTPUT, help="Write a configuration that corrects what was found; data are not touched."),
+    ] = None,
     out: Out = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> int:
-    """Check recordings before any fit: time stamps, gaps, units, jumps, constant channels, limits."""
+    """Check recordings before any fit: stamps, gaps, units, signs, mounting, delays, loads; or an old model on them."""
+    from ..errors import ConfigError
     from ..report.signals import CheckedSignals
     from ..robot import load_robot
     from ..run import RunFolder, hashes_of
     from .logs import streams_of
 
+    if (Path(robot) / "result.json").is_file():
+        return _check_run(Path(robot), logs, config, table, root, json=json, quiet=quiet)
     require_files(robot_file(robot), *in_folder(root, logs), config)
+    if fix is not None and fix.exists():
+        raise ConfigError(f"--fix {fix}: the file exists and is not overwritten; name another")
     arm, inputs = load_robot(robot), hashes_of(Path(robot), config)
     with quietly(quiet), RunFolder(out, "check") as saved:
         streams = streams_of(arm, logs, config, (table,), root)
         signals = [None if out is None else CheckedSignals(arm) for _ in streams]
         recordings = [_summary(stream, inputs, lines) for stream, lines in zip(streams, signals, strict=True)]
-        content = {"robot": arm.name, "recordings": recordings}
-        report = partial(_report, arm, streams, signals, recordings)
+        found, note = _diagnosed(arm, streams, recordings, config, table) if model else ([], "")
+        by_model = [_to_json(one) for one in found]
+        findings = [*_flat(recordings), *by_model]
+        content = {"robot": arm.name, "recordings": recordings, "findings": findings, "model_note": note or None}
+        report = partial(_report, arm, streams, signals, recordings, by_model)
         saved.save({"robot": robot, "logs": [str(log) for log in logs]}, inputs, content, report=report)
         print(json_text("check", content)) if json else _print(content)
-    severities = {finding["severity"] for recording in recordings for finding in recording["findings"]}
-    return POOR if "bad" in severities else GOOD
+        if fix is not None:
+            _write_fix(fix, config, table, streams[0], found, quiet=json)
+    return POOR if any(one["severity"] == "bad" for one in findings) else GOOD
+
+
+def _diagnosed(
+    arm: Robot,
+    streams: Sequence[RecordingStream],
+    recordings: Sequence[Mapping[str, Any]],
+    config: Path | None,
+    table: str,
+) -> tuple[list[Diagnosed], str]:
+    """Return what a model of the arm shows of logs, or a note why none was fitted."""
+    from ..errors import SteelyardError
+    from ..identification import diagnose
+    from .logs import read_streams, with_declared_source
+    from .output import Timing
+
+    spoilt = [one for one in recordings if any(finding["severity"] == "bad" for finding in one["findings"])]
+    if spoilt:
+        return [], "no model was fitted: mend what is bad first"
+    if not all(one["torques"] for one in recordings):
+        return [], "no model was fitted: not every recording has torques"
+    timing = Timing()
+    try:
+        robot, settings = with_declared_source(arm, config, (table,)), _settings(config)
+        found = diagnose(robot, read_streams(streams), settings, stage=timing.stage)
+    except SteelyardError as error:
+        return [], f"no model was fitted: {error}"
+    finally:
+        timing.finish()
+    return list(found.findings), ""
+
+
+def _settings(config: Path | None) -> Settings | None:
+    """Return the settings of a configuration's table [identify] that concern the model and the preparation."""
+    from ..identification import SCHEMA, settings_from_table
+    from ..run import read_config
+
+    given = read_config(config, "identify", SCHEMA) if config else {}
+    return settings_from_table({**given, "threads": os.cpu_count() or 1, "select": False})
+
+
+def _flat(recordings: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return the findings of the checks without a model in the form of those with one."""
+    return [
+        {
+            "code": one["kind"], "severity": one["severity"], "joint": one["joint"], "recording": recording["files"][0],
+            "value": None, "interval": None, "unit": "", "text": one["text"], "remedy": one["remedy"],
+        }
+        for recording in recordings
+        for one in recording["findings"]
+    ]  # fmt: skip
+
+
+def _to_json(one: Diagnosed) -> dict[str, Any]:
+    return {key: value for key, value in plain(one).items() if key != "fix"}
+
+
+def _write_fix(
+    path: Path, config: Path | None, table: str, stream: RecordingStream, found: Sequence[Diagnosed], *, quiet: bool
+) -> None:
+    from ..errors import ConfigError
+    from ..files import toml_document, write_aside
+    from ..identification import corrected_configuration
+
+    document = toml_document(config, "the configuration", ConfigError) if config else {}
+    write_aside(path, corrected_configuration(document, table, stream, found))
+    if not quiet:
+        Screen().line(f"saved: {path}", always=True)
+
+
+def _check_run(
+    run: Path,
+    logs: Sequence[Path],
+    config: Path | None,
+    table: str,
+    root: Path | None,
+    *,
+    json: bool,
+    quiet: bool,
+) -> int:
+    """Check whether the model of a run still holds on logs."""
+    from ..identification import check_model, read_run, robot_of_run
+    from .logs import read_streams, streams_of
+
+    require_files(*in_folder(root, logs), config)
+    with quietly(quiet):
+        known = read_run(run)
+        arm = robot_of_run(known.content, None)
+        recordings = read_streams(streams_of(arm, logs, config, (table,), root))
+        with ProgressBar("predicting") as progress:
+            found = check_model(known, recordings, arm, progress=progress)
+        error = found.prediction.error
+        assert error is not None  # check_model refuses recordings without torques
+        content = {
+            "robot": arm.name, "run": str(run), "valid": found.is_valid,
+            "relative_error_percent": error.relative_percent, "relative_error_percent_then": found.then_percent,
+            "joints": [
+                {"name": one.joint, "kind": one.kind, "rms": one.rms, "relative_error_percent": one.relative_percent}
+                for one in error.joints
+            ],
+            "findings": [_to_json(one) for one in found.findings],
+        }  # fmt: skip
+        if json:
+            print(json_text("check", content))
+        else:
+            screen = Screen()
+            state = "the model still holds" if found.is_valid else "the model no longer describes this arm"
+            screen.line((arm.name, "bold"), f": {state}", always=True)
+            screen.line(f"error {error.relative_percent:.3g} %, {found.then_percent:.3g} % when it was identified")
+            print_findings(screen, [(one.severity, one.text, one.remedy) for one in found.findings])
+    return POOR if any(one.severity == "bad" for one in found.findings) else GOOD
 
 
 def _report(
@@ -62,11 +193,12 @@ def _report(
     streams: Sequence[RecordingStream],
     signals: Sequence[CheckedSignals | None],
     recordings: Sequence[Mapping[str, Any]],
+    by_model: Sequence[Mapping[str, Any]],
     provenance: Mapping[str, str],
 ) -> str:
     """Return the report; logs with places to show are read again."""
     from ..report import page_html
-    from ..report.signals import check_page
+    from ..report.signals import check_page, model_section
 
     sections: list[PageSection] = []
     severities: dict[str, int] = {"bad": 0, "warning": 0, "info": 0}
@@ -78,6 +210,10 @@ def _report(
             severities[finding.severity] += 1
         title = ", ".join(for_terminal(Path(file).name) for file in one["files"])
         sections.append(lines.page_section(number, title, findings, iter(stream), one["notes"]))
+    if by_model:
+        sections.insert(0, model_section(by_model))
+        for one in by_model:
+            severities[one["severity"]] += 1
     return page_html(check_page(robot, sections, severities, provenance))
 
 
@@ -131,3 +267,11 @@ def _print(content: dict[str, Any]) -> None:
         for note in one["notes"]:
             screen.line(f"note: {note}", style="dim")
         screen.line()
+    by_model = content["findings"][sum(len(one["findings"]) for one in content["recordings"]) :]
+    if by_model:
+        screen.line(("with a model of the arm", "bold"), always=True)
+        print_findings(screen, [(one["severity"], one["text"], one["remedy"]) for one in by_model])
+    elif content["model_note"] is None:
+        screen.line("with a model of the arm: nothing found", always=True)
+    if content["model_note"]:
+        screen.line(f"note: {content['model_note']}", style="dim")

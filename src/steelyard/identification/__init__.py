@@ -34,8 +34,14 @@ from .settings import settings_to_table as settings_to_table
 from .settings import with_options as with_options
 
 if TYPE_CHECKING:
+    from .corrections import corrected_configuration as corrected_configuration
+    from .diagnosis import Diagnosis as Diagnosis
+    from .diagnosis import diagnose as diagnose
+    from .fine_faults import Diagnosed as Diagnosed
     from .gains import identify_gains as identify_gains
     from .gains_result import GainsFound as GainsFound
+    from .old_model import ModelCheck as ModelCheck
+    from .old_model import check_model as check_model
     from .payload import PayloadFound as PayloadFound
     from .payload import SavedPayload as SavedPayload
     from .payload import identify_payload as identify_payload
@@ -52,6 +58,10 @@ if TYPE_CHECKING:
 
 # Not every command needs these.
 _LATER = {
+    "corrections": ["corrected_configuration"],
+    "diagnosis": ["Diagnosis", "diagnose"],
+    "fine_faults": ["Diagnosed"],
+    "old_model": ["ModelCheck", "check_model"],
     "gains": ["identify_gains"],
     "gains_result": ["GainsFound"],
     "payload": ["PayloadFound", "SavedPayload", "identify_payload", "read_payload"],

@@ -9,9 +9,10 @@ looks worst.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 
@@ -47,12 +48,16 @@ class LogFault:
         text: What is the case, with figures.
         remedy: What to change in the set-up.
         misfit: Relative residual with that change, root mean square over the equations.
+        code: Name of the fault: ``torque_sign``, ``position_sign``, ``exchanged_torques`` ...
+        fix: Keys of a configuration that correct it in all recordings; empty if only one has it.
     """
 
     joints: tuple[str, ...]
     text: str
     remedy: str
     misfit: float = np.nan
+    code: str = ""
+    fix: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -206,7 +211,7 @@ def _in_one(fault: LogFault, label: str | None) -> LogFault:
     if label is None:
         return fault
     remedy = fault.remedy.replace("in the set-up", f"in a set-up for '{label}' alone")
-    return replace(fault, text=f"{fault.text} in '{label}'", remedy=remedy)
+    return replace(fault, text=f"{fault.text} in '{label}'", remedy=remedy, fix={})
 
 
 def _torque_signs(
@@ -215,7 +220,10 @@ def _torque_signs(
     """Yield torques that may be reversed, in all recordings or in one: of all joints, of one joint, of one kind."""
     remedy = "reverse it in the set-up: sign = {signs} for the torque"
     what = "the torques of all joints seem reversed"
-    fault = LogFault(equations.joints, what, remedy.format(signs=-1))
+    every = dict.fromkeys(equations.joints, -1)
+    fault = LogFault(
+        equations.joints, what, remedy.format(signs=-1), code="torque_sign", fix={"recording.torque.sign": every}
+    )
     yield _in_one(fault, label), _with_reversed(observations, frozenset(equations.kinds_joints), label)
     kinds = tuple(dict.fromkeys(kind for kind, _ in equations.kinds_joints))
     for joint in equations.joints:
@@ -224,7 +232,10 @@ def _torque_signs(
         if len(kinds) > 1 and label is None:
             own |= {f"the {kind} torque of {joint} seems reversed": [(kind, joint)] for kind in kinds}
         for text, which in own.items():
-            yield _in_one(LogFault((joint,), text, signs), label), _with_reversed(observations, frozenset(which), label)
+            # One of two torques of a joint: which of the log's channels it is, a configuration cannot tell here.
+            fix = {"recording.torque.sign": {joint: -1}} if len(kinds) == 1 else {}
+            fault = LogFault((joint,), text, signs, code="torque_sign", fix=fix)
+            yield _in_one(fault, label), _with_reversed(observations, frozenset(which), label)
 
 
 def _with_reversed(observations: Observations, which: frozenset[tuple[str, str]], label: str | None) -> Observations:
@@ -261,7 +272,9 @@ def _exchanged_torques(
                 continue
             name = "torque" if which == kinds else f"{' '.join(which)} torque"
             text = f"the {name} columns of {pair[0]} and {pair[1]} seem exchanged"
-            yield LogFault(pair, text, _exchange("torque")), _picked(moved, shift, which)
+            fix = {"recording.torque.joints": _exchanged(joints, pair)} if len(kinds) == 1 else {}
+            fault = LogFault(pair, text, _exchange("torque"), code="exchanged_torques", fix=fix)
+            yield fault, _picked(moved, shift, which)
 
 
 def _picked(moved: Sequence[Observations | None], shift: dict[str, int], kinds: Sequence[str]) -> Observations:
@@ -288,7 +301,11 @@ def _reversed_positions(
             (name, _with_motion(one, lambda rows, signs=signs: signs * rows) if label in (None, name) else one)
             for name, one in short
         ]
-        yield _in_one(LogFault((joint,), f"the position of {joint} seems reversed", remedy), label), recordings
+        fault = LogFault(
+            (joint,), f"the position of {joint} seems reversed", remedy, code="position_sign",
+            fix={"recording.q.sign": {joint: -1}, "recording.qd.sign": {joint: -1}},
+        )  # fmt: skip
+        yield _in_one(fault, label), recordings
 
 
 def _changed_motions(
@@ -306,12 +323,19 @@ def _changed_motions(
         order[[first, second]] = second, first
         named = f"{pair[0]} and {pair[1]}"
         swapped = [(label, _with_motion(one, lambda rows, order=order: rows[order])) for label, one in short]
-        yield LogFault(pair, f"the position columns of {named} seem exchanged", _exchange("q")), swapped
+        text, right = f"the position columns of {named} seem exchanged", _exchanged(joints, pair)
+        of_motion = {"recording.q.joints": right, "recording.qd.joints": right}
+        yield LogFault(pair, text, _exchange("q"), code="exchanged_positions", fix=of_motion), swapped
         text = f"the columns of {named} seem exchanged, positions and torques"
-        yield (
-            LogFault(pair, text, _exchange("every channel")),
-            [(label, _reordered(one, order, channels)) for label, one in swapped],
-        )
+        fix = {**of_motion, "recording.torque.joints": right}
+        fault = LogFault(pair, text, _exchange("every channel"), code="exchanged_joints", fix=fix)
+        yield fault, [(label, _reordered(one, order, channels)) for label, one in swapped]
+
+
+def _exchanged(joints: Sequence[str], pair: tuple[str, str]) -> list[str]:
+    """Return the joints with two of them exchanged."""
+    other = {pair[0]: pair[1], pair[1]: pair[0]}
+    return [other.get(joint, joint) for joint in joints]
 
 
 def _exchange(what: str) -> str:

@@ -50,6 +50,26 @@ class Mounting:
         return self.assumed_residual / self.residual if self.residual > 0 else np.inf
 
     @property
+    def text(self) -> str:
+        """What was found, in a sentence."""
+        if self.direction == REMOVED:
+            return (
+                f"without gravity the fit is {self.ratio:.2g} times better: gravity seems to be taken out of these "
+                "torques already, as some drivers do"
+            )
+        return (
+            f"gravity along {self.direction} of the base fits {self.ratio:.2g} times better than as the model has it, "
+            "as on a wall, a ceiling or a slope"
+        )
+
+    @property
+    def remedy(self) -> str:
+        """What to do about it."""
+        if self.direction == REMOVED:
+            return f"record torques that contain gravity; {self.flag} fits these, but masses are not identifiable then"
+        return f"if the arm is mounted so, give {self.flag}; if not, look for joints whose zero or sign is wrong"
+
+    @property
     def flag(self) -> str:
         """What to give to ``steelyard identify``."""
         return f"--gravity {','.join(f'{part:g}' for part in self.gravity)}"
@@ -103,15 +123,4 @@ def _relative_residual(observations: Observations, names: Sequence[str]) -> floa
 
 def mounting_reason(found: Mounting) -> Reason:
     """Return the reason that names a direction of gravity that fits better."""
-    text = (
-        f"gravity along {found.direction} of the base fits {found.ratio:.2g} times better than as the model has it, "
-        "as on a wall, a ceiling or a slope"
-    )
-    remedy = f"if the arm is mounted so, give {found.flag}; if not, look for joints whose zero or sign is wrong"
-    if found.direction == REMOVED:
-        text = (
-            f"without gravity the fit is {found.ratio:.2g} times better: gravity seems to be taken out of these "
-            "torques already, as some drivers do"
-        )
-        remedy = f"record torques that contain gravity; {found.flag} fits these, but masses are not identifiable then"
-    return Reason(text, remedy, "mounting", "poor", "plausible")
+    return Reason(found.text, found.remedy, "mounting", "poor", "plausible")

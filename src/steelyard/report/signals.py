@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -97,6 +98,23 @@ def findings_table(name: str, findings: Sequence[Finding], note: str = "") -> Da
     ]  # fmt: skip
     caption = f"Findings of the checks, with the first place of each. {note}".strip()
     return DataTable(name, _FINDINGS, rows, caption, digits=9)
+
+
+def model_section(findings: Sequence[Mapping[str, Any]]) -> PageSection:
+    """Return what a model of the arm shows, as a part of a page.
+
+    Args:
+        findings: Rows with ``severity``, ``joint``, ``text``, ``value``, ``interval``, ``unit`` and ``remedy``.
+    """
+    rows = [
+        [one["severity"], one["joint"], one["text"], one["value"], *(one["interval"] or (None, None)), one["unit"],
+         one["remedy"]]
+        for one in findings
+    ]  # fmt: skip
+    columns = ("severity", "joint", "finding", "value", "from", "to", "unit", "remedy")
+    caption = "What a plain model of the arm shows of all recordings together; from and to: 95 % interval."
+    said = f"{counted(len(findings), 'finding')}."
+    return PageSection("With a model of the arm", [DataTable("model-findings", columns, rows, caption)], said)
 
 
 def _first_place(finding: Finding) -> str:

@@ -1,0 +1,311 @@
+"""Faults of a log that show in a plain fit which is not grossly wrong: what is computed, late, tilted, loaded, drifts.
+
+Each test yields findings with a value, its 95 % interval, a remedy, and the keys of a configuration that correct it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ..estimate import stacked_system, weighted, with_correlated_noise
+from ..judge import combined, estimate_delays, evaluate
+from ..model import Model
+from ..observe import (
+    Equations,
+    Observations,
+    ResolvedPreparation,
+    RowSource,
+    busiest_part,
+    equations_of,
+    reduce_rows,
+    resolve_preparation,
+)
+from ..recording.record import Severity
+from ..robot import Robot
+from ..verdict import first_named
+from .inputs import Labelled, sources_of
+from .payload_gains import gains_used
+from .settings import Settings
+from .setup_faults import BLOCKS, SetupError, friction_changes, payload_beyond_file, setup_errors
+
+LOOKED_AT = 40_000
+"""Samples of each recording that are fitted: those in which all joints move most."""
+COMPUTED = 5e-4
+"""Torques that follow from the motion to this part of their size were computed, not measured."""
+LEAST_DELAY = 0.001
+"""Shorter delays are not worth a sentence [s]."""
+LEAST_PAYLOAD = 0.05
+"""Lighter loads than this part of the robot file's arm may be cables."""
+WEAK = 100.0
+"""Relative sigma from which the motion does not show a parameter [%]."""
+PAYLOAD_MASS = "ML"
+NO_NOISE = 1e-8
+"""Positions with less noise than this were commanded, or computed [rad or m]."""
+
+
+@dataclass(frozen=True)
+class Diagnosed:
+    """A fault, or something worth knowing, that the model shows.
+
+    Attributes:
+        code: Name of it: ``torque_sign``, ``tilt``, ``delay`` ...
+        severity: ``info``, ``warning``, or ``bad``: a fit is pointless before it is mended.
+        text: What was found, where and how much, one sentence.
+        remedy: What to do about it.
+        joint: Joint it concerns; empty for all.
+        recording: Label of the recording it concerns; empty for all.
+        value: The number behind it, None if there is none.
+        interval: Its 95 % interval, None if it has none.
+        unit: Unit of both.
+        fix: Keys of a configuration file that correct it, with tables: ``identify.delay``; empty if none can.
+    """
+
+    code: str
+    severity: Severity
+    text: str
+    remedy: str
+    joint: str = ""
+    recording: str = ""
+    value: float | None = None
+    interval: tuple[float, float] | None = None
+    unit: str = ""
+    fix: Mapping[str, Any] = field(default_factory=dict)
+
+
+class PlainFit:
+    """A plain fit of the busiest parts of recordings, as the tests need it.
+
+    Args:
+        model: The plain model.
+        labelled: The recordings.
+        settings: Preparation and threads.
+        dead: Equations that are left out.
+    """
+
+    def __init__(
+        self, model: Model, labelled: Sequence[Labelled], settings: Settings, dead: Collection[tuple[str, str]]
+    ) -> None:
+        self.model, self.settings, self.dead, self.whole = model, settings, dead, labelled
+        self.short = tuple((label, busiest_part(one, LOOKED_AT)) for label, one in labelled)
+        self.resolved: ResolvedPreparation = resolve_preparation(settings.preparation, [one for _, one in self.short])
+        self.equations: Equations = equations_of(model, without=dead)
+        self.sources: list[RowSource] = sources_of(self.short, self.equations, self.resolved)
+        self.observations: Observations = reduce_rows(self.sources, blocks=BLOCKS, threads=settings.threads)
+        columns = stacked_system(self.observations, self.equations.names).columns
+        plain = weighted(self.observations, columns)
+        noise = with_correlated_noise(self.sources, plain, self.observations)
+        self.plain, self.estimate, self.noise = plain, noise.estimate, noise.noise
+        cutoff = settings.evaluation_cutoff
+        self.fitted = combined([evaluate(one, self.estimate, self.noise, cutoff) for one in self.sources])
+        self.residual = self.fitted.relative_percent / 100
+
+
+def computed_signals(fit: PlainFit) -> Iterator[Diagnosed]:
+    """Yield torques and positions that were computed or commanded, not measured."""
+    exact = [one for one in fit.fitted.joints if one.relative_percent < 100 * COMPUTED]
+    if exact and len(exact) == len(fit.fitted.joints):
+        worst = max(one.relative_percent for one in exact)
+        yield Diagnosed(
+            "computed_torque", "warning",
+            f"all torques follow from the motion to {worst:.2g} % of their size: they seem to be computed or "
+            "commanded by a model, not measured",
+            "record measured torques or currents; from computed ones only the controller's own model is found",
+            value=worst, unit="%",
+        )  # fmt: skip
+    noise = fit.resolved.signal_noise[: len(fit.resolved.joints)]
+    if np.all(noise < NO_NOISE):
+        yield Diagnosed(
+            "commanded_position", "warning",
+            f"positions have no measurement noise (below {NO_NOISE:g} rad or m on every joint): they seem to be "
+            "commanded or computed ones",
+            "record measured positions; with commanded ones the tracking error goes into the parameters",
+            value=float(noise.max()), unit="rad or m",
+        )  # fmt: skip
+    for label, recording in fit.whole:
+        same = recording.reference is not None and np.array_equal(recording.reference, recording.q)
+        if same:
+            yield Diagnosed(
+                "commanded_position", "bad", f"positions of '{label}' are the reference, number by number",
+                "declare the measured positions as q", recording=label,
+            )  # fmt: skip
+
+
+def late_torques(fit: PlainFit) -> Iterator[Diagnosed]:
+    """Yield the delay of all torques, or of single ones."""
+    delays = estimate_delays(fit.sources, fit.plain, None)
+    if delays.has_common and abs(delays.common[0]) >= LEAST_DELAY:
+        value, sigma = delays.common
+        total = delays.corrected + value
+        yield Diagnosed(
+            "delay", "warning",
+            f"torques are {_late(value)} against positions by {_ms(value, sigma)} on all joints",
+            f"identify with {delays.remedy}, or mend the stamps", value=value,
+            interval=(value - 1.96 * sigma, value + 1.96 * sigma), unit="s",
+            fix={"identify.delay": float(f"{total:.5f}")},
+        )  # fmt: skip
+        return
+    for e in delays.certain:
+        value, sigma = float(delays.delay[e]), float(delays.sigma[e])
+        kind, joint = delays.equations[e]
+        if abs(value) < LEAST_DELAY:
+            continue
+        yield Diagnosed(
+            "delay", "warning",
+            f"the {kind} torque of {joint} is {_late(value)} against its position by {_ms(value, sigma)}, those of "
+            "other joints are not",
+            f"check how it is stamped and filtered; identify with {delays.joint_remedy(e)}", joint, value=value,
+            interval=(value - 1.96 * sigma, value + 1.96 * sigma), unit="s",
+            fix={"identify.joint_delays": {joint: float(f"{value:.5f}")}},
+        )  # fmt: skip
+
+
+def set_up_errors(fit: PlainFit) -> Iterator[Diagnosed]:
+    """Yield a tilted base, joint zeros that are elsewhere, and torques of a wrong gain."""
+    # Gains of currents that nobody knows differ by design: steelyard gains finds them.
+    known = all(one.is_known for one in gains_used(fit.sources))
+    found = setup_errors(fit.model, fit.short, fit.resolved, fit.plain, fit.settings, without=fit.dead, gains=known)
+    for one in found:
+        yield {"tilt": _tilt, "zero": _zero, "gain": _gain}[one.effect](fit, one)
+
+
+def _tilt(fit: PlainFit, one: SetupError) -> Diagnosed:
+    gravity = np.array(fit.model.robot.gravity)
+    size = float(np.linalg.norm(gravity))
+    turned = gravity.copy()
+    for name, value in zip(one.names, one.values, strict=True):
+        turned["xyz".index(name[1])] += value
+    turned *= size / np.linalg.norm(turned)
+    across = np.linalg.norm(one.values)
+    angle = float(np.degrees(np.arctan2(across, size)))
+    half = float(np.degrees(np.linalg.norm(np.array(one.values) * one.half_width) / across / size))
+    vector = [float(f"{value:.4g}") for value in turned]
+    flag = ",".join(f"{value:g}" for value in vector)
+    return Diagnosed(
+        "tilt", "warning", f"the base is tilted by {angle:.2g} +- {half:.1g} degrees against what the model says",
+        f"measure the mounting; or identify with --gravity {flag} (or the effect tilt)", value=angle,
+        interval=(angle - half, angle + half), unit="deg", fix={"identify.gravity": vector},
+    )  # fmt: skip
+
+
+def _zero(fit: PlainFit, one: SetupError) -> Diagnosed:
+    (value,), (half,) = one.values, one.half_width
+    revolute = fit.model.robot.joint(one.joint).kind == "revolute"
+    factor, unit = (np.degrees(1.0), "degrees") if revolute else (1e3, "mm")
+    return Diagnosed(
+        "joint_zero", "warning",
+        f"the zero of {one.joint} is off by {-factor * value:.3g} +- {factor * half:.2g} {unit}: its position "
+        f"reads {'more' if value < 0 else 'less'} than it is",
+        f"calibrate the arm (steelyard calibrate), or add {value:.4g} to its position: offset of q in [recording]",
+        one.joint, value=-value, interval=(-value - half, -value + half), unit="rad" if revolute else "m",
+        fix={"recording.q.offset": {one.joint: float(f"{value:.5g}")}},
+    )  # fmt: skip
+
+
+def _gain(fit: PlainFit, one: SetupError) -> Diagnosed:
+    (value,), (half,) = one.values, one.half_width
+    ratio = 1 + value
+    return Diagnosed(
+        "torque_gain", "warning",
+        f"the torque of {one.joint} is {ratio:.3g} +- {half:.2g} times what the torques of the other joints imply: "
+        "its gear ratio, gain or unit is wrong, or it is of another kind",
+        f"check gear_ratio, gain and unit of {one.joint} in the set-up", one.joint, value=ratio,
+        interval=(ratio - half, ratio + half), unit="1",
+    )  # fmt: skip
+
+
+def loads(fit: PlainFit) -> Iterator[Diagnosed]:
+    """Yield a load that nobody declared, or one that was declared and is not there."""
+    if fit.model.payload == "none":
+        body = payload_beyond_file(fit.equations, fit.estimate, fit.model.robot)
+        total = _total_mass(fit.model.robot)
+        if body is not None and body[0] > max(4 * body[1], LEAST_PAYLOAD * total):
+            mass, sigma = body
+            yield Diagnosed(
+                "undeclared_payload", "warning",
+                f"the arm carries {mass:.2g} +- {1.96 * sigma:.1g} kg more at its end than the robot file has: a "
+                "tool or payload that is not declared",
+                'declare it (payload = "name" in [recording]) and record without it too, or add it to the robot '
+                "file; if there is none, the file is of another arm", value=mass,
+                interval=(mass - 1.96 * sigma, mass + 1.96 * sigma), unit="kg",
+            )  # fmt: skip
+        if not all(one.is_known for one in gains_used(fit.sources)):
+            yield Diagnosed(
+                "no_payload_run",
+                "info",
+                "the drives' gains are not known and no recording carries a payload: masses are known up to them",
+                "record the same motion without and with a weighed payload and run steelyard gains",
+            )
+        return
+    if PAYLOAD_MASS not in fit.estimate.columns:
+        return
+    k = fit.estimate.columns.index(PAYLOAD_MASS)
+    mass, sigma = float(fit.estimate.values[k]), float(fit.estimate.sigma[k])
+    total = _total_mass(fit.model.robot)
+    if mass < 3 * sigma or mass < 0.002 * total:
+        yield Diagnosed(
+            "payload_missing", "bad",
+            f"a payload is declared, but the recordings that declare it show {mass:.2g} +- {1.96 * sigma:.1g} kg",
+            "check which recordings were made with the payload, and declare it for these alone", value=mass,
+            interval=(mass - 1.96 * sigma, mass + 1.96 * sigma), unit="kg",
+        )  # fmt: skip
+
+
+def changing_friction(fit: PlainFit) -> Iterator[Diagnosed]:
+    """Yield joints whose friction changes with time, or differs between recordings."""
+    for one in friction_changes(fit.observations, fit.equations, fit.estimate):
+        change, half = 100 * one.change, 100 * one.half_width
+        if one.over_time:
+            text = f"friction of {one.joint} changes by {change:+.2g} +- {half:.1g} % during '{one.recording}'"
+            remedy = "warm the arm up before recording, and record its temperature"
+        else:
+            text = f"friction of {one.joint} is {change:+.2g} +- {half:.1g} % in '{one.recording}' against the others"
+            remedy = "record at one temperature, and identify recordings of different days apart"
+        yield Diagnosed(
+            "friction_drift", "warning", text, remedy, one.joint, one.recording, one.change,
+            (one.change - one.half_width, one.change + one.half_width), "1",
+        )  # fmt: skip
+
+
+def weak_parameters(fit: PlainFit) -> Iterator[Diagnosed]:
+    """Yield which parameters the motion does not show."""
+    names, estimate = fit.equations.base.name_of, fit.estimate
+    missing = [name for name in fit.equations.names if name not in estimate.columns]
+    with np.errstate(divide="ignore"):
+        relative = estimate.relative_sigma
+    weak = [estimate.columns[k] for k in np.argsort(-relative) if relative[k] > WEAK]
+    listed = [*missing, *weak]
+    if listed:
+        yield Diagnosed(
+            "weak_parameters", "info",
+            f"this motion does not show {len(listed)} of {len(fit.equations.names)} base parameters (sigma above "
+            f"their value): {first_named([names[name] for name in listed])}",
+            "record a motion designed for them: steelyard design ROBOT", value=float(len(listed)),
+        )  # fmt: skip
+
+
+FINE_TESTS: dict[str, Callable[[PlainFit], Iterator[Diagnosed]]] = {
+    "looking for computed signals": computed_signals,
+    "looking for delays": late_torques,
+    "testing base, zeros and gains": set_up_errors,
+    "testing payloads": loads,
+    "testing friction": changing_friction,
+    "looking for what the motion shows": weak_parameters,
+}
+"""Tests by the name of their stage."""
+
+
+def _total_mass(robot: Robot) -> float:
+    """Return the mass of the robot file's links [kg]."""
+    return sum(value for name, value in robot.parameters.items() if name.startswith("M") and name[1:].isdigit())
+
+
+def _late(delay: float) -> str:
+    return "late" if delay > 0 else "early"
+
+
+def _ms(delay: float, sigma: float) -> str:
+    return f"{1e3 * abs(delay):.3g} +- {1.96e3 * sigma:.2g} ms"

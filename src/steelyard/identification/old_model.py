@@ -1,0 +1,189 @@
+"""Is an identified model still valid on a new log, and if not, what has changed: a load, friction, a drive's gain?
+
+Torques are predicted with the model of the run; each explanation gives the new rows further columns beside it, and the
+one that explains most of the residuals is named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..errors import EstimateError
+from ..judge import Evaluation
+from ..observe import reduce_rows
+from ..progress import Progress, silent
+from ..recording import RecordingsLike
+from ..robot import INERTIAL_NAMES, AnyRobot
+from ..text import short_repr
+from ..verdict import first_named
+from .fine_faults import Diagnosed
+from .prediction import TorquePrediction, predict
+from .run_files import RunLike, load_run
+
+CHANGED, FAR = 1.5, 3.0
+"""A joint whose error is so many times that of the run's validation: changed, and no longer described."""
+SMALL_ERROR = 2.0
+"""Errors below this part of a joint's torque are small whatever they were [%]."""
+NAMED = 0.3
+"""Least part of the squared residuals that a named change explains."""
+
+
+@dataclass(frozen=True, eq=False)
+class ModelCheck:
+    """How a model of an earlier run describes new recordings.
+
+    Attributes:
+        prediction: Predicted torques and their errors.
+        then_percent: Relative error of the run's own validation [%].
+        findings: What has changed, the worst first; one line that it is valid where nothing has.
+    """
+
+    __repr__ = short_repr
+
+    prediction: TorquePrediction
+    then_percent: float
+    findings: tuple[Diagnosed, ...]
+
+    @property
+    def is_valid(self) -> bool:
+        """Whether the model still holds."""
+        return all(one.severity == "info" for one in self.findings)
+
+
+def check_model(
+    run: RunLike, recordings: RecordingsLike, robot: AnyRobot | None = None, *, progress: Progress = silent
+) -> ModelCheck:
+    """Return whether the model of a run still describes recordings, and what has changed.
+
+    Args:
+        run: The run, or its folder.
+        recordings: New recordings with torques, or the paths of their logs.
+        robot: The run's robot file, if it has moved.
+        progress: Progress callback, counting recordings.
+
+    Raises:
+        SteelyardError: If the recordings are not of this arm, or have no torques.
+
+    Example:
+        >>> steelyard.check_model("my_run", "log.npz").is_valid
+        True
+    """
+    known = load_run(run)
+    prediction = predict(known, recordings, robot, progress=progress)
+    error = prediction.error
+    if error is None:
+        raise EstimateError("the recordings have no torques: a model cannot be checked on them; record torques too")
+    then = known.content["validation"]
+    worse = list(_worse_joints(error, then))
+    found = [*worse, *(_causes(prediction) if worse else ())]
+    if not worse:
+        text = (
+            f"the model still holds: error {error.relative_percent:.3g} %, {then['relative_error_percent']:.3g} % when "
+            "it was identified"
+        )
+        found = [Diagnosed("model_valid", "info", text, "", value=error.relative_percent, unit="%")]
+    order = ("bad", "warning", "info")
+    found.sort(key=lambda one: order.index(one.severity))
+    return ModelCheck(prediction, float(then["relative_error_percent"]), tuple(found))
+
+
+def _worse_joints(error: Evaluation, then: dict[str, object]) -> Iterator[Diagnosed]:
+    before = {(one["kind"], one["name"]): one for one in then["joints"]}  # type: ignore[attr-defined]
+    for joint in error.joints:
+        earlier = before.get((joint.kind, joint.joint))
+        rms = None if earlier is None else earlier["rms"]
+        if not rms or not np.isfinite(joint.rms):
+            continue
+        ratio = joint.rms / rms
+        if ratio > CHANGED and joint.relative_percent > SMALL_ERROR:
+            yield Diagnosed(
+                "model_outdated", "bad" if ratio > FAR else "warning",
+                f"the {joint.kind} torque of {joint.joint} is predicted to {joint.rms:.3g} rms "
+                f"({joint.relative_percent:.3g} %), {ratio:.2g} times the error when the model was identified",
+                "see what has changed below, and identify again", joint.joint, value=ratio, unit="1",
+            )  # fmt: skip
+
+
+def _causes(prediction: TorquePrediction) -> Iterator[Diagnosed]:
+    """Yield the change that explains most of the residuals."""
+    estimate = prediction.estimate
+    factors = reduce_rows(prediction.sources).factors
+    values = dict(zip(estimate.columns, estimate.values, strict=True))
+    stacked: dict[tuple[str, str], list[np.ndarray]] = {}
+    columns: dict[tuple[str, str], tuple[str, ...]] = {}
+    for one in factors:
+        key = (one.kind, one.joint)
+        if columns.setdefault(key, one.columns) == one.columns:
+            stacked.setdefault(key, []).append(one.triangle)
+    rows = {key: np.vstack(parts) for key, parts in stacked.items()}
+    weights = {key: 1 / max(float(np.sqrt(np.mean(part[:, -1] ** 2))), 1e-300) for key, part in rows.items()}
+    model = {key: part[:, :-1] @ [values.get(n, 0.0) for n in columns[key]] for key, part in rows.items()}
+    residual = {key: part[:, -1] - model[key] for key, part in rows.items()}
+    total = sum(weights[key] ** 2 * float(one @ one) for key, one in residual.items())
+
+    def explained(further: dict[tuple[str, str], np.ndarray]) -> tuple[float, np.ndarray]:
+        w = np.vstack([weights[key] * part for key, part in further.items()])
+        r = np.concatenate([weights[key] * residual[key] for key in further])
+        found = np.linalg.lstsq(w, r, rcond=1e-9)[0]
+        rest = r - w @ found
+        return (float(r @ r) - float(rest @ rest)) / max(total, 1e-300), found
+
+    trials: list[tuple[float, Diagnosed]] = []
+    share, found = explained({key: rows[key][:, :-1] @ _payload_span(prediction, columns[key]) for key in rows})
+    mass = float(found[-1])
+    what = f"{mass:.2g} kg more" if mass >= 0 else f"{-mass:.2g} kg less"
+    trials.append((share - 0.02, Diagnosed(
+        "payload_changed", "warning", f"the arm carries {what} at its end than when it was identified: this explains "
+        f"{100 * share:.0f} % of the residuals", "mount what it carried then, or identify the load: steelyard payload",
+        value=mass, unit="kg",
+    )))  # fmt: skip
+    for key in rows:
+        kind, joint = key
+        share, found = explained({key: model[key][:, None]})
+        trials.append((share, Diagnosed(
+            "gain_changed", "warning", f"the {kind} torque of {joint} is {1 + found[0]:.3g} times the model's: this "
+            f"explains {100 * share:.0f} % of the residuals", f"check gain, unit and sensor of {joint}", joint,
+            value=1 + float(found[0]), unit="1",
+        )))  # fmt: skip
+        own = [k for k, name in enumerate(columns[key]) if _is_friction(prediction, name, joint)]
+        if own:
+            share, found = explained({key: rows[key][:, own]})
+            friction = rows[key][:, own] @ [values.get(columns[key][k], 0.0) for k in own]
+            change = float(np.linalg.norm(friction + rows[key][:, own] @ found) / max(np.linalg.norm(friction), 1e-300))
+            trials.append((share, Diagnosed(
+                "friction_changed", "warning", f"friction of {joint} is {change:.3g} times that of the model: this "
+                f"explains {100 * share:.0f} % of the residuals",
+                "warm the arm up as it was then, look after its gear, or identify again", joint, value=change, unit="1",
+            )))  # fmt: skip
+    share, best = max(trials, key=lambda one: one[0])
+    if share >= NAMED:
+        yield best
+    elif len(rows) > 1:
+        worst = sorted(residual, key=lambda key: -weights[key] * float(np.linalg.norm(residual[key])))
+        yield Diagnosed(
+            "unexplained", "info",
+            f"no single change explains the residuals, largest on {first_named([joint for _, joint in worst])}: "
+            "neither a load, nor friction or the gain of one joint",
+            "steelyard check ROBOT LOG looks for other faults of this log",
+        )  # fmt: skip
+
+
+def _payload_span(prediction: TorquePrediction, columns: tuple[str, ...]) -> np.ndarray:
+    """Return what each of a load's ten parameters adds to base parameters (c, 10)."""
+    equations, model = prediction.equations, prediction.equations.model
+    number = model.robot.frame(model.payload_link).body
+    index = [equations.names.index(name) for name in columns]
+    span = np.zeros((len(columns), len(INERTIAL_NAMES)))
+    for k, symbol in enumerate(INERTIAL_NAMES):
+        name = f"{symbol}{number}"
+        if name in model.names:
+            span[:, k] = equations.base.regrouping[index, model.names.index(name)]
+    return span
+
+
+def _is_friction(prediction: TorquePrediction, name: str, joint: str) -> bool:
+    own = {one.name: one for one in prediction.equations.model.parameters}.get(name)
+    return own is not None and own.joint == joint and own.effect.startswith("F")
