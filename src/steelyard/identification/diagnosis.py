@@ -71,9 +71,10 @@ def diagnose(
         SteelyardError: If the recordings cannot be fitted at all; the message says why.
 
     Example:
-        >>> motion = steelyard.fourier([0, 0], [[0.6, 0.2], [0.9, 0.3]], [[0.1, 0.2], [0.2, 0.3]], 5.0)
-        >>> run = steelyard.simulate("scara_2r", motion, steelyard.Experiment(record_rate=100))
-        >>> [one.code for one in steelyard.diagnose("scara_2r", steelyard.recording_of(run)).findings]
+        >>> sin, cos = [[0.6, 0.2], [0.9, 0.3]], [[0.1, 0.2], [0.2, 0.3]]
+        >>> motion = steelyard.fourier([0, 0], sin, cos, 5.0, ["joint_1", "joint_2"])
+        >>> exact = steelyard.simulate("scara_2r", motion, steelyard.Experiment(record_rate=100))
+        >>> [one.code for one in steelyard.diagnose("scara_2r", steelyard.recording_of(exact)).findings][:2]
         ['computed_torque', 'commanded_position']
     """
     robot, settings = load_robot(robot), settings_of(settings)
@@ -133,13 +134,13 @@ def _gross(fit: PlainFit) -> Iterator[Diagnosed]:
 
 
 def _common_scale(scales: Sequence[FileScale]) -> float | None:
-    """Return the factor of all torques against the robot file where it is far from 1 and one and the same."""
-    ratios = np.array([abs(one.ratio) for one in scales if one.ratio != 0])
-    if len(ratios) == 0 or len(ratios) < len(scales):
+    """Return the factor of all torques against the robot file where they are all far too large, or far too small."""
+    ratios = np.array([abs(one.ratio) for one in scales])
+    if len(ratios) == 0 or not (
+        (ratios > WRONG_SCALE).all() or ((ratios > 0).all() and (ratios < 1 / WRONG_SCALE).all())
+    ):
         return None
-    middle = float(np.exp(np.median(np.log(ratios))))
-    alike = np.max(np.abs(np.log(ratios / middle))) < np.log(ALIKE)
-    return middle if alike and not 1 / WRONG_SCALE < middle < WRONG_SCALE else None
+    return float(np.exp(np.median(np.log(ratios))))
 
 
 def _recordings(fit: PlainFit) -> Iterator[Diagnosed]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import comb
 from typing import Any
 
 import numpy as np
@@ -34,12 +35,14 @@ from .setup_faults import BLOCKS, SetupError, friction_changes, payload_beyond_f
 
 LOOKED_AT = 40_000
 """Samples of each recording that are fitted: those in which all joints move most."""
-COMPUTED = 5e-4
+COMPUTED = 2e-3
 """Torques that follow from the motion to this part of their size were computed, not measured."""
 LEAST_DELAY = 0.001
 """Shorter delays are not worth a sentence [s]."""
 LEAST_PAYLOAD = 0.05
 """Lighter loads than this part of the robot file's arm may be cables."""
+MOST_PAYLOAD = 1.0
+"""Nothing that an arm carries is heavier than this part of it."""
 WEAK = 100.0
 """Relative sigma from which the motion does not show a parameter [%]."""
 PAYLOAD_MASS = "ML"
@@ -106,9 +109,8 @@ class PlainFit:
 
 def computed_signals(fit: PlainFit) -> Iterator[Diagnosed]:
     """Yield torques and positions that were computed or commanded, not measured."""
-    exact = [one for one in fit.fitted.joints if one.relative_percent < 100 * COMPUTED]
-    if exact and len(exact) == len(fit.fitted.joints):
-        worst = max(one.relative_percent for one in exact)
+    worst = 100 * fit.residual
+    if fit.residual < COMPUTED:
         yield Diagnosed(
             "computed_torque", "warning",
             f"all torques follow from the motion to {worst:.2g} % of their size: they seem to be computed or "
@@ -116,7 +118,7 @@ def computed_signals(fit: PlainFit) -> Iterator[Diagnosed]:
             "record measured torques or currents; from computed ones only the controller's own model is found",
             value=worst, unit="%",
         )  # fmt: skip
-    noise = fit.resolved.signal_noise[: len(fit.resolved.joints)]
+    noise = np.max([_position_noise(one.q) for _, one in fit.short], axis=0)
     if np.all(noise < NO_NOISE):
         yield Diagnosed(
             "commanded_position", "warning",
@@ -222,7 +224,7 @@ def loads(fit: PlainFit) -> Iterator[Diagnosed]:
     if fit.model.payload == "none":
         body = payload_beyond_file(fit.equations, fit.estimate, fit.model.robot)
         total = _total_mass(fit.model.robot)
-        if body is not None and body[0] > max(4 * body[1], LEAST_PAYLOAD * total):
+        if body is not None and max(4 * body[1], LEAST_PAYLOAD * total) < body[0] < MOST_PAYLOAD * total:
             mass, sigma = body
             yield Diagnosed(
                 "undeclared_payload", "warning",
@@ -296,6 +298,15 @@ FINE_TESTS: dict[str, Callable[[PlainFit], Iterator[Diagnosed]]] = {
     "looking for what the motion shows": weak_parameters,
 }
 """Tests by the name of their stage."""
+
+
+def _position_noise(q: np.ndarray) -> np.ndarray:
+    """Return the standard deviation of what is left of positions in differences of high order (n,)."""
+    order = 8
+    if q.shape[1] <= 4 * order:
+        return np.full(len(q), np.inf)
+    differences = np.abs(np.diff(q, n=order, axis=1))
+    return np.median(differences, axis=1) / (0.6745 * np.sqrt(comb(2 * order, order)))
 
 
 def _total_mass(robot: Robot) -> float:

@@ -1,0 +1,161 @@
+"""What a model of the arm shows of a log: faults are named with their joint and size, and their remedies help."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+
+from steelyard.cli import main
+from steelyard.identification import Settings, check_model, diagnose, identify, save_run
+from steelyard.recording import Recording, write_recording
+from steelyard.robot import Robot, load_robot
+from steelyard.simulation import Experiment, Noise, recording_of, simulate
+from steelyard.study import default_motion, default_noise
+
+ARM = "kuka_ir361"
+FAULTY = 1
+LOADED = replace(
+    load_robot(ARM), payloads={"load": (0.1, 0.0, 0.0, 1.3, 0.0, 1.3, 6.0, 0.0, 0.0, 30.0)}
+)  # a compact mass of 30 kg, 0.2 m from the frame of the last link
+
+
+@cache
+def recorded(seed: int, payload: str | None = None) -> Recording:
+    motion = default_motion(LOADED, seed)
+    noises = {key: Noise(one["kind"], tuple(one["std"])) for key, one in default_noise(LOADED, motion).items()}
+    experiment = Experiment(record_rate=200.0, encoder_quantum=1e-5, payload=payload, **noises)  # type: ignore[arg-type]
+    return replace(recording_of(simulate(LOADED, motion, experiment, [seed])), payload=None, notes=(), findings=())
+
+
+def with_torque(recording: Recording, change) -> Recording:
+    channel = recording.torques[0]
+    return replace(recording, torques=(replace(channel, values=change(channel.values.copy())),))
+
+
+def reversed_torque(values: np.ndarray) -> np.ndarray:
+    values[FAULTY] *= -1
+    return values
+
+
+def late(values: np.ndarray) -> np.ndarray:
+    return np.hstack([values[:, :1], values[:, :1], values[:, :-2]])
+
+
+def codes(found) -> list[tuple[str, str]]:
+    return [(one.code, one.joint) for one in found.findings if one.severity != "info"]
+
+
+def tilted(robot: Robot, angle: float) -> Robot:
+    x, y, z = robot.gravity
+    return robot.with_gravity((x, y * np.cos(angle) - z * np.sin(angle), y * np.sin(angle) + z * np.cos(angle)))
+
+
+def test_clean_recordings_raise_no_warning():
+    found = diagnose(ARM, [recorded(0), recorded(1)])
+    assert codes(found) == []
+    assert not found.is_pointless
+    assert found.residual < 0.02
+
+
+def test_all_torques_in_thousandths_are_one_finding():
+    (finding,) = diagnose(ARM, [with_torque(recorded(0), lambda values: 1e3 * values)]).findings
+    assert (finding.code, finding.severity, finding.joint) == ("torque_unit", "bad", "")
+    assert finding.value == pytest.approx(1e3, rel=0.3)
+    assert "thousandths" in finding.text
+
+
+def test_a_tilted_base_is_found_to_its_interval():
+    (finding,) = [
+        one
+        for one in diagnose(tilted(load_robot(ARM), 0.05), [recorded(0), recorded(1)]).findings
+        if one.code == "tilt"
+    ]
+    assert finding.interval is not None
+    assert finding.interval[0] < np.degrees(0.05) < finding.interval[1]
+    assert "--gravity" in finding.remedy
+
+
+def test_a_load_in_one_recording_is_named():
+    found = diagnose(ARM, [recorded(0), recorded(1, "load")])
+    assert ("undeclared_payload", "") in codes(found)
+    assert found.is_pointless
+
+
+def test_friction_that_grows_is_named_with_its_joint():
+    def growing(recording: Recording) -> Recording:
+        speed = np.gradient(recording.q[FAULTY], recording.time)
+        size = 0.3 * np.std(recording.torques[0].values[FAULTY]) * np.linspace(0, 1, recording.samples)
+
+        def change(values: np.ndarray) -> np.ndarray:
+            values[FAULTY] += size * np.sign(speed)
+            return values
+
+        return with_torque(recording, change)
+
+    assert ("friction_drift", "joint_2") in codes(diagnose(ARM, [growing(recorded(0))]))
+
+
+def test_computed_torques_and_commanded_positions_are_named():
+    motion = default_motion(load_robot(ARM), 0)
+    exact = recording_of(simulate(ARM, motion, Experiment(record_rate=200.0)))
+    assert {code for code, _ in codes(diagnose(ARM, [replace(exact, findings=())]))} == {
+        "computed_torque", "commanded_position",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(("change", "code"), [(reversed_torque, "torque_sign"), (late, "delay")])
+def test_the_configuration_that_check_writes_corrects_what_it_found(tmp_path, capsys, monkeypatch, change, code):
+    monkeypatch.chdir(tmp_path)
+    write_recording(with_torque(recorded(0), change), tmp_path / "log.npz")
+    exit_code = main(["check", ARM, "log.npz", "--fix", "fixed.toml", "--json"])
+    found = json.loads(capsys.readouterr().out)
+    assert exit_code == (2 if code == "torque_sign" else 0)
+    (finding,) = [one for one in found["findings"] if one["code"] == code]
+    assert set(finding) >= {"code", "severity", "joint", "value", "interval", "text", "remedy"}
+    assert "set-up" in finding["remedy"] or "--delay" in finding["remedy"]
+    assert main(["check", ARM, "log.npz", "--config", "fixed.toml", "--json"]) == 0
+    again = json.loads(capsys.readouterr().out)
+    assert code not in [one["code"] for one in again["findings"]]
+    before = (tmp_path / "fixed.toml").read_text()
+    assert main(["check", ARM, "log.npz", "--fix", "fixed.toml"]) == 1
+    assert "not overwritten" in capsys.readouterr().err
+    assert (tmp_path / "fixed.toml").read_text() == before
+
+
+def test_nothing_is_written_where_nothing_can_be_corrected(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_recording(recorded(0), tmp_path / "log.npz")
+    assert main(["check", ARM, "log.npz", "--fix", "fixed.toml", "--quiet"]) == 1
+    assert "nothing was found that a configuration can correct" in capsys.readouterr().err
+    assert not (tmp_path / "fixed.toml").exists()
+
+
+def test_a_log_that_no_model_fits_is_checked_without_one(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    still = replace(recorded(0), q=0 * recorded(0).q + 0.1)
+    write_recording(still, tmp_path / "log.npz")
+    main(["check", ARM, "log.npz", "--json"])
+    assert json.loads(capsys.readouterr().out)["model_note"].startswith("no model was fitted")
+
+
+def test_an_old_model_holds_or_what_has_changed_is_named(tmp_path):
+    settings = Settings(select=False, bias_repeats=0)
+    save_run(identify(ARM, [recorded(0)], [recorded(1)], settings), tmp_path / "run")
+    assert check_model(tmp_path / "run", [recorded(2)], ARM).is_valid
+    loaded = check_model(tmp_path / "run", [recorded(2, "load")], ARM)
+    assert not loaded.is_valid
+    (load,) = [one for one in loaded.findings if one.code == "payload_changed"]
+    assert load.value == pytest.approx(30.0, rel=0.1)
+
+    def weaker(values: np.ndarray) -> np.ndarray:
+        values[FAULTY] *= 0.7
+        return values
+
+    changed = check_model(tmp_path / "run", [with_torque(recorded(2), weaker)], ARM)
+    (gain,) = [one for one in changed.findings if one.code == "gain_changed"]
+    assert gain.joint == "joint_2"
+    assert gain.value == pytest.approx(0.7, abs=0.03)
