@@ -69,11 +69,8 @@ def test_all_torques_in_thousandths_are_one_finding():
 
 
 def test_a_tilted_base_is_found_to_its_interval():
-    (finding,) = [
-        one
-        for one in diagnose(tilted(load_robot(ARM), 0.05), [recorded(0), recorded(1)]).findings
-        if one.code == "tilt"
-    ]
+    found = diagnose(tilted(load_robot(ARM), 0.05), [recorded(0), recorded(1)])
+    (finding,) = [one for one in found.findings if one.code == "tilt"]
     assert finding.interval is not None
     assert finding.interval[0] < np.degrees(0.05) < finding.interval[1]
     assert "--gravity" in finding.remedy

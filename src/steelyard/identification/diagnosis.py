@@ -136,11 +136,10 @@ def _gross(fit: PlainFit) -> Iterator[Diagnosed]:
 def _common_scale(scales: Sequence[FileScale]) -> float | None:
     """Return the factor of all torques against the robot file where they are all far too large, or far too small."""
     ratios = np.array([abs(one.ratio) for one in scales])
-    if len(ratios) == 0 or not (
-        (ratios > WRONG_SCALE).all() or ((ratios > 0).all() and (ratios < 1 / WRONG_SCALE).all())
-    ):
+    if len(ratios) == 0 or not ratios.all():
         return None
-    return float(np.exp(np.median(np.log(ratios))))
+    sides = np.log(ratios) / np.log(WRONG_SCALE)
+    return float(np.exp(np.median(np.log(ratios)))) if (sides > 1).all() or (sides < -1).all() else None
 
 
 def _recordings(fit: PlainFit) -> Iterator[Diagnosed]:
