@@ -32,8 +32,8 @@ WRONG_SCALE = 2.5
 """A torque that is by this factor larger or smaller than the robot file's inertias explain is in another unit."""
 ALIKE = 1.6
 """Factors that differ by less than this are one and the same."""
-EXPLAINED = 0.5
-"""Least part of a joint's torque that the file and friction explain, for its scale to say something."""
+EXPLAINED = 0.3
+"""Least part of a joint's torque that the file's inertias explain beyond friction, for its scale to say something."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -284,7 +284,7 @@ class FileScale:
         joint: The joint.
         kind: Its torque kind.
         ratio: That factor.
-        explained: Part of the torque's squares that it and friction explain.
+        explained: Part of the torque's squares that these inertias explain beyond friction and offsets.
     """
 
     joint: str
@@ -313,12 +313,19 @@ def scales_by_joint(equations: Equations, observations: Observations) -> tuple[F
             continue
         width = max(part.shape[1] for part in rows)
         stacked = np.vstack([part for part in rows if part.shape[1] == width])
-        values = np.linalg.lstsq(stacked[:, :-1], stacked[:, -1], rcond=1e-10)[0]
-        rest = stacked[:, -1] - stacked[:, :-1] @ values
         total = float(stacked[:, -1] @ stacked[:, -1])
         if total > 0:
-            found.append(FileScale(joint, kind, float(values[0]), 1 - float(rest @ rest) / total))
+            values, squares = _least_squares(stacked)
+            explained = (_least_squares(stacked[:, 1:])[1] - squares) / total
+            found.append(FileScale(joint, kind, float(values[0]), explained))
     return tuple(found)
+
+
+def _least_squares(rows: np.ndarray) -> tuple[np.ndarray, float]:
+    """Return the values of all columns but the last, which they explain, and the squares that are left."""
+    values = np.linalg.lstsq(rows[:, :-1], rows[:, -1], rcond=1e-10)[0]
+    rest = rows[:, -1] - rows[:, :-1] @ values
+    return values, float(rest @ rest)
 
 
 FILE_DEVIATION = 0.2
