@@ -217,7 +217,7 @@ def _rosbag_events(file: IO[bytes], log: ReadLog, first: int) -> Iterator[Event]
 
 def _sized(file: IO[bytes], log: ReadLog) -> memoryview | None:
     length = _read_on(file, 4, log)
-    return None if length is None else _read_on(file, *_LENGTH.unpack(length), log)
+    return None if length is None else _read_on(file, _LENGTH.unpack(length)[0], log)
 
 
 def _rosbag_chunk(content: bytes | memoryview) -> Iterator[Event]:
