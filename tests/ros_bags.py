@@ -24,9 +24,9 @@ class Joints(NamedTuple):
 
     stamp: int
     names: Sequence[str]
-    position: Sequence[float] | np.ndarray = ()
-    velocity: Sequence[float] | np.ndarray = ()
-    effort: Sequence[float] | np.ndarray = ()
+    position: Any = ()
+    velocity: Any = ()
+    effort: Any = ()
     topic: str = "/joint_states"
     logged: int | None = None
 
@@ -45,7 +45,7 @@ class Wrench(NamedTuple):
     """A WrenchStamped: forces and torques."""
 
     stamp: int
-    values: Sequence[float]
+    values: Sequence[float] | np.ndarray
     topic: str = "/wrench"
     logged: int | None = None
 
@@ -64,7 +64,10 @@ class Messages:
         lines = ["std_msgs/Header header", "string[] joint_names"]
         lines += [f"{_POINT} {name}" for name in CONTROLLER_VERSIONS[version]]
         if version != "noetic":
-            lines += ["string[] multi_dof_joint_names", "trajectory_msgs/MultiDOFJointTrajectoryPoint multi_dof_reference"]
+            lines += [
+                "string[] multi_dof_joint_names",
+                "trajectory_msgs/MultiDOFJointTrajectoryPoint multi_dof_reference",
+            ]
         self.store.register(get_types_from_msg("\n".join(lines), CONTROLLER_STATE))
 
     def bytes_of(self, logged: Logged) -> tuple[str, bytes]:
