@@ -243,6 +243,22 @@ def test_a_bag_without_its_end_is_read_up_to_there(robot, tmp_path, name):
     assert 4000 < recording.samples < 8000
     np.testing.assert_array_equal(recording.q, motion.q[:, : recording.samples])
     assert "the file ends within a record" in remarks(recording)
+    if name == "mcap":  # the index knows how many there should be
+        path.write_bytes(with_a_wrong_length(content))
+        recording = read(robot, path)
+        lost = motion.time.size - recording.samples
+        assert one(recording.findings, "truncated_lines").count == lost > 0
+        assert f"/joint_states: {lost} of 9000 messages are missing" in remarks(recording)
+
+
+def with_a_wrong_length(mcap: bytes) -> bytes:
+    """Return an MCAP file whose second chunk claims to be longer than the file."""
+    place, chunks = 8, 0
+    while True:
+        chunks += mcap[place] == 6
+        if chunks == 2:
+            return mcap[: place + 1] + b"\xff" * 7 + b"\0" + mcap[place + 9 :]
+        place += 9 + int.from_bytes(mcap[place + 1 : place + 9], "little")
 
 
 def test_messages_that_cannot_be_decoded_are_counted(robot, motion, tmp_path):

@@ -43,7 +43,7 @@ _BROKEN = (_UnreadableMessageError, struct.error)
 
 
 @dataclass(frozen=True)
-class _Layout:
+class _MessageLayout:
     """Where the numbers of a message are.
 
     Attributes:
@@ -113,16 +113,16 @@ class _Cursor:
         count = self.count()
         return self.skip(8 * count, align=8 if count else 1), count
 
-    def layout(self, names: tuple[str, ...], stamp: int, arrays: dict[str, tuple[int, int]]) -> _Layout:
+    def layout(self, names: tuple[str, ...], stamp: int, arrays: dict[str, tuple[int, int]]) -> _MessageLayout:
         found = {quantity: start for quantity, (start, count) in arrays.items() if count == len(names) > 0}
-        return _Layout(names, stamp, found, self.fixed, self.order)
+        return _MessageLayout(names, stamp, found, self.fixed, self.order)
 
     def finish(self) -> None:
         if len(self.data) - self.place > (3 if self.cdr else 0):
             raise _UnreadableMessageError("it is longer than its type")
 
 
-def _joint_state(data: bytes, topic: Topic) -> _Layout:
+def _joint_state(data: bytes, topic: Topic) -> _MessageLayout:
     cursor = _Cursor(data, topic.cdr)
     stamp, names = cursor.header(), cursor.names()
     arrays = {quantity: cursor.numbers() for quantity in ("q", "qd", "effort")}
@@ -130,7 +130,7 @@ def _joint_state(data: bytes, topic: Topic) -> _Layout:
     return cursor.layout(names, stamp, arrays)
 
 
-def _wrench(data: bytes, topic: Topic) -> _Layout:
+def _wrench(data: bytes, topic: Topic) -> _MessageLayout:
     cursor = _Cursor(data, topic.cdr)
     stamp = cursor.header()
     arrays = {"wrench": (cursor.skip(48, align=8), 6)}
@@ -144,7 +144,7 @@ _NEW_POINTS = ("reference", "feedback", "error", "output")
 """Of ROS 2 from Humble on; what follows them differs between its versions and is not used."""
 
 
-def _trajectory_state(data: bytes, topic: Topic) -> _Layout:
+def _trajectory_state(data: bytes, topic: Topic) -> _MessageLayout:
     """Return the layout of a controller's state, whose points are those of its definition or of a known version."""
     defined = _defined_points(topic.definition)
     if defined:
@@ -160,7 +160,7 @@ def _defined_points(definition: str) -> tuple[str, ...]:
     return tuple(_POINT.findall(definition.partition("\n====")[0]))
 
 
-def _points(data: bytes, topic: Topic, points: Sequence[str], whole: bool) -> _Layout:
+def _points(data: bytes, topic: Topic, points: Sequence[str], whole: bool) -> _MessageLayout:
     cursor = _Cursor(data, topic.cdr)
     stamp, names = cursor.header(), cursor.names()
     found: dict[str, tuple[int, int]] = {}
@@ -183,7 +183,7 @@ _OF_POINTS = {
     **{f"{point} positions": "reference" for point in ("reference", "desired")},
     "output effort": "output",
 }
-_OF_JOINTS: dict[str, Callable[[bytes, Topic], _Layout]] = {
+_OF_JOINTS: dict[str, Callable[[bytes, Topic], _MessageLayout]] = {
     "sensor_msgs/JointState": _joint_state,
     "control_msgs/JointTrajectoryControllerState": _trajectory_state,
 }
@@ -264,10 +264,13 @@ class _Counts:
     first_broken: tuple[int, ...] = ()
 
     def report(self, reader: _Reader, log: ReadLog) -> None:
-        """Write them into the log; a message that cannot be decoded counts as a line."""
+        """Write them into the log; a message that cannot be decoded, or is not found, counts as a line."""
         log.garbage += self.broken
         log.garbage_lines += self.first_broken
-        name = reader.topic.name
+        name, missing = reader.topic.name, reader.topic.count - self.messages
+        if missing > 0:  # the index knows of more: the file is damaged
+            log.truncated += missing
+            log.remarks.append(f"{name}: {missing} of {counted(reader.topic.count, 'message')} are missing")
         if self.others:
             named = ", ".join(self.other_names[:3]) or "none"
             log.remarks.append(f"{name}: {counted(self.others, 'message')} of other joints ({named}) left out")
@@ -334,7 +337,7 @@ class _Reader:
             rest = rest[~same]
 
     def _take(
-        self, layout: _Layout, data: np.ndarray, rows: np.ndarray, values: np.ndarray, usable: np.ndarray,
+        self, layout: _MessageLayout, data: np.ndarray, rows: np.ndarray, values: np.ndarray, usable: np.ndarray,
         counts: _Counts,
     ) -> None:  # fmt: skip
         """Write the numbers of messages of one layout into their rows."""
@@ -363,7 +366,7 @@ def _view(data: np.ndarray, start: int, count: int, kind: str) -> np.ndarray:
 
 def _reader(path: Path, bag: Bag, topic: Topic) -> _Reader:
     """Return the columns that the first messages have: those of the joints that most of them name."""
-    layouts: list[_Layout] = []
+    layouts: list[_MessageLayout] = []
     stamps: list[bytes] = []
     fault = ""
     for _, data in islice(bag.messages(topic, ReadLog()), HEAD):
