@@ -267,7 +267,9 @@ def test_messages_that_cannot_be_decoded_are_counted(robot, motion, tmp_path):
         database.execute("UPDATE messages SET data = x'0001000000' WHERE id IN (3, 9)")
         database.execute("UPDATE messages SET data = CAST(data || x'0000000000' AS BLOB) WHERE id = 5")
     database.close()
+    path.with_name(f"{path.name}-wal").write_bytes(b"what was not saved")
     recording = read(robot, path)
+    assert "messages in db3.db3-wal are not read" in remarks(recording)
     finding = one(recording.findings, "garbage_lines")
     assert finding.count == 3
     assert finding.where == (3.0, 5.0, 9.0)

@@ -18,7 +18,7 @@ from typing import Any
 
 from ..archive import ALWAYS_UNPACKED, MOST_UNPACKED
 from ..errors import TableError
-from ..files import check_file, file_bytes
+from ..files import check_file, file_bytes, size_of
 from .bag_records import (
     Channel,
     DamagedBagError,
@@ -153,6 +153,9 @@ def _open_db3(path: Path) -> Bag:
         chosen = [key for key, other in ids.items() if _key(topic) == _key(other)]
         size, total, done, held = path.stat().st_size, sum(ids[key].count for key in chosen), 0, 0
         marks = ", ".join("?" * len(chosen))
+        unsaved = path.with_name(f"{path.name}-wal")  # left by a recorder that was killed; to read it is to write
+        if unsaved.is_file() and size_of(unsaved):
+            log.remarks.append(f"messages in {unsaved.name} are not read; open and close the bag with sqlite3 first")
         with _errors_of(path), closing(_database(path)) as database:
             query = f"SELECT timestamp, data FROM messages WHERE topic_id IN ({marks}) ORDER BY rowid"
             for time, data in database.execute(query, chosen):
