@@ -10,6 +10,7 @@ import hashlib
 import io
 import json
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
@@ -21,6 +22,7 @@ import numpy as np
 import polars as pl
 from scipy.spatial.transform import Rotation
 
+from ros_bags import Controller, Joints, Logged, Wrench, stored_file, write_bag
 from steelyard.calibration.chain.problem import measured_problem
 from steelyard.calibration.measurement.files import read_measurements
 from steelyard.calibration.measurement.measurements import Measurements
@@ -52,6 +54,7 @@ from steelyard.run import RunFolder, read_config, write_arrays
 from steelyard.run.folder import sealed
 from steelyard.simulation import Experiment, experiment_from_settings, recording_of, simulate
 from steelyard.study import default_motion
+from steelyard.tables import read_columns
 
 Files = Mapping[str, bytes]
 
@@ -493,6 +496,112 @@ def _parquet_logs() -> tuple[Files, ...]:
     return tuple(logs)
 
 
+BAG_SETUP = b"""[recording]
+files = ["LOG"]
+topic = "/joint_states"
+q = "q[{shoulder,elbow}]"
+qd = {columns = "qd", sign = -1}
+torque = {kind = "joint_torque", columns = "effort", unit = "Nm"}
+"""
+
+
+def _bag_messages() -> list[Logged]:
+    """Return states of the arm, some in another order and some of a gripper, and what else may be in a bag."""
+    stamps = [10**9 + 10**7 * k for k in range(SAMPLES)]
+    arrays = [samples()[name].T for name in ("q", "qd", "current")]
+    found: list[Logged] = []
+    for k, stamp in enumerate(stamps):
+        turn = -1 if k % 4 == 3 else 1
+        found.append(Joints(stamp, ["shoulder", "elbow"][::turn], *(rows[k][::turn] for rows in arrays)))
+        if k % 5 == 2:
+            found += [Joints(stamp, ["finger"], [0.1]), Wrench(stamp, [1.0, 2, 3, 4, 5, 6])]
+    return found
+
+
+def _controller_messages() -> list[Logged]:
+    q, qd = samples()["q"].T, samples()["qd"].T
+    return [
+        Controller(
+            10**9 + 10**7 * k, ["shoulder", "elbow"],
+            {"feedback": {"positions": q[k], "velocities": qd[k]}, "actual": {"positions": q[k]},
+             "reference": {"positions": q[k]}, "desired": {"positions": q[k]}},
+        )
+        for k in range(SAMPLES)
+    ]  # fmt: skip
+
+
+def _bag(name: str, messages: list[Logged], packed: str = "", version: str = "noetic") -> Files:
+    """Return a bag as the file ``log`` of its kind, or (packed file or message) as the files of its folder."""
+    with TemporaryDirectory() as place:
+        written = write_bag(Path(place) / name, messages, packed, version)
+        if written.is_file():
+            return {"log.bag": written.read_bytes()}
+        if packed in ("file", "message"):
+            return {file.name: file.read_bytes() for file in written.iterdir()}
+        file = stored_file(written)
+        return {f"log{file.suffix}": file.read_bytes()}
+
+
+def _declared_bag(files: Files) -> Files:
+    (name,) = files
+    return {**files, "steelyard.toml": BAG_SETUP.replace(b"LOG", name.encode())}
+
+
+@cache
+def _bag_logs() -> tuple[Files, ...]:
+    plain = _bag("log.bag", _bag_messages())
+    return (
+        plain, _declared_bag(plain), _bag("log.bag", _bag_messages(), "lz4"), _bag("log.bag", _bag_messages(), "bz2"),
+        _bag("log.bag", _controller_messages()),
+    )  # fmt: skip
+
+
+@cache
+def _db3_logs() -> tuple[Files, ...]:
+    plain = _bag("db3", _bag_messages())
+    return (
+        plain, _declared_bag(plain), _bag("db3", _controller_messages(), version="humble"),
+        _bag("db3", _bag_messages(), "message"), _bag("db3", _bag_messages(), "file"),
+    )  # fmt: skip
+
+
+@cache
+def _mcap_logs() -> tuple[Files, ...]:
+    plain = _bag("mcap", _bag_messages())
+    content = plain["log.mcap"]
+    return (
+        plain, _declared_bag(plain),
+        {"log.mcap": _without_chunks(content)}, {"log.mcap": content[: -len(content) // 3]},
+        _bag("mcap", _bag_messages(), "storage"), _bag("mcap", _bag_messages(), "file"),
+        _bag("mcap", _controller_messages(), version="jazzy"),
+    )  # fmt: skip
+
+
+def _without_chunks(mcap: bytes) -> bytes:
+    """Return an MCAP file whose records are in no chunk, so that no checksum hides them from a reader."""
+    found, place = [mcap[:8]], 8
+    while place < len(mcap) - 8:
+        kind, length = mcap[place], int.from_bytes(mcap[place + 1 : place + 9], "little")
+        body = mcap[place + 9 : place + 9 + length]
+        if kind == 6:  # a chunk: times, size, checksum, no codec, length
+            found.append(body[40:])
+        elif kind in (1, 15):
+            found.append(mcap[place : place + 9] + body)
+        place += 9 + length
+    return b"".join([*found, b"\x02" + (20).to_bytes(8, "little") + bytes(20), mcap[:8]])
+
+
+def _read_bag(folder: Path) -> None:
+    """Read a bag as a log, and as the columns of measurements."""
+    given = next((path for path in folder.glob("log.*")), folder)
+    with suppress(SteelyardError):
+        read_columns(given)
+    if given.is_file():
+        _read_log(folder)
+    else:
+        read_recordings(arm(), given)
+
+
 def _whitespace_log() -> Files:
     header = "t q1 q2 qd1 qd2 tau1 tau2\n"
     return {"log.txt": (header + _rows(" ")).encode(), "steelyard.toml": TEXT_SETUP}
@@ -679,6 +788,9 @@ KINDS: dict[str, Kind] = {
     "log_txt": Kind(lambda: [_whitespace_log()], ("txt",), _read_log),
     "log_npz": Kind(_npz_logs, ("npz",), _read_log),
     "log_parquet": Kind(_parquet_logs, ("parquet",), _read_log),
+    "log_bag": Kind(_bag_logs, ("bag", "toml"), _read_bag),
+    "log_db3": Kind(_db3_logs, ("db3", "zstd", "yaml", "toml"), _read_bag),
+    "log_mcap": Kind(_mcap_logs, ("mcap", "zstd", "yaml", "toml"), _read_bag),
     "log_setup": Kind(
         lambda: [
             *({"log.csv": _text_log(), "values.dat": _values(), "steelyard.toml": setup} for setup in SETUPS),
@@ -701,3 +813,6 @@ KINDS: dict[str, Kind] = {
 """Every kind by name. Cases are numbered within a kind, so a new kind leaves the cases of the others as they are."""
 if find_spec("mujoco") is None:
     del KINDS["edit_mjcf"]  # without it MJCF files are not read
+if find_spec("rosbags") is None:
+    for _kind in ("log_bag", "log_db3", "log_mcap"):
+        del KINDS[_kind]  # without it the examples cannot be written

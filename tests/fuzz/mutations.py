@@ -127,6 +127,15 @@ def long_field(rng: Random, data: bytes) -> bytes:
     )
 
 
+def lengths(rng: Random, data: bytes) -> bytes:
+    """Write an extreme whole number of four or eight bytes somewhere, as lengths and places are written."""
+    width = rng.choice((4, 8))
+    value = rng.choice((0, 1, 255, len(data), 1 << 16, 1 << 30, (1 << 31) - 1, 1 << 31, (1 << 32) - 1, 1 << 62))
+    content = (value & ((1 << 8 * width) - 1)).to_bytes(width, rng.choice(("little", "big")))
+    place = rng.randrange(max(1, len(data) - width))
+    return data[:place] + content + data[place + width :]
+
+
 def numbers(rng: Random, data: bytes) -> bytes:
     """Replace up to three numbers by others, or by those found elsewhere in the file."""
     for _ in range(rng.choice((1, 1, 2, 3))):
@@ -347,5 +356,7 @@ _BY_ENDING: dict[str, tuple[Mutation, ...]] = {
     "txt": TEXT,
     "json": TEXT,
     "npz": (in_archive,) * 12 + (flipped_late,),
+    "yaml": TEXT,
+    **dict.fromkeys(("bag", "db3", "mcap"), (lengths, lengths, lengths, flipped_late)),
     "parquet": (foreign_columns,) * 4 + (flipped_late,) * 6,
 }

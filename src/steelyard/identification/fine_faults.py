@@ -213,7 +213,7 @@ def _gain(fit: PlainFit, one: SetupError) -> Diagnosed:
     return Diagnosed(
         "torque_gain", "warning",
         f"the torque of {one.joint} is {ratio:.3g} +- {half:.2g} times what the torques of the other joints imply: "
-        "its gear ratio, gain or unit is wrong, or it is of another kind",
+        "its gear ratio, gain or unit may be wrong, or the model lacks something there",
         f"check gear_ratio, gain and unit of {one.joint} in the set-up", one.joint, value=ratio,
         interval=(ratio - half, ratio + half), unit="1",
     )  # fmt: skip

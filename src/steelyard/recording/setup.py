@@ -94,7 +94,7 @@ class PartSetup:
         time: Column of the stamps, None if there is none or if it says so itself (``time``).
         time_unit: Unit of the stamps.
         channels: The channels in it; empty for columns that say what they are.
-        text: Layout, for text files.
+        text: Layout, for text files; topic, for ROS bags.
     """
 
     path: str = ""
@@ -243,6 +243,7 @@ _TEXT: dict[str, Kind[Any]] = {
     "skip_lines": _count,
     "decimal": choice(".", ","),
     "reshape": whole_number(1, LARGEST),
+    "topic": text,
 }
 _PART: dict[str, Kind[Any]] = {"time": anything, "time_unit": text, **dict.fromkeys(_CHANNEL_KEYS, anything), **_TEXT}
 _COMMON: dict[str, Kind[Any]] = {

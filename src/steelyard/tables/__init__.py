@@ -46,6 +46,12 @@ def _parquet_columns(path: Path, options: TextOptions) -> NamedColumns:
     return parquet_columns(path)
 
 
+def _open_ros(path: Path, options: TextOptions) -> Table:
+    from .ros import open_ros  # imported when used, like open_text
+
+    return open_ros(path, options)
+
+
 @dataclass(frozen=True)
 class Format:
     """How a kind of file is read.
@@ -67,10 +73,11 @@ FORMATS: dict[str, Format] = {
     **dict.fromkeys((".csv", ".tsv", ".txt", ".dat", ".log", ".asc", ".xyz"), Format(_open_text, text_columns)),
     ".npz": Format(open_npz, npz_columns),
     **dict.fromkeys((".parquet", ".pq"), Format(_open_parquet, _parquet_columns)),
+    **dict.fromkeys((".bag", ".db3", ".mcap"), Format(_open_ros)),
 }
 
 
-FOLDERS: dict[str, Format] = {}
+FOLDERS: dict[str, Format] = {"metadata.yaml": Format(_open_ros)}
 """Formats that are a folder, by the path of a file that tells it from others."""
 
 

@@ -20,7 +20,7 @@ LARGEST_GAIN = 1e15
 
 @dataclass(frozen=True)
 class TextOptions:
-    """How a text file is laid out; None is found out from the file.
+    """How a text file is laid out, or what of a bag is read; None is found out from the file.
 
     Attributes:
         separator: ``,`` ``;`` tab, or ``whitespace`` for any run of blanks.
@@ -29,6 +29,7 @@ class TextOptions:
         skip_lines: Lines to leave out at the top.
         decimal: ``.`` or ``,``.
         reshape: For files of one value a line: values that make a row.
+        topic: For ROS bags: name of the topic.
     """
 
     separator: str | None = None
@@ -37,6 +38,7 @@ class TextOptions:
     skip_lines: int = 0
     decimal: str | None = None
     reshape: int | None = None
+    topic: str | None = None
 
 
 @dataclass(frozen=True)
