@@ -27,8 +27,8 @@ from ..observe import (
 )
 from ..recording.record import Severity
 from ..robot import Robot
-from ..verdict import first_named
-from .inputs import Labelled, sources_of
+from ..verdict import Reason, first_named
+from .inputs import Labelled, check_motion, sources_of
 from .payload_gains import gains_used
 from .settings import Settings
 from .setup_faults import BLOCKS, SetupError, friction_changes, payload_beyond_file, setup_errors
@@ -46,6 +46,8 @@ MOST_PAYLOAD = 1.0
 WEAK = 100.0
 """Relative sigma from which the motion does not show a parameter [%]."""
 PAYLOAD_MASS = "ML"
+LARGE = {"torque_gain": 0.2, "joint_zero": 0.05}
+"""Errors of the set-up beyond which a result is fair at best: relative gain, [rad or m]."""
 NO_NOISE = 1e-8
 """Positions with less noise than this were commanded, or computed [rad or m]."""
 
@@ -98,6 +100,7 @@ class PlainFit:
         self.equations: Equations = equations_of(model, without=dead)
         self.sources: list[RowSource] = sources_of(self.short, self.equations, self.resolved)
         self.observations: Observations = reduce_rows(self.sources, blocks=BLOCKS, threads=settings.threads)
+        check_motion(self.sources)
         columns = stacked_system(self.observations, self.equations.names).columns
         plain = weighted(self.observations, columns)
         noise = with_correlated_noise(self.sources, plain, self.observations)
@@ -172,6 +175,21 @@ def set_up_errors(fit: PlainFit) -> Iterator[Diagnosed]:
     found = setup_errors(fit.model, fit.short, fit.resolved, fit.plain, fit.settings, without=fit.dead, gains=known)
     for one in found:
         yield {"tilt": _tilt, "zero": _zero, "gain": _gain}[one.effect](fit, one)
+
+
+def set_up_reasons(fit: PlainFit) -> list[Reason]:
+    """Return errors of the set-up as reasons of a verdict, with the words of a check; large ones lower it.
+
+    A tilted base is left out: it is one of the effects that identification chooses by itself.
+    """
+    found = []
+    for one in set_up_errors(fit):
+        if one.code == "tilt" or one.value is None:
+            continue
+        size = abs(one.value - 1) if one.code == "torque_gain" else abs(one.value)
+        grade = "fair" if size > LARGE[one.code] else None
+        found.append(Reason(one.text, one.remedy, "set-up", grade, "plausible"))
+    return found
 
 
 def _tilt(fit: PlainFit, one: SetupError) -> Diagnosed:

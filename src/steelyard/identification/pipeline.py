@@ -47,6 +47,7 @@ from ..verdict import Reason, Verdict, verdict_of
 from .consistent import consistent_parameters, cost_cause, inertia_prior, is_costly
 from .earlier_runs import as_earlier, check_joinable, with_earlier_runs
 from .findings import LogFinding, log_findings, moving_sources, with_findings
+from .fine_faults import PlainFit, set_up_reasons
 from .fitting import ArmFit, column_name, fit_sources
 from .hypotheses import likely_cause
 from .inputs import Inputs, inputs_of, model_of, settings_of, sources_of, with_found_inertias
@@ -118,6 +119,7 @@ def identify(
     resolved = resolve_preparation(settings.preparation, [recording for _, recording in inputs.training])
     prior = inertia_prior(model.robot, settings)[0]
     try:
+        set_up = _set_up(model, inputs, settings, dead)
         model, selection, settings = _chosen(model, inputs, resolved, prior, settings, stage, dead)
         model = with_found_inertias(model, inputs.training, resolved, settings, dead)
         model, resolved, nonlinear, settings = _with_constants(
@@ -150,7 +152,7 @@ def identify(
             found.standard, equations, fit.of_links, settings,
             lambda estimate: _error(unseen, estimate, fit, settings, silent, decimated=False).relative_percent,
         )  # fmt: skip
-    verdict = judged(found, cautions_of(found, plain_error, cause))
+    verdict = judged(found, [*set_up, *cautions_of(found, plain_error, cause)])
     if verdict.grade == "poor" and _has_open_cause(verdict, found.findings):
         stage("looking for the cause")
         verdict = _explained(replace(found, verdict=verdict), inputs)
@@ -197,6 +199,11 @@ def _with_constants(
     found = estimate_nonlinear(model, inputs.training, resolved, settings, dead, progress, selected=selected)
     chosen = replace(settings.preparation, delay=found.resolved.chosen.delay)
     return found.model, found.resolved, found, replace(settings, sign_width=found.model.sign_width, preparation=chosen)
+
+
+def _set_up(model: Model, inputs: Inputs, settings: Settings, dead: Collection[tuple[str, str]]) -> list[Reason]:
+    """Return zeros and gains of joints that seem wrong, where effects are chosen: that costs a further pass."""
+    return set_up_reasons(PlainFit(model, inputs.training, settings, dead)) if settings.chooses_effects else []
 
 
 def _is_regularised(selection: Selection | None, settings: Settings) -> TypeGuard[Selection]:
