@@ -243,6 +243,8 @@ _TEXT: dict[str, Kind[Any]] = {
     "skip_lines": _count,
     "decimal": choice(".", ","),
     "reshape": whole_number(1, LARGEST),
+    "group": text,
+    "episode": _count,
 }
 _PART: dict[str, Kind[Any]] = {"time": anything, "time_unit": text, **dict.fromkeys(_CHANNEL_KEYS, anything), **_TEXT}
 _COMMON: dict[str, Kind[Any]] = {

@@ -46,6 +46,36 @@ def _parquet_columns(path: Path, options: TextOptions) -> NamedColumns:
     return parquet_columns(path)
 
 
+def _open_hdf5(path: Path, options: TextOptions) -> Table:
+    from .hdf5 import open_hdf5  # imported when used: few logs are of this kind
+
+    return open_hdf5(path, options)
+
+
+def _hdf5_columns(path: Path, options: TextOptions) -> NamedColumns:
+    from .hdf5 import hdf5_columns  # imported when used, like open_hdf5
+
+    return hdf5_columns(path, options)
+
+
+def _open_mat(path: Path, options: TextOptions) -> Table:
+    from .mat import open_mat  # imported when used, like open_hdf5
+
+    return open_mat(path, options)
+
+
+def _mat_columns(path: Path, options: TextOptions) -> NamedColumns:
+    from .mat import mat_columns  # imported when used, like open_hdf5
+
+    return mat_columns(path, options)
+
+
+def _open_lerobot(path: Path, options: TextOptions) -> Table:
+    from .lerobot import open_lerobot  # imported when used, like open_text
+
+    return open_lerobot(path, options)
+
+
 @dataclass(frozen=True)
 class Format:
     """How a kind of file is read.
@@ -67,10 +97,12 @@ FORMATS: dict[str, Format] = {
     **dict.fromkeys((".csv", ".tsv", ".txt", ".dat", ".log", ".asc", ".xyz"), Format(_open_text, text_columns)),
     ".npz": Format(open_npz, npz_columns),
     **dict.fromkeys((".parquet", ".pq"), Format(_open_parquet, _parquet_columns)),
+    **dict.fromkeys((".h5", ".hdf5"), Format(_open_hdf5, _hdf5_columns)),
+    ".mat": Format(_open_mat, _mat_columns),
 }
 
 
-FOLDERS: dict[str, Format] = {}
+FOLDERS: dict[str, Format] = {"meta/info.json": Format(_open_lerobot)}
 """Formats that are a folder, by the path of a file that tells it from others."""
 
 

@@ -20,7 +20,7 @@ LARGEST_GAIN = 1e15
 
 @dataclass(frozen=True)
 class TextOptions:
-    """How a text file is laid out; None is found out from the file.
+    """How a file is laid out, a text file above all; None is found out from the file.
 
     Attributes:
         separator: ``,`` ``;`` tab, or ``whitespace`` for any run of blanks.
@@ -29,6 +29,8 @@ class TextOptions:
         skip_lines: Lines to leave out at the top.
         decimal: ``.`` or ``,``.
         reshape: For files of one value a line: values that make a row.
+        group: For HDF5 and MAT files: the group or structure that is the recording; ``/`` for all of the file.
+        episode: For LeRobot data sets: number of the episode.
     """
 
     separator: str | None = None
@@ -37,6 +39,8 @@ class TextOptions:
     skip_lines: int = 0
     decimal: str | None = None
     reshape: int | None = None
+    group: str | None = None
+    episode: int | None = None
 
 
 @dataclass(frozen=True)
