@@ -1,8 +1,8 @@
 """The process that reads HDF5 files, run as a script by ``hdf5.py``: a damaged file can crash the HDF5 library.
 
-HDF5 2.0 ends its process with about one in a thousand files with changed fields in their metadata, or loops for ever. Requests are lines
-of JSON on standard input, and answers lines of JSON on standard output, followed by numbers where ``bytes`` says so. It
-imports nothing of the package, so that it starts fast.
+With about one in a thousand files whose metadata have changed fields, HDF5 2.0 ends its process or loops for ever.
+Requests are lines of JSON on standard input, and answers lines of JSON on standard output, followed by numbers where
+``bytes`` says so. It imports nothing of the package, so that it starts fast.
 """
 
 from __future__ import annotations
