@@ -120,7 +120,7 @@ def read_columns(
     """Return the columns of a small file, numbers and texts; its ending says how it is read.
 
     Args:
-        path: A text file; ``.npz`` with an array for each column, or of columns (``q``); or a Parquet file.
+        path: A text file; ``.npz`` with an array for each column, or of columns (``q``); or another of ``FORMATS``.
         names: Names of the columns of a text file without a header; c1, c2, ... if not given.
         what: What the file should hold.
         advice: What messages say where a column is missing.
