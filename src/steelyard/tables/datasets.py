@@ -147,7 +147,7 @@ def _side_by_side(datasets: Sequence[Dataset]) -> dict[str, list[Dataset]]:
     long = [dataset for dataset in datasets if max(dataset.shape) >= least]
     parts = [dataset.path.split("/")[:-1] for dataset in long]
     common = 0
-    while all(groups[common : common + 1] == parts[0][common : common + 1] != [] for groups in parts):
+    while parts and all(groups[common : common + 1] == parts[0][common : common + 1] != [] for groups in parts):
         common += 1
     if any(len(groups) == common for groups in parts):
         return {}

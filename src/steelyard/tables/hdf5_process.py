@@ -80,7 +80,7 @@ def listed(file: Any) -> dict[str, Any]:
 
 
 def _objects(file: Any, skipped: dict[str, int]) -> Iterator[tuple[str | None, Any]]:
-    """Yield groups and datasets with their paths, each object once: groups may hold each other."""
+    """Yield groups and datasets with their paths, each group once: groups may hold each other."""
     import h5py
 
     address_of = cast("Any", h5py).h5o.get_info
@@ -100,12 +100,14 @@ def _objects(file: Any, skipped: dict[str, int]) -> Iterator[tuple[str | None, A
                 skipped["links"] = skipped.get("links", 0) + 1
                 continue
             item = group.get(name)
-            address = address_of(item.id).addr
-            if address in seen or isinstance(item, h5py.Datatype):
-                continue
-            seen.add(address)
             path = f"{before}/{name}" if before else name
+            if isinstance(item, h5py.Datatype):
+                continue
             if isinstance(item, h5py.Group):
+                address = address_of(item.id).addr
+                if address in seen:
+                    continue
+                seen.add(address)
                 if depth >= DEEPEST:
                     raise RefusedError(f"groups are nested deeper than {DEEPEST}")
                 inner.append((path, item, depth + 1))
