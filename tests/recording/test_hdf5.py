@@ -164,14 +164,13 @@ def test_any_structure_comes_back(tmp_path, shapes, samples):
 
 def test_measurements_have_texts(tmp_path):
     with h5py.File(tmp_path / "points.h5", "w") as file:
-        file["marker"] = ["nose", "ear"]
-        file["fixed"] = np.array([b"a", b"bc"])
-        file["x"] = [1.5, 2.5]
-        file["xyz"] = np.arange(6.0).reshape(2, 3)
+        file["marker"] = ["nose", "ear", "nose", "ear"]
+        file["fixed"] = np.array([b"a", b"bc"] * 2)
+        file["xyz"] = np.arange(12.0).reshape(4, 3)
     columns = read_columns(tmp_path / "points.h5")
-    assert columns.texts("marker") == ["nose", "ear"]
-    assert columns.texts("fixed") == ["a", "bc"]
-    assert columns.numbers("xyz[3]").tolist() == [2.0, 5.0]
+    assert columns.texts("marker") == ["nose", "ear", "nose", "ear"]
+    assert columns.texts("fixed") == ["a", "bc", "a", "bc"]
+    assert columns.numbers("xyz[3]").tolist() == [2.0, 5.0, 8.0, 11.0]
 
 
 def as_matlab(path, arrays):

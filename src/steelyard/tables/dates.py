@@ -20,11 +20,13 @@ _LIKE_A_DATE = re.compile(rb'^"?\s*(?:\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[./]\
 _GAP = re.compile(rb"(?<![\d.])(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[./]\d{1,2}[./]\d{4}) +(?=\d{1,2}:\d{2})")
 _DAYS = np.array([31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31])
 _MONTHS_LAST = 12
+_LONGEST = 64
+"""Letters of a date; patterns take a time that grows with the square of the blanks in a longer cell."""
 
 
 def is_date(cell: bytes) -> bool:
     """Return whether a cell looks like a date with a time of day."""
-    return _LIKE_A_DATE.match(cell) is not None
+    return len(cell) <= _LONGEST and _LIKE_A_DATE.match(cell) is not None
 
 
 def joined_dates(text: bytes) -> bytes:
@@ -40,7 +42,7 @@ def date_order(cells: Sequence[bytes]) -> str | None:
     """
     if 2 * sum(map(is_date, cells)) <= len(cells):
         return None
-    texts = [cell.decode("utf-8", "replace") for cell in cells]
+    texts = [cell.decode("utf-8", "replace") for cell in cells if is_date(cell)]
     if 2 * sum(re.match(_YEAR_FIRST, text) is not None for text in texts) > len(cells):
         return "year"
     found = [match for match in (re.match(_YEAR_LAST, text) for text in texts) if match]
