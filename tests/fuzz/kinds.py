@@ -20,6 +20,7 @@ from tempfile import TemporaryDirectory
 import casadi as ca
 import numpy as np
 import polars as pl
+from scipy.io import savemat
 from scipy.spatial.transform import Rotation
 
 from ros_bags import Controller, Joints, Logged, Wrench, stored_file, write_bag
@@ -47,7 +48,7 @@ from steelyard.identification import Settings, identify, read_run, save_run
 from steelyard.identification.settings import settings_from_table
 from steelyard.model import build_model
 from steelyard.motion import read_trajectory
-from steelyard.recording import check_recording, read_recordings
+from steelyard.recording import check_recording, read_recordings, setup_from_table
 from steelyard.robot import Robot, load_robot, read_mjcf, read_urdf
 from steelyard.robot.mjcf_files import mjcf_source
 from steelyard.run import RunFolder, read_config, write_arrays
@@ -602,6 +603,114 @@ def _read_bag(folder: Path) -> None:
         read_recordings(arm(), given)
 
 
+@cache
+def _hdf5_logs() -> tuple[Files, ...]:
+    """Return logs in the oldest and newest form of the format, plain, packed, compound and in a group."""
+    import h5py
+
+    logs = []
+    plain = {"time": samples()["time"], "q": samples()["q"].T, "joint_torque": samples()["current"]}
+    for version in ("earliest", "latest"):
+        for packing in ({}, {"chunks": True}, {"chunks": True, "compression": "gzip", "shuffle": True}):
+            file = io.BytesIO()
+            with h5py.File(file, "w", libver=version) as tree:
+                for name, values in plain.items():
+                    tree.create_dataset(name, data=values, **packing)
+                tree["more/constants"] = np.arange(3.0)
+                tree["more/state"] = np.zeros(SAMPLES, [("x", "f8"), ("y", "i4"), ("z", "f4", (2,))])
+                tree["more"].attrs["unit"] = "A"
+                tree["label"] = np.array([b"moving"] * SAMPLES)
+                tree["link"] = h5py.SoftLink("/q")
+                tree["more/again"] = tree["more"]
+            logs.append({"log.h5": file.getvalue()})
+    return tuple(logs)
+
+
+@cache
+def _mat_logs() -> tuple[Files, ...]:
+    logs = []
+    plain = {"time": samples()["time"][:, None], "q": samples()["q"].T, "joint_torque": samples()["current"].T}
+    others = {"label": "moving", "names": np.array(["a", "bc"], dtype=object), "count": np.int16(3)}
+    nested = {"more": {"signals": {"values": samples()["qd"].T, "label": "qd"}, "on": samples()["time"] > 0}}
+    for packed in (False, True):
+        file = io.BytesIO()
+        savemat(file, {**plain, **others, **nested}, do_compression=packed)
+        logs.append({"log.mat": file.getvalue()})
+    return tuple(logs)
+
+
+@cache
+def _mat73_logs() -> tuple[Files, ...]:
+    """Return logs as MATLAB writes them with -v7.3: HDF5 behind a header, arrays transposed, structures as groups."""
+    import h5py
+
+    with TemporaryDirectory() as place:
+        path = Path(place) / "log.mat"
+        with h5py.File(path, "w", userblock_size=512) as tree:
+            for name in ("time", "q", "joint_torque"):
+                values = samples()["current" if name == "joint_torque" else name]
+                tree.create_dataset(name, data=np.atleast_2d(values), chunks=True, compression="gzip")
+                tree[name].attrs["MATLAB_class"] = np.bytes_("double")
+            tree["label"] = np.array([[109], [111]], np.uint16)
+            tree["label"].attrs["MATLAB_class"] = np.bytes_("char")
+            tree["more/values"] = samples()["qd"]
+            tree["#refs#/a"] = np.arange(50.0)
+        content = path.read_bytes()
+    return ({"log.mat": b"MATLAB 7.3 MAT-file".ljust(124) + b"\x00\x02IM" + content[128:]},)
+
+
+@cache
+def _lerobot_sets() -> tuple[Files, ...]:
+    names = ["shoulder.pos", "elbow.pos"]
+    features = {
+        name: {"dtype": "float32", "shape": [2], "names": names if old else {"motors": names}}
+        for name, old in (("q", True), ("joint_torque", False))
+    }
+    info = json.dumps({"codebase_version": "v3.0", "fps": 100, "total_episodes": 2, "features": features}).encode()
+    content = {
+        "timestamp": samples()["time"], "q": samples()["q"].T.tolist(), "joint_torque": samples()["current"].T.tolist(),
+        "episode_index": [0] * SAMPLES, "frame_index": range(SAMPLES),
+    }  # fmt: skip
+    one = pl.DataFrame(content)
+    both = pl.concat([one, one.with_columns(pl.lit(1, pl.Int64).alias("episode_index"))])
+    sets = []
+    for name, frame in (("episode_000000.parquet", one), ("file-000.parquet", both)):
+        file = io.BytesIO()
+        frame.write_parquet(file, compression="uncompressed")
+        sets.append({"info.json": info, name: file.getvalue()})
+    return tuple(sets)
+
+
+def _read_lerobot(folder: Path) -> None:
+    """Read an episode of a data set; files of a case lie in one folder."""
+    with TemporaryDirectory() as place:
+        for path in folder.iterdir():
+            target = Path(place) / ("meta" if path.suffix == ".json" else "data/chunk-000") / path.name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(path.read_bytes())
+        setup = setup_from_table({"episode": 0})
+        for recording in read_recordings(arm(), setup, place):
+            check_recording(arm(), recording)
+
+
+@cache
+def _dated_logs() -> tuple[Files, ...]:
+    """Return text logs with dates as stamps, decimal points and commas, in UTF-8 and UTF-16."""
+    table = np.column_stack([values.T for values in samples().values()])
+    head = COLUMNS.replace("current", "joint_torque")
+    iso = [f"2024-05-01T12:00:{row[0]:09.6f}Z" for row in table]
+    german = [f"31.05.2024 12:00:{row[0]:09.6f}" for row in table]
+    logs = []
+    for dates, separator, comma in ((iso, ",", False), (german, ";", True), (german, " ", False)):
+        rows = [
+            separator.join([date, *(f"{v:.6g}".replace(".", "," if comma else ".") for v in row[1:])])
+            for date, row in zip(dates, table, strict=True)
+        ]
+        text = "\n".join([head.replace(",", separator), *rows, ""])
+        logs += [{"log.asc": text.encode()}, {"log.asc": b"\xff\xfe" + text.encode("utf-16-le")}]
+    return (*logs, {"log.asc": b"\xfe\xff" + text.encode("utf-16-be")})
+
+
 def _whitespace_log() -> Files:
     header = "t q1 q2 qd1 qd2 tau1 tau2\n"
     return {"log.txt": (header + _rows(" ")).encode(), "steelyard.toml": TEXT_SETUP}
@@ -791,6 +900,11 @@ KINDS: dict[str, Kind] = {
     "log_bag": Kind(_bag_logs, ("bag", "toml"), _read_bag),
     "log_db3": Kind(_db3_logs, ("db3", "zstd", "yaml", "toml"), _read_bag),
     "log_mcap": Kind(_mcap_logs, ("mcap", "zstd", "yaml", "toml"), _read_bag),
+    "log_dates": Kind(_dated_logs, ("asc",), _read_log),
+    "log_hdf5": Kind(_hdf5_logs, ("h5",), _read_log),
+    "log_mat": Kind(_mat_logs, ("mat",), _read_log),
+    "log_mat73": Kind(_mat73_logs, ("mat",), _read_log),
+    "log_lerobot": Kind(_lerobot_sets, ("json", "parquet"), _read_lerobot),
     "log_setup": Kind(
         lambda: [
             *({"log.csv": _text_log(), "values.dat": _values(), "steelyard.toml": setup} for setup in SETUPS),
@@ -811,6 +925,8 @@ KINDS: dict[str, Kind] = {
     "points_npz": Kind(lambda: _with_setups("points.npz", _archive(**_measured())), ("npz",), _read_measured),
 }  # fmt: skip
 """Every kind by name. Cases are numbered within a kind, so a new kind leaves the cases of the others as they are."""
+if find_spec("h5py") is None:
+    del KINDS["log_hdf5"], KINDS["log_mat73"]
 if find_spec("mujoco") is None:
     del KINDS["edit_mjcf"]  # without it MJCF files are not read
 if find_spec("rosbags") is None:

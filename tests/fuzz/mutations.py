@@ -345,6 +345,57 @@ def foreign_columns(rng: Random, data: bytes) -> bytes:
     return file.getvalue()
 
 
+# Where HDF5 keeps its structure: trees, heaps, symbol tables, headers of objects.
+_MARKS = (b"\x89HDF", b"TREE", b"HEAP", b"SNOD", b"OHDR", b"OCHK", b"GCOL", b"FRHP", b"FHDB", b"BTHD", b"EAHD", b"FAHD")
+_INTEGERS = (
+    0, 1, 2, 7, 8, 14, 15, 0x7F, 0x80, 0xFF, 0x100, 0xFFFF, 0x10000, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, 1 << 32,
+    10**12, (1 << 63) - 1, 1 << 63, (1 << 64) - 1,
+)  # fmt: skip
+
+
+def integers(rng: Random, data: bytes) -> bytes:
+    """Replace integers of one to eight bytes, near the marks of HDF5 or anywhere: lengths, counts, kinds, addresses."""
+    changed = bytearray(data)
+    marks = [0, *(place.start() for mark in _MARKS for place in re.finditer(re.escape(mark), data))]
+    for _ in range(rng.choice((1, 1, 2, 3)) if len(data) > 8 else 0):
+        size = rng.choice((1, 1, 2, 4, 8))
+        place = rng.choice(marks) + rng.randrange(64) if rng.random() < 0.5 else rng.randrange(len(data))
+        place = min(place - place % size if rng.random() < 0.7 else place, len(data) - size)
+        old = int.from_bytes(changed[place : place + size], "little")
+        new = rng.choice((rng.choice(_INTEGERS), old + rng.choice((-8, -1, 1, 8, 64)), rng.choice(marks)))
+        changed[place : place + size] = (new % (1 << 8 * size)).to_bytes(size, "little")
+    return bytes(changed)
+
+
+def in_compressed(rng: Random, data: bytes) -> bytes:
+    """Damage one compressed variable of a MAT-file inside, and pack it again, or put a bomb in its place."""
+    place = 128
+    while place + 8 <= len(data):
+        kind, size = (int.from_bytes(data[k : k + 4], "little") for k in (place, place + 4))
+        if kind == 15 and rng.random() < 0.4:
+            break
+        place += 8 + (size if kind == 15 else -(-size // 8) * 8)
+    else:
+        return integers(rng, data)
+    try:
+        content = zlib.decompress(data[place + 8 : place + 8 + size])
+    except zlib.error:
+        return integers(rng, data)
+    content = rng.choice((integers, integers, *BYTES))(rng, content) if rng.random() < 0.95 else bytes(80_000_000)
+    packed = zlib.compress(content)
+    head = b"".join(number.to_bytes(4, "little") for number in (15, len(packed)))
+    return data[:place] + head + packed + data[place + 8 + size :]
+
+
+def in_encoding(rng: Random, data: bytes) -> bytes:
+    """Damage the text of a file in UTF-16 and write it in that encoding again."""
+    coding = {b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}.get(data[:2])
+    if coding is None:
+        return rng.choice(TEXT)(rng, data)
+    text = rng.choice(TEXT)(rng, data[2:].decode(coding, "replace").encode())
+    return data[:2] + text.decode("utf-8", "replace").encode(coding)
+
+
 BYTES: tuple[Mutation, ...] = (flipped, truncated, deleted, duplicated, moved, overwritten, long_field)
 TEXT: tuple[Mutation, ...] = (numbers, numbers, lines, lines, texts, encoded)
 TOML: tuple[Mutation, ...] = (toml_values, toml_values, toml_values, toml_entries, *TEXT)
@@ -358,5 +409,8 @@ _BY_ENDING: dict[str, tuple[Mutation, ...]] = {
     "npz": (in_archive,) * 12 + (flipped_late,),
     "yaml": TEXT,
     **dict.fromkeys(("bag", "db3", "mcap"), (lengths, lengths, lengths, flipped_late)),
+    "h5": (integers,) * 14,
+    "mat": (integers,) * 8 + (in_compressed,) * 8,
+    "asc": (in_encoding,) * 12,
     "parquet": (foreign_columns,) * 4 + (flipped_late,) * 6,
 }

@@ -61,8 +61,8 @@ def test_a_path_that_is_none_is_refused(robot, tmp_path):
 
 def test_other_encodings_and_binary_files_are_refused(robot, tmp_path):
     path = tmp_path / "log.csv"
-    path.write_text(SHORT, encoding="utf-16")
-    with pytest.raises(RecordingError, match="is UTF-16 text; save it as UTF-8"):
+    path.write_text(SHORT, encoding="utf-32")
+    with pytest.raises(RecordingError, match="is UTF-32 text; save it as UTF-8"):
         read_recording(robot, path)
     path.write_bytes(b"\0\1\2\3" * 1000)
     with pytest.raises(RecordingError, match="is no text"):

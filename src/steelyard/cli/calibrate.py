@@ -23,7 +23,7 @@ EXPORTS = ("urdf", "yaml", "none")
 
 def calibrate(
     robot: RobotName,
-    measurements: Annotated[Path, Parameter(help="Measured positions or poses (CSV, text, NPZ or Parquet).")],
+    measurements: Annotated[Path, Parameter(help="Measured positions or poses: CSV, text, NPZ, Parquet, HDF5, MAT.")],
     /,
     *,
     config: CalibrationConfig = None,

@@ -87,7 +87,7 @@ def setup_errors(
     factors = reduce_rows(sources_of(recordings, equations, resolved), blocks=folds.blocks, threads=settings.threads)
     squares = FoldSquares(factors, equations, folds)
     rows = link_rows(equations, equations.names, None) / LINK_DEVIATION
-    return tuple(_Search(model, equations, squares, rows.T @ rows).found())
+    return tuple(_FaultSearch(model, equations, squares, rows.T @ rows).found())
 
 
 def _with_setup_errors(model: Model, estimate: Estimate, gains: bool) -> Model:
@@ -99,7 +99,7 @@ def _with_setup_errors(model: Model, estimate: Estimate, gains: bool) -> Model:
     return build_model(model.robot, effects, model.measured, model.payload, model.sign_width, friction)
 
 
-class _Search:
+class _FaultSearch:
     """Forward selection among faults of the set-up and friction laws; faults that join are estimated at the end."""
 
     def __init__(self, model: Model, equations: Equations, squares: FoldSquares, links: np.ndarray) -> None:

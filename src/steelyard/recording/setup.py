@@ -148,8 +148,7 @@ class RecordingSetup:
         return replace(self, overrides=())
 
 
-LARGEST = 1e15
-"""Largest number of a setup: products with measured numbers stay finite."""
+LARGEST = 1e15  # of a number of a setup: products with measured ones stay finite
 _number = number(largest=LARGEST)
 _by_joint = per_joint(_number)
 _count = whole_number(0, LARGEST)
@@ -244,6 +243,8 @@ _TEXT: dict[str, Kind[Any]] = {
     "decimal": choice(".", ","),
     "reshape": whole_number(1, LARGEST),
     "topic": text,
+    "group": text,
+    "episode": _count,
 }
 _PART: dict[str, Kind[Any]] = {"time": anything, "time_unit": text, **dict.fromkeys(_CHANNEL_KEYS, anything), **_TEXT}
 _COMMON: dict[str, Kind[Any]] = {

@@ -52,6 +52,36 @@ def _open_ros(path: Path, options: TextOptions) -> Table:
     return open_ros(path, options)
 
 
+def _open_hdf5(path: Path, options: TextOptions) -> Table:
+    from .hdf5 import open_hdf5  # imported when used: few logs are of this kind
+
+    return open_hdf5(path, options)
+
+
+def _hdf5_columns(path: Path, options: TextOptions) -> NamedColumns:
+    from .hdf5 import hdf5_columns  # imported when used, like open_hdf5
+
+    return hdf5_columns(path, options)
+
+
+def _open_mat(path: Path, options: TextOptions) -> Table:
+    from .mat import open_mat  # imported when used, like open_hdf5
+
+    return open_mat(path, options)
+
+
+def _mat_columns(path: Path, options: TextOptions) -> NamedColumns:
+    from .mat import mat_columns  # imported when used, like open_hdf5
+
+    return mat_columns(path, options)
+
+
+def _open_lerobot(path: Path, options: TextOptions) -> Table:
+    from .lerobot import open_lerobot  # imported when used, like open_text
+
+    return open_lerobot(path, options)
+
+
 @dataclass(frozen=True)
 class Format:
     """How a kind of file is read.
@@ -74,10 +104,12 @@ FORMATS: dict[str, Format] = {
     ".npz": Format(open_npz, npz_columns),
     **dict.fromkeys((".parquet", ".pq"), Format(_open_parquet, _parquet_columns)),
     **dict.fromkeys((".bag", ".db3", ".mcap"), Format(_open_ros)),
+    **dict.fromkeys((".h5", ".hdf5"), Format(_open_hdf5, _hdf5_columns)),
+    ".mat": Format(_open_mat, _mat_columns),
 }
 
 
-FOLDERS: dict[str, Format] = {"metadata.yaml": Format(_open_ros)}
+FOLDERS: dict[str, Format] = {"metadata.yaml": Format(_open_ros), "meta/info.json": Format(_open_lerobot)}
 """Formats that are a folder, by the path of a file that tells it from others."""
 
 
@@ -95,7 +127,7 @@ def read_columns(
     """Return the columns of a small file, numbers and texts; its ending says how it is read.
 
     Args:
-        path: A text file; ``.npz`` with an array for each column, or of columns (``q``); or a Parquet file.
+        path: A text file; ``.npz`` with an array for each column, or of columns (``q``); or another of ``FORMATS``.
         names: Names of the columns of a text file without a header; c1, c2, ... if not given.
         what: What the file should hold.
         advice: What messages say where a column is missing.

@@ -14,8 +14,9 @@ import numpy as np
 
 from ..errors import TableError, nearest_match
 from ..text import from_csv
+from .dates import joined_dates
 from .table import ReadLog, Table, TextOptions
-from .text_layout import cells_of, read_head, text_layout
+from .text_layout import WHITESPACE, cells_of, read_head, text_encoding, text_layout
 
 MOST_ROWS = 200_000
 """More rows than this are no measurements of single positions."""
@@ -105,10 +106,14 @@ def text_columns(path: Path, options: TextOptions) -> NamedColumns:
     """Return the columns of a text file: every line is a row, but for a first one with names."""
     head, line_end = read_head(path)
     layout = text_layout(head, options, str(path), every_line=True)
+    data = path.read_bytes()
+    encoding, mark = text_encoding(data)
     try:
-        text = path.read_bytes().decode("utf-8-sig")
+        text = data[mark:].decode(encoding)
     except UnicodeDecodeError as error:
-        raise TableError(f"{path}: is no text in utf-8 ({error.reason}); save it as utf-8 or .npz") from error
+        raise TableError(f"{path}: is no text in {encoding} ({error.reason}); save it as utf-8 or .npz") from error
+    if layout.separator == WHITESPACE:
+        text = joined_dates(text.encode()).decode()
     separator, fields = layout.separator.decode("latin-1"), []
     for number, line in enumerate(text.replace("\r\n", "\n").split(line_end.decode()), start=1):
         bare = line.strip()

@@ -1,9 +1,10 @@
-"""Parquet files, read in blocks."""
+"""Parquet files, read in blocks; those of a LeRobot data set with the names that it describes."""
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
@@ -15,9 +16,13 @@ import polars as pl
 from ..archive import ALWAYS_UNPACKED, MOST_UNPACKED
 from ..errors import TableError
 from .columns import MOST_ROWS, NamedColumns
-from .table import Block, ReadLog, Table, TextOptions, check_width, expanded_names
+from .table import LONGEST_NAME, Block, ReadLog, Table, TextOptions, check_width, expanded_names
 
 BLOCK_ROWS = 262_144
+INFO = "meta/info.json"
+"""Describes a LeRobot data set, from its folder."""
+LARGEST_INFO = 10_000_000
+EPISODE = "episode_index"
 _LISTS = (pl.List, pl.Array)
 _PLAIN = (pl.Boolean, pl.String, pl.Null)
 _ONE_AT_A_TIME = Lock()
@@ -25,32 +30,105 @@ _BROKEN = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError)
 
 
 def open_parquet(path: Path, options: TextOptions) -> Table:
-    """Return a Parquet file as a table; a column of lists is ``name[1]`` ... ``name[k]``."""
-    frame, schema, total, places = _opened(path)
+    """Return a Parquet file as a table; a column of lists is ``name[1]`` ..., or as the data set names its entries."""
+    names = dataset_names(path)
+    if options.episode is None:
+        return parquet_table(path, names)
+    return parquet_table(path, names, rows_of_episode(path, options.episode), (f"episode {options.episode}",))
+
+
+def parquet_table(
+    path: Path,
+    entries: Mapping[str, Sequence[str]] = MappingProxyType({}),
+    rows: tuple[int, int] | None = None,
+    notes: Sequence[str] = (),
+) -> Table:
+    """Return a Parquet file as a table.
+
+    Args:
+        path: The file.
+        entries: Names of the entries of columns of lists, where they are known.
+        rows: First row and number of rows to read; all by default.
+        notes: What to note of it.
+    """
+    frame, schema, total, places = _opened(path, entries)
+    start, count = rows or (0, total)
 
     def read(wanted: Sequence[int], log: ReadLog) -> Iterator[Block]:
         columns = list(places.values())
         chosen = [_expression(*columns[k], schema, f"{position}") for position, k in enumerate(wanted)]
         lazy = frame.select(chosen)
-        rows, first_row, size = BLOCK_ROWS, 0, path.stat().st_size
-        while rows == BLOCK_ROWS:
+        done, size = 0, path.stat().st_size
+        while done < count:
             try:
                 with _silent_panics():
-                    block = lazy.slice(first_row, BLOCK_ROWS).collect()
+                    block = lazy.slice(start + done, min(BLOCK_ROWS, count - done)).collect()
             except _BROKEN as error:
                 raise TableError(f"{path}: cannot be read as numbers ({_first_line(error)})") from error
-            rows = block.height
-            first_row += rows
-            log.bytes_done = size * first_row // max(total, 1)
-            if rows:
-                yield Block(tuple(np.ascontiguousarray(series.to_numpy()) for series in block.iter_columns()))
+            done += block.height
+            log.bytes_done = size * done // count
+            if not block.height:
+                return
+            yield Block(tuple(np.ascontiguousarray(series.to_numpy()) for series in block.iter_columns()))
 
-    return Table(str(path), tuple(places), True, read)
+    return Table(str(path), tuple(places), True, read, {"notes": list(notes)} if notes else {})
+
+
+def episodes_in(path: Path) -> np.ndarray:
+    """Return the number of the episode of each row of a file of a data set."""
+    try:
+        with _silent_panics():
+            frame = pl.scan_parquet(path, glob=False)
+            if EPISODE not in frame.collect_schema():
+                raise TableError(f"{path}: has no column '{EPISODE}'; leave episode out")
+            _check_size(path, frame.select(pl.len()).collect().item())
+            found = frame.select(pl.col(EPISODE).cast(pl.Int64)).collect()
+    except _BROKEN as error:
+        raise TableError(f"{path}: is no readable Parquet file ({_first_line(error)})") from error
+    return found[EPISODE].fill_null(-1).to_numpy()
+
+
+def rows_of_episode(path: Path, episode: int) -> tuple[int, int]:
+    """Return first row and number of rows of an episode in a file."""
+    numbers = episodes_in(path)
+    found = np.flatnonzero(numbers == episode)
+    if not found.size:
+        held = f"{numbers.min()} to {numbers.max()}" if numbers.size else "none"
+        raise TableError(f"{path}: has no episode {episode}; it holds {held}")
+    if found.size != found[-1] - found[0] + 1:
+        raise TableError(f"{path}: the rows of episode {episode} are not together; sort them by episode and time")
+    return int(found[0]), int(found.size)
+
+
+def dataset_names(path: Path) -> dict[str, list[str]]:
+    """Return the names of the entries of list columns from ``meta/info.json`` of the data set that a file is in."""
+    info = path.absolute().parent.parent.parent / INFO
+    try:
+        return entry_names(json.loads(info.read_bytes())) if info.stat().st_size <= LARGEST_INFO else {}
+    except (OSError, ValueError, RecursionError):
+        return {}  # not a file of such a data set
+
+
+def entry_names(info: object) -> dict[str, list[str]]:
+    """Return the names of the entries of each feature that a data set describes."""
+    features = info.get("features") if isinstance(info, dict) else None
+    found = {}
+    for feature, about in features.items() if isinstance(features, dict) else ():
+        names = about.get("names") if isinstance(about, dict) else None
+        if isinstance(names, dict) and len(names) == 1:  # version 2.0: {"motors": [...]}
+            names = next(iter(names.values()))
+        if isinstance(names, list) and all(isinstance(name, str) and _is_name(name) for name in names):
+            found[feature] = names
+    return {feature: names for feature, names in found.items() if len(set(names)) == len(names)}
+
+
+def _is_name(name: str) -> bool:
+    return name.isprintable() and 0 < len(name) < LONGEST_NAME
 
 
 def parquet_columns(path: Path) -> NamedColumns:
     """Return a Parquet file as columns of numbers and texts."""
-    frame, schema, total, places = _opened(path)
+    frame, schema, total, places = _opened(path, dataset_names(path))
     if total > MOST_ROWS:
         raise TableError(f"{path}: has {total} rows; at most {MOST_ROWS} are allowed, average or thin them out")
     chosen = [
@@ -68,7 +146,9 @@ def parquet_columns(path: Path) -> NamedColumns:
     return NamedColumns(str(path), MappingProxyType(cells), total, range(1, total + 1), decimal_comma=True)
 
 
-def _opened(path: Path) -> tuple[pl.LazyFrame, pl.Schema, int, dict[str, tuple[str, int | None]]]:
+def _opened(
+    path: Path, entries: Mapping[str, Sequence[str]] = MappingProxyType({})
+) -> tuple[pl.LazyFrame, pl.Schema, int, dict[str, tuple[str, int | None]]]:
     """Return the frame, its readable columns, its number of rows, and by name where each column of the table is."""
     try:
         with _silent_panics():
@@ -84,7 +164,9 @@ def _opened(path: Path) -> tuple[pl.LazyFrame, pl.Schema, int, dict[str, tuple[s
         if kind.base_type() in _LISTS:
             width = len(first[name][0]) if first.height and first[name][0] is not None else 0
             check_width(width, str(path))
-            places |= {column: (name, place) for place, column in enumerate(expanded_names(name, width))}
+            places |= {
+                column: (name, place) for place, column in enumerate(expanded_names(name, width, entries.get(name)))
+            }
         else:
             places[name] = (name, None)
     return frame, schema, total, places

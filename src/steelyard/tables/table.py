@@ -20,7 +20,7 @@ LARGEST_GAIN = 1e15
 
 @dataclass(frozen=True)
 class TextOptions:
-    """How a text file is laid out, or what of a bag is read; None is found out from the file.
+    """How a file is laid out, a text file above all, and what of it is read; None is found out from the file.
 
     Attributes:
         separator: ``,`` ``;`` tab, or ``whitespace`` for any run of blanks.
@@ -30,6 +30,8 @@ class TextOptions:
         decimal: ``.`` or ``,``.
         reshape: For files of one value a line: values that make a row.
         topic: For ROS bags: name of the topic.
+        group: For HDF5 and MAT files: the group or structure that is the recording; ``/`` for all of the file.
+        episode: For LeRobot data sets: number of the episode.
     """
 
     separator: str | None = None
@@ -39,6 +41,8 @@ class TextOptions:
     decimal: str | None = None
     reshape: int | None = None
     topic: str | None = None
+    group: str | None = None
+    episode: int | None = None
 
 
 @dataclass(frozen=True)

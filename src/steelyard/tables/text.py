@@ -6,6 +6,7 @@ Lines that do not parse are counted and keep their place as bad rows.
 from __future__ import annotations
 
 import os
+from codecs import getincrementaldecoder
 from collections.abc import Iterator, Sequence
 from io import FileIO
 from pathlib import Path
@@ -14,14 +15,15 @@ import numpy as np
 import polars as pl
 
 from ..errors import TableError
+from .dates import AMBIGUOUS, joined_dates, seconds_of
 from .table import FEW, Block, ReadLog, Table, TextOptions
 from .text_layout import (
     MISSING,
-    UTF8_MARK,
     WHITESPACE,
     TextLayout,
     fields_of,
     read_head,
+    text_encoding,
     text_layout,
     unified,
     unique_names,
@@ -69,8 +71,8 @@ def _some_lines(lines: list[bytes], first_line: int, layout: TextLayout, wanted:
         rows.append([fields[k] for k in wanted] if len(fields) == layout.width else nothing)
     truncated, garbage = np.array(widths) < layout.width, np.array(widths) > layout.width
     columns = []
-    for texts in zip(*rows, strict=True) if rows else [()] * len(wanted):
-        values, unreadable = _numbers(texts, layout)
+    for column, texts in zip(wanted, zip(*rows, strict=True) if rows else [()] * len(wanted), strict=True):
+        values, unreadable = _numbers(texts, layout, layout.dates.get(column))
         columns.append(values)
         garbage |= unreadable
     _count(log, np.array(numbers), garbage, truncated)
@@ -80,13 +82,13 @@ def _some_lines(lines: list[bytes], first_line: int, layout: TextLayout, wanted:
     return Block(tuple(columns), bad)
 
 
-def _numbers(fields: Sequence[bytes], layout: TextLayout) -> tuple[np.ndarray, np.ndarray]:
+def _numbers(fields: Sequence[bytes], layout: TextLayout, order: str | None) -> tuple[np.ndarray, np.ndarray]:
     """Return fields as numbers, NaN where one is missing, and which of them are something else."""
     decoded = [field.decode("utf-8", "replace") for field in fields]
     texts = pl.Series(decoded, dtype=pl.String).str.strip_chars(' \t\r"')
     if layout.decimal_comma:
         texts = texts.str.replace_all(",", ".", literal=True)
-    values = texts.cast(pl.Float64, strict=False)
+    values = seconds_of(texts, order) if order else texts.cast(pl.Float64, strict=False)
     missing = texts.str.to_lowercase().is_in(list(MISSING))
     return values.fill_null(float("nan")).to_numpy().copy(), (values.is_null() & ~missing).to_numpy()
 
@@ -114,6 +116,12 @@ def open_text(path: Path, options: TextOptions) -> Table:
         )
 
     def read(wanted: Sequence[int], log: ReadLog) -> Iterator[Block]:
+        for column in wanted:
+            if layout.dates.get(column) == AMBIGUOUS:
+                raise TableError(
+                    f"{path}: the dates of column '{names[column]}' may have the day or the month first; write them as "
+                    "2024-05-01 12:00:00.123, or leave the column out and give a rate"
+                )
         return _blocks(path, layout, line_end, wanted, log)
 
     return Table(str(path), names, layout.names is not None, read, layout.described)
@@ -122,16 +130,40 @@ def open_text(path: Path, options: TextOptions) -> Table:
 def _pieces(path: Path, line_end: bytes, log: ReadLog) -> Iterator[bytes]:
     """Yield the file in pieces of whole lines. Where to cut is looked up first, so that no byte is copied twice."""
     with path.open("rb", buffering=0) as file:
-        first = len(UTF8_MARK) if file.read(len(UTF8_MARK)) == UTF8_MARK else 0
+        encoding, first = text_encoding(file.read(4))
         size = os.fstat(file.fileno()).st_size
+        if encoding != "utf-8":
+            yield from _recoded_pieces(path, file, encoding, line_end, log)
+            return
         while first < size:
             last = _cut(file, first, min(first + PIECE_BYTES, size), size, line_end)
             if last is None:
-                raise TableError(f"{path}: a line is longer than {PIECE_BYTES >> 20} MB; is this a text log?")
+                raise TableError(_long_line(path))
             file.seek(first)
             piece = file.read(last - first)
             log.bytes_done, first = last, last
             yield unified(piece, line_end)
+
+
+def _recoded_pieces(path: Path, file: FileIO, encoding: str, line_end: bytes, log: ReadLog) -> Iterator[bytes]:
+    """Yield a file in another encoding than UTF-8 in pieces of whole lines in UTF-8."""
+    decoder = getincrementaldecoder(encoding)("replace")
+    file.seek(2)  # behind the byte order mark
+    rest, data = b"", b"-"
+    while data:
+        data = file.read(PIECE_BYTES)
+        rest += decoder.decode(data, final=not data).encode()
+        cut = rest.rfind(line_end) + 1 if data else len(rest)
+        if not cut and len(rest) > PIECE_BYTES:
+            raise TableError(_long_line(path))
+        log.bytes_done = file.tell()
+        if cut:
+            yield unified(rest[:cut], line_end)
+        rest = rest[cut:]
+
+
+def _long_line(path: Path) -> str:
+    return f"{path}: a line is longer than {PIECE_BYTES >> 20} MB; is this a text log?"
 
 
 def _cut(file: FileIO, first: int, last: int, size: int, line_end: bytes) -> int | None:
@@ -155,6 +187,7 @@ def _blocks(path: Path, layout: TextLayout, line_end: bytes, wanted: Sequence[in
     log.garbage_lines += layout.garbage[:FEW]
     line, above = 1, layout.skipped
     for piece in _pieces(path, line_end, log):
+        piece = joined_dates(piece) if layout.dates else piece
         body, skipped = _without_lines(piece, above)
         line, above = line + skipped, above - skipped
         if not body:
@@ -189,12 +222,16 @@ def _parsed(body: bytes, layout: TextLayout, wanted: Sequence[int]) -> tuple[np.
     # The last column shows whether a line is complete, so it is read even if it is not wanted.
     guard = [] if layout.open_end or layout.width - 1 in wanted else [layout.width - 1]
     chosen = sorted({*wanted, *guard})
-    schema = {f"{k}": pl.Float64 if k in wanted else pl.String for k in range(layout.width)}
+    numeric = set(wanted) - set(layout.dates)
+    schema = {f"{k}": pl.Float64 if k in numeric else pl.String for k in range(layout.width)}
     try:
         separator = layout.separator.decode("latin-1")
         frame = pl.read_csv(body, has_header=False, separator=separator, schema=schema, quote_char=None, columns=chosen)
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException):
         return None
+    frame = frame.with_columns(
+        seconds_of(frame[f"{k}"], order).alias(f"{k}") for k, order in layout.dates.items() if k in wanted
+    )
     if not frame.height or any(series.null_count() for series in frame.iter_columns()):
         return None
     return tuple(np.ascontiguousarray(frame[f"{k}"].to_numpy()) for k in wanted)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import TableError
+from .dates import date_order, is_date, joined_dates
 from .table import TextOptions, check_width, description_from
 
 HEAD_BYTES = 1 << 18
@@ -27,8 +28,9 @@ DESCRIPTION = "steelyard "
 _NAMES = {"tab": b"\t", "\t": b"\t", "whitespace": WHITESPACE, "space": WHITESPACE, " ": WHITESPACE}
 
 
-_BYTE_ORDER_MARKS = ((b"\xff\xfe", "UTF-16"), (b"\xfe\xff", "UTF-16"))
 UTF8_MARK = b"\xef\xbb\xbf"
+_UTF32_MARKS = (b"\xff\xfe\0\0", b"\0\0\xfe\xff")
+_MARKS = {UTF8_MARK: "utf-8", b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,7 @@ class TextLayout:
         open_end: Whether the last column may be empty.
         comments: What comment lines start with.
         described: What the file says of itself.
+        dates: Columns of dates, from 0, and which part of a date comes first (``date_order``).
     """
 
     separator: bytes
@@ -58,32 +61,40 @@ class TextLayout:
     open_end: bool
     comments: tuple[bytes, ...]
     described: Mapping[str, Any] = field(default_factory=dict)
+    dates: Mapping[int, str] = field(default_factory=dict)
 
 
 def is_number(cell: bytes, decimal_comma: bool = False) -> bool:
-    """Return whether a cell is a number, or stands for a missing one."""
+    """Return whether a cell is a number or a date, or stands for a missing one."""
     try:
         float(cell.replace(b",", b".") if decimal_comma else cell)
     except ValueError:
-        return cell.strip().lower().decode("ascii", "replace") in MISSING
+        return is_date(cell) or cell.strip().lower().decode("ascii", "replace") in MISSING
     return b"_" not in cell
 
 
 def read_head(path: Path) -> tuple[bytes, bytes]:
-    """Return the first whole lines, ended by line feeds, and the byte that ends lines in the file."""
+    """Return the first whole lines in UTF-8, ended by line feeds, and the byte that ends lines in the file."""
     with path.open("rb") as file:
         head = file.read(HEAD_BYTES)
-    for mark, encoding in _BYTE_ORDER_MARKS:
-        if head.startswith(mark):
-            raise TableError(f"{path}: is {encoding} text; save it as UTF-8")
+    full = len(head) == HEAD_BYTES
+    if head.startswith(_UTF32_MARKS):
+        raise TableError(f"{path}: is UTF-32 text; save it as UTF-8")
+    encoding, mark = text_encoding(head)
+    head = head[mark:] if encoding == "utf-8" else head[mark:].decode(encoding, "replace").encode()
     if head.count(b"\0") * 10 > len(head):
         raise TableError(f"{path}: is no text (it has zero bytes); give a text, .npz or .parquet file")
     line_end = b"\r" if b"\r" in head and b"\n" not in head else b"\n"
-    if len(head) == HEAD_BYTES:
+    if full:
         head = head[: head.rfind(line_end) + 1]
         if not head:
             raise TableError(f"{path}: its first line is longer than {HEAD_BYTES} bytes; is this a text log?")
-    return unified(head.removeprefix(UTF8_MARK), line_end), line_end
+    return joined_dates(unified(head, line_end)), line_end
+
+
+def text_encoding(head: bytes) -> tuple[str, int]:
+    """Return the encoding of a text from the byte order mark it begins with, and the length of the mark."""
+    return next(((name, len(mark)) for mark, name in _MARKS.items() if head.startswith(mark)), ("utf-8", 0))
 
 
 def unified(piece: bytes, line_end: bytes) -> bytes:
@@ -157,7 +168,15 @@ def text_layout(head: bytes, options: TextOptions, path: str, *, every_line: boo
         open_end=any(not row[-1] for row in rows),
         comments=comments,
         described=_description(above, comments),
+        dates={} if every_line else _dates(rows, width),
     )
+
+
+def _dates(rows: Sequence[Sequence[bytes]], width: int) -> dict[int, str]:
+    if not any(map(is_date, rows[0] if rows else ())) and not any(is_date(cell) for row in rows[1:3] for cell in row):
+        return {}
+    orders = {column: date_order([row[column] for row in rows]) for column in range(width)}
+    return {column: order for column, order in orders.items() if order is not None}
 
 
 def _is_data(line: bytes, comments: tuple[bytes, ...]) -> bool:

@@ -169,7 +169,7 @@ def read_measurements(path: str | os.PathLike[str], robot: AnyRobot, setup: Cali
     Rows of equal joint positions are one configuration, whatever a column ``pose`` calls them.
 
     Args:
-        path: Text with or without a header, ``.npz`` or Parquet.
+        path: Text with or without a header, or another file that logs can be.
         robot: The arm.
         setup: Units, columns, loads; markers it does not name are taken from the file.
     """
