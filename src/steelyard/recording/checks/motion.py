@@ -34,7 +34,7 @@ FEW_STEPS = 10
 """A joint that moves by fewer steps of its encoder than this is held by its controller, not moved."""
 ALIKE = 0.98
 """Correlation of velocities from which on joints move alike: 4 % of the power of one is not that of the other, too
-little to tell friction and inertia of the two apart."""
+little to tell the inertias that the two accelerate apart."""
 LEAST_WINDOWS = 10
 """Windows with motion that a correlation needs."""
 LEAST_SPEED = 0.01
@@ -83,12 +83,12 @@ class Movement:
     def _add_still(self, still: np.ndarray, middles: np.ndarray) -> None:
         """Add the windows without motion; the longest run of them may go on in the next block."""
         self._still_windows += int(still.sum())
-        start = None
+        start, half = None, float(np.median(np.diff(middles))) / 2
         edges = np.flatnonzero(np.diff(still.astype(np.int8), prepend=0, append=0)).reshape(-1, 2)
         for first, last in edges:
             goes_on = first == 0 and self._run_start is not None
-            start = self._run_start if goes_on else float(middles[first])
-            self._longest = max(self._longest, (start, float(middles[last])), key=lambda run: run[1] - run[0])
+            start = self._run_start if goes_on else float(middles[first] - half)
+            self._longest = max(self._longest, (start, float(middles[last] + half)), key=lambda run: run[1] - run[0])
         self._run_start = start if still.size and still[-1] else None
 
     def findings(self) -> Iterator[Finding]:
@@ -151,7 +151,7 @@ class Movement:
             every = len(group) == len(self._subject.joints)
             who = "all joints" if every else f"{', '.join(names[:-1])} and {names[-1]}"
             text = (
-                f"{who} move alike (correlation of velocities at least {least:.3f}): their parameters cannot be told "
+                f"{who} move alike (correlation of velocities at least {least:.3f}): their inertias are hard to tell "
                 "apart from this recording alone"
             )
             remedy = "add a recording in which the joints move independently, such as that of `steelyard design`"

@@ -17,8 +17,9 @@ from .filtered import filtered_findings
 from .resonance import resonance_findings
 from .subject import Subject
 
-SECONDS = 8.0
-"""Length of a segment [s]: long enough to see noise between the motion (below 1 Hz) and a filter at a few Hz."""
+SECONDS = 10.5
+"""Longest segment [s], before rounding down to a power of two: noise between the motion (below 1 Hz) and a filter at 2
+Hz must be seen, which the window smears over 0.5 Hz."""
 SHORTEST, LONGEST = 256, 8192
 """Samples in a segment: fewer show no floor beside the motion; more would not fit into a block twice."""
 WHOLE_BLOCKS = 4
