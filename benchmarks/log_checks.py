@@ -1,4 +1,4 @@
-"""Faults planted into simulated logs: how large must one be for `steelyard check` to find it, and what do clean logs say?
+"""Faults planted into simulated logs: from what size on does `steelyard check` find them, and what do clean logs say?
 
     python -m benchmarks.log_checks [--seeds 20] [--arms kuka_lwr4 ur10e staubli_tx40] [--faults ...]
 
@@ -83,11 +83,11 @@ def clipped_counts(recording: Recording, robot: Robot, row: int, size: float, rn
 
 
 def at_effort_limit(recording: Recording, robot: Robot, row: int, size: float, rng: np.random.Generator) -> Recording:
-    """Let a torque stop at the effort limit for a part of the time, with noise of half a per cent on top."""
+    """Let a torque stop at the effort limit, a part of what it would reach, with noise of half a per cent on top."""
     limit = robot.actuated[row].joint.limits.effort
 
     def changed(x: np.ndarray) -> np.ndarray:
-        scaled = x * limit / np.quantile(np.abs(x), 1 - size)
+        scaled = x * limit / (size * np.abs(x).max())
         return np.clip(scaled, -limit, limit) + 0.005 * limit * rng.standard_normal(x.size)
 
     return _torque_row(recording, row, changed)
@@ -188,13 +188,13 @@ def standing(recording: Recording, robot: Robot, row: int, size: float, rng: np.
 
     torques = tuple(replace(one, values=held(one.values, 0.05)) for one in recording.torques)
     qd = None if recording.qd is None else held(0 * recording.qd, 0.0)
-    return replace(recording, time=time, q=held(recording.q, 1e-5), qd=qd, torques=torques)
+    return replace(recording, time=time, q=held(recording.q, 1e-5), qd=qd, torques=torques, reference=None)
 
 
 FAULTS: dict[str, PlantedFault] = {
     "torque clipped": PlantedFault(clipped, "saturated", (0.95, 0.9, 0.8, 0.7), "of peak", 0.8),
     "clipped, 500 counts": PlantedFault(clipped_counts, "saturated", (0.95, 0.9, 0.8, 0.7), "of peak", 0.7),
-    "at the effort limit": PlantedFault(at_effort_limit, "saturated", (0.01, 0.03, 0.1), "of time", 0.1),
+    "at the effort limit": PlantedFault(at_effort_limit, "saturated", (0.95, 0.9, 0.8, 0.7), "of peak", 0.7),
     "at the speed limit": PlantedFault(at_speed_limit, "saturated", (0.03, 0.1, 0.2), "of time", 0.2, ("info",)),
     "torque steps": PlantedFault(
         coarse_torque, "quantisation", (0.01, 0.03, 0.1), "of std", 0.03, value="part", tolerance=0.1

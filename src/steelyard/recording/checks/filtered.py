@@ -3,9 +3,9 @@
 Above the motion, spectra of unfiltered signals become ever flatter: torque falls with friction's jumps by 6 to 12 dB an
 octave until it reaches the noise, positions with twice the integral of that until they reach the encoder's. A low-pass
 makes them steeper instead. With mean levels P of half octaves, ``B = min(0, 2 (P[c] - P[c-1]))`` is the slope before c
-and ``D = P[c+2] - P[c]`` that after it, both in dB an octave; the knee is ``B - D``. A Butterworth filter of order n
-gives 6 n. The corner is where the spectrum is 4.5 dB below the straight line from before: between the 3 dB of a filter
-that ran once and the 6 dB of one that ran forwards and backwards.
+and ``D = P[c+3] - P[c+1]`` that after it (``P[c+2] - P[c]`` near the Nyquist frequency), both in dB an octave; the knee
+is ``B - D``. A Butterworth filter of order n gives up to 6 n. The corner is where the spectrum is 4.5 dB below the
+straight line from before: between the 3 dB of a filter that ran once and the 6 dB of one that ran forwards and back.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ DIFFERENT = 1.6
 """Ratio of two corners that such errors do not explain."""
 MOST_ROWS = 0.5
 """If so many rows of a channel were filtered, the channel was."""
-LOWEST_MATTERS = 20.0
-"""Filters at more than this many times the frequency at which the motion ends delay it by less than a fiftieth of a
-period: that one channel has one and the other not is no warning."""
+HARMLESS = 100.0
+"""A filter of order 4 at this many times the frequency at which the motion ends shifts it by 0.026 rad: 2.6 % of the
+inertial torque look like friction. Filters above that may differ."""
 _HALF_OCTAVE = np.sqrt(2.0)
 _LOG_DEVIATION = 5.57
 """Standard deviation of the level of a line with two degrees of freedom [dB]."""
@@ -84,7 +84,7 @@ def _compared(positions: Spectrum, torque: Spectrum, corners: dict[str, np.ndarr
     q, tau = (float(np.nanmedian(one)) if known else np.inf for one, known in zip(pair, sure, strict=True))
     lowest, motion = min(q, tau), float(positions.motion.max(initial=0.0))
     ratio = max(q, tau) / lowest
-    if ratio < DIFFERENT or (np.isinf(ratio) and lowest > LOWEST_MATTERS * motion):
+    if ratio < DIFFERENT or lowest > HARMLESS * motion:
         return
     said = ["was not" if np.isinf(one) else f"at about {one:.2g} Hz" for one in (q, tau)]
     text = (
@@ -113,14 +113,17 @@ def _corner(spectrum: Spectrum, row: int) -> float:
     bounds = np.searchsorted(frequency, edges)
     lines = np.diff(bounds)
     mean = np.add.reduceat(level[: bounds[-1]], bounds[:-1]) / lines
+    variance = _LOG_DEVIATION**2 * _CORRELATED / (lines * spectrum.segments)
     before = np.minimum(0.0, 2 * (mean[1:-2] - mean[:-3]))
     knee = before - (mean[3:] - mean[1:-2])
-    variance = _LOG_DEVIATION**2 * _CORRELATED / (lines * spectrum.segments)
     deviation = np.sqrt(4 * variance[:-3] + 9 * variance[1:-2] + variance[3:])
-    is_knee = knee > np.maximum(KNEE, CERTAIN * deviation)
-    if not is_knee.any():
+    after = before[:-1] - (mean[4:] - mean[2:-2])
+    spread = np.sqrt(4 * (variance[:-4] + variance[1:-3]) + variance[2:-2] + variance[4:])
+    clear = knee / np.maximum(KNEE, CERTAIN * deviation)
+    clear[:-1] = np.maximum(clear[:-1], after / np.maximum(KNEE, CERTAIN * spread))
+    best = int(np.argmax(clear))
+    if clear[best] <= 1:
         return np.nan
-    best = int(np.argmax(np.where(is_knee, knee, -np.inf)))
     return _crossing(frequency, level, edges, mean, float(before[best]), best + 1)
 
 

@@ -43,6 +43,8 @@ LIMIT_BAND = 0.03
 """Distance from the effort limit within which a torque is at it, relative: noise and rounded limits."""
 LIMIT_SHARE = 0.005
 """Part of the samples that must be there."""
+PILED_AT_LIMIT = 2.5
+"""Times as many samples as in the equally wide band below: a parabola that just reaches the limit has 2.4."""
 SPEED_BAND = 0.01
 """Distance from the speed limit within which a speed is at it, relative."""
 SPEED_SHARE = 0.05
@@ -205,7 +207,7 @@ class Saturation:
 
     def _at_limit(self, number: int, row: int, name: str) -> Finding | None:
         at, near, beyond = self._limit[number][:, row]
-        if at < max(LEAST_AT, LIMIT_SHARE * self._count, PILED * near) or beyond > 0.1 * at:
+        if at < max(LEAST_AT, LIMIT_SHARE * self._count, PILED_AT_LIMIT * near) or beyond > 0.1 * at:
             return None
         limit = float(self._subject.effort[row])
         text = "is at the effort limit of the robot file"
