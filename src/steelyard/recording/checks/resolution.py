@@ -89,7 +89,7 @@ class Quantisation:
     def _position(self, number: int, row: int, step: float) -> Iterator[Finding]:
         joint, values = self._subject.joints[row], {"step": step}
         text = f"q of {joint} comes in steps of {step:.6g}"
-        speed = self._speeds()[row]
+        speed = float(self._speeds()[row])
         if speed < LEAST_SPEED:
             yield Finding("quantisation", "info", text, "q", joint, values=values)
             return
@@ -113,7 +113,7 @@ class Quantisation:
         moves = speeds.max() if self._subject.kinds[number] == "wrench" else speeds[row]
         if step <= COARSE_TORQUE * deviation or deviation == 0 or moves < LEAST_SPEED:
             return
-        part = step / deviation
+        part = float(step / deviation)
         label, name = self._subject.labels[number], self._subject.rows(number)[row]
         text = f"{label} of {name} comes in steps of {step:.4g}, {100 * part:.2g} % of its standard deviation"
         remedy = "record it with more digits or a finer unit (mA, percent with decimals), or move so that it is larger"

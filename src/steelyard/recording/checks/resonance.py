@@ -128,11 +128,19 @@ def _edge(over: np.ndarray, top: int, direction: int) -> int:
 
 
 def _is_harmonic(over: np.ndarray, top: int, spectrum: Spectrum) -> bool:
-    """Return whether a peak has others at the distance of a joint's own frequency, or twice that, on both sides."""
+    """Return whether a peak has others at the distance of a joint's own frequency, or twice that, with valleys between.
+
+    A side that lies in the motion or beyond the Nyquist frequency is not asked.
+    """
     for distance in {round(multiple * one / spectrum.line) for one in spectrum.fundamentals for multiple in (1, 2)}:
         if distance <= spectrum.lobe / spectrum.line:
             continue
-        sides = [over[max(0, at - 1) : at + 2] for at in (top - distance, top + distance)]
-        if all(side.max(initial=0.0) > max(2.0, COMB * over[top]) for side in sides):
+        sides = [side for side in (-distance, distance) if 1 <= top + side < over.size - 1]
+        if sides and all(_next_in_comb(over, top, side) for side in sides):
             return True
     return False
+
+
+def _next_in_comb(over: np.ndarray, top: int, side: int) -> bool:
+    near, between = over[top + side - 1 : top + side + 2].max(), over[top + side // 2]
+    return bool(near > max(2.0, COMB * over[top]) and between < near / 4)

@@ -141,7 +141,9 @@ class Saturation:
         if positions is None or not len(edges):
             return np.ones(len(edges), bool)
         reach = max(1, round(REACH * (block.count - 1) / max(float(np.ptp(block.time)), 1e-300)))
-        first, last = np.maximum(edges[:, 0] - reach, 0), np.minimum(edges[:, 1] - 1 + reach, block.count - 1)
+        # What was before and after a long run says nothing of it.
+        more = np.where(edges[:, 1] - edges[:, 0] > 2 * reach, 0, reach)
+        first, last = np.maximum(edges[:, 0] - more, 0), np.minimum(edges[:, 1] - 1 + more, block.count - 1)
         rows = slice(None) if self._subject.kinds[number] == "wrench" else slice(row, row + 1)
         q, middle = block.channels[positions][rows], (first + last) // 2
         moved = np.maximum(np.abs(q[:, last] - q[:, middle]), np.abs(q[:, middle] - q[:, first]))
