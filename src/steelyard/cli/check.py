@@ -37,7 +37,7 @@ def check(
     json: Json = False,
     quiet: Quiet = False,
 ) -> int:
-    """Check recordings before any fit: time stamps, gaps, units, jumps, constant channels, limits."""
+    """Check recordings before any fit: time stamps, units, jumps, limits, clipping, filters, vibrations, motion."""
     from ..report.signals import CheckedSignals
     from ..robot import load_robot
     from ..run import RunFolder, hashes_of

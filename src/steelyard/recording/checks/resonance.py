@@ -35,7 +35,6 @@ COMB = 0.05
 """Peaks at the distance of a motion's frequency with this part of the power make a comb."""
 MAINS = (50.0, 60.0, 100.0, 120.0, 150.0, 180.0)
 """Frequencies of the mains and its harmonics [Hz]."""
-_MAINS_LINES = 1.5
 _SIDE = 1.26
 """A third of an octave."""
 _LEAST_SEGMENTS = 3
@@ -47,15 +46,10 @@ def resonance_findings(spectra: Sequence[Spectrum]) -> Iterator[Finding]:
     """Yield the strongest peak of every torque, and of velocities where the torque of that joint shows none."""
     seen: set[str] = set()
     for one in sorted((one for one in spectra if one.role != "q"), key=lambda one: one.role != "torque"):
-        if one.segments < _LEAST_SEGMENTS:
-            continue
-        for row, name in enumerate(one.rows):
-            if name in seen:
-                continue
-            peak = _strongest(one, row)
-            if peak is not None:
-                seen.add(name)
-                yield _finding(one.label, name, *peak)
+        for row, peak in _strongest_peaks(one) if one.segments >= _LEAST_SEGMENTS else ():
+            if one.rows[row] not in seen:
+                seen.add(one.rows[row])
+                yield _finding(one.label, one.rows[row], *peak)
 
 
 def _finding(label: str, name: str, frequency: float, size: float, part: float) -> Finding:
@@ -77,28 +71,35 @@ def _finding(label: str, name: str, frequency: float, size: float, part: float) 
     return Finding(kind, severity, text, label, name, values=values, remedy=remedy)
 
 
-def _strongest(spectrum: Spectrum, row: int) -> tuple[float, float, float] | None:
-    """Return frequency, power over the floor and rms relative to the signal of the strongest peak of a row."""
-    density, frequency = spectrum.density[row], spectrum.frequency
+def _strongest_peaks(spectrum: Spectrum) -> Iterator[tuple[int, tuple[float, float, float]]]:
+    """Yield rows with a peak, and frequency, power over the floor and relative rms of their strongest one."""
+    frequency = spectrum.frequency
     first = max(ABOVE_MOTION * float(spectrum.motion.max(initial=0.0)), _LOWEST_LINES * spectrum.line)
     use = np.flatnonzero((frequency > first) & (frequency < 0.95 * frequency[-1]))
-    if use.size < _LOWEST_LINES or not density[use].min() > 0 or not np.isfinite(density).all():
-        return None
+    if use.size < _LOWEST_LINES:
+        return
     freedom = 2.0 * max(1.0, 0.7 * spectrum.segments)
-    floor = _floor(frequency, density, use) * freedom / chi2_ppf(0.5, freedom)
-    over = density[use] / floor
-    bound = max(OVER_FLOOR, float(chi2_isf(CHANCE / use.size / len(spectrum.rows), freedom)) / freedom)
-    tops = np.flatnonzero((over[1:-1] > bound) & (over[1:-1] >= over[:-2]) & (over[1:-1] >= over[2:])) + 1
-    found = [_peak(spectrum, row, over, floor, use, int(top)) for top in tops]
-    return max((one for one in found if one is not None), key=lambda one: one[2], default=None)
+    floors = _floors(frequency, spectrum.density, use) * float(freedom / chi2_ppf(0.5, freedom))
+    chance = float(chi2_isf(CHANCE / use.size / len(spectrum.rows), freedom)) / freedom
+    for row, floor in enumerate(floors):
+        if not floor.min() > 0 or not np.isfinite(floor).all():
+            continue
+        over = spectrum.density[row, use] / floor
+        inner = over[1:-1]
+        tops = np.flatnonzero((inner > max(OVER_FLOOR, chance)) & (inner >= over[:-2]) & (inner >= over[2:])) + 1
+        found = [_peak(spectrum, row, over, floor, use, int(top)) for top in tops]
+        strongest = max((one for one in found if one is not None), key=lambda one: one[2], default=None)
+        if strongest is not None:
+            yield row, strongest
 
 
-def _floor(frequency: np.ndarray, density: np.ndarray, use: np.ndarray) -> np.ndarray:
-    """Return the median of the lines around every line in use, interpolated between places an eighth octave apart."""
+def _floors(frequency: np.ndarray, density: np.ndarray, use: np.ndarray) -> np.ndarray:
+    """Return the median of the lines around every line in use (rows, K), interpolated between eighths of an octave."""
     places = np.geomspace(frequency[use[0]], frequency[use[-1]], max(2, int(8 * np.log2(use[-1] / use[0]))))
     low, high = np.searchsorted(frequency, places / _SIDE), np.searchsorted(frequency, places * _SIDE)
-    medians = [np.median(density[a:b]) for a, b in zip(low, high, strict=True)]
-    return np.exp(np.interp(np.log(frequency[use]), np.log(places), np.log(medians)))
+    medians = np.array([np.median(density[:, a:b], axis=1) for a, b in zip(low, high, strict=True)])
+    at, known = np.log(frequency[use]), np.log(places)
+    return np.array([np.exp(np.interp(at, known, row)) for row in np.log(medians).T])
 
 
 def _peak(
