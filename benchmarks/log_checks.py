@@ -1,6 +1,6 @@
 """Faults planted into simulated logs: from what size on does `steelyard check` find them, and what do clean logs say?
 
-    python -m benchmarks.log_checks [--seeds 20] [--arms kuka_lwr4 ur10e staubli_tx40] [--faults ...]
+    python -m benchmarks.log_checks [--seeds 20] [--arms kuka_lwr4 ur10e staubli_tx40] [--faults ...] [--stated]
 
 Logs are those of `benchmarks.planted_faults`: closed loop, 200 Hz, 2 % noise on the torques. A fault is planted at
 several sizes; printed is how often it is found with the right joint, with the number of other joints that are named
@@ -134,7 +134,7 @@ def filtered_torque(recording: Recording, robot: Robot, row: int, size: float, r
     """Filter torques once, as a controller does, positions not at all."""
     del robot, row, rng
     once = signal.butter(STEEP, size, fs=RATE, output="sos")
-    return with_torques(recording, lambda x: signal.sosfilt(once, x, axis=1))
+    return with_torques(recording, lambda x: np.asarray(signal.sosfilt(once, x, axis=1)))
 
 
 def vibrating(recording: Recording, robot: Robot, row: int, size: float, rng: np.random.Generator) -> Recording:
@@ -143,7 +143,7 @@ def vibrating(recording: Recording, robot: Robot, row: int, size: float, rng: np
     frequency = rng.uniform(12, 40)
     poles = np.exp((-0.01 + 1j) * 2 * np.pi * frequency / RATE)
     noise = rng.standard_normal(recording.samples)
-    response = signal.lfilter([1.0], np.real(np.poly([poles, poles.conjugate()])), noise)
+    response = np.asarray(signal.lfilter([1.0], np.real(np.poly([poles, poles.conjugate()])), noise))
     response /= response.std()
     return _torque_row(recording, row, lambda x: x + size * x.std() * response)
 
@@ -225,8 +225,10 @@ def found_in(fault: PlantedFault, findings: Sequence[Finding], joint: str, size:
     return bool(right), len({one.joint for one in named} - {joint, ""})
 
 
-def run(arms: Sequence[str] = ARMS, faults: Sequence[str] = tuple(FAULTS), seeds: int = 20) -> None:
-    """Print the table: for each fault and size how often it is found."""
+def run(
+    arms: Sequence[str] = ARMS, faults: Sequence[str] = tuple(FAULTS), seeds: int = 20, only_stated: bool = False
+) -> None:
+    """Print the table: for each fault and size, or the stated size alone, how often it is found."""
     robots = {arm: load_robot(arm) for arm in arms}
     clean = {(arm, seed): check_recording(robots[arm], recorded(arm, seed)) for arm in arms for seed in range(seeds)}
     said = {key: {one.kind for one in found if one.severity != "info"} & set(KINDS) for key, found in clean.items()}
@@ -238,7 +240,7 @@ def run(arms: Sequence[str] = ARMS, faults: Sequence[str] = tuple(FAULTS), seeds
     print(f"  {'fault':22}{'size':>16}" + "".join(f"{arm:>20}" for arm in arms) + f"{'all':>8}")
     for name in faults:
         fault = FAULTS[name]
-        for size in fault.sizes:
+        for size in (fault.stated,) if only_stated else fault.sizes:
             rates, groups = [], []
             for arm in arms:
                 outcomes = [_outcome(fault, robots[arm], arm, seed, size) for seed in range(seeds)]
@@ -266,5 +268,6 @@ if __name__ == "__main__":
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--arms", nargs="+", default=ARMS)
     parser.add_argument("--faults", nargs="+", default=tuple(FAULTS))
+    parser.add_argument("--stated", action="store_true", help="plant each fault at its stated size alone")
     given = parser.parse_args()
-    run(given.arms, given.faults, given.seeds)
+    run(given.arms, given.faults, given.seeds, given.stated)

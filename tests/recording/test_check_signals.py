@@ -134,7 +134,7 @@ def test_filtered_signals_are_found_with_their_corner(robot, corner):
 def test_a_filter_on_torques_alone_is_a_warning(robot):
     arrays = noisy()
     low_pass = signal.butter(4, 8.0, fs=RATE, output="sos")
-    arrays["motor_torque"] = signal.sosfilt(low_pass, arrays["motor_torque"], axis=1)
+    arrays["motor_torque"] = np.asarray(signal.sosfilt(low_pass, arrays["motor_torque"], axis=1))
     finding = one(findings_of(robot, arrays), "filtered_differently")
     assert finding.severity == "warning"
     assert finding.values["torque"] == pytest.approx(8.0, rel=0.4)
@@ -144,7 +144,7 @@ def test_a_filter_on_torques_alone_is_a_warning(robot):
 def test_a_vibration_is_named_with_its_frequency_and_size(robot):
     arrays, rng = noisy(), np.random.default_rng(2)
     pole = np.exp((-0.01 + 1j) * 2 * np.pi * 23.0 / RATE)
-    response = signal.lfilter([1.0], np.real(np.poly([pole, pole.conjugate()])), rng.normal(size=8000))
+    response = np.asarray(signal.lfilter([1.0], np.real(np.poly([pole, pole.conjugate()])), rng.normal(size=8000)))
     tau = arrays["motor_torque"][0]
     tau += 0.1 * tau.std() * response / response.std()
     finding = one(findings_of(robot, arrays), "resonance")

@@ -54,7 +54,7 @@ class Movement:
         self._steps: list[float | None] = [None] * count
         self._windows = self._still_windows = 0
         self._run_start: float | None = None
-        self._longest = (0.0, 0.0)
+        self._longest: tuple[float, float] = (0.0, 0.0)
 
     def take(self, block: Samples, fresh: int) -> None:
         """Add the windows of a block."""
@@ -86,9 +86,12 @@ class Movement:
         start, half = None, float(np.median(np.diff(middles))) / 2
         edges = np.flatnonzero(np.diff(still.astype(np.int8), prepend=0, append=0)).reshape(-1, 2)
         for first, last in edges:
-            goes_on = first == 0 and self._run_start is not None
-            start = self._run_start if goes_on else float(middles[first] - half)
-            self._longest = max(self._longest, (start, float(middles[last] + half)), key=lambda run: run[1] - run[0])
+            start = float(middles[first] - half)
+            if first == 0 and self._run_start is not None:
+                start = self._run_start
+            end = float(middles[last] + half)
+            if end - start > self._longest[1] - self._longest[0]:
+                self._longest = (start, end)
         self._run_start = start if still.size and still[-1] else None
 
     def findings(self) -> Iterator[Finding]:

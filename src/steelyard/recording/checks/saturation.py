@@ -149,7 +149,7 @@ class Saturation:
         moved = np.maximum(np.abs(q[:, last] - q[:, middle]), np.abs(q[:, middle] - q[:, first]))
         seconds = (block.time[last] - block.time[first]) / 2
         still = STILL[self._subject.revolute[rows].astype(int)][:, None]
-        return (moved > still * seconds).any(axis=0)
+        return np.asarray((moved > still * seconds).any(axis=0))
 
     def _add_limits(self, block: Samples, number: int, size: np.ndarray, fresh: int) -> None:
         """Add the samples at, below and beyond the effort limit, of rows that come near it while they move."""
