@@ -136,6 +136,8 @@ def _lessened(
         if is_robust and one.kind == "spikes" and finding.channel not in ("q", "qd"):
             one = replace(one, severity=lesser[one.severity])
         if one.kind == "stands_still" and not is_training:
+            if finding.severity == "bad":
+                continue  # `moving_sources` says that it is not used
             one = replace(one, severity="note")
         yield one
 
