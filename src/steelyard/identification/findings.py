@@ -25,6 +25,8 @@ MUCH_LOST = 0.1
 """Part of the time that may lie in gaps."""
 LATE_VELOCITY = 0.01
 """Delay of recorded velocities from which they spoil friction and inertia, where they are used [s]."""
+MUCH_CLIPPED = 0.05
+"""Part of a joint's samples at a clipped torque beyond which the fit follows the clipping."""
 FAR_OUTSIDE = 0.1
 """Part of a joint's range beyond its limits that is more than a rounded limit."""
 
@@ -111,21 +113,32 @@ def log_findings(
     dead: set[tuple[str, str]] = {row for row in model.rows if row[1] in still}
     for label, template, findings in found:
         used = {side: channel_of(template, side, label).name for side in _SIDES[model.measured]}
-        is_robust = settings.robust is not None and label in training_labels
+        is_training = label in training_labels
+        is_robust = settings.robust is not None and is_training
         for finding in findings:
-            graded += _lessened(_graded(finding, label, template, used, still, model, settings), finding, is_robust)
+            found_here = _graded(finding, label, template, used, still, model, settings)
+            graded += _lessened(found_here, finding, is_robust, is_training)
             dead |= _dead_equations(finding, used, model)
     _check_enough(model, settings, dead, graded)
     order = {"severe": 0, "warning": 1, "note": 2}
     return tuple(sorted(graded, key=lambda one: order[one.severity])), tuple(sorted(dead))
 
 
-def _lessened(graded: Iterable[LogFinding], finding: Finding, is_robust: bool) -> Iterator[LogFinding]:
-    """Yield findings, spikes of a torque by one step less severe where robust weights take care of them."""
+def _lessened(
+    graded: Iterable[LogFinding], finding: Finding, is_robust: bool, is_training: bool
+) -> Iterator[LogFinding]:
+    """Yield findings, spikes of a torque by one step less severe where robust weights take care of them.
+
+    A validation recording that stands still is not used, so that it does no harm.
+    """
     lesser: dict[LogSeverity, LogSeverity] = {"severe": "warning", "warning": "note", "note": "note"}
     for one in graded:
         if is_robust and one.kind == "spikes" and finding.channel not in ("q", "qd"):
             one = replace(one, severity=lesser[one.severity])
+        if one.kind == "stands_still" and not is_training:
+            if finding.severity == "bad":
+                continue  # `moving_sources` says that it is not used
+            one = replace(one, severity="note")
         yield one
 
 
@@ -201,7 +214,15 @@ def _graded(
     yield LogFinding(label, severity, kind, finding.joint, text, remedy, finding.count)
 
 
+_NOTED = (
+    "jitter", "quantisation", "filtered_differently", "resonance", "mains", "hardly_moving", "alike",
+)  # fmt: skip
+"""Warnings of `check` whose harm the identification measures itself: in sigmas, delays and residuals."""
+
+
 def _severity(finding: Finding, kind: str, samples: int, model: Model) -> LogSeverity:
+    if kind == "stands_still":
+        return "warning" if finding.severity == "bad" else "note"  # samples at rest are left out
     if kind == "dead_column" or finding.severity == "bad":
         return "severe"
     if kind in _ROWS_LEFT_OUT:
@@ -216,9 +237,11 @@ def _severity(finding: Finding, kind: str, samples: int, model: Model) -> LogSev
         return "warning" if lost > MUCH_LOST else "note"
     if kind == "outside_limits":
         return "warning" if _far_outside(finding, model) else "note"
+    if kind == "saturated":
+        return "severe" if finding.values["share"] > MUCH_CLIPPED else "warning"
     if kind == "torque_ratio":
         return "severe" if model.measured in ("both", "difference") else "warning"
-    return "note" if kind == "jitter" else "warning"
+    return "note" if kind in _NOTED else "warning"
 
 
 def _far_outside(finding: Finding, model: Model) -> bool:

@@ -9,10 +9,14 @@ import numpy as np
 
 from ..record import Finding, Reblocker, Samples
 from .agreement import TorqueRatio, VelocityAgreement
+from .motion import Movement
+from .resolution import Quantisation
+from .saturation import Saturation
+from .spectra import Spectra
 from .subject import Subject as Subject
 from .subject import subject_of as subject_of
 from .time_steps import TimeSteps
-from .values import Jumps, Quantisation, Ranges, Spikes
+from .values import Jumps, Ranges, Spikes
 
 BLOCK = 16_384
 """Steps that a check gets at once, whatever the blocks of the reader: findings do not depend on them."""
@@ -31,7 +35,8 @@ class Check(Protocol):
 
 
 CHECKS: tuple[Callable[[Subject], Check], ...] = (
-    TimeSteps, Ranges, Jumps, Spikes, VelocityAgreement, TorqueRatio, Quantisation,
+    TimeSteps, Ranges, Jumps, Spikes, VelocityAgreement, TorqueRatio, Movement, Saturation, Spectra,
+    Quantisation,
 )  # fmt: skip
 
 

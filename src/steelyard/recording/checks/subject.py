@@ -28,6 +28,8 @@ class Subject:
         lower: Lower limits (n,), minus infinity where unknown.
         upper: Upper limits (n,).
         fastest: Speed beyond which a step is a jump (n,): four times the limit.
+        speed_limit: Speed limits (n,), infinite where unknown.
+        effort: Torque or force limits (n,), infinite where unknown.
         turn: Step of an encoder that wraps round (n,), 0 for sliding joints.
         gears: Motor turns per joint turn (n,), NaN where unknown.
         position_unit: Unit the positions were declared in.
@@ -42,6 +44,8 @@ class Subject:
     lower: np.ndarray
     upper: np.ndarray
     fastest: np.ndarray
+    speed_limit: np.ndarray
+    effort: np.ndarray
     turn: np.ndarray
     gears: np.ndarray
     position_unit: str = "rad"
@@ -78,6 +82,8 @@ def subject_of(
         lower=np.array([joint.limits.lower for joint in joints]),
         upper=np.array([joint.limits.upper for joint in joints]),
         fastest=np.array(speeds),
+        speed_limit=np.array([joint.limits.velocity for joint in joints]),
+        effort=np.array([joint.limits.effort for joint in joints]),
         turn=np.where(revolute, 2 * math.pi, 0.0) if turn is None else turn,
         gears=np.array([joint.gear_ratio or math.nan for joint in joints]),
         position_unit=unit,

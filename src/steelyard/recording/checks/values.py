@@ -1,6 +1,4 @@
-"""Checks of values: constant channels, limits, units of angles, jumps, encoder wraps and resolution, spikes.
-
-The resolution of an encoder is the smallest difference of which all differences are multiples.
+"""Checks of values: constant channels, limits, units of angles, jumps, encoder wraps, spikes.
 
 A spike is one or two samples far off those on both sides. The residual ``r = x - median of five neighbours`` is zero
 for steps and ramps: Coulomb friction that reverses is a step, and the middle one of five samples lies on its longer
@@ -176,58 +174,6 @@ class Jumps:
                     places = tuple(self._places[kind][row])
                     values = {"largest": float(self._largest[row])}
                     yield Finding(kind, "bad", text, "q", joint, count, places, "s", values, remedy)
-
-
-LEAST_STEPS = 20
-"""Small steps needed to detect a grid."""
-SMALL = 5.5
-"""Steps of up to so many of the smallest are used: rounding of written numbers spoils larger ones."""
-OFF_GRID = 0.1
-"""Largest distance from a multiple, in steps; nine in ten must be nearer."""
-ATTEMPTS = 16
-"""Blocks in which a grid is looked for."""
-
-
-class Quantisation:
-    """Looks at the first blocks until each joint's step is known."""
-
-    def __init__(self, subject: Subject) -> None:
-        self._subject = subject
-        self._steps: list[float | None] = [None] * len(subject.joints)
-        self._attempts = 0
-
-    def take(self, block: Samples, fresh: int) -> None:
-        """Find the step of joints whose step is not known yet."""
-        number = self._subject.row("q")
-        if number is None or None not in self._steps or self._attempts == ATTEMPTS:
-            return
-        self._attempts += 1
-        for row, known in enumerate(self._steps):
-            if known is None:
-                self._steps[row] = quantum(block.channels[number][row])
-
-    def findings(self) -> Iterator[Finding]:
-        """Yield the step of each joint on a grid."""
-        for joint, step in zip(self._subject.joints, self._steps, strict=True):
-            if step:
-                text = f"q of {joint} comes in steps of {step:.6g}"
-                yield Finding("quantisation", "info", text, "q", joint, values={"step": step})
-
-
-def quantum(values: np.ndarray) -> float | None:
-    """Return the step of a signal on a grid, None if its small steps are too few or on no grid."""
-    steps = np.abs(np.diff(values))
-    steps = steps[steps > 0]
-    if steps.size < LEAST_STEPS:
-        return None
-    step = float(steps.min())
-    small = steps[steps < SMALL * step]
-    if small.size < LEAST_STEPS:
-        return None
-    multiples = np.round(small / step)
-    step = float(small.sum() / multiples.sum())
-    near = np.abs(small / step - multiples) < OFF_GRID
-    return step if near.mean() > 0.9 else None
 
 
 DEVIATIONS = 10.0
