@@ -168,7 +168,7 @@ def _setup(robot: Robot, guesses: Sequence[tuple[RecordingGuess, Sequence[Path]]
     for guess, paths in guesses:
         own = _items(guess, folder)
         items += own
-        missing = list(_missing(guess, len(guess.heads) == 1))
+        missing = list(_missing(guess))
         to_fill += [text for _, text in missing if text not in to_fill]
         unused += [(_names(names), reason) for _, names, reason in guess.unused]
         for place in _places(table, guess, paths, entry, folder):
@@ -213,7 +213,7 @@ def _add_comments(
             comments.setdefault("rate", []).append(f"to fill in: {text}")
 
 
-def _missing(guess: RecordingGuess, single: bool) -> list[tuple[str, str]]:
+def _missing(guess: RecordingGuess) -> list[tuple[str, str]]:
     """Return the keys that only the user can fill in, with what they mean."""
     found = []
     if guess.time.column is None and guess.time.rate is None:
@@ -226,8 +226,6 @@ def _missing(guess: RecordingGuess, single: bool) -> list[tuple[str, str]]:
             (channel.channel, f"{key} of {channel.channel} ({text}); without it is not read: {entry}")
             for key, text in channel.to_fill.items()
         ]
-    gains = [one for one in guess.channels if one.channel == "motor_current"]
-    del single, gains
     return found
 
 

@@ -91,11 +91,16 @@ def named_groups(heads: Sequence[LogHead], robot: Robot) -> tuple[list[Group], l
                 groups.append(Group(part, places, head.values, role, "file" if role else "", None, "robot"))
                 taken.update(places)
         rest += [
-            SingleColumn(part, place, name, head.values[place])
+            SingleColumn(part, place, name if head.table.named else _file_name(head), head.values[place])
             for place, name in enumerate(head.table.names)
             if place not in taken
         ]
     return groups, rest
+
+
+def _file_name(head: LogHead) -> str:
+    """Return what a column without a name is called: by its file if that holds nothing else."""
+    return head.path.stem if len(head.table.names) == 1 else ""
 
 
 def _by_stem(head: LogHead, robot: Robot) -> dict[str, list[tuple[int, ColumnName]]]:

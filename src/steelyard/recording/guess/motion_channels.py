@@ -64,7 +64,7 @@ def guess_motion(columns: PreparedColumns) -> MotionGuess:
     q, fits = _position_channel(columns.robot, group, fits, time, (level, reason))
     qd = None
     if partner is not None:
-        qd, time = _velocity_channel(columns.robot, q, fits, partner, time)
+        qd = _velocity_channel(columns.robot, q, fits, partner, time)
     return MotionGuess(q, qd, tuple(fits), time)
 
 
@@ -218,8 +218,8 @@ def _unit_certainty(
 
 def _velocity_channel(
     robot: Robot, q: ChannelGuess, fits: Sequence[UnitFit], group: Group, time: TimeGuess
-) -> tuple[ChannelGuess, TimeGuess]:
-    """Return velocities with unit, side and signs by the derivative of positions; stamps that fit are confirmed."""
+) -> ChannelGuess:
+    """Return velocities with unit, side and signs by the derivative of positions."""
     ones = (1,) * len(group.values)
     named = group.is_named("velocity")
     said = group.unit if group.unit and group.unit.endswith(("/s", "rpm")) else None
@@ -231,10 +231,10 @@ def _velocity_channel(
             "unit": ("likely" if said else "unsure", f"the name says {said}" if said else why),
             "side": ("unsure", why), "sign": ("unsure", why),
         }  # fmt: skip
-        return ChannelGuess("qd", group, unit, q.side, ones, levels), time
+        return ChannelGuess("qd", group, unit, q.side, ones, levels)
     found, fit = velocity_units(robot, fits[0].q, group.values, time.seconds)
     if not found:
-        return _odd_velocity(q, group, named, said, fit), time
+        return _odd_velocity(q, group, named, said, fit)
     found.sort(key=lambda one: (said is not None and one.unit != said, one.side != q.side))
     first = found[0]
     by_rate = time.column is None
@@ -253,19 +253,11 @@ def _velocity_channel(
     unit = first.unit
     slides = is_sliding(robot)
     units = tuple("m/s" if slide else unit for slide in slides) if slides.any() else unit
-    guess = ChannelGuess("qd", group, units, first.side, first.signs, certainty)
-    return guess, _confirmed(time, level, unit)
+    return ChannelGuess("qd", group, units, first.side, first.signs, certainty)
 
 
 def _is_doubtful(time: TimeGuess) -> bool:
     return time.confidence == "unsure"
-
-
-def _confirmed(time: TimeGuess, level: Confidence, unit: str) -> TimeGuess:
-    """Return stamps that velocities confirm: another unit of time would make them no derivative in any usual unit."""
-    if time.column is None or level != "sure" or time.confidence != "likely":
-        return time
-    return replace(time, confidence="sure", reason=f"{time.reason}; velocities in {unit} confirm it")
 
 
 def _odd_velocity(q: ChannelGuess, group: Group, named: bool, said: str | None, fit: DerivativeFit) -> ChannelGuess:

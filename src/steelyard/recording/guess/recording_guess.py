@@ -52,9 +52,12 @@ def guess_recording(robot: Robot, heads: Sequence[LogHead]) -> RecordingGuess:
         (group.part, tuple(heads[group.part].table.names[k] for k in group.columns), reason)
         for group, reason in left_out(columns, used, (*refused, *drives.refused))
     ]
-    rest = [one for one in columns.rest if one.part is not None]
-    unused += [(one.part, (one.name,), "in no group of one column for each joint") for one in rest]
-    return RecordingGuess(tuple(heads), motion.time, channels, _order(robot, channels, drives.confirmed), tuple(unused))
+    unused += [
+        (one.part, (heads[one.part].table.names[one.column],), "in no group of one column for each joint")
+        for one in columns.rest
+    ]
+    time = _confirmed(motion.time, channels)
+    return RecordingGuess(tuple(heads), time, channels, _order(robot, channels, drives.confirmed), tuple(unused))
 
 
 def _after_positions(channel: ChannelGuess, q: ChannelGuess | None) -> ChannelGuess:
@@ -66,6 +69,14 @@ def _after_positions(channel: ChannelGuess, q: ChannelGuess | None) -> ChannelGu
         if level == "likely" and "would too" not in text and "not checked" not in text:
             channel = channel.with_certainty(aspect, "sure", text)
     return channel
+
+
+def _confirmed(time: TimeGuess, channels: Sequence[ChannelGuess]) -> TimeGuess:
+    """Return stamps that velocities confirm: in another unit of time they would be no derivative in a usual unit."""
+    qd = next((one for one in channels if one.channel == "qd"), None)
+    if qd is None or time.column is None or time.confidence != "likely" or qd.certainty["unit"][0] != "sure":
+        return time
+    return replace(time, confidence="sure", reason=f"{time.reason}; velocities in {qd.unit} confirm it")
 
 
 def _order(robot: Robot, channels: Sequence[ChannelGuess], confirmed: bool) -> tuple[Confidence, str]:

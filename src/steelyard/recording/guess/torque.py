@@ -8,7 +8,8 @@ robot has no inertias, or they act only by the joint's own acceleration, the sig
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -40,6 +41,8 @@ class SmoothMotion:
         qd: Velocities (n, m).
         qdd: Accelerations (n, m).
         model: Torques that the robot's inertias need (n, m); None if it has none.
+        q: Positions (n, m).
+        is_static: Whether the model's torques are those of gravity alone, as there is no time.
     """
 
     places: np.ndarray
@@ -47,6 +50,8 @@ class SmoothMotion:
     qd: np.ndarray
     qdd: np.ndarray
     model: np.ndarray | None
+    q: np.ndarray
+    is_static: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,24 +114,39 @@ def smooth_motion(robot: Robot, q: np.ndarray, seconds: np.ndarray | None) -> Sm
     if chosen.size < 20:
         return None
     inner = chosen - reach
-    still = 0.0 if is_static else 1.0
-    model = model_torques_of(robot, smooth[:, chosen], still * qd[:, inner], still * qdd[:, inner])
     places = np.clip(np.searchsorted(seconds, even[chosen]), 0, count - 1)
-    return SmoothMotion(places, size, qd[:, inner], qdd[:, inner], model)
+    found = SmoothMotion(places, size, qd[:, inner], qdd[:, inner], None, smooth[:, chosen], is_static)
+    return shifted_motion(robot, found, np.zeros(len(q)))
+
+
+def shifted_motion(robot: Robot, motion: SmoothMotion, offsets: np.ndarray) -> SmoothMotion:
+    """Return a motion with offsets (n,) [rad or m] added to its positions, and the torques that it needs."""
+    q, moves = motion.q + offsets[:, None], 0.0 if motion.is_static else 1.0
+    return replace(motion, q=q, model=model_torques_of(robot, q, moves * motion.qd, moves * motion.qdd))
 
 
 def model_torques_of(robot: Robot, q: np.ndarray, qd: np.ndarray, qdd: np.ndarray) -> np.ndarray | None:
     """Return the torques (n, m) that rigid bodies need; None if the robot has no inertias."""
     if any(body.inertia is None for body in robot.bodies) or not robot.bodies:
         return None
-    from ...physics import inverse_dynamics_function  # imported when used: CasADi takes a while
-
     inertias = np.concatenate([np.array(body.inertia, dtype=float) for body in robot.bodies])
     if not np.any(inertias):
         return None
-    function = inverse_dynamics_function(robot).map(q.shape[1])
+    function = _inverse_dynamics(robot).map(q.shape[1])
     repeated = np.repeat(inertias[:, None], q.shape[1], axis=1)
     return np.array(function(q, qd, qdd, repeated))
+
+
+def _inverse_dynamics(robot: Robot) -> Any:
+    """Return the inverse dynamics of a robot; that of the last one is remembered, as many motions are compared."""
+    from ...physics import inverse_dynamics_function  # imported when used: CasADi takes a while
+
+    if _LAST[0] is not robot:
+        _LAST[:] = [robot, inverse_dynamics_function(robot)]
+    return _LAST[1]
+
+
+_LAST: list[Any] = [None, None]
 
 
 def torque_fit(values: np.ndarray, motion: SmoothMotion) -> TorqueFit:

@@ -11,7 +11,7 @@ import numpy as np
 from ...robot import Robot
 from ...robot.parts import Defaults
 from .groups import Group
-from .motion import UnitFit, derivative_fit
+from .motion import derivative_fit
 from .motion_channels import MotionGuess
 from .prepared import ChannelGuess, Confidence, PreparedColumns
 from .torque import (
@@ -21,6 +21,7 @@ from .torque import (
     gains_of_robot,
     likeness_of,
     roughness,
+    shifted_motion,
     smooth_motion,
     torque_units,
 )  # fmt: skip
@@ -114,8 +115,8 @@ def _with_torques(
     chosen, smooth = motions[best]
     confirmed = smooth is not None and any(torque_units_fit(robot, group, smooth).is_confirmed for group in groups)
     if smooth is not None and not confirmed and smooth.model is not None:
-        offsets, moved, better = _right_angles(robot, chosen, seconds, groups, scores[best])
-        if offsets:
+        offsets, moved, better = _right_angles(robot, smooth, groups, scores[best])
+        if offsets and moved is not None:
             text = "right angles with which the robot's gravity explains the torques; the drawings of the arm must say"
             q = replace(q, offset=offsets).with_certainty("offset", "unsure", text)
             smooth, scores[best] = moved, better
@@ -142,21 +143,20 @@ def _strength(robot: Robot, group: Group, smooth: SmoothMotion | None) -> float:
 
 
 def _right_angles(
-    robot: Robot, fit: UnitFit, seconds: np.ndarray | None, groups: Sequence[Group], start: float
+    robot: Robot, motion: SmoothMotion, groups: Sequence[Group], start: float
 ) -> tuple[Mapping[str, float], SmoothMotion | None, float]:
     """Return right angles to add to single joints that explain torques much better, joint after joint."""
-    offsets, best, chosen = np.zeros(len(fit.q)), start, None
-    for _ in range(2):
-        for row, body in enumerate(robot.actuated):
-            if body.joint.kind != "revolute":
-                continue
-            for angle in RIGHT_ANGLES:
-                tried = offsets.copy()
-                tried[row] = angle
-                smooth = smooth_motion(robot, fit.q + np.radians(tried)[:, None], seconds)
-                score = max((_strength(robot, group, smooth) for group in groups), default=0.0)
-                if score > best + BETTER / 4:
-                    offsets, best, chosen = tried, score, smooth
+    offsets, best, chosen = np.zeros(len(motion.q)), start, None
+    for row, body in enumerate(robot.actuated):
+        if body.joint.kind != "revolute":
+            continue
+        for angle in RIGHT_ANGLES:
+            tried = offsets.copy()
+            tried[row] = angle
+            shifted = shifted_motion(robot, motion, np.radians(tried))
+            score = max((_strength(robot, group, shifted) for group in groups), default=0.0)
+            if score > best + BETTER / 4:
+                offsets, best, chosen = tried, score, shifted
     if best < start + BETTER:
         return {}, None, start
     names = robot.joint_names
@@ -205,6 +205,8 @@ def _channel(
         fitting = [one for one in fitting if one.side == "joint"]
     best = fitting[0] if fitting else None
     (unit, unit_certainty), (side, side_certainty) = _unit_and_side(robot, group, kind, fitting, fit)
+    if kind == "motor_current" and kind_level == "unsure":
+        unit_certainty, side_certainty = ("unsure", unit_certainty[1]), ("unsure", side_certainty[1])
     signs, sign_level, sign_reason = _signs(best.fit if best else fit, len(group.values))
     certainty: dict[str, tuple[Confidence, str]] = {
         "columns": columns, "kind": (kind_level, kind_reason), "unit": unit_certainty, "side": side_certainty,
@@ -238,6 +240,8 @@ def _kind(robot: Robot, group: Group, quantity: str, units: Sequence[TorqueUnit]
             text = f"the name says current, but the numbers are torques in {shown.unit} on the {shown.side} side"
             return kind, "unsure", text
         level: Confidence = "sure" if group.role and shown and shown.kind == "current" else "likely"
+        if level == "likely" and group.role and (group.source == "file" or stated not in (None, "motor_current")):
+            return "motor_current", "unsure", f"the {group.source} name says '{group.role.word}', and nothing else does"
         if group.role is None:
             return "motor_current", "likely", "the numbers are torques over the drive gains of the robot's file"
         return "motor_current", level, f"the name says '{group.role.word}'"
