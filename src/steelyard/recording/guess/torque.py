@@ -225,14 +225,18 @@ class TorqueUnit:
     fit: TorqueFit
 
 
+TORQUES = {"Nm": 1.0, "mNm": 1e3}
+"""Units of torques per N m; others are not used without saying so."""
+
+
 def torque_units(robot: Robot, values: np.ndarray, motion: SmoothMotion) -> tuple[list[TorqueUnit], TorqueFit]:
     """Return what the factors between recorded and model torques say of unit and side, the nearest first."""
     plain = torque_fit(values, motion)
     gears, gains = gears_of(robot), gains_of_robot(robot)
-    found = _near(plain, "torque", "joint", {"Nm": 1.0, "mNm": 1e3, "Ncm": 1e2}, np.ones(len(values)))
+    found = _near(plain, "torque", "joint", TORQUES, np.ones(len(values)))
     if gears is not None:
         turned = torque_fit(gears.T @ values, motion)
-        found += _near(turned, "torque", "motor", {"Nm": 1.0, "mNm": 1e3, "Ncm": 1e2}, np.ones(len(values)))
+        found += _near(turned, "torque", "motor", TORQUES, np.ones(len(values)))
     if gains is not None:
         found += _near(plain, "current", "joint", {"A": 1.0, "mA": 1e3}, 1 / gains)
     return sorted(found, key=lambda one: one.distance + one.spread), plain

@@ -32,6 +32,8 @@ TWINS = 0.97
 """Correlation of a measured and a commanded torque, or of a torque and its current."""
 BETTER = 0.2
 """Gain in mean squared correlation for which another unit of positions, or another zero, is believed."""
+CLOSE = math.log(1.4)
+"""Distance of recorded from model torques up to which a unit without a name is sure."""
 RIGHT_ANGLES = (-90.0, 90.0, 180.0)
 _DRIVES = ("torque", "current", "pwm", "load")
 _RATIO = (0.005, 1.5)
@@ -235,7 +237,7 @@ def _kind(robot: Robot, group: Group, quantity: str, units: Sequence[TorqueUnit]
     shown = units[0] if units else None
     stated = robot.defaults.torque if robot.defaults != Defaults() else None
     if quantity == "current":
-        if shown is not None and shown.kind == "torque" and gains_of_robot(robot) is None:
+        if shown is not None and (shown.kind, shown.unit) == ("torque", "Nm") and gains_of_robot(robot) is None:
             kind = stated if stated in ("motor_torque", "joint_torque") else "motor_torque"
             text = f"the name says current, but the numbers are torques in {shown.unit} on the {shown.side} side"
             return kind, "unsure", text
@@ -273,7 +275,8 @@ def _unit_and_side(
         if said is not None and best.unit != said:
             return (said, ("unsure", f"the name says {said}, but {text}")), (best.side, ("unsure", text))
         rivals = [one for one in others if (one.unit, one.side) != (best.unit, best.side)]
-        level: Confidence = "unsure" if rivals else "sure"
+        # Currents of drives with a gain of about 1 look like torques where no name says what they are.
+        level: Confidence = "unsure" if rivals else "sure" if group.role or best.distance < CLOSE else "likely"
         side = "joint" if kind == "motor_current" else best.side
         return (best.unit, (level, text)), (side, (level, text))
     return _by_range(robot, group, kind, said, fit)
