@@ -78,8 +78,8 @@ _UR = {
 }  # fmt: skip
 SETS = (
     RealLogs("franka_panda_gaz", "franka_panda", ("franka_panda_gaz/exciting_traj_*.txt",), {
-        "time": TrueChannel(1, "s"), "q": TrueChannel("1:7", "rad", "joint"), "qd": TrueChannel("1:7", "rad/s", "joint"),
-        "torque": TrueChannel("1:7", "Nm", "joint", "joint_torque"),
+        "time": TrueChannel(1, "s"), "q": TrueChannel("1:7", "rad", "joint"),
+        "qd": TrueChannel("1:7", "rad/s", "joint"), "torque": TrueChannel("1:7", "Nm", "joint", "joint_torque"),
     }),
     RealLogs("kuka_lwr4", "kuka_lwr4", ("kuka_lwr4/measurements_*.npz",), _LWR),
     RealLogs("kuka_lwr4, own URDF", "kuka_lwr4/kuka_lwr4.urdf", ("kuka_lwr4/measurements_*.npz",), _LWR),

@@ -75,7 +75,7 @@ def written(folder: Path, robot: Robot, log: Recording, shape: Shape, seed: int)
     torque = log.torques[0].values * (gain[:, None] if log.torques[0].kind == "motor_current" else 1.0)
     speed = np.gradient(log.q, log.time, axis=1) if log.qd is None else log.qd
     side = "motor" if shape.motor_side else "joint"
-    arrays = {"q": gears @ log.q / (np.pi / 180 if shape.degrees else 1.0)}
+    arrays: dict[str, np.ndarray] = {"q": gears @ log.q / (np.pi / 180 if shape.degrees else 1.0)}
     units = {"q": "deg" if shape.degrees else "rad"}
     if shape.velocity:
         arrays["qd"], units["qd"] = gears @ speed / SCALE[shape.velocity], shape.velocity
@@ -97,7 +97,7 @@ def written(folder: Path, robot: Robot, log: Recording, shape: Shape, seed: int)
         columns += [arrays[name][joint] for joint in joints]
         word = NAMES[name][shape.header or 0]
         header += [f"{word}{joint + 1}{']' if word.endswith('[') else ''}" for joint in joints]
-        places = tuple(start + list(joints).index(joint) for joint in range(count))
+        places = tuple(start + joints.tolist().index(joint) for joint in range(count))
         own_side = "joint" if name == "motor_current" else side
         truth[name] = Truth(places, units[name], own_side)
     path = folder / f"log_{seed}.csv"
@@ -140,7 +140,8 @@ def judged(guess: SetupGuess, truth: dict[str, Truth], names: Sequence[str]) -> 
             continue
         columns = tuple(selected_columns(item.columns, names, ""))
         values = {
-            "columns": set(columns) == set(true.columns), "unit": item.unit == true.unit, "side": item.side == true.side,
+            "columns": set(columns) == set(true.columns), "unit": item.unit == true.unit,
+            "side": item.side == true.side,
             "sign": all(sign == true.sign for sign in item.sign),
             "kind": (item.channel == "motor_current") == (channel == "motor_current"),
         }  # fmt: skip

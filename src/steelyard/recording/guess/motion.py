@@ -22,6 +22,8 @@ WINDOWS_WITHOUT_TIME = (1, 2, 5, 10, 25)
 """Samples in a window that are tried where the rate is not known."""
 MOST_WINDOWS = 20_000
 REACH = 2
+MOST_DELAY = 3.0
+"""Delay of recorded velocities, at most, in windows."""
 LEAST_MOTION = 0.03
 """Joints slower than this part of the fastest one (rms) say nothing."""
 AGREES = 0.9
@@ -124,15 +126,20 @@ def _fit(positions: np.ndarray, velocities: np.ndarray, time: np.ndarray, size: 
     acceleration = (speed[:, 2 * REACH :] - speed[:, : -2 * REACH]) / (2 * REACH * np.median(lengths))
     typical = float(np.median(lengths))
     good = (lengths[inner] > 0.3 * typical) & (lengths[inner] < 3 * typical)
+    latest = MOST_DELAY * typical
     rows = [
-        _row_fit(v[inner][good], a[good], y[inner][good]) for v, a, y in zip(speed, acceleration, mean, strict=True)
+        _row_fit(v[inner][good], a[good], y[inner][good], latest)
+        for v, a, y in zip(speed, acceleration, mean, strict=True)
     ]
     factor, correlation, rms = np.array(rows).T
     return DerivativeFit(factor, correlation, rms > LEAST_MOTION * max(rms.max(), 1e-300))
 
 
-def _row_fit(v: np.ndarray, a: np.ndarray, y: np.ndarray) -> tuple[float, float, float]:
-    """Return factor, correlation and rms speed of a joint, without windows in which a position jumps."""
+def _row_fit(v: np.ndarray, a: np.ndarray, y: np.ndarray, latest: float) -> tuple[float, float, float]:
+    """Return factor, correlation and rms speed of a joint, without windows in which a position jumps.
+
+    A delay beyond ``latest`` is none: with it any two signals of one frequency would agree.
+    """
     use = np.isfinite(v) & np.isfinite(a) & np.isfinite(y)
     if np.count_nonzero(use) < 2 * REACH:
         return 0.0, 0.0, 0.0
@@ -142,6 +149,8 @@ def _row_fit(v: np.ndarray, a: np.ndarray, y: np.ndarray) -> tuple[float, float,
     if rms == 0 or size == 0:
         return 0.0, 0.0, rms
     solution = np.linalg.lstsq(np.column_stack([v, a]), y, rcond=None)[0]
+    if abs(solution[1]) > latest * abs(solution[0]):
+        solution = np.array([float(v @ y) / float(v @ v), 0.0])
     explained = float(y @ (v * solution[0] + a * solution[1]))
     return float(solution[0]), math.sqrt(max(explained / size, 0.0)), rms
 

@@ -65,6 +65,8 @@ def guess_motion(columns: PreparedColumns) -> MotionGuess:
     qd = None
     if partner is not None:
         qd = _velocity_channel(columns.robot, q, fits, partner, time)
+        if group.role is None and qd.certainty["unit"][0] == "unsure":
+            q = q.with_certainty("columns", "unsure", f"{reason}, but not in a usual unit")
     return MotionGuess(q, qd, tuple(fits), time)
 
 
@@ -162,6 +164,8 @@ def _position_channel(
         return ChannelGuess("q", group, unit, "joint", ones, certainty, to_fill=fill), []
     first = ordered[0]
     certainty["unit"], certainty["side"] = _unit_certainty(robot, ordered, said)
+    if chosen[0] == "unsure" and group.role is None:
+        certainty |= {aspect: ("unsure", certainty[aspect][1]) for aspect in ("unit", "side")}
     unit = first.units[0] if len(set(first.units)) == 1 else first.units
     return ChannelGuess("q", group, unit, first.side, ones, certainty), ordered
 
@@ -266,7 +270,7 @@ def _odd_velocity(q: ChannelGuess, group: Group, named: bool, said: str | None, 
     follows = fit.agrees
     why = f"{factor:.4g} times the derivative of q: no usual unit" if follows else "it is not the derivative of q"
     certainty: dict[str, tuple[Confidence, str]] = {
-        "columns": ("likely" if follows else "unsure", ("by name; " if named else "") + why),
+        "columns": ("likely" if follows and named else "unsure", ("by name; " if named else "") + why),
         "unit": ("unsure", why),
         "side": ("unsure", why),
     }

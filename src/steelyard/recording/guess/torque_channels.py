@@ -207,8 +207,9 @@ def _channel(
         fitting = [one for one in fitting if one.side == "joint"]
     best = fitting[0] if fitting else None
     (unit, unit_certainty), (side, side_certainty) = _unit_and_side(robot, group, kind, fitting, fit)
-    if kind == "motor_current" and kind_level == "unsure":
-        unit_certainty, side_certainty = ("unsure", unit_certainty[1]), ("unsure", side_certainty[1])
+    if kind == "motor_current":
+        unit_certainty = worst([unit_certainty[0], kind_level]), unit_certainty[1]
+        side_certainty = worst([side_certainty[0], kind_level]), side_certainty[1]
     signs, sign_level, sign_reason = _signs(best.fit if best else fit, len(group.values))
     certainty: dict[str, tuple[Confidence, str]] = {
         "columns": columns, "kind": (kind_level, kind_reason), "unit": unit_certainty, "side": side_certainty,
@@ -247,6 +248,8 @@ def _kind(robot: Robot, group: Group, quantity: str, units: Sequence[TorqueUnit]
         if group.role is None:
             return "motor_current", "likely", "the numbers are torques over the drive gains of the robot's file"
         return "motor_current", level, f"the name says '{group.role.word}'"
+    if group.role is None and shown is None:
+        return stated or "motor_torque", "unsure", "a torque or a current: the numbers are neither for sure"
     place = group.role.place if group.role else ""
     if shown is not None and shown.side == "motor":
         return "motor_torque", "sure", "the numbers are torques before the gears"
@@ -296,7 +299,7 @@ def _by_range(
     efforts = np.array([body.joint.limits.effort for body in robot.actuated])
     ratio = float(np.max(size / efforts)) if np.isfinite(efforts).all() else math.nan
     text = f"up to {largest:.3g}" + ("" if math.isnan(ratio) else f", {ratio:.2g} times the effort limits")
-    usual = _RATIO[0] <= ratio <= _RATIO[1]
+    usual = _RATIO[0] <= ratio <= _RATIO[1] and group.role is not None
     if said is not None:
         return (said, ("likely", f"the name says {said}; {text}")), ("joint", ("unsure", text))
     if not usual and not math.isnan(ratio) and _RATIO[0] <= ratio / 1e3 <= _RATIO[1]:
