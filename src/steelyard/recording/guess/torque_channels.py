@@ -13,7 +13,7 @@ from ...robot.parts import Defaults
 from .groups import Group
 from .motion import derivative_fit
 from .motion_channels import MotionGuess
-from .prepared import ChannelGuess, Confidence, PreparedColumns
+from .prepared import ChannelGuess, Confidence, PreparedColumns, worst
 from .torque import (
     SmoothMotion,
     TorqueFit,
