@@ -172,7 +172,7 @@ def _write_drive_log(path: Path, recording: Recording) -> None:
     """Write a log as drives do: milliseconds, degrees, and a counter that is of no use."""
     q, samples = np.degrees(recording.q), np.arange(recording.samples)
     rows = [1e3 * recording.time, *q, *np.gradient(q, recording.time, axis=1), *recording.torque().values, samples % 7]
-    names = "t_ms,q1,q2,qd1,qd2,tau1,tau2,state"
+    names = "t_ms,q1_deg,q2_deg,qd1,qd2,tau1,tau2,state"
     np.savetxt(path, np.column_stack(rows), delimiter=",", header=names, comments="")
 
 

@@ -101,6 +101,13 @@ def test_motor_side_numbers_of_an_arm_without_gear_ratios_are_not_sure(tmp_path)
     assert aspect(guess, "q", "side").confidence != "sure"
 
 
+@pytest.mark.parametrize("shape", [Shape(motor_side=True), Shape(None, motor_side=True, velocity="rpm")])
+def test_nor_does_the_model_make_them_sure(tmp_path, shape):
+    path, truth = written(tmp_path, geared("scara_2r"), simulated("scara_2r", 1), shape, 1)
+    found = judged(guess_setup("scara_2r", path), truth, headings(path))
+    assert not [key for key in found if key[2] == "wrong but sure"]
+
+
 @pytest.mark.parametrize(
     ("name", "quantity", "commanded"),
     [

@@ -211,7 +211,7 @@ def _unit_certainty(
         return unit, ("unsure", f"{sides[0].text} would fit too")
     if gears_of(robot) is not None:
         return unit, ("sure" if limited else "likely", f"{fitting} on this side only")
-    if said is None and first.units[0] == "deg":
+    if said is None and not {"deg", "mrad", "rev"}.isdisjoint(first.units):
         doubt: Confidence = worst([unit[0], "likely"])
         return (doubt, f"{unit[1]}, unless they are of motors: the robot's file has no gear ratios"), (
             doubt,

@@ -11,7 +11,7 @@ import numpy as np
 from ...robot import Robot
 from ...robot.parts import Defaults
 from .groups import Group
-from .motion import derivative_fit
+from .motion import derivative_fit, gears_of
 from .motion_channels import MotionGuess
 from .prepared import ChannelGuess, Confidence, PreparedColumns, worst
 from .torque import (
@@ -127,8 +127,10 @@ def _with_torques(
     rivals += [score for k, score in enumerate(scores) if k != best and motion.fits[k].side != chosen.side]
     if confirmed and all(score < scores[best] - BETTER for score in rivals):
         text = "with it the robot's inertias explain the torques"
+        # Radians of motors behind unknown gears look much like degrees, to the model too.
+        hidden_gear = gears_of(robot) is None and q.group.unit is None and "rad" not in chosen.units
         for aspect in ("unit", "side"):
-            level: Confidence = "likely" if q.offset else "sure"
+            level: Confidence = "likely" if q.offset or hidden_gear else "sure"
             if q.certainty[aspect][0] != "sure":
                 q = q.with_certainty(aspect, level, text)
     return q, smooth, confirmed and not q.offset
