@@ -21,6 +21,7 @@ LONG = (
     "gains",
     "essential",
     "generated_c",
+    "init_real",
     "nonlinear",
     "real",
     "robust",

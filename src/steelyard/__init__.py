@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from .motion import write_trajectory as write_trajectory
     from .observe import Preparation as Preparation
     from .recording import Recording as Recording
+    from .recording import guess_setup as guess_setup
     from .recording import read_recording as read_recording
     from .recording import write_recording as write_recording
     from .robot import Robot as Robot
@@ -75,7 +76,7 @@ _ROOMS = {
     "model": ("base_parameters", "build_model", "data_rank", "identifiability", "random_motion", "summarise_model"),
     "motion": ("fourier", "quintic", "read_trajectory", "trapezoidal", "write_trajectory"),
     "observe": ("Preparation",),
-    "recording": ("Recording", "read_recording", "write_recording"),
+    "recording": ("Recording", "guess_setup", "read_recording", "write_recording"),
     "robot": ("Robot", "catalogue_names", "load_robot", "read_mjcf", "read_table", "read_urdf"),
     "simulation": ("Experiment", "Noise", "recording_of", "simulate"),
     "study": ("StudySettings", "montecarlo", "study_configuration"),

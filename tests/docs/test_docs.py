@@ -99,6 +99,7 @@ def write_files() -> None:
     write_trajectory(default_motion(load_robot("scara_2r")), "scara_motion.toml")
     for name, recording in (("calm", (1,)), ("lively", (2,)), ("unseen", (3,))):
         write_recording(scara(*recording), Path(f"{name}.npz"))
+    _write_drive_log(Path("drive_log.csv"), scara(1))
     write_recording(lwr4(1), Path("empty.npz"))
     write_recording(lwr4(2, "P5"), Path("loaded.npz"))
     Path("wrench_poses.csv").write_text(wrench_poses())
@@ -165,6 +166,14 @@ def _write_log(path: Path, joints: list[str]) -> None:
     pace = np.arange(1, len(joints) + 1)[:, None]
     channel = TorqueChannel("joint_torque", 5 * np.cos(3 * pace * time))
     write_recording(Recording(tuple(joints), time, 0.3 * np.sin(2 * pace * time), torques=(channel,)), path)
+
+
+def _write_drive_log(path: Path, recording: Recording) -> None:
+    """Write a log as drives do: milliseconds, degrees, and a counter that is of no use."""
+    q, samples = np.degrees(recording.q), np.arange(recording.samples)
+    rows = [1e3 * recording.time, *q, *np.gradient(q, recording.time, axis=1), *recording.torque().values, samples % 7]
+    names = "t_ms,q1_deg,q2_deg,qd1,qd2,tau1,tau2,state"
+    np.savetxt(path, np.column_stack(rows), delimiter=",", header=names, comments="")
 
 
 def shown_commands() -> list[Any]:
@@ -336,6 +345,7 @@ EXAMPLES = {
     "robots": ["robots"],
     "model": ["model", "kuka_lwr4", "--payload", "paired"],
     "demo": ["demo"],
+    "init": ["init", "scara_2r", "drive_log.csv", "--out", "guessed.toml"],
     "check": ["check", "kuka_lwr4", "my_log.csv"],
     "simulate": ["simulate", "scara_2r", "scara_motion.toml", "--rate", "100"],
     "design": ["design", "scara_2r", "--starts", "1", "--duration", "5", "--harmonics", "2", "--goal", "condition=12"],

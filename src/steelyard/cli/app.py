@@ -24,8 +24,8 @@ app = App(
     suppress_keyboard_interrupt=False,  # reported in one line below
 )
 COMMANDS = (
-    "robots", "model", "check", "simulate", "design", "identify", "export", "gains", "payload", "predict", "compare",
-    "calibrate", "apply", "poses", "montecarlo", "papers", "show", "demo",
+    "robots", "model", "init", "check", "simulate", "design", "identify", "export", "gains", "payload", "predict",
+    "compare", "calibrate", "apply", "poses", "montecarlo", "papers", "show", "demo",
 )  # fmt: skip
 """Each is a module of this package: options, work and printing. Only that of the command that runs is imported; the
 packages that do the work are imported inside its functions, so that ``--help`` is instant."""

@@ -16,6 +16,10 @@ from .gains import gains_of as gains_of
 from .gains import read_gains as read_gains
 from .gains import with_gains as with_gains
 from .gains import write_gains as write_gains
+from .guess import GuessedAspect as GuessedAspect
+from .guess import GuessItem as GuessItem
+from .guess import SetupGuess as SetupGuess
+from .guess import guess_setup as guess_setup
 from .record import TORQUE_KINDS as TORQUE_KINDS
 from .record import Finding as Finding
 from .record import Recording as Recording

@@ -1,0 +1,76 @@
+"""``steelyard init``: what it writes, prints and refuses."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from recording.logs import ARM, Motion, write_csv
+from steelyard.cli import main
+from steelyard.recording import read_recording
+from steelyard.robot import load_robot
+
+NAMES = "t,q1,q2,qd1,qd2,tau1,tau2"
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("arm.urdf").write_text(ARM)
+    write_csv(Path("log.csv"), Motion().table(), NAMES)
+    return tmp_path
+
+
+def test_the_set_up_is_written_and_the_next_command_runs(folder, capsys):
+    assert main(["init", "arm.urdf", "log.csv"]) == 0
+    shown = capsys.readouterr().out
+    command = next(line for line in shown.splitlines() if line.startswith("next: ")).removeprefix("next: steelyard ")
+    assert main(shlex.split(command)) == 0
+    recording = read_recording(load_robot("arm.urdf"), "steelyard.toml")
+    np.testing.assert_allclose(recording.q, Motion().q)
+
+
+def test_a_file_that_exists_is_never_overwritten(folder, capsys):
+    Path("steelyard.toml").write_text("mine")
+    assert main(["init", "arm.urdf", "log.csv"]) == 1
+    assert "not overwritten" in capsys.readouterr().err
+    assert Path("steelyard.toml").read_text() == "mine"
+    assert main(["init", "arm.urdf", "log.csv", "--out", "elsewhere/setup.toml"]) == 0
+    assert '"../log.csv"' in Path("elsewhere/setup.toml").read_text()
+
+
+def test_what_is_missing_is_listed_and_no_error(folder, capsys):
+    write_csv(Path("bare.csv"), Motion().q.T, "q1,q2")
+    assert main(["init", "arm.urdf", "bare.csv", "--quiet"]) == 0
+    assert "to fill in: rate" in capsys.readouterr().out
+
+
+def test_json_has_every_item_and_the_findings(folder, capsys):
+    table = Motion().table()
+    table[500:510, 1] += 1.0
+    write_csv(Path("jump.csv"), table, NAMES)
+    assert main(["init", "arm.urdf", "jump.csv", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["command"] == "init"
+    assert {item["channel"] for item in found["items"]} == {"time", "q", "qd", "motor_torque", "joints"}
+    assert found["findings"][0]["kind"] == "jump"
+    assert found["file"] == "steelyard.toml"
+
+
+def test_hostile_names_are_safe_on_the_terminal(folder, capsys):
+    names = 't,"q\x1b[31m[bold]1","q\x1b[31m[bold]2","x\x1b]0;y"'
+    write_csv(Path("evil.csv"), np.column_stack([Motion().time, Motion().q.T, Motion().time]), names)
+    assert main(["init", "arm.urdf", "evil.csv"]) == 0
+    assert "\x1b" not in capsys.readouterr().out
+    assert "\x1b" not in Path("steelyard.toml").read_text()
+
+
+def test_a_missing_log_is_one_line(folder, capsys):
+    assert main(["init", "arm.urdf", "nowhere.csv"]) == 1
+    assert capsys.readouterr().err.count("\n") == 1
+    assert main(["init", "arm.urdf"]) == 1
+    assert not Path("steelyard.toml").exists()
