@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
-import math
 import os
 import re
 import stat
@@ -15,6 +13,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from .errors import FileError, SteelyardError
+from .text import for_yaml
 
 LARGEST_TOML = 1_000_000
 """More bytes than this [B] are no settings."""
@@ -191,25 +190,27 @@ def _entries(key: str, value: dict[str, Any] | list[Any]) -> Iterable[tuple[str,
 
 def toml_text(document: Mapping[str, Any]) -> str:
     """Return a document as TOML: tables at the top as sections, all below them in line."""
-    plain = [f"{_key(key)} = {_toml_value(value)}" for key, value in document.items() if not isinstance(value, Mapping)]
+    plain = [f"{_key(key)} = {toml_value(value)}" for key, value in document.items() if not isinstance(value, Mapping)]
     tables = [
-        "\n".join([f"[{_key(name)}]", *(f"{_key(key)} = {_toml_value(value)}" for key, value in table.items())])
+        "\n".join([f"[{_key(name)}]", *(f"{_key(key)} = {toml_value(value)}" for key, value in table.items())])
         for name, table in document.items()
         if isinstance(table, Mapping)
     ]
     return "\n\n".join([*(["\n".join(plain)] if plain else []), *tables]) + "\n"
 
 
-def _key(name: str) -> str:
-    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else json.dumps(name)
-
-
-def _toml_value(value: Any) -> str:
+def toml_value(value: Any) -> str:
+    """Return a value as TOML in one line: texts quoted, unprintable characters escaped."""
     if isinstance(value, Mapping):
-        return "{ " + ", ".join(f"{_key(key)} = {_toml_value(one)}" for key, one in value.items()) + " }"
+        return "{ " + ", ".join(f"{_key(key)} = {toml_value(one)}" for key, one in value.items()) + " }"
     if isinstance(value, list | tuple):
-        return "[" + ", ".join(map(_toml_value, value)) + "]"
-    if isinstance(value, float) and not math.isfinite(value):
-        return {math.inf: "inf", -math.inf: "-inf"}.get(value, "nan")
-    # JSON's texts, numbers, true and false are TOML's too; a line separator or DEL it would leave as it is.
-    return json.dumps(value, default=str, ensure_ascii=True)
+        return f"[{', '.join(map(toml_value, value))}]"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return f"{value:g}" if value == float(f"{value:g}") else repr(value)
+    return repr(value) if isinstance(value, int) else for_yaml(str(value))
+
+
+def _key(name: str) -> str:
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else for_yaml(name)

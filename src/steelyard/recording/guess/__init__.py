@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import RecordingError
-from ...files import require_files
+from ...files import require_files, toml_value
 from ...progress import Progress, part_of, silent
 from ...robot import AnyRobot, Robot, load_robot
 from ...verdict import first_named
@@ -18,7 +18,7 @@ from .heads import LogHead, read_head, recordings_of
 from .prepared import ChannelGuess
 from .prepared import Confidence as Confidence
 from .recording_guess import RecordingGuess, combined, guess_recording
-from .table import channel_entry, relative_path, selector_of, setup_table, toml_text, toml_value
+from .table import channel_entry, relative_path, selector_of, setup_table, toml_text
 
 MOST_LOGS = 4
 """Logs of the same columns that are looked into; those after them are taken to be alike."""

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import RecordingError
+from ...files import toml_value
 from ...robot import Robot
 from ...tables import Table
-from ...text import for_terminal, for_yaml
+from ...text import for_terminal
 from ..columns import selected_columns
 from ..plan import make_plan
 from ..record import TORQUE_KINDS
@@ -179,20 +180,3 @@ def _commented(entry: Mapping[str, Any], comments: Mapping[str, Sequence[str]], 
 
 def _comment_lines(texts: Sequence[str]) -> list[str]:
     return [f"# {for_terminal(text)}" for text in texts]
-
-
-def toml_value(value: Any) -> str:
-    """Return a value as TOML: texts quoted, unprintable characters escaped."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, str):
-        return for_yaml(value)
-    if isinstance(value, Mapping):
-        return f"{{ {', '.join(f'{_key(key)} = {toml_value(one)}' for key, one in value.items())} }}"
-    if isinstance(value, list | tuple):
-        return f"[{', '.join(map(toml_value, value))}]"
-    return f"{value:g}" if isinstance(value, float) and value == float(f"{value:g}") else repr(value)
-
-
-def _key(key: str) -> str:
-    return key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else for_yaml(key)
