@@ -198,7 +198,7 @@ def _report(
 ) -> str:
     """Return the report; logs with places to show are read again."""
     from ..report import page_html
-    from ..report.signals import check_page, model_section
+    from ..report.signals import check_page
 
     sections: list[PageSection] = []
     severities: dict[str, int] = {"bad": 0, "warning": 0, "info": 0}
@@ -210,11 +210,9 @@ def _report(
             severities[finding.severity] += 1
         title = ", ".join(for_terminal(Path(file).name) for file in one["files"])
         sections.append(lines.page_section(number, title, findings, iter(stream), one["notes"]))
-    if by_model:
-        sections.insert(0, model_section(by_model))
-        for one in by_model:
-            severities[one["severity"]] += 1
-    return page_html(check_page(robot, sections, severities, provenance))
+    for one in by_model:
+        severities[one["severity"]] += 1
+    return page_html(check_page(robot, sections, by_model, severities, provenance))
 
 
 def _summary(stream: RecordingStream, inputs: dict[str, str], signals: CheckedSignals | None) -> dict[str, Any]:

@@ -349,20 +349,25 @@ def _signal(block: Recording, finding: Finding, last: float) -> np.ndarray | Non
 
 
 def check_page(
-    robot: Robot, sections: Sequence[PageSection], severities: Mapping[str, int], provenance: Mapping[str, str]
+    robot: Robot,
+    recordings: Sequence[PageSection],
+    by_model: Sequence[Mapping[str, Any]],
+    severities: Mapping[str, int],
+    provenance: Mapping[str, str],
 ) -> Page:
     """Return the report of the checks of recordings.
 
     Args:
         robot: The arm.
-        sections: A part for each recording.
+        recordings: A part for each recording.
+        by_model: What a model of the arm shows, as :func:`model_section` takes it.
         severities: How many findings there are by severity.
         provenance: Where it comes from, texts by name.
     """
     return Page(
-        title=f"Checks of {counted(len(sections), 'recording')}",
+        title=f"Checks of {counted(len(recordings), 'recording')}",
         subtitle=f"{robot.name}: checks of logs before any fit",
-        sections=sections,
+        sections=[*([model_section(by_model)] if by_model else ()), *recordings],
         facts={f"findings: {severity}": f"{count}" for severity, count in severities.items()},
         provenance=provenance,
     )
