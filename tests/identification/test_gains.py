@@ -225,7 +225,7 @@ def test_does_it_predict_is_answered_by_blocks_that_are_left_out():
 
 def test_exchanged_recordings_are_named():
     with pytest.raises(EstimateError, match="negative mass.*most likely.*are exchanged"):
-        identify_gains(ARM, recorded(1, "brick"), recorded(1, None), MASS, settings=Settings(preparation=QUICK))
+        gains_with(MASS, lambda seed, name: replace(recorded(seed, None if name else "brick"), payload=None))
 
 
 def test_the_verdict_judges_the_torques_of_the_gains_that_are_printed():

@@ -27,6 +27,7 @@ from steelyard.identification import (
 from steelyard.identification.fitting import fit_sources
 from steelyard.identification.inputs import sources_of
 from steelyard.identification.nonlinear import NonlinearFit, estimate_nonlinear, without_columns
+from steelyard.identification.nonlinear_search import ConstantSearch, ConstantsFit
 from steelyard.model import build_model, constants_of, with_constants
 from steelyard.motion import fourier
 from steelyard.observe import Preparation, equations_of, resolve_preparation, row_source
@@ -235,6 +236,34 @@ def test_a_velocity_without_stribeck_friction_is_not_identifiable():
     assert parameter.value is None
     assert found.model.friction.stribeck[2] == parameter.given == 0.1
     assert "it stays at 0.1 rad/s" in parameter.text
+
+
+def test_a_length_without_dahl_friction_is_not_identifiable():
+    """Whatever length fits the noise best: no strength is significant."""
+    for seed in range(2):
+        settings = replace(SETTINGS, effects=("+Fd3m",), nonlinear=("dahl",))
+        found, _, _ = estimated(noisy(recorded(arm()), seed), settings)
+        assert found.parameters[0].value is None
+        assert "not identifiable" in found.parameters[0].text
+
+
+def test_a_delay_is_identifiable_where_its_steps_end_beside_the_least_residuals():
+    """Reversals of Coulomb friction are not in the derivative: the least residuals are a sigma or two away."""
+
+    class Search(ConstantSearch):
+        def __init__(self, least: float) -> None:
+            self._least = least
+
+        def _scored(self, point):
+            return ConstantsFit(point, {}, 1 + (point["delay"] - self._least) ** 2 / 1e-6)
+
+        def _worse(self, one, best):
+            return one.score - best.score
+
+    best = ConstantsFit({"delay": 0.011}, {}, 1 + 1.44)
+    assert Search(0.0122).flatness(["delay"], best, np.array([[1e-6]]))["delay"] == pytest.approx(np.hypot(1, 1.2))
+    best = ConstantsFit({"delay": 0.011}, {}, 1.0)
+    assert Search(0.011).flatness(["delay"], best, np.array([[1e-6]]))["delay"] == pytest.approx(1.0)
 
 
 @pytest.fixture(scope="module")

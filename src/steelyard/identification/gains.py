@@ -261,8 +261,8 @@ def _refuse_exchanged(fit: ScaleFit, given: Sequence[Labelled], carries: Sequenc
     without, loaded = (", ".join(label for label, own in pairs if own is side) for side in (False, True))
     raise EstimateError(
         f"the payload comes out with a negative mass ({factor:.3g} times that given, in units of recorded torques); "
-        f"most likely recordings without ({without}) and with payload ({loaded}) are exchanged: give each as the other, "
-        "or check the signs of torques"
+        f"most likely recordings without ({without}) and with payload ({loaded}) are exchanged: give each as the "
+        "other, or check the signs of torques"
     )
 
 
