@@ -224,7 +224,7 @@ def test_does_it_predict_is_answered_by_blocks_that_are_left_out():
 
 
 def test_exchanged_recordings_are_named():
-    with pytest.raises(EstimateError, match="negative mass.*most likely.*are exchanged"):
+    with pytest.raises(EstimateError, match=r"negative mass.*most likely.*are exchanged"):
         gains_with(MASS, lambda seed, name: replace(recorded(seed, None if name else "brick"), payload=None))
 
 
