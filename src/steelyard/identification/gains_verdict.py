@@ -187,14 +187,16 @@ def _given_load(load: KnownLoad | None) -> VerdictRow:
         return row_not_judged("plausible", name, limits_below(LOAD, "sigma"), "no centre is given")
     away = load.deviations
     worst, text = int(np.argmax(away)), _load_text(load)
-    said = f"{text}, {away[worst]:.3g} sigmas from it"
+    said = f"{text}, {away[worst]:.3g} sigmas apart"
     if load.error_ratio > 1.01:
         said += f"; with the given one the error of left-out blocks is {load.error_ratio:.3g} times as large"
     remedy = (
         "measure the centre again, in metres and in the frame of the link that carries the payload, or leave --centre "
         "out: the data find it beside the gains"
     )
-    return row_below("plausible", name, float(away[worst]), f"{away[worst]:.2g} sigma", LOAD, said, remedy, "sigma")
+    value = float(away[worst])
+    shown = f"{value:.2g}" if value < 99 else f"{value:.0f}"
+    return row_below("plausible", name, value, f"{shown} sigma", LOAD, said, remedy, "sigma")
 
 
 def _load_text(load: KnownLoad) -> str:
