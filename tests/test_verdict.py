@@ -18,6 +18,7 @@ from steelyard.plain_data import SCHEMA_VERSION, json_text, plain
 from steelyard.verdict import (
     Reason,
     first_named,
+    graded_row,
     row_above,
     row_below,
     row_not_judged,
@@ -67,6 +68,27 @@ def test_a_verdict_is_the_worse_of_plausible_and_predicts(plausible, predicts, k
     rows = [row("plausible", plausible), row("predicts", predicts), row("known", known)]
     rows.append(row_not_judged("predicts", "spread", ("", ""), "one recording only"))
     assert verdict_of(rows).grade == grade
+
+
+@pytest.mark.parametrize(
+    ("value", "text", "expected"),
+    [
+        (10.04, "10 %", "10.04 %"), (9.98, "10 %", "10 %"), (3.0001, "3 %", "3.0001 %"), (2.5, "2.5 %", "2.5 %"),
+        (0.01004, "10 mm", "10 mm"), (12.0, "many", "many"), (3.0000000001, "3 %", "3 %"),
+    ],
+)  # fmt: skip
+def test_a_rounded_number_is_on_the_right_side_of_its_limits(value, text, expected):
+    assert row_below("predicts", "size", value, text, (3.0, 10.0), "", "", "%").text_value == expected
+    shown = row_above("predicts", "size", 79.96, "80 %", (80.0, 50.0), "", "", "%").text_value
+    assert shown == "79.96 %"
+    limits = ("0.8 to 1.25", "0.67 to 1.5")
+    assert graded_row("plausible", "factor", 1.2504, "1.25", limits, "fair", "", "").text_value == "1.2504"
+
+
+def test_a_question_without_a_judged_row_has_no_grade():
+    found = verdict_of([row("plausible", 0.5)])
+    assert found.answers == {"plausible": "good", "predicts": None, "known": None}
+    assert "does it predict? not judged" in found._repr_html_()
 
 
 def test_a_caution_counts_for_its_question_only_if_it_carries_a_grade():

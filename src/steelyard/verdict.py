@@ -9,6 +9,7 @@ What is measured, its limits and its sentences belong to the package that judges
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from math import isfinite
@@ -30,6 +31,9 @@ QUESTIONS: Mapping[Question, str] = MappingProxyType(
 
 NOT_JUDGED = "not judged"
 _NAMED = 3
+_NUMBER = re.compile(r"[-+]?\d+(?:\.\d*)?(?:[eE][-+]?\d+)?")
+_MOST_DIGITS, _ROUNDED = 9, 0.1
+"""Digits of a number at most, and by what part rounding changes it at most."""
 
 _Thresholds = TypeVar("_Thresholds")
 
@@ -76,8 +80,32 @@ def graded_row(
     sentence: str,
     remedy: str,
 ) -> VerdictRow:
-    """Return a row with a grade that is given; a good one needs no remedy."""
+    """Return a row with a grade that is given; a good one needs no remedy.
+
+    Its text has as many digits as it takes to be on the same side of the limits as the number.
+    """
+    text = _with_enough_digits(value, text, limits)
     return VerdictRow(name, value, text, *limits, grade, sentence, "" if grade == "good" else remedy, question)
+
+
+def _with_enough_digits(value: float, text: str, limits: tuple[str, str]) -> str:
+    """Return a number's text with more digits where it is on another side of a limit than the number: 10.04 as 10."""
+    found = _NUMBER.match(text)
+    if found is None or not isfinite(value) or abs(float(found.group()) - value) > _ROUNDED * abs(value):
+        return text  # no number, or one in another unit than the value
+    finer = (f"{value:.{digits}g}" for digits in range(3, _MOST_DIGITS))
+    right = (one for one in (found.group(), *finer) if _sides(float(one), limits) == _sides(value, limits))
+    return next(right, found.group()) + text[found.end() :]
+
+
+def _sides(value: float, limits: tuple[str, str]) -> list[bool]:
+    """Return whether a number is beyond each limit: above one of ``<=``, below one of ``>=``, either for a range."""
+    sides = []
+    for text in limits:
+        for limit in map(float, _NUMBER.findall(text)):
+            sides += [] if text.startswith(">=") else [value > limit]
+            sides += [] if text.startswith("<=") else [value < limit]
+    return sides
 
 
 def small_is_good(value: float, good: float, fair: float) -> Grade:
@@ -188,11 +216,18 @@ class Verdict:
         """Return the grade that a reason carries, by itself or by the row that it is about."""
         return reason.grade or next((row.grade for row in self.criteria if row.name == reason.criterion), None)
 
+    @property
+    def answers(self) -> dict[Question, Grade | None]:
+        """Grade of each question; None where nothing answers it: no row is judged, no caution carries a grade."""
+        judged = {one.question for one in (*self.criteria, *self.reasons) if one.grade is not None}
+        return {question: grade if question in judged else None for question, grade in self.questions.items()}
+
     def _repr_html_(self) -> str:
         """Return grade, criteria and reasons as notebooks show them."""
         rows = [(row.name, row.text_value, row.good, row.fair, row.grade or NOT_JUDGED) for row in self.criteria]
         reasons = "".join(f"<li>{for_html(f'{one.text} {one.remedy}'.strip())}</li>" for one in self.reasons)
-        answers = "; ".join(f"{QUESTIONS[question]} {grade}" for question, grade in self.questions.items())
+        pairs = self.answers.items()
+        answers = "; ".join(f"{QUESTIONS[question]} {grade or NOT_JUDGED}" for question, grade in pairs)
         table = html_table(("criterion", "value", "good", "fair", "grade"), rows)
         return f"<p><b>{self.grade}</b>: {for_html(answers)}</p>{table}" + (f"<ol>{reasons}</ol>" if reasons else "")
 

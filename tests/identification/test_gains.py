@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 
 from data_folder import data_folder
 from steelyard.cli import main
+from steelyard.cli.gains import print_gains
 from steelyard.errors import ConfigError, EstimateError, RecordingError
 from steelyard.estimate import fit_scales, joint_deviations
 from steelyard.identification import (
@@ -199,6 +201,47 @@ def test_a_centre_beyond_the_reach_of_the_arm_is_refused_and_one_within_is_not()
     heavy = replace(ARM, payloads={"brick": (*BRICK[:6], 900.0, 100.0, 0, MASS)})
     with pytest.raises(EstimateError, match=r"reach of the arm"):
         identify_gains(heavy, recorded(1, None), replace(recorded(1, "brick"), payload="brick"))
+
+
+def row_of(result, name: str):
+    return next(row for row in result.verdict.criteria if row.name == name)
+
+
+def test_a_wrong_centre_is_a_poor_verdict_that_says_where_the_data_have_it():
+    right, wrong = (gains_with(MASS, centre=(x, 0.02, 0.0)) for x in (0.18, 0.12))
+    name = "given centre against the data"
+    assert (row_of(right, name).grade, row_of(wrong, name).grade) == ("good", "poor")
+    assert wrong.verdict.grade == "poor"
+    expected = r"the data have the payload's centre at x 1[78]\d\.\d .* given is 120\.0"
+    assert any(re.search(expected, one.text) for one in wrong.reasons)
+    assert row_of(gains_with(MASS), name).text_value == "not judged"
+
+
+def test_does_it_predict_is_answered_by_blocks_that_are_left_out():
+    row = row_of(found(1), "error of left-out blocks")
+    assert row.question == "predicts"
+    assert 0 < row.value < 5  # noise of 1 % of the torques
+
+
+def test_exchanged_recordings_are_named():
+    with pytest.raises(EstimateError, match=r"negative mass.*most likely.*are exchanged"):
+        gains_with(MASS, lambda seed, name: replace(recorded(seed, None if name else "brick"), payload=None))
+
+
+def test_the_verdict_judges_the_torques_of_the_gains_that_are_printed():
+    """With noise as large as the torques the gains given before are kept, and no gain of the data is behind a text."""
+    noisy = partial(recorded, noise=3.0)
+    result = gains_with(MASS, noisy, centre=(-0.5, 0.3, 0.0))
+    assert "unknown" in result.grades
+    torques = [np.abs(noisy(1, name).torque().values).max(axis=1) for name in (None, "brick")]
+    effort = [ARM.joint(joint).limits.effort for joint in ARM.joint_names]
+    highest = (result.gains.values * np.max(torques, axis=0) / effort).max()
+    assert row_of(result, "torque over effort limit").value <= highest
+
+
+def test_a_wrong_mass_is_said_to_be_invisible(capsys):
+    print_gains(found(1), None)
+    assert "a wrong mass cannot be seen in these data" in " ".join(capsys.readouterr().out.split())
 
 
 GAINS = DriveGains("motor_torque", ("joint_1", "joint_2"), TRUE, np.array([[4e-4, 1e-4], [1e-4, 9e-4]]), 'by "hand"\n')

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import lru_cache
+from types import SimpleNamespace
+from typing import cast
 
 import numpy as np
 import pytest
@@ -13,6 +15,7 @@ from steelyard.cli.identify import _settings_table
 from steelyard.consistency import ConsistencySettings
 from steelyard.effects import FrictionConstants
 from steelyard.errors import EstimateError, SteelyardError
+from steelyard.estimate import Estimate
 from steelyard.identification import (
     ArmFit,
     SavedRun,
@@ -26,7 +29,8 @@ from steelyard.identification import (
 )
 from steelyard.identification.fitting import fit_sources
 from steelyard.identification.inputs import sources_of
-from steelyard.identification.nonlinear import NonlinearFit, estimate_nonlinear, without_columns
+from steelyard.identification.nonlinear import NonlinearFit, _without_strength, estimate_nonlinear, without_columns
+from steelyard.identification.nonlinear_search import ConstantSearch, ConstantsFit
 from steelyard.model import build_model, constants_of, with_constants
 from steelyard.motion import fourier
 from steelyard.observe import Preparation, equations_of, resolve_preparation, row_source
@@ -235,6 +239,35 @@ def test_a_velocity_without_stribeck_friction_is_not_identifiable():
     assert parameter.value is None
     assert found.model.friction.stribeck[2] == parameter.given == 0.1
     assert "it stays at 0.1 rad/s" in parameter.text
+
+
+@pytest.mark.parametrize(("strength", "is_lost"), [(0.01, True), (0.2, False)])
+def test_a_length_of_which_no_strength_is_significant_is_not_identifiable(strength, is_lost):
+    model = build_model(arm(), ("+Fd3m",))
+    estimate = SimpleNamespace(
+        columns=("ZZ1", "Fd3m1", "Fd3m2"), values=np.array([3.0, strength, -0.01]), covariance=1e-4 * np.eye(3)
+    )
+    lost = _without_strength(model, ["dahl3", "delay"], cast(Estimate, estimate))
+    assert lost == (("dahl3", "no strength of it is significant: Fd3m1, Fd3m2") if is_lost else None)
+
+
+def test_a_delay_is_identifiable_where_its_steps_end_beside_the_least_residuals():
+    """Reversals of Coulomb friction are not in the derivative: the least residuals are a sigma or two away."""
+
+    class Search(ConstantSearch):
+        def __init__(self, least: float) -> None:
+            self._least = least
+
+        def _scored(self, point):
+            return ConstantsFit(point, {}, 1 + (point["delay"] - self._least) ** 2 / 1e-6)
+
+        def _worse(self, one, best):
+            return one.score - best.score
+
+    best = ConstantsFit({"delay": 0.011}, {}, 1 + 1.44)
+    assert Search(0.0122).flatness(["delay"], best, np.array([[1e-6]]))["delay"] == pytest.approx(np.hypot(1, 1.2))
+    best = ConstantsFit({"delay": 0.011}, {}, 1.0)
+    assert Search(0.011).flatness(["delay"], best, np.array([[1e-6]]))["delay"] == pytest.approx(1.0)
 
 
 @pytest.fixture(scope="module")

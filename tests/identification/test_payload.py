@@ -21,9 +21,10 @@ from steelyard.identification import (
     read_run,
     save_run,
 )
+from steelyard.identification.inputs import refuse_same_data
 from steelyard.identification.payload import _reasons
-from steelyard.identification.payload_body import impossible_payload
-from steelyard.observe import Preparation, load_observations
+from steelyard.identification.payload_body import body_from_parameters, centre_text, impossible_payload
+from steelyard.observe import Preparation, RecordingInfo, hashes_of, load_observations
 from steelyard.robot import load_robot, parameters_from_centre
 
 LWR4 = load_robot("kuka_lwr4")
@@ -75,6 +76,29 @@ def test_a_payload_that_no_body_has_is_said_to_be_none(run):
     )
     found = identify_payload(LWR4, run, [replace(empty, torques=lighter)])
     assert any("no body is like this: mass -4." in reason.text for reason in found.reasons)
+    assert any("most likely the recordings are exchanged" in reason.text for reason in found.reasons)
+    assert centre_text(found.body) == "not identifiable"
+
+
+def test_recordings_of_the_run_itself_are_refused():
+    given = [scara(1), scara(2)]
+    known = [RecordingInfo("arm", hashes_of(given[1]), None, 100)]
+    refuse_same_data(known, given[:1])
+    with pytest.raises(
+        EstimateError, match=r"'recording 2' is the same data as 'arm' of the arm's own run .* with the"
+    ):
+        refuse_same_data(known, given)
+
+
+def test_a_centre_with_a_sigma_beyond_any_reach_is_not_identifiable():
+    values = np.array([0.1, 0, 0, 0.1, 0, 0.1, 0.1, 0, 0.05, 1.0])
+    covariance = np.diag([1e-6] * 6 + [1e-6, 1e-6, 400.0, 1e-6])
+    body = body_from_parameters(values, covariance)
+    assert centre_text(body) == "100.0 +- 1.0, 0.0 +- 1.0, not identifiable mm"
+    assert body.inertia_at_centre is not None
+    assert not np.isfinite(body.inertia_at_centre).any()
+    nothing = body_from_parameters(1e-14 * values, covariance)
+    assert centre_text(nothing) == "not identifiable"
 
 
 def test_a_payload_found_with_a_poor_arm_says_so_wherever_it_is_shown(run):

@@ -77,6 +77,13 @@ def test_spikes_hardly_move_the_estimate_whatever_else_is_chosen(choices):
         assert not found.bias.delays.has_common
 
 
+def test_spikes_in_most_decimated_rows_leave_a_poor_verdict_with_robust_weights_too():
+    preparation = Preparation(decimation=16, cutoff=10.0)
+    found = identify("scara_2r", [spoilt(0)], [scara(1)], replace(SETTINGS, robust="tukey", preparation=preparation))
+    assert found.verdict.grade == "poor"
+    assert any("identify with --decimation 1" in reason.remedy for reason in found.verdict.reasons)
+
+
 def test_without_robust_weights_the_same_spikes_spoil_estimate_and_choice():
     found = identify("scara_2r", [spoilt(0)], [scara(1)], replace(SETTINGS, select=True))
     assert np.sqrt(np.mean(distance(found, clean()) ** 2)) > 3

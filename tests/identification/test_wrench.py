@@ -57,6 +57,11 @@ def static_log(seed: int, poses: int = 12, sign: int = 1) -> Recording:
     )
 
 
+def test_a_cutoff_of_static_poses_is_refused_as_it_has_no_effect():
+    with pytest.raises(EstimateError, match=r"cutoff: got 1 Hz for static poses.*leave --cutoff out"):
+        payload_from_wrench([static_log(1, 40)], static=True, cutoff=1.0)
+
+
 @pytest.mark.parametrize("sign", [1, -1])
 def test_static_poses_show_mass_centre_and_bias_but_no_inertia(sign):
     found = payload_from_wrench([static_log(1, 40, sign)], static=True)

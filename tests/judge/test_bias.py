@@ -128,3 +128,21 @@ def test_progress_counts_the_refits(clean, equations):
     bias = estimate_bias([recording], sources, estimate, None, 3, progress=lambda *step: steps.append(step))
     assert steps == [(1, 4), (2, 4), (3, 4), (4, 4)]
     assert np.isfinite(bias.noise_sigma).all()
+
+
+@pytest.mark.parametrize("kept", ["singles", "blocks"])
+def test_gaps_in_a_log_are_no_bias_by_the_filter(kept, clean, equations):
+    """Filtered as if the samples left were neighbours, positions jump where samples are missing."""
+    recording = noisy(clean, 1e-5, (0.5, 0.05), 1)
+    there = np.ones(recording.samples, dtype=bool)
+    if kept == "singles":
+        there[np.random.default_rng(2).choice(np.arange(10, recording.samples - 10), 40, replace=False)] = False
+    else:
+        there[1000:1150] = there[2500:2620] = False
+    channel = recording.torques[0]
+    cut = replace(
+        recording, time=recording.time[there], q=recording.q[:, there],
+        torques=(replace(channel, values=channel.values[:, there]),),
+    )  # fmt: skip
+    estimate, bias = fitted(cut, equations, 20.0, repeats=1)
+    assert np.abs(bias.filter / estimate.sigma).max() < WORTH_NAMING

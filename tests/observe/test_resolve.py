@@ -89,9 +89,17 @@ def test_the_rate_is_the_median_of_the_recordings_whatever_gaps_they_have():
     keep[5000:7000] = False
     keep[::77] = False
     holed = replace(holed, time=holed.time[keep], q=holed.q[:, keep])
-    resolved = resolve_preparation(Preparation(), [holed, noisy(1e-5), noisy(1e-5, rate=250.0)])
+    resolved = resolve_preparation(Preparation(cutoff=20.0), [holed, noisy(1e-5), noisy(1e-5, rate=250.0)])
     assert resolved.rate == RATE
-    assert resolved.max_gap == pytest.approx(3 / 250.0)
+    assert resolved.max_gap == pytest.approx(3 / 250.0, rel=1e-5)
+
+
+def test_gaps_that_are_short_for_the_filter_are_bridged():
+    """A tenth of the cut-off's period, and three intervals in any case, whatever their rounding."""
+    for cutoff, gap in ((5.0, 0.02), (10.0, 0.01), (200.0, 3 / RATE)):
+        resolved = resolve_preparation(Preparation(cutoff=cutoff), [noisy(1e-5)])
+        assert resolved.max_gap == pytest.approx(gap, rel=1e-5)
+        assert resolved.max_gap > gap
 
 
 def test_stamps_rounded_to_whole_milliseconds_give_the_true_rate():

@@ -143,11 +143,13 @@ def _run(
             return {"files": {"gains": FILE}}
 
         content = saved.save(chosen, inputs, found.to_json(), fill, timing.seconds, found.to_html)
-        print(json_text("gains", content)) if json else _print(found, saved.place)
+        print(json_text("gains", content)) if json else print_gains(found, saved.place)
     return 0 if "known" in found.grades else POOR
 
 
-def _print(found: GainsFound, out: Path | None) -> None:
+def print_gains(found: GainsFound, out: Path | None) -> None:
+    """Print gains joint by joint, and the verdict on them."""
+    from ..identification.gains_verdict import NOTE
     from ..recording.gains import FILE
 
     screen, gains = Screen(), found.gains
@@ -173,6 +175,7 @@ def _print(found: GainsFound, out: Path | None) -> None:
     screen.table([Column("joint", "key"), *(Column(name) for name in names), Column("", "word")], rows)
     known = [f"{joint} {gains.values[j]:.4g}" for j, joint in enumerate(gains.joints) if grades[j] == "known"]
     screen.line(f"known gains: {', '.join(known) or 'none'}", always=True)
+    screen.line(f"note: {NOTE}")
     print_verdict(screen, found.verdict)
     screen.saved(out)
     if out is not None:

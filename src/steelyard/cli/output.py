@@ -242,7 +242,7 @@ def print_verdict(screen: Screen, verdict: Verdict) -> None:
     for question, text in QUESTIONS.items():
         criteria = [row for row in verdict.criteria if row.question == question]
         if criteria:
-            grade = verdict.questions[question]
+            grade = verdict.answers[question] or "-"
             rows.append([(text, "bold"), "", "", "", (grade, f"bold {GRADE_STYLE[grade]}")])
         for row in criteria:
             grade = row.grade or "-"

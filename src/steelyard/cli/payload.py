@@ -195,7 +195,8 @@ def _payload_run_to_json(known: SavedRun, found: PayloadFound, recordings: Seque
 
 
 def _print(found: PayloadFound, content: dict[str, Any], out: Path | None) -> None:
-    from ..identification.payload import gains_text, ratio_text
+    from ..identification.payload import ratio_text
+    from ..identification.payload_gains import gains_text
 
     screen = Screen()
     screen.line(
@@ -218,13 +219,11 @@ def _print(found: PayloadFound, content: dict[str, Any], out: Path | None) -> No
 
 def print_payload(screen: Screen, body: PayloadBody, *, always: bool = False) -> None:
     """Print mass, centre and inertia; ``always``: the mass with ``--quiet`` too."""
+    from ..identification.payload_body import centre_text
+
     screen.line()
     screen.line(("payload", "bold"), f"  mass {body.mass[0]:.4g} +- {body.mass[1]:.2g} kg (one sigma)", always=always)
-    if body.centre is not None and body.centre_sigma is not None:
-        shown = ", ".join(
-            f"{1000 * c:.1f} +- {1000 * s:.1f}" for c, s in zip(body.centre, body.centre_sigma, strict=True)
-        )
-        screen.line(f"         centre {shown} mm")
+    screen.line(f"         centre {centre_text(body)}")
     if body.inertia_at_centre is not None and body.inertia_at_centre_sigma is not None:
         pairs = zip(
             ("XX", "XY", "XZ", "YY", "YZ", "ZZ"), body.inertia_at_centre, body.inertia_at_centre_sigma, strict=True

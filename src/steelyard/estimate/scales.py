@@ -50,6 +50,10 @@ class ScaleFit:
         blocks: Blocks of time behind it.
         likelihood: Logarithm of the likelihood at its maximum.
         cross_validation: Squared error of left-out blocks, predicted from the others, in units of the noise.
+        relative_error: Root of that over the squares of all that is measured.
+        value_sigma: Sigmas of the parameters (c,), from the same blocks; 0 for those that are known.
+        known_factor: By what the known parameters are multiplied in all rows, and its sigma, scales alike: negative
+            where they act against what is measured.
     """
 
     __repr__ = short_repr
@@ -62,6 +66,9 @@ class ScaleFit:
     blocks: int
     likelihood: float
     cross_validation: float
+    relative_error: float
+    value_sigma: np.ndarray
+    known_factor: tuple[float, float]
 
 
 def fit_scales(
@@ -97,10 +104,14 @@ def fit_scales(
         between = rows.jackknife(found, [[key for key in blocks if key[0] == one] for one in sorted(recordings)])
         wider = np.sqrt(np.maximum(np.diag(between) / np.diag(spread), 1.0))
         spread = spread * np.outer(wider, wider)
-    error = rows.left_out_error(found, weights)
+    value_sigma = np.zeros(len(columns))
+    value_sigma[rows.free] = np.sqrt(np.diag(spread)[: -len(joints)])
+    error, size = rows.left_out_error(found, weights), rows.size_of_measured(weights)
     return ScaleFit(
-        tuple(joints), found.scales, tuple(columns), found.values, spread, len(blocks), found.likelihood, error
-    )
+        tuple(joints), found.scales, tuple(columns), found.values, spread[-len(joints) :, -len(joints) :],
+        len(blocks), found.likelihood, error,
+        float(np.sqrt(error / size)) if size > 0 else 0.0, value_sigma, rows.known_factor(weights, None),
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,16 +156,16 @@ class _Rows:
         With parameters of its own for every joint, ``y_j = W_j x_j``, the problem is linear, and ``x_j = s_j x``: what
         the known parameters would have to be in the rows of j, over what they are, is its scale.
         """
-        combined, _ = self._known_factor(weights, None)
+        combined, _ = self.known_factor(weights, None)
         common = combined if combined > 0 else 1.0
         own = np.full(self.count, common)
         for j in range(self.count):
-            value, sigma = self._known_factor(weights, j)
+            value, sigma = self.known_factor(weights, j)
             if value > 0 and sigma < _WELL_KNOWN * value:
                 own[j] = value
         return [np.full(self.count, common), own]
 
-    def _known_factor(self, weights: Mapping[NoiseGroup, float], joint: int | None) -> tuple[float, float]:
+    def known_factor(self, weights: Mapping[NoiseGroup, float], joint: int | None) -> tuple[float, float]:
         """Return by what the known parameters are multiplied in the rows of a joint, or of all, and its sigma."""
         parts = [
             weights[group] * np.column_stack([R[:, self.free], R[:, :-1] @ self.fixed, R[:, -1]])
@@ -231,10 +242,10 @@ class _Rows:
         return np.vstack(jacobians), np.concatenate(residuals)
 
     def jackknife(self, at: _Maximum, parts: Sequence[Sequence[BlockKey]]) -> np.ndarray:
-        """Return the covariance of the logarithms of the scales from leaving out each part once, one step each.
+        """Return the covariance of free parameters and logarithms of scales from leaving out each part once.
 
-        ``delta_b = (A - A_b)^-1 g_b`` with ``A_b = J_b^T J_b`` and the score ``g_b = J_b^T r_b`` of a part; the
-        covariance is ``(G - 1) / G sum_b delta_b delta_b^T``.
+        ``delta_b = (A - A_b)^-1 g_b`` with ``A_b = J_b^T J_b`` and the score ``g_b = J_b^T r_b`` of a part, one step
+        each; the covariance is ``(G - 1) / G sum_b delta_b delta_b^T``.
         """
         whole, _ = self._linearised(at, self.triangles.items())
         lengths = np.where(np.linalg.norm(whole, axis=0) > 0, np.linalg.norm(whole, axis=0), 1.0)
@@ -246,14 +257,17 @@ class _Rows:
             jacobian, residual = self._linearised(at, [one for key in part for one in self.by_block[key]])
             jacobian = jacobian / lengths
             rest = information - jacobian.T @ jacobian + np.diag(prior + 1e-10)
-            moves.append(np.linalg.solve(rest, jacobian.T @ residual)[-self.count :] / lengths[-self.count :])
+            moves.append(np.linalg.solve(rest, jacobian.T @ residual) / lengths)
         count, changes = len(parts), np.array(moves)
         spread = (count - 1) / count * changes.T @ changes
         # Blocks cannot move what nothing shows: it is as uncertain as before, and nothing is less so than white noise.
-        formal = np.diag(np.linalg.inv(information + np.diag(prior + 1e-10)))[-self.count :]
-        formal = formal / lengths[-self.count :] ** 2
+        formal = np.diag(np.linalg.inv(information + np.diag(prior + 1e-10))) / lengths**2
         wider = np.sqrt(np.maximum(formal / np.maximum(np.diag(spread), 1e-300), 1.0))
         return spread * np.outer(wider, wider)
+
+    def size_of_measured(self, weights: Mapping[NoiseGroup, float]) -> float:
+        """Return the weighted squares of all that is measured."""
+        return sum(float(np.sum((weights[group] * R[:, -1]) ** 2)) for group, R in self.triangles.items())
 
     def left_out_error(self, at: _Maximum, weights: Mapping[NoiseGroup, float]) -> float:
         """Return the squared error of every block predicted from the others, the scales as they are."""

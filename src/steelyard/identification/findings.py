@@ -10,7 +10,7 @@ from ..errors import EstimateError
 from ..estimate import Estimate
 from ..judge import Evaluation, UnseenPattern, combined, hardly_moving
 from ..model import Model
-from ..observe import Equations, RowSource, channel_of
+from ..observe import Equations, RowSource, channel_of, resolve_preparation
 from ..recording import Finding, Recording, check_recording
 from ..text import with_remedy
 from ..verdict import Grade, Reason, first_named
@@ -116,29 +116,41 @@ def log_findings(
         is_training = label in training_labels
         is_robust = settings.robust is not None and is_training
         for finding in findings:
-            found_here = _graded(finding, label, template, used, still, model, settings)
-            graded += _lessened(found_here, finding, is_robust, is_training)
+            own = _graded(finding, label, template, used, still, model, settings)
+            own = own if is_training else _of_unused(own, finding)
+            graded += _lessened(own, finding, template, settings) if is_robust else own
             dead |= _dead_equations(finding, used, model)
     _check_enough(model, settings, dead, graded)
     order = {"severe": 0, "warning": 1, "note": 2}
     return tuple(sorted(graded, key=lambda one: order[one.severity])), tuple(sorted(dead))
 
 
+def _of_unused(graded: Iterable[LogFinding], finding: Finding) -> Iterator[LogFinding]:
+    """Yield findings of a validation recording: one that stands still is not used, so that it does no harm."""
+    for one in graded:
+        if one.kind != "stands_still":
+            yield one
+        elif finding.severity != "bad":  # else `moving_sources` says that it is not used
+            yield replace(one, severity="note")
+
+
 def _lessened(
-    graded: Iterable[LogFinding], finding: Finding, is_robust: bool, is_training: bool
+    graded: Iterable[LogFinding], finding: Finding, template: Recording, settings: Settings
 ) -> Iterator[LogFinding]:
     """Yield findings, spikes of a torque by one step less severe where robust weights take care of them.
 
-    A validation recording that stands still is not used, so that it does no harm.
+    They weight decimated rows: where most of these have a spike in them, none stands out.
     """
     lesser: dict[LogSeverity, LogSeverity] = {"severe": "warning", "warning": "note", "note": "note"}
     for one in graded:
-        if is_robust and one.kind == "spikes" and finding.channel not in ("q", "qd"):
-            one = replace(one, severity=lesser[one.severity])
-        if one.kind == "stands_still" and not is_training:
-            if finding.severity == "bad":
-                continue  # `moving_sources` says that it is not used
-            one = replace(one, severity="note")
+        if one.kind == "spikes" and finding.channel not in ("q", "qd"):
+            factor = resolve_preparation(settings.preparation, [template]).decimation
+            spoilt = 1 - (1 - min(1.0, finding.count / max(1, template.samples))) ** factor
+            if spoilt > MANY_ROWS:
+                remedy = f"{one.remedy}; or identify with --decimation 1: decimation by {factor} leaves a spike in "
+                one = replace(one, remedy=f"{remedy}{100 * spoilt:.0f} % of the rows, too many for --robust")
+            else:
+                one = replace(one, severity=lesser[one.severity])
         yield one
 
 

@@ -25,7 +25,7 @@ from ..recording.gains import ASSUMED_SIGMA
 from ..robot import AnyRobot, Robot, load_robot
 from ..verdict import Reason
 from .gains_result import KNOWN, WEAK, FrictionModel, GainsFound
-from .gains_verdict import GainsEvidence, judge_gains
+from .gains_verdict import GainsEvidence, KnownLoad, judge_gains, known_load
 from .inputs import Labelled, arm_of, labels_of, measured_side, settings_of, sources_of, without_locked
 from .payload_body import COLUMNS, reach_of
 from .settings import Settings, refuse_nonlinear
@@ -43,6 +43,8 @@ BLOCKS = 12
 """Blocks of time of each recording, at least."""
 LOADED = 0.05
 """The payload's weight loads a joint if its torque there is at least this part of that on the joint of most torque."""
+EXCHANGED = 5.0
+"""Sigmas by which a mass must act upwards to be refused."""
 _SAMPLES = 200
 
 
@@ -95,21 +97,24 @@ def identify_gains(
     progress = stage("fitting")
     if others := _without_load(model):
         model = _with_load(model, _fit(others, given, start, resolved, known, settings.threads, None)[0])
-    fits, models = [], []
+    fits, models, loads = [], [], []
     gains, deviations = start, None
     for number, (name, effects) in enumerate(FRICTION.items()):
         larger = _with_friction(model, effects, fits[0] if fits else None)
-        fit, deviations = _fit(larger, given, gains, resolved, known, settings.threads, deviations)
+        fit, by_mass, deviations = _fit(larger, given, gains, resolved, known, settings.threads, deviations)
+        _refuse_exchanged(by_mass, given, carries)
         values = gains.values / fit.scales
         if not fits:
             gains = replace(gains, values=values)  # later fits begin with torques of the right size
             deviations = {group: one / fit.scales[start.joints.index(group[2])] for group, one in deviations.items()}
         fits.append(fit)
+        loads.append(by_mass)
         sigma = np.sqrt(np.diag(fit.covariance))
         relative = fit.cross_validation / fits[0].cross_validation
         models.append(FrictionModel(name, larger.chosen_effects, values, sigma, relative))
         progress(number + 1, len(FRICTION))
-    return _combined(arm, given, carries, known, nominal, start, models, fits, model)
+    load = known_load(known, loads, fits)
+    return _combined(arm, given, carries, known, nominal, start, models, fits, model, load)
 
 
 def _recordings(
@@ -229,7 +234,8 @@ def _fit(
     known: Mapping[str, float],
     threads: int,
     deviations: Mapping[tuple[str, str, str], float] | None,
-) -> tuple[ScaleFit, dict[tuple[str, str, str], float]]:
+) -> tuple[ScaleFit, ScaleFit, dict[tuple[str, str, str], float]]:
+    """Return the fit with all that is known of the payload, that with its mass alone, and the noise of all groups."""
     equations = equations_of(model)
     scaled = [(label, with_gains(one, gains)) for label, one in given]
     observations = reduce_rows(sources_of(scaled, equations, resolved), blocks=BLOCKS, threads=threads)
@@ -239,7 +245,25 @@ def _fit(
         raise EstimateError("the payload's mass has no effect on the torques of this arm: gains cannot be found")
     weights = {group: 1 / one for group, one in noise.items()}
     shown = {name: value for name, value in known.items() if name not in missing}
-    return fit_scales(observations, equations.names, gains.joints, shown, weights), noise
+    fit = fit_scales(observations, equations.names, gains.joints, shown, weights)
+    if len(shown) == 1:
+        return fit, fit, noise
+    mass = {"ML": shown["ML"]}
+    return fit, fit_scales(observations, equations.names, gains.joints, mass, weights), noise
+
+
+def _refuse_exchanged(fit: ScaleFit, given: Sequence[Labelled], carries: Sequence[bool]) -> None:
+    """Refuse recordings in which the mass, all else of the payload free, acts against the arm's own weight."""
+    factor, sigma = fit.known_factor
+    if factor >= -EXCHANGED * sigma:
+        return
+    pairs = [(label, own) for (label, _), own in zip(given, carries, strict=True)]
+    without, loaded = (", ".join(label for label, own in pairs if own is side) for side in (False, True))
+    raise EstimateError(
+        f"the payload comes out with a negative mass ({factor:.3g} times that given, in units of recorded torques); "
+        f"most likely recordings without ({without}) and with payload ({loaded}) are exchanged: give each as the "
+        "other, or check the signs of torques"
+    )
 
 
 def _combined(
@@ -252,6 +276,7 @@ def _combined(
     models: Sequence[FrictionModel],
     fits: Sequence[ScaleFit],
     model: Model,
+    load: KnownLoad | None,
 ) -> GainsFound:
     """Return the gains of the model that predicts left-out blocks best; what the others differ by is in the sigmas."""
     chosen = int(np.argmin([one.cross_validation for one in models]))
@@ -262,16 +287,16 @@ def _combined(
     loaded = [one for (_, one), carried in zip(given, carries, strict=True) if carried]
     weight, sigma = _payload_weight(model, fits[0], loaded), np.hypot(blocks, by_models)
     kept = nominal is not None and nominal.is_known
+    values, covariance = _with_nominal(best.gains, fit.covariance + spread, nominal if kept else None)
     evidence = GainsEvidence(
-        start.kind, start.joints, best.gains, sigma, nominal, weight, best.gains * _peaks(given, model.measured),
-        float(known["ML"]), arm,
+        start.kind, start.joints, best.gains, sigma, nominal, weight, values * _peaks(given, model.measured),
+        float(known["ML"]), arm, fit.relative_error, load,
     )  # fmt: skip
     verdict = judge_gains(evidence, tuple(_reasons(start.joints, sigma, weight, kept)))
     labels = tuple((label, carried) for (label, _), carried in zip(given, carries, strict=True))
     doubt = " (verdict poor)" if verdict.grade == "poor" else ""
     names = ", ".join(label for label, _ in labels)
     source = f"steelyard gains{doubt}, payload of {known['ML']:.4g} kg, recordings {names}"
-    values, covariance = _with_nominal(best.gains, fit.covariance + spread, nominal if kept else None)
     found = DriveGains(start.kind, start.joints, values, covariance, source)
     return GainsFound(
         found, nominal, tuple(models), chosen, blocks, by_models, fit.blocks, weight, float(known["ML"]),

@@ -2,15 +2,18 @@
 
 Gains are found by the weight of the payload alone, so that a mass in grams makes all of them a thousand times too large
 without a worse fit. What says otherwise is known from elsewhere: gains given before, effort limits, masses of the arm.
+A wrong centre or inertia is not a common factor: with the mass alone known the data have a centre of their own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from ..estimate import ScaleFit
+from ..judge import Thresholds
 from ..recording import DriveGains
 from ..robot import Robot
 from ..verdict import (
@@ -34,6 +37,9 @@ HELD = (0.7, 1.0)
 """Torque by which the payload's weight loads a joint over the joint's effort limit: good and fair up to these."""
 EFFORT = (1.05, 1.5)
 """Recorded torque over the effort limit, as in the verdict of identify."""
+LOAD = (4.0, 6.0)
+"""Sigmas between a given parameter of the payload and that of the data: good and fair up to these."""
+NOTE = "a wrong mass cannot be seen in these data: all gains would come out wrong by its factor"
 _UNITS = "check the unit of the mass (kg) and of the centre (m)"
 _CAUSE = f"{_UNITS}, and the mass itself: an error of either multiplies all gains by the same factor"
 _WEIGHT = ("payload's weight over effort limit", "the payload's weight loads {} with", _UNITS)
@@ -42,6 +48,54 @@ _TORQUE = (
     "with these gains the recorded torque of {} is",
     f"{_UNITS}, and the effort limits of the robot file",
 )
+
+
+@dataclass(frozen=True, eq=False)
+class KnownLoad:
+    """What was given of a payload beside its mass, and what the data say where the mass alone is known.
+
+    Attributes:
+        names: Names of the parameters that were given (k,).
+        given: Their values (k,), of columns ``XXL`` to ``MZL``.
+        found: What the data say (k,).
+        sigma: Its sigmas, of blocks of time and of laws of friction (k,).
+        mass: The mass [kg].
+        error_ratio: Error of left-out blocks with the given values over that with those of the data.
+    """
+
+    names: tuple[str, ...]
+    given: np.ndarray
+    found: np.ndarray
+    sigma: np.ndarray
+    mass: float
+    error_ratio: float
+
+    @property
+    def deviations(self) -> np.ndarray:
+        """How far given values are from those of the data, in sigmas (k,)."""
+        return np.abs(self.given - self.found) / self.sigma
+
+
+def known_load(known: Mapping[str, float], by_mass: Sequence[ScaleFit], fits: Sequence[ScaleFit]) -> KnownLoad | None:
+    """Return what the data say of all that is given beside the mass; None if nothing is.
+
+    Args:
+        known: The given parameters by column.
+        by_mass: Fits with the mass alone, one for each law of friction.
+        fits: Those with all that is given.
+    """
+    columns = by_mass[0].columns
+    names = tuple(name for name in known if name != "ML" and name in columns)
+    if not names:
+        return None
+    best = int(np.argmin([one.cross_validation for one in by_mass]))
+    places = [[one.columns.index(name) for name in names] for one in by_mass]
+    values = np.array([one.values[own] for one, own in zip(by_mass, places, strict=True)])
+    spread = np.sum((values - values[best]) ** 2, axis=0) / max(len(by_mass) - 1, 1)
+    sigma = np.sqrt(by_mass[best].value_sigma[places[best]] ** 2 + spread)
+    least = min(one.cross_validation for one in fits)
+    ratio = float(np.sqrt(least / by_mass[best].cross_validation))
+    return KnownLoad(names, np.array([known[name] for name in names]), values[best], sigma, known["ML"], ratio)
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,6 +112,8 @@ class GainsEvidence:
         torque: Largest recorded torque with these gains (n,) [N m or N].
         mass: Mass of the payload as given [kg].
         robot: The arm.
+        error: Relative error of blocks of time predicted from the others.
+        load: What else was given of the payload; None if the mass alone.
     """
 
     kind: str
@@ -69,6 +125,8 @@ class GainsEvidence:
     torque: np.ndarray
     mass: float
     robot: Robot
+    error: float
+    load: KnownLoad | None
 
 
 def judge_gains(evidence: GainsEvidence, cautions: Sequence[Reason] = ()) -> Verdict:
@@ -78,6 +136,8 @@ def judge_gains(evidence: GainsEvidence, cautions: Sequence[Reason] = ()) -> Ver
         _over_effort(_WEIGHT, evidence, evidence.weight, HELD),
         _over_effort(_TORQUE, evidence, evidence.torque, EFFORT),
         mass_row(evidence.mass, evidence.robot, "check the unit of the mass (kg)"),
+        _given_load(evidence.load),
+        _left_out_error(evidence.error),
         _known(evidence),
     )
     return verdict_of(rows, cautions)
@@ -118,6 +178,48 @@ def _over_effort(
     unit = "N" if evidence.robot.joint(joint).kind == "prismatic" else "N m"
     said = f"{text.format(joint)} {torque[worst]:.4g} {unit}, {ratio:.3g} times its effort limit of {limit:.4g} {unit}"
     return row_below("plausible", name, ratio, f"{ratio:.2g}", limits, said, remedy)
+
+
+def _given_load(load: KnownLoad | None) -> VerdictRow:
+    """Judge the given centre and inertia by those that the data have if the mass alone is known."""
+    name = "given centre against the data"
+    if load is None:
+        return row_not_judged("plausible", name, limits_below(LOAD, "sigma"), "no centre is given")
+    away = load.deviations
+    worst, text = int(np.argmax(away)), _load_text(load)
+    said = f"{text}, {away[worst]:.3g} sigmas apart"
+    if load.error_ratio > 1.01:
+        said += f"; with the given one the error of left-out blocks is {load.error_ratio:.3g} times as large"
+    remedy = (
+        "measure the centre again, in metres and in the frame of the link that carries the payload, or leave --centre "
+        "out: the data find it beside the gains"
+    )
+    value = float(away[worst])
+    shown = f"{value:.2g}" if value < 99 else f"{value:.0f}"
+    return row_below("plausible", name, value, f"{shown} sigma", LOAD, said, remedy, "sigma")
+
+
+def _load_text(load: KnownLoad) -> str:
+    """Return the data's own centre beside the given one, or the parameter that is farthest off if it is no moment."""
+    worst = int(np.argmax(load.deviations))
+    if not load.names[worst].startswith("M"):
+        value, sigma, given = load.found[worst], load.sigma[worst], load.given[worst]
+        own = f"{load.names[worst]} = {value:.3g} +- {sigma:.2g} kg m^2"
+        return f"with the mass alone the data have {own}; given is {given:.3g}"
+    places = [k for k, name in enumerate(load.names) if name.startswith("M")]
+    found, sigmas, given = (1000 / load.mass * one[places] for one in (load.found, load.sigma, load.given))
+    axes = [load.names[k][1].lower() for k in places]
+    own = ", ".join(f"{a} {c:.1f} +- {s:.1f}" for a, c, s in zip(axes, found, sigmas, strict=True))
+    told = ", ".join(f"{one:.1f}" for one in given)
+    return f"with the mass alone the data have the payload's centre at {own} mm; given is {told} mm"
+
+
+def _left_out_error(error: float) -> VerdictRow:
+    """Judge the error of blocks of time that gains and parameters of the others predict."""
+    limits, percent = (Thresholds.error_good, Thresholds.error_fair), 100 * error
+    text = f"blocks of time are predicted from the others to {percent:.3g} % of the torques"
+    remedy = "look at the residuals of steelyard identify, and add the effects that are missing with --effects"
+    return row_below("predicts", "error of left-out blocks", percent, f"{percent:.3g} %", limits, text, remedy, "%")
 
 
 def _known(evidence: GainsEvidence) -> VerdictRow:

@@ -17,6 +17,7 @@ from ..model.terms import PAYLOAD_NAMES
 from ..observe import (
     Equations,
     Observations,
+    RecordingInfo,
     ResolvedPreparation,
     RowSource,
     equations_of,
@@ -145,6 +146,18 @@ def _check_unseen(training: tuple[Labelled, ...], unseen: tuple[Labelled, ...]) 
                 raise EstimateError(
                     f"validation recording '{label}' is the same data as '{known[digest]}' (SHA-256 {digest[:12]}...): "
                     "errors on it would say nothing; give a recording that was not used to fit"
+                )
+
+
+def refuse_same_data(known: Sequence[RecordingInfo], recordings: Sequence[Recording]) -> None:
+    """Refuse recordings to which the run of an arm was fitted: by them it carries nothing, up to rounding."""
+    labels = {digest: one.label for one in known for digest in one.sha256}
+    for label, recording in zip(labels_of(recordings), recordings, strict=True):
+        for digest in hashes_of(recording):
+            if digest in labels:
+                raise EstimateError(
+                    f"recording '{label}' is the same data as '{labels[digest]}' of the arm's own run (SHA-256 "
+                    f"{digest[:12]}...); give a recording that was made with the payload"
                 )
 
 

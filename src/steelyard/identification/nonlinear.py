@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ..distributions import chi2_sf
 from ..errors import EstimateError
 from ..estimate import Estimate, System
 from ..model import Model, constants_of, kind_of_constant
@@ -29,6 +30,7 @@ from .nonlinear_search import (
     ConstantSearch,
     ConstantsFit,
     Point,
+    columns_of,
     identifiable_steps,
     moved,
 )
@@ -39,6 +41,9 @@ _MOST_STEPS = 4
 
 FLATTEST = 3.0
 """Where a sigma would have to be so many times wider than the derivative says, the constant is not identifiable."""
+
+SIGNIFICANT = 1e-3
+"""Probability by chance below which strengths of an effect are significant; small, as its constant was searched."""
 
 _WORDS = {
     "stribeck": "Stribeck velocity", "dahl": "Dahl length", "sign_width": "width of the smooth sign",
@@ -187,6 +192,7 @@ def estimate_nonlinear(
         progress(2, 3)
         point, fit = _last_steps(search, names, tried[0], settings)
         lost, flatness = _lost(names, point, fit.estimate), dict[str, float]()
+        lost = lost or _without_strength(model, names, fit.estimate)
         if lost is None:
             search.take_noise(fit)
             tried = sorted((search.refined(names, one) for one in tried), key=lambda one: one.score)
@@ -291,6 +297,23 @@ def _lost(names: Sequence[str], point: Point, estimate: Estimate) -> tuple[str, 
             found[name] = 1.0, "its steps do not converge"
     worst = max(found, key=lambda name: found[name][0], default=None)
     return None if worst is None else (worst, found[worst][1])
+
+
+def _without_strength(model: Model, names: Sequence[str], estimate: Estimate) -> tuple[str, str] | None:
+    """Return the constant whose effects are least significant, if they are not: without them it is nothing.
+
+    Their strengths together against zero, by chi-square at ``SIGNIFICANT``.
+    """
+    found: dict[str, tuple[float, str]] = {}
+    for name in (one for one in names if kind_of_constant(one) in ("stribeck", "dahl")):
+        own = [column for column in columns_of(model, name) if column in estimate.columns]
+        place = [estimate.columns.index(column) for column in own]
+        values, covariance = estimate.values[place], estimate.covariance[np.ix_(place, place)]
+        squares = float(values @ np.linalg.lstsq(covariance, values, rcond=1e-12)[0]) if own else 0.0
+        if chi2_sf(squares, max(len(own), 1)) > SIGNIFICANT:
+            found[name] = squares / max(len(own), 1), f"no strength of it is significant: {', '.join(own)}"
+    weakest = min(found, key=lambda name: found[name][0], default=None)
+    return None if weakest is None else (weakest, found[weakest][1])
 
 
 def _unit(model: Model, name: str) -> str:

@@ -172,7 +172,7 @@ class ConstantSearch:
         if names:
             model = _with_all_elements(model, {kind: slots[kind] for kind in _SLOTS if taken[kind]})
         equations = equations_of(model, None if names else self._base.base, self._without)
-        own = {name: _columns_of(self._model, name) for name in names}
+        own = {name: columns_of(self._model, name) for name in names}
         candidates = [_moved_to(column, k) for name in names for column in own[name] for k in _numbers(name)]
         candidates = list(dict.fromkeys(candidates))
         plain = [name for name in equations.names if name not in candidates]
@@ -239,7 +239,8 @@ class ConstantSearch:
 
         Two sigmas to either side, the others where they follow and all else fitted again, squares of residuals are
         larger by 4 where torques are nearly linear in the constant. Where one is less, sigma is too small, by the root
-        of the ratio.
+        of the ratio. Where one is smaller than at the best point, the steps did not end where residuals are smallest,
+        as derivatives do not know reversals that a delay moves: the distance to the smallest is added to sigma.
 
         Args:
             names: The constants, k of them.
@@ -249,9 +250,16 @@ class ConstantSearch:
         found: dict[str, float] = {}
         for k, name in enumerate(names):
             along = dict(zip(names, covariance[k] / np.sqrt(covariance[k, k]), strict=True))
-            points = [moved(best.point, along, part) for part in (2.0, -2.0)]
-            worse = [self._worse(self._scored(point), best) for point in points]
-            found[name] = float(np.sqrt(4 / np.clip(min(worse), 1e-6, 4.0)))
+
+            def worse(part: float, along: Mapping[str, float] = along) -> float:
+                return self._worse(self._scored(moved(best.point, along, part)), best)
+
+            offset, sides = 0.0, (worse(-2.0), worse(2.0))
+            if min(sides) < 0:
+                offset = _lowest(sides[0], worse(0.0), sides[1])
+                least = worse(offset)
+                sides = (worse(offset - 2) - least, worse(offset + 2) - least)
+            found[name] = float(np.hypot(np.sqrt(4 / np.clip(min(sides), 1e-6, 4.0)), offset))
         return found
 
     def _scored(self, point: Point) -> ConstantsFit:
@@ -259,6 +267,12 @@ class ConstantSearch:
         equations = self.equations(point, (), {})
         system = self._system(equations, equations.names, self.at(point)[1])
         return ConstantsFit(point, dict(zip(system.columns, system.values, strict=True)), system.squares / system.rows)
+
+
+def _lowest(before: float, here: float, after: float) -> float:
+    """Return where a parabola through values at -2, 0 and 2 is lowest, within 4; 0 if it bends downwards."""
+    bend = before + after - 2 * here
+    return float(np.clip((before - after) / bend, -4.0, 4.0)) if bend > 0 else 0.0
 
 
 def _other_minima(name: str, scored: Sequence[GridPoint]) -> list[GridPoint]:
@@ -314,7 +328,8 @@ def _moved_to(name: str, number: int) -> str:
     return f"{name[:2]}{number}{name[3:]}"
 
 
-def _columns_of(model: Model, constant: str) -> list[str]:
+def columns_of(model: Model, constant: str) -> list[str]:
+    """Return the parameters of the effects that have a Stribeck velocity or Dahl length."""
     effects = constants_of(model, [kind_of_constant(constant)])[constant]
     return [one.name for one in model.parameters if one.effect in effects]
 

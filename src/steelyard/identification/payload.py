@@ -25,9 +25,16 @@ from ..robot import AnyRobot, Robot, load_robot, lock_positions
 from ..run import read_result
 from ..text import for_html, html_table, short_repr, with_remedy
 from ..verdict import Reason, deciding_reason
-from .inputs import arm_of, labels_of, sources_of, without_locked, without_payload_part
-from .payload_body import COLUMNS, PayloadBody, body_from_parameters, impossible_payload, payload_body
-from .payload_gains import gains_of_run, gains_used, payload_with_gains, refuse_unknown_gains, with_run_gains
+from .inputs import arm_of, labels_of, refuse_same_data, sources_of, without_locked, without_payload_part
+from .payload_body import COLUMNS, IMPOSSIBLE, PayloadBody, body_from_parameters, impossible_payload, payload_body
+from .payload_gains import (
+    gains_of_run,
+    gains_text,
+    gains_used,
+    payload_with_gains,
+    refuse_unknown_gains,
+    with_run_gains,
+)
 from .payload_load import fit_with_load, reasons_of_load
 from .run_files import RUN_COMMANDS, RunLike, SavedRun, load_run, read_run
 from .settings import FACTOR_METHODS, Settings
@@ -145,11 +152,13 @@ def identify_payload(
             "the run was identified from loaded recordings alone: its arm already contains a payload; identify the arm "
             "without payload first"
         )
+    recordings = load_recordings(robot, recordings)
+    refuse_same_data(run.observations.recordings, recordings)
     settings = run.choices
     known = gains_of_run(run.content)
     if gain_sigma is not None:
         known = tuple(one.with_sigma(gain_sigma) for one in known)
-    sources = _sources(robot, run, settings, load_recordings(robot, recordings), known)
+    sources = _sources(robot, run, settings, recordings, known)
     gains = known or gains_used(sources)
     refuse_unknown_gains(gains, run.content["effects"])
     # The payload's rows join those of the run: whichever method identified the arm, least squares finds its payload.
@@ -231,6 +240,13 @@ def _reasons(body: PayloadBody, enough: bool, agreement: float, arm: Robot) -> I
     if abs(mass) < norm_ppf(0.99865) * sigma:
         text = f"the mass comes out as {mass:.3g} +- {sigma:.2g} kg, which is not significant"
         yield Reason(text, "check that the arm really carried a payload in these recordings", "payload")
+    if mass < -IMPOSSIBLE * sigma:
+        yield Reason(
+            f"the mass is negative, {mass:.3g} +- {sigma:.2g} kg: most likely the recordings are exchanged, those of "
+            "the arm's run were made with a payload and these without",
+            "identify the arm from recordings without payload, and give those with it here",
+            "payload",
+        )
     if impossible := impossible_payload(body):
         yield Reason(
             f"no body is like this: {', '.join(impossible)}",
@@ -263,18 +279,6 @@ def _reasons(body: PayloadBody, enough: bool, agreement: float, arm: Robot) -> I
 def _branches(robot: Robot) -> bool:
     """Return whether more than one moving link carries no other."""
     return len({body.number for body in robot.bodies} - {body.parent for body in robot.bodies}) > 1
-
-
-def gains_text(gains: DriveGains) -> str:
-    """Return which gains a payload was found with, their errors and where they come from."""
-    values = " ".join(f"{value:.4g}" for value in gains.values)
-    sigmas = 100 * gains.relative_sigma
-    is_common = np.ptp(sigmas) < 1e-9 * sigmas.max(initial=1.0)
-    size = f"{sigmas[0]:.2g}" if is_common else " ".join(f"{one:.2g}" for one in sigmas)
-    errors = "taken as exact" if gains.is_exact else f"relative sigma {size} %"
-    factors = "torques as recorded" if np.all(gains.values == 1) and gains.unit == "1" else f"{values} {gains.unit}"
-    source = "" if gains.source == factors else f", from {gains.source}"
-    return f"gains of the {gains.kind}: {factors}{source}; {errors}"
 
 
 def ratio_text(value: float, digits: int) -> str:
@@ -331,7 +335,8 @@ def _body_rows(body: PayloadBody) -> Iterator[list[str | float]]:
     yield ["mass", body.mass[0], body.mass[1], "kg"]
     if body.centre is not None and body.centre_sigma is not None:
         for axis, value, sigma in zip("xyz", body.centre, body.centre_sigma, strict=True):
-            yield [f"centre {axis}", 1000 * float(value), 1000 * float(sigma), "mm"]
+            shown = [1000 * float(value), 1000 * float(sigma)] if np.isfinite(value) else ["not identifiable", ""]
+            yield [f"centre {axis}", *shown, "mm"]
     if body.inertia_at_centre is not None and body.inertia_at_centre_sigma is not None:
         names = ("XX", "XY", "XZ", "YY", "YZ", "ZZ")
         for name, value, sigma in zip(names, body.inertia_at_centre, body.inertia_at_centre_sigma, strict=True):

@@ -14,6 +14,8 @@ from ..text import short_repr
 from ..verdict import VerdictRow, limits_below, row_below, row_not_judged
 
 COLUMNS = PAYLOAD_NAMES
+FARTHEST = 10.0
+"""Sigma of a centre of mass [m] beyond which it is not identifiable: no arm reaches so far."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,7 +24,8 @@ class PayloadBody:
 
     Attributes:
         mass: Mass and its sigma [kg].
-        centre: Centre of mass (3,) [m]; None where the mass is not above zero or a moment is not estimated.
+        centre: Centre of mass (3,) [m]; None where the mass is not above zero, NaN where it is
+            not identifiable.
         centre_sigma: Its sigmas (3,).
         inertia: XX XY XZ YY YZ ZZ about the frame's origin (6,) [kg m^2]; NaN where not estimated.
         inertia_sigma: Their sigmas (6,).
@@ -84,10 +87,22 @@ def body_from_parameters(values: np.ndarray, covariance: np.ndarray) -> PayloadB
         centre_sigma = _carried(slope, covariance)
         inside, slope = _at_centre(values)
         inside_sigma = _carried(slope, covariance)
+        if (unknown := centre_sigma > FARTHEST).any():
+            centre, centre_sigma = (np.where(unknown, np.nan, one) for one in (centre, centre_sigma))
+            inside, inside_sigma = np.full(6, np.nan), np.full(6, np.nan)
     return PayloadBody(
         (float(values[9]), float(sigma[9])), centre, centre_sigma, values[:6], sigma[:6], inside, inside_sigma,
         covariance,
     )  # fmt: skip
+
+
+def centre_text(body: PayloadBody) -> str:
+    """Return the centre of mass with its sigmas, in mm, and which of its coordinates are not identifiable."""
+    if body.centre is None or body.centre_sigma is None or not np.isfinite(body.centre).any():
+        return "not identifiable"
+    pairs = zip(1000 * body.centre, 1000 * body.centre_sigma, strict=True)
+    shown = [f"{c:.1f} +- {s:.1f}" if np.isfinite(c) else "not identifiable" for c, s in pairs]
+    return f"{', '.join(shown)} mm"
 
 
 def _centre(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -196,3 +196,15 @@ def _slopes(estimate: Estimate, observations: Sequence[Observations], side: str,
         if name in columns:
             slopes[k] = found[columns.index(name)]
     return slopes
+
+
+def gains_text(gains: DriveGains) -> str:
+    """Return which gains a payload was found with, their errors and where they come from."""
+    values = " ".join(f"{value:.4g}" for value in gains.values)
+    sigmas = 100 * gains.relative_sigma
+    is_common = np.ptp(sigmas) < 1e-9 * sigmas.max(initial=1.0)
+    size = f"{sigmas[0]:.2g}" if is_common else " ".join(f"{one:.2g}" for one in sigmas)
+    errors = "taken as exact" if gains.is_exact else f"relative sigma {size} %"
+    factors = "torques as recorded" if np.all(gains.values == 1) and gains.unit == "1" else f"{values} {gains.unit}"
+    source = "" if gains.source == factors else f", from {gains.source}"
+    return f"gains of the {gains.kind}: {factors}{source}; {errors}"

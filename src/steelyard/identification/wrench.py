@@ -165,6 +165,11 @@ def payload_from_wrench(
     sensor = link or (payload_link(robot) if robot is not None and robot.bodies else "sensor")
     if axis not in (None, "x", "y", "z"):
         raise EstimateError(f"axis: got '{axis}', allowed are x, y and z of the sensor")
+    if static and cutoff is not None:
+        raise EstimateError(
+            f"cutoff: got {cutoff:g} Hz for static poses, which are not filtered; leave --cutoff out, or --static if "
+            "the sensor moves"
+        )
     reading = _Reading(robot, sensor, static, frame, axis, cutoff)
     found = reading.payload(recordings)
     arm, positions = reading.arm, np.concatenate([one.q for one in recordings], axis=1)

@@ -13,14 +13,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 
 from ..estimate import Estimate, System
-from ..observe import Observations, RowSource, Whitening, busiest_part, reduce_rows, row_source
+from ..observe import (
+    Observations,
+    ResolvedPreparation,
+    RowSource,
+    Whitening,
+    busiest_part,
+    reduce_rows,
+    row_source,
+)
+from ..observe.reading import EvenStream
 from ..progress import Progress, silent
 from ..recording import Recording
-from ..signals import apply_low_pass, low_pass
+from ..signals import LowPass, apply_low_pass, low_pass
 from ..text import short_repr
 from .delay import Delays, carried_over, estimate_delays
 from .delay_trial import system_of_factors, system_of_rows
@@ -171,5 +181,25 @@ def _filtered_lower(recording: Recording, source: RowSource) -> Recording:
     lower = low_pass(used.rate, LOWER * resolved.cutoff, used.order, used.mode, used.design)
     qd = recording.qd
     if qd is not None and resolved.chosen.velocity == "recorded":
-        qd = apply_low_pass(lower, qd)
-    return replace(recording, q=apply_low_pass(lower, recording.q), qd=qd, sources=())
+        qd = _filtered(lower, recording.time, qd, resolved)
+    return replace(recording, q=_filtered(lower, recording.time, recording.q, resolved), qd=qd, sources=())
+
+
+def _filtered(filter_: LowPass, time: np.ndarray, values: np.ndarray, resolved: ResolvedPreparation) -> np.ndarray:
+    """Return signals (rows, N) filtered as rows are: at even times, each part between gaps by itself.
+
+    What the filter takes is found at even times and brought back to the stamps; parts too short for it stay.
+    """
+    stream = EvenStream(resolved)
+    pieces = [*stream.push(time, values), *stream.flush()]
+    starts = [number for number, piece in enumerate(pieces) if piece.starts]
+    found = np.array(values, dtype=float)
+    for first, last in pairwise([*starts, len(pieces)]):
+        even = np.concatenate([piece.time for piece in pieces[first:last]])
+        rows = np.concatenate([piece.values for piece in pieces[first:last]], axis=1)
+        if len(even) <= max(sum(filter_.ends()), filter_.pad):
+            continue
+        change, near = apply_low_pass(filter_, rows) - rows, 0.5 / resolved.rate
+        inside = (time > even[0] - near) & (time < even[-1] + near)
+        found[:, inside] += np.stack([np.interp(time[inside], even, row) for row in change])
+    return found

@@ -47,7 +47,8 @@ class Preparation:
         stiffness: Of every joint [N m/rad or N/m]: positions become ``q - tau_l / k`` (P5.8); needs joint torques.
         rate: Uniform rate [Hz]; None: that of the stamps, the median over recordings.
         resampling: ``linear``, ``cubic`` or ``monotone``, where stamps are uneven.
-        max_gap: Intervals longer than this are not bridged [s]; None: three intervals of the slowest recording.
+        max_gap: Intervals longer than this are not bridged [s]; None: three intervals of the slowest recording, or a
+            tenth of the cut-off's period if that is longer.
         delay: By how much the torques of every recording are late against its positions [s]; negative if early. They
             are put back by as much before anything else is done.
         joint_delays: By how much the torques of single joints are later than that [s].

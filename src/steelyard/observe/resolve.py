@@ -30,6 +30,10 @@ from .reading import AnyRecording, blocks_of, check_joints, is_even, template_of
 LOOKED_AT = 200_000
 """Samples at the start of each recording from which the settings are found."""
 
+BRIDGED_PERIOD = 0.1
+"""A gap up to this part of the cut-off's period is bridged: what the low-pass leaves hardly changes within it."""
+_ROUNDING = 1 + 1e-6
+
 STANDSTILL_NOISE = 3.0
 """Below this many standard deviations of its noise a velocity does not show its sign."""
 
@@ -87,9 +91,11 @@ def resolve_preparation(preparation: Preparation, recordings: Sequence[AnyRecord
         check_joints(head, joints, f"{k + 1}")
     rates = [_rate(head.time) for head in heads]
     rate = preparation.rate or float(f"{np.median(rates):.6g}")
-    max_gap = preparation.max_gap or GAP_INTERVALS / min(rate, *rates)
+    max_gap = preparation.max_gap or GAP_INTERVALS * _ROUNDING / min(rate, *rates)
     spectra = [_spectrum(head, preparation, rate, max_gap) for head in heads]
     cutoff, why_cutoff = _cutoff(preparation, spectra)
+    if preparation.max_gap is None and cutoff:
+        max_gap = max(max_gap, BRIDGED_PERIOD * _ROUNDING / cutoff)
     filter_ = low_pass(rate, cutoff, preparation.order, preparation.mode, preparation.design)
     small, why_factor = _decimation(preparation, rate, cutoff, max(head.duration for head in heads))
     floor = np.median([spectrum.floor for spectrum in spectra], axis=0)
