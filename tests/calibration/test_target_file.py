@@ -110,5 +110,5 @@ def test_units_and_missing_files_are_named(arm, written, tmp_path):
         read_targets(tmp_path, arm)
     binary = tmp_path / "binary.csv"
     binary.write_bytes(b"\xff\xfe\x00\x01")
-    with pytest.raises(CalibrationError, match="is UTF-16 text; save it as UTF-8"):
+    with pytest.raises(CalibrationError, match="there are no targets in it"):
         read_targets(binary, arm)

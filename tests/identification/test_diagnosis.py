@@ -24,11 +24,12 @@ LOADED = replace(
 
 
 @cache
-def recorded(seed: int, payload: str | None = None) -> Recording:
-    motion = default_motion(LOADED, seed)
-    noises = {key: Noise(one["kind"], tuple(one["std"])) for key, one in default_noise(LOADED, motion).items()}
+def recorded(seed: int, payload: str | None = None, arm: str = ARM) -> Recording:
+    robot = LOADED if arm == ARM else load_robot(arm)
+    motion = default_motion(robot, seed)
+    noises = {key: Noise(one["kind"], tuple(one["std"])) for key, one in default_noise(robot, motion).items()}
     experiment = Experiment(record_rate=200.0, encoder_quantum=1e-5, payload=payload, **noises)  # type: ignore[arg-type]
-    return replace(recording_of(simulate(LOADED, motion, experiment, [seed])), payload=None, notes=(), findings=())
+    return replace(recording_of(simulate(robot, motion, experiment, [seed])), payload=None, notes=(), findings=())
 
 
 def with_torque(recording: Recording, change) -> Recording:
@@ -62,7 +63,8 @@ def test_clean_recordings_raise_no_warning():
 
 
 def test_all_torques_in_thousandths_are_one_finding():
-    (finding,) = diagnose(ARM, [with_torque(recorded(0), lambda values: 1e3 * values)]).findings
+    log = with_torque(recorded(0, arm="scara_2r"), lambda values: 1e3 * values)
+    (finding,) = diagnose("scara_2r", [log]).findings
     assert (finding.code, finding.severity, finding.joint) == ("torque_unit", "bad", "")
     assert finding.value == pytest.approx(1e3, rel=0.3)
     assert "thousandths" in finding.text

@@ -50,9 +50,9 @@ def test_a_path_that_is_none_is_refused(robot, tmp_path):
         read_recording(robot, tmp_path / "none.csv")
     with pytest.raises(RecordingError, match="is a folder"):
         read_recording(robot, tmp_path)
-    (tmp_path / "log.bag").write_text("x")
-    with pytest.raises(RecordingError, match=r"kind of file '.bag' is not known; allowed: .csv"):
-        read_recording(robot, tmp_path / "log.bag")
+    (tmp_path / "log.foo").write_text("x")
+    with pytest.raises(RecordingError, match=r"kind of file '.foo' is not known; allowed: .csv"):
+        read_recording(robot, tmp_path / "log.foo")
     with pytest.raises(RecordingError, match="no file is named"):
         read_recording(robot, setup_from_table({"time": 1}))
     with pytest.raises(RecordingError, match="block_rows is 0"):

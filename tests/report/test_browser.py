@@ -98,7 +98,7 @@ def test_csv_has_all_digits_and_latex_those_shown(browser, found):
     first = copy(browser, "latex").splitlines()[2].split(" & ")
     assert first[1] == column(browser, 1)[0]
     assert len(first[1]) < len(table[first[0]][1])
-    assert len(first) == 9
+    assert len(first) == 10
 
 
 def test_a_formula_in_a_name_is_copied_as_text(tmp_path):

@@ -38,7 +38,9 @@ def check(
     model: Annotated[
         bool,
         Parameter(
-            group=DATA, help="Whether a model of the arm is fitted to look for wrong signs, delays, loads and the like."
+            group=DATA,
+            negative="--no-model",
+            help="Whether a model of the arm is fitted to look for wrong signs, delays, loads and the like.",
         ),
     ] = True,
     fix: Annotated[
@@ -266,10 +268,10 @@ def _print(content: dict[str, Any]) -> None:
             screen.line(f"note: {note}", style="dim")
         screen.line()
     by_model = content["findings"][sum(len(one["findings"]) for one in content["recordings"]) :]
-    if by_model:
-        screen.line(("with a model of the arm", "bold"), always=True)
+    if content["model_note"] is None:
+        worst = max((one["severity"] for one in by_model), key=list(SEVERITY_STYLE).index, default="")
+        found = f"{len(by_model)} finding(s), the worst: {worst}" if by_model else "nothing found"
+        screen.line(("with a model of the arm", "bold"), f": {found}", always=worst in ("warning", "bad"))
         print_findings(screen, [(one["severity"], one["text"], one["remedy"]) for one in by_model])
-    elif content["model_note"] is None:
-        screen.line("with a model of the arm: nothing found", always=True)
     if content["model_note"]:
         screen.line(f"note: {content['model_note']}", style="dim")

@@ -314,7 +314,7 @@ def _preparation(found: Identification) -> dict[str, Any]:
         "noise_gain": resolved.decimation_filter.noise_gain(),
         "velocity": resolved.chosen.velocity,
         "delay": resolved.chosen.delay,
-        "joint_delays": dict(resolved.chosen.joint_delays),
+        "joint_delays": dict(resolved.chosen.joint_delays) or None,
         "standstill": dict(zip(resolved.joints, resolved.standstill, strict=True)),
         "filter": resolved.filter_text,
         "reasons": list(resolved.reasons),
