@@ -56,7 +56,7 @@ def test_a_path_that_is_none_is_refused(robot, tmp_path):
     with pytest.raises(RecordingError, match="no file is named"):
         read_recording(robot, setup_from_table({"time": 1}))
     with pytest.raises(RecordingError, match="block_rows is 0"):
-        stream_recording(robot, tmp_path / "log.bag", block_rows=0)
+        stream_recording(robot, tmp_path / "log.foo", block_rows=0)
 
 
 def test_other_encodings_and_binary_files_are_refused(robot, tmp_path):
