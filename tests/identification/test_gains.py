@@ -220,6 +220,7 @@ def test_a_wrong_centre_is_a_poor_verdict_that_says_where_the_data_have_it():
 def test_does_it_predict_is_answered_by_blocks_that_are_left_out():
     row = row_of(found(1), "error of left-out blocks")
     assert row.question == "predicts"
+    assert row.value is not None
     assert 0 < row.value < 5  # noise of 1 % of the torques
 
 

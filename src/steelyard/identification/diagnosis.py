@@ -34,6 +34,8 @@ ALIKE = 1.6
 """Factors that differ by less than this are one and the same."""
 EXPLAINED = 0.3
 """Least part of a joint's torque that the file's inertias explain beyond friction, for its scale to say something."""
+NOTICED = 0.01
+"""The same, where the scales of all joints are wrong in the same direction."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,8 +102,8 @@ def diagnose(
 def _gross(fit: PlainFit) -> Iterator[Diagnosed]:
     """Yield faults with which a fit is pointless."""
     equations, observations = fit.equations, fit.observations
-    wrong = [one for one in scales_by_joint(equations, observations) if one.explained >= EXPLAINED]
-    common = _common_scale(wrong)
+    scales = scales_by_joint(equations, observations)
+    common = _common_scale([one for one in scales if one.explained >= NOTICED])
     if common is not None:
         yield _wrong_unit("", "", common, fit.model)
         return
@@ -116,6 +118,7 @@ def _gross(fit: PlainFit) -> Iterator[Diagnosed]:
     if suspicious and (mounting is None or mounting.residual > SMALL_RESIDUAL):
         cause = likely_cause(fit.short, equations, fit.resolved, observations, fit.fitted.extent, plausible.hidden)
     # A load makes the torques of the last joints larger too, but the fit stays good with it.
+    wrong = [one for one in scales if one.explained >= EXPLAINED]
     scaled = [one for one in wrong if suspicious and not 1 / WRONG_SCALE < abs(one.ratio) < WRONG_SCALE]
     if cause is not None and scaled and cause.misfit > SMALL_RESIDUAL:
         cause = None
