@@ -19,7 +19,7 @@ from ..recording import RecordingsLike, load_recordings
 from ..robot import AnyRobot, load_robot
 from ..text import short_repr
 from .findings import log_findings
-from .fine_faults import FINE_TESTS, Diagnosed, PlainFit
+from .fine_faults import FINE_TESTS, WRONG_SCALE, Diagnosed, PlainFit
 from .hypotheses import LogFault, likely_cause
 from .inputs import Inputs, labels_of, model_of, settings_of, without_locked
 from .mounting import REMOVED, better_mounting
@@ -28,8 +28,6 @@ from .setup_faults import FileScale, scales_by_joint
 
 SMALL_RESIDUAL = 0.1
 """Relative residual below which nothing gross is looked for, unless parameters are impossible."""
-WRONG_SCALE = 2.5
-"""A torque that is by this factor larger or smaller than the robot file's inertias explain is in another unit."""
 ALIKE = 1.6
 """Factors that differ by less than this are one and the same."""
 EXPLAINED = 0.3

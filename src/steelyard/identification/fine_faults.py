@@ -46,7 +46,9 @@ MOST_PAYLOAD = 1.0
 WEAK = 100.0
 """Relative sigma from which the motion does not show a parameter [%]."""
 PAYLOAD_MASS = "ML"
-LARGE = {"torque_gain": 0.2, "joint_zero": 0.05}
+WRONG_SCALE = 2.5
+"""A torque that is by this factor larger or smaller than expected is in another unit."""
+LARGE = {"torque_gain": 0.2, "torque_unit": 0.2, "joint_zero": 0.05}
 """Errors of the set-up beyond which a result is fair at best: relative gain, [rad or m]."""
 NO_NOISE = 1e-8
 """Positions with less noise than this were commanded, or computed [rad or m]."""
@@ -186,7 +188,7 @@ def set_up_reasons(fit: PlainFit) -> list[Reason]:
     for one in set_up_errors(fit):
         if one.code == "tilt" or one.value is None:
             continue
-        size = abs(one.value - 1) if one.code == "torque_gain" else abs(one.value)
+        size = abs(one.value) if one.code == "joint_zero" else abs(one.value - 1)
         grade = "fair" if size > LARGE[one.code] else None
         found.append(Reason(one.text, one.remedy, "set-up", grade, "plausible"))
     return found
@@ -228,8 +230,9 @@ def _zero(fit: PlainFit, one: SetupError) -> Diagnosed:
 def _gain(fit: PlainFit, one: SetupError) -> Diagnosed:
     (value,), (half,) = one.values, one.half_width
     ratio = 1 + value
+    is_unit = not 1 / WRONG_SCALE < ratio < WRONG_SCALE
     return Diagnosed(
-        "torque_gain", "warning",
+        "torque_unit" if is_unit else "torque_gain", "bad" if is_unit else "warning",
         f"the torque of {one.joint} is {ratio:.3g} +- {half:.2g} times what the torques of the other joints imply: "
         "its gear ratio, gain or unit may be wrong, or the model lacks something there",
         f"check gear_ratio, gain and unit of {one.joint} in the set-up", one.joint, value=ratio,
